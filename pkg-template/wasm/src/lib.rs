@@ -1,0 +1,4 @@
+//! The WebAssembly module of the npm package `tabloom`.
+
+#[cfg(target_arch = "wasm32")]
+pub use tabloom::web::*;

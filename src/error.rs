@@ -1,0 +1,133 @@
+//! What can go wrong, one variant per cause a caller can act on.
+
+use serde::Serialize;
+
+/// A result whose error is [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that Tabloom reports as an error.
+///
+/// Each message says what was found, what was expected and what to do. An
+/// error crosses the worker boundary as data ([`Error::to_wire`]), never as
+/// text to be parsed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Error {
+    /// A file could not be had: network failure, HTTP status, missing path.
+    #[error(
+        "could not read {what}: {reason}. Check the address and that the server allows this origin (CORS)"
+    )]
+    Fetch { what: String, reason: String },
+    /// The bytes are not what they claim to be (an HTML page, an LFS pointer, a broken header).
+    #[error("{what} is not a valid {expected}: {found}")]
+    Malformed { what: String, expected: String, found: String },
+    /// A file ended before the bytes its header promises.
+    #[error("{what} is truncated: {expected} bytes expected, {found} found. Download it again")]
+    Truncated { what: String, expected: u64, found: u64 },
+    /// `config.json` names an architecture that is not known here.
+    #[error("architecture {found:?} is not supported. Supported: {supported}")]
+    UnsupportedArchitecture { found: String, supported: String },
+    /// A field of a configuration file is missing, of the wrong type or out of range.
+    #[error("{file}: {field} is {found}, expected {expected}")]
+    InvalidConfig { file: String, field: String, found: String, expected: String },
+    /// The checkpoint lacks a tensor the architecture needs.
+    #[error(
+        "the checkpoint has no tensor {name:?}, which this architecture needs. Is a shard missing?"
+    )]
+    MissingTensor { name: String },
+    /// A tensor's type or shape differs from what `config.json` implies.
+    #[error("tensor {name:?} is {found}, expected {expected}")]
+    WrongTensor { name: String, found: String, expected: String },
+    /// The device cannot hold one buffer of this size.
+    #[error(
+        "{what} needs {bytes} bytes, but this device allows {limit}. Choose a smaller model, context or a stronger quantisation"
+    )]
+    TooLarge { what: String, bytes: u64, limit: u64 },
+    /// The device ran out of memory; what was allocated for this attempt has been freed.
+    #[error(
+        "out of GPU memory while allocating {bytes} bytes for {what}. Close other tabs, or choose a smaller model or context"
+    )]
+    OutOfMemory { what: String, bytes: u64 },
+    /// There is no usable GPU adapter.
+    #[error(
+        "no GPU is available: {reason}. Use a browser with WebGPU (Chrome or Edge 113+, Safari 26+, Firefox 141+), or load with device \"cpu\""
+    )]
+    NoGpu { reason: String },
+    /// The GPU device was lost; the engine is closed.
+    #[error("the GPU device was lost: {reason}. Load the engine again")]
+    DeviceLost { reason: String },
+    /// The driver refused something that should be valid.
+    #[error("the GPU refused an operation: {reason}")]
+    Gpu { reason: String },
+    /// Prompt and answer do not fit the context.
+    #[error(
+        "the prompt has {prompt} tokens, but the context holds {limit} and must keep room for an answer. Shorten the conversation"
+    )]
+    ContextLengthExceeded { prompt: usize, limit: usize },
+    /// A request parameter is missing or out of range.
+    #[error("{param}: {message}")]
+    InvalidRequest { param: String, message: String },
+    /// The chat template failed to compile or render.
+    #[error("the chat template failed: {message}")]
+    Template { message: String },
+    /// The tokenizer file is invalid or refused a text.
+    #[error("the tokenizer failed: {message}")]
+    Tokenizer { message: String },
+    /// The model produced logits that are not finite.
+    #[error(
+        "the model produced {count} logits that are not finite numbers; the weights are damaged or overflow"
+    )]
+    Numerical { count: u32 },
+    /// The caller aborted the operation.
+    #[error("aborted by the caller")]
+    Aborted,
+    /// The engine was closed.
+    #[error("the engine is closed. Load it again")]
+    Closed,
+}
+
+/// The shape in which an error crosses a worker boundary, like OpenAI's error objects.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WireError {
+    /// The variant's name in snake case, for programs.
+    pub code: String,
+    /// The sentence for people.
+    pub message: String,
+    /// The offending request parameter, if one is to blame.
+    pub param: Option<String>,
+    /// The variant's fields.
+    pub details: serde_json::Value,
+}
+
+impl Error {
+    /// Turns the error into data for the other side of a message port.
+    pub fn to_wire(&self) -> WireError {
+        // An enum serialises as "code" or {"code": {fields}}.
+        let (code, details) = match serde_json::to_value(self) {
+            Ok(serde_json::Value::String(code)) => (code, serde_json::Value::Null),
+            Ok(serde_json::Value::Object(map)) => map.into_iter().next().unwrap_or_default(),
+            _ => Default::default(),
+        };
+        let param = match self {
+            Error::InvalidRequest { param, .. } => Some(param.clone()),
+            Error::ContextLengthExceeded { .. } => Some("messages".into()),
+            _ => None,
+        };
+        WireError { code, message: self.to_string(), param, details }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_errors_carry_code_message_param_and_fields() {
+        let wire = Error::ContextLengthExceeded { prompt: 600, limit: 512 }.to_wire();
+        assert_eq!(wire.code, "context_length_exceeded");
+        assert_eq!(wire.param.as_deref(), Some("messages"));
+        assert_eq!(wire.details["limit"], 512);
+        assert!(wire.message.contains("600 tokens"));
+        assert_eq!(Error::Closed.to_wire().code, "closed");
+    }
+}

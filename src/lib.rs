@@ -1,0 +1,8 @@
+//! Private language models inside the browser, on the visitor's own GPU.
+
+pub mod error;
+pub mod layout;
+pub mod model;
+pub mod step;
+
+pub use error::{Error, Result};

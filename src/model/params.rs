@@ -1,0 +1,137 @@
+//! The weights of a model: what each is for, its shape, and which checkpoint tensors fill it.
+
+use super::ModelConfig;
+
+/// A weight by its role in the forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Param {
+    /// `[vocab][hidden]`
+    Embed,
+    /// `[vocab][hidden]`; absent when tied to [`Param::Embed`].
+    Head,
+    /// `[hidden]`
+    FinalNorm,
+    /// `[hidden]`
+    AttentionNorm(usize),
+    /// Query, key and value rows one after the other: `[(heads + 2 kv_heads)·head_dim][hidden]`
+    Qkv(usize),
+    /// `[(heads + 2 kv_heads)·head_dim]`
+    QkvBias(usize),
+    /// `[head_dim]`
+    QNorm(usize),
+    /// `[head_dim]`
+    KNorm(usize),
+    /// `[hidden][heads·head_dim]`
+    Output(usize),
+    /// `[hidden]`
+    MlpNorm(usize),
+    /// Gate rows, then up rows: `[2·intermediate][hidden]`
+    GateUp(usize),
+    /// `[hidden][intermediate]`
+    Down(usize),
+}
+
+/// The shape of a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `n` numbers, held as f32.
+    Vector { n: usize },
+    /// `n` rows of `k` columns, held in a [`crate::layout::Layout`].
+    Matrix { n: usize, k: usize },
+}
+
+/// A weight and the checkpoint modules that fill it, top rows first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParamSpec {
+    pub param: Param,
+    pub shape: Shape,
+    pub sources: Vec<ParamSource>,
+}
+
+/// Rows of a weight as the checkpoint names them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParamSource {
+    /// Module and parameter, for example `model.layers.0.self_attn.q_proj.weight`.
+    pub name: String,
+    pub rows: usize,
+}
+
+impl ModelConfig {
+    /// Lists every weight of the model.
+    pub fn params(&self) -> Vec<ParamSpec> {
+        let one = |param, name: String, shape: Shape| {
+            let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
+            ParamSpec { param, shape, sources: vec![ParamSource { name, rows }] }
+        };
+        let vector = |n| Shape::Vector { n };
+        let matrix = |n, k| Shape::Matrix { n, k };
+        let (hidden, ff) = (self.hidden, self.intermediate);
+        let (q, kv) = (self.attention_width(), self.kv_heads * self.head_dim);
+
+        let mut list =
+            vec![one(Param::Embed, "model.embed_tokens.weight".into(), matrix(self.vocab, hidden))];
+        for i in 0..self.layers {
+            let layer = |name: &str| format!("model.layers.{i}.{name}");
+            let joined = |param, shape, names: &[(&str, usize)]| ParamSpec {
+                param,
+                shape,
+                sources: names
+                    .iter()
+                    .map(|(name, rows)| ParamSource { name: layer(name), rows: *rows })
+                    .collect(),
+            };
+            list.push(one(
+                Param::AttentionNorm(i),
+                layer("input_layernorm.weight"),
+                vector(hidden),
+            ));
+            list.push(joined(
+                Param::Qkv(i),
+                matrix(self.qkv_rows(), hidden),
+                &[
+                    ("self_attn.q_proj.weight", q),
+                    ("self_attn.k_proj.weight", kv),
+                    ("self_attn.v_proj.weight", kv),
+                ],
+            ));
+            if self.qkv_bias {
+                list.push(joined(
+                    Param::QkvBias(i),
+                    vector(self.qkv_rows()),
+                    &[
+                        ("self_attn.q_proj.bias", q),
+                        ("self_attn.k_proj.bias", kv),
+                        ("self_attn.v_proj.bias", kv),
+                    ],
+                ));
+            }
+            if self.qk_norm {
+                let dim = vector(self.head_dim);
+                list.push(one(Param::QNorm(i), layer("self_attn.q_norm.weight"), dim));
+                list.push(one(Param::KNorm(i), layer("self_attn.k_norm.weight"), dim));
+            }
+            list.push(one(Param::Output(i), layer("self_attn.o_proj.weight"), matrix(hidden, q)));
+            list.push(one(
+                Param::MlpNorm(i),
+                layer("post_attention_layernorm.weight"),
+                vector(hidden),
+            ));
+            list.push(joined(
+                Param::GateUp(i),
+                matrix(2 * ff, hidden),
+                &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
+            ));
+            list.push(one(Param::Down(i), layer("mlp.down_proj.weight"), matrix(hidden, ff)));
+        }
+        list.push(one(Param::FinalNorm, "model.norm.weight".into(), vector(hidden)));
+        if !self.tied {
+            list.push(one(Param::Head, "lm_head.weight".into(), matrix(self.vocab, hidden)));
+        }
+        list
+    }
+
+    /// The matrix that turns hidden states into logits.
+    pub fn head(&self) -> Param {
+        if self.tied { Param::Embed } else { Param::Head }
+    }
+}
