@@ -1,6 +1,8 @@
 //! Private language models inside the browser, on the visitor's own GPU.
 
 pub mod error;
+pub mod gpu;
+pub mod kernels;
 pub mod layout;
 pub mod model;
 pub mod step;

@@ -1,0 +1,25 @@
+// The batch of a step as the host encodes it (kernels::batch): a header, then sections of u32 words.
+// Token ids with LAST_SAMPLE set name a slot of the table of last samples instead.
+const LAST_SAMPLE = 0x80000000u;
+
+struct Row { token: u32, position: u32, slot: u32, table: u32 }
+struct Tile { row: u32, rows: u32 }
+
+fn row_count() -> u32 { return step[0]; }
+fn logit_row_count() -> u32 { return step[1]; }
+fn tile_count() -> u32 { return step[2]; }
+fn sample_count() -> u32 { return step[3]; }
+
+fn row_at(i: u32) -> Row {
+    let at = step[4] + 4u * i;
+    return Row(step[at], step[at + 1u], step[at + 2u], step[at + 3u]);
+}
+fn logit_row(i: u32) -> u32 { return step[step[5] + i]; }
+fn tile_at(i: u32) -> Tile {
+    let at = step[6] + 2u * i;
+    return Tile(step[at], step[at + 1u]);
+}
+// Word index of sample i's parameters (kernels::batch::SAMPLE_WORDS each).
+fn sample_at(i: u32) -> u32 { return step[7] + 10u * i; }
+// KV block of the positions 16·i .. 16·i + 15 of the sequence whose table starts at `table`.
+fn block_at(table: u32, i: u32) -> u32 { return step[table + i]; }

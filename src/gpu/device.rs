@@ -1,0 +1,200 @@
+//! Choosing and opening a device.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+use wgpu::{BufferUsages, ErrorFilter};
+
+use crate::{Error, Result};
+
+/// An open device with what was learned about it once.
+pub struct Gpu {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub adapter: AdapterReport,
+    pub limits: wgpu::Limits,
+    lost: Arc<OnceLock<String>>,
+}
+
+/// Which adapter to prefer where there are several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Power {
+    #[default]
+    HighPerformance,
+    LowPower,
+}
+
+/// What the adapter is and which optional features of it are in use.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AdapterReport {
+    /// For people: device, driver and back end.
+    pub name: String,
+    /// A CPU emulates the GPU: barriers are dear, so kernels without them are chosen.
+    pub software: bool,
+    pub subgroups: bool,
+    pub timestamps: bool,
+}
+
+impl Gpu {
+    /// Opens the preferred adapter with all its limits.
+    ///
+    /// # Errors
+    /// [`Error::NoGpu`] where there is no WebGPU or no adapter.
+    pub async fn open(power: Power) -> Result<Gpu> {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+        let adapter = instance
+            .request_adapter(&wgpu::RequestAdapterOptions {
+                power_preference: match power {
+                    Power::HighPerformance => wgpu::PowerPreference::HighPerformance,
+                    Power::LowPower => wgpu::PowerPreference::LowPower,
+                },
+                ..Default::default()
+            })
+            .await
+            .map_err(|e| Error::NoGpu { reason: e.to_string() })?;
+
+        let info = adapter.get_info();
+        let wanted = wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
+        let features = adapter.features() & wanted;
+        let limits = adapter.limits();
+        let (device, queue) = adapter
+            .request_device(&wgpu::DeviceDescriptor {
+                label: Some("tabloom"),
+                required_features: features,
+                required_limits: limits.clone(),
+                ..Default::default()
+            })
+            .await
+            .map_err(|e| Error::NoGpu { reason: e.to_string() })?;
+
+        let lost = Arc::new(OnceLock::new());
+        let on_lost = lost.clone();
+        device.set_device_lost_callback(move |_, message| {
+            // Only the first loss matters.
+            let _ = on_lost.set(message);
+        });
+        let on_error = lost.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            log::error!("uncaptured GPU error: {error}");
+            let _ = on_error.set(error.to_string());
+        }));
+
+        Ok(Gpu {
+            adapter: AdapterReport {
+                name: describe(&info),
+                software: is_software(&info),
+                subgroups: has_subgroups(&device, features),
+                timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+            },
+            device,
+            queue,
+            limits,
+            lost,
+        })
+    }
+
+    /// Fails with [`Error::DeviceLost`] once the device has been lost or has refused a command.
+    pub fn check(&self) -> Result<()> {
+        match self.lost.get() {
+            Some(reason) => Err(Error::DeviceLost { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Allocates a zeroed storage buffer that can also be copied from and written to.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond the device's limits, [`Error::OutOfMemory`] when memory is short.
+    pub async fn storage(&self, what: &str, bytes: u64) -> Result<wgpu::Buffer> {
+        self.buffer(what, bytes, BufferUsages::STORAGE).await
+    }
+
+    /// Allocates a zeroed buffer of the given use, under error scopes.
+    pub async fn buffer(
+        &self,
+        what: &str,
+        bytes: u64,
+        usage: BufferUsages,
+    ) -> Result<wgpu::Buffer> {
+        self.check()?;
+        let size = bytes.max(16).next_multiple_of(16);
+        let limit = match usage.contains(BufferUsages::STORAGE) {
+            true => self.largest_binding(),
+            false => self.limits.max_buffer_size,
+        };
+        if size > limit {
+            return Err(Error::TooLarge { what: what.into(), bytes: size, limit });
+        }
+        let memory = self.device.push_error_scope(ErrorFilter::OutOfMemory);
+        let validation = self.device.push_error_scope(ErrorFilter::Validation);
+        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some(what),
+            size,
+            usage: usage | BufferUsages::COPY_SRC | BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let invalid = validation.pop().await;
+        let short = memory.pop().await;
+        if short.is_some() {
+            buffer.destroy();
+            return Err(Error::OutOfMemory { what: what.into(), bytes: size });
+        }
+        if let Some(error) = invalid {
+            return Err(Error::Gpu { reason: error.to_string() });
+        }
+        Ok(buffer)
+    }
+
+    /// Bytes that one storage binding can show a shader.
+    pub fn largest_binding(&self) -> u64 {
+        self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size)
+    }
+
+    /// Allocates a storage buffer that holds `words`.
+    pub async fn upload(&self, what: &str, words: &[u32]) -> Result<wgpu::Buffer> {
+        let buffer = self.storage(what, words.len() as u64 * 4).await?;
+        self.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(words));
+        Ok(buffer)
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        self.device.destroy();
+    }
+}
+
+fn describe(info: &wgpu::AdapterInfo) -> String {
+    let parts = [&info.name, &info.driver, &info.driver_info];
+    let known: Vec<&str> = parts.iter().map(|p| p.trim()).filter(|p| !p.is_empty()).collect();
+    match known.is_empty() {
+        true => format!("unnamed adapter, {:?}", info.backend),
+        false => format!("{}, {:?}", known.join(", "), info.backend),
+    }
+}
+
+fn is_software(info: &wgpu::AdapterInfo) -> bool {
+    let text = describe(info).to_lowercase();
+    info.device_type == wgpu::DeviceType::Cpu
+        || ["swiftshader", "llvmpipe", "lavapipe", "basic render"].iter().any(|s| text.contains(s))
+}
+
+/// On the web wgpu hides subgroups, so the device itself is asked.
+#[cfg(target_arch = "wasm32")]
+fn has_subgroups(device: &wgpu::Device, _: wgpu::Features) -> bool {
+    use wasm_bindgen::JsValue;
+    let Some(raw) = device.as_webgpu() else { return false };
+    let set = js_sys::Reflect::get(raw.as_ref(), &JsValue::from_str("features"));
+    let Ok(set) = set else { return false };
+    let has = js_sys::Reflect::get(&set, &JsValue::from_str("has"));
+    has.ok()
+        .and_then(|has| {
+            js_sys::Function::from(has).call1(&set, &JsValue::from_str("subgroups")).ok()
+        })
+        .is_some_and(|answer| answer.is_truthy())
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn has_subgroups(_: &wgpu::Device, features: wgpu::Features) -> bool {
+    features.contains(wgpu::Features::SUBGROUP)
+}

@@ -1,0 +1,11 @@
+//! The device and what is made on it: buffers, pipelines, bind groups, read-backs. Knows no model.
+
+pub mod device;
+pub mod kernel;
+pub mod readback;
+pub mod shader;
+
+pub use device::{AdapterReport, Gpu, Power};
+pub use kernel::{Dispatch, Kernels, Pipeline};
+pub use readback::Readback;
+pub use shader::{Access, Shader};

@@ -1,0 +1,57 @@
+//! Bringing bytes back from the device.
+
+use futures::channel::oneshot;
+use wgpu::{BufferUsages, MapMode};
+
+use super::Gpu;
+use crate::{Error, Result};
+
+/// A mappable buffer that receives one copy at a time; kept and reused.
+pub struct Readback {
+    buffer: wgpu::Buffer,
+    mapped: Option<oneshot::Receiver<Result<(), wgpu::BufferAsyncError>>>,
+    bytes: u64,
+}
+
+impl Readback {
+    /// Allocates room for `bytes`.
+    pub async fn new(gpu: &Gpu, bytes: u64) -> Result<Readback> {
+        let buffer = gpu.buffer("read-back", bytes, BufferUsages::MAP_READ).await?;
+        Ok(Readback { buffer, mapped: None, bytes: 0 })
+    }
+
+    /// Records a copy of the first `bytes` of `source`.
+    pub fn copy(&mut self, encoder: &mut wgpu::CommandEncoder, source: &wgpu::Buffer, bytes: u64) {
+        self.bytes = bytes;
+        encoder.copy_buffer_to_buffer(source, 0, &self.buffer, 0, bytes);
+    }
+
+    /// Asks for the copy once its commands have been submitted.
+    pub fn map(&mut self) {
+        let (sender, receiver) = oneshot::channel();
+        self.buffer.map_async(MapMode::Read, ..self.bytes, move |result| {
+            // The receiver is gone only if nobody waits any more.
+            let _ = sender.send(result);
+        });
+        self.mapped = Some(receiver);
+    }
+
+    /// Waits for the copy and returns it as words.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] if the device went away meanwhile.
+    pub async fn words(&mut self, gpu: &Gpu) -> Result<Vec<u32>> {
+        let lost = |reason: String| Error::DeviceLost { reason };
+        let receiver = self.mapped.take().ok_or_else(|| lost("nothing was mapped".into()))?;
+        #[cfg(not(target_arch = "wasm32"))]
+        gpu.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|e| lost(e.to_string()))?;
+        let mapped = receiver.await.map_err(|e| lost(e.to_string()))?;
+        gpu.check()?;
+        mapped.map_err(|e| lost(e.to_string()))?;
+        let view = self.buffer.get_mapped_range(..self.bytes).map_err(|e| lost(e.to_string()))?;
+        let words = bytemuck::pod_collect_to_vec(&view);
+        drop(view);
+        self.buffer.unmap();
+        Ok(words)
+    }
+}

@@ -1,0 +1,59 @@
+//! WGSL, rendered from the templates in `shaders/`.
+
+use std::sync::OnceLock;
+
+use minijinja::{Environment, UndefinedBehavior, Value};
+
+/// A shader ready to be compiled, with the access of each of its bindings (group 0, in order).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shader {
+    pub name: &'static str,
+    pub source: String,
+    pub bindings: Vec<Access>,
+}
+
+/// How a shader uses a storage buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    Read,
+    ReadWrite,
+}
+
+macro_rules! templates {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../shaders/", $path)))),*]
+    };
+}
+
+/// Every template by its path below `shaders/`.
+const TEMPLATES: &[(&str, &str)] = templates!["include/step.wgsl",];
+
+impl Shader {
+    /// Renders the template `name` + `.wgsl` with the given values.
+    ///
+    /// # Panics
+    /// If the template does not render: templates and values are both ours, and every variant is
+    /// rendered in the tests.
+    pub fn render(name: &'static str, values: Value, bindings: Vec<Access>) -> Shader {
+        let source = environment()
+            .get_template(&format!("{name}.wgsl"))
+            .and_then(|template| template.render(values))
+            .unwrap_or_else(|error| panic!("shader {name}: {error:#}"));
+        Shader { name, source, bindings }
+    }
+}
+
+fn environment() -> &'static Environment<'static> {
+    static ENVIRONMENT: OnceLock<Environment<'static>> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        for (path, source) in TEMPLATES {
+            if let Err(error) = environment.add_template(path, source) {
+                panic!("shader template {path}: {error:#}");
+            }
+        }
+        environment
+    })
+}

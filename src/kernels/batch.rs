@@ -1,0 +1,239 @@
+//! The words that describe a step to every kernel: one buffer, written once per step.
+//!
+//! A header of [`HEADER_WORDS`] words (row, logit row, tile and sample counts, then where each
+//! section starts) and the sections:
+//!
+//! | section | entry |
+//! |---|---|
+//! | rows | token id or slot, position, KV slot = 16·block + offset, start of the block table |
+//! | logit rows | row |
+//! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
+//! | samples | logit row, last-sample slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, 0 |
+//! | block tables | KV block ids, one table per sequence |
+//!
+//! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
+
+use crate::{
+    Error, Result,
+    step::{BLOCK_SIZE, Capacity, RowTokens, StepPlan},
+};
+
+/// Marks a row's token id as a slot of the table of last samples.
+pub const LAST_SAMPLE: u32 = 1 << 31;
+pub const HEADER_WORDS: usize = 8;
+pub const ROW_WORDS: usize = 4;
+pub const TILE_WORDS: usize = 2;
+pub const SAMPLE_WORDS: usize = 10;
+
+/// A step in words, with the counts that size its grids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    pub words: Vec<u32>,
+    pub rows: u32,
+    pub logit_rows: u32,
+    pub tiles: u32,
+    pub samples: u32,
+    /// The longest context of the step's sequences, in tokens.
+    pub longest: u32,
+}
+
+/// A row as the kernels see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub token: u32,
+    pub position: u32,
+    pub slot: u32,
+    pub table: u32,
+}
+
+impl Batch {
+    /// Checks a plan against the capacity and encodes it; a tile takes at most `tile_rows` rows.
+    ///
+    /// Out-of-bounds indices would corrupt device memory in silence, so every one is checked here.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] that names what is out of range.
+    pub fn encode(plan: &StepPlan, capacity: &Capacity, tile_rows: usize) -> Result<Batch> {
+        let refuse = |message: String| Err(Error::InvalidRequest { param: "step".into(), message });
+        if plan.rows() == 0 || plan.rows() > capacity.rows || plan.seqs.len() > capacity.seqs {
+            return refuse(format!(
+                "{} rows in {} sequences; this executor takes 1 to {} rows in at most {} sequences",
+                plan.rows(),
+                plan.seqs.len(),
+                capacity.rows,
+                capacity.seqs
+            ));
+        }
+        let [mut rows, mut logit_rows, mut tiles, mut samples, mut tables] =
+            [const { Vec::<u32>::new() }; 5];
+        let mut longest = 0;
+        for seq in &plan.seqs {
+            let (first, count) = (rows.len() / ROW_WORDS, seq.tokens.count());
+            let end = seq.start as usize + count;
+            if count == 0
+                || end > capacity.context
+                || seq.slot as usize >= capacity.seqs
+                || seq.blocks.len() < end.div_ceil(BLOCK_SIZE)
+                || seq.blocks.iter().any(|block| *block as usize >= capacity.blocks)
+            {
+                return refuse(format!(
+                    "slot {} has {count} rows from position {} over {} blocks; limits are {capacity:?}",
+                    seq.slot,
+                    seq.start,
+                    seq.blocks.len()
+                ));
+            }
+            longest = longest.max(end as u32);
+            for i in 0..count {
+                let token = match &seq.tokens {
+                    RowTokens::LastSample => LAST_SAMPLE | seq.slot,
+                    RowTokens::Known(ids) if (ids[i] as usize) < capacity.vocab => ids[i],
+                    RowTokens::Known(ids) => {
+                        return refuse(format!(
+                            "token {} of a vocabulary of {}",
+                            ids[i], capacity.vocab
+                        ));
+                    }
+                };
+                let position = seq.start as usize + i;
+                let block = seq.blocks[position / BLOCK_SIZE] as usize;
+                let slot = block * BLOCK_SIZE + position % BLOCK_SIZE;
+                rows.extend([token, position as u32, slot as u32, tables.len() as u32]);
+            }
+            for tile in (0..count).step_by(tile_rows.max(1)) {
+                tiles.extend([(first + tile) as u32, (count - tile).min(tile_rows) as u32]);
+            }
+            let last = (first + count - 1) as u32;
+            if let Some(s) = seq.sample {
+                let logit_row = if plan.read_logits { last } else { logit_rows.len() as u32 };
+                samples.extend([
+                    logit_row,
+                    seq.slot,
+                    end as u32,
+                    s.temperature.to_bits(),
+                    s.top_k,
+                    s.top_p.to_bits(),
+                    s.min_p.to_bits(),
+                    s.seed as u32,
+                    (s.seed >> 32) as u32,
+                    0,
+                ]);
+                logit_rows.push(last);
+            }
+            tables.extend(&seq.blocks);
+        }
+        if plan.read_logits {
+            logit_rows = (0..plan.rows() as u32).collect();
+        }
+
+        let mut batch = Batch {
+            rows: plan.rows() as u32,
+            logit_rows: logit_rows.len() as u32,
+            tiles: (tiles.len() / TILE_WORDS) as u32,
+            samples: (samples.len() / SAMPLE_WORDS) as u32,
+            longest,
+            words: vec![0; HEADER_WORDS],
+        };
+        let sections = [&rows, &logit_rows, &tiles, &samples];
+        let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
+            let start = *at as u32;
+            *at += section.len();
+            Some(start)
+        });
+        let header = [batch.rows, batch.logit_rows, batch.tiles, batch.samples];
+        batch.words = header.into_iter().chain(starts).collect();
+        for section in sections {
+            batch.words.extend(section);
+        }
+        // Tables come last; rows point into them.
+        let tables_at = batch.words.len() as u32;
+        for row in 0..batch.rows as usize {
+            batch.words[HEADER_WORDS + row * ROW_WORDS + 3] += tables_at;
+        }
+        batch.words.extend(&tables);
+        Ok(batch)
+    }
+
+    /// Words that the largest step of this capacity can need.
+    pub fn max_words(capacity: &Capacity) -> usize {
+        HEADER_WORDS
+            + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
+            + capacity.seqs * (SAMPLE_WORDS + capacity.context.div_ceil(BLOCK_SIZE))
+    }
+
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> Row {
+        let at = self.words[4] as usize + ROW_WORDS * i;
+        let [token, position, slot, table] = [0, 1, 2, 3].map(|word| self.words[at + word]);
+        Row { token, position, slot, table }
+    }
+
+    /// The row whose logits are logit row `i`.
+    pub fn logit_row(&self, i: usize) -> usize {
+        self.words[self.words[5] as usize + i] as usize
+    }
+
+    /// Where position `position` of the sequence of `row` lies in the KV cache, in tokens.
+    pub fn kv_slot(&self, row: Row, position: usize) -> usize {
+        let block = self.words[row.table as usize + position / BLOCK_SIZE] as usize;
+        block * BLOCK_SIZE + position % BLOCK_SIZE
+    }
+
+    /// The words of sample `i`.
+    pub fn sample(&self, i: usize) -> &[u32] {
+        let at = self.words[7] as usize + SAMPLE_WORDS * i;
+        &self.words[at..at + SAMPLE_WORDS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::{Sampling, SeqPlan};
+
+    const CAPACITY: Capacity = Capacity { rows: 64, seqs: 4, blocks: 10, context: 64, vocab: 100 };
+
+    fn seq(slot: u32, tokens: RowTokens, start: u32, blocks: &[u32]) -> SeqPlan {
+        let sample = Some(Sampling::GREEDY);
+        SeqPlan { slot, tokens, start, blocks: blocks.into(), sample }
+    }
+
+    #[test]
+    fn a_chunk_and_a_decode_row_are_encoded_alike() {
+        let chunk = RowTokens::Known((10..29).collect());
+        let plan = StepPlan {
+            seqs: vec![seq(0, chunk, 14, &[7, 3, 9]), seq(2, RowTokens::LastSample, 16, &[1, 4])],
+            read_logits: false,
+        };
+        let batch = Batch::encode(&plan, &CAPACITY, 8).unwrap();
+        assert_eq!((batch.rows, batch.logit_rows, batch.tiles, batch.samples), (20, 2, 4, 2));
+        assert_eq!(batch.longest, 33);
+        let row = batch.row(2);
+        assert_eq!((row.token, row.position, row.slot), (12, 16, 3 * 16));
+        assert_eq!(batch.kv_slot(row, 15), 7 * 16 + 15);
+        let row = batch.row(19);
+        assert_eq!((row.token, row.position, row.slot), (LAST_SAMPLE | 2, 16, 4 * 16));
+        assert_eq!(batch.kv_slot(row, 0), 16);
+        assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
+        assert_eq!(batch.sample(1)[..3], [1, 2, 17]);
+        assert!(batch.words.len() <= Batch::max_words(&CAPACITY));
+    }
+
+    #[test]
+    fn indices_out_of_range_are_refused() {
+        let bad = [
+            seq(0, RowTokens::Known(vec![100]), 0, &[1]),
+            seq(4, RowTokens::Known(vec![1]), 0, &[1]),
+            seq(0, RowTokens::Known(vec![1]), 16, &[1]),
+            seq(0, RowTokens::Known(vec![1]), 64, &[1, 2, 3, 4, 5]),
+            seq(0, RowTokens::Known(vec![1]), 0, &[10]),
+            seq(0, RowTokens::Known(vec![]), 0, &[1]),
+            seq(0, RowTokens::Known(vec![1; 65]), 0, &[1, 2, 3, 4, 5]),
+        ];
+        for seq in bad {
+            let plan = StepPlan { seqs: vec![seq], read_logits: false };
+            let refused = Batch::encode(&plan, &CAPACITY, 8);
+            assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the GPU tests share: a real adapter, a runner with guard words, and the error measure.
+#![allow(dead_code)] // each test target uses its own part
+
+use tabloom::{
+    gpu::{Access, Gpu, Kernels, Power, Readback, Shader},
+    kernels::{Batch, Kernel, Tuning},
+};
+
+/// Words past the end of every output; a kernel that touches them is out of bounds.
+const GUARD: usize = 256;
+const GUARD_WORD: u32 = 0xBADC_0DE5;
+
+/// A device with its compiled kernels.
+pub struct Bench {
+    pub gpu: Gpu,
+    pub kernels: Kernels,
+}
+
+impl Bench {
+    /// Opens the adapter. Without one the tests fail: they never skip.
+    pub async fn open() -> Bench {
+        let gpu = Gpu::open(Power::HighPerformance).await.expect("these tests need an adapter");
+        println!("adapter: {} {:?}", gpu.adapter.name, gpu.adapter);
+        Bench { gpu, kernels: Kernels::default() }
+    }
+
+    /// Every variant this adapter can run.
+    pub fn tunings(&self) -> Vec<Tuning> {
+        let mut tunings = vec![
+            Tuning { subgroups: false, barriers: false },
+            Tuning { subgroups: false, barriers: true },
+        ];
+        if self.gpu.adapter.subgroups {
+            tunings.push(Tuning { subgroups: true, barriers: true });
+        }
+        tunings
+    }
+
+    /// Runs a kernel over buffers of words, in the order of its bindings, and returns the writable
+    /// ones afterwards. Guard words follow each writable buffer and are checked.
+    pub async fn run(
+        &mut self,
+        kernel: &impl Kernel,
+        tuning: Tuning,
+        batch: &Batch,
+        buffers: &[&[u32]],
+    ) -> Vec<Vec<u32>> {
+        let shader = kernel.shader(tuning);
+        self.run_shader(&shader, kernel.grid(tuning, batch), buffers).await
+    }
+
+    /// [`Bench::run`] for a shader and a grid.
+    pub async fn run_shader(
+        &mut self,
+        shader: &Shader,
+        grid: [u32; 3],
+        buffers: &[&[u32]],
+    ) -> Vec<Vec<u32>> {
+        assert_eq!(shader.bindings.len(), buffers.len(), "{}: bindings", shader.name);
+        let gpu = &self.gpu;
+        let pipeline = self.kernels.pipeline(gpu, shader).await.expect("the shader compiles");
+        let mut bound = Vec::new();
+        for (access, words) in shader.bindings.iter().zip(buffers) {
+            let mut words = words.to_vec();
+            if *access == Access::ReadWrite {
+                words.extend([GUARD_WORD; GUARD]);
+            }
+            bound.push(gpu.upload(shader.name, &words).await.expect("a test buffer fits"));
+        }
+        let dispatch = self.kernels.bind(gpu, &pipeline, &bound.iter().collect::<Vec<_>>());
+        let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let mut encoder = gpu.device.create_command_encoder(&Default::default());
+        dispatch.record(&mut encoder.begin_compute_pass(&Default::default()), grid);
+        let mut outputs = Vec::new();
+        for ((access, words), buffer) in shader.bindings.iter().zip(buffers).zip(&bound) {
+            if *access == Access::ReadWrite {
+                let bytes = (words.len() + GUARD) as u64 * 4;
+                let mut readback = Readback::new(gpu, bytes).await.expect("a read-back fits");
+                readback.copy(&mut encoder, buffer, bytes);
+                outputs.push((readback, words.len()));
+            }
+        }
+        gpu.queue.submit([encoder.finish()]);
+        assert!(scope.pop().await.is_none(), "{}: validation error", shader.name);
+        let mut results = Vec::new();
+        for (mut readback, len) in outputs {
+            readback.map();
+            let mut words = readback.words(gpu).await.expect("the device lives");
+            let guard = words.split_off(len);
+            assert!(guard.iter().all(|w| *w == GUARD_WORD), "{}: wrote past the end", shader.name);
+            results.push(words);
+        }
+        results
+    }
+}
+
+/// Normalised mean square error Σ(a−b)² / Σa², a being the reference. Not finite: infinite.
+pub fn nmse(reference: &[f32], found: &[f32]) -> f64 {
+    assert_eq!(reference.len(), found.len());
+    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+        reference.iter().zip(found).map(|(a, b)| f(f64::from(*a), f64::from(*b))).sum()
+    };
+    let (error, power) = (sum(&|a, b| (a - b) * (a - b)), sum(&|a, _| a * a));
+    if error.is_finite() && power > 0.0 { error / power } else { f64::INFINITY }
+}
+
+/// Uniform values in [−1, 1].
+pub fn uniform(rng: &mut fastrand::Rng, n: usize) -> Vec<f32> {
+    (0..n).map(|_| rng.f32() * 2.0 - 1.0).collect()
+}
+
+/// Bit patterns of floats.
+pub fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|v| v.to_bits()).collect()
+}
+
+/// Floats of bit patterns.
+pub fn floats(words: &[u32]) -> Vec<f32> {
+    words.iter().map(|w| f32::from_bits(*w)).collect()
+}
