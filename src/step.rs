@@ -12,7 +12,7 @@ pub const BLOCK_SIZE: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepPlan {
     pub seqs: Vec<SeqPlan>,
-    /// Whether the result carries the logits of every row.
+    /// Whether the result carries the logits of every row; at most `Capacity::logit_rows` rows then.
     pub read_logits: bool,
 }
 
@@ -86,6 +86,8 @@ pub struct StepResult {
     pub samples: Vec<Sample>,
     /// `[rows][vocab]`, if the plan asked for it.
     pub logits: Vec<f32>,
+    /// Time the device spent on the step, where it can tell.
+    pub device_nanos: Option<u64>,
 }
 
 /// A sampled token.
@@ -124,6 +126,8 @@ pub struct Capacity {
     pub rows: usize,
     /// Sequences per step, and size of the table of last samples.
     pub seqs: usize,
+    /// Rows per step whose logits are computed: at least `seqs`.
+    pub logit_rows: usize,
     /// KV blocks, all usable by the caller.
     pub blocks: usize,
     /// Most tokens in one sequence.

@@ -126,6 +126,14 @@ impl Batch {
             logit_rows = (0..plan.rows() as u32).collect();
         }
 
+        if logit_rows.len() > capacity.logit_rows {
+            return refuse(format!(
+                "logits of {} rows; this executor computes at most {}",
+                logit_rows.len(),
+                capacity.logit_rows
+            ));
+        }
+
         let mut batch = Batch {
             rows: plan.rows() as u32,
             logit_rows: logit_rows.len() as u32,
@@ -191,7 +199,8 @@ mod tests {
     use super::*;
     use crate::step::{Sampling, SeqPlan};
 
-    const CAPACITY: Capacity = Capacity { rows: 64, seqs: 4, blocks: 10, context: 64, vocab: 100 };
+    const CAPACITY: Capacity =
+        Capacity { rows: 64, seqs: 4, logit_rows: 4, blocks: 10, context: 64, vocab: 100 };
 
     fn seq(slot: u32, tokens: RowTokens, start: u32, blocks: &[u32]) -> SeqPlan {
         let sample = Some(Sampling::GREEDY);
