@@ -1,0 +1,286 @@
+/**
+ * Private language models inside the browser, on the visitor's own GPU.
+ *
+ * @example
+ * import { Engine } from "tabloom";
+ *
+ * const engine = await Engine.load("/models/my-model/");
+ * const stream = await engine.chat.completions.create({
+ *   messages: [{ role: "user", content: "Tell me a story." }],
+ *   stream: true,
+ * });
+ * for await (const chunk of stream) show(chunk.choices[0]?.delta.content ?? "");
+ *
+ * @module tabloom
+ */
+
+import { Connection } from "./connection.js";
+import { TabloomError } from "./error.js";
+import { Stream } from "./stream.js";
+
+export { TabloomError };
+
+/**
+ * What loading is doing.
+ *
+ * @typedef {object} Progress
+ * @property {"download" | "compile"} stage
+ * @property {string} file the file being read, or the kernel being compiled
+ * @property {number} loaded bytes read so far, or kernels compiled
+ * @property {number} total bytes of all files as far as known, or kernels in all
+ * @property {number} rate bytes (or kernels) per second
+ */
+
+/**
+ * @typedef {object} LoadOptions
+ * @property {"auto" | "gpu" | "cpu"} [device] `auto` (default) uses the GPU; `cpu` is the slow fallback where there is none
+ * @property {"keep" | "w8" | "w4"} [quantize] how 16- and 32-bit matrices are held; default `keep`
+ * @property {number} [context] most tokens of one conversation; default the model's own, at most 4096
+ * @property {(progress: Progress) => void} [onProgress]
+ * @property {AbortSignal} [signal] ends loading
+ * @property {string | URL} [workerUrl] where `worker.js` is served, if not beside this module
+ */
+
+/**
+ * What was loaded, and on what.
+ *
+ * @typedef {object} EngineInfo
+ * @property {string} model the address it was loaded from
+ * @property {string} architecture
+ * @property {"gpu" | "cpu"} device
+ * @property {string} adapter for people
+ * @property {boolean} software a CPU emulates the GPU
+ * @property {number} context most tokens of one conversation
+ * @property {number} weightBytes bytes of weights held
+ */
+
+/**
+ * @typedef {object} ChatMessage
+ * @property {"system" | "user" | "assistant"} role
+ * @property {string | {type: "text", text: string}[]} content
+ */
+
+/**
+ * @typedef {object} ChatCompletionParams
+ * @property {ChatMessage[]} messages
+ * @property {boolean} [stream]
+ * @property {{include_usage?: boolean}} [stream_options]
+ * @property {number} [max_completion_tokens]
+ * @property {number} [max_tokens]
+ * @property {number} [temperature] 0 is greedy
+ * @property {number} [top_p]
+ * @property {number} [top_k]
+ * @property {number} [min_p]
+ * @property {number} [seed]
+ * @property {string | string[]} [stop]
+ * @property {string} [model] ignored: an engine holds one model
+ */
+
+/**
+ * @typedef {object} Usage
+ * @property {number} prompt_tokens
+ * @property {number} completion_tokens
+ * @property {number} total_tokens
+ */
+
+/** @typedef {"stop" | "length"} FinishReason */
+
+/**
+ * @typedef {object} ChatCompletionChunk
+ * @property {string} id
+ * @property {"chat.completion.chunk"} object
+ * @property {number} created seconds since 1970
+ * @property {string} model
+ * @property {{index: number, delta: {role?: "assistant", content?: string}, finish_reason: FinishReason | null}[]} choices
+ * @property {Usage | null} [usage]
+ */
+
+/**
+ * @typedef {object} ChatCompletion
+ * @property {string} id
+ * @property {"chat.completion"} object
+ * @property {number} created seconds since 1970
+ * @property {string} model
+ * @property {{index: number, message: {role: "assistant", content: string}, finish_reason: FinishReason}[]} choices
+ * @property {Usage} usage
+ */
+
+/** A loaded model in a worker of its own; the page's thread never waits for it. */
+export class Engine {
+  #connection;
+  #worker;
+
+  /**
+   * Loads a model from a folder in Hugging Face's layout: `config.json`, `tokenizer.json`,
+   * `tokenizer_config.json`, `model.safetensors` (or its shards).
+   *
+   * Rejects with a {@link TabloomError} that says what was found, what was expected and what to
+   * do, or with the signal's reason when aborted.
+   *
+   * @param {string | URL} url address of the folder, absolute or relative to the page
+   * @param {LoadOptions} [options]
+   * @returns {Promise<Engine>}
+   */
+  static async load(url, options = {}) {
+    const { onProgress, signal, workerUrl, ...settings } = options;
+    signal?.throwIfAborted();
+    const worker = workerUrl
+      ? new Worker(workerUrl, { type: "module", name: "tabloom" })
+      : new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "tabloom" });
+    const { port1, port2 } = new MessageChannel();
+    const connection = new Connection(port1);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      const message = `the engine's worker failed: ${event.message ?? "its script could not be loaded"}. Reload the page`;
+      connection.close(new TabloomError({ code: "engine_crashed", message }));
+    };
+    worker.postMessage("connect", [port2]);
+
+    try {
+      const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+      const folder = new URL(url, base).href.replace(/\/*$/, "/");
+      const info = await once(connection, { type: "load", url: folder, options: settings }, {
+        signal,
+        onProgress,
+      });
+      return new Engine(connection, worker, info);
+    } catch (error) {
+      worker.terminate();
+      throw error;
+    }
+  }
+
+  /**
+   * Use {@link Engine.load}.
+   *
+   * @param {Connection} connection
+   * @param {Worker} worker
+   * @param {EngineInfo} info
+   */
+  constructor(connection, worker, info) {
+    this.#connection = connection;
+    this.#worker = worker;
+    /** @readonly */
+    this.info = info;
+    /** @readonly */
+    this.chat = { completions: new Completions(connection) };
+  }
+
+  /**
+   * Counters and gauges of the engine, under vLLM's names.
+   *
+   * @returns {Promise<Record<string, number>>}
+   */
+  metrics() {
+    return once(this.#connection, { type: "metrics" });
+  }
+
+  /** Stops the engine and frees what it holds; open requests fail with code `closed`. */
+  close() {
+    const message = "the engine was closed. Load it again";
+    this.#connection.close(new TabloomError({ code: "closed", message }));
+    this.#worker.terminate();
+  }
+}
+
+class Completions {
+  #connection;
+
+  /** @param {Connection} connection */
+  constructor(connection) {
+    this.#connection = connection;
+  }
+
+  /**
+   * Answers a conversation, in OpenAI's shapes.
+   *
+   * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels
+   * the request. Without, it gives the whole completion.
+   *
+   * @template {ChatCompletionParams} P
+   * @param {P} params
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<ChatCompletionChunk> : ChatCompletion>}
+   */
+  async create(params, { signal } = {}) {
+    signal?.throwIfAborted();
+    const call = { type: "chat", request: params };
+    const result = params.stream
+      ? await stream(this.#connection, call, signal)
+      : await once(this.#connection, call, { signal });
+    return /** @type {any} */ (result);
+  }
+}
+
+/**
+ * A call with one result.
+ *
+ * @param {Connection} connection
+ * @param {object} message
+ * @param {{signal?: AbortSignal, onProgress?: (progress: Progress) => void}} [options]
+ * @returns {Promise<any>}
+ */
+function once(connection, message, { signal, onProgress } = {}) {
+  return new Promise((resolve, reject) => {
+    const id = connection.call(message, {
+      reply(answer) {
+        if (answer.type === "progress") return onProgress?.(answer.progress);
+        finish();
+        if (answer.type === "error") reject(new TabloomError(answer.error));
+        else resolve(answer.value);
+      },
+      fail(error) {
+        finish();
+        reject(error);
+      },
+    });
+    const abort = () => {
+      connection.cancel(id);
+      reject(signal?.reason);
+    };
+    const finish = () => {
+      connection.done(id);
+      signal?.removeEventListener("abort", abort);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+/**
+ * A call with a stream of results; resolves with the iterator once the request is accepted.
+ *
+ * @param {Connection} connection
+ * @param {object} message
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Stream<ChatCompletionChunk>>}
+ */
+function stream(connection, message, signal) {
+  return new Promise((resolve, reject) => {
+    /** @type {number} */
+    let id;
+    const chunks = new Stream(() => {
+      connection.cancel(id);
+      signal?.removeEventListener("abort", abort);
+    });
+    /** @param {Error} [error] */
+    const finish = (error) => {
+      connection.done(id);
+      signal?.removeEventListener("abort", abort);
+      if (error) reject(error);
+      chunks.end(error);
+    };
+    const abort = () => {
+      connection.cancel(id);
+      finish(signal?.reason);
+    };
+    id = connection.call(message, {
+      reply(answer) {
+        if (answer.type === "accepted") resolve(chunks);
+        else if (answer.type === "chunk") chunks.push(answer.value);
+        else finish(answer.type === "error" ? new TabloomError(answer.error) : undefined);
+      },
+      fail: finish,
+    });
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
