@@ -1,7 +1,7 @@
 // The engine's side: a worker that loads the WebAssembly module and serves one or more message ports.
 // It runs as a dedicated worker (the page sends a port) and as a SharedWorker (each tab connects one).
 
-import init, { Host } from "./tabloom.js";
+import init, { Host } from "./wasm/tabloom.js";
 
 // wgpu does not ask for subgroups on the web, so the request is widened where the adapter has them.
 if (globalThis.GPUAdapter) {
@@ -13,16 +13,14 @@ if (globalThis.GPUAdapter) {
   };
 }
 
-const host = init({ module_or_path: new URL("./tabloom_bg.wasm", import.meta.url) }).then(
-  () => new Host(),
-);
+const host = init().then(() => new Host());
 
 /** @param {MessagePort} port */
 async function connect(port) {
   try {
     (await host).connect(port);
   } catch (error) {
-    const message = `the WebAssembly module did not start: ${error}. Check that worker.js and tabloom_bg.wasm are served from the same folder and that the content security policy allows 'wasm-unsafe-eval'`;
+    const message = `the WebAssembly module did not start: ${error}. Check that the package's folder is served whole and that the content security policy allows 'wasm-unsafe-eval'`;
     port.postMessage({ type: "failed", error: { code: "start_failed", message } });
   }
 }

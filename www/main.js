@@ -1,0 +1,179 @@
+// The demo page: loads the small model that ships with it (or ?model=ADDRESS) and chats.
+
+import { Engine } from "./tabloom/index.js";
+import { formatBytes, Speed } from "./format.js";
+
+const SUGGESTIONS = [
+  "Tell me a story about a fox.",
+  "What is the capital of France?",
+  "What is 17 + 25?",
+  "What is the opposite of hot?",
+];
+
+const query = new URLSearchParams(location.search);
+const modelUrl = query.get("model") ?? "model/";
+
+/** @param {string} id */
+const $ = (id) => /** @type {any} */ (document.getElementById(id));
+const [messages, prompt, send, stop, clear] = ["messages", "prompt", "send", "stop", "clear"].map($);
+
+/** @type {Engine | null} */
+let engine = null;
+/** @type {{role: "user" | "assistant", content: string}[]} */
+let conversation = [];
+/** @type {AbortController | null} */
+let answering = null;
+
+/** @param {"auto" | "gpu" | "cpu"} device */
+async function load(device) {
+  $("problem").hidden = true;
+  $("loading").hidden = false;
+  try {
+    engine = await Engine.load(modelUrl, { device, onProgress: showProgress });
+  } catch (error) {
+    showProblem(error);
+    return;
+  } finally {
+    $("loading").hidden = true;
+  }
+  const { adapter, device: used, software } = engine.info;
+  const note =
+    used === "cpu"
+      ? "Running on the processor, without WebGPU: expect it to be slow. "
+      : software
+        ? "No graphics hardware found: a software adapter stands in for it. "
+        : "";
+  $("adapter").textContent = `${note}${adapter}`;
+  $("suggestions").hidden = conversation.length > 0;
+  setBusy(false);
+  prompt.focus();
+}
+
+/** @param {import("./tabloom/index.js").Progress} progress */
+function showProgress({ stage, file, loaded, total, rate }) {
+  const bar = $("loading-bar");
+  if (total > 0) [bar.max, bar.value] = [total, loaded];
+  else bar.removeAttribute("value");
+  $("loading-label").textContent =
+    stage === "download" ? "Loading the model…" : "Preparing the GPU kernels…";
+  $("loading-detail").textContent =
+    stage === "download"
+      ? `${file}: ${formatBytes(loaded)} of ${formatBytes(total)}, ${formatBytes(rate)}/s`
+      : `${loaded} of ${total}`;
+}
+
+/** @param {any} error */
+function showProblem(error) {
+  const noGpu = error.code === "no_gpu";
+  $("problem-title").textContent = noGpu
+    ? "This browser offers no WebGPU"
+    : "The model could not be loaded";
+  $("problem-text").textContent = error.message;
+  $("use-cpu").hidden = !noGpu;
+  $("problem").hidden = false;
+}
+
+/** @param {boolean} busy */
+function setBusy(busy) {
+  prompt.disabled = send.disabled = clear.disabled = !engine;
+  send.hidden = busy;
+  stop.hidden = !busy;
+}
+
+/**
+ * @param {"user" | "assistant"} role
+ * @param {string} text
+ */
+function addMessage(role, text) {
+  const item = document.createElement("li");
+  item.className = role;
+  item.textContent = text;
+  messages.append(item);
+  item.scrollIntoView({ block: "end" });
+  return item;
+}
+
+/** @param {string} text */
+async function ask(text) {
+  if (!engine || answering) return;
+  $("suggestions").hidden = true;
+  conversation.push({ role: "user", content: text });
+  addMessage("user", text);
+  const item = addMessage("assistant", "");
+  item.classList.add("waiting");
+  // A screen reader should hear the whole answer, not every piece of it.
+  messages.setAttribute("aria-busy", "true");
+
+  answering = new AbortController();
+  const { signal } = answering;
+  const asked = conversation;
+  setBusy(true);
+  const speed = new Speed(performance.now());
+  let answer = "";
+  try {
+    const chunks = await engine.chat.completions.create(
+      { messages: conversation, stream: true, stream_options: { include_usage: true } },
+      { signal },
+    );
+    for await (const chunk of chunks) {
+      const piece = chunk.choices[0]?.delta.content ?? "";
+      if (piece) speed.token(performance.now());
+      if (chunk.usage) speed.finish(chunk.usage.completion_tokens);
+      answer += piece;
+      item.textContent = answer;
+      $("speed").textContent = speed.text();
+      item.scrollIntoView({ block: "end" });
+    }
+  } catch (error) {
+    if (!signal.aborted) {
+      item.classList.add("failed");
+      item.textContent = `${answer}\n${/** @type {Error} */ (error).message}`.trim();
+    }
+  } finally {
+    item.classList.remove("waiting");
+    messages.removeAttribute("aria-busy");
+    if (conversation === asked) conversation.push({ role: "assistant", content: answer });
+    answering = null;
+    setBusy(false);
+    prompt.focus();
+  }
+}
+
+$("composer").addEventListener("submit", (/** @type {Event} */ event) => {
+  event.preventDefault();
+  const text = prompt.value.trim();
+  if (!text || answering) return;
+  prompt.value = "";
+  ask(text);
+});
+
+prompt.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    $("composer").requestSubmit();
+  }
+});
+
+stop.addEventListener("click", () => answering?.abort());
+
+clear.addEventListener("click", () => {
+  answering?.abort();
+  conversation = [];
+  messages.replaceChildren();
+  $("speed").textContent = "";
+  $("suggestions").hidden = false;
+  prompt.focus();
+});
+
+$("retry").addEventListener("click", () => load("auto"));
+$("use-cpu").addEventListener("click", () => load("cpu"));
+
+for (const text of SUGGESTIONS) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = text;
+  button.addEventListener("click", () => ask(text));
+  $("suggestions").append(button);
+}
+
+load(query.get("device") === "cpu" ? "cpu" : "auto");
