@@ -1,0 +1,329 @@
+"""Tiny random-weight models, with logits and greedy continuations computed by transformers.
+
+Weights are rounded to the type they are stored in (or quantised to int4), the
+folder is written and loaded again, and the forward pass of transformers runs in
+f32 on exactly what the folder holds.
+
+Random weights of the usual small size would give flat logits and uniform
+attention, which hide mistakes. Here they are large enough for logits with a
+standard deviation of about 3, norms differ from one, and biases from zero. The
+first seed is taken whose greedy continuation is a fair test of the text: at each
+step the best logit leads by MIN_MARGIN standard deviations, the continuation has
+MIN_DISTINCT different tokens and no end token, and it stays the same when keys
+and values are rounded to f16, as a KV cache stores them.
+"""
+
+import copy
+import json
+import shutil
+from dataclasses import dataclass
+
+import torch
+from compressed_tensors.compressors import PackedQuantizationCompressor
+from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
+from compressed_tensors.quantization.utils import calculate_qparams
+from safetensors.torch import load_file, save_file
+from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+from transformers.utils import logging
+
+PROMPT_TOKENS = 24
+GREEDY_TOKENS = 32
+MIN_MARGIN = 0.05
+MIN_DISTINCT = 12
+MAX_SEEDS = 10_000
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One folder: its name ends in the stored type; `config` is in the form of published models."""
+
+    name: str
+    config: dict
+    rope_parameters: bool = False  # write config.json as transformers 5 does, with `rope_parameters`
+    max_shard: str = "1GB"
+    int4: QuantizationArgs | None = None
+
+    @property
+    def dtype(self):
+        return TYPES[self.name.rsplit("_", 1)[1]]
+
+
+def llama(**changes):
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 128,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "rope_scaling": None,
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": False,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    } | changes
+
+
+MEDIUM = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4}
+# The base of 32 positions puts one frequency of a 16-wide head above the scaled
+# band, one inside it and the rest below, all within prompt and continuation.
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+MISTRAL = {"architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": None}
+QWEN2 = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0,
+    "sliding_window": 128,
+    "max_window_layers": 2,
+    "use_sliding_window": False,
+}
+# In these tiny models nothing is small enough for an epsilon of the usual size to matter.
+LARGE_EPS = {"rms_norm_eps": 5e-2}
+QWEN3 = QWEN2 | {
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "sliding_window": None,
+    "head_dim": 16,
+}
+
+
+def int4(symmetric, group_size=None):
+    strategy = "group" if group_size else "channel"
+    return QuantizationArgs(num_bits=4, type="int", symmetric=symmetric, strategy=strategy, group_size=group_size)
+
+
+SPECS = [
+    Spec("llama2_f32", llama()),
+    Spec(
+        "llama3_bf16",
+        llama(**MEDIUM, num_key_value_heads=2, rope_theta=500000.0, rope_scaling=LLAMA3_ROPE, tie_word_embeddings=True),
+    ),
+    Spec(
+        "llama_linear_f32",
+        llama(num_key_value_heads=1, rope_scaling={"rope_type": "linear", "factor": 4.0}),
+        rope_parameters=True,
+    ),
+    Spec("llama_sharded_f32", llama(num_key_value_heads=1), max_shard="60KB"),
+    Spec("smollm2_bf16", llama(**MEDIUM, num_key_value_heads=1, rope_theta=100000.0, tie_word_embeddings=True)),
+    Spec("mistral_f16", llama(**MEDIUM | MISTRAL, num_key_value_heads=1, head_dim=32)),
+    Spec("qwen2_bf16", llama(**MEDIUM | QWEN2, num_key_value_heads=2, tie_word_embeddings=True)),
+    Spec("qwen3_f32", llama(**QWEN3 | LARGE_EPS, num_attention_heads=4, num_key_value_heads=2), rope_parameters=True),
+    Spec(
+        "odd_f32",
+        llama(**LARGE_EPS, vocab_size=131, hidden_size=48, intermediate_size=172, num_key_value_heads=1),
+    ),
+    Spec("ct_int4_sym_g32_bf16", llama(**MEDIUM, num_key_value_heads=2), int4=int4(True, 32)),
+    Spec(
+        "ct_int4_asym_g64_bf16",
+        llama(
+            **QWEN2,
+            hidden_size=128,
+            intermediate_size=128,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            tie_word_embeddings=True,
+        ),
+        int4=int4(False, 64),
+    ),
+    Spec("ct_int4_sym_channel_bf16", llama(**MEDIUM, num_key_value_heads=2), int4=int4(True)),
+]
+
+
+def write(out):
+    """Writes one folder per entry of SPECS and prints a line about each."""
+    torch.set_num_threads(1)
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    AttentionInterface.register("f16_kv", f16_kv_attention)
+    AttentionMaskInterface.register("f16_kv", sdpa_mask)
+    for spec in SPECS:
+        print(make(spec, out / spec.name), flush=True)
+
+
+def make(spec, folder):
+    """Writes the folder of one spec and returns a line about it."""
+    config = AutoConfig.for_model(**spec.config)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    for seed in range(MAX_SEEDS):
+        randomise(model, seed, spec.dtype)
+        packed = quantise(model, spec.int4) if spec.int4 else {}
+        tokens = prompt(config.vocab_size, seed)
+        greedy, _ = continue_greedily(model, tokens)
+        if greedy is not None and greedy == continue_greedily(f16_kv(model), tokens)[0]:
+            break
+    else:
+        raise RuntimeError(f"{spec.name}: no seed below {MAX_SEEDS} has a clear greedy continuation")
+
+    shutil.rmtree(folder, ignore_errors=True)
+    save(model, spec, packed, folder)
+    model = load(folder)
+    loaded_greedy, margin = continue_greedily(model, tokens)
+    if loaded_greedy != greedy:
+        raise RuntimeError(f"{spec.name}: the folder continues differently from the weights it was made of")
+    rows = logits(model, tokens)
+    rows.numpy().astype("<f4").tofile(folder / "logits.bin")
+    golden = {
+        "seed": seed,
+        "tokens": tokens,
+        "logits_shape": list(rows.shape),
+        "greedy": greedy,
+        "min_margin": round(margin, 4),  # of a greedy choice, in standard deviations of its logits
+    }
+    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
+    return (
+        f"{spec.name:25} {sum(file.stat().st_size for file in folder.iterdir()) // 1000:4} kB  seed {seed:4}  "
+        f"margin {margin:.3f}  distinct {len(set(greedy)):2}  logit std {rows.std():.2f}  "
+        f"NMSE with f16 KV {nmse(logits(f16_kv(model), tokens), rows):.1e}"
+    )
+
+
+def randomise(model, seed, dtype):
+    """Fills every parameter with seeded noise that `dtype` can hold."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, weight in model.named_parameters():
+        noise = torch.randn(weight.shape, generator=generator)
+        if "norm" in name:
+            noise = 1 + noise.clamp(-2, 2) / 4
+        elif name.endswith("bias"):
+            noise = noise / 2
+        elif "lm_head" in name or (model.config.tie_word_embeddings and "embed_tokens" in name):
+            noise = noise * 3 / weight.shape[1] ** 0.5
+        elif "embed_tokens" not in name:
+            # An offset for each row moves the zero points of asymmetric int4 weights apart.
+            noise = noise + torch.randn((weight.shape[0], 1), generator=generator) / 2
+            noise = noise * 1.5 / weight.shape[1] ** 0.5
+        weight.data = noise.to(dtype).float()
+
+
+def prompt(vocab_size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(3, vocab_size, (PROMPT_TOKENS,), generator=generator).tolist()
+
+
+@torch.no_grad()
+def logits(model, tokens):
+    """Returns the logits of every position, [tokens][vocabulary]."""
+    return model(torch.tensor([tokens]), use_cache=False).logits[0]
+
+
+def continue_greedily(model, tokens):
+    """Returns the greedy continuation and its smallest margin, or (None, None) if it is no fair test."""
+    known, smallest = list(tokens), float("inf")
+    for _ in range(GREEDY_TOKENS):
+        last = logits(model, known)[-1]
+        best = last.topk(2)
+        margin = ((best.values[0] - best.values[1]) / last.std()).item()
+        if margin < MIN_MARGIN:
+            return None, None
+        smallest = min(smallest, margin)
+        known.append(best.indices[0].item())
+    greedy = known[len(tokens) :]
+    fair = len(set(greedy)) >= MIN_DISTINCT and model.config.eos_token_id not in greedy
+    return (greedy, smallest) if fair else (None, None)
+
+
+def f16_kv(model):
+    """Returns the same weights with keys and values rounded to f16 before attention."""
+    model = copy.deepcopy(model)
+    model.set_attn_implementation("f16_kv")
+    return model
+
+
+def f16_kv_attention(module, query, key, value, *args, **kwargs):
+    return sdpa_attention_forward(module, query, key.half().float(), value.half().float(), *args, **kwargs)
+
+
+def nmse(found, expected):
+    return ((found - expected).square().sum() / expected.square().sum()).item()
+
+
+def quantise(model, args):
+    """Quantises all linear layers but the head; returns their packed tensors by name.
+
+    The weights in `model` become (q - zero) * scale in f32, without the rounding
+    to the type of the scales that loading in bf16 adds.
+    """
+    scheme = QuantizationScheme(targets=["Linear"], weights=args)
+    packed = {}
+    for name, module in model.named_modules():
+        if not isinstance(module, torch.nn.Linear) or name == "lm_head":
+            continue
+        weight = module.weight.data
+        groups = weight.unflatten(1, (-1, args.group_size or weight.shape[1]))
+        scale, zero = calculate_qparams(groups.amin(2), groups.amax(2), args)
+        state = {"weight": weight, "weight_scale": scale.bfloat16().float(), "weight_zero_point": zero}
+        state = PackedQuantizationCompressor.compress(state, scheme)
+        module.weight.data = PackedQuantizationCompressor.decompress(state, scheme)["weight"]
+        state["weight_scale"] = state["weight_scale"].bfloat16()
+        packed |= {f"{name}.{key}": tensor for key, tensor in state.items()}
+    return packed
+
+
+def save(model, spec, packed, folder):
+    """Writes config.json, generation_config.json and the safetensors of one spec."""
+    copy.deepcopy(model).to(spec.dtype).save_pretrained(folder, max_shard_size=spec.max_shard)
+    if packed:
+        weights = load_file(folder / "model.safetensors")
+        quantised = {key.rsplit(".", 1)[0] + ".weight" for key in packed}
+        weights = {name: weight for name, weight in weights.items() if name not in quantised}
+        save_file(weights | packed, folder / "model.safetensors", metadata={"format": "pt"})
+    if not spec.rope_parameters:
+        config = spec.config | {"torch_dtype": str(spec.dtype).removeprefix("torch."), "transformers_version": "4.51.0"}
+        if spec.int4:
+            config["quantization_config"] = quantization_config(spec.int4)
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+
+
+def quantization_config(args):
+    scheme = QuantizationScheme(targets=["Linear"], weights=args)
+    return QuantizationConfig(
+        config_groups={"group_0": scheme},
+        format="pack-quantized",
+        quantization_status="compressed",
+        ignore=["lm_head"],
+    ).to_dict()
+
+
+def load(folder):
+    """Loads a folder in f32, with int4 weights as (q - zero) * scale.
+
+    The pinned transformers cannot load packed zero points, so int4 folders are
+    unpacked here, by the compressed-tensors library.
+    """
+    config = AutoConfig.from_pretrained(folder)
+    if not hasattr(config, "quantization_config"):
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    scheme = QuantizationConfig.model_validate(config.quantization_config).config_groups["group_0"]
+    stored = load_file(folder / "model.safetensors")
+    modules = {}
+    for name, tensor in stored.items():
+        module, parameter = name.rsplit(".", 1)
+        modules.setdefault(module, {})[parameter] = tensor.float() if tensor.is_floating_point() else tensor
+    weights = {}
+    for module, state in modules.items():
+        if "weight_packed" in state:
+            state = PackedQuantizationCompressor.decompress(state, scheme)
+        weights |= {f"{module}.{name}": state[name] for name in ("weight", "bias") if name in state}
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    expected = {name for name, _ in model.named_parameters()}  # a tied head is not among them
+    if set(weights) != expected:
+        raise RuntimeError(f"{folder}: these weights are missing or unknown: {set(weights) ^ expected}")
+    model.load_state_dict(weights, strict=False)
+    return model

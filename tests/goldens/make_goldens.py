@@ -1,0 +1,44 @@
+"""Makes every file of this folder that tests compare with, from seeds.
+
+    python3 -m venv .venv && .venv/bin/pip install -r tests/goldens/requirements.txt
+    .venv/bin/python tests/goldens/make_goldens.py [--out DIR]
+
+The versions in requirements.txt are the oracle. With them, a second run on the
+same kind of processor writes the same bytes; on another kind, `logits.bin` may
+differ in the last bits of a float.
+
+    <model>/                a complete Hugging Face folder with tiny random weights
+      golden.json           prompt, greedy continuation and how clear its choices are
+      logits.bin            f32 little endian, [prompt tokens][vocabulary]
+    tokenizer_<kind>/       a tokenizer with golden.json: texts and chats to ids
+    chat_templates.json     chat templates with the text they must render
+    sampling.json           logits with the tokens and probabilities kept from them
+
+The golden_*.py modules say what is in each.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+# One thread, no network: the order of every sum is fixed, and nothing is fetched.
+os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+
+import golden_models  # noqa: E402
+import golden_sampling  # noqa: E402
+import golden_templates  # noqa: E402
+import golden_tokenizers  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Makes the golden files.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    out = parser.parse_args().out
+    golden_models.write(out)
+    golden_tokenizers.write(out)
+    golden_templates.write(out)
+    golden_sampling.write(out)
+
+
+if __name__ == "__main__":
+    main()
