@@ -132,7 +132,9 @@ async function ask(text) {
   } finally {
     item.classList.remove("waiting");
     messages.removeAttribute("aria-busy");
-    if (conversation === asked) conversation.push({ role: "assistant", content: answer });
+    // A question without an answer would only confuse the next one.
+    if (answer) asked.push({ role: "assistant", content: answer });
+    else asked.pop();
     answering = null;
     setBusy(false);
     prompt.focus();

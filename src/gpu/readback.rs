@@ -6,7 +6,7 @@ use wgpu::{BufferUsages, MapMode};
 use super::Gpu;
 use crate::{Error, Result};
 
-/// A mappable buffer that receives one copy at a time; kept and reused.
+/// A mappable buffer that receives copies and is then mapped once; kept and reused.
 pub struct Readback {
     buffer: wgpu::Buffer,
     mapped: Option<oneshot::Receiver<Result<(), wgpu::BufferAsyncError>>>,
@@ -20,10 +20,10 @@ impl Readback {
         Ok(Readback { buffer, mapped: None, bytes: 0 })
     }
 
-    /// Records a copy of the first `bytes` of `source`.
+    /// Records a copy of the first `bytes` of `source`, behind what has been copied already.
     pub fn copy(&mut self, encoder: &mut wgpu::CommandEncoder, source: &wgpu::Buffer, bytes: u64) {
-        self.bytes = bytes;
-        encoder.copy_buffer_to_buffer(source, 0, &self.buffer, 0, bytes);
+        encoder.copy_buffer_to_buffer(source, 0, &self.buffer, self.bytes, bytes);
+        self.bytes += bytes;
     }
 
     /// Asks for the copy once its commands have been submitted.
@@ -36,7 +36,7 @@ impl Readback {
         self.mapped = Some(receiver);
     }
 
-    /// Waits for the copy and returns it as words.
+    /// Waits for the copies and returns them as words; then the buffer is free for the next ones.
     ///
     /// # Errors
     /// [`Error::DeviceLost`] if the device went away meanwhile.
@@ -52,6 +52,7 @@ impl Readback {
         let words = bytemuck::pod_collect_to_vec(&view);
         drop(view);
         self.buffer.unmap();
+        self.bytes = 0;
         Ok(words)
     }
 }

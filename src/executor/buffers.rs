@@ -1,0 +1,89 @@
+//! The buffers that every step shares, allocated once.
+
+use crate::{
+    Result,
+    gpu::Gpu,
+    kernels::{Batch, attention, rope_kv},
+    layout::row_stride,
+    model::{Act, ModelConfig},
+    step::{BLOCK_SIZE, Capacity},
+};
+
+/// Activations and tables of an executor. Activations are f32 `[rows][row_stride(width)]`.
+pub struct StepBuffers {
+    pub step: wgpu::Buffer,         // the words of a Batch
+    pub rope: wgpu::Buffer,         // cosines and sines, see kernels::rope_kv
+    pub residual: wgpu::Buffer,     // [rows][hidden]
+    pub normed: wgpu::Buffer,       // [rows][hidden], where the norm is a dispatch of its own
+    pub qkv: wgpu::Buffer,          // [rows][(heads + 2 kv_heads)·head_dim]
+    pub query: wgpu::Buffer,        // [rows][heads·head_dim]
+    pub attention: wgpu::Buffer,    // [rows][heads·head_dim]
+    pub partials: wgpu::Buffer,     // attention's splits, see kernels::attention
+    pub gated: wgpu::Buffer,        // [rows][intermediate]
+    pub last: wgpu::Buffer,         // [logit rows][hidden]
+    pub logits: wgpu::Buffer,       // [logit rows][vocab]
+    pub last_samples: wgpu::Buffer, // [seqs] u32
+    pub sampled: wgpu::Buffer,      // [seqs][2] u32: token, logits that are not finite
+    pub kv: Vec<wgpu::Buffer>,      // per layer [blocks][2][kv_heads][16][head_dim/2] u32
+}
+
+impl StepBuffers {
+    /// Allocates the buffers for a model and a capacity.
+    pub async fn new(gpu: &Gpu, config: &ModelConfig, capacity: &Capacity) -> Result<StepBuffers> {
+        let activation = async |what: &str, rows: usize, width: usize| {
+            gpu.storage(what, (rows * row_stride(width) * 4) as u64).await
+        };
+        let words = async |what: &str, count: usize| gpu.storage(what, count as u64 * 4).await;
+        let rows = capacity.rows;
+        let rope = rope_kv::table(&config.rope.inverse_frequencies(config.head_dim), capacity.context);
+        let mut kv = Vec::with_capacity(config.layers);
+        for layer in 0..config.layers {
+            let bytes = capacity.blocks as u64 * block_bytes(config);
+            kv.push(gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?);
+        }
+        Ok(StepBuffers {
+            step: words("step", Batch::max_words(capacity)).await?,
+            rope: gpu.upload("rope table", bytemuck::cast_slice(&rope)).await?,
+            residual: activation("residual", rows, config.hidden).await?,
+            normed: activation("normed", rows, config.hidden).await?,
+            qkv: activation("qkv", rows, config.qkv_rows()).await?,
+            query: activation("query", rows, config.attention_width()).await?,
+            attention: activation("attention", rows, config.attention_width()).await?,
+            partials: words("partials", attention::partial_words(config, capacity)).await?,
+            gated: activation("gated", rows, config.intermediate).await?,
+            last: activation("last rows", capacity.logit_rows, config.hidden).await?,
+            logits: activation("logits", capacity.logit_rows, config.vocab).await?,
+            last_samples: words("last samples", capacity.seqs).await?,
+            sampled: words("sampled", capacity.seqs * 2).await?,
+            kv,
+        })
+    }
+
+    /// The buffer of an activation.
+    pub fn act(&self, act: Act) -> &wgpu::Buffer {
+        match act {
+            Act::Residual => &self.residual,
+            Act::Qkv => &self.qkv,
+            Act::Query => &self.query,
+            Act::Attention => &self.attention,
+            Act::Gated => &self.gated,
+            Act::Last => &self.last,
+            Act::Logits => &self.logits,
+        }
+    }
+
+    /// Frees the memory; dropping a buffer does not on the web.
+    pub fn destroy(&self) {
+        let shared = [
+            &self.step, &self.rope, &self.residual, &self.normed, &self.qkv, &self.query,
+            &self.attention, &self.partials, &self.gated, &self.last, &self.logits,
+            &self.last_samples, &self.sampled,
+        ];
+        shared.into_iter().chain(&self.kv).for_each(wgpu::Buffer::destroy);
+    }
+}
+
+/// Bytes of one KV block of one layer: 16 tokens of keys and values, two halves a word.
+pub fn block_bytes(config: &ModelConfig) -> u64 {
+    (2 * config.kv_heads * BLOCK_SIZE * config.head_dim * 2) as u64
+}

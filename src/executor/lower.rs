@@ -1,0 +1,189 @@
+//! From the operations of a forward pass to the kernels that carry them out.
+
+use super::buffers::StepBuffers;
+use crate::{
+    Error, Result,
+    kernels::{
+        Attention, AttentionMerge, Embed, Gather, Kernel, Matmul, Regime, RmsNorm, RopeKv, RowsOf,
+        Sample, Tuning,
+    },
+    model::{Act, MatmulOutput, ModelConfig, Op, Param},
+    weights::{GpuMatrix, GpuPart, GpuWeights},
+};
+
+/// A kernel and the buffers it is bound to, in the order of its bindings.
+pub struct Call<'a> {
+    pub kernel: Box<dyn Kernel>,
+    pub buffers: Vec<&'a wgpu::Buffer>,
+    pub when: When,
+}
+
+/// The steps in which a call has a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    Always,
+    /// Attention splits the contexts of the step.
+    Split,
+    /// Attention does not.
+    Whole,
+}
+
+/// What the lowering of a model looks things up in.
+pub struct Lowering<'a> {
+    pub config: &'a ModelConfig,
+    pub weights: &'a GpuWeights,
+    pub buffers: &'a StepBuffers,
+    pub tuning: Tuning,
+}
+
+/// A matrix product as the program states it.
+struct Product {
+    x: Act,
+    norm: Option<Param>,
+    weight: Param,
+    bias: Option<Param>,
+    out: Act,
+    output: MatmulOutput,
+}
+
+impl<'a> Lowering<'a> {
+    /// Lowers the operations that run over all rows of a step, or those that run over its logit
+    /// rows, for one regime of row counts.
+    pub fn lower(&self, ops: &[Op], regime: Regime) -> Result<Vec<Call<'a>>> {
+        let mut calls = Vec::new();
+        for op in ops {
+            self.op(op, regime, &mut calls)?;
+        }
+        Ok(calls)
+    }
+
+    fn op(&self, op: &Op, regime: Regime, calls: &mut Vec<Call<'a>>) -> Result<()> {
+        let (config, buffers) = (self.config, self.buffers);
+        let step = &buffers.step;
+        match *op {
+            Op::Embed { weight } => {
+                let matrix = self.matrix(weight)?;
+                for (part, bound) in parts(matrix) {
+                    let kernel = Embed {
+                        layout: matrix.layout,
+                        first: part.first,
+                        rows: part.rows,
+                        width: config.hidden,
+                    };
+                    let mut list = vec![step, &buffers.last_samples];
+                    list.extend(bound);
+                    list.push(&buffers.residual);
+                    calls.push(call(kernel, list));
+                }
+            }
+            Op::Matmul { x, norm, weight, bias, out, output } => {
+                self.matmul(Product { x, norm, weight, bias, out, output }, regime, calls)?;
+            }
+            Op::RopeKv { layer, q_norm, k_norm } => {
+                let kernel = RopeKv::of(config);
+                let mut list = vec![step, &buffers.qkv, &buffers.rope];
+                for norm in [q_norm, k_norm].into_iter().flatten() {
+                    list.push(self.vector(norm)?);
+                }
+                list.extend([&buffers.query, &buffers.kv[layer]]);
+                calls.push(call(kernel, list));
+            }
+            Op::Attention { layer } => {
+                let (query, kv) = (&buffers.query, &buffers.kv[layer]);
+                let (partials, out) = (&buffers.partials, &buffers.attention);
+                let whole = Attention::of(config, false);
+                calls.push(call_when(When::Whole, whole, vec![step, query, kv, out]));
+                if self.tuning.barriers && regime != Regime::Many {
+                    let split = Attention::of(config, true);
+                    calls.push(call_when(When::Split, split, vec![step, query, kv, partials]));
+                    let merge = AttentionMerge::of(config);
+                    calls.push(call_when(When::Split, merge, vec![step, partials, out]));
+                }
+            }
+            Op::Gather => {
+                let kernel = Gather { width: config.hidden };
+                calls.push(call(kernel, vec![step, &buffers.residual, &buffers.last]));
+            }
+            Op::Sample => {
+                let kernel = Sample { vocab: config.vocab };
+                let list = vec![step, &buffers.logits, &buffers.last_samples, &buffers.sampled];
+                calls.push(call(kernel, list));
+            }
+        }
+        Ok(())
+    }
+
+    fn matmul(&self, product: Product, regime: Regime, calls: &mut Vec<Call<'a>>) -> Result<()> {
+        let Product { x, norm, weight, bias, out, output } = product;
+        let step = &self.buffers.step;
+        let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
+        let mut input = self.buffers.act(x);
+        let mut fused = norm;
+        // Only the matrix-vector kernel normalises while it reads.
+        if let Some(norm) = norm
+            && !regime.fuses_norm(self.tuning)
+        {
+            let kernel = RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows };
+            let normed = &self.buffers.normed;
+            calls.push(call(kernel, vec![step, input, self.vector(norm)?, normed]));
+            (input, fused) = (normed, None);
+        }
+        let matrix = self.matrix(weight)?;
+        for (part, bound) in parts(matrix) {
+            let kernel = Matmul {
+                layout: matrix.layout,
+                n: part.rows,
+                k: matrix.k,
+                first: part.first,
+                width: if output == MatmulOutput::SiluGate { matrix.n / 2 } else { matrix.n },
+                norm: fused.map(|_| self.config.rms_eps),
+                bias: bias.is_some(),
+                output,
+                rows,
+                regime,
+            };
+            let mut list = vec![step, input];
+            list.extend(bound);
+            for vector in [fused, bias].into_iter().flatten() {
+                list.push(self.vector(vector)?);
+            }
+            list.push(self.buffers.act(out));
+            calls.push(call(kernel, list));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Lowering<'a> {
+    fn matrix(&self, param: Param) -> Result<&'a GpuMatrix> {
+        self.weights.matrices.get(&param).ok_or_else(|| absent(param))
+    }
+
+    fn vector(&self, param: Param) -> Result<&'a wgpu::Buffer> {
+        self.weights.vectors.get(&param).ok_or_else(|| absent(param))
+    }
+}
+
+fn absent(param: Param) -> Error {
+    Error::MissingTensor { name: format!("{param:?}") }
+}
+
+fn call(kernel: impl Kernel + 'static, buffers: Vec<&wgpu::Buffer>) -> Call<'_> {
+    call_when(When::Always, kernel, buffers)
+}
+
+fn call_when(
+    when: When,
+    kernel: impl Kernel + 'static,
+    buffers: Vec<&wgpu::Buffer>,
+) -> Call<'_> {
+    Call { kernel: Box::new(kernel), buffers, when }
+}
+
+/// The parts of a matrix, each with the buffers that a kernel binds for it.
+fn parts(matrix: &GpuMatrix) -> impl Iterator<Item = (&GpuPart, Vec<&wgpu::Buffer>)> {
+    matrix.parts.iter().map(|part| {
+        let bound = [Some(&part.words), part.scales.as_ref()];
+        (part, bound.into_iter().flatten().collect())
+    })
+}

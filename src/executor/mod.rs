@@ -1,0 +1,46 @@
+//! Carries out steps: on the GPU, or in plain Rust with the kernels' own references.
+
+mod buffers;
+mod cpu;
+mod gpu;
+mod lower;
+mod profile;
+
+pub use cpu::CpuExecutor;
+pub use gpu::{GpuExecutor, HostWork};
+
+use crate::{
+    Result,
+    step::{Capacity, Executor, StepPlan, StepResult},
+};
+
+pub use buffers::block_bytes;
+
+/// Either executor, chosen when a model is loaded.
+pub enum AnyExecutor {
+    Gpu(Box<GpuExecutor>),
+    Cpu(CpuExecutor),
+}
+
+impl Executor for AnyExecutor {
+    fn capacity(&self) -> Capacity {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.capacity(),
+            AnyExecutor::Cpu(executor) => executor.capacity(),
+        }
+    }
+
+    fn submit(&mut self, plan: &StepPlan) -> Result<()> {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.submit(plan),
+            AnyExecutor::Cpu(executor) => executor.submit(plan),
+        }
+    }
+
+    async fn result(&mut self) -> Result<StepResult> {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.result().await,
+            AnyExecutor::Cpu(executor) => executor.result().await,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! How long the device worked on a step, where it can tell.
+
+use crate::{Result, gpu::Gpu};
+
+/// Two timestamps around the pass of a step.
+pub struct Profiler {
+    queries: wgpu::QuerySet,
+    resolved: wgpu::Buffer, // [2] u64: ticks at begin and end
+    period: f32,            // nanoseconds a tick
+}
+
+impl Profiler {
+    /// Bytes of the resolved timestamps.
+    pub const BYTES: u64 = 16;
+
+    /// Returns `None` where the adapter has no timestamps.
+    pub async fn new(gpu: &Gpu) -> Result<Option<Profiler>> {
+        if !gpu.adapter.timestamps {
+            return Ok(None);
+        }
+        let usage = wgpu::BufferUsages::QUERY_RESOLVE;
+        Ok(Some(Profiler {
+            queries: gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: Some("step time"),
+                ty: wgpu::QueryType::Timestamp,
+                count: 2,
+            }),
+            resolved: gpu.buffer("step time", Profiler::BYTES, usage).await?,
+            period: gpu.queue.get_timestamp_period(),
+        }))
+    }
+
+    /// What to put into the pass's descriptor.
+    pub fn writes(&self) -> wgpu::ComputePassTimestampWrites<'_> {
+        wgpu::ComputePassTimestampWrites {
+            query_set: &self.queries,
+            beginning_of_pass_write_index: Some(0),
+            end_of_pass_write_index: Some(1),
+        }
+    }
+
+    /// Records that the timestamps be written to the returned buffer.
+    pub fn resolve(&self, encoder: &mut wgpu::CommandEncoder) -> &wgpu::Buffer {
+        encoder.resolve_query_set(&self.queries, 0..2, &self.resolved, 0);
+        &self.resolved
+    }
+
+    /// Turns the four words of the resolved timestamps into nanoseconds.
+    pub fn nanos(&self, words: &[u32]) -> Option<u64> {
+        let &[low0, high0, low1, high1] = words else { return None };
+        let tick = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        let ticks = tick(low1, high1).checked_sub(tick(low0, high0))?;
+        Some((ticks as f64 * f64::from(self.period)) as u64)
+    }
+}

@@ -1,0 +1,100 @@
+//! The messages between a page and the engine's worker.
+//!
+//! A page sends [`Call`]s, each with an id of its own choice; every [`Answer`] names the id it
+//! answers. `value`, `accepted`… `end`, and `error` end in the order the page's `Connection` expects:
+//! a call is over with its first `value`, `end` or `error`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    api::{ChatCompletionChunk, ChatCompletionRequest},
+    error::WireError,
+};
+
+/// What a page asks for.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Call {
+    /// Load the model in the folder `url`; answered by `progress`, then `value` with [`Info`].
+    Load {
+        id: u32,
+        url: String,
+        #[serde(default)]
+        options: Options,
+    },
+    /// Answer a conversation; streams give `accepted`, `chunk`… and `end`, others a `value`.
+    Chat { id: u32, request: ChatCompletionRequest },
+    /// Drop the call of that id; it gets no more answers.
+    Cancel { id: u32 },
+    /// A snapshot of the metrics, as a `value`.
+    Metrics { id: u32 },
+}
+
+/// How to load.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    #[serde(default)]
+    pub device: Device,
+    #[serde(default)]
+    pub quantize: Quantize,
+    pub context: Option<usize>,
+}
+
+/// Which executor to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    #[default]
+    Auto,
+    Gpu,
+    Cpu,
+}
+
+/// How 16- and 32-bit matrices are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantize {
+    #[default]
+    Keep,
+    W8,
+    W4,
+}
+
+/// What a page is told.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer<T: Serialize> {
+    Progress { id: u32, progress: Progress },
+    Accepted { id: u32 },
+    Chunk { id: u32, value: ChatCompletionChunk },
+    End { id: u32 },
+    Value { id: u32, value: T },
+    Error { id: u32, error: WireError },
+}
+
+/// How far loading is.
+#[derive(Debug, Serialize)]
+pub struct Progress {
+    /// `download` or `compile`.
+    pub stage: &'static str,
+    pub file: String,
+    pub loaded: f64,
+    pub total: f64,
+    /// Bytes, or kernels, per second.
+    pub rate: f64,
+}
+
+/// What was loaded, and on what.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Info {
+    pub model: String,
+    pub architecture: String,
+    /// `gpu` or `cpu`.
+    pub device: &'static str,
+    pub adapter: String,
+    pub software: bool,
+    pub context: usize,
+    pub weight_bytes: f64,
+}
