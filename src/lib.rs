@@ -6,5 +6,6 @@ pub mod kernels;
 pub mod layout;
 pub mod model;
 pub mod step;
+pub mod weights;
 
 pub use error::{Error, Result};
