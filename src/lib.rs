@@ -5,6 +5,7 @@ pub mod gpu;
 pub mod kernels;
 pub mod layout;
 pub mod model;
+mod sniff;
 pub mod step;
 pub mod weights;
 
