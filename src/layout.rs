@@ -132,8 +132,8 @@ impl HostMatrix {
                     *word = value.to_bits();
                 }
             }
-            Layout::F16 => pack_halves(words, values, |value| f16::from_f32(value).to_bits()),
-            Layout::Bf16 => pack_halves(words, values, |value| bf16::from_f32(value).to_bits()),
+            Layout::F16 => pack_pairs(words, values, |value| f16::from_f32(value).to_bits()),
+            Layout::Bf16 => pack_pairs(words, values, |value| bf16::from_f32(value).to_bits()),
             Layout::W8 { group } | Layout::W4 { group } => {
                 let quantise = match self.layout {
                     Layout::W8 { .. } => quantise::bytes,
@@ -200,7 +200,7 @@ impl HostMatrix {
 }
 
 /// Puts two binary16 numbers in a word, the first in the low half.
-pub fn pack_half2(low: f16, high: f16) -> u32 {
+pub fn pack_halves(low: f16, high: f16) -> u32 {
     u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
 }
 
@@ -209,7 +209,7 @@ pub fn unpack_halves(word: u32) -> [f32; 2] {
     [f16::from_bits(word as u16).to_f32(), f16::from_bits((word >> 16) as u16).to_f32()]
 }
 
-fn pack_halves(words: &mut [u32], values: &[f32], bits: impl Fn(f32) -> u16) {
+fn pack_pairs(words: &mut [u32], values: &[f32], bits: impl Fn(f32) -> u16) {
     for (word, pair) in words.iter_mut().zip(values.chunks(2)) {
         let high = pair.get(1).map_or(0, |value| bits(*value));
         *word = u32::from(bits(pair[0])) | u32::from(high) << 16;

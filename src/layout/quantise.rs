@@ -1,6 +1,6 @@
 //! Round-to-nearest quantisation of one group of columns.
 
-use super::{pack_half2, unpack_halves};
+use super::{pack_halves, unpack_halves};
 use half::f16;
 
 /// Widths tried for a group, as shares of its range in steps of [`STEP`].
@@ -22,7 +22,7 @@ pub fn nibbles(values: &[f32], words: &mut [u32]) -> u32 {
         let cut = i as f32 * STEP;
         let scale = f16::from_f32(range * (1.0 - cut) / 15.0);
         let min = f16::from_f32(low + range * cut / 2.0);
-        let pair = pack_half2(scale, min);
+        let pair = pack_halves(scale, min);
         let error = squared_error(values, pair);
         if i == 0 || error < best.0 {
             best = (error, pair);
@@ -51,7 +51,7 @@ pub fn bytes(values: &[f32], words: &mut [u32]) -> u32 {
             word | u32::from(q as u8) << (8 * i)
         });
     }
-    pack_half2(scale, f16::ZERO)
+    pack_halves(scale, f16::ZERO)
 }
 
 fn squared_error(values: &[f32], pair: u32) -> f32 {

@@ -1,7 +1,7 @@
 //! What a model is: its sizes, its weights by name and role, and the operations of its forward pass.
 
 pub mod config;
-mod json;
+pub(crate) mod json;
 mod llama;
 mod mistral;
 pub mod params;

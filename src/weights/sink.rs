@@ -42,6 +42,16 @@ pub struct Weight {
     pub layout: Layout,
 }
 
+impl Weight {
+    /// Bytes of the weight in its layout.
+    pub const fn bytes(&self) -> u64 {
+        match self.shape {
+            Shape::Vector { n } => 4 * n as u64,
+            Shape::Matrix { n, k } => self.layout.bytes(n, k),
+        }
+    }
+}
+
 /// What the staged bytes of a piece are, and which part of a weight they fill.
 ///
 /// The staging area holds `[rows][columns]` elements of `encoding` as they
