@@ -5,6 +5,8 @@ pub mod gpu;
 pub mod kernels;
 pub mod layout;
 pub mod model;
+mod sniff;
 pub mod step;
+pub mod weights;
 
 pub use error::{Error, Result};

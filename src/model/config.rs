@@ -1,4 +1,10 @@
-//! The sizes and options of a decoder.
+//! The sizes and options of a decoder, read from `config.json`.
+
+use super::json::Fields;
+use super::rope::Rope;
+use super::{llama, mistral, qwen};
+use crate::error::{Error, Result};
+use serde_json::{Value, json};
 
 /// A decoder-only transformer as its `config.json` describes it, checked and normalised.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,31 +33,63 @@ pub struct ModelConfig {
     pub window: Option<usize>,
 }
 
-/// Rotary position embedding.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rope {
-    pub theta: f64,
-    pub scaling: RopeScaling,
-}
+/// What an architecture adds to the fields that all share.
+type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
-/// How rotary frequencies are stretched for contexts beyond the trained one.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RopeScaling {
-    None,
-    /// All frequencies divided by `factor`.
-    Linear {
-        factor: f64,
-    },
-    /// Llama 3: low frequencies divided by `factor`, high ones kept, a ramp between.
-    Llama3 {
-        factor: f64,
-        low: f64,
-        high: f64,
-        original_context: f64,
-    },
-}
+const ARCHITECTURES: [(&str, Configure); 4] = [
+    ("LlamaForCausalLM", llama::configure),
+    ("MistralForCausalLM", mistral::configure),
+    ("Qwen2ForCausalLM", qwen::configure_2),
+    ("Qwen3ForCausalLM", qwen::configure_3),
+];
 
 impl ModelConfig {
+    /// Reads the `config.json` of a Hugging Face folder.
+    pub fn from_json(bytes: &[u8]) -> Result<ModelConfig> {
+        let fields = &Fields::parse("config.json", bytes)?;
+        let (architecture, configure) = architecture(fields)?;
+        fields.require("hidden_act", &[json!("silu")], "\"silu\"")?;
+
+        let heads = fields.count("num_attention_heads", 1..=1024)?;
+        let hidden = fields.count("hidden_size", 1..=1 << 16)?;
+        let eps = fields.positive("rms_norm_eps")?;
+        if eps >= 1.0 {
+            return Err(fields.invalid("rms_norm_eps", "a number between 0 and 1"));
+        }
+        let mut config = ModelConfig {
+            architecture: architecture.into(),
+            hidden,
+            intermediate: fields.count("intermediate_size", 1..=1 << 18)?,
+            layers: fields.count("num_hidden_layers", 1..=1024)?,
+            heads,
+            kv_heads: fields.count_or("num_key_value_heads", 1..=1024, heads)?,
+            head_dim: fields.count_or("head_dim", 8..=256, hidden / heads)?,
+            vocab: fields.count("vocab_size", 1..=1 << 21)?,
+            context: fields.count("max_position_embeddings", 1..=1 << 24)?,
+            rms_eps: eps as f32,
+            rope: Rope::from_fields(fields)?,
+            tied: fields.flag("tie_word_embeddings")?,
+            qkv_bias: false,
+            qk_norm: false,
+            window: None,
+        };
+        configure(fields, &mut config)?;
+        config.check(fields)?;
+        Ok(config)
+    }
+
+    fn check(&self, fields: &Fields) -> Result<()> {
+        if !self.head_dim.is_multiple_of(8) || !(8..=256).contains(&self.head_dim) {
+            let expected = "a multiple of 8 from 8 to 256";
+            return Err(fields.invalid_as("head_dim", self.head_dim, expected));
+        }
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            let expected = format!("a divisor of num_attention_heads, {}", self.heads);
+            return Err(fields.invalid_as("num_key_value_heads", self.kv_heads, expected));
+        }
+        Ok(())
+    }
+
     /// Rows of the fused query, key and value projection.
     pub fn qkv_rows(&self) -> usize {
         (self.heads + 2 * self.kv_heads) * self.head_dim
@@ -62,3 +100,30 @@ impl ModelConfig {
         self.heads * self.head_dim
     }
 }
+
+fn architecture(fields: &Fields) -> Result<(&'static str, Configure)> {
+    let found = fields.list("architectures")?.first().and_then(Value::as_str).unwrap_or("");
+    let known = ARCHITECTURES.iter().find(|(name, _)| *name == found);
+    known.copied().ok_or_else(|| Error::UnsupportedArchitecture {
+        found: found.into(),
+        supported: ARCHITECTURES.map(|(name, _)| name).join(", "),
+    })
+}
+
+/// The sliding window that all layers have; a model whose layers differ is refused.
+pub(super) fn window(fields: &Fields) -> Result<Option<usize>> {
+    let types = fields.list("layer_types")?;
+    let all = |kind: &str| types.iter().all(|found| found == kind);
+    if !types.is_empty() && all("full_attention") {
+        return Ok(None);
+    }
+    if !all("sliding_attention") {
+        let expected = "\"full_attention\" for all layers or \"sliding_attention\" for all";
+        return Err(fields.invalid("layer_types", expected));
+    }
+    let range = 1..=u32::MAX as usize;
+    fields.get("sliding_window").map(|_| fields.count("sliding_window", range)).transpose()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,17 @@
 //! What a model is: its sizes, its weights by name and role, and the operations of its forward pass.
 
 pub mod config;
+pub(crate) mod json;
+mod llama;
+mod mistral;
 pub mod params;
 pub mod program;
+mod quantization;
+mod qwen;
+mod rope;
 
-pub use config::{ModelConfig, Rope, RopeScaling};
+pub use config::ModelConfig;
 pub use params::{Param, ParamSpec, Shape};
 pub use program::{Act, MatmulOutput, Op, program};
+pub use quantization::Quantization;
+pub use rope::{Rope, RopeScaling};

@@ -1,0 +1,244 @@
+use super::*;
+use crate::model::RopeScaling;
+
+/// Llama 3.2 1B as published.
+fn llama() -> Value {
+    json!({
+        "architectures": ["LlamaForCausalLM"], "attention_bias": false, "head_dim": 64,
+        "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 8192,
+        "max_position_embeddings": 131072, "mlp_bias": false, "num_attention_heads": 32,
+        "num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1,
+        "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true,
+        "torch_dtype": "bfloat16", "vocab_size": 128256,
+        "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+            "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+    })
+}
+
+fn with(mut config: Value, changes: Value) -> Value {
+    for (field, value) in changes.as_object().unwrap() {
+        config[field] = value.clone();
+    }
+    config
+}
+
+fn without(mut config: Value, field: &str) -> Value {
+    config.as_object_mut().unwrap().remove(field);
+    config
+}
+
+fn read(config: &Value) -> Result<ModelConfig> {
+    ModelConfig::from_json(config.to_string().as_bytes())
+}
+
+fn family(name: &str, changes: Value) -> Value {
+    let base = without(without(llama(), "rope_scaling"), "attention_bias");
+    with(with(base, json!({"architectures": [name]})), changes)
+}
+
+#[test]
+fn llama_3_is_read_in_full() {
+    let expected = ModelConfig {
+        architecture: "LlamaForCausalLM".into(),
+        hidden: 2048,
+        intermediate: 8192,
+        layers: 16,
+        heads: 32,
+        kv_heads: 8,
+        head_dim: 64,
+        vocab: 128256,
+        context: 131072,
+        rms_eps: 1e-5,
+        rope: Rope {
+            theta: 500000.0,
+            scaling: RopeScaling::Llama3 {
+                factor: 32.0,
+                low: 1.0,
+                high: 4.0,
+                original_context: 8192.0,
+            },
+        },
+        tied: true,
+        qkv_bias: false,
+        qk_norm: false,
+        window: None,
+    };
+    assert_eq!(read(&llama()), Ok(expected.clone()));
+
+    let newer = without(without(llama(), "rope_theta"), "rope_scaling");
+    let parameters = json!({"rope_parameters": {"factor": 32.0, "high_freq_factor": 4.0,
+        "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+        "rope_theta": 500000.0, "rope_type": "llama3"}});
+    assert_eq!(read(&with(newer, parameters)), Ok(expected));
+}
+
+#[test]
+fn absent_fields_have_the_defaults_of_transformers() {
+    let mut bare = llama();
+    for field in [
+        "head_dim",
+        "num_key_value_heads",
+        "rope_theta",
+        "rope_scaling",
+        "hidden_act",
+        "tie_word_embeddings",
+        "attention_bias",
+        "mlp_bias",
+    ] {
+        bare = without(bare, field);
+    }
+    let config = read(&bare).unwrap();
+    assert_eq!((config.head_dim, config.kv_heads, config.tied), (64, 32, false));
+    assert_eq!(config.rope, Rope { theta: 10000.0, scaling: RopeScaling::None });
+}
+
+#[test]
+fn rope_scaling_is_read_in_all_its_spellings() {
+    let linear = RopeScaling::Linear { factor: 4.0 };
+    for (scaling, expected) in [
+        (json!(null), RopeScaling::None),
+        (json!({"rope_type": "default"}), RopeScaling::None),
+        (json!({"type": "linear", "factor": 4.0}), linear.clone()),
+        (json!({"rope_type": "linear", "factor": 4}), linear),
+    ] {
+        let config = read(&with(llama(), json!({"rope_scaling": scaling}))).unwrap();
+        assert_eq!(config.rope, Rope { theta: 500000.0, scaling: expected });
+    }
+}
+
+#[test]
+fn each_family_says_what_differs() {
+    let config = read(&family(
+        "Qwen2ForCausalLM",
+        json!({"sliding_window": 32768,
+        "use_sliding_window": false, "max_window_layers": 16}),
+    ));
+    let config = config.unwrap();
+    assert!(config.qkv_bias && !config.qk_norm && config.window.is_none());
+
+    let qwen3 = family("Qwen3ForCausalLM", json!({"attention_bias": false}));
+    let config = read(&without(qwen3, "head_dim")).unwrap();
+    assert!(config.qk_norm && !config.qkv_bias);
+    assert_eq!(config.head_dim, 128);
+
+    let config = read(&family("MistralForCausalLM", json!({"sliding_window": 1024}))).unwrap();
+    assert_eq!(config.window, Some(1024));
+    let config = read(&family("MistralForCausalLM", json!({"sliding_window": null}))).unwrap();
+    assert_eq!(config.window, None);
+    let bare = without(family("MistralForCausalLM", json!({})), "num_key_value_heads");
+    let config = read(&bare).unwrap();
+    assert_eq!((config.window, config.kv_heads), (Some(4096), 8));
+}
+
+#[test]
+fn a_window_counts_only_if_all_layers_have_it() {
+    let read_window = |changes: Value| {
+        let changes = with(json!({"use_sliding_window": true, "sliding_window": 64}), changes);
+        read(&family("Qwen2ForCausalLM", changes)).map(|config| config.window)
+    };
+    let types = |list: [&str; 2]| {
+        let list: Vec<_> = (0..16).map(|i| list[i % 2]).collect();
+        json!({"layer_types": list})
+    };
+    assert_eq!(read_window(json!({"max_window_layers": 0})), Ok(Some(64)));
+    assert_eq!(read_window(json!({"max_window_layers": 16})), Ok(None));
+    assert_eq!(read_window(types(["full_attention"; 2])), Ok(None));
+    assert_eq!(read_window(types(["sliding_attention"; 2])), Ok(Some(64)));
+    let error = read_window(json!({"max_window_layers": 8})).unwrap_err();
+    assert!(error.to_string().contains("max_window_layers is 8, expected 0 or at least 16"));
+    let error = read_window(types(["full_attention", "sliding_attention"])).unwrap_err();
+    assert!(error.to_string().contains("layer_types is [\"full_attention\",\"slid"), "{error}");
+}
+
+#[test]
+fn impossible_values_are_refused_by_name() {
+    let huge = 1_000_000_000;
+    for (field, value) in [
+        ("num_hidden_layers", json!(huge)),
+        ("num_hidden_layers", json!(0)),
+        ("num_hidden_layers", json!(-1)),
+        ("num_hidden_layers", json!(2.5)),
+        ("num_attention_heads", json!(0)),
+        ("num_attention_heads", json!(u64::MAX)),
+        ("num_key_value_heads", json!(0)),
+        ("num_key_value_heads", json!(5)),
+        ("num_key_value_heads", json!(64)),
+        ("head_dim", json!(60)),
+        ("head_dim", json!(264)),
+        ("head_dim", json!(0)),
+        ("hidden_size", json!(0)),
+        ("hidden_size", json!("2048")),
+        ("hidden_size", json!(huge)),
+        ("intermediate_size", json!(huge)),
+        ("vocab_size", json!(huge)),
+        ("vocab_size", json!(null)),
+        ("max_position_embeddings", json!(0)),
+        ("rms_norm_eps", json!(0.0)),
+        ("rms_norm_eps", json!(-1e-5)),
+        ("rms_norm_eps", json!(1.0)),
+        ("rms_norm_eps", json!("nan")),
+        ("rope_theta", json!(0.0)),
+        ("rope_theta", json!(-10000.0)),
+        ("hidden_act", json!("gelu")),
+        ("mlp_bias", json!(true)),
+        ("attention_bias", json!(true)),
+        ("tie_word_embeddings", json!("yes")),
+        ("partial_rotary_factor", json!(0.5)),
+        ("rope_scaling", json!([8])),
+    ] {
+        match read(&with(llama(), json!({field: value}))) {
+            Err(Error::InvalidConfig { field: named, found, expected, file }) => {
+                assert_eq!((named.as_str(), file.as_str()), (field, "config.json"));
+                assert_eq!(found, value.to_string());
+                assert!(!expected.is_empty());
+            }
+            other => panic!("{field} = {value}: {other:?}"),
+        }
+    }
+    for (field, value) in [
+        ("rope_type", json!("yarn")),
+        ("factor", json!(0)),
+        ("factor", json!(null)),
+        ("low_freq_factor", json!("1")),
+        ("high_freq_factor", json!(1.0)),
+        ("original_max_position_embeddings", json!(-1)),
+    ] {
+        let mut config = llama();
+        config["rope_scaling"][field] = value.clone();
+        match read(&config) {
+            Err(Error::InvalidConfig { field: named, .. }) => {
+                assert_eq!(named, format!("rope_scaling.{field}"));
+            }
+            other => panic!("{field} = {value}: {other:?}"),
+        }
+    }
+    // A head_dim that follows from other fields is checked as well.
+    let derived = with(without(llama(), "head_dim"), json!({"hidden_size": 100}));
+    let error = read(&derived).unwrap_err();
+    assert!(error.to_string().contains("head_dim is 3, expected a multiple of 8"), "{error}");
+}
+
+#[test]
+fn what_is_not_a_configuration_says_so() {
+    let unknown = read(&with(llama(), json!({"architectures": ["GPT2LMHeadModel"]})));
+    let supported =
+        "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM".to_string();
+    let found = "GPT2LMHeadModel".to_string();
+    assert_eq!(unknown, Err(Error::UnsupportedArchitecture { found, supported }));
+    for config in [with(llama(), json!({"architectures": []})), without(llama(), "architectures")] {
+        assert!(matches!(read(&config), Err(Error::UnsupportedArchitecture { .. })));
+    }
+    for (bytes, words) in [
+        (&b"<!DOCTYPE html><title>404</title>"[..], "found an HTML page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS pointer"),
+        (b"{\"hidden_size\": 20", "EOF while parsing"),
+        (b"{\"rms_norm_eps\": NaN}", "expected value"),
+        (b"[1, 2]", "found [1,2]"),
+        (b"\xff\xfe", "expected value"),
+        (b"", "EOF while parsing"),
+    ] {
+        let error = ModelConfig::from_json(bytes).unwrap_err();
+        assert!(matches!(error, Error::Malformed { .. }));
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}

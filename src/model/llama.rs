@@ -1,0 +1,15 @@
+//! Llama 2 and 3, and SmolLM2, which is a Llama.
+
+use super::ModelConfig;
+use super::json::Fields;
+use crate::error::Result;
+use serde_json::json;
+
+pub(super) fn configure(fields: &Fields, _: &mut ModelConfig) -> Result<()> {
+    fields.require(
+        "attention_bias",
+        &[json!(false)],
+        "false: biases of the attention's output projection are not supported",
+    )?;
+    fields.require("mlp_bias", &[json!(false)], "false: biases in the MLP are not supported")
+}

@@ -1,0 +1,5 @@
+//! What only a browser has.
+
+mod fetch;
+
+pub use fetch::{FetchSource, FetchStream};

@@ -1,0 +1,87 @@
+//! A run of file bytes where the platform left them: host memory natively, JavaScript's on the web.
+
+use std::ops::Range;
+
+#[cfg(not(target_arch = "wasm32"))]
+type Bytes = std::sync::Arc<Vec<u8>>;
+#[cfg(target_arch = "wasm32")]
+type Bytes = js_sys::Uint8Array;
+
+/// Bytes of a file, cheap to slice.
+///
+/// On the web they stay in a `Uint8Array` and never enter wasm memory unless
+/// [`Chunk::copy_to`] asks for them.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    bytes: Bytes,
+    range: Range<usize>,
+}
+
+impl Chunk {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Returns true if and only if there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// Returns the bytes of `range`, which lies within `0..len`, without copying them.
+    pub fn slice(&self, range: Range<usize>) -> Chunk {
+        assert!(range.start <= range.end && range.end <= self.len(), "slice outside the chunk");
+        let start = self.range.start;
+        Chunk { bytes: self.bytes.clone(), range: start + range.start..start + range.end }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Chunk {
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[self.range.clone()]
+    }
+
+    /// Copies the bytes to `out`, which is as long as the chunk.
+    pub fn copy_to(&self, out: &mut [u8]) {
+        out.copy_from_slice(self.as_slice());
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Chunk {
+        let range = 0..bytes.len();
+        Chunk { bytes: bytes.into(), range }
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl Chunk {
+    /// A view of the bytes in JavaScript memory.
+    pub fn as_js(&self) -> js_sys::Uint8Array {
+        self.bytes.subarray(self.range.start as u32, self.range.end as u32)
+    }
+
+    /// Copies the bytes to `out`, which is as long as the chunk, in wasm memory.
+    pub fn copy_to(&self, out: &mut [u8]) {
+        self.as_js().copy_to(out);
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl From<js_sys::Uint8Array> for Chunk {
+    fn from(bytes: js_sys::Uint8Array) -> Chunk {
+        let range = 0..bytes.length() as usize;
+        Chunk { bytes, range }
+    }
+}
+
+/// Copies the bytes to JavaScript memory.
+#[cfg(target_arch = "wasm32")]
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Chunk {
+        Chunk::from(js_sys::Uint8Array::from(&bytes[..]))
+    }
+}

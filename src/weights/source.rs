@@ -1,0 +1,136 @@
+//! Where the files of a model come from.
+
+use super::Chunk;
+use crate::error::{Error, Result};
+
+/// Most bytes of a file that is read as a whole (configuration, tokenizer).
+const SMALL_FILE_BYTES: u64 = 64 << 20;
+
+/// A folder of files, local or remote.
+#[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
+pub trait Source {
+    type Stream: ByteStream;
+
+    /// Opens a file at its first byte; `None` if the folder has no such file.
+    async fn open(&self, file: &str) -> Result<Option<Self::Stream>>;
+
+    /// Reads a whole small file; `None` if the folder has no such file.
+    ///
+    /// A server that answers every unknown address with an HTML page counts as not having it.
+    async fn read_optional(&self, file: &str) -> Result<Option<Vec<u8>>> {
+        let mut stream = match self.open(file).await {
+            Ok(Some(stream)) => stream,
+            Ok(None) | Err(Error::Malformed { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        read_to_end(file, &mut stream).await.map(Some)
+    }
+
+    /// Reads a whole small file.
+    async fn read(&self, file: &str) -> Result<Vec<u8>> {
+        let mut stream = self.open(file).await?.ok_or_else(|| missing(file))?;
+        read_to_end(file, &mut stream).await
+    }
+}
+
+/// The bytes of a file in order. Dropping it stops the transfer.
+#[allow(async_fn_in_trait)]
+pub trait ByteStream {
+    /// Length of the whole file, if the source knows it.
+    fn length(&self) -> Option<u64>;
+
+    /// Returns the next bytes; `None` at the end of the file.
+    async fn next(&mut self) -> Result<Option<Chunk>>;
+}
+
+/// The error for a file that a folder must have and has not.
+pub(super) fn missing(file: &str) -> Error {
+    Error::Fetch { what: file.into(), reason: "there is no such file".into() }
+}
+
+async fn read_to_end(file: &str, stream: &mut impl ByteStream) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = stream.next().await? {
+        let start = bytes.len();
+        if (start + chunk.len()) as u64 > SMALL_FILE_BYTES {
+            return Err(Error::Malformed {
+                what: file.into(),
+                expected: "file of a model".into(),
+                found: format!("it has over {SMALL_FILE_BYTES} bytes"),
+            });
+        }
+        bytes.resize(start + chunk.len(), 0);
+        chunk.copy_to(&mut bytes[start..]);
+    }
+    if let Some(expected) = stream.length().filter(|expected| *expected != bytes.len() as u64) {
+        return Err(Error::Truncated { what: file.into(), expected, found: bytes.len() as u64 });
+    }
+    Ok(bytes)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use folder::{FolderSource, FolderStream};
+
+#[cfg(not(target_arch = "wasm32"))]
+mod folder {
+    use super::{ByteStream, Source};
+    use crate::error::{Error, Result};
+    use crate::weights::Chunk;
+    use std::fs::File;
+    use std::io::{ErrorKind, Read};
+    use std::path::PathBuf;
+
+    /// Bytes of one read.
+    const READ_BYTES: u64 = 1 << 20;
+
+    /// A folder on disk.
+    pub struct FolderSource {
+        path: PathBuf,
+    }
+
+    impl FolderSource {
+        /// Names a folder; nothing is read yet.
+        pub fn new(path: impl Into<PathBuf>) -> FolderSource {
+            FolderSource { path: path.into() }
+        }
+    }
+
+    /// A file on disk.
+    pub struct FolderStream {
+        path: PathBuf,
+        file: File,
+        length: u64,
+    }
+
+    fn failed(path: &std::path::Path, error: std::io::Error) -> Error {
+        Error::Fetch { what: path.display().to_string(), reason: error.to_string() }
+    }
+
+    impl Source for FolderSource {
+        type Stream = FolderStream;
+
+        async fn open(&self, file: &str) -> Result<Option<FolderStream>> {
+            let path = self.path.join(file);
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(failed(&path, error)),
+            };
+            let length = file.metadata().map_err(|error| failed(&path, error))?.len();
+            Ok(Some(FolderStream { path, file, length }))
+        }
+    }
+
+    impl ByteStream for FolderStream {
+        fn length(&self) -> Option<u64> {
+            Some(self.length)
+        }
+
+        async fn next(&mut self) -> Result<Option<Chunk>> {
+            let mut bytes = Vec::new();
+            let mut file = (&self.file).take(READ_BYTES);
+            file.read_to_end(&mut bytes).map_err(|error| failed(&self.path, error))?;
+            Ok((!bytes.is_empty()).then(|| bytes.into()))
+        }
+    }
+}
