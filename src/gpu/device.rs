@@ -125,12 +125,17 @@ impl Gpu {
         if size > limit {
             return Err(Error::TooLarge { what: what.into(), bytes: size, limit });
         }
+        // A buffer the host maps can only be copied to.
+        let copies = match usage.contains(BufferUsages::MAP_READ) {
+            true => BufferUsages::COPY_DST,
+            false => BufferUsages::COPY_SRC | BufferUsages::COPY_DST,
+        };
         let memory = self.device.push_error_scope(ErrorFilter::OutOfMemory);
         let validation = self.device.push_error_scope(ErrorFilter::Validation);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(what),
             size,
-            usage: usage | BufferUsages::COPY_SRC | BufferUsages::COPY_DST,
+            usage: usage | copies,
             mapped_at_creation: false,
         });
         let invalid = validation.pop().await;
