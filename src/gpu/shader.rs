@@ -26,7 +26,15 @@ macro_rules! templates {
 }
 
 /// Every template by its path below `shaders/`.
-const TEMPLATES: &[(&str, &str)] = templates!["include/step.wgsl",];
+const TEMPLATES: &[(&str, &str)] = templates![
+    "attention.wgsl",
+    "attention_lane.wgsl",
+    "attention_merge.wgsl",
+    "include/kv.wgsl",
+    "include/softmax.wgsl",
+    "include/step.wgsl",
+    "rope_kv.wgsl",
+];
 
 impl Shader {
     /// Renders the template `name` + `.wgsl` with the given values.

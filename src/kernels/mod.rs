@@ -2,9 +2,15 @@
 //!
 //! The plain versions are the oracle of the kernel tests and, put together, the CPU executor.
 
+pub mod attention;
 pub mod batch;
+pub mod kv;
+pub mod rope_kv;
 
+pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
+pub use kv::KvLayout;
+pub use rope_kv::{RopeKv, rope_table};
 
 use crate::gpu::{AdapterReport, Shader};
 

@@ -1,0 +1,224 @@
+// attention: softmax(scale * q . K) . V over the paged cache, for the rows of one tile and the query
+// heads of one KV head at once, so that keys and values are read once for all of them.
+// A vector is one (row, query head) of these: at most {{ vectors }}, vector v = row v / GROUP, head v % GROUP.
+// in   query  array<vec4<f32>> [rows][STRIDE / 4]
+//      kv     array<vec2<u32>>  the layer's cache
+{% if split %}
+// out  partials  array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
+// grid (tiles, KV_HEADS * SLICES, segments) workgroups of 128
+{% else %}
+// out  attention  array<vec4<f32>> [rows][STRIDE / 4]
+// grid (tiles, KV_HEADS * SLICES) workgroups of 128
+{% endif %}
+// uses about 10 KiB of workgroup memory
+@group(0) @binding(0) var<storage, read> step: array<u32>;
+@group(0) @binding(1) var<storage, read> query: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> kv: array<vec2<u32>>;
+{% if split %}
+@group(0) @binding(3) var<storage, read_write> partials: array<f32>;
+{% else %}
+@group(0) @binding(3) var<storage, read_write> attention: array<vec4<f32>>;
+{% endif %}
+
+const HEADS = {{ heads }}u;
+const KV_HEADS = {{ kv_heads }}u;
+const HEAD_DIM = {{ head_dim }}u;
+const STRIDE = {{ stride }}u;
+// Query heads of a KV head are dealt to SLICES workgroups, GROUP to each.
+const SLICES = {{ slices }}u;
+const GROUP = {{ group }}u;
+const HEADS_PER_KV = HEADS / KV_HEADS;
+const THREADS = 128u;
+// Keys are taken in steps of KEYS, and their dims in chunks of 4 * CHUNK.
+const KEYS = 64u;
+const CHUNK = 8u;
+const FOURS = HEAD_DIM / 4u;
+// Values: a thread sums 4 dims of every SPREAD-th vector.
+const SPREAD = THREADS / FOURS;
+
+{% include "include/step.wgsl" %}
+{% include "include/kv.wgsl" %}
+{% include "include/softmax.wgsl" %}
+
+// Rows are padded so that neighbouring threads meet different banks.
+const KEY_PITCH = CHUNK + 1u;
+const WEIGHT_PITCH = KEYS + 8u;
+var<workgroup> keys: array<vec2<u32>, KEYS * KEY_PITCH>;
+// Scores, then exp(score - m), of [vector][key].
+var<workgroup> weights: array<f32, {{ vectors }}u * WEIGHT_PITCH>;
+// Per vector, by each of the 8 threads that reduce it: a largest score or a sum.
+var<workgroup> reduced: array<f32, THREADS>;
+// Per vector: what o is scaled by when m rises, and m.
+var<workgroup> rescale: array<f32, {{ vectors }}>;
+var<workgroup> largest: array<f32, {{ vectors }}>;
+
+fn unpack(w: vec2<u32>) -> vec4<f32> {
+    return vec4(unpack2x16float(w.x), unpack2x16float(w.y));
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let tile = tile_at(workgroup.x);
+    let first = row_at(tile.row);
+    let kv_head = workgroup.y / SLICES;
+    let slice_head = workgroup.y % SLICES * GROUP;
+    let head = kv_head * HEADS_PER_KV + slice_head;
+    // The last slice of a KV head can be short.
+    let group = min(GROUP, HEADS_PER_KV - slice_head);
+    let vectors = tile.rows * group;
+    let start = window_start(first.position);
+    let end = first.position + tile.rows;
+
+    // Scores: a thread takes one key of a step and every second vector.
+    let key = thread % KEYS;
+    let parity = thread / KEYS;
+{% for i in range(score_vectors) %}
+    let score_vector{{ i }} = parity + {{ 2 * i }}u;
+    let query{{ i }} = ((tile.row + score_vector{{ i }} / group) * STRIDE + (head + score_vector{{ i }} % group) * HEAD_DIM) / 4u;
+{% endfor %}
+    // Softmax: 8 threads share a vector.
+    let vector = thread / 8u;
+    let lane = thread % 8u;
+    // Values: see SPREAD.
+    let four = thread % FOURS;
+    let spread = thread / FOURS;
+{% if not split %}
+{% for i in range(value_vectors) %}
+    var sum_o{{ i }} = vec4<f32>();
+    var sum_l{{ i }} = 0.0;
+    var sum_m{{ i }} = LOWEST;
+{% endfor %}
+{% endif %}
+
+{% if split %}
+    let segment = start / SEGMENT + workgroup.z;
+    if (segment * SEGMENT >= end) { return; }
+{% else %}
+    for (var segment = start / SEGMENT; segment * SEGMENT < end; segment++) {
+{% endif %}
+    var m = LOWEST;
+    var l = 0.0;
+{% for i in range(value_vectors) %}
+    var o{{ i }} = vec4<f32>();
+{% endfor %}
+    let segment_end = min(end, (segment + 1u) * SEGMENT);
+    for (var base = max(segment * SEGMENT, start / KEYS * KEYS); base < segment_end; base += KEYS) {
+{% for i in range(score_vectors) %}
+        var score{{ i }} = 0.0;
+{% endfor %}
+        for (var chunk = 0u; chunk < FOURS; chunk += CHUNK) {
+            let width = min(CHUNK, FOURS - chunk);
+            workgroupBarrier();
+            for (var i = thread; i < KEYS * CHUNK; i += THREADS) {
+                let position = base + i / CHUNK;
+                if (position < segment_end && i % CHUNK < width) {
+                    let token = keys_of(block_at(first.table, position / BLOCK), kv_head)
+                        + position % BLOCK * KV_TOKEN_WORDS;
+                    keys[i / CHUNK * KEY_PITCH + i % CHUNK] = kv[token / 2u + chunk + i % CHUNK];
+                }
+            }
+            workgroupBarrier();
+            for (var i = 0u; i < width; i++) {
+                let k = unpack(keys[key * KEY_PITCH + i]);
+{% for i in range(score_vectors) %}
+                if (score_vector{{ i }} < vectors) { score{{ i }} += dot(query[query{{ i }} + chunk + i], k); }
+{% endfor %}
+            }
+        }
+        let position = base + key;
+{% for i in range(score_vectors) %}
+        if (score_vector{{ i }} < vectors) {
+            let row_position = first.position + score_vector{{ i }} / group;
+            let seen = position <= row_position && position >= window_start(row_position);
+            weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, score{{ i }} * {{ scale }}, seen);
+        }
+{% endfor %}
+        workgroupBarrier();
+
+        if (vector < vectors) {
+            var top = LOWEST;
+            for (var i = lane; i < KEYS; i += 8u) { top = max(top, weights[vector * WEIGHT_PITCH + i]); }
+            reduced[thread] = top;
+        }
+        workgroupBarrier();
+        if (vector < vectors) {
+            let old = m;
+            for (var i = 0u; i < 8u; i++) { m = max(m, reduced[vector * 8u + i]); }
+            let factor = exp(old - m);
+            l *= factor;
+            for (var i = lane; i < KEYS; i += 8u) {
+                let at = vector * WEIGHT_PITCH + i;
+                let weight = select(exp(weights[at] - m), 0.0, weights[at] == LOWEST);
+                weights[at] = weight;
+                l += weight;
+            }
+            if (lane == 0u) { rescale[vector] = factor; }
+        }
+        workgroupBarrier();
+
+        if (spread < SPREAD) {
+{% for i in range(value_vectors) %}
+            let vector{{ i }} = spread + {{ i }}u * SPREAD;
+            if (vector{{ i }} < vectors) { o{{ i }} *= rescale[vector{{ i }}]; }
+{% endfor %}
+            // Values outside the tile's window may be anything, NaN too: they are not read.
+            let step_end = min(segment_end, base + KEYS);
+            var position = max(base, start);
+            while (position < step_end) {
+                let values = values_of(block_at(first.table, position / BLOCK), kv_head) / 2u + four;
+                let block_end = min(step_end, (position / BLOCK + 1u) * BLOCK);
+                for (; position < block_end; position++) {
+                    let value = unpack(kv[values + position % BLOCK * (KV_TOKEN_WORDS / 2u)]);
+{% for i in range(value_vectors) %}
+                    if (vector{{ i }} < vectors) {
+                        o{{ i }} += weights[vector{{ i }} * WEIGHT_PITCH + position - base] * value;
+                    }
+{% endfor %}
+                }
+            }
+        }
+    }
+
+    // The segment is complete.
+    reduced[thread] = l;
+    if (lane == 0u && vector < vectors) { largest[vector] = m; }
+    workgroupBarrier();
+{% for i in range(value_vectors) %}
+    {
+        let v = spread + {{ i }}u * SPREAD;
+        if (spread < SPREAD && v < vectors) {
+            var total = 0.0;
+            for (var i = 0u; i < 8u; i++) { total += reduced[v * 8u + i]; }
+{% if split %}
+            let row_position = first.position + v / group;
+            let row_first = window_start(row_position) / SEGMENT;
+            if (segment >= row_first && segment <= row_position / SEGMENT) {
+                let row = (segment - row_first) * row_count() + tile.row + v / group;
+                let at = (row * HEADS + head + v % group) * (HEAD_DIM + 2u);
+                for (var i = 0u; i < 4u; i++) { partials[at + 4u * four + i] = o{{ i }}[i]; }
+                if (four == 0u) {
+                    partials[at + HEAD_DIM] = largest[v];
+                    partials[at + HEAD_DIM + 1u] = total;
+                }
+            }
+{% else %}
+            let f = fold(sum_m{{ i }}, largest[v]);
+            sum_m{{ i }} = f.m;
+            sum_l{{ i }} = fma(sum_l{{ i }}, f.past, total * f.next);
+            sum_o{{ i }} = fma(sum_o{{ i }}, vec4(f.past), o{{ i }} * f.next);
+{% endif %}
+        }
+    }
+{% endfor %}
+{% if not split %}
+    }
+{% for i in range(value_vectors) %}
+    {
+        let v = spread + {{ i }}u * SPREAD;
+        if (spread < SPREAD && v < vectors) {
+            attention[((tile.row + v / group) * STRIDE + (head + v % group) * HEAD_DIM) / 4u + four] = sum_o{{ i }} / sum_l{{ i }};
+        }
+    }
+{% endfor %}
+{% endif %}
+}

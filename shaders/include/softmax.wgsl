@@ -1,0 +1,24 @@
+// Softmax over segments of SEGMENT keys, at fixed multiples of it. A segment yields its largest score
+// m, l = sum of exp(score - m) and o = sum of exp(score - m) * value; segments are folded in order.
+// Every path through attention folds the same segments with this arithmetic, so that splitting the
+// context over workgroups changes no bit.
+const SEGMENT = {{ segment }}u;
+// Stands for minus infinity, with which differences would be NaN. Below every score.
+const LOWEST = -1e30;
+
+struct Fold { m: f32, past: f32, next: f32 }
+
+// The weights of what has been folded so far and of the next segment.
+fn fold(m: f32, next: f32) -> Fold {
+    let top = max(m, next);
+    return Fold(top, exp(m - top), exp(next - top));
+}
+
+// The first position that a row sees.
+fn window_start(position: u32) -> u32 {
+{% if window %}
+    return max(position + 1u, {{ window }}u) - {{ window }}u;
+{% else %}
+    return 0u;
+{% endif %}
+}

@@ -1,0 +1,173 @@
+//! Rotary position embedding of queries and keys, and the write of keys and values to the cache.
+
+use minijinja::context;
+
+use super::{
+    Batch, Kernel, Tuning,
+    kv::{self, KvLayout},
+};
+use crate::{
+    gpu::{
+        Access::{Read, ReadWrite},
+        Shader,
+    },
+    layout::row_stride,
+};
+
+/// Positions of the fine part of a rope table.
+const FINE: usize = 256;
+/// Threads of a workgroup where barriers are dear: one per head.
+const LANES: usize = 16;
+
+/// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
+///
+/// Bindings: step, qkv `[rows][row_stride((heads + 2 kv_heads)·head_dim)]`, rope table
+/// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, query (out)
+/// `[rows][row_stride(heads·head_dim)]`, kv (out, [`KvLayout`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RopeKv {
+    pub heads: usize,
+    pub kv_heads: usize,
+    /// A multiple of 8, at most 256. Dims d and d + head_dim/2 turn together, as in Hugging Face.
+    pub head_dim: usize,
+    /// Epsilon of an RMS norm over each query and key head before the rotation (Qwen3).
+    pub qk_norm: Option<f32>,
+}
+
+/// Tabulates (cos, sin) of the angles position · `inv_freq`, `[256 + ceil(context / 256)][head_dim/2][2]`.
+///
+/// Positions 0 to 255 come first, then 0, 256, 512, … below `context`: the angle of any position is
+/// the sum of one of each, exact to a few roundings at every length.
+pub fn rope_table(inv_freq: &[f64], context: usize) -> Vec<f32> {
+    let positions = (0..FINE).chain((0..context).step_by(FINE));
+    positions
+        .flat_map(|position| {
+            inv_freq.iter().flat_map(move |f| {
+                let (sin, cos) = (position as f64 * f).sin_cos();
+                [cos as f32, sin as f32]
+            })
+        })
+        .collect()
+}
+
+impl RopeKv {
+    fn layout(&self) -> KvLayout {
+        KvLayout { kv_heads: self.kv_heads, head_dim: self.head_dim }
+    }
+
+    fn all_heads(&self) -> usize {
+        self.heads + 2 * self.kv_heads
+    }
+
+    /// Heads that a workgroup of 64 threads handles, a thread per 4 dims.
+    fn heads_per_group(&self) -> usize {
+        64 / (self.head_dim / 4)
+    }
+
+    /// The same in plain Rust; `norms` are the weights of q_norm and k_norm, if there are any.
+    pub fn reference(
+        &self,
+        batch: &Batch,
+        qkv: &[f32],
+        table: &[f32],
+        norms: Option<[&[f32]; 2]>,
+        query: &mut [f32],
+        cache: &mut [u32],
+    ) {
+        let (dim, half, layout) = (self.head_dim, self.head_dim / 2, self.layout());
+        let rows = qkv.chunks_exact(row_stride(self.all_heads() * dim));
+        let outputs = query.chunks_exact_mut(row_stride(self.heads * dim));
+        let mut turns = vec![[0.0; 2]; half];
+        let mut turned = vec![0.0; dim];
+        for (i, (input, output)) in rows.zip(outputs).take(batch.rows as usize).enumerate() {
+            let row = batch.row(i);
+            let position = row.position as usize;
+            let [fine, coarse] =
+                [position % FINE, FINE + position / FINE].map(|at| &table[at * dim..][..dim]);
+            for (turn, (f, c)) in
+                turns.iter_mut().zip(fine.chunks_exact(2).zip(coarse.chunks_exact(2)))
+            {
+                *turn = [c[0] * f[0] - c[1] * f[1], c[1] * f[0] + c[0] * f[1]];
+            }
+            for (head, x) in input.chunks_exact(dim).take(self.all_heads()).enumerate() {
+                turned.copy_from_slice(x);
+                if head < self.heads + self.kv_heads {
+                    if let (Some(eps), Some([q_norm, k_norm])) = (self.qk_norm, norms) {
+                        normalise(
+                            &mut turned,
+                            if head < self.heads { q_norm } else { k_norm },
+                            eps,
+                        );
+                    }
+                    let (low, high) = turned.split_at_mut(half);
+                    for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(&turns) {
+                        (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+                    }
+                }
+                if head < self.heads {
+                    output[head * dim..][..dim].copy_from_slice(&turned);
+                } else {
+                    // Values follow the keys as if they were further KV heads.
+                    let at = layout.key(row.slot as usize, head - self.heads);
+                    kv::pack(&turned, &mut cache[at..at + half]);
+                }
+            }
+        }
+    }
+}
+
+fn normalise(x: &mut [f32], weight: &[f32], eps: f32) {
+    let squares: f32 = x.iter().map(|v| v * v).sum();
+    let factor = 1.0 / (squares / x.len() as f32 + eps).sqrt();
+    for (v, w) in x.iter_mut().zip(weight) {
+        *v *= factor * w;
+    }
+}
+
+impl Kernel for RopeKv {
+    fn shader(&self, tuning: Tuning) -> Shader {
+        let values = context! {
+            heads => self.heads,
+            kv_heads => self.kv_heads,
+            head_dim => self.head_dim,
+            qkv_stride => row_stride(self.all_heads() * self.head_dim),
+            query_stride => row_stride(self.heads * self.head_dim),
+            norm => self.qk_norm.is_some(),
+            eps => format!("{:e}", self.qk_norm.unwrap_or_default()),
+            barriers => tuning.barriers,
+            heads_per_group => self.heads_per_group(),
+            lanes => LANES,
+        };
+        let norms = if self.qk_norm.is_some() { 2 } else { 0 };
+        let bindings = [vec![Read; 3 + norms], vec![ReadWrite; 2]].concat();
+        Shader::render("rope_kv", values, bindings)
+    }
+
+    fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {
+        let heads = if tuning.barriers { self.heads_per_group() } else { LANES };
+        [self.all_heads().div_ceil(heads) as u32, batch.rows, 1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tabulated_angles_add_up_to_the_exact_ones_at_every_position() {
+        let (dim, context) = (64, 40_000);
+        let inv_freq: Vec<f64> =
+            (0..dim / 2).map(|d| 10_000f64.powf(-2.0 * d as f64 / dim as f64)).collect();
+        let table = rope_table(&inv_freq, context);
+        assert_eq!(table.len(), (FINE + context.div_ceil(FINE)) * dim);
+        for position in [0, 1, 255, 256, 257, 4095, 39_999] {
+            for (d, f) in inv_freq.iter().enumerate() {
+                let at = |entry: usize| [0, 1].map(|i| f64::from(table[entry * dim + 2 * d + i]));
+                let ([cf, sf], [cc, sc]) = (at(position % FINE), at(FINE + position / FINE));
+                let (sin, cos) = (position as f64 * f).sin_cos();
+                assert!((cc * cf - sc * sf - cos).abs() < 3e-7, "cos of {position}, dim {d}");
+                assert!((sc * cf + cc * sf - sin).abs() < 3e-7, "sin of {position}, dim {d}");
+            }
+        }
+    }
+}
