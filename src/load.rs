@@ -54,6 +54,8 @@ pub struct Model {
     pub config: ModelConfig,
     pub chat: Chat,
     pub executor: AnyExecutor,
+    /// Most tokens of one conversation.
+    pub context: usize,
     /// Bytes of weights in memory.
     pub weight_bytes: u64,
 }
@@ -118,7 +120,7 @@ impl Model {
                 AnyExecutor::Gpu(Box::new(executor))
             }
         };
-        Ok(Model { config, chat, executor, weight_bytes })
+        Ok(Model { config, chat, executor, context: capacity.context, weight_bytes })
     }
 }
 

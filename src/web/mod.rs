@@ -1,5 +1,9 @@
-//! What only a browser has.
+//! The browser's side: message ports, fetch, the event loop.
 
 mod fetch;
+mod host;
+mod protocol;
+mod turn;
 
 pub use fetch::{FetchSource, FetchStream};
+pub use host::Host;

@@ -1,0 +1,169 @@
+//! The executor in plain Rust: the oracle of whole-model tests, and what runs where there is no GPU.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::{
+    Error, Result,
+    kernels::{
+        Attention, Batch, KvLayout, Matmul, Regime, RopeKv, RowsOf, Sample as Sampler, embed,
+        gather, rope_table,
+    },
+    layout::{HostMatrix, row_stride},
+    model::{Act, ModelConfig, Op, Param, program},
+    step::{Capacity, Executor, Sample, StepPlan, StepResult},
+    weights::HostWeights,
+};
+
+/// Runs a model's steps with the reference of every kernel.
+pub struct CpuExecutor {
+    config: ModelConfig,
+    program: Vec<Op>,
+    weights: HostWeights,
+    capacity: Capacity,
+    rope: Vec<f32>,
+    acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
+    kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
+    last_samples: Vec<u32>,       // [seqs]
+    sampled: Vec<u32>,            // [seqs][2]: token, logits that are not finite
+    done: VecDeque<StepResult>,
+}
+
+impl CpuExecutor {
+    /// Allocates what steps of this capacity need.
+    pub fn new(config: ModelConfig, weights: HostWeights, capacity: Capacity) -> CpuExecutor {
+        let act = |act, rows: usize, width| (act, vec![0.0; rows * row_stride(width)]);
+        let (rows, logit_rows) = (capacity.rows, capacity.logit_rows);
+        let acts = HashMap::from([
+            act(Act::Residual, rows, config.hidden),
+            act(Act::Qkv, rows, config.qkv_rows()),
+            act(Act::Query, rows, config.attention_width()),
+            act(Act::Attention, rows, config.attention_width()),
+            act(Act::Gated, rows, config.intermediate),
+            act(Act::Last, logit_rows, config.hidden),
+            act(Act::Logits, logit_rows, config.vocab),
+        ]);
+        let layout = KvLayout { kv_heads: config.kv_heads, head_dim: config.head_dim };
+        let frequencies = config.rope.inverse_frequencies(config.head_dim);
+        CpuExecutor {
+            program: program(&config),
+            rope: rope_table(&frequencies, capacity.context),
+            kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
+            last_samples: vec![0; capacity.seqs],
+            sampled: vec![0; capacity.seqs * 2],
+            done: VecDeque::new(),
+            config,
+            weights,
+            capacity,
+            acts,
+        }
+    }
+
+    fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
+        let CpuExecutor { config, weights, acts, kv, last_samples, sampled, rope, .. } = self;
+        match *op {
+            Op::Embed { weight } => {
+                let matrix = matrix(weights, weight)?;
+                embed::reference(batch, last_samples, matrix, 0, out(acts, Act::Residual));
+            }
+            Op::Matmul { x, norm, weight, bias, out: into, output } => {
+                let matrix = matrix(weights, weight)?;
+                let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
+                let kernel = Matmul {
+                    layout: matrix.layout,
+                    n: matrix.n,
+                    k: matrix.k,
+                    first: 0,
+                    width: output.width(matrix.n),
+                    norm: norm.map(|_| config.rms_eps),
+                    bias: bias.is_some(),
+                    output,
+                    rows,
+                    regime: Regime::of(rows.count(batch)),
+                };
+                let (norm, bias) = (vector(weights, norm)?, vector(weights, bias)?);
+                let mut y = std::mem::take(out(acts, into));
+                let x = out(acts, x);
+                kernel.reference(rows.count(batch) as usize, x, matrix, norm, bias, &mut y);
+                *out(acts, into) = y;
+            }
+            Op::RopeKv { layer, q_norm, k_norm } => {
+                let norms = match (q_norm, k_norm) {
+                    (None, None) => None,
+                    _ => Some([vector(weights, q_norm)?, vector(weights, k_norm)?]),
+                };
+                let mut query = std::mem::take(out(acts, Act::Query));
+                let qkv = out(acts, Act::Qkv);
+                RopeKv::of(config).reference(batch, qkv, rope, norms, &mut query, &mut kv[layer]);
+                *out(acts, Act::Query) = query;
+            }
+            Op::Attention { layer } => {
+                let mut attention = std::mem::take(out(acts, Act::Attention));
+                let query = out(acts, Act::Query);
+                Attention::of(config).reference(batch, query, &kv[layer], &mut attention);
+                *out(acts, Act::Attention) = attention;
+            }
+            Op::Gather => {
+                let mut last = std::mem::take(out(acts, Act::Last));
+                gather::reference(batch, config.hidden, out(acts, Act::Residual), &mut last);
+                *out(acts, Act::Last) = last;
+            }
+            Op::Sample => {
+                let logits = out(acts, Act::Logits);
+                Sampler { vocab: config.vocab }.reference(batch, logits, last_samples, sampled);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Executor for CpuExecutor {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn submit(&mut self, plan: &StepPlan) -> Result<()> {
+        let batch = Batch::encode(plan, &self.capacity, 1)?;
+        let program = std::mem::take(&mut self.program);
+        let ran = program.iter().try_for_each(|op| self.run(op, &batch));
+        self.program = program;
+        ran?;
+        let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
+        let mut result = StepResult::default();
+        for (slot, pair) in slots.zip(self.sampled.chunks_exact(2)) {
+            result.samples.push(Sample { slot, token: pair[0], not_finite: pair[1] });
+        }
+        if plan.read_logits {
+            let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
+            result.logits = rows
+                .take(plan.rows())
+                .flat_map(|row| &row[..self.config.vocab])
+                .copied()
+                .collect();
+        }
+        self.done.push_back(result);
+        Ok(())
+    }
+
+    async fn result(&mut self) -> Result<StepResult> {
+        self.done.pop_front().ok_or_else(|| Error::InvalidRequest {
+            param: "step".into(),
+            message: "no step is in flight".into(),
+        })
+    }
+}
+
+fn out(acts: &mut HashMap<Act, Vec<f32>>, act: Act) -> &mut Vec<f32> {
+    acts.entry(act).or_default()
+}
+
+fn matrix(weights: &HostWeights, param: Param) -> Result<&HostMatrix> {
+    weights.matrices.get(&param).ok_or_else(|| param.missing())
+}
+
+/// An optional vector; absent ones are empty.
+fn vector(weights: &HostWeights, param: Option<Param>) -> Result<&[f32]> {
+    match param {
+        None => Ok(&[]),
+        Some(param) => Ok(weights.vectors.get(&param).ok_or_else(|| param.missing())?),
+    }
+}

@@ -1,0 +1,309 @@
+//! The engine's side of the message ports: takes calls, runs the model, answers.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    ops::ControlFlow,
+    rc::Rc,
+};
+
+use futures::{
+    StreamExt,
+    channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
+};
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+use web_sys::{AbortController, MessageEvent, MessagePort};
+
+use super::{
+    FetchSource,
+    protocol::{Answer, Call, Device, Info, Options, Progress, Quantize},
+    turn::Turn,
+};
+use crate::{
+    Error, Result,
+    engine::RequestId,
+    executor::AnyExecutor,
+    layout::Layout,
+    load::{self, LoadOptions, Model, quantise_all},
+    service::{Moment, Reply, Service},
+    weights::Quantise,
+};
+
+/// Serves any number of message ports with one model.
+#[wasm_bindgen]
+pub struct Host {
+    inbox: UnboundedSender<Message>,
+    loads: Loads,
+}
+
+/// A call and the port it came from.
+struct Message {
+    port: Port,
+    call: Result<Call, (u32, Error)>,
+}
+
+/// A port that knows how to send answers.
+#[derive(Clone)]
+struct Port {
+    id: usize,
+    port: MessagePort,
+}
+
+/// Loads under way, which a cancel has to reach before the inbox is read again.
+type Loads = Rc<RefCell<HashMap<(usize, u32), AbortController>>>;
+
+#[wasm_bindgen]
+impl Host {
+    /// A host without a model; it runs until its worker ends.
+    #[wasm_bindgen(constructor)]
+    #[allow(clippy::new_without_default)] // a constructor for JavaScript
+    pub fn new() -> Host {
+        console_error_panic_hook::set_once();
+        let (inbox, messages) = unbounded();
+        let loads = Loads::default();
+        wasm_bindgen_futures::spawn_local(serve(messages, loads.clone()));
+        Host { inbox, loads }
+    }
+
+    /// Takes calls from a port and answers there.
+    pub fn connect(&self, port: MessagePort) {
+        thread_local!(static NEXT: RefCell<usize> = const { RefCell::new(0) });
+        let id = NEXT.with_borrow_mut(|next| std::mem::replace(next, *next + 1));
+        let (inbox, loads) = (self.inbox.clone(), self.loads.clone());
+        let sender = Port { id, port: port.clone() };
+        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+            let call = read_call(event.data());
+            match &call {
+                Ok(Call::Load { id, .. }) => {
+                    if let Ok(controller) = AbortController::new() {
+                        loads.borrow_mut().insert((sender.id, *id), controller);
+                    }
+                }
+                Ok(Call::Cancel { id }) => {
+                    if let Some(controller) = loads.borrow().get(&(sender.id, *id)) {
+                        controller.abort();
+                    }
+                }
+                _ => {}
+            }
+            // The loop that reads the inbox lives as long as the worker.
+            let _ = inbox.unbounded_send(Message { port: sender.clone(), call });
+        });
+        port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        // The port owns its handler from here on.
+        on_message.forget();
+    }
+}
+
+impl Port {
+    fn send<T: Serialize>(&self, answer: &Answer<T>) {
+        let serializer = serde_wasm_bindgen::Serializer::json_compatible();
+        match answer.serialize(&serializer) {
+            Ok(value) => {
+                if let Err(error) = self.port.post_message(&value) {
+                    log::error!("an answer could not be posted: {error:?}");
+                }
+            }
+            Err(error) => log::error!("an answer could not be turned into a message: {error}"),
+        }
+    }
+
+    fn fail(&self, id: u32, error: &Error) {
+        self.send::<()>(&Answer::Error { id, error: error.to_wire() });
+    }
+}
+
+/// Reads a message; what is wrong with it is told to the id it carries.
+fn read_call(data: JsValue) -> Result<Call, (u32, Error)> {
+    let id = js_sys::Reflect::get(&data, &"id".into()).ok().and_then(|id| id.as_f64());
+    serde_wasm_bindgen::from_value(data).map_err(|error| {
+        let error = Error::InvalidRequest { param: "request".into(), message: error.to_string() };
+        (id.unwrap_or_default() as u32, error)
+    })
+}
+
+/// Reads the inbox and runs the model, one after the other, for ever.
+async fn serve(mut messages: UnboundedReceiver<Message>, loads: Loads) {
+    let mut session = None;
+    let turn = Turn::new();
+    loop {
+        let idle = session.as_ref().is_none_or(Session::is_idle);
+        let message = match idle {
+            true => match messages.next().await {
+                Some(message) => Some(message),
+                None => return,
+            },
+            false => messages.try_recv().ok(),
+        };
+        match (message, &mut session) {
+            (Some(message), session) => handle(message, session, &loads).await,
+            (None, Some(session)) => session.step(&turn).await,
+            (None, None) => {}
+        }
+    }
+}
+
+async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) {
+    let Message { port, call } = message;
+    match call {
+        Err((id, error)) => port.fail(id, &error),
+        Ok(Call::Load { id, url, options }) => {
+            let key = (port.id, id);
+            // The old model's memory comes free before the new one takes its own.
+            *session = None;
+            let result = load_model(&port, id, url, &options, loads).await;
+            loads.borrow_mut().remove(&key);
+            match result {
+                Ok((new, info)) => {
+                    *session = Some(new);
+                    port.send(&Answer::Value { id, value: info });
+                }
+                Err(error) => port.fail(id, &error),
+            }
+        }
+        Ok(call) => match session {
+            Some(session) => session.handle(port, call),
+            None => match call {
+                Call::Chat { id, .. } | Call::Metrics { id } => port.fail(id, &Error::Closed),
+                Call::Load { .. } | Call::Cancel { .. } => {}
+            },
+        },
+    }
+}
+
+async fn load_model(
+    port: &Port,
+    id: u32,
+    url: String,
+    options: &Options,
+    loads: &Loads,
+) -> Result<(Session, Info)> {
+    let signal = loads.borrow().get(&(port.id, id)).map(AbortController::signal);
+    let source = FetchSource::new(&url, signal.clone());
+    let options = LoadOptions {
+        device: match options.device {
+            Device::Auto | Device::Gpu => load::Device::Gpu,
+            Device::Cpu => load::Device::Cpu,
+        },
+        quantise: match options.quantize {
+            Quantize::Keep => Quantise::KEEP,
+            Quantize::W8 => quantise_all(Layout::W8 { group: 32 }),
+            Quantize::W4 => quantise_all(Layout::W4 { group: 32 }),
+        },
+        context: options.context,
+    };
+    let started = js_sys::Date::now();
+    let model = Model::load(&source, &options, |progress| {
+        let seconds = ((js_sys::Date::now() - started) / 1000.0).max(1e-3);
+        let (stage, file, loaded, total) = match progress {
+            load::Progress::Download { file, loaded, total } => {
+                ("download", file, loaded as f64, total as f64)
+            }
+            load::Progress::Compile { done, total } => ("compile", "", done as f64, total as f64),
+        };
+        let rate = loaded / seconds;
+        let progress = Progress { stage, file: file.into(), loaded, total, rate };
+        port.send::<()>(&Answer::Progress { id, progress });
+        match signal.as_ref().is_some_and(|signal| signal.aborted()) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })
+    .await?;
+    let info = describe(&model, &url);
+    let service = Service::new(model.executor, model.chat, url);
+    Ok((Session { service, asked: HashMap::new() }, info))
+}
+
+fn describe(model: &Model, url: &str) -> Info {
+    let (device, adapter, software) = match &model.executor {
+        AnyExecutor::Gpu(executor) => {
+            let adapter = &executor.gpu().adapter;
+            ("gpu", adapter.name.clone(), adapter.software)
+        }
+        AnyExecutor::Cpu(_) => ("cpu", "processor, without WebGPU".into(), true),
+    };
+    Info {
+        model: url.into(),
+        architecture: model.config.architecture.clone(),
+        device,
+        adapter,
+        software,
+        context: model.context,
+        weight_bytes: model.weight_bytes as f64,
+    }
+}
+
+/// A loaded model and who waits for which answer.
+struct Session {
+    service: Service<AnyExecutor>,
+    /// The port and call id of each request.
+    asked: HashMap<RequestId, (Port, u32)>,
+}
+
+impl Session {
+    fn is_idle(&self) -> bool {
+        self.service.is_idle()
+    }
+
+    fn handle(&mut self, port: Port, call: Call) {
+        match call {
+            Call::Chat { id, request } => {
+                let moment = Moment {
+                    now: (js_sys::Date::now() / 1000.0) as u64,
+                    entropy: (js_sys::Math::random() * 2f64.powi(53)) as u64,
+                };
+                let stream = request.stream.unwrap_or(false);
+                let submitted =
+                    request.validate().and_then(|request| self.service.submit(request, moment));
+                match submitted {
+                    Ok(request) => {
+                        if stream {
+                            port.send::<()>(&Answer::Accepted { id });
+                        }
+                        self.asked.insert(request, (port, id));
+                    }
+                    Err(error) => port.fail(id, &error),
+                }
+            }
+            Call::Cancel { id } => {
+                let of_call = |(_, (p, call)): &(&RequestId, &(Port, u32))| p.id == port.id && *call == id;
+                let request = self.asked.iter().find(of_call).map(|(request, _)| *request);
+                if let Some(request) = request {
+                    self.asked.remove(&request);
+                    self.service.cancel(request);
+                }
+            }
+            Call::Metrics { id } => {
+                port.send(&Answer::Value { id, value: self.service.metrics() });
+            }
+            Call::Load { .. } => unreachable!("loads are handled before there is a session"),
+        }
+    }
+
+    async fn step(&mut self, turn: &Turn) {
+        match self.service.step().await {
+            Ok(replies) => {
+                for (request, reply) in replies {
+                    self.reply(request, reply);
+                }
+            }
+            // Whoever asked has been told; later calls are told by the service.
+            Err(error) => log::error!("the engine has stopped: {error}"),
+        }
+        // Messages that came meanwhile are delivered now, even if the step never had to wait.
+        turn.end().await;
+    }
+
+    fn reply(&mut self, request: RequestId, reply: Reply) {
+        let Some((port, id)) = self.asked.get(&request).cloned() else { return };
+        match reply {
+            Reply::Chunk(value) => return port.send::<()>(&Answer::Chunk { id, value }),
+            Reply::End => port.send::<()>(&Answer::End { id }),
+            Reply::Completion(value) => port.send(&Answer::Value { id, value }),
+            Reply::Error(error) => port.fail(id, &error),
+        }
+        self.asked.remove(&request);
+    }
+}
