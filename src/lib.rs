@@ -1,10 +1,14 @@
 //! Private language models inside the browser, on the visitor's own GPU.
 
+pub mod cache;
+pub mod engine;
 pub mod error;
 pub mod gpu;
 pub mod kernels;
 pub mod layout;
+pub mod metrics;
 pub mod model;
+pub mod scheduler;
 mod sniff;
 pub mod step;
 pub mod weights;
