@@ -1,5 +1,6 @@
 //! Private language models inside the browser, on the visitor's own GPU.
 
+pub mod api;
 pub mod cache;
 pub mod engine;
 pub mod error;
@@ -11,6 +12,7 @@ pub mod model;
 pub mod scheduler;
 mod sniff;
 pub mod step;
+pub mod text;
 pub mod weights;
 
 pub use error::{Error, Result};

@@ -1,0 +1,18 @@
+//! The OpenAI-shaped surface: wire types, their validation, and the shapes of answers.
+//!
+//! Nothing here knows the engine. A request arrives as a
+//! [`ChatCompletionRequest`], becomes a checked [`ChatRequest`], and is
+//! answered through a [`Responder`].
+
+mod request;
+mod response;
+mod validate;
+
+pub use request::{
+    ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,
+};
+pub use response::{
+    ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta, FinishReason, Responder,
+    ResponseMessage, Usage,
+};
+pub use validate::{ChatRequest, Message, Role, SamplingParams};

@@ -1,0 +1,94 @@
+//! What a client sends: OpenAI's chat completion request.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// A request for a chat completion as it comes over the wire, not yet checked.
+///
+/// Besides OpenAI's fields it takes `top_k` and `min_p`. [`ChatCompletionRequest::validate`]
+/// turns it into a [`crate::api::ChatRequest`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ChatCompletionRequest {
+    pub model: Option<String>,
+    pub messages: Vec<RequestMessage>,
+    pub stream: Option<bool>,
+    pub stream_options: Option<StreamOptions>,
+    /// The older name of `max_completion_tokens`.
+    pub max_tokens: Option<i64>,
+    pub max_completion_tokens: Option<i64>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub top_k: Option<i64>,
+    pub min_p: Option<f64>,
+    pub seed: Option<i64>,
+    pub stop: Option<Stop>,
+    pub n: Option<i64>,
+    /// Every other field, so that none is ignored in silence.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
+}
+
+/// One message of a request.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RequestMessage {
+    pub role: String,
+    pub content: Option<Content>,
+    /// Every other field, so that none is ignored in silence.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
+}
+
+/// A message's content: plain text, or a list of parts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected a string or a list of parts {type: \"text\", text: …}")]
+pub enum Content {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+/// One part of a message's content; only parts of type `text` are supported.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ContentPart {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub text: Option<String>,
+}
+
+/// Where to stop: one string or several.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
+pub enum Stop {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Options that only matter for streamed answers.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StreamOptions {
+    /// Whether a last chunk without choices carries the token counts.
+    pub include_usage: Option<bool>,
+}
+
+impl ChatCompletionRequest {
+    /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
+    pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
+        serde_path_to_error::deserialize(deserializer).map_err(|error| {
+            let path = error.path().to_string();
+            let param = if path == "." { "request".into() } else { path };
+            Error::InvalidRequest { param, message: error.inner().to_string() }
+        })
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Content::Text(text.into())
+    }
+}

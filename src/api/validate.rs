@@ -1,0 +1,454 @@
+//! From a wire request to a checked one: every range holds, nothing is ignored in silence.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::request::{ChatCompletionRequest, Content, RequestMessage, Stop};
+use crate::error::{Error, Result};
+
+const MAX_STOPS: usize = 16;
+const MAX_STOP_CHARS: usize = 256;
+
+/// A chat request whose every value is in range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatRequest {
+    /// The model's name as the client gave it, to be echoed.
+    pub model: Option<String>,
+    /// At least one message.
+    pub messages: Vec<Message>,
+    pub stream: bool,
+    pub include_usage: bool,
+    /// At least 1; absent means as many as the context holds.
+    pub max_tokens: Option<u32>,
+    pub sampling: SamplingParams,
+    /// None is empty.
+    pub stop: Vec<String>,
+}
+
+/// A message of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub role: Role,
+    pub content: String,
+}
+
+/// Who wrote a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+/// What a request says about sampling; whatever is absent is the model's own default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SamplingParams {
+    /// 0 ..= 2.
+    pub temperature: Option<f32>,
+    /// Above 0, at most 1.
+    pub top_p: Option<f32>,
+    /// 0 keeps all.
+    pub top_k: Option<u32>,
+    /// 0 ..= 1.
+    pub min_p: Option<f32>,
+    pub seed: Option<u64>,
+}
+
+impl Message {
+    /// A message from the person.
+    pub fn user(content: impl Into<String>) -> Self {
+        Message { role: Role::User, content: content.into() }
+    }
+
+    /// A message from the model.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Message { role: Role::Assistant, content: content.into() }
+    }
+
+    /// Instructions from the application.
+    pub fn system(content: impl Into<String>) -> Self {
+        Message { role: Role::System, content: content.into() }
+    }
+}
+
+impl Role {
+    /// The role's name in requests and chat templates.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        }
+    }
+}
+
+impl ChatCompletionRequest {
+    /// Checks every field and returns the plain request.
+    ///
+    /// The first field that is unsupported or out of range gives
+    /// [`Error::InvalidRequest`], which names it, what was found and what was expected.
+    pub fn validate(self) -> Result<ChatRequest> {
+        refuse_unsupported("", &self.other, NEUTRAL_FIELDS)?;
+        let stream = self.stream.unwrap_or(false);
+        if self.stream_options.is_some() && !stream {
+            return Err(invalid("stream_options", "options", "none unless stream is true"));
+        }
+        if self.n.is_some_and(|n| n != 1) {
+            return Err(invalid("n", self.n.unwrap_or_default(), "1, one answer per request"));
+        }
+        let sampling = SamplingParams {
+            temperature: number("temperature", self.temperature, "0 to 2", |t| {
+                (0.0..=2.0).contains(&t)
+            })?,
+            top_p: number("top_p", self.top_p, "above 0, at most 1", |p| p > 0.0 && p <= 1.0)?,
+            top_k: top_k(self.top_k)?,
+            min_p: number("min_p", self.min_p, "0 to 1", |p| (0.0..=1.0).contains(&p))?,
+            seed: self.seed.map(i64::cast_unsigned),
+        };
+        Ok(ChatRequest {
+            messages: messages(self.messages)?,
+            stream,
+            include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
+            max_tokens: max_tokens(self.max_tokens, self.max_completion_tokens)?,
+            sampling,
+            stop: stop(self.stop)?,
+            model: self.model,
+        })
+    }
+}
+
+/// Fields that ask for something unsupported, except with these values, which change nothing.
+const NEUTRAL_FIELDS: &[(&str, fn(&Value) -> bool)] = &[
+    ("frequency_penalty", |v| v.as_f64() == Some(0.0)),
+    ("presence_penalty", |v| v.as_f64() == Some(0.0)),
+    ("repetition_penalty", |v| v.as_f64() == Some(1.0)),
+    ("logit_bias", |v| v.as_object().is_some_and(|map| map.is_empty())),
+    ("logprobs", |v| v == &Value::Bool(false)),
+    ("response_format", |v| v["type"] == "text"),
+    ("tool_choice", |v| v == "none"),
+    ("tools", |v| v.as_array().is_some_and(|list| list.is_empty())),
+    ("user", Value::is_string),
+];
+
+/// Fields of a message that are harmless with these values.
+const NEUTRAL_MESSAGE_FIELDS: &[(&str, fn(&Value) -> bool)] =
+    &[("tool_calls", |v| v.as_array().is_some_and(|list| list.is_empty()))];
+
+fn refuse_unsupported(
+    prefix: &str,
+    fields: &BTreeMap<String, Value>,
+    neutral: &[(&str, fn(&Value) -> bool)],
+) -> Result<()> {
+    let harmless = |name: &str, value: &Value| {
+        value.is_null() || neutral.iter().any(|(known, test)| *known == name && test(value))
+    };
+    match fields.iter().find(|(name, value)| !harmless(name, value)) {
+        None => Ok(()),
+        Some((name, value)) => Err(Error::InvalidRequest {
+            param: format!("{prefix}{name}"),
+            message: format!(
+                "found {}, but this parameter is not supported; leave it out",
+                brief(value)
+            ),
+        }),
+    }
+}
+
+fn number(
+    param: &str,
+    value: Option<f64>,
+    expected: &str,
+    in_range: impl Fn(f64) -> bool,
+) -> Result<Option<f32>> {
+    match value {
+        // NaN is in no range.
+        Some(value) if !in_range(value) => Err(invalid(param, format!("{value:?}"), expected)),
+        value => Ok(value.map(|value| value as f32)),
+    }
+}
+
+fn top_k(value: Option<i64>) -> Result<Option<u32>> {
+    match value {
+        Some(-1) => Ok(Some(0)),
+        Some(k) => match u32::try_from(k) {
+            Ok(k) => Ok(Some(k)),
+            Err(_) => Err(invalid("top_k", k, "a count, or 0 or -1 for no limit")),
+        },
+        None => Ok(None),
+    }
+}
+
+fn max_tokens(older: Option<i64>, newer: Option<i64>) -> Result<Option<u32>> {
+    let (param, value) = match (older, newer) {
+        (Some(a), Some(b)) if a != b => {
+            return Err(invalid("max_tokens", a, "the same as max_completion_tokens, or neither"));
+        }
+        (_, Some(newer)) => ("max_completion_tokens", newer),
+        (Some(older), None) => ("max_tokens", older),
+        (None, None) => return Ok(None),
+    };
+    match u32::try_from(value) {
+        Ok(limit) if limit >= 1 => Ok(Some(limit)),
+        _ => Err(invalid(param, value, "at least 1 and below 2^32")),
+    }
+}
+
+fn stop(stop: Option<Stop>) -> Result<Vec<String>> {
+    let stops = match stop {
+        None => Vec::new(),
+        Some(Stop::One(stop)) => vec![stop],
+        Some(Stop::Many(stops)) => stops,
+    };
+    if stops.len() > MAX_STOPS {
+        return Err(invalid("stop", format!("{} strings", stops.len()), "at most 16"));
+    }
+    for stop in &stops {
+        let chars = stop.chars().count();
+        if !(1..=MAX_STOP_CHARS).contains(&chars) {
+            return Err(invalid("stop", format!("{chars} characters"), "1 to 256 in each string"));
+        }
+    }
+    Ok(stops)
+}
+
+fn messages(messages: Vec<RequestMessage>) -> Result<Vec<Message>> {
+    if messages.is_empty() {
+        return Err(invalid("messages", "none", "at least one message"));
+    }
+    messages.into_iter().enumerate().map(|(i, message)| check_message(i, message)).collect()
+}
+
+fn check_message(i: usize, message: RequestMessage) -> Result<Message> {
+    let at = format!("messages[{i}].");
+    let role = match message.role.as_str() {
+        // The newer name of the same thing.
+        "system" | "developer" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        other => {
+            let found = if other.is_empty() { "no role".into() } else { format!("{other:?}") };
+            return Err(invalid(format!("{at}role"), found, "system, user or assistant"));
+        }
+    };
+    refuse_unsupported(&at, &message.other, NEUTRAL_MESSAGE_FIELDS)?;
+    let param = format!("{at}content");
+    let content = match message.content {
+        None => return Err(invalid(param, "nothing", "a string or a list of text parts")),
+        Some(Content::Text(text)) => text,
+        Some(Content::Parts(parts)) => {
+            let mut content = String::new();
+            for (p, part) in parts.into_iter().enumerate() {
+                match part.text {
+                    Some(text) if part.kind == "text" => content.push_str(&text),
+                    _ => {
+                        let found = format!("a part of type {:?}", part.kind);
+                        return Err(invalid(
+                            format!("{param}[{p}]"),
+                            found,
+                            "type \"text\" and a text",
+                        ));
+                    }
+                }
+            }
+            content
+        }
+    };
+    if role == Role::User && content.trim().is_empty() {
+        return Err(invalid(param, "an empty text", "something to answer"));
+    }
+    Ok(Message { role, content })
+}
+
+fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {
+    let message = format!("found {found}, expected {expected}");
+    Error::InvalidRequest { param: param.into(), message }
+}
+
+/// A value short enough for a message.
+fn brief(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<ChatRequest> {
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        ChatCompletionRequest::read(&mut deserializer)?.validate()
+    }
+
+    /// A valid request with one more field.
+    fn with(field: &str) -> Result<ChatRequest> {
+        read(&format!(r#"{{"messages":[{{"role":"user","content":"hi"}}],{field}}}"#))
+    }
+
+    fn refusal<T: std::fmt::Debug>(result: Result<T>) -> (String, String) {
+        match result {
+            Err(Error::InvalidRequest { param, message }) => (param, message),
+            other => panic!("expected an invalid request, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_full_request_is_read() {
+        let request = read(
+            r#"{"model":"m","messages":[
+                {"role":"developer","content":"Be kind."},
+                {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+                {"role":"assistant","content":"","tool_calls":[]},
+                {"role":"user","content":"go"}],
+              "stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":7,
+              "temperature":0.5,"top_p":1,"top_k":-1,"min_p":0.1,"seed":-3,"stop":"x","n":1,
+              "logprobs":false,"tools":[],"user":"me","presence_penalty":0,"metadata":null}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            request,
+            ChatRequest {
+                model: Some("m".into()),
+                messages: vec![
+                    Message::system("Be kind."),
+                    Message::user("ab"),
+                    Message::assistant(""),
+                    Message::user("go"),
+                ],
+                stream: true,
+                include_usage: true,
+                max_tokens: Some(7),
+                sampling: SamplingParams {
+                    temperature: Some(0.5),
+                    top_p: Some(1.0),
+                    top_k: Some(0),
+                    min_p: Some(0.1),
+                    seed: Some(u64::MAX - 2),
+                },
+                stop: vec!["x".into()],
+            }
+        );
+    }
+
+    #[test]
+    fn a_short_request_leaves_everything_to_the_model() {
+        let request = with(r#""stream":null"#).unwrap();
+        assert_eq!(request.sampling, SamplingParams::default());
+        assert!(!request.stream && !request.include_usage && request.stop.is_empty());
+        assert_eq!((request.model, request.max_tokens), (None, None));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        for (field, param, found) in [
+            (r#""temperature":2.1"#, "temperature", "2.1"),
+            (r#""temperature":-0.1"#, "temperature", "-0.1"),
+            (r#""temperature":"hot""#, "temperature", "hot"),
+            (r#""top_p":0"#, "top_p", "0"),
+            (r#""top_p":1.01"#, "top_p", "1.01"),
+            (r#""min_p":-1e300"#, "min_p", "-1"),
+            (r#""top_k":-2"#, "top_k", "-2"),
+            (r#""top_k":4294967296"#, "top_k", "4294967296"),
+            (r#""top_k":1.5"#, "top_k", "1.5"),
+            (r#""max_tokens":0"#, "max_tokens", "0"),
+            (r#""max_tokens":-5"#, "max_tokens", "-5"),
+            (r#""max_tokens":1e30"#, "max_tokens", "1e+30"),
+            (r#""max_completion_tokens":99999999999"#, "max_completion_tokens", "99999999999"),
+            (r#""max_tokens":1,"max_completion_tokens":2"#, "max_tokens", "1"),
+            (r#""n":2"#, "n", "2"),
+            (r#""n":0"#, "n", "0"),
+            (r#""seed":0.5"#, "seed", "0.5"),
+            (r#""stop":"""#, "stop", "0 characters"),
+            (r#""stop":["a",""]"#, "stop", "0 characters"),
+            (r#""stop":3"#, "stop", "expected a string"),
+            (r#""stream":"yes""#, "stream", "yes"),
+            (r#""stream_options":{"include_usage":true}"#, "stream_options", "options"),
+            (r#""stream":true,"stream_options":{"x":1}"#, "stream_options.x", "x"),
+        ] {
+            let (at, message) = refusal(with(field));
+            assert_eq!(at, param, "{field}");
+            assert!(message.contains(found), "{field}: {message}");
+            assert!(message.contains("expected"), "{field}: {message}");
+        }
+        assert_eq!(refusal(with(&format!(r#""stop":["{}"]"#, "é".repeat(257)))).0, "stop");
+        assert!(with(&format!(r#""stop":["{}"]"#, "é".repeat(256))).is_ok());
+        let many = vec![r#""s""#; 17].join(",");
+        assert_eq!(refusal(with(&format!(r#""stop":[{many}]"#))).0, "stop");
+    }
+
+    #[test]
+    fn numbers_that_json_cannot_write_are_refused() {
+        let base = || ChatCompletionRequest {
+            messages: vec![RequestMessage {
+                role: "user".into(),
+                content: Some("hi".into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        assert!(base().validate().is_ok());
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let request = ChatCompletionRequest { temperature: Some(value), ..base() };
+            assert_eq!(refusal(request.validate()).0, "temperature");
+            let request = ChatCompletionRequest { top_p: Some(value), ..base() };
+            assert_eq!(refusal(request.validate()).0, "top_p");
+            let request = ChatCompletionRequest { min_p: Some(value), ..base() };
+            assert_eq!(refusal(request.validate()).0, "min_p");
+        }
+    }
+
+    #[test]
+    fn unsupported_fields_are_never_ignored() {
+        for (field, param) in [
+            (r#""tools":[{"type":"function"}]"#, "tools"),
+            (r#""tool_choice":"auto""#, "tool_choice"),
+            (r#""logprobs":true"#, "logprobs"),
+            (r#""top_logprobs":3"#, "top_logprobs"),
+            (r#""logit_bias":{"5":1}"#, "logit_bias"),
+            (r#""response_format":{"type":"json_object"}"#, "response_format"),
+            (r#""frequency_penalty":0.5"#, "frequency_penalty"),
+            (r#""presence_penalty":-1"#, "presence_penalty"),
+            (r#""repetition_penalty":1.1"#, "repetition_penalty"),
+            (r#""temprature":1"#, "temprature"),
+        ] {
+            let (at, message) = refusal(with(field));
+            assert_eq!(at, param);
+            assert!(message.contains("not supported"), "{message}");
+        }
+    }
+
+    #[test]
+    fn messages_are_checked_one_by_one() {
+        for (messages, param) in [
+            ("[]", "messages"),
+            ("null", "messages"),
+            (r#"[{"content":"x"}]"#, "messages[0].role"),
+            (r#"[{"role":"robot","content":"x"}]"#, "messages[0].role"),
+            (r#"[{"role":"user","content":"x"},{"role":"user"}]"#, "messages[1].content"),
+            (r#"[{"role":"user","content":" \n"}]"#, "messages[0].content"),
+            (r#"[{"role":"user","content":7}]"#, "messages[0].content"),
+            (
+                r#"[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]"#,
+                "messages[0].content[0]",
+            ),
+            (r#"[{"role":"user","content":"x","name":"me"}]"#, "messages[0].name"),
+        ] {
+            let (at, message) = refusal(read(&format!(r#"{{"messages":{messages}}}"#)));
+            assert_eq!(at, param, "{messages}: {message}");
+        }
+        assert_eq!(refusal(read("{}")).0, "messages");
+        assert_eq!(refusal(read("[")).0, "request");
+    }
+
+    #[test]
+    fn long_values_are_shortened_in_messages() {
+        let (_, message) = refusal(with(&format!(r#""x":"{}""#, "é".repeat(500))));
+        assert!(message.chars().count() < 150, "{message}");
+    }
+}

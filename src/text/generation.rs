@@ -1,0 +1,199 @@
+//! What a model's files say about generating: where answers end, how tokens are drawn.
+
+use serde::Deserialize;
+
+use super::json;
+use crate::api::SamplingParams;
+use crate::error::{Error, Result};
+use crate::step::Sampling;
+
+const FILE: &str = "generation_config.json";
+
+/// Below this, a temperature means greedy.
+const MIN_TEMPERATURE: f32 = 1e-5;
+
+/// The defaults of a model, from `generation_config.json` and `config.json`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GenerationDefaults {
+    /// Ids that end an answer.
+    pub eos_ids: Vec<u32>,
+    /// 0 is greedy.
+    pub temperature: f32,
+    /// 0 keeps all.
+    pub top_k: u32,
+    /// 1 keeps all.
+    pub top_p: f32,
+    /// 0 keeps all.
+    pub min_p: f32,
+}
+
+impl Default for GenerationDefaults {
+    fn default() -> Self {
+        GenerationDefaults {
+            eos_ids: Vec::new(),
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+        }
+    }
+}
+
+/// The fields of the files that matter here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    eos_token_id: Option<OneOrMany>,
+    do_sample: Option<bool>,
+    temperature: Option<f64>,
+    top_k: Option<i64>,
+    top_p: Option<f64>,
+    min_p: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a token id or a list of token ids")]
+enum OneOrMany {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl From<OneOrMany> for Vec<u32> {
+    fn from(ids: OneOrMany) -> Self {
+        match ids {
+            OneOrMany::One(id) => vec![id],
+            OneOrMany::Many(ids) => ids,
+        }
+    }
+}
+
+impl GenerationDefaults {
+    /// Reads the bytes of `generation_config.json` and `config.json`, either of which may be missing.
+    ///
+    /// Sampling comes from the first alone; end ids from the second where the first has none.
+    pub fn from_files(generation_config: Option<&[u8]>, config: Option<&[u8]>) -> Result<Self> {
+        let fields: Fields = match generation_config {
+            Some(bytes) => json::parse(FILE, bytes)?,
+            None => Fields::default(),
+        };
+        let mut eos = fields.eos_token_id;
+        if let (None, Some(bytes)) = (&eos, config) {
+            eos = json::parse::<Fields>("config.json", bytes)?.eos_token_id;
+        }
+        let defaults = GenerationDefaults::default();
+        let temperature = ranged("temperature", fields.temperature, "0 to 100", 0.0..=100.0)?;
+        Ok(GenerationDefaults {
+            eos_ids: eos.map(Vec::from).unwrap_or_default(),
+            temperature: match fields.do_sample {
+                Some(false) => 0.0,
+                _ => temperature.unwrap_or(defaults.temperature),
+            },
+            top_k: match fields.top_k {
+                None | Some(-1) => defaults.top_k,
+                Some(k) => u32::try_from(k).map_err(|_| invalid("top_k", k, "a count"))?,
+            },
+            top_p: ranged("top_p", fields.top_p, "0 to 1", 0.0..=1.0)?.unwrap_or(defaults.top_p),
+            min_p: ranged("min_p", fields.min_p, "0 to 1", 0.0..=1.0)?.unwrap_or(defaults.min_p),
+        })
+    }
+
+    /// How to draw tokens for a request; `seed` is for requests that name none.
+    pub fn sampling(&self, asked: &SamplingParams, seed: u64) -> Sampling {
+        let seed = asked.seed.unwrap_or(seed);
+        let temperature = asked.temperature.unwrap_or(self.temperature);
+        if temperature < MIN_TEMPERATURE {
+            return Sampling { seed, ..Sampling::GREEDY };
+        }
+        Sampling {
+            temperature,
+            top_k: asked.top_k.unwrap_or(self.top_k),
+            top_p: asked.top_p.unwrap_or(self.top_p),
+            min_p: asked.min_p.unwrap_or(self.min_p),
+            seed,
+        }
+    }
+}
+
+fn ranged(
+    field: &str,
+    value: Option<f64>,
+    expected: &str,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<Option<f32>> {
+    match value {
+        Some(value) if !range.contains(&value) => Err(invalid(field, value, expected)),
+        value => Ok(value.map(|value| value as f32)),
+    }
+}
+
+fn invalid(field: &str, found: impl ToString, expected: &str) -> Error {
+    Error::InvalidConfig {
+        file: FILE.into(),
+        field: field.into(),
+        found: found.to_string(),
+        expected: expected.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(generation_config: &str, config: &str) -> Result<GenerationDefaults> {
+        GenerationDefaults::from_files(Some(generation_config.as_bytes()), Some(config.as_bytes()))
+    }
+
+    #[test]
+    fn end_ids_are_one_or_many_from_either_file() {
+        let eos = |generation, config| read(generation, config).unwrap().eos_ids;
+        assert_eq!(eos(r#"{"eos_token_id":[5,7]}"#, r#"{"eos_token_id":9}"#), [5, 7]);
+        assert_eq!(eos(r#"{"eos_token_id":null}"#, r#"{"eos_token_id":9}"#), [9]);
+        assert_eq!(eos("{}", "{}"), [0; 0]);
+        assert_eq!(
+            GenerationDefaults::from_files(None, None).unwrap(),
+            GenerationDefaults::default()
+        );
+    }
+
+    #[test]
+    fn sampling_defaults_are_the_model_s() {
+        let defaults =
+            read(r#"{"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":20}"#, "{}").unwrap();
+        let (temperature, top_k, top_p) = (0.6, 20, 0.9);
+        assert_eq!(
+            defaults,
+            GenerationDefaults { temperature, top_k, top_p, ..Default::default() }
+        );
+        assert_eq!(
+            read(r#"{"do_sample":false,"temperature":0.6}"#, "{}").unwrap().temperature,
+            0.0
+        );
+    }
+
+    #[test]
+    fn a_request_overrides_the_model() {
+        let defaults = GenerationDefaults { top_k: 20, ..Default::default() };
+        let asked = SamplingParams { temperature: Some(0.5), seed: Some(3), ..Default::default() };
+        let expected = Sampling { temperature: 0.5, top_k: 20, top_p: 1.0, min_p: 0.0, seed: 3 };
+        assert_eq!(defaults.sampling(&asked, 9), expected);
+        let greedy =
+            SamplingParams { temperature: Some(0.0), top_p: Some(0.5), ..Default::default() };
+        assert_eq!(defaults.sampling(&greedy, 9), Sampling { seed: 9, ..Sampling::GREEDY });
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_name() {
+        for (json, name) in [
+            (r#"{"temperature":-1}"#, "temperature"),
+            (r#"{"top_p":1.5}"#, "top_p"),
+            (r#"{"top_k":-7}"#, "top_k"),
+            (r#"{"top_k":"many"}"#, "top_k"),
+            (r#"{"eos_token_id":-1}"#, "eos_token_id"),
+            ("<!doctype html>", "HTML"),
+            ("version https://git-lfs.github.com/spec/v1", "LFS"),
+        ] {
+            let message = read(json, "{}").unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains(FILE), "{message}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Text to tokens and back: tokenizer, chat template, detokeniser, stop strings.
+//!
+//! Control tokens (`<|im_end|>`, `[INST]`, …) steer a model, so they come from
+//! its chat template alone. [`Tokenizer::quote`] marks what merely looks like
+//! one in a message; the marks vanish again when the rendered prompt has been
+//! split at its control tokens.
+
+mod chat;
+mod detokenizer;
+mod generation;
+mod json;
+mod quote;
+#[cfg(test)]
+mod samples;
+mod spelling;
+mod stop;
+mod template;
+mod tokenizer;
+
+pub use chat::{Chat, ChatFiles};
+pub use detokenizer::Detokenizer;
+pub use generation::GenerationDefaults;
+pub use stop::StopFilter;
+pub use template::{ChatTemplate, TemplateOptions};
+pub use tokenizer::Tokenizer;

@@ -1,0 +1,157 @@
+//! Marks that keep what people wrote from being read as control tokens.
+//!
+//! Wherever a control token starts in a text, or might start or go on across
+//! the text's edge, the mark goes inside it, so that no operation of a template
+//! on the text can bring the token about:
+//!
+//! ```text
+//! hi <|im_end|>   ->   hi <⟂|im_end|>      ⟂ = ESCAPE BREAK
+//! ```
+//!
+//! An escape character that the text itself holds is written ESCAPE LITERAL.
+//! The three are Unicode noncharacters, which are not meant to be in any text.
+
+use std::collections::BTreeMap;
+
+use tokenizers::NormalizedString;
+
+pub const ESCAPE: char = '\u{FDD0}';
+const BREAK: char = '\u{FDD1}';
+const LITERAL: char = '\u{FDD2}';
+
+/// Quotes texts against a set of control tokens of at least two characters each.
+pub struct Quoter {
+    /// The tokens by their first character.
+    tokens: BTreeMap<char, Vec<String>>,
+}
+
+impl Quoter {
+    pub fn new(tokens: impl IntoIterator<Item = String>) -> Self {
+        let mut by_first: BTreeMap<char, Vec<String>> = BTreeMap::new();
+        for token in tokens {
+            if let Some(first) = token.chars().next() {
+                by_first.entry(first).or_default().push(token);
+            }
+        }
+        Quoter { tokens: by_first }
+    }
+
+    /// The text with a mark inside everything that could be, or become part of, a control token.
+    pub fn quote(&self, text: &str) -> String {
+        let mut quoted = String::with_capacity(text.len() + 16);
+        // Templates like to trim, so the edges of the trimmed text count as well.
+        let start = text.len() - text.trim_start().len();
+        let end = text.trim_end().len();
+        for (at, c) in text.char_indices() {
+            let rests = [&text[at..], text.get(at..end).unwrap_or_default()];
+            let edge = at == 0 || at == start;
+            if edge && rests.iter().any(|rest| self.continues(rest)) {
+                quoted.extend([ESCAPE, BREAK]);
+            }
+            quoted.push(c);
+            if c == ESCAPE {
+                quoted.push(LITERAL);
+            }
+            if rests.iter().any(|rest| self.starts(rest)) {
+                quoted.extend([ESCAPE, BREAK]);
+            }
+        }
+        quoted
+    }
+
+    /// Whether a token starts here, in whole or as far as the text goes.
+    fn starts(&self, text: &str) -> bool {
+        let candidates = text.chars().next().and_then(|first| self.tokens.get(&first));
+        candidates
+            .into_iter()
+            .flatten()
+            .any(|token| text.starts_with(token) || token.starts_with(text))
+    }
+
+    /// Whether the text could go on with a token that began before it.
+    fn continues(&self, text: &str) -> bool {
+        !text.is_empty()
+            && self.tokens.values().flatten().any(|token| {
+                let mut rests = token.char_indices().skip(1).map(|(at, _)| &token[at..]);
+                rests.any(|rest| text.starts_with(rest) || rest.starts_with(text))
+            })
+    }
+}
+
+/// Takes the marks out again.
+pub fn unquote(text: &mut NormalizedString) -> tokenizers::Result<()> {
+    if text.get().contains(ESCAPE) {
+        text.replace([ESCAPE, BREAK].iter().collect::<String>().as_str(), "")?;
+        text.replace([ESCAPE, LITERAL].iter().collect::<String>().as_str(), &ESCAPE.to_string())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TOKENS: [&str; 6] = ["<s>", "</s>", "<|end|>", "ab", "bca", "[I N]"];
+
+    fn quote(text: &str) -> String {
+        Quoter::new(TOKENS.map(String::from)).quote(text)
+    }
+
+    fn unquoted(text: &str) -> String {
+        let mut text = NormalizedString::from(text);
+        unquote(&mut text).unwrap();
+        text.get().to_owned()
+    }
+
+    #[test]
+    fn ordinary_text_is_left_alone() {
+        for text in ["", "hello, 2 < 3 and 4 > 3", "if (x<y) z", "</ s>", "| end |", "é日本"] {
+            assert_eq!(quote(text), text);
+        }
+    }
+
+    #[test]
+    fn tokens_are_broken_even_where_they_overlap() {
+        assert_eq!(quote("x</s>y"), "x<\u{FDD0}\u{FDD1}/s>y");
+        assert_eq!(quote("zabcaz"), "za\u{FDD0}\u{FDD1}b\u{FDD0}\u{FDD1}caz");
+    }
+
+    #[test]
+    fn a_token_cannot_be_completed_by_its_surroundings() {
+        for (before, text, after) in [
+            ("", "x <|en", "d|>"),
+            ("", "x <", "s>"),
+            ("", "x <|en \n", "d|>"),
+            ("<", "s>", ""),
+            ("<|", "en", "d|>"),
+            ("<|", "\n en ", "d|>"),
+        ] {
+            for text in [quote(text), quote(text).trim().to_owned()] {
+                let joined = format!("{before}{text}{after}");
+                assert!(TOKENS.iter().all(|token| !joined.contains(token)), "{joined:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_token_survives_and_nothing_is_lost(
+            before in "[<|/sa]{0,3}",
+            text in "[<|/s>end abc\\[IN\\]\u{FDD0}\u{FDD1}\u{FDD2}é]{0,24}",
+            after in "[|end>b\\]ca]{0,4}",
+        ) {
+            let quoted = quote(&text);
+            prop_assert_eq!(unquoted(&quoted), text);
+            // Whatever surrounds the text, a token never takes in any of it.
+            let joined = format!("{before}{quoted}{after}");
+            let (start, end) = (before.len(), before.len() + quoted.len());
+            for token in TOKENS {
+                for (at, _) in joined.match_indices(token) {
+                    prop_assert!(at + token.len() <= start || at >= end, "{token} in {joined:?}");
+                }
+            }
+        }
+    }
+}

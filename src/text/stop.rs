@@ -1,0 +1,144 @@
+//! Stop strings: what might become one is held back until it is known.
+
+/// Cuts a stream of text at the first stop string to be completed.
+///
+/// The result does not depend on how the stream is cut into pieces.
+pub struct StopFilter {
+    stops: Vec<String>,
+    /// Text held back: the beginning of at least one stop string.
+    held: String,
+    stopped: bool,
+}
+
+impl StopFilter {
+    /// A filter for these strings; empty ones are never found.
+    pub fn new(mut stops: Vec<String>) -> Self {
+        stops.retain(|stop| !stop.is_empty());
+        StopFilter { stops, held: String::new(), stopped: false }
+    }
+
+    /// Takes the next piece and returns the text that is now certain to come before any stop string.
+    pub fn push(&mut self, piece: &str) -> String {
+        if self.stopped {
+            return String::new();
+        }
+        self.held.push_str(piece);
+        // The string completed first counts; of those that end together, the longest.
+        let found = self.stops.iter().filter_map(|stop| {
+            let start = self.held.find(stop.as_str())?;
+            Some((start + stop.len(), start))
+        });
+        let keep_from = match found.min() {
+            Some((_, start)) => {
+                self.stopped = true;
+                start
+            }
+            None => self.held.len() - self.undecided(),
+        };
+        let rest = self.held.split_off(keep_from);
+        let text = std::mem::replace(&mut self.held, rest);
+        if self.stopped {
+            self.held.clear();
+        }
+        text
+    }
+
+    /// Whether a stop string was found; nothing more comes out then.
+    pub fn stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Ends the stream and returns what was held back.
+    pub fn finish(self) -> String {
+        self.held
+    }
+
+    /// Length of the longest end of the held text that begins a stop string.
+    fn undecided(&self) -> usize {
+        let overlap = |stop: &String| {
+            let mut cuts = stop.char_indices().map(|(at, _)| at).rev();
+            cuts.find(|&cut| self.held.ends_with(&stop[..cut])).unwrap_or(0)
+        };
+        self.stops.iter().map(overlap).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What each piece lets through, then what the end does.
+    fn run(stops: &[&str], pieces: &[&str]) -> (Vec<String>, String, bool) {
+        let mut filter = StopFilter::new(stops.iter().map(|s| s.to_string()).collect());
+        let out = pieces.iter().map(|piece| filter.push(piece)).collect();
+        let stopped = filter.stopped();
+        (out, filter.finish(), stopped)
+    }
+
+    #[test]
+    fn only_what_may_become_a_stop_string_is_held_back() {
+        let (out, rest, stopped) = run(&["END"], &["an E", "N", "d, E", "x"]);
+        assert_eq!(out, ["an ", "", "ENd, ", "Ex"]);
+        assert_eq!((rest.as_str(), stopped), ("", false));
+        let (out, rest, stopped) = run(&["END"], &["the EN"]);
+        assert_eq!((out[0].as_str(), rest.as_str(), stopped), ("the ", "EN", false));
+    }
+
+    #[test]
+    fn the_stop_string_and_what_follows_never_come_out() {
+        let (out, rest, stopped) = run(&["\n\n", "Q:"], &["A\n", "\nQ", ": more"]);
+        assert_eq!(out, ["A", "", ""]);
+        assert_eq!((rest.as_str(), stopped), ("", true));
+    }
+
+    #[test]
+    fn a_failed_match_may_hold_the_start_of_another() {
+        let (out, rest, stopped) = run(&["aab"], &["a", "a", "a", "b"]);
+        assert_eq!(out, ["", "", "a", ""]);
+        assert_eq!((rest.as_str(), stopped), ("", true));
+    }
+
+    #[test]
+    fn without_stop_strings_all_passes_at_once() {
+        let (out, rest, stopped) = run(&[""], &["abc", "é"]);
+        assert_eq!((out.concat().as_str(), rest.as_str(), stopped), ("abcé", "", false));
+    }
+
+    /// The definition, character by character: cut before the first string to be completed.
+    fn expected(stops: &[String], text: &str) -> (String, bool) {
+        for (at, c) in text.char_indices() {
+            let so_far = &text[..at + c.len_utf8()];
+            let ends = stops.iter().filter(|stop| so_far.ends_with(stop.as_str()));
+            if let Some(longest) = ends.map(String::len).max() {
+                return (so_far[..so_far.len() - longest].to_owned(), true);
+            }
+        }
+        (text.to_owned(), false)
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same_text(
+            stops in prop::collection::vec("[abé]{1,4}", 0..4),
+            pieces in prop::collection::vec("[abcé]{0,5}", 0..8),
+        ) {
+            let (text, stop) = expected(&stops, &pieces.concat());
+            let longest = stops.iter().map(|stop| stop.chars().count()).max().unwrap_or(1);
+            let mut filter = StopFilter::new(stops);
+            let mut out = String::new();
+            let mut fed = String::new();
+            for piece in &pieces {
+                out.push_str(&filter.push(piece));
+                fed.push_str(piece);
+                if !filter.stopped() {
+                    prop_assert!(fed.chars().count() - out.chars().count() < longest);
+                }
+            }
+            prop_assert_eq!(filter.stopped(), stop);
+            out.push_str(&filter.finish());
+            prop_assert_eq!(out, text);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Chat templates: Jinja as transformers renders it, within bounds.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Serde};
+use minijinja::{Environment, ErrorKind, Value, context};
+use minijinja_contrib::pycompat::unknown_method_callback;
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+
+use crate::error::{Error, Result};
+
+const NAME: &str = "chat_template";
+const MAX_SOURCE: usize = 1 << 20;
+const MAX_OUTPUT: usize = 16 << 20;
+/// Instructions in one rendering; a long conversation takes some tens of thousands.
+const MAX_FUEL: u64 = 5_000_000;
+const MAX_DEPTH: usize = 100;
+
+/// A compiled chat template.
+///
+/// A template is part of a model and not trusted: its size, its running time
+/// and its output are bounded, and it sees nothing but its variables.
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    bos_token: String,
+    eos_token: String,
+}
+
+/// What a rendering needs besides the messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TemplateOptions {
+    /// Whether the prompt ends with the beginning of the assistant's turn.
+    pub add_generation_prompt: bool,
+    /// Seconds since 1970 on the reader's wall clock; absent, `strftime_now` is undefined.
+    pub now: Option<i64>,
+    /// More variables, such as `tools` or `enable_thinking`.
+    pub variables: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Default for TemplateOptions {
+    fn default() -> Self {
+        TemplateOptions { add_generation_prompt: true, now: None, variables: Default::default() }
+    }
+}
+
+impl ChatTemplate {
+    /// Compiles a template; the tokens' contents are its variables `bos_token` and `eos_token`.
+    pub fn new(source: String, bos_token: &str, eos_token: &str) -> Result<Self> {
+        if source.len() > MAX_SOURCE {
+            let message = format!("it has {} bytes, expected at most {MAX_SOURCE}", source.len());
+            return Err(Error::Template { message });
+        }
+        let mut environment = Environment::new();
+        // As transformers sets up Jinja.
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.map_err(failed)?);
+        environment.set_unknown_method_callback(unknown_method_callback);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        environment.add_filter("tojson", to_json);
+        environment.add_function("raise_exception", raise_exception);
+        environment.set_fuel(Some(MAX_FUEL));
+        environment.set_recursion_limit(MAX_DEPTH);
+        environment.add_template_owned(NAME, source).map_err(failed)?;
+        Ok(ChatTemplate { environment, bos_token: bos_token.into(), eos_token: eos_token.into() })
+    }
+
+    /// Renders a list of messages.
+    ///
+    /// Where the template itself raises an exception, the conversation is at
+    /// fault: the error is [`Error::InvalidRequest`].
+    pub fn render(&self, messages: &impl Serialize, options: &TemplateOptions) -> Result<String> {
+        let mut variables = context! {
+            ..Value::from(Serde(&options.variables)),
+            ..context! {
+                messages => Value::from(Serde(messages)),
+                add_generation_prompt => options.add_generation_prompt,
+                bos_token => self.bos_token.as_str(),
+                eos_token => self.eos_token.as_str(),
+                tools => Value::from(()),
+                documents => Value::from(()),
+            }
+        };
+        if let Some(now) = options.now {
+            let strftime_now = Value::from_function(move |format: &str| strftime(format, now));
+            variables = context! { strftime_now, ..variables };
+        }
+        let mut output = Bounded { bytes: Vec::new() };
+        let template = self.environment.get_template(NAME).map_err(failed)?;
+        template.render_captured_to(variables, &mut output).map_err(failed)?;
+        String::from_utf8(output.bytes)
+            .map_err(|error| Error::Template { message: error.to_string() })
+    }
+}
+
+/// Collects output up to [`MAX_OUTPUT`] bytes.
+struct Bounded {
+    bytes: Vec<u8>,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > MAX_OUTPUT {
+            return Err(io::Error::other(format!("its output is longer than {MAX_OUTPUT} bytes")));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The exception that a template raises about a conversation.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Raised(String);
+
+fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
+    Err(minijinja::Error::new(ErrorKind::InvalidOperation, "raised").with_source(Raised(message)))
+}
+
+fn failed(error: minijinja::Error) -> Error {
+    let mut source = std::error::Error::source(&error);
+    let mut message = error.to_string();
+    while let Some(cause) = source {
+        if let Some(Raised(reason)) = cause.downcast_ref() {
+            let message = format!("the model's chat template refuses them: {reason}");
+            return Error::InvalidRequest { param: "messages".into(), message };
+        }
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    Error::Template { message }
+}
+
+/// `strftime_now(format)`: the time as C's `strftime` writes it.
+fn strftime(format: &str, now: i64) -> Result<String, minijinja::Error> {
+    let time = Timestamp::from_second(now).map(|time| time.to_zoned(TimeZone::UTC));
+    time.and_then(|time| jiff::fmt::strtime::format(format, &time)).map_err(invalid)
+}
+
+/// `tojson` as transformers has it: Python's `json.dumps` without escapes for HTML or beyond ASCII.
+fn to_json(
+    value: &Value,
+    indent: Option<usize>,
+    options: Kwargs,
+) -> Result<String, minijinja::Error> {
+    let indent = match indent {
+        Some(indent) => Some(indent),
+        None => options.get("indent")?,
+    };
+    let ensure_ascii: Option<bool> = options.get("ensure_ascii")?;
+    options.assert_all_used()?;
+    if ensure_ascii == Some(true) {
+        return Err(invalid("tojson(ensure_ascii=true) is not supported"));
+    }
+    let mut json = Vec::new();
+    let written = match indent {
+        None => value.serialize(&mut Serializer::with_formatter(&mut json, Spaced)),
+        Some(indent) => {
+            let spaces = " ".repeat(indent.min(16));
+            let formatter = PrettyFormatter::with_indent(spaces.as_bytes());
+            value.serialize(&mut Serializer::with_formatter(&mut json, formatter))
+        }
+    };
+    written.map_err(invalid)?;
+    String::from_utf8(json).map_err(invalid)
+}
+
+fn invalid(error: impl Display) -> minijinja::Error {
+    minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string())
+}
+
+/// JSON on one line with a space after each separator.
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        out.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        out.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn render(source: &str, messages: serde_json::Value) -> Result<String> {
+        let options = TemplateOptions { now: Some(1_792_540_800), ..Default::default() };
+        ChatTemplate::new(source.into(), "<s>", "</s>")?.render(&messages, &options)
+    }
+
+    fn template_error(result: Result<String>) -> String {
+        match result {
+            Err(Error::Template { message }) => message,
+            other => panic!("expected a template error, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn variables_are_those_of_transformers() {
+        let source = "{{ bos_token }}{% for m in messages %}{{ m.role }}:{{ m['content'] }}{{ eos_token }}\
+             {% endfor %}{% if add_generation_prompt and not tools and documents is none %}go{% endif %}";
+        let messages = json!([{"role": "user", "content": "<b>&'\"</b>"}]);
+        assert_eq!(render(source, messages).unwrap(), "<s>user:<b>&'\"</b></s>go");
+    }
+
+    #[test]
+    fn json_is_python_s() {
+        let messages = json!([{"b": [1, true, null, "é<'\n"], "a": {}}]);
+        assert_eq!(
+            render("{{ messages[0] | tojson }}", messages.clone()).unwrap(),
+            r#"{"b": [1, true, null, "é<'\n"], "a": {}}"#
+        );
+        assert_eq!(
+            render("{{ messages[0].b[:2] | tojson(indent=1) }}", messages).unwrap(),
+            "[\n 1,\n true\n]"
+        );
+    }
+
+    #[test]
+    fn dates_come_from_the_given_time() {
+        let source = "{{ strftime_now('%d %b %Y, %A %H:%M') }}";
+        assert_eq!(render(source, json!([])).unwrap(), "21 Oct 2026, Wednesday 00:00");
+        assert!(template_error(render("{{ strftime_now('%') }}", json!([]))).contains('%'));
+        let template = ChatTemplate::new("{{ strftime_now is defined }}".into(), "", "").unwrap();
+        assert_eq!(template.render(&json!([]), &TemplateOptions::default()).unwrap(), "False");
+    }
+
+    #[test]
+    fn an_exception_of_the_template_blames_the_messages() {
+        let refused = render("{{ raise_exception('Two in a row!') }}", json!([]));
+        let Err(Error::InvalidRequest { param, message }) = refused else {
+            panic!("expected an invalid request, got {refused:?}");
+        };
+        assert_eq!(param, "messages");
+        assert!(message.contains("Two in a row!"), "{message}");
+    }
+
+    #[test]
+    fn broken_templates_are_errors() {
+        for source in
+            ["{% if %}", "{{ messages[ }}", "{% include 'x' %}", "{{ a.b.c }}", "{{ f() }}"]
+        {
+            assert!(!template_error(render(source, json!([]))).is_empty());
+        }
+        let depth = 10_000;
+        let nested = format!("{{{{ {}1{} }}}}", "(".repeat(depth), ")".repeat(depth));
+        template_error(render(&nested, json!([])));
+        let recursive = "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}";
+        template_error(render(recursive, json!([])));
+    }
+
+    #[test]
+    fn hostile_templates_run_out_of_fuel_or_room() {
+        let loops = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+        assert!(template_error(render(loops, json!([]))).contains("fuel"));
+        let flood = "{% for i in range(9999) %}{{ 'x' * 10000 }}{% endfor %}";
+        assert!(template_error(render(flood, json!([]))).contains("longer than"));
+        let long = " ".repeat(MAX_SOURCE + 1);
+        assert!(template_error(render(&long, json!([]))).contains("at most"));
+    }
+
+    #[test]
+    fn a_long_conversation_is_well_within_bounds() {
+        let source = "{% for m in messages[::-1] %}{% for c in m.content.split(' ') %}{{ c }}{% endfor %}{% endfor %}";
+        let messages = vec![json!({"role": "user", "content": "a b c d e f g h"}); 5000];
+        assert_eq!(render(source, messages.into()).unwrap().len(), 40_000);
+    }
+}

@@ -1,0 +1,400 @@
+//! Text to token ids, by a `tokenizer.json`.
+
+use std::collections::{BTreeMap, HashSet};
+
+use tokenizers::models::wordlevel::WordLevel;
+use tokenizers::tokenizer::{AddedVocabulary, Model, Normalizer, OffsetType, PreTokenizer, Token};
+use tokenizers::{AddedToken, Encoding, NormalizerWrapper};
+
+use super::json;
+use super::quote::{ESCAPE, Quoter, unquote};
+use super::spelling::Spelling;
+use crate::api::Role;
+use crate::error::{Error, Result};
+
+/// A tokenizer that gives control tokens only where a chat template wrote them.
+///
+/// The ids are those of the file's own pipeline. The difference is in added
+/// tokens that look like markup: they are looked for in [`Tokenizer::encode_prompt`],
+/// but never found in a text that was [`Tokenizer::quote`]d.
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    spelling: Spelling,
+    /// Finds added tokens in text as it is written, before any normalisation.
+    splitter: AddedVocabulary,
+    /// Ids that no text but a template's may give.
+    control: HashSet<u32>,
+    /// Ids that decode to nothing.
+    special: HashSet<u32>,
+    /// Against all control tokens.
+    quoter: Quoter,
+    /// Against those control tokens that the model never writes as text.
+    quoter_for_model: Quoter,
+    max_id: u32,
+}
+
+impl Tokenizer {
+    /// Reads the bytes of a `tokenizer.json`.
+    pub fn from_bytes(json: &[u8]) -> Result<Self> {
+        let mut inner: tokenizers::Tokenizer = json::parse("tokenizer.json", json)?;
+        // Training leftovers: prompts are neither cut nor filled up.
+        inner.with_truncation(None).map_err(failed)?;
+        inner.with_padding(None);
+        let max_id = inner.get_vocab(true).into_values().max().ok_or_else(|| Error::Tokenizer {
+            message: "its vocabulary is empty, expected tokens".into(),
+        })?;
+        let spelling = Spelling::new(inner.get_decoder())?;
+
+        let added: BTreeMap<u32, AddedToken> =
+            inner.get_added_tokens_decoder().into_iter().collect();
+        let ids_of = |kind: fn(&AddedToken) -> bool| {
+            added.iter().filter(|(_, token)| kind(token)).map(|(&id, _)| id).collect()
+        };
+        let quoter = |kind: fn(&AddedToken) -> bool| {
+            let tokens = added.values().filter(|token| is_guarded(token) && kind(token));
+            Quoter::new(tokens.map(|token| token.content.clone()))
+        };
+        Ok(Tokenizer {
+            splitter: splitter(&added).map_err(failed)?,
+            control: ids_of(is_control),
+            special: ids_of(|token| token.special),
+            quoter: quoter(is_control),
+            quoter_for_model: quoter(|token| token.special),
+            inner,
+            spelling,
+            max_id,
+        })
+    }
+
+    /// Ids of a text in which nothing is a control token.
+    ///
+    /// With `add_special`, the file's post-processor adds its tokens, such as
+    /// the begin token of Llama models.
+    pub fn encode_plain(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        let encoding = self.encode(&self.quoter.quote(text))?;
+        let encoding = self.inner.post_process(encoding, None, add_special).map_err(failed)?;
+        self.checked(encoding)
+    }
+
+    /// Ids of a prompt that a template rendered from [`Tokenizer::quote`]d texts.
+    pub fn encode_prompt(&self, rendered: &str) -> Result<Vec<u32>> {
+        self.checked(self.encode(rendered)?)
+    }
+
+    /// Prepares a message's text for a template, so that no control token can come from it.
+    ///
+    /// In a text by the assistant, control tokens that the model writes as text
+    /// (`</think>`, `<tool_call>`) stay: templates look for them there.
+    pub fn quote(&self, author: Role, text: &str) -> String {
+        match author {
+            Role::Assistant => self.quoter_for_model.quote(text),
+            Role::System | Role::User => self.quoter.quote(text),
+        }
+    }
+
+    /// The text of token ids, without special tokens; invalid UTF-8 becomes U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        let mut bytes = Vec::new();
+        for &id in ids {
+            bytes.extend(self.bytes(id)?);
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let mut text = text.as_ref();
+        let (content, most) = self.leading_strip().unwrap_or_default();
+        for _ in 0..most {
+            text = text.strip_prefix(content).unwrap_or(text);
+        }
+        Ok(text.to_owned())
+    }
+
+    /// The id of the token with this content, special or not.
+    pub fn token_id(&self, content: &str) -> Option<u32> {
+        self.inner.token_to_id(content)
+    }
+
+    /// The largest id; a model's embedding must have a row for it.
+    pub fn max_id(&self) -> u32 {
+        self.max_id
+    }
+
+    /// Returns true if and only if the id is one that only a template may give.
+    pub fn is_control(&self, id: u32) -> bool {
+        self.control.contains(&id)
+    }
+
+    /// The bytes of text a token stands for; none for special and unknown ids.
+    pub(super) fn bytes(&self, id: u32) -> Result<Vec<u8>> {
+        match self.inner.id_to_token(id) {
+            Some(token) if !self.special.contains(&id) => self.spelling.bytes(token),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The character that is stripped from the beginning of a text, and how many at most.
+    pub(super) fn leading_strip(&self) -> Option<(char, usize)> {
+        self.spelling.strip()
+    }
+
+    /// The file's pipeline with our splitter, and with the marks taken out behind it.
+    fn encode(&self, quoted: &str) -> Result<Encoding> {
+        let run = || {
+            let mut text = self.splitter.extract_and_normalize(None::<&NormalizerWrapper>, quoted);
+            text.split(|_, mut piece| {
+                unquote(&mut piece)?;
+                if let Some(normalizer) = self.inner.get_normalizer() {
+                    normalizer.normalize(&mut piece)?;
+                }
+                Ok([piece])
+            })?;
+            if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
+                pre_tokenizer.pre_tokenize(&mut text)?;
+            }
+            text.tokenize(|piece| self.tokenize_plain(piece.get()))?;
+            text.into_encoding(None, 0, OffsetType::None)
+        };
+        run().map_err(failed)
+    }
+
+    /// Tokens of a piece without added tokens.
+    fn tokenize_plain(&self, piece: &str) -> tokenizers::Result<Vec<Token>> {
+        let model = self.inner.get_model();
+        let tokens = model.tokenize(piece)?;
+        // A vocabulary may itself spell a control token. The unknown token, which
+        // stands for other text than its own name, is not meant.
+        let spelled = |token: &Token| {
+            self.is_control(token.id)
+                && piece.get(token.offsets.0..token.offsets.1) == Some(token.value.as_str())
+        };
+        if !tokens.iter().any(spelled) {
+            return Ok(tokens);
+        }
+        let mut char_by_char = Vec::new();
+        for (at, c) in piece.char_indices() {
+            char_by_char.extend(model.tokenize(&piece[at..at + c.len_utf8()])?);
+        }
+        char_by_char.retain(|token| !self.is_control(token.id));
+        Ok(char_by_char)
+    }
+
+    fn checked(&self, encoding: Encoding) -> Result<Vec<u32>> {
+        match encoding.get_ids().iter().find(|&&id| id > self.max_id) {
+            None => Ok(encoding.get_ids().to_vec()),
+            Some(id) => {
+                let message = format!("it gave the id {id}, expected at most {}", self.max_id);
+                Err(Error::Tokenizer { message })
+            }
+        }
+    }
+}
+
+/// Added tokens that steer a model; words and white space that were merely added are text.
+fn is_control(token: &AddedToken) -> bool {
+    let is_text = |c: char| c.is_alphanumeric() || c.is_whitespace();
+    token.special || !token.content.chars().all(is_text)
+}
+
+/// A mark fits inside a token of two characters or more, unless the mark is part of it.
+fn is_guarded(token: &AddedToken) -> bool {
+    token.content.chars().nth(1).is_some() && !token.content.contains(ESCAPE)
+}
+
+/// Finds the tokens in text as written, whatever the normaliser would make of it.
+fn splitter(added: &BTreeMap<u32, AddedToken>) -> tokenizers::Result<AddedVocabulary> {
+    let contents = added.iter().map(|(&id, token)| (token.content.clone(), id));
+    let ids = WordLevel::builder().vocab(contents.collect()).build()?;
+    // A control token that cannot be guarded is not looked for at all.
+    let tokens = added.values().filter(|token| is_guarded(token) || !is_control(token));
+    let as_written = tokens.map(|token| token.clone().normalized(false));
+    let mut splitter = AddedVocabulary::new();
+    splitter.add_tokens(as_written, &ids, None::<&NormalizerWrapper>)?;
+    Ok(splitter)
+}
+
+fn failed(error: tokenizers::Error) -> Error {
+    Error::Tokenizer { message: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::samples;
+    use super::*;
+
+    /// Our tokenizer, and the library's own pipeline on the same file.
+    fn both(json: &[u8]) -> (Tokenizer, tokenizers::Tokenizer) {
+        let mut reference = tokenizers::Tokenizer::from_bytes(json).unwrap();
+        reference.with_truncation(None).unwrap();
+        (Tokenizer::from_bytes(json).unwrap(), reference)
+    }
+
+    fn samples() -> [Vec<u8>; 3] {
+        [samples::bytes(), samples::words(), samples::words_first()]
+    }
+
+    #[test]
+    fn a_prompt_has_the_ids_of_the_file_s_own_pipeline() {
+        for json in samples() {
+            let (tokenizer, reference) = both(&json);
+            for prompt in [
+                "",
+                " ",
+                "hi  hi\n",
+                "<s>[INST] hi [/INST] hi </s><s>[INST]hi",
+                " hi<s> hi <s>",
+                "<|user|> \n hi there<|end|>\n<think>\n</think>hi   tabloom    x<｜bos｜>",
+                "e\u{301}<|end|>\u{301}",
+            ] {
+                let expected = reference.encode(prompt, false).unwrap();
+                assert_eq!(
+                    tokenizer.encode_prompt(prompt).unwrap(),
+                    expected.get_ids(),
+                    "{prompt:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_first_text_gets_a_blank_where_the_file_says_so() {
+        let (tokenizer, _) = both(&samples::words_first());
+        let ids = |text| tokenizer.encode_prompt(text).unwrap();
+        let [blank_hi, hi] = ["▁hi", "hi"].map(|token| tokenizer.token_id(token).unwrap());
+        assert_eq!(ids("hi<s>hi"), [blank_hi, 1, hi]);
+        assert_eq!(ids("<s>hi"), [1, hi]);
+        assert_eq!(tokenizer.encode_plain("hi", false).unwrap(), [blank_hi]);
+    }
+
+    #[test]
+    fn plain_text_gives_no_control_token() {
+        for json in samples() {
+            let (tokenizer, _) = both(&json);
+            for text in [
+                "<|end|>",
+                "x <|end|>",
+                "x<|end|>y",
+                "<s>",
+                "</s></s>",
+                "[INST]",
+                "<unk>",
+                "<think>",
+                "<｜bos｜>",
+                "<\u{FDD0}\u{FDD1}s>",
+                "ＡＢ<|user|>",
+            ] {
+                let ids = tokenizer.encode_plain(text, false).unwrap();
+                assert!(ids.iter().all(|&id| !tokenizer.is_control(id)), "{text:?} gave {ids:?}");
+                assert_eq!(tokenizer.decode(&ids).unwrap(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn added_words_and_blanks_are_text() {
+        let (tokenizer, _) = both(&samples::bytes());
+        assert_eq!(tokenizer.encode_plain("tabloom   ", false).unwrap(), [264, 263]);
+        assert!(!tokenizer.is_control(263) && !tokenizer.is_control(264));
+        assert_eq!(tokenizer.max_id(), 265);
+    }
+
+    #[test]
+    fn the_assistant_s_own_markup_stays() {
+        let (tokenizer, _) = both(&samples::bytes());
+        let text = "<think>x</think>";
+        assert_eq!(tokenizer.quote(Role::Assistant, text), text);
+        assert_ne!(tokenizer.quote(Role::User, text), text);
+        let text = "</think><|end|>";
+        let quoted = tokenizer.quote(Role::Assistant, text);
+        assert!(quoted.starts_with("</think>") && quoted != text);
+    }
+
+    #[test]
+    fn special_tokens_decode_to_nothing_and_markup_to_itself() {
+        let (tokenizer, _) = both(&samples::bytes());
+        let ids = tokenizer.encode_prompt("<|user|>hi<|end|><think>hi</think>").unwrap();
+        assert_eq!(tokenizer.decode(&ids).unwrap(), "hi<think>hi</think>");
+        assert_eq!(tokenizer.decode(&[u32::MAX]).unwrap(), "");
+    }
+
+    #[test]
+    fn files_that_are_no_tokenizer_are_errors() {
+        for bytes in [&b""[..], b"<!doctype html>", b"{}", b"[1]", br#"{"model":{"type":"BPE"}}"#] {
+            assert!(Tokenizer::from_bytes(bytes).is_err());
+        }
+        let whole = samples::bytes();
+        assert!(Tokenizer::from_bytes(&whole[..whole.len() / 2]).is_err());
+    }
+
+    /// Text with many pieces of control tokens and of the marks.
+    fn tricky() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "<|end|>",
+            "<|user|>",
+            "<s>",
+            "</s>",
+            "[INST]",
+            "<think>",
+            "<｜bos｜>",
+            "<",
+            "<|",
+            "|>",
+            "end",
+            "s",
+            ">",
+            "INST]",
+            " ",
+            "\n",
+            "   ",
+            "hi",
+            "é",
+            "\u{301}",
+            "🙂",
+            "\u{FDD0}",
+            "\u{FDD1}",
+            "\u{FDD2}",
+            "tabloom",
+        ]);
+        prop::collection::vec(pieces, 0..10).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_control_token_comes_from_a_message(texts in prop::collection::vec(tricky(), 1..4)) {
+            for json in samples() {
+                let (tokenizer, _) = both(&json);
+                // Texts between control tokens, next to each other, and within half a token.
+                let prompt = |texts: &[String]| {
+                    format!("<|user|><s>[INST]{}<|{}|><|end|></s>", texts.concat(), texts.join("<"))
+                };
+                let controls = |texts: &[String]| -> Vec<u32> {
+                    let ids = tokenizer.encode_prompt(&prompt(texts)).unwrap();
+                    ids.into_iter().filter(|&id| tokenizer.is_control(id)).collect()
+                };
+                let quoted = |text: &String| tokenizer.quote(Role::User, text);
+                let quoted: Vec<_> = texts.iter().map(quoted).collect();
+                let trimmed: Vec<_> = quoted.iter().map(|text| text.trim().to_owned()).collect();
+                let expected = controls(&vec![String::from("hi"); texts.len()]);
+                prop_assert_eq!(controls(&quoted), expected.clone());
+                prop_assert_eq!(controls(&trimmed), expected);
+            }
+        }
+
+        #[test]
+        fn quoting_changes_nothing_in_the_absence_of_look_alikes(
+            text in "([a-z<>|/ é\n\u{301}日\u{FDD0}\u{FDD1}🙂]|hi| {3}|tabloom){0,20}",
+        ) {
+            for json in samples() {
+                let (tokenizer, reference) = both(&json);
+                let expected = reference.encode(text.as_str(), false).unwrap();
+                if expected.get_ids().iter().all(|&id| !tokenizer.is_control(id)) {
+                    let ids = tokenizer.encode_plain(&text, false).unwrap();
+                    prop_assert_eq!(&ids, expected.get_ids());
+                    prop_assert_eq!(
+                        tokenizer.decode(&ids).unwrap(),
+                        reference.decode(&ids, true).unwrap()
+                    );
+                }
+            }
+        }
+    }
+}
