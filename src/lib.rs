@@ -7,6 +7,8 @@ pub mod layout;
 pub mod model;
 mod sniff;
 pub mod step;
+#[cfg(target_arch = "wasm32")]
+pub mod web;
 pub mod weights;
 
 pub use error::{Error, Result};
