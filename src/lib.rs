@@ -13,6 +13,8 @@ pub mod scheduler;
 mod sniff;
 pub mod step;
 pub mod text;
+#[cfg(target_arch = "wasm32")]
+pub mod web;
 pub mod weights;
 
 pub use error::{Error, Result};
