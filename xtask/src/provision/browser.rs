@@ -1,0 +1,31 @@
+//! Chromium and its WebDriver.
+
+use super::apt;
+use crate::workspace::find_program;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+
+/// A browser to test in, and the driver that steers it.
+pub struct Browser {
+    pub chromium: PathBuf,
+    pub driver: PathBuf,
+}
+
+/// Finds Chromium and chromedriver, or installs them.
+pub fn browser() -> Result<Browser> {
+    if let Some(browser) = find() {
+        return Ok(browser);
+    }
+    // Debian and Ubuntu name them differently.
+    let debian = ["chromium", "chromium-driver"];
+    let ubuntu = ["chromium-browser", "chromium-chromedriver"];
+    let packages = if apt::knows(ubuntu[1]) { ubuntu } else { debian };
+    apt::install("Chromium and its driver", &packages)?;
+    find().context("Chromium or chromedriver is still not on the search path after installing it")
+}
+
+fn find() -> Option<Browser> {
+    let chromium = find_program(&["chromium", "chromium-browser", "google-chrome"])?;
+    let driver = find_program(&["chromedriver", "chromium.chromedriver"])?;
+    Some(Browser { chromium, driver })
+}
