@@ -6,7 +6,9 @@ use crate::{cargo, package};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-const SOURCES: [fn(&Options) -> Result<Vec<Row>>; 2] = [native, package_sizes];
+type Source = fn(&Options) -> Result<Vec<Row>>;
+
+const SOURCES: [Source; 2] = [native, package_sizes];
 
 #[derive(clap::Args)]
 pub struct Options {

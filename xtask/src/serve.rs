@@ -82,7 +82,7 @@ fn open(root: &Path, target: &str) -> Option<(PathBuf, File, u64)> {
     let path = file_for(root, target)?;
     let file = File::open(&path).ok()?;
     let metadata = file.metadata().ok()?;
-    metadata.is_file().then(|| (path, file, metadata.len()))
+    metadata.is_file().then_some((path, file, metadata.len()))
 }
 
 fn respond(request: Request, path: &Path, mut file: File, length: u64) -> std::io::Result<()> {

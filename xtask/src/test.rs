@@ -97,13 +97,16 @@ fn clippy_wasm() -> Result<()> {
 
 fn native() -> Result<Tally> {
     let targets = TestTargets::read()?;
-    let test = |what| cargo::task(what).args(["test", "--workspace", "--no-fail-fast"]);
     let mut tally = Tally::default();
-    let tests = test("native tests")
-        .args(["--lib", "--bins", "--examples"])
-        .args(test_flags(&targets.pure));
-    let outcome = watch(tests.limit(NATIVE_LIMIT), &mut tally);
-    let documentation = watch(test("documentation tests").arg("--doc"), &mut tally);
+    let tests = cargo::task("native tests")
+        .args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--examples"])
+        .args(test_flags(&targets.pure))
+        .limit(NATIVE_LIMIT);
+    let outcome = watch(tests, &mut tally);
+    let documentation = cargo::task("documentation tests")
+        .args(["test", "--package", "tabloom", "--doc"])
+        .limit(NATIVE_LIMIT);
+    let documentation = watch(documentation, &mut tally);
     outcome.and(documentation)?;
     tally.check()
 }
@@ -133,7 +136,7 @@ fn browser(runner: &Path) -> Result<Tally> {
     let mut total = Tally::default();
     let mut failed = Vec::new();
     for binary in binaries {
-        let name = binary.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = test_name(&binary);
         println!("  {name}");
         let mut tally = Tally::default();
         let tests = Task::new(&name, runner, BROWSER_LIMIT)
@@ -151,6 +154,12 @@ fn browser(runner: &Path) -> Result<Tally> {
     }
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     total.check()
+}
+
+/// The name of a test binary without the hash that cargo appends.
+fn test_name(binary: &Path) -> String {
+    let stem = binary.file_stem().unwrap_or_default().to_string_lossy();
+    stem.rsplit_once('-').map_or(&*stem, |(name, _)| name).to_owned()
 }
 
 fn end_to_end() -> Result<Tally> {

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Reads what it needs of the module's features from the module itself; given
 /// `--all-features` it would write files that browsers refuse.
-const OPTIMISE: [&str; 4] =
-    ["-Os", "--strip-debug", "--strip-producers", "--strip-target-features"];
+const OPTIMISE: [&str; 3] = ["-Os", "--strip-debug", "--strip-producers"];
 
 /// Builds the module and returns the folder that holds it with its JavaScript and its types:
 /// `tabloom.js`, `tabloom_bg.wasm` and their `.d.ts`.

@@ -22,6 +22,8 @@ impl Adapter {
         task.env("VK_DRIVER_FILES", &self.driver)
             .env("VK_ICD_FILENAMES", &self.driver)
             .env("TABLOOM_ADAPTER_NAME", self.device)
+            // Mesa's layer that reorders adapters looks for a display and complains without.
+            .env("NODEVICE_SELECT", "1")
     }
 }
 
