@@ -12,6 +12,7 @@ mod site;
 mod sizes;
 mod tally;
 mod test;
+mod types;
 mod wasm;
 mod workspace;
 

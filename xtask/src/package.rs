@@ -1,9 +1,9 @@
-//! The npm package, assembled in target/package: the template's modules, the wasm with its
-//! glue below `wasm/`, the licences and the README.
+//! The npm package, assembled in target/package: the template's modules and their types, the
+//! wasm with its glue below `wasm/`, the licences and the README.
 
 use crate::sizes::Sizes;
 use crate::workspace::{self, copy_file, copy_tree, make_empty};
-use crate::{cargo, wasm};
+use crate::{cargo, types, wasm};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -38,6 +38,7 @@ pub fn build() -> Result<PathBuf> {
     if !package.join("README.md").exists() {
         copy_file(&root.join("README.md"), &package.join("README.md"))?;
     }
+    types::declare(&package)?;
     Ok(package)
 }
 
