@@ -130,7 +130,8 @@ fn browser(runner: &Path) -> Result<Tally> {
     ensure!(!targets.browser.is_empty(), "there are no browser tests: none is tests/browser*.rs");
     let build = ["test", "--package", "tabloom", "--no-run"];
     let arguments: Vec<&str> = build.into_iter().chain(test_flags(&targets.browser)).collect();
-    let binaries = cargo::wasm_files("the browser tests' build", &arguments)?;
+    let mut binaries = cargo::wasm_files("the browser tests' build", &arguments)?;
+    binaries.sort();
     ensure!(binaries.len() == targets.browser.len(), "not every browser test was built");
 
     let mut total = Tally::default();

@@ -10,24 +10,27 @@ use std::sync::Once;
 pub fn install(what: &str, packages: &[&str]) -> Result<()> {
     let by_hand = format!("sudo apt-get update && sudo apt-get install -y {}", packages.join(" "));
     if find_program(&["apt-get"]).is_none() {
-        bail!("{what} is missing, and there is no apt-get here; on Debian or Ubuntu: {by_hand}");
+        bail!(
+            "missing: {what}. There is no apt-get here; on Debian or Ubuntu it would be: {by_hand}"
+        );
     }
     let Some(rights) = rights() else {
-        bail!("{what} is missing, and installing it needs root; run: {by_hand}");
+        bail!("missing: {what}. Installing needs root; run: {by_hand}");
     };
     let install = ["install", "-y", "--no-install-recommends"];
     announce(what, &format!("apt-get {} {}", install.join(" "), packages.join(" ")));
     static UPDATE: Once = Once::new();
-    let mut updated = Ok(());
-    UPDATE.call_once(|| updated = apt_get(rights).arg("update").run());
-    updated
-        .and_then(|()| apt_get(rights).args(install).args(packages).run())
+    UPDATE.call_once(|| {
+        // One broken source does not matter if the packages come from another.
+        if let Err(error) = apt_get(rights).arg("update").run() {
+            eprintln!("  {error:#}; going on with the package lists at hand");
+        }
+    });
+    apt_get(rights)
+        .args(install)
+        .args(packages)
+        .run()
         .with_context(|| format!("cannot install {what}; run it yourself: {by_hand}"))
-}
-
-/// True where apt knows a package of this name.
-pub fn knows(package: &str) -> bool {
-    Task::new("apt-cache", "apt-cache", minutes(1)).args(["show", package]).succeeds()
 }
 
 /// The words that give a command root's rights without asking: none for root itself.
@@ -42,8 +45,8 @@ fn rights() -> Option<&'static [&'static str]> {
 
 fn apt_get(rights: &[&str]) -> Task {
     let words = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"];
-    let lock = ["-o", "DPkg::Lock::Timeout=300"];
-    let mut words = rights.iter().copied().chain(words).chain(lock);
+    let options = ["-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0"];
+    let mut words = rights.iter().copied().chain(words).chain(options);
     let program = words.next().unwrap_or("apt-get");
     Task::new("apt-get", program, minutes(15)).args(words)
 }

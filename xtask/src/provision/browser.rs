@@ -16,12 +16,18 @@ pub fn browser() -> Result<Browser> {
     if let Some(browser) = find() {
         return Ok(browser);
     }
-    // Debian and Ubuntu name them differently.
-    let debian = ["chromium", "chromium-driver"];
-    let ubuntu = ["chromium-browser", "chromium-chromedriver"];
-    let packages = if apt::knows(ubuntu[1]) { ubuntu } else { debian };
+    let packages = if is_ubuntu() {
+        ["chromium-browser", "chromium-chromedriver"]
+    } else {
+        ["chromium", "chromium-driver"]
+    };
     apt::install("Chromium and its driver", &packages)?;
     find().context("Chromium or chromedriver is still not on the search path after installing it")
+}
+
+fn is_ubuntu() -> bool {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    release.lines().any(|line| line == "ID=ubuntu")
 }
 
 fn find() -> Option<Browser> {
