@@ -1,0 +1,27 @@
+// What every end-to-end test shares: the page's address and a headless Chromium with WebGPU.
+import { readFileSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+/** The served demo page; `cargo xtask test --only e2e` sets it. */
+export const url = required("TABLOOM_URL");
+
+/** Starts Chromium with the switches of `webdriver.json`; further `options` go to Playwright. */
+export function launch(options = {}) {
+  const { args } = capabilities()["goog:chromeOptions"];
+  return chromium.launch({
+    executablePath: required("TABLOOM_CHROMIUM"),
+    ...options,
+    args: [...args.map((name) => `--${name}`), ...(options.args ?? [])],
+  });
+}
+
+function capabilities() {
+  const file = new URL("../../webdriver.json", import.meta.url);
+  return JSON.parse(readFileSync(file, "utf8"));
+}
+
+function required(name) {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set: run cargo xtask test --only e2e`);
+  return value;
+}

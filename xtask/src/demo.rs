@@ -1,0 +1,47 @@
+//! `cargo xtask demo`: the page, built and served.
+
+use crate::serve::Site;
+use crate::site;
+use crate::workspace::find_program;
+use anyhow::Result;
+use std::process::{Command, Stdio};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// The port to serve on; where it is taken, the next free one.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// Do not open a browser.
+    #[arg(long)]
+    no_open: bool,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    let folder = site::build()?;
+    let site = Site::start(&folder, options.port)?;
+    let url = site.url();
+    println!("\nThe demo is at {url} (Ctrl-C ends it)");
+    if !options.no_open && !open(&url) {
+        println!("Open this address in a browser with WebGPU: Chrome, Edge, Firefox or Safari 26");
+    }
+    site.serve_forever();
+    Ok(())
+}
+
+/// Opens the address in the visitor's browser; false where there is none to open.
+fn open(url: &str) -> bool {
+    let display = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let opener = if cfg!(any(target_os = "macos", windows)) {
+        Some(if cfg!(windows) { "explorer" } else { "open" })
+    } else {
+        (display("DISPLAY") || display("WAYLAND_DISPLAY")).then_some("xdg-open")
+    };
+    let Some(program) = opener.and_then(|name| find_program(&[name])) else { return false };
+    let quiet = Command::new(program)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    quiet.is_ok()
+}

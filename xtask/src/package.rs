@@ -1,0 +1,74 @@
+//! The npm package, assembled in target/package: the template's modules and their types, the
+//! wasm with its glue below `wasm/`, the licences and the README.
+
+use crate::sizes::Sizes;
+use crate::workspace::{self, copy_file, copy_tree, make_empty};
+use crate::{cargo, types, wasm};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// `cargo xtask build`.
+pub fn run() -> Result<()> {
+    let package = build()?;
+    let sizes = sizes(&package)?;
+    println!("\n{sizes}");
+    sizes.check()?;
+    println!("The package is in {}", package.display());
+    Ok(())
+}
+
+/// Builds the package and returns its folder.
+pub fn build() -> Result<PathBuf> {
+    let root = workspace::root();
+    let template = root.join("pkg-template");
+    check_version(&template.join("package.json"))?;
+    let module = wasm::build()?;
+
+    let package = workspace::target().join("package");
+    make_empty(&package)?;
+    // The template's `wasm` is the crate; the package's is what was built from it.
+    let crate_folder = template.join("wasm");
+    copy_tree(&template, &package, &|path| path != crate_folder)?;
+    copy_tree(&module, &package.join("wasm"), &|path| !path.ends_with("made-from"))?;
+    for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        copy_file(&root.join(file), &package.join(file))?;
+    }
+    if !package.join("README.md").exists() {
+        copy_file(&root.join("README.md"), &package.join("README.md"))?;
+    }
+    types::declare(&package)?;
+    Ok(package)
+}
+
+/// Measures the code of a built package.
+pub fn sizes(package: &Path) -> Result<Sizes> {
+    let mut files = Vec::new();
+    list_files(package, &mut files)?;
+    Sizes::measure(&files)
+}
+
+fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            list_files(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The package and the crate carry one version.
+fn check_version(manifest: &Path) -> Result<()> {
+    let text = fs::read(manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
+    let manifest: Value = serde_json::from_slice(&text).context("pkg-template/package.json")?;
+    let (package, tabloom) = (manifest["version"].as_str(), cargo::version("tabloom")?);
+    ensure!(
+        package == Some(tabloom.as_str()),
+        "pkg-template/package.json has version {package:?}, the crate has {tabloom}"
+    );
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Where things lie in the repository, and small file-system helpers.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The repository's root folder.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace root")
+}
+
+/// Where build products of xtask itself go. Always inside the repository, even when cargo's own
+/// target folder is shared between checkouts, so that checkouts do not overwrite each other.
+pub fn target() -> PathBuf {
+    root().join("target")
+}
+
+/// Empties `folder`, making it where it is missing.
+pub fn make_empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// Copies the files below `from` into `to`, leaving out entries that `keep` refuses.
+pub fn copy_tree(from: &Path, to: &Path, keep: &dyn Fn(&Path) -> bool) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+    let entries = fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let (source, copy) = (entry.path(), to.join(entry.file_name()));
+        if !keep(&source) {
+            continue;
+        }
+        if source.is_dir() {
+            copy_tree(&source, &copy, keep)?;
+        } else {
+            copy_file(&source, &copy)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies one file, naming both ends in the error.
+pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    fs::copy(from, to)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+/// The first of `names` that is an executable file on the search path.
+pub fn find_program(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let named = |name: &&str| {
+        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        folders.iter().map(move |folder| folder.join(&file)).find(|path| path.is_file())
+    };
+    names.iter().find_map(named)
+}
