@@ -60,8 +60,9 @@ impl Task {
         self
     }
 
-    /// Runs with output going straight to the terminal.
-    pub fn run(self) -> Result<()> {
+    /// Runs with all output going to standard error: standard output is for results.
+    pub fn run(mut self) -> Result<()> {
+        self.command.stdout(Stdio::from(std::io::stderr()));
         self.finish(|_| {})
     }
 

@@ -25,7 +25,7 @@ const OPTIONS: [&str; 13] = [
 /// Writes `index.d.ts` and those of the modules it imports; a type error fails the build.
 pub fn declare(package: &Path) -> Result<()> {
     let tools = provision::npm_packages()?;
-    println!("  type declarations");
+    eprintln!("  type declarations");
     Task::new("tsc", provision::node()?, minutes(5))
         .arg(tools.join("typescript/bin/tsc"))
         .arg("index.js")

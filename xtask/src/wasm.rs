@@ -17,7 +17,7 @@ const OPTIMISE: [&str; 3] = ["-Os", "--strip-debug", "--strip-producers"];
 pub fn build() -> Result<PathBuf> {
     provision::wasm_target()?;
     let tools = provision::npm_packages()?;
-    println!("  compiling to WebAssembly (profile web; minutes when cold)");
+    eprintln!("  compiling to WebAssembly (profile web; minutes when cold)");
     let arguments = ["build", "--package", "tabloom-wasm", "--profile", "web"];
     let files = cargo::wasm_files("the wasm build", &arguments)?;
     ensure!(files.len() == 1, "the wasm build made {} modules instead of one", files.len());
@@ -37,7 +37,7 @@ pub fn build() -> Result<PathBuf> {
 }
 
 fn bind(module: &Path, out: &Path) -> Result<()> {
-    println!("  wasm-bindgen");
+    eprintln!("  wasm-bindgen");
     let fixed = ["wasm-bindgen", "--target", "web", "--out-name", "tabloom", "--out-dir"];
     let arguments = fixed.iter().map(|word| word.into()).chain([out.into(), module.into()]);
     wasm_bindgen_cli::wasm_bindgen::run_cli_with_args(
@@ -46,7 +46,7 @@ fn bind(module: &Path, out: &Path) -> Result<()> {
 }
 
 fn optimise(tools: &Path, module: &Path) -> Result<()> {
-    println!("  wasm-opt {} (up to a minute)", OPTIMISE.join(" "));
+    eprintln!("  wasm-opt {} (up to a minute)", OPTIMISE.join(" "));
     Task::new("wasm-opt", provision::node()?, minutes(20))
         .arg(tools.join("binaryen/bin/wasm-opt"))
         .arg(module)

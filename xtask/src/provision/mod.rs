@@ -50,5 +50,5 @@ fn rustup(arguments: &[&str]) -> Result<()> {
 }
 
 fn announce(what: &str, command: &str) {
-    println!("  installing {what}: {command}");
+    eprintln!("  installing {what}: {command}");
 }
