@@ -10,7 +10,7 @@ use crate::{
     model::{ModelConfig, Quantization},
     step::{BLOCK_SIZE, Capacity},
     text::{Chat, ChatFiles},
-    weights::{Checkpoint, GpuSink, HostSink, LoadPlan, Quantise, Source},
+    weights::{self, Checkpoint, GpuSink, HostSink, Quantise, Source},
 };
 
 /// Rows of a step: enough to keep a GPU busy with a prompt, few enough to keep a step short.
@@ -49,10 +49,15 @@ pub enum Progress<'a> {
     Compile { done: usize, total: usize },
 }
 
-/// A model that is ready to run.
+/// A model that is ready to chat.
 pub struct Model {
-    pub config: ModelConfig,
     pub chat: Chat,
+    pub loaded: Loaded,
+}
+
+/// Weights on an executor.
+pub struct Loaded {
+    pub config: ModelConfig,
     pub executor: AnyExecutor,
     /// Most tokens of one conversation.
     pub context: usize,
@@ -60,68 +65,68 @@ pub struct Model {
     pub weight_bytes: u64,
 }
 
-impl Model {
-    /// Loads a model from a folder in Hugging Face's layout.
-    ///
-    /// `on_progress` ends the load with [`Error::Aborted`] by [`ControlFlow::Break`].
-    ///
-    /// # Errors
-    /// Whatever is wrong with the files is found before memory is allocated, as far as their
-    /// headers tell.
-    pub async fn load(
-        source: &impl Source,
-        options: &LoadOptions,
-        mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<Model> {
-        let config_json = source.read("config.json").await?;
-        let config = ModelConfig::from_json(&config_json)?;
-        let quantization = Quantization::from_json(&config_json)?;
-        let chat = read_chat(source, &config_json).await?;
-        if chat.tokenizer().max_id() as usize >= config.vocab {
-            return Err(Error::InvalidConfig {
-                file: "config.json".into(),
-                field: "vocab_size".into(),
-                found: config.vocab.to_string(),
-                expected: format!(
-                    "more than {}, the highest id of tokenizer.json",
-                    chat.tokenizer().max_id()
-                ),
-            });
-        }
-        let capacity = capacity(&config, options.context)?;
-        let checkpoint = Checkpoint::open(source).await?;
-        let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
-        let weight_bytes = plan.bytes();
-
-        let mut on_bytes = |progress: crate::weights::Progress| {
-            let crate::weights::Progress { file, loaded, total } = progress;
-            on_progress(Progress::Download { file, loaded, total })
-        };
-        let executor = match options.device {
-            Device::Cpu => {
-                let mut sink = HostSink::new();
-                checkpoint.load(&plan, &mut sink, on_bytes).await?;
-                AnyExecutor::Cpu(CpuExecutor::new(config.clone(), sink.into_weights(), capacity))
-            }
-            Device::Gpu => {
-                let gpu = Gpu::open(Power::HighPerformance).await?;
-                let mut sink = GpuSink::new(&gpu).await?;
-                checkpoint.load(&plan, &mut sink, &mut on_bytes).await?;
-                let weights = sink.into_weights();
-                let mut aborted = false;
-                let on_compiled = |done, total| {
-                    aborted |= on_progress(Progress::Compile { done, total }).is_break();
-                };
-                let executor =
-                    GpuExecutor::new(gpu, &config, weights, capacity, on_compiled).await?;
-                if aborted {
-                    return Err(Error::Aborted);
-                }
-                AnyExecutor::Gpu(Box::new(executor))
-            }
-        };
-        Ok(Model { config, chat, executor, context: capacity.context, weight_bytes })
+/// Loads a model from a folder in Hugging Face's layout.
+///
+/// `on_progress` ends the load with [`Error::Aborted`] by [`ControlFlow::Break`].
+///
+/// # Errors
+/// Whatever is wrong with the files is found before memory is allocated, as far as their headers
+/// tell.
+pub async fn model(
+    source: &impl Source,
+    options: &LoadOptions,
+    on_progress: impl FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Model> {
+    let config_json = source.read("config.json").await?;
+    let vocab = ModelConfig::from_json(&config_json)?.vocab;
+    let chat = read_chat(source, &config_json).await?;
+    let highest = chat.tokenizer().max_id();
+    if highest as usize >= vocab {
+        return Err(Error::InvalidConfig {
+            file: "config.json".into(),
+            field: "vocab_size".into(),
+            found: vocab.to_string(),
+            expected: format!("more than {highest}, the highest id of tokenizer.json"),
+        });
     }
+    let loaded = executor(source, options, on_progress).await?;
+    Ok(Model { chat, loaded })
+}
+
+/// Loads a model without its text side.
+pub async fn executor(
+    source: &impl Source,
+    options: &LoadOptions,
+    mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Loaded> {
+    let config_json = source.read("config.json").await?;
+    let config = ModelConfig::from_json(&config_json)?;
+    let quantization = Quantization::from_json(&config_json)?;
+    let capacity = capacity(&config, options.context)?;
+    let checkpoint = Checkpoint::open(source).await?;
+    let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
+
+    let on_bytes = |progress: weights::Progress| {
+        let weights::Progress { file, loaded, total } = progress;
+        on_progress(Progress::Download { file, loaded, total })
+    };
+    let executor = match options.device {
+        Device::Cpu => {
+            let mut sink = HostSink::new();
+            checkpoint.load(&plan, &mut sink, on_bytes).await?;
+            AnyExecutor::Cpu(CpuExecutor::new(config.clone(), sink.into_weights(), capacity))
+        }
+        Device::Gpu => {
+            let gpu = Gpu::open(Power::HighPerformance).await?;
+            let mut sink = GpuSink::new(&gpu).await?;
+            checkpoint.load(&plan, &mut sink, on_bytes).await?;
+            let weights = sink.into_weights();
+            let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
+            let executor = GpuExecutor::new(gpu, &config, weights, capacity, on_compiled).await?;
+            AnyExecutor::Gpu(Box::new(executor))
+        }
+    };
+    Ok(Loaded { config, executor, context: capacity.context, weight_bytes: plan.bytes() })
 }
 
 async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {
@@ -149,15 +154,17 @@ pub fn capacity(config: &ModelConfig, context: Option<usize>) -> Result<Capacity
         Some(context) if context == 0 || context > config.context => {
             return Err(Error::InvalidRequest {
                 param: "context".into(),
-                message: format!("found {context}, expected 1 to {}, the model's own", config.context),
+                message: format!(
+                    "found {context}, expected 1 to {}, the model's own",
+                    config.context
+                ),
             });
         }
         Some(context) => context,
         None => config.context.min(DEFAULT_CONTEXT),
     };
     let least = context.div_ceil(BLOCK_SIZE);
-    let block = block_bytes(config) * config.layers as u64;
-    let affordable = (KV_BYTES / block) as usize;
+    let affordable = (KV_BYTES / block_bytes(config)) as usize;
     Ok(Capacity {
         rows: ROWS,
         seqs: SEQS,

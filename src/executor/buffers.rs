@@ -1,12 +1,13 @@
 //! The buffers that every step shares, allocated once.
 
+use super::shapes;
 use crate::{
     Result,
     gpu::Gpu,
-    kernels::{Batch, attention, rope_kv},
+    kernels::Batch,
     layout::row_stride,
     model::{Act, ModelConfig},
-    step::{BLOCK_SIZE, Capacity},
+    step::Capacity,
 };
 
 /// Activations and tables of an executor. Activations are f32 `[rows][row_stride(width)]`.
@@ -35,10 +36,10 @@ impl StepBuffers {
         };
         let words = async |what: &str, count: usize| gpu.storage(what, count as u64 * 4).await;
         let rows = capacity.rows;
-        let rope = rope_kv::table(&config.rope.inverse_frequencies(config.head_dim), capacity.context);
+        let rope = shapes::rope_table(config, capacity.context);
         let mut kv = Vec::with_capacity(config.layers);
         for layer in 0..config.layers {
-            let bytes = capacity.blocks as u64 * block_bytes(config);
+            let bytes = (capacity.blocks * shapes::kv_layout(config).block_words() * 4) as u64;
             kv.push(gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?);
         }
         Ok(StepBuffers {
@@ -49,7 +50,8 @@ impl StepBuffers {
             qkv: activation("qkv", rows, config.qkv_rows()).await?,
             query: activation("query", rows, config.attention_width()).await?,
             attention: activation("attention", rows, config.attention_width()).await?,
-            partials: words("partials", attention::partial_words(config, capacity)).await?,
+            partials: words("partials", shapes::attention(config, true).partial_words(capacity))
+                .await?,
             gated: activation("gated", rows, config.intermediate).await?,
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
@@ -75,15 +77,20 @@ impl StepBuffers {
     /// Frees the memory; dropping a buffer does not on the web.
     pub fn destroy(&self) {
         let shared = [
-            &self.step, &self.rope, &self.residual, &self.normed, &self.qkv, &self.query,
-            &self.attention, &self.partials, &self.gated, &self.last, &self.logits,
-            &self.last_samples, &self.sampled,
+            &self.step,
+            &self.rope,
+            &self.residual,
+            &self.normed,
+            &self.qkv,
+            &self.query,
+            &self.attention,
+            &self.partials,
+            &self.gated,
+            &self.last,
+            &self.logits,
+            &self.last_samples,
+            &self.sampled,
         ];
         shared.into_iter().chain(&self.kv).for_each(wgpu::Buffer::destroy);
     }
-}
-
-/// Bytes of one KV block of one layer: 16 tokens of keys and values, two halves a word.
-pub fn block_bytes(config: &ModelConfig) -> u64 {
-    (2 * config.kv_heads * BLOCK_SIZE * config.head_dim * 2) as u64
 }

@@ -2,12 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::shapes;
 use crate::{
     Error, Result,
-    kernels::{
-        Attention, Batch, KvLayout, Matmul, Regime, RopeKv, RowsOf, Sample as Sampler, embed,
-        gather, rope_table,
-    },
+    kernels::{Batch, Matmul, Regime, RowsOf, embed, gather},
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, program},
     step::{Capacity, Executor, Sample, StepPlan, StepResult},
@@ -24,7 +22,7 @@ pub struct CpuExecutor {
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     last_samples: Vec<u32>,       // [seqs]
-    sampled: Vec<u32>,            // [seqs][2]: token, logits that are not finite
+    sampled: Vec<[u32; 2]>,       // token, logits that are not finite
     done: VecDeque<StepResult>,
 }
 
@@ -42,14 +40,13 @@ impl CpuExecutor {
             act(Act::Last, logit_rows, config.hidden),
             act(Act::Logits, logit_rows, config.vocab),
         ]);
-        let layout = KvLayout { kv_heads: config.kv_heads, head_dim: config.head_dim };
-        let frequencies = config.rope.inverse_frequencies(config.head_dim);
+        let layout = shapes::kv_layout(&config);
         CpuExecutor {
             program: program(&config),
-            rope: rope_table(&frequencies, capacity.context),
+            rope: shapes::rope_table(&config, capacity.context),
             kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
             last_samples: vec![0; capacity.seqs],
-            sampled: vec![0; capacity.seqs * 2],
+            sampled: Vec::new(),
             done: VecDeque::new(),
             config,
             weights,
@@ -93,13 +90,25 @@ impl CpuExecutor {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                RopeKv::of(config).reference(batch, qkv, rope, norms, &mut query, &mut kv[layer]);
+                shapes::rope_kv(config).reference(
+                    batch,
+                    qkv,
+                    rope,
+                    norms,
+                    &mut query,
+                    &mut kv[layer],
+                );
                 *out(acts, Act::Query) = query;
             }
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                Attention::of(config).reference(batch, query, &kv[layer], &mut attention);
+                shapes::attention(config, false).reference(
+                    batch,
+                    query,
+                    &kv[layer],
+                    &mut attention,
+                );
                 *out(acts, Act::Attention) = attention;
             }
             Op::Gather => {
@@ -109,7 +118,7 @@ impl CpuExecutor {
             }
             Op::Sample => {
                 let logits = out(acts, Act::Logits);
-                Sampler { vocab: config.vocab }.reference(batch, logits, last_samples, sampled);
+                *sampled = shapes::sample(config).reference(batch, logits, last_samples);
             }
         }
         Ok(())
@@ -129,16 +138,13 @@ impl Executor for CpuExecutor {
         ran?;
         let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
         let mut result = StepResult::default();
-        for (slot, pair) in slots.zip(self.sampled.chunks_exact(2)) {
-            result.samples.push(Sample { slot, token: pair[0], not_finite: pair[1] });
+        for (slot, &[token, not_finite]) in slots.zip(&self.sampled) {
+            result.samples.push(Sample { slot, token, not_finite });
         }
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
-            result.logits = rows
-                .take(plan.rows())
-                .flat_map(|row| &row[..self.config.vocab])
-                .copied()
-                .collect();
+            result.logits =
+                rows.take(plan.rows()).flat_map(|row| &row[..self.config.vocab]).copied().collect();
         }
         self.done.push_back(result);
         Ok(())

@@ -1,6 +1,9 @@
 //! The executor on the GPU: one metadata write, one pass and one small read-back a step.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    ops::ControlFlow,
+};
 
 use wgpu::CommandEncoder;
 
@@ -8,6 +11,7 @@ use super::{
     buffers::StepBuffers,
     lower::{Call, Lowering, When},
     profile::Profiler,
+    shapes,
 };
 use crate::{
     Error, Result,
@@ -65,13 +69,13 @@ struct InFlight {
 impl GpuExecutor {
     /// Allocates, compiles every kernel the model can need and records every dispatch.
     ///
-    /// `on_progress` is told how many of the dispatches are ready.
+    /// `on_progress` is told how many of all dispatches are ready, and may break off.
     pub async fn new(
         gpu: Gpu,
         config: &ModelConfig,
         weights: GpuWeights,
         capacity: Capacity,
-        mut on_progress: impl FnMut(usize, usize),
+        mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<GpuExecutor> {
         let tuning = Tuning::of(&gpu.adapter);
         let buffers = StepBuffers::new(&gpu, config, &capacity).await?;
@@ -82,7 +86,8 @@ impl GpuExecutor {
         let (body_ops, head_ops) = ops.split_at(split);
         let regimes = |ops, rows: usize| -> Result<Vec<(Regime, Vec<Call>)>> {
             let largest = Regime::of(rows as u32);
-            let needed = Regime::ALL.into_iter().filter(|regime| *regime <= largest);
+            let last = Regime::ALL.iter().position(|regime| *regime == largest);
+            let needed = Regime::ALL.into_iter().take(last.map_or(0, |last| last + 1));
             needed.map(|regime| Ok((regime, lowering.lower(ops, regime)?))).collect()
         };
         let body = regimes(body_ops, capacity.rows)?;
@@ -106,7 +111,7 @@ impl GpuExecutor {
             spare.push(Readback::new(&gpu, small_bytes).await?);
         }
         Ok(GpuExecutor {
-            attention: Attention::of(config, false),
+            attention: shapes::attention(config, false),
             in_flight: VecDeque::new(),
             tuning,
             capacity,
@@ -170,7 +175,11 @@ impl Executor for GpuExecutor {
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         self.gpu.check()?;
-        let batch = Batch::encode(plan, &self.capacity, self.attention.tile_rows())?;
+        let batch = Batch::encode(
+            plan,
+            &self.capacity,
+            Attention::tile_rows(self.attention.heads, self.attention.kv_heads),
+        )?;
         let mut small = self.spare.pop().ok_or_else(|| Error::InvalidRequest {
             param: "step".into(),
             message: format!("{} steps are in flight already", Self::DEPTH),
@@ -254,7 +263,7 @@ impl Recorder<'_> {
     async fn record(
         &mut self,
         lowered: Vec<(Regime, Vec<Call<'_>>)>,
-        on_progress: &mut impl FnMut(usize),
+        on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<HashMap<Regime, Vec<Recorded>>> {
         let mut recorded = HashMap::new();
         for (regime, calls) in lowered {
@@ -265,7 +274,9 @@ impl Recorder<'_> {
                 let dispatch = self.kernels.bind(self.gpu, &pipeline, &buffers);
                 list.push(Recorded { kernel, dispatch, when });
                 self.done += 1;
-                on_progress(self.done);
+                if on_progress(self.done).is_break() {
+                    return Err(Error::Aborted);
+                }
             }
             recorded.insert(regime, list);
         }

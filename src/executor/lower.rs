@@ -1,12 +1,9 @@
 //! From the operations of a forward pass to the kernels that carry them out.
 
-use super::buffers::StepBuffers;
+use super::{buffers::StepBuffers, shapes};
 use crate::{
-    Error, Result,
-    kernels::{
-        Attention, AttentionMerge, Embed, Gather, Kernel, Matmul, Regime, RmsNorm, RopeKv, RowsOf,
-        Sample, Tuning,
-    },
+    Result,
+    kernels::{Embed, Gather, Kernel, Matmul, Regime, RmsNorm, RowsOf, Tuning},
     model::{Act, MatmulOutput, ModelConfig, Op, Param},
     weights::{GpuMatrix, GpuPart, GpuWeights},
 };
@@ -80,7 +77,7 @@ impl<'a> Lowering<'a> {
                 self.matmul(Product { x, norm, weight, bias, out, output }, regime, calls)?;
             }
             Op::RopeKv { layer, q_norm, k_norm } => {
-                let kernel = RopeKv::of(config);
+                let kernel = shapes::rope_kv(config);
                 let mut list = vec![step, &buffers.qkv, &buffers.rope];
                 for norm in [q_norm, k_norm].into_iter().flatten() {
                     list.push(self.vector(norm)?);
@@ -91,12 +88,12 @@ impl<'a> Lowering<'a> {
             Op::Attention { layer } => {
                 let (query, kv) = (&buffers.query, &buffers.kv[layer]);
                 let (partials, out) = (&buffers.partials, &buffers.attention);
-                let whole = Attention::of(config, false);
+                let whole = shapes::attention(config, false);
                 calls.push(call_when(When::Whole, whole, vec![step, query, kv, out]));
                 if self.tuning.barriers && regime != Regime::Many {
-                    let split = Attention::of(config, true);
+                    let split = shapes::attention(config, true);
                     calls.push(call_when(When::Split, split, vec![step, query, kv, partials]));
-                    let merge = AttentionMerge::of(config);
+                    let merge = shapes::attention_merge(config);
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
             }
@@ -105,7 +102,7 @@ impl<'a> Lowering<'a> {
                 calls.push(call(kernel, vec![step, &buffers.residual, &buffers.last]));
             }
             Op::Sample => {
-                let kernel = Sample { vocab: config.vocab };
+                let kernel = shapes::sample(config);
                 let list = vec![step, &buffers.logits, &buffers.last_samples, &buffers.sampled];
                 calls.push(call(kernel, list));
             }
@@ -135,7 +132,7 @@ impl<'a> Lowering<'a> {
                 n: part.rows,
                 k: matrix.k,
                 first: part.first,
-                width: if output == MatmulOutput::SiluGate { matrix.n / 2 } else { matrix.n },
+                width: output.width(matrix.n),
                 norm: fused.map(|_| self.config.rms_eps),
                 bias: bias.is_some(),
                 output,
@@ -156,27 +153,19 @@ impl<'a> Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn matrix(&self, param: Param) -> Result<&'a GpuMatrix> {
-        self.weights.matrices.get(&param).ok_or_else(|| absent(param))
+        self.weights.matrices.get(&param).ok_or_else(|| param.missing())
     }
 
     fn vector(&self, param: Param) -> Result<&'a wgpu::Buffer> {
-        self.weights.vectors.get(&param).ok_or_else(|| absent(param))
+        self.weights.vectors.get(&param).ok_or_else(|| param.missing())
     }
-}
-
-fn absent(param: Param) -> Error {
-    Error::MissingTensor { name: format!("{param:?}") }
 }
 
 fn call(kernel: impl Kernel + 'static, buffers: Vec<&wgpu::Buffer>) -> Call<'_> {
     call_when(When::Always, kernel, buffers)
 }
 
-fn call_when(
-    when: When,
-    kernel: impl Kernel + 'static,
-    buffers: Vec<&wgpu::Buffer>,
-) -> Call<'_> {
+fn call_when(when: When, kernel: impl Kernel + 'static, buffers: Vec<&wgpu::Buffer>) -> Call<'_> {
     Call { kernel: Box::new(kernel), buffers, when }
 }
 

@@ -5,6 +5,7 @@ mod cpu;
 mod gpu;
 mod lower;
 mod profile;
+mod shapes;
 
 pub use cpu::CpuExecutor;
 pub use gpu::{GpuExecutor, HostWork};
@@ -14,7 +15,7 @@ use crate::{
     step::{Capacity, Executor, StepPlan, StepResult},
 };
 
-pub use buffers::block_bytes;
+pub use shapes::block_bytes;
 
 /// Either executor, chosen when a model is loaded.
 pub enum AnyExecutor {

@@ -1,6 +1,7 @@
 //! The weights of a model: what each is for, its shape, and which checkpoint tensors fill it.
 
 use super::ModelConfig;
+use crate::Error;
 
 /// A weight by its role in the forward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,6 +30,13 @@ pub enum Param {
     GateUp(usize),
     /// `[hidden][intermediate]`
     Down(usize),
+}
+
+impl Param {
+    /// The error for a weight that the forward pass needs and nobody loaded.
+    pub fn missing(self) -> Error {
+        Error::MissingTensor { name: format!("{self:?}") }
+    }
 }
 
 /// The shape of a weight.

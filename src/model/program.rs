@@ -32,6 +32,13 @@ pub enum MatmulOutput {
     SiluGate,
 }
 
+impl MatmulOutput {
+    /// Columns of out, for a matrix of `n` rows.
+    pub fn width(self, n: usize) -> usize {
+        if self == MatmulOutput::SiluGate { n / 2 } else { n }
+    }
+}
+
 /// One operation of the forward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {

@@ -1,11 +1,6 @@
 //! The engine's side of the message ports: takes calls, runs the model, answers.
 
-use std::{
-    cell::RefCell,
-    collections::HashMap,
-    ops::ControlFlow,
-    rc::Rc,
-};
+use std::{cell::RefCell, collections::HashMap, ops::ControlFlow, rc::Rc};
 
 use futures::{
     StreamExt,
@@ -25,7 +20,7 @@ use crate::{
     engine::RequestId,
     executor::AnyExecutor,
     layout::Layout,
-    load::{self, LoadOptions, Model, quantise_all},
+    load::{self, LoadOptions, Loaded, quantise_all},
     service::{Moment, Reply, Service},
     weights::Quantise,
 };
@@ -194,7 +189,7 @@ async fn load_model(
         context: options.context,
     };
     let started = js_sys::Date::now();
-    let model = Model::load(&source, &options, |progress| {
+    let model = load::model(&source, &options, |progress| {
         let seconds = ((js_sys::Date::now() - started) / 1000.0).max(1e-3);
         let (stage, file, loaded, total) = match progress {
             load::Progress::Download { file, loaded, total } => {
@@ -211,13 +206,13 @@ async fn load_model(
         }
     })
     .await?;
-    let info = describe(&model, &url);
-    let service = Service::new(model.executor, model.chat, url);
+    let info = describe(&model.loaded, &url);
+    let service = Service::new(model.loaded.executor, model.chat, url);
     Ok((Session { service, asked: HashMap::new() }, info))
 }
 
-fn describe(model: &Model, url: &str) -> Info {
-    let (device, adapter, software) = match &model.executor {
+fn describe(loaded: &Loaded, url: &str) -> Info {
+    let (device, adapter, software) = match &loaded.executor {
         AnyExecutor::Gpu(executor) => {
             let adapter = &executor.gpu().adapter;
             ("gpu", adapter.name.clone(), adapter.software)
@@ -226,12 +221,12 @@ fn describe(model: &Model, url: &str) -> Info {
     };
     Info {
         model: url.into(),
-        architecture: model.config.architecture.clone(),
+        architecture: loaded.config.architecture.clone(),
         device,
         adapter,
         software,
-        context: model.context,
-        weight_bytes: model.weight_bytes as f64,
+        context: loaded.context,
+        weight_bytes: loaded.weight_bytes as f64,
     }
 }
 
@@ -268,7 +263,8 @@ impl Session {
                 }
             }
             Call::Cancel { id } => {
-                let of_call = |(_, (p, call)): &(&RequestId, &(Port, u32))| p.id == port.id && *call == id;
+                let of_call =
+                    |(_, (p, call)): &(&RequestId, &(Port, u32))| p.id == port.id && *call == id;
                 let request = self.asked.iter().find(of_call).map(|(request, _)| *request);
                 if let Some(request) = request {
                     self.asked.remove(&request);

@@ -54,3 +54,56 @@ impl GpuWeights {
         parts.flatten().chain(self.vectors.values())
     }
 }
+
+pub struct GpuSink<'a> {
+    gpu: &'a Gpu,
+    host: super::HostSink,
+    weights: GpuWeights,
+}
+
+impl<'a> GpuSink<'a> {
+    pub async fn new(gpu: &'a Gpu) -> Result<GpuSink<'a>> {
+        Ok(GpuSink { gpu, host: super::HostSink::new(), weights: GpuWeights::default() })
+    }
+    pub fn into_weights(self) -> GpuWeights {
+        self.weights
+    }
+}
+
+impl WeightSink for GpuSink<'_> {
+    async fn create(&mut self, weights: &[Weight]) -> Result<()> {
+        self.host.create(weights).await
+    }
+    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
+        self.host.stage(offset, bytes)
+    }
+    async fn flush(&mut self, job: &RepackJob) -> Result<()> {
+        self.host.flush(job).await
+    }
+    async fn finish(&mut self) -> Result<()> {
+        self.host.finish().await?;
+        let host = std::mem::replace(&mut self.host, super::HostSink::new()).into_weights();
+        for (param, m) in host.matrices {
+            let words = self.gpu.upload("w", &m.words).await?;
+            let scales = match m.scales.is_empty() {
+                true => None,
+                false => Some(self.gpu.upload("s", &m.scales).await?),
+            };
+            self.weights.matrices.insert(
+                param,
+                GpuMatrix {
+                    layout: m.layout,
+                    n: m.n,
+                    k: m.k,
+                    parts: vec![GpuPart { first: 0, rows: m.n, words, scales }],
+                },
+            );
+        }
+        for (param, mut v) in host.vectors {
+            v.resize(v.len().next_multiple_of(32), 0.0);
+            let b = self.gpu.upload("v", bytemuck::cast_slice(&v)).await?;
+            self.weights.vectors.insert(param, b);
+        }
+        Ok(())
+    }
+}

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod chunk;
+mod gpu;
 mod host;
 mod plan;
 mod reader;
@@ -16,6 +17,7 @@ mod stream;
 
 pub use checkpoint::{Checkpoint, Progress};
 pub use chunk::Chunk;
+pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub use host::{HostSink, HostWeights};
 pub use plan::{LoadPlan, Quantise};
 pub use reader::Reader;

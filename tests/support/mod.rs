@@ -1,6 +1,8 @@
 //! What the GPU tests share: a real adapter, a runner with guard words, and the error measure.
 #![allow(dead_code)] // each test target uses its own part
 
+pub mod goldens;
+
 use tabloom::{
     gpu::{Access, Gpu, Kernels, Power, Readback, Shader},
     kernels::{Batch, Kernel, Tuning},
