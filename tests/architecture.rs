@@ -7,8 +7,10 @@ use std::{
 };
 
 /// Each module and what it may import besides itself and the leaves.
-const IMPORTS: [(&str, &[&str]); 12] = [
-    ("web", &["engine", "executor", "weights", "model", "sampling", "text", "gpu"]),
+const IMPORTS: [(&str, &[&str]); 14] = [
+    ("web", &["service", "load", "engine", "executor", "weights", "model", "text", "gpu"]),
+    ("service", &["engine", "text"]),
+    ("load", &["executor", "weights", "model", "text", "gpu"]),
     ("engine", &["scheduler", "executor", "weights"]),
     ("scheduler", &["cache", "sampling", "speculate", "text"]),
     ("executor", &["model", "kernels", "weights", "gpu"]),
@@ -23,7 +25,7 @@ const IMPORTS: [(&str, &[&str]); 12] = [
 ];
 
 /// What every module may import.
-const LEAVES: [&str; 5] = ["step", "layout", "metrics", "api", "error"];
+const LEAVES: [&str; 6] = ["step", "layout", "metrics", "api", "error", "sniff"];
 
 /// The only modules that may know a GPU or a browser; the others run under plain `cargo test`.
 const OUTER: [&str; 5] = ["web", "executor", "weights", "kernels", "gpu"];

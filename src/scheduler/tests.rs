@@ -5,7 +5,7 @@ const END: u32 = 0;
 const TOKEN: u32 = 7;
 
 fn scheduler(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
-    Scheduler::new(Capacity { rows, seqs, blocks, context: 4096, vocab: 100 })
+    Scheduler::new(Capacity { rows, seqs, logit_rows: seqs, blocks, context: 4096, vocab: 100 })
 }
 
 fn request(prompt: usize, max_tokens: usize) -> Request {
@@ -270,8 +270,7 @@ fn nobody_is_preempted_while_an_ended_request_is_about_to_free_blocks() {
 
 #[test]
 fn a_request_that_can_never_be_served_is_refused() {
-    let mut scheduler =
-        Scheduler::new(Capacity { rows: 64, seqs: 4, blocks: 3, context: 40, vocab: 100 });
+    let mut scheduler = Scheduler::new(Capacity { context: 40, ..scheduler(64, 4, 3).capacity });
     let param = |request: Request| match scheduler.submit(request) {
         Err(Error::InvalidRequest { param, .. }) => param,
         other => panic!("{other:?}"),

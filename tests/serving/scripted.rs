@@ -41,7 +41,8 @@ pub struct Scripted<const DEPTH: usize> {
 
 impl<const DEPTH: usize> Scripted<DEPTH> {
     pub fn new(rows: usize, seqs: usize, blocks: usize, context: usize) -> Self {
-        let capacity = Capacity { rows, seqs, blocks, context, vocab: VOCAB as usize };
+        let capacity =
+            Capacity { rows, seqs, logit_rows: seqs, blocks, context, vocab: VOCAB as usize };
         Scripted {
             capacity,
             failure: None,
