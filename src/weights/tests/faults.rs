@@ -1,6 +1,8 @@
 //! Bad checkpoints: each gives the error that names its cause.
 
 use super::*;
+use crate::layout::Layout;
+use crate::model::{Param, Shape};
 
 /// A way to spoil a good checkpoint, and what the load must say.
 type Fault = (&'static str, fn(&mut MemorySource), fn(&Error) -> bool);
@@ -238,4 +240,12 @@ fn optional_files_may_be_absent_or_a_page() {
     assert_eq!(block_on(source.read_optional("generation_config.json")), Ok(None));
     assert!(block_on(source.read_optional("config.json")).unwrap().is_some());
     assert!(matches!(block_on(source.read("generation_config.json")), Err(Error::Fetch { .. })));
+}
+
+#[test]
+fn a_model_larger_than_memory_is_refused() {
+    let shape = Shape::Matrix { n: 1 << 40, k: 1 << 10 };
+    let weight = Weight { param: Param::Embed, shape, layout: Layout::F32 };
+    let error = block_on(HostSink::new().create(&[weight])).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { bytes, .. } if bytes == 1 << 52), "{error:?}");
 }
