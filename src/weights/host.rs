@@ -51,7 +51,7 @@ impl WeightSink for HostSink {
         // A failed allocation aborts the program: ask first.
         let bytes = weights.iter().map(Weight::bytes).sum();
         let room = usize::try_from(bytes).ok();
-        if !room.is_some_and(|room| Vec::<u8>::new().try_reserve_exact(room).is_ok()) {
+        if room.is_none_or(|room| Vec::<u8>::new().try_reserve_exact(room).is_err()) {
             let (what, limit) = ("the model in main memory".into(), isize::MAX as u64);
             return Err(Error::TooLarge { what, bytes, limit });
         }

@@ -25,3 +25,6 @@ pub use sink::{Encoding, FloatType, PIECE_BYTES, RepackJob, Weight, WeightSink};
 pub use source::{ByteStream, Source};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::{FolderSource, FolderStream};
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests;

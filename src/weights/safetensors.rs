@@ -212,3 +212,6 @@ impl<'de> Visitor<'de> for EntriesVisitor {
         Ok(Entries(entries))
     }
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests;

@@ -119,3 +119,38 @@ fn append(word: &mut Vec<u8>, chunk: &Chunk) {
     word.resize(start + chunk.len(), 0);
     chunk.copy_to(&mut word[start..]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Param;
+    use crate::weights::{Encoding, FloatType};
+
+    #[test]
+    fn pieces_cover_a_tensor_in_whole_units_of_bounded_size() {
+        let float = FloatType::Bf16;
+        for (encoding, rows, columns, expected) in [
+            (Encoding::Float(float), 128_256, 2048, 63),
+            (Encoding::Float(FloatType::F32), 3, 1 << 18, 1),
+            (Encoding::Float(float), 4096, 1, 1),
+            (Encoding::Nibbles, 100_000, 4095, 25),
+            (Encoding::Scales { float, symmetric: false }, 1 << 21, 16, 8),
+            (Encoding::ZeroPoints, 3_000_001, 20, 4),
+        ] {
+            let (param, first_row) = (Param::GateUp(0), 172);
+            let job = RepackJob { param, encoding, first_row, rows, columns };
+            let mut row = first_row;
+            let mut bytes = 0;
+            let mut count = 0;
+            for piece in pieces(&job) {
+                assert_eq!((piece.first_row, piece.columns), (row, columns));
+                assert!(piece.bytes() <= PIECE_BYTES && piece.rows > 0);
+                row += piece.rows;
+                bytes += piece.bytes();
+                count += 1;
+                assert!((row - first_row).is_multiple_of(encoding.row_unit()) || count == expected);
+            }
+            assert_eq!((row - first_row, bytes, count), (rows, job.bytes(), expected));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The golden checkpoints, against what the `safetensors` crate and plain arithmetic make of them.
+
+use super::*;
+use crate::layout::HostMatrix;
+use crate::layout::Layout;
+use crate::model::{Param, Shape};
+use ::safetensors::SafeTensors;
+use half::{bf16, f16};
+use std::path::{Path, PathBuf};
+
+fn folders() -> Vec<PathBuf> {
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    let entries = std::fs::read_dir(goldens).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = entries.filter(|path| path.join("logits.bin").exists()).collect();
+    assert!(folders.len() >= 12, "all golden models are there: {folders:?}");
+    folders
+}
+
+/// A checkpoint's tensors, as the crate reads them.
+struct Expected {
+    files: Vec<Vec<u8>>,
+    quantization: Option<Quantization>,
+}
+
+impl Expected {
+    fn read(folder: &Path, quantization: Option<Quantization>) -> Expected {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let shards = entries.filter(|path| path.extension().is_some_and(|e| e == "safetensors"));
+        Expected { files: shards.map(|path| std::fs::read(path).unwrap()).collect(), quantization }
+    }
+
+    fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
+        self.files.iter().find_map(|file| SafeTensors::deserialize(file).unwrap().tensor(name).ok())
+    }
+
+    fn floats(&self, name: &str) -> Option<Vec<f32>> {
+        let tensor = self.tensor(name)?;
+        let half = |pair: &[u8]| [pair[0], pair[1]];
+        Some(match tensor.dtype() {
+            Dtype::F32 => words(&tensor).into_iter().map(f32::from_bits).collect(),
+            Dtype::F16 => {
+                let pairs = tensor.data().chunks(2);
+                pairs.map(|pair| f16::from_le_bytes(half(pair)).to_f32()).collect()
+            }
+            Dtype::BF16 => {
+                let pairs = tensor.data().chunks(2);
+                pairs.map(|pair| bf16::from_le_bytes(half(pair)).to_f32()).collect()
+            }
+            other => panic!("{name} is {other}"),
+        })
+    }
+
+    /// Values of a module's weight, `[rows][k]`, by the formula (nibble − zero point)·scale.
+    fn weight(&self, name: &str, rows: usize, k: usize) -> Vec<f32> {
+        if let Some(values) = self.floats(name) {
+            return values;
+        }
+        let quantization = self.quantization.unwrap();
+        let packed = words(&self.tensor(&format!("{name}_packed")).unwrap());
+        let scales = self.floats(&format!("{name}_scale")).unwrap();
+        let zero_points = self.tensor(&format!("{name}_zero_point")).map(|tensor| words(&tensor));
+        assert_eq!(zero_points.is_none(), quantization.symmetric);
+        let group = quantization.group.unwrap_or(k);
+        let groups = k.div_ceil(group);
+        let value = |row: usize, column: usize| {
+            let nibble = packed[row * k.div_ceil(8) + column / 8] >> (4 * (column % 8)) & 15;
+            let zero_point = zero_points.as_ref().map_or(8, |words| {
+                words[row / 8 * groups + column / group] >> (4 * (row % 8)) & 15
+            });
+            (nibble as f32 - zero_point as f32) * scales[row * groups + column / group]
+        };
+        (0..rows * k).map(|i| value(i / k, i % k)).collect()
+    }
+}
+
+fn words(tensor: &TensorView) -> Vec<u32> {
+    let words = tensor.data().chunks(4);
+    words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+#[test]
+fn goldens_load_as_they_are_stored() {
+    for folder in folders() {
+        let bytes = std::fs::read(folder.join("config.json")).unwrap();
+        let config = ModelConfig::from_json(&bytes).unwrap();
+        let quantization = Quantization::from_json(&bytes).unwrap();
+        let expected = Expected::read(&folder, quantization);
+        let weights = load(&FolderSource::new(&folder), &Quantise::KEEP).unwrap();
+
+        let params = config.params();
+        assert_eq!(weights.matrices.len() + weights.vectors.len(), params.len());
+        for spec in params {
+            match spec.shape {
+                Shape::Vector { .. } => {
+                    let parts = spec.sources.iter().map(|s| expected.floats(&s.name).unwrap());
+                    assert_eq!(weights.vectors[&spec.param], parts.flatten().collect::<Vec<_>>());
+                }
+                Shape::Matrix { n, k } => {
+                    let parts = spec.sources.iter().map(|s| expected.weight(&s.name, s.rows, k));
+                    let values: Vec<f32> = parts.flatten().collect();
+                    assert_eq!(values.len(), n * k);
+                    check(&folder, spec.param, &weights.matrices[&spec.param], &values);
+                }
+            }
+        }
+    }
+}
+
+/// Floats are kept to the bit. Of nibbles the scale and the min are rounded to halves: within
+/// 2^-11 of the scale for each of up to 15 steps, and of the min.
+fn check(folder: &Path, param: Param, matrix: &HostMatrix, expected: &[f32]) {
+    let mut row_values = vec![0.0; matrix.k];
+    let row_groups = matrix.layout.row_groups(matrix.k);
+    for (row, expected) in expected.chunks(matrix.k).enumerate() {
+        matrix.dequantise_row(row, &mut row_values);
+        for (column, (found, expected)) in row_values.iter().zip(expected).enumerate() {
+            let bound = match matrix.layout {
+                Layout::W4 { group } => {
+                    let word = matrix.scales[row * row_groups + column / group];
+                    30.0 * f16::from_bits(word as u16).to_f32() / 2048.0
+                }
+                _ => 0.0,
+            };
+            assert!(
+                (found - expected).abs() <= bound,
+                "{folder:?} {param:?} row {row} column {column}: {found} instead of {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn quantising_while_loading_equals_packing_the_values() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/odd_f32");
+    let source = FolderSource::new(&folder);
+    let kept = load(&source, &Quantise::KEEP).unwrap();
+    let (w4, w8) = (Layout::W4 { group: 64 }, Layout::W8 { group: 32 });
+    let quantise = Quantise { matrices: Some(w4), embeddings: Some(w8) };
+    let quantised = load(&source, &quantise).unwrap();
+    assert_eq!(quantised.vectors, kept.vectors);
+    assert_eq!(quantised.matrices.len(), kept.matrices.len());
+    for (param, matrix) in kept.matrices {
+        let (n, k) = (matrix.n, matrix.k);
+        let mut values = vec![0.0; n * k];
+        for (row, values) in values.chunks_mut(k).enumerate() {
+            matrix.dequantise_row(row, values);
+        }
+        let layout = if matches!(param, Param::Embed | Param::Head) { w8 } else { w4 };
+        assert_eq!(quantised.matrices[&param], HostMatrix::pack(layout, n, k, &values));
+    }
+}
