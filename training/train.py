@@ -1,0 +1,134 @@
+"""Train the model on fresh chats until the time is up. Stop it at any moment: it goes on from its last checkpoint."""
+
+import argparse
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor
+
+import tokens
+from data import conversation
+from evaluate import exact_match, rates
+from model import Decoder, Linear, Shape
+
+TOKENS_PER_STEP = 4096
+PEAK_RATE = 4e-3
+WARM_UP = 0.02  # of the time
+INT4_FROM = 0.75  # of the time; the weights then learn to live as int4
+
+
+def batches(chat: tokens.Chat, rng: Random, context: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Ids [batch, rows] and targets of the same shape, -100 where nothing is learnt; chats of like length share a batch."""
+    while True:
+        pool = sorted((chat.ids(conversation(rng)) for _ in range(1024)), key=lambda pair: len(pair[0]))
+        made, start = [], 0
+        for end in range(1, len(pool) + 1):
+            if end == len(pool) or (end + 1 - start) * min(len(pool[end][0]), context) > TOKENS_PER_STEP:
+                made.append(pool[start:end])
+                start = end
+        rng.shuffle(made)
+        for part in made:
+            rows = min(max(len(ids) for ids, _ in part), context)
+            x = torch.full((len(part), rows), chat.pad)
+            y = torch.full((len(part), rows), -100)
+            for i, (ids, learnt) in enumerate(part):
+                ids, learnt = ids[:rows], learnt[:rows]
+                x[i, : len(ids)] = torch.tensor(ids)
+                y[i, : len(ids) - 1] = torch.where(torch.tensor(learnt[1:]), torch.tensor(ids[1:]), -100)
+            yield x, y
+
+
+def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices, AdamW for embeddings and norms."""
+    matrices = [p for p in model.layers.parameters() if p.dim() == 2]
+    others = [p for name, p in model.named_parameters() if p.dim() == 1 or name.startswith("embed")]
+    return [
+        torch.optim.Muon(matrices, lr=PEAK_RATE, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+
+
+def rate(progress: float) -> float:
+    """Cosine from the peak to a hundredth of it, after a short warm-up."""
+    if progress < WARM_UP:
+        return PEAK_RATE * (progress / WARM_UP + 0.01)
+    return PEAK_RATE * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1, (progress - WARM_UP) / (1 - WARM_UP)))))
+
+
+def loss_of(model: Decoder, forward, x: Tensor, y: Tensor) -> Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        wanted = y >= 0
+        logits = model.logits(forward(x)[wanted])
+    return F.cross_entropy(logits.float(), y[wanted])
+
+
+def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    shape = Shape()
+    if not (folder / "tokenizer.json").exists():
+        tokens.train(shape.vocab).save(str(folder / "tokenizer.json"))
+    chat = tokens.Chat(Tokenizer.from_file(str(folder / "tokenizer.json")))
+
+    model = Decoder(shape)
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+    opts = optimizers(model)
+    step, seen, spent = 0, 0, 0.0
+    checkpoint = folder / "checkpoint.pt"
+    if checkpoint.exists():
+        state = torch.load(checkpoint)
+        model.load_state_dict(state["model"])
+        for opt, saved in zip(opts, state["optimizers"]):
+            opt.load_state_dict(saved)
+        step, seen, spent = state["step"], state["seen"], state["spent"]
+        print(f"goes on at step {step}, after {spent / 60:.1f} minutes")
+
+    def save() -> None:
+        state = {"model": model.state_dict(), "optimizers": [opt.state_dict() for opt in opts], "shape": shape.as_dict(),
+                 "step": step, "seen": seen, "spent": spent}
+        torch.save(state, folder / "checkpoint.new")
+        (folder / "checkpoint.new").replace(checkpoint)
+
+    forward = torch.compile(model, dynamic=True)
+    limit, mean = 60 * minutes, None
+    began = time.monotonic() - spent
+    for x, y in batches(chat, Random(f"{seed} {step}"), shape.context):
+        if spent >= limit:
+            break
+        spent = time.monotonic() - began
+        progress = min(1, spent / limit)
+        Linear.quantise = progress >= INT4_FROM
+        loss = loss_of(model, forward, x, y)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for opt in opts:
+            opt.param_groups[0]["lr"] = rate(progress)
+            opt.step()
+            opt.zero_grad(set_to_none=True)
+        step += 1
+        seen += x.numel()
+        mean = loss.item() if mean is None else 0.98 * mean + 0.02 * loss.item()
+        if step % 50 == 0:
+            print(f"step {step}  {spent / 60:.1f} min  {seen / 1e6:.2f} M tokens  {seen / spent:.0f} tokens/s  loss {mean:.4f}", flush=True)
+        if step % 500 == 0:
+            save()
+            table = rates(exact_match(model, chat, per_task=12))
+            print(f"held out: {table['all'][0]} of {table['all'][1]}", flush=True)
+    save()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path("build"), help="where tokenizer and checkpoint are kept")
+    parser.add_argument("--minutes", type=float, default=90)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    train(options.folder, options.minutes, options.threads, options.seed)
