@@ -4,10 +4,12 @@
 //! [`ChatCompletionRequest`], becomes a checked [`ChatRequest`], and is
 //! answered through a [`Responder`].
 
+mod message;
 mod request;
 mod response;
 mod validate;
 
+pub use message::{Message, Role};
 pub use request::{
     ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,
 };
@@ -15,4 +17,4 @@ pub use response::{
     ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta, FinishReason, Responder,
     ResponseMessage, Usage,
 };
-pub use validate::{ChatRequest, Message, Role, SamplingParams};
+pub use validate::{ChatRequest, SamplingParams};

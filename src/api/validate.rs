@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use serde::Serialize;
 use serde_json::Value;
 
+use super::message::{Message, Role};
 use super::request::{ChatCompletionRequest, Content, RequestMessage, Stop};
 use crate::error::{Error, Result};
 
@@ -28,22 +28,6 @@ pub struct ChatRequest {
     pub stop: Vec<String>,
 }
 
-/// A message of a conversation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Message {
-    pub role: Role,
-    pub content: String,
-}
-
-/// Who wrote a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    System,
-    User,
-    Assistant,
-}
-
 /// What a request says about sampling; whatever is absent is the model's own default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SamplingParams {
@@ -56,34 +40,6 @@ pub struct SamplingParams {
     /// 0 ..= 1.
     pub min_p: Option<f32>,
     pub seed: Option<u64>,
-}
-
-impl Message {
-    /// A message from the person.
-    pub fn user(content: impl Into<String>) -> Self {
-        Message { role: Role::User, content: content.into() }
-    }
-
-    /// A message from the model.
-    pub fn assistant(content: impl Into<String>) -> Self {
-        Message { role: Role::Assistant, content: content.into() }
-    }
-
-    /// Instructions from the application.
-    pub fn system(content: impl Into<String>) -> Self {
-        Message { role: Role::System, content: content.into() }
-    }
-}
-
-impl Role {
-    /// The role's name in requests and chat templates.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        }
-    }
 }
 
 impl ChatCompletionRequest {
@@ -121,8 +77,11 @@ impl ChatCompletionRequest {
     }
 }
 
-/// Fields that ask for something unsupported, except with these values, which change nothing.
-const NEUTRAL_FIELDS: &[(&str, fn(&Value) -> bool)] = &[
+/// An unsupported field, and the values of it that change nothing.
+type Neutral = (&'static str, fn(&Value) -> bool);
+
+/// Fields of a request that are harmless with these values.
+const NEUTRAL_FIELDS: &[Neutral] = &[
     ("frequency_penalty", |v| v.as_f64() == Some(0.0)),
     ("presence_penalty", |v| v.as_f64() == Some(0.0)),
     ("repetition_penalty", |v| v.as_f64() == Some(1.0)),
@@ -135,13 +94,13 @@ const NEUTRAL_FIELDS: &[(&str, fn(&Value) -> bool)] = &[
 ];
 
 /// Fields of a message that are harmless with these values.
-const NEUTRAL_MESSAGE_FIELDS: &[(&str, fn(&Value) -> bool)] =
+const NEUTRAL_MESSAGE_FIELDS: &[Neutral] =
     &[("tool_calls", |v| v.as_array().is_some_and(|list| list.is_empty()))];
 
 fn refuse_unsupported(
     prefix: &str,
     fields: &BTreeMap<String, Value>,
-    neutral: &[(&str, fn(&Value) -> bool)],
+    neutral: &[Neutral],
 ) -> Result<()> {
     let harmless = |name: &str, value: &Value| {
         value.is_null() || neutral.iter().any(|(known, test)| *known == name && test(value))
