@@ -15,7 +15,7 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("scheduler", &["cache", "sampling", "speculate", "text"]),
     ("executor", &["model", "kernels", "weights", "gpu"]),
     ("weights", &["model", "kernels", "gpu"]),
-    ("kernels", &["gpu"]),
+    ("kernels", &["gpu", "model"]),
     ("text", &[]),
     ("cache", &[]),
     ("sampling", &[]),
