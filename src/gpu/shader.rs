@@ -31,9 +31,11 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "attention_lane.wgsl",
     "attention_merge.wgsl",
     "include/kv.wgsl",
+    "include/noise.wgsl",
     "include/softmax.wgsl",
     "include/step.wgsl",
     "rope_kv.wgsl",
+    "sample.wgsl",
 ];
 
 impl Shader {

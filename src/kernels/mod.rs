@@ -5,12 +5,15 @@
 pub mod attention;
 pub mod batch;
 pub mod kv;
+pub mod noise;
 pub mod rope_kv;
+pub mod sample;
 
 pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
 pub use kv::KvLayout;
 pub use rope_kv::{RopeKv, rope_table};
+pub use sample::Sample;
 
 use crate::gpu::{AdapterReport, Shader};
 
