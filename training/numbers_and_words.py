@@ -3,7 +3,7 @@
 from random import Random
 
 from knowledge import CLASSES, COLOURS, OPPOSITES, PAST, PLURALS, RHYMES, SOUNDS, WORDS
-from stories import BOYS, GIRLS, KINDS, PRONOUNS, capitalised
+from stories import BOYS, GIRLS, KINDS, PRONOUNS, capitalised, invented
 
 PLAIN_WORDS = sorted({word for word in [*WORDS, *OPPOSITES, *OPPOSITES.values(), *PLURALS, *PAST, *SOUNDS, *CLASSES, *COLOURS,
                                         *RHYMES.split(), *KINDS] if word.isascii() and word.isalpha() and 3 <= len(word) <= 9})
@@ -52,12 +52,11 @@ def addition(rng: Random) -> tuple[str, str, str]:
 
 
 def subtraction(rng: Random) -> tuple[str, str, str]:
-    """As `addition`; a difference and its negative are kept apart together."""
     a, b = _number(rng), _number(rng)
     pattern = rng.choice(SIGNS["-"])
     if a < b and (rng.random() < 0.85 or "difference" in pattern):
         a, b = b, a
-    return pattern.format(a=a, b=b), minus(a, b), f"{max(a, b)}-{min(a, b)}" if min(a, b) > 10 and a % 10 and b % 10 else ""
+    return pattern.format(a=a, b=b), minus(a, b), f"{a}-{b}" if min(a, b) > 10 and a % 10 and b % 10 else ""
 
 
 def times(rng: Random) -> tuple[str, str, str]:
@@ -127,7 +126,7 @@ def about_numbers(rng: Random) -> tuple[str, str, str]:
 
 
 def spelling(rng: Random) -> tuple[str, str, str]:
-    word = rng.choice(PLAIN_WORDS)
+    word = rng.choice(PLAIN_WORDS) if rng.random() < 0.7 else invented(rng)
     letters = "-".join(word)
     which = rng.randrange(6)
     if which == 0:
