@@ -7,7 +7,7 @@ A question is held out by a hash of its task and its key, so the split depends o
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -103,7 +103,7 @@ def sum_then_more(rng: Random) -> list[Turn]:
     return [first, Turn("follow-up", more, answer, f"{a} {b} {plain(more)}")]
 
 
-def computed(task: str, make) -> callable:
+def computed(task: str, make: Callable) -> Callable[[Random], list[Turn]]:
     def turns(rng: Random) -> list[Turn]:
         question, answer, key = make(rng)
         return [Turn(task, question, answer, plain(key))]

@@ -66,8 +66,8 @@ class Attention(nn.Module):
         self.o_proj = linear(shape.heads * shape.head_dim, shape.hidden)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        split = lambda y: y.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)  # [batch, heads, rows, head_dim]
-        q, k, v = split(self.q_proj(x)), split(self.k_proj(x)), split(self.v_proj(x))
+        projections = (self.q_proj, self.k_proj, self.v_proj)
+        q, k, v = (p(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for p in projections)  # [batch, heads, rows, head_dim]
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         # Plain products: chats are short, and here they are several times as fast as torch's fused attention on a CPU.
         groups = q.shape[1] // k.shape[1]
