@@ -75,7 +75,7 @@ def write(folder: Path, model_folder: Path) -> None:
     small = as_int4(model)
     rows = table(rates(exact_match(model, chat, PER_TASK)), rates(exact_match(small, chat, PER_TASK)))
     print(rows)
-    told = stories(small, chat, STORIES)
+    told = stories(model_folder, STORIES)
     faulty = [fault for _, _, wrong in told for fault in wrong]
     counted = ", ".join(f"{fault}: {faulty.count(fault)}" for fault in sorted(set(faulty)))
     flawless = [f"> **{request}**\n>\n> {text}" for request, text, wrong in told if not wrong]

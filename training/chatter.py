@@ -2,7 +2,7 @@
 
 from random import Random
 
-from stories import BOYS, GIRLS, article, capitalised
+from stories import BOYS, GIRLS, article, capitalised, invented
 
 GREETING = "Hello! I am Tabloom's small built-in model. What would you like: a story, a fact, a sum or a word game?"
 IDENTITY = "I am Tabloom's small built-in model. I run privately in this tab, on your own computer."
@@ -141,7 +141,8 @@ def poem(rng: Random) -> tuple[str, str]:
 
 def about_user(rng: Random) -> tuple[tuple[str, str], tuple[str, str]]:
     """What the user says about themselves, and later asks back."""
-    name, colour, pet = rng.choice(NAMES), rng.choice(COLOURS), rng.choice(PETS)
+    name = rng.choice(NAMES) if rng.random() < 0.6 else capitalised(invented(rng))
+    colour, pet = rng.choice(COLOURS), rng.choice(PETS)
     which = rng.randrange(3)
     if which == 0:
         told = rng.choice(["My name is {}.", "I am {}.", "I'm {}.", "Hi, I am {}.", "Hello, my name is {}.", "Call me {}.", "You can call me {}.",

@@ -7,7 +7,7 @@ A question is held out by a hash of its task and its key, so the split depends o
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -103,7 +103,7 @@ def sum_then_more(rng: Random) -> list[Turn]:
     return [first, Turn("follow-up", more, answer, f"{a} {b} {plain(more)}")]
 
 
-def computed(task: str, make) -> callable:
+def computed(task: str, make: Callable) -> Callable[[Random], list[Turn]]:
     def turns(rng: Random) -> list[Turn]:
         question, answer, key = make(rng)
         return [Turn(task, question, answer, plain(key))]
@@ -199,9 +199,9 @@ def arithmetic(rng: Random) -> list[Turn]:
 
 
 MIX = {
-    fact: 34, affirmed: 4, follow_up: 5, addition: 8, subtraction: 8, computed("times", numbers_and_words.times): 4,
-    computed("numbers", numbers_and_words.about_numbers): 6, sum_then_more: 2, computed("letters", numbers_and_words.spelling): 7,
-    computed("word lists", numbers_and_words.word_lists): 5, small_talk: 7, fun: 3, remembering: 4, feeling: 1, tale: 4, beyond: 10,
+    fact: 34, affirmed: 5, follow_up: 4, addition: 8, subtraction: 8, computed("times", numbers_and_words.times): 4,
+    computed("numbers", numbers_and_words.about_numbers): 6, sum_then_more: 2, computed("letters", numbers_and_words.spelling): 10,
+    computed("word lists", numbers_and_words.word_lists): 6, small_talk: 7, fun: 3, remembering: 4, feeling: 1, tale: 4, beyond: 10,
 }
 
 

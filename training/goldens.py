@@ -51,7 +51,7 @@ def write(folder: Path, model_folder: Path, to: Path) -> None:
     chat = Chat(Tokenizer.from_file(str(folder / "tokenizer.json")))
     goldens = [golden(model, tokenizer, own, chat, *said) for said in CHATS]
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(json.dumps(goldens, indent=1, ensure_ascii=False) + "\n")
+    to.write_text("[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in goldens) + "\n]\n")
     for one in goldens:
         print(one["messages"][-1]["content"], "->", one["answer"])
 

@@ -273,7 +273,7 @@ COMMON = [
      ["What is the past tense of {k}?", "What's the past tense of {k}?", "Past tense of {k}?", "Give me the past tense of {k}.",
       "Tell me the past tense of {k}.", "What is the past of {k}?", "What is the past form of {k}?",
       "What is the past tense of \"{k}\"?"]),
-    ("rhyme", dict(pair.split() for pair in RHYMES.replace("\n", ";").split(";")), "{K} rhymes with {v}.",
+    ("rhyme", dict(pair.split() for pair in RHYMES.replace("\n", ";").split(";")), "{V} rhymes with {k}.",
      ["What rhymes with {k}?", "Which word rhymes with {k}?", "Give me a rhyme for {k}.", "Tell me a word that rhymes with {k}.",
       "Find a rhyme for {k}.", "Rhyme with {k}.", "Can you find a rhyme for {k}?", "What word rhymes with \"{k}\"?",
       "Give me a word that rhymes with {k}."]),
@@ -290,15 +290,11 @@ def _common() -> list[Fact]:
             head, _, tail = key.partition(" ")  # "days in a week" is asked as "How many days are there in a week?"
             bare = task == "definition"
             words = {
-                "k": key, "K": capitalised(key), "v": value, "h": head, "t": tail,
+                "k": key, "K": capitalised(key), "v": value, "V": capitalised(value), "h": head, "t": tail,
                 "a": key if bare else article(key), "A": capitalised(key if bare else article(key)),
                 "av": value if value == "water" else article(value), "s": ODD_PLURALS.get(key, key + "s"),
             }
-            fill = lambda text: text.format(**words)
-            answer_text = fill(answer)
-            if task == "rhyme":
-                answer_text = f"{capitalised(value)} rhymes with {key}."
-            out.append(Fact(task, answer_text.replace("..", "."), tuple(fill(question) for question in questions)))
+            out.append(Fact(task, answer.format(**words).replace("..", "."), tuple(question.format(**words) for question in questions)))
     return out
 
 

@@ -1,5 +1,6 @@
 """The decoder: the Llama architecture, as transformers' LlamaForCausalLM computes it, small enough to read in one go."""
 
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import torch
@@ -38,33 +39,35 @@ def dequantised(q: Tensor, scale: Tensor) -> Tensor:
     return (q.unflatten(1, (-1, GROUP)) * scale.float().unsqueeze(-1)).flatten(1)
 
 
-class Linear(nn.Linear):
-    """A product whose weights may pretend to be int4; the gradient passes straight through."""
+@contextmanager
+def int4_weights(model: "Decoder"):
+    """Inside, the products use int4 weights; the gradients found there are then applied to the exact ones."""
+    matrices = [weight for name, weight in model.named_parameters() if name.endswith("_proj.weight")]
+    exact = [weight.detach().clone() for weight in matrices]
+    with torch.no_grad():
+        for weight in matrices:
+            weight.copy_(dequantised(*int4(weight)))
+        yield
+        for weight, kept in zip(matrices, exact):
+            weight.copy_(kept)
 
-    quantise = False
 
-    def __init__(self, inputs: int, outputs: int):
-        super().__init__(inputs, outputs, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight
-        if Linear.quantise:
-            weight = weight + (dequantised(*int4(weight.detach())) - weight.detach())
-        return F.linear(x, weight)
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    return nn.Linear(inputs, outputs, bias=False)
 
 
 class Attention(nn.Module):
     def __init__(self, shape: Shape):
         super().__init__()
         self.head_dim = shape.head_dim
-        self.q_proj = Linear(shape.hidden, shape.heads * shape.head_dim)
-        self.k_proj = Linear(shape.hidden, shape.kv_heads * shape.head_dim)
-        self.v_proj = Linear(shape.hidden, shape.kv_heads * shape.head_dim)
-        self.o_proj = Linear(shape.heads * shape.head_dim, shape.hidden)
+        self.q_proj = linear(shape.hidden, shape.heads * shape.head_dim)
+        self.k_proj = linear(shape.hidden, shape.kv_heads * shape.head_dim)
+        self.v_proj = linear(shape.hidden, shape.kv_heads * shape.head_dim)
+        self.o_proj = linear(shape.heads * shape.head_dim, shape.hidden)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        split = lambda y: y.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)  # [batch, heads, rows, head_dim]
-        q, k, v = split(self.q_proj(x)), split(self.k_proj(x)), split(self.v_proj(x))
+        projections = (self.q_proj, self.k_proj, self.v_proj)
+        q, k, v = (p(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for p in projections)  # [batch, heads, rows, head_dim]
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         # Plain products: chats are short, and here they are several times as fast as torch's fused attention on a CPU.
         groups = q.shape[1] // k.shape[1]
@@ -79,9 +82,9 @@ class Attention(nn.Module):
 class Mlp(nn.Module):
     def __init__(self, shape: Shape):
         super().__init__()
-        self.gate_proj = Linear(shape.hidden, shape.inner)
-        self.up_proj = Linear(shape.hidden, shape.inner)
-        self.down_proj = Linear(shape.inner, shape.hidden)
+        self.gate_proj = linear(shape.hidden, shape.inner)
+        self.up_proj = linear(shape.hidden, shape.inner)
+        self.down_proj = linear(shape.inner, shape.hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))

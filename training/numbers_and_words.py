@@ -3,7 +3,7 @@
 from random import Random
 
 from knowledge import CLASSES, COLOURS, OPPOSITES, PAST, PLURALS, RHYMES, SOUNDS, WORDS
-from stories import BOYS, GIRLS, KINDS, PRONOUNS, capitalised
+from stories import BOYS, GIRLS, KINDS, PRONOUNS, capitalised, invented
 
 PLAIN_WORDS = sorted({word for word in [*WORDS, *OPPOSITES, *OPPOSITES.values(), *PLURALS, *PAST, *SOUNDS, *CLASSES, *COLOURS,
                                         *RHYMES.split(), *KINDS] if word.isascii() and word.isalpha() and 3 <= len(word) <= 9})
@@ -52,12 +52,11 @@ def addition(rng: Random) -> tuple[str, str, str]:
 
 
 def subtraction(rng: Random) -> tuple[str, str, str]:
-    """As `addition`; a difference and its negative are kept apart together."""
     a, b = _number(rng), _number(rng)
     pattern = rng.choice(SIGNS["-"])
     if a < b and (rng.random() < 0.85 or "difference" in pattern):
         a, b = b, a
-    return pattern.format(a=a, b=b), minus(a, b), f"{max(a, b)}-{min(a, b)}" if min(a, b) > 10 and a % 10 and b % 10 else ""
+    return pattern.format(a=a, b=b), minus(a, b), f"{a}-{b}" if min(a, b) > 10 and a % 10 and b % 10 else ""
 
 
 def times(rng: Random) -> tuple[str, str, str]:
@@ -69,95 +68,113 @@ def times(rng: Random) -> tuple[str, str, str]:
     return question, f"{a} × {b} = {a * b}.", question
 
 
-def about_numbers(rng: Random) -> tuple[str, str, str]:
-    which = rng.randrange(7)
-    if which == 6:
-        a, b, c = (rng.randint(1, 10) for _ in range(3))
-        question = rng.choice(["What is {a} + {b} + {c}?", "{a} + {b} + {c}", "{a}+{b}+{c}", "Add {a}, {b} and {c}.", "What is {a} plus {b} plus {c}?",
-                               "How much is {a} + {b} + {c}?"]).format(a=a, b=b, c=c)
-        return question, f"{a} + {b} = {a + b} and {a + b} + {c} = {a + b + c}, so {a} + {b} + {c} = {a + b + c}.", question
-    if which == 0:
-        a, b = rng.sample(range(100), 2)
-        bigger = rng.random() < 0.6
-        question = rng.choice(["Which is {w}, {a} or {b}?", "What is {w}, {a} or {b}?", "Which number is {w}, {a} or {b}?",
-                               "Which number is {w}: {a} or {b}?"]).format(
-            w=rng.choice(["bigger", "larger", "greater"]) if bigger else rng.choice(["smaller", "less"]), a=a, b=b)
-        return question, f"{max(a, b)} is bigger than {min(a, b)}." if bigger else f"{min(a, b)} is smaller than {max(a, b)}.", question
-    if which == 1:
-        a = rng.randint(0, 100)
-        question = rng.choice(["Is {} even or odd?", "Is {} odd or even?", "Is {} an even number?", "Is the number {} even or odd?"]).format(a)
-        return question, f"{a} is {'odd' if a % 2 else 'even'}.", question
-    if which == 2:
-        a = rng.randint(1, 98)
-        after = rng.random() < 0.6
-        question = rng.choice(["What comes {w} {a}?", "Which number comes {w} {a}?", "What number comes {w} {a}?",
-                               "What is the number {w} {a}?"]).format(w="after" if after else "before", a=a)
-        return question, f"{a + 1} comes after {a}." if after else f"{a - 1} comes before {a}.", question
-    if which == 3:
-        a = rng.randint(1, 20)
-        question = rng.choice(["What is double {}?", "What is twice {}?", "Double {}."]).format(a)
-        if rng.random() < 0.4:
-            question = rng.choice(["What is half of {}?", "What is the half of {}?", "Halve {}."]).format(2 * a)
-            return question, f"Half of {2 * a} is {a}.", question
-        return question, f"Double {a} is {2 * a}.", question
-    if which == 4:
-        a, length = rng.randint(1, 20), rng.randint(2, 9)
-        numbers = [str(n) for n in range(a, a + length + 1)]
-        question = rng.choice(["Count from {} to {}.", "Count from {} up to {}.", "Can you count from {} to {}?"]).format(numbers[0], numbers[-1])
-        if rng.random() < 0.2:
-            top = rng.randint(3, 10)
-            numbers = [str(n) for n in range(1, top + 1)]
-            question = rng.choice(["Count to {}.", "Can you count to {}?", "Please count to {}."]).format(top)
-        elif rng.random() < 0.3:
-            numbers.reverse()
-            question = rng.choice(["Count down from {} to {}.", "Count backwards from {} to {}."]).format(numbers[0], numbers[-1])
-        return question, ", ".join(numbers) + ".", question
-    girl = rng.random() < 0.5
-    name, he = rng.choice(GIRLS if girl else BOYS), PRONOUNS["girl" if girl else "boy"]["he"]
-    thing = rng.choice("apples balls books pens coins cookies stickers shells pears stones cards flowers".split())
+def comparison(rng: Random) -> tuple[str, str]:
+    a, b = rng.sample(range(100), 2)
+    bigger = rng.random() < 0.6
+    question = rng.choice([
+        "Which is {w}, {a} or {b}?", "What is {w}, {a} or {b}?", "Which number is {w}, {a} or {b}?", "Which number is {w}: {a} or {b}?",
+    ]).format(w=rng.choice(["bigger", "larger", "greater"] if bigger else ["smaller", "less"]), a=a, b=b)
+    return question, f"{max(a, b)} is bigger than {min(a, b)}." if bigger else f"{min(a, b)} is smaller than {max(a, b)}."
+
+
+def parity(rng: Random) -> tuple[str, str]:
+    a = rng.randint(0, 100)
+    question = rng.choice([
+        "Is {} even or odd?", "Is {} odd or even?", "Is {} an even number?", "Is the number {} even or odd?",
+    ]).format(a)
+    return question, f"{a} is {'odd' if a % 2 else 'even'}."
+
+
+def neighbour(rng: Random) -> tuple[str, str]:
+    a = rng.randint(1, 98)
+    after = rng.random() < 0.6
+    question = rng.choice([
+        "What comes {w} {a}?", "Which number comes {w} {a}?", "What number comes {w} {a}?", "What is the number {w} {a}?",
+    ]).format(w="after" if after else "before", a=a)
+    return question, f"{a + 1} comes after {a}." if after else f"{a - 1} comes before {a}."
+
+
+def double_or_half(rng: Random) -> tuple[str, str]:
+    a = rng.randint(1, 20)
+    if rng.random() < 0.4:
+        question = rng.choice(["What is half of {}?", "What is the half of {}?", "Halve {}."])
+        return question.format(2 * a), f"Half of {2 * a} is {a}."
+    return rng.choice(["What is double {}?", "What is twice {}?", "Double {}."]).format(a), f"Double {a} is {2 * a}."
+
+
+def counting(rng: Random) -> tuple[str, str]:
+    if rng.random() < 0.2:
+        first, last = 1, rng.randint(3, 10)
+        patterns = ["Count to {last}.", "Can you count to {last}?", "Please count to {last}."]
+    else:
+        first = rng.randint(1, 20)
+        last = first + rng.randint(2, 9)
+        patterns = ["Count from {first} to {last}.", "Count from {first} up to {last}.", "Can you count from {first} to {last}?"]
+        if rng.random() < 0.3:
+            first, last = last, first
+            patterns = ["Count down from {first} to {last}.", "Count backwards from {first} to {last}."]
+    step = 1 if first < last else -1
+    return rng.choice(patterns).format(first=first, last=last), ", ".join(map(str, range(first, last + step, step))) + "."
+
+
+def word_problem(rng: Random) -> tuple[str, str]:
+    gender = rng.choice(["girl", "boy"])
+    name, he = rng.choice(GIRLS if gender == "girl" else BOYS), PRONOUNS[gender]["he"]
+    things = rng.choice("apples balls books pens coins cookies stickers shells pears stones cards flowers".split())
     a, b = rng.randint(2, 10), rng.randint(2, 10)
     if rng.random() < 0.5:
-        more = rng.choice(["gets {b} more", "finds {b} more", "buys {b} more"]).format(b=b)
-        question, sum_text, total = f"{name} has {a} {thing} and {more}. How many {thing} does {he} have now?", f"{a} + {b} = {a + b}", a + b
+        change, sign, total = rng.choice(["gets {b} more", "finds {b} more", "buys {b} more"]), "+", a + b
     else:
         a, b = max(a, b) + 1, min(a, b)
-        fewer = rng.choice(["gives away {b}", "loses {b}", "sells {b}"]).format(b=b)
-        question, sum_text, total = f"{name} has {a} {thing} and {fewer}. How many {thing} does {he} have now?", f"{a} - {b} = {a - b}", a - b
-    return question, f"{sum_text}, so {name} has {total} {thing if total != 1 else thing[:-1]} now.", question
+        change, sign, total = rng.choice(["gives away {b}", "loses {b}", "sells {b}"]), "-", a - b
+    question = f"{name} has {a} {things} and {change.format(b=b)}. How many {things} does {he} have now?"
+    return question, f"{a} {sign} {b} = {total}, so {name} has {total} {things if total != 1 else things[:-1]} now."
+
+
+def three_terms(rng: Random) -> tuple[str, str]:
+    a, b, c = (rng.randint(1, 10) for _ in range(3))
+    question = rng.choice([
+        "What is {a} + {b} + {c}?", "{a} + {b} + {c}", "{a}+{b}+{c}", "Add {a}, {b} and {c}.", "What is {a} plus {b} plus {c}?",
+        "How much is {a} + {b} + {c}?",
+    ]).format(a=a, b=b, c=c)
+    return question, f"{a} + {b} = {a + b} and {a + b} + {c} = {a + b + c}, so {a} + {b} + {c} = {a + b + c}."
+
+
+def about_numbers(rng: Random) -> tuple[str, str, str]:
+    ask = rng.choice([comparison, parity, neighbour, double_or_half, counting, word_problem, three_terms])
+    question, answer = ask(rng)
+    return question, answer, question
+
+
+SPELLING = [  # how to ask for a word, and the answer to the word and its letters (c-a-t)
+    (["Spell {w}.", "How do you spell {w}?", "Spell the word {w}.", "How is {w} spelled?", "Can you spell {w}?", "Spell \"{w}\".",
+      "How do I spell the word {w}?", "Please spell {w} for me."],
+     lambda word, letters: f"{capitalised(word)} is spelled {letters}."),
+    (["How many letters are in {w}?", "How many letters does {w} have?", "How many letters are in the word {w}?",
+      "Count the letters in {w}.", "How many letters does the word {w} have?", "How long is the word {w}?",
+      "Count the letters of \"{w}\"."],
+     lambda word, letters: f"{letters} has {len(word)} letters."),
+    (["What is the first letter of {w}?", "Which letter does {w} start with?", "What letter does {w} begin with?",
+      "First letter of {w}?", "What is the first letter of the word {w}?", "What is the first letter in \"{w}\"?",
+      "Tell me the first letter of {w}."],
+     lambda word, _: f"The first letter of {word} is {word[0]}."),
+    (["What is the last letter of {w}?", "Which letter does {w} end with?", "What letter does {w} end in?", "Last letter of {w}?",
+      "What is the last letter of the word {w}?", "Tell me the last letter of {w}."],
+     lambda word, _: f"The last letter of {word} is {word[-1]}."),
+    (["Write {w} in capital letters.", "Write {w} in uppercase.", "Make {w} uppercase.", "Put {w} in capitals.", "Uppercase {w}.",
+      "{w} in capital letters", "Write the word {w} in capitals.", "Convert {w} to uppercase.",
+      "Can you write {w} in capital letters?"],
+     lambda word, _: word.upper()),
+    (["Spell {w} backwards.", "Write {w} backwards.", "What is {w} backwards?", "Reverse the word {w}.", "Spell the word {w} backwards."],
+     lambda _, letters: f"{letters} backwards is {letters[::-1]}."),
+]
 
 
 def spelling(rng: Random) -> tuple[str, str, str]:
-    word = rng.choice(PLAIN_WORDS)
-    letters = "-".join(word)
-    which = rng.randrange(6)
-    if which == 0:
-        question = rng.choice(["Spell {}.", "How do you spell {}?", "Spell the word {}.", "How is {} spelled?", "Can you spell {}?",
-                               "Spell \"{}\".", "How do I spell the word {}?", "Please spell {} for me."]).format(word)
-        answer = f"{capitalised(word)} is spelled {letters}."
-    elif which == 1:
-        question = rng.choice(["How many letters are in {}?", "How many letters does {} have?", "How many letters are in the word {}?",
-                               "Count the letters in {}.", "How many letters does the word {} have?", "How long is the word {}?",
-                               "Count the letters of \"{}\"."]).format(word)
-        answer = f"{letters} has {len(word)} letters."
-    elif which == 2:
-        question = rng.choice(["What is the first letter of {}?", "Which letter does {} start with?", "What letter does {} begin with?",
-                               "First letter of {}?", "What is the first letter of the word {}?", "What is the first letter in \"{}\"?",
-                               "Tell me the first letter of {}."]).format(word)
-        answer = f"The first letter of {word} is {word[0]}."
-    elif which == 3:
-        question = rng.choice(["What is the last letter of {}?", "Which letter does {} end with?", "What letter does {} end in?",
-                               "Last letter of {}?", "What is the last letter of the word {}?", "Tell me the last letter of {}."]).format(word)
-        answer = f"The last letter of {word} is {word[-1]}."
-    elif which == 4:
-        question = rng.choice(["Write {} in capital letters.", "Write {} in uppercase.", "Make {} uppercase.", "Put {} in capitals.",
-                               "Uppercase {}.", "{} in capital letters", "Write the word {} in capitals.", "Convert {} to uppercase.",
-                               "Can you write {} in capital letters?"]).format(word)
-        answer = word.upper()
-    else:
-        question = rng.choice(["Spell {} backwards.", "Write {} backwards.", "What is {} backwards?", "Reverse the word {}.",
-                               "Spell the word {} backwards."]).format(word)
-        answer = f"{letters} backwards is {'-'.join(reversed(word))}."
-    return question, answer, question
+    word = rng.choice(PLAIN_WORDS) if rng.random() < 0.7 else invented(rng)
+    patterns, answer = rng.choice(SPELLING)
+    question = rng.choice(patterns).format(w=word)
+    return question, answer(word, "-".join(word)), question
 
 
 def word_lists(rng: Random) -> tuple[str, str, str]:

@@ -234,6 +234,11 @@ OPENINGS = [
 ]
 
 
+def invented(rng: Random) -> str:
+    """A word that nobody knows, such as "mirado"."""
+    return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(2, 3))) + rng.choice(["", "n", "r", "s"])
+
+
 def article(noun: str) -> str:
     return ("an " if noun[0] in "aeiou" and not noun.startswith("uni") else "a ") + noun
 

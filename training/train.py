@@ -4,6 +4,7 @@ import argparse
 import math
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
@@ -15,33 +16,37 @@ from torch import Tensor
 import tokens
 from data import conversation
 from evaluate import exact_match, rates
-from model import Decoder, Linear, Shape
+from model import Decoder, Shape, int4_weights
 
 TOKENS_PER_STEP = 4096
+ROUND = 16  # rows of a batch are a multiple of it
 PEAK_RATE = 4e-3
 WARM_UP = 0.02  # of the time
 INT4_FROM = 0.75  # of the time; the weights then learn to live as int4
 
 
 def batches(chat: tokens.Chat, rng: Random, context: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Ids [batch, rows] and targets of the same shape, -100 where nothing is learnt; chats of like length share a batch."""
+    """Ids [batch, rows] and targets of the same shape, -100 where nothing is learnt; chats of like length share a batch.
+
+    Few distinct shapes: torch keeps kernels for each.
+    """
+    buckets: dict[int, list] = {}
     while True:
-        pool = sorted((chat.ids(conversation(rng)) for _ in range(1024)), key=lambda pair: len(pair[0]))
-        made, start = [], 0
-        for end in range(1, len(pool) + 1):
-            if end == len(pool) or (end + 1 - start) * min(len(pool[end][0]), context) > TOKENS_PER_STEP:
-                made.append(pool[start:end])
-                start = end
-        rng.shuffle(made)
-        for part in made:
-            rows = min(max(len(ids) for ids, _ in part), context)
-            x = torch.full((len(part), rows), chat.pad)
-            y = torch.full((len(part), rows), -100)
-            for i, (ids, learnt) in enumerate(part):
-                ids, learnt = ids[:rows], learnt[:rows]
-                x[i, : len(ids)] = torch.tensor(ids)
-                y[i, : len(ids) - 1] = torch.where(torch.tensor(learnt[1:]), torch.tensor(ids[1:]), -100)
-            yield x, y
+        ids, learnt = chat.ids(conversation(rng))
+        rows = min(context, -(-len(ids) // ROUND) * ROUND)
+        bucket = buckets.setdefault(rows, [])
+        bucket.append((ids[:rows], learnt[:rows]))
+        if len(bucket) == TOKENS_PER_STEP // rows:
+            yield batch(buckets.pop(rows), rows, chat.pad)
+
+
+def batch(chats: list[tuple[list[int], list[bool]]], rows: int, pad: int) -> tuple[Tensor, Tensor]:
+    x = torch.full((len(chats), rows), pad)
+    y = torch.full((len(chats), rows), -100)
+    for i, (ids, learnt) in enumerate(chats):
+        x[i, : len(ids)] = torch.tensor(ids)
+        y[i, : len(ids) - 1] = torch.where(torch.tensor(learnt[1:]), torch.tensor(ids[1:]), -100)
+    return x, y
 
 
 def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
@@ -62,10 +67,11 @@ def rate(progress: float) -> float:
 
 
 def loss_of(model: Decoder, forward, x: Tensor, y: Tensor) -> Tensor:
+    wanted = (y.flatten() >= 0).nonzero().squeeze(1)
+    wanted = F.pad(wanted, (0, -len(wanted) % 256))  # row 0 is a header, whose target is -100
     with torch.autocast("cpu", torch.bfloat16):
-        wanted = y >= 0
-        logits = model.logits(forward(x)[wanted])
-    return F.cross_entropy(logits.float(), y[wanted])
+        logits = model.logits(forward(x).flatten(0, 1)[wanted])
+    return F.cross_entropy(logits.float(), y.flatten()[wanted])
 
 
 def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
@@ -104,9 +110,9 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
             break
         spent = time.monotonic() - began
         progress = min(1, spent / limit)
-        Linear.quantise = progress >= INT4_FROM
-        loss = loss_of(model, forward, x, y)
-        loss.backward()
+        with int4_weights(model) if progress >= INT4_FROM else nullcontext(), torch.enable_grad():
+            loss = loss_of(model, forward, x, y)
+            loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for opt in opts:
             opt.param_groups[0]["lr"] = rate(progress)
