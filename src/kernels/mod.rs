@@ -8,6 +8,7 @@ pub mod embed;
 pub mod gather;
 pub mod kv;
 pub mod matmul;
+pub mod repack;
 pub mod rms_norm;
 pub mod rope_kv;
 
@@ -21,6 +22,7 @@ pub use embed::Embed;
 pub use gather::Gather;
 pub use kv::KvLayout;
 pub use matmul::{Matmul, Regime};
+pub use repack::Repack;
 pub use rms_norm::RmsNorm;
 pub use rope_kv::{RopeKv, rope_table};
 
@@ -125,18 +127,22 @@ impl Bindings {
     }
 }
 
-/// What `include/weights.wgsl` needs to know of a matrix with `k` columns.
-fn weights(layout: Layout, k: usize) -> Value {
-    let name = match layout {
+/// What templates call a layout.
+fn layout_name(layout: Layout) -> &'static str {
+    match layout {
         Layout::F32 => "f32",
         Layout::F16 => "f16",
         Layout::Bf16 => "bf16",
         Layout::W8 { .. } => "w8",
         Layout::W4 { .. } => "w4",
-    };
+    }
+}
+
+/// What `include/weights.wgsl` needs to know of a matrix with `k` columns.
+fn weights(layout: Layout, k: usize) -> Value {
     let unit = 4 * layout.columns_per_word();
     context! {
-        layout => name,
+        layout => layout_name(layout),
         quantised => layout.group().is_some(),
         units => layout.row_words(k) / 4,
         pieces => layout.columns_per_word(),

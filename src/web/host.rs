@@ -1,11 +1,6 @@
 //! The engine's side of the message ports: takes calls, runs the model, answers.
 
-use std::{
-    cell::RefCell,
-    collections::HashMap,
-    ops::ControlFlow,
-    rc::Rc,
-};
+use std::{cell::RefCell, collections::HashMap, ops::ControlFlow, rc::Rc};
 
 use futures::{
     StreamExt,
@@ -268,7 +263,8 @@ impl Session {
                 }
             }
             Call::Cancel { id } => {
-                let of_call = |(_, (p, call)): &(&RequestId, &(Port, u32))| p.id == port.id && *call == id;
+                let of_call =
+                    |(_, (p, call)): &(&RequestId, &(Port, u32))| p.id == port.id && *call == id;
                 let request = self.asked.iter().find(of_call).map(|(request, _)| *request);
                 if let Some(request) = request {
                     self.asked.remove(&request);

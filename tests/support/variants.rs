@@ -2,7 +2,7 @@
 
 use tabloom::{
     gpu::Shader,
-    kernels::{Embed, Gather, Kernel, Matmul, Regime, RmsNorm, RowsOf, Tuning},
+    kernels::{Embed, Gather, Kernel, Matmul, Regime, Repack, RmsNorm, RowsOf, Tuning},
     layout::Layout,
     model::MatmulOutput,
 };
@@ -25,7 +25,7 @@ const TUNINGS: [Tuning; 3] = [
 
 /// Renders every variant of every kernel, each once.
 pub fn shaders() -> Vec<Shader> {
-    let mut shaders = Vec::new();
+    let mut shaders: Vec<_> = repacking().into_iter().map(Repack::shader).collect();
     for tuning in TUNINGS {
         for kernel in products(tuning).iter().chain(&rows()) {
             let shader = kernel.shader(tuning);
@@ -73,6 +73,15 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     }
     for layout in LAYOUTS {
         kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 172 }));
+    }
+    kernels
+}
+
+fn repacking() -> Vec<Repack> {
+    let mut kernels = vec![Repack::Nibbles, Repack::ZeroPoints, Repack::Mins];
+    for from in [Layout::F32, Layout::F16, Layout::Bf16] {
+        kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from, to }));
+        kernels.extend([false, true].map(|symmetric| Repack::Scales { from, symmetric }));
     }
     kernels
 }
