@@ -25,7 +25,7 @@
 //! *activations* being zero. The parts of a fused matrix (query, key and value
 //! rows) lie one after the other in the same arrays.
 
-mod quantise;
+pub(crate) mod quantise;
 
 use half::{bf16, f16};
 

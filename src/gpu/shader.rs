@@ -30,13 +30,29 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "attention.wgsl",
     "attention_lane.wgsl",
     "attention_merge.wgsl",
+    "embed.wgsl",
+    "gather.wgsl",
     "include/kv.wgsl",
     "include/noise.wgsl",
+    "include/output.wgsl",
+    "include/reduce.wgsl",
     "include/softmax.wgsl",
+    "include/staged.wgsl",
     "include/step.wgsl",
+    "include/weights.wgsl",
+    "matmul.wgsl",
+    "matvec.wgsl",
+    "matvec_lane.wgsl",
+    "quantise.wgsl",
+    "repack.wgsl",
+    "rescale.wgsl",
+    "rms_norm.wgsl",
     "rope_kv.wgsl",
     "sample.wgsl",
 ];
+
+/// Browsers ask for this line in shaders with subgroup operations; naga refuses it.
+const ENABLE_SUBGROUPS: &str = if cfg!(target_arch = "wasm32") { "enable subgroups;" } else { "" };
 
 impl Shader {
     /// Renders the template `name` + `.wgsl` with the given values.
@@ -59,6 +75,7 @@ fn environment() -> &'static Environment<'static> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        environment.add_global("enable_subgroups", ENABLE_SUBGROUPS);
         for (path, source) in TEMPLATES {
             if let Err(error) = environment.add_template(path, source) {
                 panic!("shader template {path}: {error:#}");

@@ -4,18 +4,35 @@
 
 pub mod attention;
 pub mod batch;
+pub mod embed;
+pub mod gather;
 pub mod kv;
 pub mod noise;
+pub mod matmul;
+pub mod repack;
+pub mod rms_norm;
 pub mod rope_kv;
 pub mod sample;
 
+use std::collections::BTreeMap;
+
+use minijinja::{Value, context};
+
 pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
+pub use embed::Embed;
+pub use gather::Gather;
 pub use kv::KvLayout;
+pub use matmul::{Matmul, Regime};
+pub use repack::Repack;
+pub use rms_norm::RmsNorm;
 pub use rope_kv::{RopeKv, rope_table};
 pub use sample::Sample;
 
-use crate::gpu::{AdapterReport, Shader};
+use crate::{
+    gpu::{Access, AdapterReport, Shader},
+    layout::Layout,
+};
 
 /// What a variant may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,4 +57,99 @@ pub trait Kernel {
 
     /// Workgroups for a step.
     fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3];
+}
+
+/// Which rows a kernel runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowsOf {
+    /// All rows of the step.
+    Rows,
+    /// The rows whose logits are wanted.
+    LogitRows,
+}
+
+impl RowsOf {
+    /// How many there are in a step.
+    pub fn count(self, batch: &Batch) -> u32 {
+        match self {
+            RowsOf::Rows => batch.rows,
+            RowsOf::LogitRows => batch.logit_rows,
+        }
+    }
+
+    /// The function of `include/step.wgsl` that counts them.
+    fn function(self) -> &'static str {
+        match self {
+            RowsOf::Rows => "row_count",
+            RowsOf::LogitRows => "logit_row_count",
+        }
+    }
+}
+
+/// The most workgroups along one side of a grid, by WebGPU's default limits.
+const GRID_SIDE: u32 = 65_535;
+
+/// A grid of `count` workgroups folded to two dimensions, `deep` times.
+///
+/// The shader's index is x + y · (workgroups along x); it may run past `count`.
+fn fold(count: u32, deep: u32) -> [u32; 3] {
+    let y = count.div_ceil(GRID_SIDE).max(1);
+    [count.div_ceil(y), y, deep]
+}
+
+/// The bindings of a shader by name, some of them present in some variants only.
+#[derive(Default)]
+struct Bindings(Vec<(&'static str, Access)>);
+
+impl Bindings {
+    /// Read-only bindings.
+    fn read(names: &[&'static str]) -> Bindings {
+        Bindings(names.iter().map(|name| (*name, Access::Read)).collect())
+    }
+
+    /// One more read-only binding, if it is present.
+    fn and(mut self, name: &'static str, present: bool) -> Bindings {
+        self.0.extend(present.then_some((name, Access::Read)));
+        self
+    }
+
+    /// One more binding, which the shader writes.
+    fn write(mut self, name: &'static str) -> Bindings {
+        self.0.push((name, Access::ReadWrite));
+        self
+    }
+
+    /// Binding numbers by name, for templates.
+    fn numbers(&self) -> Value {
+        let numbers = self.0.iter().zip(0..).map(|((name, _), number)| (*name, number));
+        Value::from(numbers.collect::<BTreeMap<&str, usize>>())
+    }
+
+    fn access(&self) -> Vec<Access> {
+        self.0.iter().map(|(_, access)| *access).collect()
+    }
+}
+
+/// What templates call a layout.
+fn layout_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::F32 => "f32",
+        Layout::F16 => "f16",
+        Layout::Bf16 => "bf16",
+        Layout::W8 { .. } => "w8",
+        Layout::W4 { .. } => "w4",
+    }
+}
+
+/// What `include/weights.wgsl` needs to know of a matrix with `k` columns.
+fn weights(layout: Layout, k: usize) -> Value {
+    let unit = 4 * layout.columns_per_word();
+    context! {
+        layout => layout_name(layout),
+        quantised => layout.group().is_some(),
+        units => layout.row_words(k) / 4,
+        pieces => layout.columns_per_word(),
+        groups => layout.row_groups(k),
+        group_units => layout.group().map(|group| group / unit),
+    }
 }

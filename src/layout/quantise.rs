@@ -4,8 +4,8 @@ use super::{pack_halves, unpack_halves};
 use half::f16;
 
 /// Widths tried for a group, as shares of its range in steps of [`STEP`].
-const CANDIDATES: usize = 9;
-const STEP: f32 = 0.025;
+pub const CANDIDATES: usize = 9;
+pub const STEP: f32 = 0.025;
 
 /// Packs a group into `words` of eight nibbles; returns its (scale, min) word.
 ///

@@ -6,6 +6,8 @@ pub mod goldens;
 use tabloom::{
     gpu::{Access, Gpu, Kernels, Power, Readback, Shader},
     kernels::{Batch, Kernel, Tuning},
+    layout::row_stride,
+    step::{BLOCK_SIZE, Capacity, RowTokens, Sampling, SeqPlan, StepPlan},
 };
 
 /// Words past the end of every output; a kernel that touches them is out of bounds.
@@ -119,4 +121,38 @@ pub fn bits(values: &[f32]) -> Vec<u32> {
 /// Floats of bit patterns.
 pub fn floats(words: &[u32]) -> Vec<f32> {
     words.iter().map(|w| f32::from_bits(*w)).collect()
+}
+
+/// Activations `[rows][row_stride(width)]`, uniform in [−1, 1] with zeros as padding.
+pub fn activations(rng: &mut fastrand::Rng, rows: usize, width: usize) -> Vec<f32> {
+    let mut values = uniform(rng, rows * row_stride(width));
+    for row in values.chunks_exact_mut(row_stride(width)) {
+        row[width..].fill(0.0);
+    }
+    values
+}
+
+/// A step of `rows` rows in `logit_rows` sequences: the first ones have one row, the last the rest.
+/// Tokens count up from 0, modulo `vocab`.
+pub fn step(rows: usize, logit_rows: usize, vocab: usize) -> Batch {
+    let capacity = Capacity {
+        rows,
+        seqs: logit_rows,
+        blocks: rows.div_ceil(BLOCK_SIZE),
+        context: rows,
+        vocab,
+        logit_rows,
+    };
+    let seqs = (0..logit_rows).map(|i| {
+        let end = if i + 1 == logit_rows { rows } else { i + 1 };
+        SeqPlan {
+            slot: i as u32,
+            tokens: RowTokens::Known((i..end).map(|token| (token % vocab) as u32).collect()),
+            start: 0,
+            blocks: (0..capacity.blocks as u32).collect(),
+            sample: Some(Sampling::GREEDY),
+        }
+    });
+    let plan = StepPlan { seqs: seqs.collect(), read_logits: false };
+    Batch::encode(&plan, &capacity, 16).expect("a valid step")
 }

@@ -1,0 +1,47 @@
+// What a matrix product does with its results. They come in fours, from four rows of the matrix:
+{%- if output.gated %}
+// gate rows 2·quad, 2·quad + 1 and the up rows that belong to them.
+{%- else %}
+// rows 4·quad .. 4·quad + 3.
+{%- endif %}
+// out   [rows][OUT_STRIDE] f32, this matrix fills columns FIRST .. FIRST + COLUMNS - 1
+const COLUMNS = {{ output.columns }}u;
+const FIRST = {{ output.first }}u;
+const OUT_STRIDE = {{ output.stride }}u;
+
+// The rows of a quad; those past the end repeat the last row, and `finish` drops them.
+fn quad_rows(quad: u32) -> vec4<u32> {
+{%- if output.gated %}
+    let gate = min(2u * quad + vec2(0u, 1u), vec2(COLUMNS - 1u));
+    return vec4(gate, gate + COLUMNS);
+{%- else %}
+    return min(4u * quad + vec4(0u, 1u, 2u, 3u), vec4(COLUMNS - 1u));
+{%- endif %}
+}
+
+fn put(row: u32, column: u32, y: f32) {
+    if column < COLUMNS {
+        let at = row * OUT_STRIDE + FIRST + column;
+        out[at] = {% if output.add %}out[at] + {% endif %}y;
+    }
+}
+
+// Writes the results of a quad for one row of x.
+fn finish(row: u32, quad: u32, product: vec4<f32>) {
+{%- if output.bias %}
+    let at = FIRST + quad_rows(quad);
+    let y = product + vec4(bias[at.x], bias[at.y], bias[at.z], bias[at.w]);
+{%- else %}
+    let y = product;
+{%- endif %}
+{%- if output.gated %}
+    let gated = y.xy / (1.0 + exp(-y.xy)) * y.zw;
+    put(row, 2u * quad, gated.x);
+    put(row, 2u * quad + 1u, gated.y);
+{%- else %}
+    put(row, 4u * quad, y.x);
+    put(row, 4u * quad + 1u, y.y);
+    put(row, 4u * quad + 2u, y.z);
+    put(row, 4u * quad + 3u, y.w);
+{%- endif %}
+}

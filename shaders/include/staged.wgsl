@@ -1,0 +1,26 @@
+// Reading and writing the numbers of checkpoints. `staged` holds them as they are in the file, row
+// after row without padding.
+struct Rows { source: u32, row: u32, rows: u32, columns: u32, stride: u32 }
+{% if from == "f32" %}
+fn number(i: u32) -> f32 { return bitcast<f32>(staged[i]); }
+{% elif from == "f16" %}
+fn number(i: u32) -> f32 { return unpack2x16float(staged[i / 2u])[i % 2u]; }
+{% elif from == "bf16" %}
+fn number(i: u32) -> f32 { return bitcast<f32>((staged[i / 2u] >> (16u * (i % 2u))) << 16u); }
+{% endif %}
+// Rounded to nearest, ties to even, whatever the adapter's own conversion does.
+fn half_bits(value: f32) -> u32 {
+    let bits = bitcast<u32>(value);
+    let sign = (bits >> 16u) & 0x8000u;
+    let magnitude = bits & 0x7fffffffu;
+    if magnitude > 0x7f800000u { return sign | 0x7e00u; } // not a number
+    if magnitude >= 0x477ff000u { return sign | 0x7c00u; } // past the greatest half: infinite
+    if magnitude < 0x38800000u {
+        // Subnormal: a multiple of 2^-24, which is the last bit of a float in 0.5 .. 1.
+        return sign | (bitcast<u32>(bitcast<f32>(magnitude) + 0.5) - 0x3f000000u);
+    }
+    let odd = (magnitude >> 13u) & 1u;
+    return sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13u);
+}
+
+fn half_value(bits: u32) -> f32 { return unpack2x16float(bits).x; }

@@ -1,0 +1,98 @@
+{#- One piece of four rows of W times all rows of x. Unrolled only where few rows keep it short. #}
+{%- macro multiply(piece) %}
+            let at = unit * PIECES + {{ piece }};
+            let w = mat4x4(
+                weights_of(words0, {{ piece }}, scale0),
+                weights_of(words1, {{ piece }}, scale1),
+                weights_of(words2, {{ piece }}, scale2),
+                weights_of(words3, {{ piece }}, scale3),
+            );
+{%- if norm %}
+            let g = norm[at];
+{%- endif %}
+{%- for r in range(rows) %}
+{%- if norm %}
+            let v{{ r }} = x[x{{ r }} + at];
+            sums[ROWS + {{ r // 4 }}u].{{ "xyzw"[r % 4] }} += dot(v{{ r }}, v{{ r }});
+            sums[{{ r }}] += (v{{ r }} * g) * w;
+{%- else %}
+            sums[{{ r }}] += x[x{{ r }} + at] * w;
+{%- endif %}
+{%- endfor %}
+{%- endmacro -%}
+// matvec: out = [out +] W · [rms_norm] x + [bias] for up to {{ rows }} rows of x; every weight is read
+// once for all of them. Sums of a row are taken in the same order whatever the number of rows.
+// in   x      [rows][k stride / 4] vec4
+//      words, scales: W [n][k], see include/weights.wgsl
+//      norm   [k / 4] vec4, bias [n]
+// out  out    see include/output.wgsl
+// grid one workgroup of 64 threads per four rows of W, folded to two dimensions
+{% if subgroups %}{{ enable_subgroups }}{% endif -%}
+@group(0) @binding(0) var<storage, read> step: array<u32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> words: array<vec4<u32>>;
+{%- if weights.quantised %}
+@group(0) @binding({{ at.scales }}) var<storage, read> scales: array<u32>;
+{%- endif %}
+{%- if norm %}
+@group(0) @binding({{ at.norm }}) var<storage, read> norm: array<vec4<f32>>;
+{%- endif %}
+{%- if output.bias %}
+@group(0) @binding({{ at.bias }}) var<storage, read> bias: array<f32>;
+{%- endif %}
+@group(0) @binding({{ at.out }}) var<storage, read_write> out: array<f32>;
+
+{% include "include/step.wgsl" %}
+{% include "include/weights.wgsl" %}
+{% include "include/output.wgsl" %}
+{% include "include/reduce.wgsl" %}
+const ROWS = {{ rows }}u;
+const X_STRIDE = UNITS * PIECES;
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+{%- if subgroups %}
+    @builtin(subgroup_invocation_id) lane: u32,
+    @builtin(subgroup_size) size: u32,
+{%- endif %}
+) {
+    let quad = group.x + group.y * groups.x;
+    let n = quad_rows(quad);
+    // Rows past the last repeat it; their results are dropped.
+    let row_end = {{ count }}();
+    let last = max(row_end, 1u) - 1u;
+{%- for r in range(rows) %}
+    let x{{ r }} = min({{ r }}u, last) * X_STRIDE;
+{%- endfor %}
+
+    // Products of each row{% if norm %}, then squares of the rows, four rows a vector{% endif %}.
+    var sums: array<vec4<f32>, VALUES>;
+    for (var unit = thread; unit < UNITS; unit += 64u) {
+{%- for c in range(4) %}
+        let words{{ c }} = words[n[{{ c }}] * UNITS + unit];
+        let scale{{ c }} = scale_of(n[{{ c }}], unit);
+{%- endfor %}
+{%- if rows <= 2 %}
+{%- for p in range(weights.pieces) %}
+        { {{- multiply(p ~ "u") }}
+        }
+{%- endfor %}
+{%- else %}
+        for (var piece = 0u; piece < PIECES; piece++) { {{- multiply("piece") }}
+        }
+{%- endif %}
+    }
+
+    reduce(sums, thread{% if subgroups %}, lane, size{% endif %});
+    if thread < min(ROWS, row_end) {
+{%- if norm %}
+        let square = totals[ROWS + thread / 4u][thread % 4u];
+        finish(thread, quad, totals[thread] * inverseSqrt(square / {{ k }}.0 + {{ eps }}));
+{%- else %}
+        finish(thread, quad, totals[thread]);
+{%- endif %}
+    }
+}

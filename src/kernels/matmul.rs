@@ -1,0 +1,208 @@
+//! Matrix products: out = \[out +\] W · (rms_norm(x) · g) + bias.
+
+use minijinja::context;
+
+use super::{Batch, Bindings, Kernel, RowsOf, Tuning, fold, rms_norm, weights};
+use crate::{
+    gpu::Shader,
+    layout::{HostMatrix, Layout, row_stride},
+    model::MatmulOutput,
+};
+
+/// A matrix product over the rows of a step.
+///
+/// Activations are f32 `[rows][row_stride(columns)]` with zeros as padding. Bindings in order: step,
+/// x, words, scales (quantised layouts), norm weight `[k]` f32 (with `norm`), bias f32 (with `bias`),
+/// out.
+///
+/// A matrix that is split by rows over several buffers takes one product per part. Where the product
+/// gates, a part holds its gate rows and then the up rows that belong to them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matmul {
+    pub layout: Layout,
+    /// Rows of the bound matrix.
+    pub n: usize,
+    pub k: usize,
+    /// The first column of out that the bound matrix fills; its bias starts there too.
+    pub first: usize,
+    /// Columns of out, those of other parts included.
+    pub width: usize,
+    /// Normalises x first, with this epsilon; only where [`Regime::fuses_norm`].
+    pub norm: Option<f32>,
+    pub bias: bool,
+    pub output: MatmulOutput,
+    pub rows: RowsOf,
+    pub regime: Regime,
+}
+
+/// How many rows of x a product is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Regime {
+    /// At most this many rows: 1, 2, 4, 8 or 16. Each weight is read once for all of them.
+    Few(u32),
+    /// Any number of rows.
+    Many,
+}
+
+impl Regime {
+    /// Every regime, by rising number of rows.
+    pub const ALL: [Regime; 6] = [
+        Regime::Few(1),
+        Regime::Few(2),
+        Regime::Few(4),
+        Regime::Few(8),
+        Regime::Few(16),
+        Regime::Many,
+    ];
+
+    /// The regime that suits a number of rows.
+    pub fn of(rows: u32) -> Regime {
+        match rows {
+            0..=16 => Regime::Few(rows.max(1).next_power_of_two()),
+            _ => Regime::Many,
+        }
+    }
+
+    /// Whether the product can normalise x on the way; else [`super::RmsNorm`] has to run before.
+    pub fn fuses_norm(self, tuning: Tuning) -> bool {
+        tuning.barriers && self != Regime::Many
+    }
+}
+
+/// Rows of W, and of x, per workgroup of `matmul.wgsl`.
+const TILE: u32 = 64;
+/// Threads per workgroup of `matvec_lane.wgsl`.
+const LANES: u32 = 16;
+/// Rows of x that a thread of `matvec_lane.wgsl` takes at most.
+const LANE_ROWS: u32 = 4;
+
+impl Matmul {
+    fn gated(&self) -> bool {
+        self.output == MatmulOutput::SiluGate
+    }
+
+    /// Columns of out that the bound matrix fills.
+    fn columns(&self) -> usize {
+        if self.gated() { self.n / 2 } else { self.n }
+    }
+
+    /// Fours of rows of W whose results are finished together.
+    fn quads(&self) -> u32 {
+        self.columns().div_ceil(if self.gated() { 2 } else { 4 }) as u32
+    }
+
+    fn lane_rows(&self) -> u32 {
+        match self.regime {
+            Regime::Few(rows) => rows.min(LANE_ROWS),
+            Regime::Many => LANE_ROWS,
+        }
+    }
+}
+
+impl Kernel for Matmul {
+    fn shader(&self, tuning: Tuning) -> Shader {
+        assert!(self.norm.is_none() || self.regime.fuses_norm(tuning), "{self:?} with a norm");
+        assert!(!(self.gated() && self.bias), "{self:?}: a gated product takes no bias");
+        let bindings = Bindings::read(&["step", "x", "words"])
+            .and("scales", self.layout.group().is_some())
+            .and("norm", self.norm.is_some())
+            .and("bias", self.bias)
+            .write("out");
+        let (name, rows) = match (tuning.barriers, self.regime) {
+            (false, _) => ("matvec_lane", self.lane_rows()),
+            (true, Regime::Few(rows)) => ("matvec", rows),
+            (true, Regime::Many) => ("matmul", TILE),
+        };
+        let values = context! {
+            at => bindings.numbers(),
+            weights => weights(self.layout, self.k),
+            output => context! {
+                gated => self.gated(),
+                add => self.output == MatmulOutput::Add,
+                bias => self.bias,
+                columns => self.columns(),
+                first => self.first,
+                stride => row_stride(self.width),
+            },
+            reduce => context! {
+                values => rows + if self.norm.is_some() { rows.div_ceil(4) } else { 0 },
+            },
+            k => self.k,
+            norm => self.norm.is_some(),
+            eps => self.norm,
+            rows,
+            count => self.rows.function(),
+            subgroups => tuning.subgroups,
+        };
+        Shader::render(name, values, bindings.access())
+    }
+
+    fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {
+        let rows = self.rows.count(batch);
+        match (tuning.barriers, self.regime) {
+            (false, _) => fold(self.quads().div_ceil(LANES), rows.div_ceil(self.lane_rows())),
+            (true, Regime::Few(most)) => {
+                assert!(rows <= most, "{rows} rows for {self:?}");
+                fold(self.quads(), rows.min(1))
+            }
+            (true, Regime::Many) => [self.quads().div_ceil(TILE / 4), rows.div_ceil(TILE), 1],
+        }
+    }
+}
+
+impl Matmul {
+    /// The same in plain Rust, for the first `rows` rows of x; absent operands are empty.
+    pub fn reference(
+        &self,
+        rows: usize,
+        x: &[f32],
+        matrix: &HostMatrix,
+        norm: &[f32],
+        bias: &[f32],
+        out: &mut [f32],
+    ) {
+        let mut rows_of_x = vec![0.0; rows * self.k];
+        for (row, x) in rows_of_x.chunks_exact_mut(self.k).zip(x.chunks_exact(row_stride(self.k))) {
+            match self.norm {
+                Some(eps) => rms_norm::reference(&x[..self.k], norm, eps, row),
+                None => row.copy_from_slice(&x[..self.k]),
+            }
+        }
+        let mut weights = vec![0.0; self.k];
+        let mut products = vec![[0.0; 2]; rows];
+        let columns = self.columns();
+        for column in 0..columns {
+            // A gate row comes with its up row, any other alone.
+            for (side, n) in (column..self.n).step_by(columns).enumerate() {
+                matrix.dequantise_row(n, &mut weights);
+                for (products, x) in products.iter_mut().zip(rows_of_x.chunks_exact(self.k)) {
+                    products[side] = dot(&weights, x);
+                }
+            }
+            let bias = if self.bias { bias[self.first + column] } else { 0.0 };
+            for (out, [y, up]) in out.chunks_exact_mut(row_stride(self.width)).zip(&products) {
+                let out = &mut out[self.first + column];
+                *out = match self.output {
+                    MatmulOutput::Store => y + bias,
+                    MatmulOutput::Add => *out + y + bias,
+                    MatmulOutput::SiluGate => y / (1.0 + (-y).exp()) * up,
+                };
+            }
+        }
+    }
+}
+
+/// Σ a·b in lanes that the compiler turns into vector instructions.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a.iter().zip(b) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}

@@ -1,0 +1,90 @@
+//! Turning the bytes of checkpoints, as they are staged, into weights in their canonical layouts.
+//!
+//! The same in plain Rust is [`crate::weights::HostSink`].
+
+use bytemuck::{Pod, Zeroable};
+use minijinja::context;
+
+use super::{Bindings, fold, layout_name};
+use crate::{
+    gpu::Shader,
+    layout::{Layout, quantise},
+};
+
+/// One step of repacking. Its bindings are [`Rows`] as words, staged bytes as words (but for
+/// [`Repack::Mins`]), and what it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Repack {
+    /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
+    Numbers { from: Layout, to: Layout },
+    /// Words of nibbles that are already those of [`Layout::W4`], to be padded. Writes words.
+    Nibbles,
+    /// The scales of nibbles and, if `symmetric`, their mins. Writes scales.
+    Scales { from: Layout, symmetric: bool },
+    /// The zero points of nibbles, to where their mins belong. Writes scales.
+    ZeroPoints,
+    /// Mins from zero points and scales, once both are there. Writes scales.
+    Mins,
+}
+
+/// Which staged rows go where.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Rows {
+    /// The first of them in the staged piece.
+    pub source: u32,
+    /// The first one's place in the buffers that are written.
+    pub row: u32,
+    /// How many.
+    pub rows: u32,
+    /// Numbers in a staged row; for [`Repack::Nibbles`] nibbles that count.
+    pub columns: u32,
+    /// Words in a written row: of scales where any are written, else of words. The rows of a vector
+    /// are its elements, of one column and stride 1.
+    pub stride: u32,
+}
+
+/// Threads per workgroup.
+const THREADS: u32 = 64;
+
+impl Repack {
+    /// Renders the shader.
+    pub fn shader(self) -> Shader {
+        let bindings = Bindings::read(&["job"]).and("staged", self != Repack::Mins);
+        let bindings = match self {
+            Repack::Numbers { to, .. } if to.group().is_some() => {
+                bindings.write("words").write("scales")
+            }
+            Repack::Numbers { .. } | Repack::Nibbles => bindings.write("words"),
+            _ => bindings.write("scales"),
+        };
+        let (name, values) = match self {
+            Repack::Numbers { from, to } => match to.group() {
+                Some(group) => (
+                    "quantise",
+                    context! {
+                        from => layout_name(from),
+                        to => layout_name(to),
+                        group,
+                        per_word => to.columns_per_word(),
+                        candidates => quantise::CANDIDATES,
+                        step => quantise::STEP,
+                    },
+                ),
+                None => ("repack", context! { from => layout_name(from), to => layout_name(to) }),
+            },
+            Repack::Nibbles => ("repack", context! { from => "nibbles", to => "w4" }),
+            Repack::Scales { from, symmetric } => {
+                ("rescale", context! { part => "scales", from => layout_name(from), symmetric })
+            }
+            Repack::ZeroPoints => ("rescale", context! { part => "zero points", from => "" }),
+            Repack::Mins => ("rescale", context! { part => "mins", from => "" }),
+        };
+        Shader::render(name, values, bindings.access())
+    }
+
+    /// Workgroups for these rows.
+    pub fn grid(self, rows: &Rows) -> [u32; 3] {
+        fold((rows.rows * rows.stride).div_ceil(THREADS), 1)
+    }
+}

@@ -1,0 +1,254 @@
+//! Repacking of checkpoint bytes on the GPU against [`HostSink`], which does it in plain Rust.
+#![cfg(not(target_arch = "wasm32"))]
+
+mod support;
+
+use fastrand::Rng;
+use half::{bf16, f16};
+use support::{Bench, uniform};
+use tabloom::{
+    kernels::{Repack, repack::Rows},
+    layout::{HostMatrix, Layout},
+    model::{Param, Shape},
+    weights::{Encoding, FloatType, HostSink, RepackJob, Weight, WeightSink},
+};
+
+const FLOATS: [FloatType; 3] = [FloatType::F32, FloatType::F16, FloatType::Bf16];
+const PARAM: Param = Param::Embed;
+
+fn seeded() -> Rng {
+    let seed = Rng::new().u64(..);
+    println!("seed {seed}");
+    Rng::with_seed(seed)
+}
+
+/// What [`HostSink`] makes of whole tensors that fill a matrix.
+fn on_the_host(
+    layout: Layout,
+    (n, k): (usize, usize),
+    tensors: &[(Encoding, usize, &[u8])],
+) -> HostMatrix {
+    pollster::block_on(async {
+        let mut sink = HostSink::new();
+        let shape = Shape::Matrix { n, k };
+        sink.create(&[Weight { param: PARAM, shape, layout }]).await.expect("it fits");
+        for (encoding, columns, bytes) in tensors {
+            let job = RepackJob {
+                param: PARAM,
+                encoding: *encoding,
+                first_row: 0,
+                rows: n,
+                columns: *columns,
+            };
+            sink.stage(0, &bytes.to_vec().into()).expect("it is staged");
+            sink.flush(&job).await.expect("it is repacked");
+        }
+        sink.finish().await.expect("it is complete");
+        sink.into_weights().matrices.remove(&PARAM).expect("it was created")
+    })
+}
+
+/// A matrix that fills up on the GPU, starting from ones so that padding has to be written.
+struct OnTheGpu<'a> {
+    bench: &'a mut Bench,
+    matrix: HostMatrix,
+}
+
+impl<'a> OnTheGpu<'a> {
+    fn new(bench: &'a mut Bench, layout: Layout, n: usize, k: usize) -> OnTheGpu<'a> {
+        let mut matrix = HostMatrix::zeroed(layout, n, k);
+        matrix.words.fill(u32::MAX);
+        matrix.scales.fill(u32::MAX);
+        OnTheGpu { bench, matrix }
+    }
+
+    /// Repacks a whole tensor in two goes, the last 8 rows first.
+    async fn repack(&mut self, kernel: Repack, columns: usize, bytes: &[u8]) {
+        let HostMatrix { layout, n, k, .. } = self.matrix;
+        let (writes_words, writes_scales) = match kernel {
+            Repack::Numbers { to, .. } => (true, to.group().is_some()),
+            Repack::Nibbles => (true, false),
+            _ => (false, true),
+        };
+        let stride = if writes_scales { layout.row_groups(k) } else { layout.row_words(k) };
+        let mut padded = bytes.to_vec();
+        padded.resize(bytes.len().next_multiple_of(4), 0);
+        let staged: Vec<u32> = bytemuck::pod_collect_to_vec(&padded);
+        for (first, end) in [(n - 8, n), (0, n - 8)] {
+            let rows = Rows {
+                source: first as u32,
+                row: first as u32,
+                rows: (end - first) as u32,
+                columns: columns as u32,
+                stride: stride as u32,
+            };
+            let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
+            let mut buffers: Vec<&[u32]> = vec![job];
+            if kernel != Repack::Mins {
+                buffers.push(&staged);
+            }
+            if writes_words {
+                buffers.push(&self.matrix.words);
+            }
+            if writes_scales {
+                buffers.push(&self.matrix.scales);
+            }
+            let shader = kernel.shader();
+            let mut written =
+                self.bench.run_shader(&shader, kernel.grid(&rows), &buffers).await.into_iter();
+            if writes_words {
+                self.matrix.words = written.next().expect("words are written");
+            }
+            if writes_scales {
+                self.matrix.scales = written.next().expect("scales are written");
+            }
+        }
+    }
+}
+
+/// Numbers as a checkpoint holds them.
+fn encode(float: FloatType, values: &[f32]) -> Vec<u8> {
+    let bytes = values.iter().map(|value| match float {
+        FloatType::F32 => value.to_le_bytes().to_vec(),
+        FloatType::F16 => f16::from_f32(*value).to_le_bytes().to_vec(),
+        FloatType::Bf16 => bf16::from_f32(*value).to_le_bytes().to_vec(),
+    });
+    bytes.flatten().collect()
+}
+
+#[test]
+fn numbers_are_kept_or_rounded_to_nearest() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (n, k) = (13, 171);
+        // All magnitudes of halves and beyond, and ties.
+        let mut values = uniform(&mut rng, n * k);
+        for (i, value) in values.iter_mut().enumerate() {
+            *value *= 2f32.powi(i as i32 % 44 - 26);
+        }
+        values[..6].copy_from_slice(&[0.0, -0.0, 65_519.9, -65_520.0, 1.000_488_3, 1.001_464_8]);
+        for from in FLOATS {
+            let bytes = encode(from, &values);
+            for to in FLOATS.map(FloatType::layout) {
+                let host = on_the_host(to, (n, k), &[(Encoding::Float(from), k, &bytes)]);
+                let mut device = OnTheGpu::new(&mut bench, to, n, k);
+                device.repack(Repack::Numbers { from: from.layout(), to }, k, &bytes).await;
+                assert_eq!(device.matrix, host, "{from:?} to {to:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn numbers_are_quantised_as_on_the_host() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (n, k) = (20, 172);
+        let mut values = uniform(&mut rng, n * k);
+        values[k..2 * k].fill(0.25);
+        values[2 * k..3 * k].fill(0.0);
+        for from in FLOATS {
+            let bytes = encode(from, &values);
+            for to in [
+                Layout::W8 { group: 32 },
+                Layout::W4 { group: 32 },
+                Layout::W4 { group: 64 },
+                Layout::W4 { group: 128 },
+            ] {
+                let host = on_the_host(to, (n, k), &[(Encoding::Float(from), k, &bytes)]);
+                let mut device = OnTheGpu::new(&mut bench, to, n, k);
+                device.repack(Repack::Numbers { from: from.layout(), to }, k, &bytes).await;
+                let device = device.matrix;
+                // Divisions may differ in the last bit, and with it a choice between near equals.
+                let differing =
+                    |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a != b).count();
+                let groups = differing(&device.scales, &host.scales);
+                assert!(groups <= host.scales.len() / 50, "{from:?} to {to:?}: {groups} groups");
+                let words = differing(&device.words, &host.words);
+                assert!(words <= host.words.len() / 25, "{from:?} to {to:?}: {words} words");
+                let [found, expected] = [&device, &host].map(|matrix| error(matrix, &values));
+                assert!(found <= expected * 1.0001, "{from:?} to {to:?}: {found} {expected}");
+            }
+        }
+    });
+}
+
+/// The sum of squared differences from `values`.
+fn error(matrix: &HostMatrix, values: &[f32]) -> f64 {
+    let mut row = vec![0.0; matrix.k];
+    let rows = values.chunks_exact(matrix.k).enumerate();
+    rows.map(|(i, values)| {
+        matrix.dequantise_row(i, &mut row);
+        row.iter().zip(values).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>()
+    })
+    .sum()
+}
+
+#[test]
+fn packed_nibbles_with_scales_and_zero_points() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (n, k) = (24, 172_usize);
+        let layout = Layout::W4 { group: 32 };
+        let nibbles: Vec<u8> = (0..n * k.div_ceil(8) * 4).map(|_| rng.u8(..)).collect();
+        for columns in [1, layout.row_groups(k)] {
+            let mut scales = uniform(&mut rng, n * columns);
+            scales[0] = 3e-7;
+            let zero_points: Vec<u8> = (0..n / 8 * columns * 4).map(|_| rng.u8(..)).collect();
+            for float in FLOATS {
+                let scales = encode(float, &scales);
+                for symmetric in [true, false] {
+                    let encoding = Encoding::Scales { float, symmetric };
+                    let mut tensors = vec![
+                        (Encoding::Nibbles, k, &nibbles[..]),
+                        (encoding, columns, &scales),
+                        (Encoding::ZeroPoints, columns, &zero_points),
+                    ];
+                    tensors.truncate(if symmetric { 2 } else { 3 });
+                    let host = on_the_host(layout, (n, k), &tensors);
+
+                    let mut device = OnTheGpu::new(&mut bench, layout, n, k);
+                    if !symmetric {
+                        device.repack(Repack::ZeroPoints, columns, &zero_points).await;
+                    }
+                    let kernel = Repack::Scales { from: float.layout(), symmetric };
+                    device.repack(kernel, columns, &scales).await;
+                    if !symmetric {
+                        device.repack(Repack::Mins, layout.row_groups(k), &[]).await;
+                    }
+                    device.repack(Repack::Nibbles, k, &nibbles).await;
+                    assert_eq!(device.matrix, host, "{float:?} {columns} columns {symmetric}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_vector_fills_from_any_row() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let values = uniform(&mut rng, 75);
+        for from in FLOATS {
+            let bytes = encode(from, &values);
+            let staged: Vec<u32> = bytemuck::pod_collect_to_vec(
+                &[&bytes[..], &[0, 0]].concat()[..bytes.len().next_multiple_of(4)],
+            );
+            let kernel = Repack::Numbers { from: from.layout(), to: Layout::F32 };
+            let rows = Rows { source: 0, row: 5, rows: 75, columns: 1, stride: 1 };
+            let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
+            let buffers = [job, &staged, &[7; 100]];
+            let found = bench.run_shader(&kernel.shader(), kernel.grid(&rows), &buffers).await;
+            let mut expected = vec![7; 100];
+            for (word, value) in expected[5..].iter_mut().zip(&values) {
+                *word = match from {
+                    FloatType::F32 => *value,
+                    FloatType::F16 => f16::from_f32(*value).to_f32(),
+                    FloatType::Bf16 => bf16::from_f32(*value).to_f32(),
+                }
+                .to_bits();
+            }
+            assert_eq!(found[0], expected, "{from:?}");
+        }
+    });
+}

@@ -1,0 +1,87 @@
+//! Every shader that can be rendered, for the tests that compile them all.
+
+use tabloom::{
+    gpu::Shader,
+    kernels::{Embed, Gather, Kernel, Matmul, Regime, Repack, RmsNorm, RowsOf, Tuning},
+    layout::Layout,
+    model::MatmulOutput,
+};
+
+const LAYOUTS: [Layout; 7] = [
+    Layout::F32,
+    Layout::F16,
+    Layout::Bf16,
+    Layout::W8 { group: 32 },
+    Layout::W4 { group: 32 },
+    Layout::W4 { group: 64 },
+    Layout::W4 { group: 128 },
+];
+
+const TUNINGS: [Tuning; 3] = [
+    Tuning { subgroups: false, barriers: false },
+    Tuning { subgroups: false, barriers: true },
+    Tuning { subgroups: true, barriers: true },
+];
+
+/// Renders every variant of every kernel, each once.
+pub fn shaders() -> Vec<Shader> {
+    let mut shaders: Vec<_> = repacking().into_iter().map(Repack::shader).collect();
+    for tuning in TUNINGS {
+        for kernel in products(tuning).iter().chain(&rows()) {
+            let shader = kernel.shader(tuning);
+            if !shaders.contains(&shader) {
+                shaders.push(shader);
+            }
+        }
+    }
+    shaders
+}
+
+fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
+    let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
+    for regime in Regime::ALL {
+        for layout in LAYOUTS {
+            for output in [MatmulOutput::Store, MatmulOutput::Add, MatmulOutput::SiluGate] {
+                for (norm, bias) in [(None, false), (Some(1e-6), false), (Some(1e-5), true)] {
+                    let impossible = norm.is_some() && !regime.fuses_norm(tuning)
+                        || bias && output != MatmulOutput::Store;
+                    if !impossible {
+                        kernels.push(Box::new(Matmul {
+                            layout,
+                            n: 130,
+                            k: 172,
+                            first: 0,
+                            width: 200,
+                            norm,
+                            bias,
+                            output,
+                            rows: RowsOf::Rows,
+                            regime,
+                        }));
+                    }
+                }
+            }
+        }
+    }
+    kernels
+}
+
+fn rows() -> Vec<Box<dyn Kernel>> {
+    let mut kernels: Vec<Box<dyn Kernel>> = vec![Box::new(Gather { width: 172 })];
+    for rows in [RowsOf::Rows, RowsOf::LogitRows] {
+        kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, rows }));
+    }
+    for layout in LAYOUTS {
+        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 172 }));
+    }
+    kernels
+}
+
+fn repacking() -> Vec<Repack> {
+    let mut kernels = vec![Repack::Nibbles, Repack::ZeroPoints, Repack::Mins];
+    for from in [Layout::F32, Layout::F16, Layout::Bf16] {
+        kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from, to }));
+        kernels.extend([false, true].map(|symmetric| Repack::Scales { from, symmetric }));
+    }
+    kernels
+}
