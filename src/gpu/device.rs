@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use futures::channel::oneshot;
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
@@ -99,6 +100,22 @@ impl Gpu {
             Some(reason) => Err(Error::DeviceLost { reason: reason.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Waits until everything submitted so far is done.
+    pub async fn idle(&self) -> Result<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.queue.on_submitted_work_done(move || {
+            // The receiver is gone only if nobody waits any more.
+            let _ = sender.send(());
+        });
+        #[cfg(not(target_arch = "wasm32"))]
+        self.device
+            .poll(wgpu::PollType::wait_indefinitely())
+            .map_err(|error| Error::DeviceLost { reason: error.to_string() })?;
+        let done = receiver.await;
+        self.check()?;
+        done.map_err(|error| Error::DeviceLost { reason: error.to_string() })
     }
 
     /// Allocates a zeroed storage buffer that can also be copied from and written to.

@@ -1,17 +1,20 @@
 //! Weights in device memory, repacked there from the raw bytes of a checkpoint.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{Chunk, PIECE_BYTES, RepackJob, Weight, WeightSink};
+use super::{Chunk, Encoding, PIECE_BYTES, RepackJob, Weight, WeightSink};
+#[cfg(target_arch = "wasm32")]
+use crate::Error;
 use crate::{
-    Error, Result,
+    Result,
     gpu::{Gpu, Kernels},
-    layout::Layout,
+    kernels::{Repack, repack::Rows},
+    layout::{Layout, row_stride},
     model::{Param, Shape},
 };
 
-/// Pieces in flight: while one is being filled, the device repacks the others.
-const STAGING_BUFFERS: usize = 4;
+/// Bytes on their way to the device before it is waited for; with one more piece, 32 MiB.
+const MOST_IN_FLIGHT: u64 = (32 << 20) - PIECE_BYTES;
 
 /// A model's weights on a device.
 #[derive(Default)]
@@ -55,55 +58,228 @@ impl GpuWeights {
     }
 }
 
+/// Fills [`GpuWeights`] from a checkpoint.
+///
+/// Bytes go from the source straight to the device, which repacks them; the host never holds more
+/// than the chunk at hand.
 pub struct GpuSink<'a> {
     gpu: &'a Gpu,
-    host: super::HostSink,
+    kernels: Kernels,
     weights: GpuWeights,
+    staging: wgpu::Buffer, // [PIECE_BYTES]
+    job: wgpu::Buffer,     // Rows
+    /// Bytes staged since the device was last waited for.
+    in_flight: u64,
+    /// Matrices whose scale words hold a zero point where the min belongs.
+    zero_points: HashSet<Param>,
 }
 
 impl<'a> GpuSink<'a> {
+    /// Allocates the staging area.
     pub async fn new(gpu: &'a Gpu) -> Result<GpuSink<'a>> {
-        Ok(GpuSink { gpu, host: super::HostSink::new(), weights: GpuWeights::default() })
+        Ok(GpuSink {
+            gpu,
+            kernels: Kernels::default(),
+            weights: GpuWeights::default(),
+            staging: gpu.storage("staging", PIECE_BYTES).await?,
+            job: gpu.storage("repacking job", size_of::<Rows>() as u64).await?,
+            in_flight: 0,
+            zero_points: HashSet::new(),
+        })
     }
-    pub fn into_weights(self) -> GpuWeights {
-        self.weights
+
+    /// Returns the weights of a finished load.
+    pub fn into_weights(mut self) -> GpuWeights {
+        std::mem::take(&mut self.weights)
+    }
+
+    async fn matrix(&self, weight: &Weight, n: usize, k: usize) -> Result<GpuMatrix> {
+        let layout = weight.layout;
+        let row_bytes = layout.row_words(k) as u64 * 4;
+        // Products that join or gate their rows need them in one place.
+        let splits = matches!(weight.param, Param::Embed | Param::Head);
+        let most =
+            if splits { (self.gpu.largest_binding() / row_bytes).max(1) as usize } else { n };
+        let mut matrix = GpuMatrix { layout, n, k, parts: Vec::new() };
+        for first in (0..n).step_by(most) {
+            let rows = most.min(n - first);
+            let what = format!("{:?}", weight.param);
+            let groups = (rows * layout.row_groups(k)) as u64 * 4;
+            matrix.parts.push(GpuPart {
+                first,
+                rows,
+                words: self.gpu.storage(&what, rows as u64 * row_bytes).await?,
+                scales: match groups {
+                    0 => None,
+                    groups => Some(self.gpu.storage(&what, groups).await?),
+                },
+            });
+        }
+        Ok(matrix)
+    }
+
+    /// Runs one step of repacking over rows of the staged piece.
+    async fn repack(&mut self, repack: Repack, rows: Rows, outputs: &[wgpu::Buffer]) -> Result<()> {
+        let gpu = self.gpu;
+        let pipeline = self.kernels.pipeline(gpu, &repack.shader()).await?;
+        let mut bound = vec![&self.job];
+        if repack != Repack::Mins {
+            bound.push(&self.staging);
+        }
+        bound.extend(outputs);
+        let dispatch = self.kernels.bind(gpu, &pipeline, &bound);
+        gpu.queue.write_buffer(&self.job, 0, bytemuck::bytes_of(&rows));
+        let mut encoder = gpu.device.create_command_encoder(&Default::default());
+        dispatch.record(&mut encoder.begin_compute_pass(&Default::default()), repack.grid(&rows));
+        gpu.queue.submit([encoder.finish()]);
+        Ok(())
+    }
+
+    async fn repack_matrix(&mut self, job: &RepackJob) -> Result<()> {
+        let Some(matrix) = self.weights.matrices.get(&job.param) else {
+            return Err(job.param.missing());
+        };
+        let (layout, k) = (matrix.layout, matrix.k);
+        let (repack, stride) = match job.encoding {
+            Encoding::Float(float) => {
+                let repack = Repack::Numbers { from: float.layout(), to: layout };
+                (
+                    repack,
+                    if layout.group().is_some() {
+                        layout.row_groups(k)
+                    } else {
+                        layout.row_words(k)
+                    },
+                )
+            }
+            Encoding::Nibbles => (Repack::Nibbles, layout.row_words(k)),
+            Encoding::Scales { float, symmetric } => {
+                (Repack::Scales { from: float.layout(), symmetric }, layout.row_groups(k))
+            }
+            Encoding::ZeroPoints => (Repack::ZeroPoints, layout.row_groups(k)),
+        };
+        let overlaps: Vec<_> = matrix
+            .parts
+            .iter()
+            .filter_map(|part| {
+                let start = job.first_row.max(part.first);
+                let end = (job.first_row + job.rows).min(part.first + part.rows);
+                (start < end).then(|| {
+                    let rows = Rows {
+                        source: (start - job.first_row) as u32,
+                        row: (start - part.first) as u32,
+                        rows: (end - start) as u32,
+                        columns: job.columns as u32,
+                        stride: stride as u32,
+                    };
+                    (rows, part.written(repack))
+                })
+            })
+            .collect();
+        for (rows, outputs) in overlaps {
+            self.repack(repack, rows, &outputs).await?;
+        }
+        Ok(())
+    }
+}
+
+impl GpuPart {
+    /// The buffers that a step of repacking writes; handles, cheap to clone.
+    fn written(&self, repack: Repack) -> Vec<wgpu::Buffer> {
+        let words = matches!(repack, Repack::Numbers { .. } | Repack::Nibbles);
+        let scales = !matches!(repack, Repack::Nibbles);
+        let words = words.then_some(&self.words);
+        let scales = self.scales.as_ref().filter(|_| scales);
+        words.into_iter().chain(scales).cloned().collect()
     }
 }
 
 impl WeightSink for GpuSink<'_> {
     async fn create(&mut self, weights: &[Weight]) -> Result<()> {
-        self.host.create(weights).await
-    }
-    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
-        self.host.stage(offset, bytes)
-    }
-    async fn flush(&mut self, job: &RepackJob) -> Result<()> {
-        self.host.flush(job).await
-    }
-    async fn finish(&mut self) -> Result<()> {
-        self.host.finish().await?;
-        let host = std::mem::replace(&mut self.host, super::HostSink::new()).into_weights();
-        for (param, m) in host.matrices {
-            let words = self.gpu.upload("w", &m.words).await?;
-            let scales = match m.scales.is_empty() {
-                true => None,
-                false => Some(self.gpu.upload("s", &m.scales).await?),
-            };
-            self.weights.matrices.insert(
-                param,
-                GpuMatrix {
-                    layout: m.layout,
-                    n: m.n,
-                    k: m.k,
-                    parts: vec![GpuPart { first: 0, rows: m.n, words, scales }],
-                },
-            );
-        }
-        for (param, mut v) in host.vectors {
-            v.resize(v.len().next_multiple_of(32), 0.0);
-            let b = self.gpu.upload("v", bytemuck::cast_slice(&v)).await?;
-            self.weights.vectors.insert(param, b);
+        for weight in weights {
+            match weight.shape {
+                Shape::Vector { n } => {
+                    let bytes = row_stride(n) as u64 * 4;
+                    let buffer = self.gpu.storage(&format!("{:?}", weight.param), bytes).await?;
+                    self.weights.vectors.insert(weight.param, buffer);
+                }
+                Shape::Matrix { n, k } => {
+                    let matrix = self.matrix(weight, n, k).await?;
+                    self.weights.matrices.insert(weight.param, matrix);
+                }
+            }
         }
         Ok(())
     }
+
+    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
+        self.in_flight += bytes.len() as u64;
+        write(self.gpu, &self.staging, offset, bytes)
+    }
+
+    async fn flush(&mut self, job: &RepackJob) -> Result<()> {
+        match (self.weights.vectors.get(&job.param), job.encoding) {
+            (Some(vector), Encoding::Float(float)) => {
+                let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
+                let (row, rows) = (job.first_row as u32, job.rows as u32);
+                let rows = Rows { source: 0, row, rows, columns: 1, stride: 1 };
+                self.repack(repack, rows, &[vector.clone()]).await?;
+            }
+            _ => self.repack_matrix(job).await?,
+        }
+        if job.encoding == Encoding::ZeroPoints {
+            self.zero_points.insert(job.param);
+        }
+        if self.in_flight > MOST_IN_FLIGHT {
+            self.gpu.idle().await?;
+            self.in_flight = 0;
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<()> {
+        for param in std::mem::take(&mut self.zero_points) {
+            let Some(matrix) = self.weights.matrices.get(&param) else { continue };
+            let stride = matrix.layout.row_groups(matrix.k) as u32;
+            let parts: Vec<_> = matrix
+                .parts
+                .iter()
+                .map(|part| {
+                    let rows = part.rows as u32;
+                    let rows = Rows { source: 0, row: 0, rows, columns: stride, stride };
+                    (rows, part.written(Repack::Mins))
+                })
+                .collect();
+            for (rows, outputs) in parts {
+                self.repack(Repack::Mins, rows, &outputs).await?;
+            }
+        }
+        self.gpu.idle().await
+    }
+}
+
+impl Drop for GpuSink<'_> {
+    fn drop(&mut self) {
+        self.staging.destroy();
+        self.job.destroy();
+        // Empty once the load has succeeded.
+        self.weights.destroy();
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn write(gpu: &Gpu, buffer: &wgpu::Buffer, offset: u64, bytes: &Chunk) -> Result<()> {
+    gpu.queue.write_buffer(buffer, offset, bytes.as_slice());
+    gpu.check()
+}
+
+/// Hands the bytes to the browser without a detour through wasm memory.
+#[cfg(target_arch = "wasm32")]
+fn write(gpu: &Gpu, buffer: &wgpu::Buffer, offset: u64, bytes: &Chunk) -> Result<()> {
+    if let (Some(queue), Some(buffer)) = (gpu.queue.as_webgpu(), buffer.as_webgpu()) {
+        queue
+            .write_buffer_with_f64_and_buffer_source(buffer, offset as f64, &bytes.as_js())
+            .map_err(|error| Error::Gpu { reason: format!("{error:?}") })?;
+    }
+    gpu.check()
 }
