@@ -147,6 +147,10 @@ impl<E: Executor> Service<E> {
     fn finish(&mut self, id: RequestId, reason: FinishReason, usage: Usage) {
         let Some(answer) = self.answers.remove(&id) else { return };
         let replies = match reason {
+            // The token that completed a stop string may also have been the last one allowed.
+            FinishReason::Length if answer.stops.stopped() => {
+                answer.finish(api::FinishReason::Stop, usage)
+            }
             FinishReason::Stop => answer.finish(api::FinishReason::Stop, usage),
             FinishReason::Length => answer.finish(api::FinishReason::Length, usage),
             FinishReason::Cancelled => vec![Reply::Error(Error::Aborted)],
