@@ -237,7 +237,9 @@ fn attention_equals_the_definition() {
                     let found = run(&mut bench, tuning, shape, &batch, &data, false).await;
                     let error = nmse(&expected, &found);
                     assert!(error < 1e-11, "{error:e} {shape:?} {seqs:?} {tuning:?}");
-                    if !tuning.barriers || batch.rows > 16 {
+                    // Not for every shape: software adapters take seconds to compile a pipeline.
+                    let merged = shape.window.is_some() || shape.dim == 64;
+                    if !merged || !tuning.barriers || batch.rows > 16 {
                         continue;
                     }
                     let split = run(&mut bench, tuning, shape, &batch, &data, true).await;

@@ -7,7 +7,7 @@ fn wide_product(a: u32, b: u32) -> vec2<u32> {
     let a1 = a >> 16u;
     let b0 = b & 0xffffu;
     let b1 = b >> 16u;
-    let mid = a1 * b0 + (a0 * b0 >> 16u);
+    let mid = a1 * b0 + ((a0 * b0) >> 16u);
     let carry = (mid & 0xffffu) + a0 * b1;
     return vec2(a1 * b1 + (mid >> 16u) + (carry >> 16u), a * b);
 }

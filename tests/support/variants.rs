@@ -2,7 +2,10 @@
 
 use tabloom::{
     gpu::Shader,
-    kernels::{Embed, Gather, Kernel, Matmul, Regime, Repack, RmsNorm, RowsOf, Tuning},
+    kernels::{
+        Attention, AttentionMerge, Embed, Gather, Kernel, Matmul, Regime, Repack, RmsNorm, RopeKv,
+        RowsOf, Sample, Tuning,
+    },
     layout::Layout,
     model::MatmulOutput,
 };
@@ -27,7 +30,7 @@ const TUNINGS: [Tuning; 3] = [
 pub fn shaders() -> Vec<Shader> {
     let mut shaders: Vec<_> = repacking().into_iter().map(Repack::shader).collect();
     for tuning in TUNINGS {
-        for kernel in products(tuning).iter().chain(&rows()) {
+        for kernel in products(tuning).iter().chain(&rows()).chain(&heads()) {
             let shader = kernel.shader(tuning);
             if !shaders.contains(&shader) {
                 shaders.push(shader);
@@ -73,6 +76,27 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     }
     for layout in LAYOUTS {
         kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 172 }));
+    }
+    kernels
+}
+
+/// Rotation, attention and sampling, at head sizes even and odd, groups up to one of 20.
+fn heads() -> Vec<Box<dyn Kernel>> {
+    let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
+    let shapes = [(20, 1, 8), (2, 2, 24), (32, 8, 64), (7, 1, 80), (8, 2, 128), (2, 1, 256)];
+    for (heads, kv_heads, head_dim) in shapes {
+        for qk_norm in [None, Some(1e-6)] {
+            kernels.push(Box::new(RopeKv { heads, kv_heads, head_dim, qk_norm }));
+        }
+        for window in [None, Some(100)] {
+            for split in [false, true] {
+                kernels.push(Box::new(Attention { heads, kv_heads, head_dim, window, split }));
+            }
+            kernels.push(Box::new(AttentionMerge { heads, head_dim, window }));
+        }
+    }
+    for vocab in [1, 300, 128_256] {
+        kernels.push(Box::new(Sample { vocab }));
     }
     kernels
 }
