@@ -38,7 +38,8 @@ export { TabloomError };
  * @property {number} [context] most tokens of one conversation; default the model's own, at most 4096
  * @property {(progress: Progress) => void} [onProgress]
  * @property {AbortSignal} [signal] ends loading
- * @property {string | URL} [workerUrl] where `worker.js` is served, if not beside this module
+ * @property {string | URL | TrustedScriptURL} [workerUrl] where `worker.js` is served, if not beside
+ *   this module; pages that require Trusted Types pass a `TrustedScriptURL`
  */
 
 /**
@@ -125,7 +126,7 @@ export class Engine {
     const { onProgress, signal, workerUrl, ...settings } = options;
     signal?.throwIfAborted();
     const worker = workerUrl
-      ? new Worker(workerUrl, { type: "module", name: "tabloom" })
+      ? new Worker(/** @type {string | URL} */ (workerUrl), { type: "module", name: "tabloom" })
       : new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "tabloom" });
     const { port1, port2 } = new MessageChannel();
     const connection = new Connection(port1);

@@ -10,6 +10,11 @@ const SUGGESTIONS = [
   "What is the opposite of hot?",
 ];
 
+// The page requires Trusted Types, so the worker's address comes from a policy that knows no other.
+const workerUrl = globalThis.trustedTypes
+  ?.createPolicy("worker", { createScriptURL: () => `${new URL("tabloom/worker.js", location.href)}` })
+  .createScriptURL("");
+
 const query = new URLSearchParams(location.search);
 const modelUrl = query.get("model") ?? "model/";
 
@@ -29,7 +34,7 @@ async function load(device) {
   $("problem").hidden = true;
   $("loading").hidden = false;
   try {
-    engine = await Engine.load(modelUrl, { device, onProgress: showProgress });
+    engine = await Engine.load(modelUrl, { device, workerUrl, onProgress: showProgress });
   } catch (error) {
     showProblem(error);
     return;
