@@ -38,7 +38,7 @@ export { TabloomError };
  * @property {number} [context] most tokens of one conversation; default the model's own, at most 4096
  * @property {(progress: Progress) => void} [onProgress]
  * @property {AbortSignal} [signal] ends loading
- * @property {string | URL | TrustedScriptURL} [workerUrl] where `worker.js` is served, if not beside
+ * @property {string | {toString(): string}} [workerUrl] where `worker.js` is served, if not beside
  *   this module; pages that require Trusted Types pass a `TrustedScriptURL`
  */
 
@@ -126,7 +126,7 @@ export class Engine {
     const { onProgress, signal, workerUrl, ...settings } = options;
     signal?.throwIfAborted();
     const worker = workerUrl
-      ? new Worker(/** @type {string | URL} */ (workerUrl), { type: "module", name: "tabloom" })
+      ? new Worker(/** @type {string} */ (workerUrl), { type: "module", name: "tabloom" })
       : new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "tabloom" });
     const { port1, port2 } = new MessageChannel();
     const connection = new Connection(port1);
