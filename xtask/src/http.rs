@@ -10,7 +10,7 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; \
     script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; \
     connect-src 'self' https://huggingface.co https://*.hf.co https://*.xethub.hf.co; \
     img-src 'self' data:; style-src 'self'; base-uri 'none'; form-action 'none'; \
-    frame-ancestors 'none'; require-trusted-types-for 'script'";
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default";
 
 /// The file below `root` that a request's target names, or `None` where the target leaves the
 /// folder or is malformed. A folder stands for its `index.html`.
