@@ -114,7 +114,8 @@ pub async fn executor(
         Device::Cpu => {
             let mut sink = HostSink::new();
             checkpoint.load(&plan, &mut sink, on_bytes).await?;
-            AnyExecutor::Cpu(CpuExecutor::new(config.clone(), sink.into_weights(), capacity))
+            let weights = sink.into_weights();
+            AnyExecutor::Cpu(Box::new(CpuExecutor::new(config.clone(), weights, capacity)))
         }
         Device::Gpu => {
             let gpu = Gpu::open(Power::HighPerformance).await?;

@@ -30,9 +30,9 @@ fn goldens() -> Vec<Golden> {
 }
 
 fn service() -> Service<AnyExecutor> {
-    let folder = format!("{}/www/model", env!("CARGO_MANIFEST_DIR"));
+    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
     let options = LoadOptions { device: Device::Cpu, ..Default::default() };
-    let load = load::model(&FolderSource::new(folder), &options, |_| ControlFlow::Continue(()));
+    let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
     let model = pollster::block_on(load).expect("the built-in model loads");
     Service::new(model.loaded.executor, model.chat, "built-in".into())
 }

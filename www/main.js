@@ -22,12 +22,6 @@ const modelUrl = query.get("model") ?? "model/";
 const $ = (id) => /** @type {any} */ (document.getElementById(id));
 const [messages, prompt, send, stop, clear] = ["messages", "prompt", "send", "stop", "clear"].map($);
 
-// The page is served with `require-trusted-types-for 'script'`: workers may come from here only.
-globalThis.trustedTypes?.createPolicy("default", {
-  createScriptURL: (/** @type {string} */ url) =>
-    new URL(url, location.href).origin === location.origin ? url : null,
-});
-
 /** @type {Engine | null} */
 let engine = null;
 /** @type {{role: "user" | "assistant", content: string}[]} */

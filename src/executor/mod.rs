@@ -20,7 +20,7 @@ pub use shapes::block_bytes;
 /// Either executor, chosen when a model is loaded.
 pub enum AnyExecutor {
     Gpu(Box<GpuExecutor>),
-    Cpu(CpuExecutor),
+    Cpu(Box<CpuExecutor>),
 }
 
 impl Executor for AnyExecutor {

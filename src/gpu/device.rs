@@ -7,6 +7,8 @@ use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
 use crate::{Error, Result};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen::JsCast;
 
 /// An open device with what was learned about it once.
 pub struct Gpu {
@@ -80,10 +82,11 @@ impl Gpu {
             let _ = on_error.set(error.to_string());
         }));
 
+        let name = describe(&device, &info);
         Ok(Gpu {
             adapter: AdapterReport {
-                name: describe(&info),
-                software: is_software(&info),
+                software: is_software(&info, &name),
+                name,
                 subgroups: has_subgroups(&device, features),
                 timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
             },
@@ -186,7 +189,26 @@ impl Drop for Gpu {
     }
 }
 
-fn describe(info: &wgpu::AdapterInfo) -> String {
+/// What the adapter calls itself; wgpu leaves most of it out on the web, so the device is asked.
+#[cfg(target_arch = "wasm32")]
+fn describe(device: &wgpu::Device, _: &wgpu::AdapterInfo) -> String {
+    let info = device.as_webgpu().map(|device| property(device.as_ref(), "adapterInfo"));
+    let read = |name| info.as_ref().and_then(|info| property(info, name).as_string());
+    let parts = ["vendor", "architecture", "device", "description"].map(read);
+    let known: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    match known.is_empty() {
+        true => "an adapter without a name, WebGPU".into(),
+        false => format!("{}, WebGPU", known.join(" ")),
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+fn property(of: &wasm_bindgen::JsValue, name: &str) -> wasm_bindgen::JsValue {
+    js_sys::Reflect::get(of, &name.into()).unwrap_or(wasm_bindgen::JsValue::UNDEFINED)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn describe(_: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
     let parts = [&info.name, &info.driver, &info.driver_info];
     let known: Vec<&str> = parts.iter().map(|p| p.trim()).filter(|p| !p.is_empty()).collect();
     match known.is_empty() {
@@ -195,25 +217,19 @@ fn describe(info: &wgpu::AdapterInfo) -> String {
     }
 }
 
-fn is_software(info: &wgpu::AdapterInfo) -> bool {
-    let text = describe(info).to_lowercase();
+fn is_software(info: &wgpu::AdapterInfo, name: &str) -> bool {
+    let name = name.to_lowercase();
     info.device_type == wgpu::DeviceType::Cpu
-        || ["swiftshader", "llvmpipe", "lavapipe", "basic render"].iter().any(|s| text.contains(s))
+        || ["swiftshader", "llvmpipe", "lavapipe", "basic render"].iter().any(|s| name.contains(s))
 }
 
 /// On the web wgpu hides subgroups, so the device itself is asked.
 #[cfg(target_arch = "wasm32")]
 fn has_subgroups(device: &wgpu::Device, _: wgpu::Features) -> bool {
-    use wasm_bindgen::JsValue;
-    let Some(raw) = device.as_webgpu() else { return false };
-    let set = js_sys::Reflect::get(raw.as_ref(), &JsValue::from_str("features"));
-    let Ok(set) = set else { return false };
-    let has = js_sys::Reflect::get(&set, &JsValue::from_str("has"));
-    has.ok()
-        .and_then(|has| {
-            js_sys::Function::from(has).call1(&set, &JsValue::from_str("subgroups")).ok()
-        })
-        .is_some_and(|answer| answer.is_truthy())
+    let Some(device) = device.as_webgpu() else { return false };
+    let features = property(device.as_ref(), "features");
+    let has = property(&features, "has").dyn_into::<js_sys::Function>();
+    has.is_ok_and(|has| has.call1(&features, &"subgroups".into()).is_ok_and(|has| has.is_truthy()))
 }
 
 #[cfg(not(target_arch = "wasm32"))]

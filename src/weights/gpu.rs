@@ -223,7 +223,8 @@ impl WeightSink for GpuSink<'_> {
                 let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
                 let rows = Rows { source: 0, row, rows, columns: 1, stride: 1 };
-                self.repack(repack, rows, &[vector.clone()]).await?;
+                let outputs = [vector.clone()];
+                self.repack(repack, rows, &outputs).await?;
             }
             _ => self.repack_matrix(job).await?,
         }
