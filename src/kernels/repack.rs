@@ -1,6 +1,6 @@
 //! Turning the bytes of checkpoints, as they are staged, into weights in their canonical layouts.
 //!
-//! The same in plain Rust is [`crate::weights::HostSink`].
+//! The same in plain Rust is the host sink of `weights`.
 
 use bytemuck::{Pod, Zeroable};
 use minijinja::context;
