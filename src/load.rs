@@ -119,7 +119,7 @@ pub async fn executor(
         }
         Device::Gpu => {
             let gpu = Gpu::open(Power::HighPerformance).await?;
-            let mut sink = GpuSink::new(&gpu).await?;
+            let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
             checkpoint.load(&plan, &mut sink, on_bytes).await?;
             let weights = sink.into_weights();
             let on_compiled = |done, total| on_progress(Progress::Compile { done, total });

@@ -39,6 +39,22 @@ fn the_gpu_agrees_with_transformers_on_every_model() {
 }
 
 #[test]
+fn matrices_larger_than_a_binding_are_split_by_rows() {
+    // One model whose output matrix is its embedding matrix, one that has two.
+    for name in ["llama3_bf16", "odd_f32"] {
+        pollster::block_on(async {
+            let golden = goldens::golden(name);
+            let mut executor = goldens::split_executor(name, 5000).await.expect(name);
+            let logits = goldens::logits(&mut executor, &golden.tokens[..16], 0).await.expect(name);
+            let error = nmse(&golden.logits[..logits.len()], &logits);
+            assert!(error <= LIMIT, "{name}: NMSE {error:.2e} of the logits");
+            let greedy = goldens::greedy(&mut executor, &golden.tokens, golden.greedy.len()).await;
+            assert_eq!(greedy.expect(name), golden.greedy, "{name}");
+        });
+    }
+}
+
+#[test]
 fn the_cpu_agrees_with_transformers_on_every_model() {
     every_model_agrees(Device::Cpu);
 }

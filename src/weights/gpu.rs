@@ -64,6 +64,7 @@ impl GpuWeights {
 /// than the chunk at hand.
 pub struct GpuSink<'a> {
     gpu: &'a Gpu,
+    largest_part: u64,
     kernels: Kernels,
     weights: GpuWeights,
     staging: wgpu::Buffer, // [PIECE_BYTES]
@@ -76,9 +77,13 @@ pub struct GpuSink<'a> {
 
 impl<'a> GpuSink<'a> {
     /// Allocates the staging area.
-    pub async fn new(gpu: &'a Gpu) -> Result<GpuSink<'a>> {
+    ///
+    /// The embedding and output matrices are cut into parts of at most `largest_part` bytes, as a
+    /// rule [`Gpu::largest_binding`].
+    pub async fn new(gpu: &'a Gpu, largest_part: u64) -> Result<GpuSink<'a>> {
         Ok(GpuSink {
             gpu,
+            largest_part,
             kernels: Kernels::default(),
             weights: GpuWeights::default(),
             staging: gpu.storage("staging", PIECE_BYTES).await?,
@@ -98,8 +103,7 @@ impl<'a> GpuSink<'a> {
         let row_bytes = layout.row_words(k) as u64 * 4;
         // Products that join or gate their rows need them in one place.
         let splits = matches!(weight.param, Param::Embed | Param::Head);
-        let most =
-            if splits { (self.gpu.largest_binding() / row_bytes).max(1) as usize } else { n };
+        let most = if splits { (self.largest_part / row_bytes).max(1) as usize } else { n };
         let mut matrix = GpuMatrix { layout, n, k, parts: Vec::new() };
         for first in (0..n).step_by(most) {
             let rows = most.min(n - first);

@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use serde::Deserialize;
 use tabloom::{
     Result,
-    executor::AnyExecutor,
+    executor::{AnyExecutor, GpuExecutor},
+    gpu::{Gpu, Power},
     load::{self, Device, LoadOptions},
+    model::ModelConfig,
     step::{Executor, RowTokens, Sampling, SeqPlan, StepPlan},
-    weights::FolderSource,
+    weights::{Checkpoint, FolderSource, GpuSink, Quantise, Source},
 };
 
 /// Every reference model.
@@ -60,6 +62,22 @@ pub async fn executor(name: &str, device: Device) -> Result<AnyExecutor> {
     let options = LoadOptions { device, ..Default::default() };
     let loaded = load::executor(&source, &options, |_| ControlFlow::Continue(())).await?;
     Ok(loaded.executor)
+}
+
+/// Loads a model onto the GPU with its large matrices cut into parts of at most `part` bytes.
+pub async fn split_executor(name: &str, part: u64) -> Result<AnyExecutor> {
+    let source = FolderSource::new(folder(name));
+    let config = ModelConfig::from_json(&source.read("config.json").await?)?;
+    let checkpoint = Checkpoint::open(&source).await?;
+    let plan = checkpoint.plan(&config, None, &Quantise::KEEP)?;
+    let gpu = Gpu::open(Power::HighPerformance).await?;
+    let mut sink = GpuSink::new(&gpu, part).await?;
+    checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())).await?;
+    let weights = sink.into_weights();
+    assert!(weights.matrices.values().any(|matrix| matrix.parts.len() > 2), "nothing was split");
+    let (capacity, proceed) = (load::capacity(&config, None)?, |_, _| ControlFlow::Continue(()));
+    let executor = GpuExecutor::new(gpu, &config, weights, capacity, proceed).await?;
+    Ok(AnyExecutor::Gpu(Box::new(executor)))
 }
 
 /// The logits of every position of `tokens`, computed from position `start` on in one step.
