@@ -1,5 +1,5 @@
-//! The pure half of the server: which file a path names, which bytes a range asks for, which
-//! headers go with them.
+//! The pure half of the server: what a request asks for, which file its target names, which bytes
+//! its range means.
 
 use percent_encoding::percent_decode_str;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,43 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; \
     script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; \
     connect-src 'self' https://huggingface.co https://*.hf.co https://*.xethub.hf.co; \
     img-src 'self' data:; style-src 'self'; base-uri 'none'; form-action 'none'; \
-    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default";
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker";
+
+/// What matters here of a request's head.
+#[derive(Debug, PartialEq)]
+pub struct Request<'a> {
+    pub method: &'a str,
+    pub target: &'a str,
+    pub range: Option<&'a str>,
+    /// Whether the connection stays open for another request.
+    pub keep_open: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a head up to its blank line; `None` where it is malformed or cut short.
+    pub fn parse(head: &'a str) -> Option<Self> {
+        let mut lines = head.strip_suffix("\r\n\r\n")?.split("\r\n");
+        let mut words = lines.next()?.split(' ');
+        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+        if words.next().is_some() || !version.starts_with("HTTP/1.") {
+            return None;
+        }
+        let mut request = Self { method, target, range: None, keep_open: version == "HTTP/1.1" };
+        for line in lines {
+            let (name, value) = line.split_once(':')?;
+            let value = value.trim();
+            match name.to_ascii_lowercase().as_str() {
+                "range" => request.range = Some(value),
+                "connection" if value.eq_ignore_ascii_case("close") => request.keep_open = false,
+                // A body would be taken for the next request.
+                "transfer-encoding" => request.keep_open = false,
+                "content-length" if value != "0" => request.keep_open = false,
+                _ => {}
+            }
+        }
+        Some(request)
+    }
+}
 
 /// The file below `root` that a request's target names, or `None` where the target leaves the
 /// folder or is malformed. A folder stands for its `index.html`.
@@ -90,6 +126,34 @@ impl ByteRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_are_read() {
+        let parse = Request::parse;
+        let plain = Request { method: "GET", target: "/a", range: None, keep_open: true };
+        assert_eq!(parse("GET /a HTTP/1.1\r\nHost: x\r\n\r\n"), Some(plain));
+        let ranged = parse("GET /a HTTP/1.1\r\nrANGE:  bytes=1-2 \r\n\r\n").unwrap();
+        assert_eq!(ranged.range, Some("bytes=1-2"));
+        for closing in [
+            "GET /a HTTP/1.0\r\n\r\n",
+            "GET /a HTTP/1.1\r\nConnection: Close\r\n\r\n",
+            "POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\n",
+            "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ] {
+            assert!(!parse(closing).unwrap().keep_open, "{closing}");
+        }
+        for malformed in [
+            "",
+            "GET\r\n\r\n",
+            "GET /a\r\n\r\n",
+            "GET /a HTTP/2\r\n\r\n",
+            "GET /a b HTTP/1.1\r\n\r\n",
+            "GET /a HTTP/1.1\r\nno colon\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: cut",
+        ] {
+            assert_eq!(parse(malformed), None, "{malformed}");
+        }
+    }
 
     #[test]
     fn targets_name_files_below_the_root() {

@@ -1,22 +1,28 @@
-//! A static file server on 127.0.0.1 for the demo page and the end-to-end tests.
+//! A static file server on 127.0.0.1 for the demo page and the end-to-end tests: a thread for each
+//! connection, because browsers open connections that they leave idle.
 
-use crate::http::{ByteRange, CONTENT_SECURITY_POLICY, file_for, media_type};
-use anyhow::{Context, Result, anyhow};
+use crate::http::{ByteRange, CONTENT_SECURITY_POLICY, Request, file_for, media_type};
+use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
+use std::time::Duration;
 
 /// How many ports above the wanted one are tried before any free one is taken.
 const PORTS_TRIED: u16 = 20;
+/// How long a connection may stay silent.
+const IDLE: Duration = Duration::from_secs(120);
+/// Longest head of a request, in bytes.
+const HEAD_LIMIT: u64 = 32 * 1024;
 
-/// A running server; it stops when dropped.
+/// A running server; it takes no more connections once dropped.
 pub struct Site {
     address: SocketAddr,
-    server: Arc<Server>,
+    stopping: Arc<AtomicBool>,
     accept: Option<JoinHandle<()>>,
 }
 
@@ -25,17 +31,19 @@ impl Site {
     pub fn start(root: &Path, port: u16) -> Result<Self> {
         let listener = listen(port)?;
         let address = listener.local_addr()?;
-        let server = Server::from_listener(listener, None).map_err(|error| anyhow!(error))?;
-        let server = Arc::new(server);
-        let (requests, root) = (Arc::clone(&server), root.to_owned());
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (stop, root) = (Arc::clone(&stopping), root.to_owned());
         let accept = thread::spawn(move || {
-            for request in requests.incoming_requests() {
+            for stream in listener.incoming() {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
                 let root = root.clone();
-                // A reader that stops half-way must not hold up the others.
-                thread::spawn(move || answer(request, &root));
+                // A browser that hangs up is no fault, and there is nobody to tell.
+                thread::spawn(move || stream.and_then(|stream| converse(&stream, &root)).ok());
             }
         });
-        Ok(Self { address, server, accept: Some(accept) })
+        Ok(Self { address, stopping, accept: Some(accept) })
     }
 
     /// The address to open.
@@ -53,8 +61,10 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        self.server.unblock();
-        if let Some(accept) = self.accept.take() {
+        self.stopping.store(true, Ordering::Relaxed);
+        // Wakes the thread that waits for a connection.
+        let woken = TcpStream::connect(self.address).is_ok();
+        if let (true, Some(accept)) = (woken, self.accept.take()) {
             let _ = accept.join();
         }
     }
@@ -66,16 +76,74 @@ fn listen(port: u16) -> Result<TcpListener> {
     next.chain([0]).find_map(free).context("no port is free on 127.0.0.1")
 }
 
-fn answer(request: Request, root: &Path) {
-    let outcome = match request.method() {
-        Method::Get | Method::Head => match open(root, request.url()) {
-            Some((path, file, length)) => respond(request, &path, file, length),
-            None => refuse(request, 404, "not found"),
-        },
-        _ => refuse(request, 405, "only GET and HEAD"),
+/// Answers the requests of one connection until it is closed.
+fn converse(stream: &TcpStream, root: &Path) -> io::Result<()> {
+    stream.set_read_timeout(Some(IDLE))?;
+    stream.set_write_timeout(Some(IDLE))?;
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let head = read_head(&mut reader)?;
+        if head.is_empty() {
+            return Ok(());
+        }
+        let Some(request) = Request::parse(&head) else {
+            return refuse(stream, "400 Bad Request", false);
+        };
+        answer(stream, &request, root)?;
+        if !request.keep_open {
+            return Ok(());
+        }
+    }
+}
+
+/// The lines up to the blank one; empty where the connection was closed instead.
+fn read_head(reader: &mut impl BufRead) -> io::Result<String> {
+    let mut reader = reader.take(HEAD_LIMIT);
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") && reader.read_until(b'\n', &mut head)? > 0 {}
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+fn answer(stream: &TcpStream, request: &Request, root: &Path) -> io::Result<()> {
+    let with_body = match request.method {
+        "GET" => true,
+        "HEAD" => false,
+        _ => {
+            return refuse(stream, "405 Method Not Allowed\r\nAllow: GET, HEAD", request.keep_open);
+        }
     };
-    // The browser may have gone away; there is nobody left to tell.
-    drop(outcome);
+    let Some((path, mut file, length)) = open(root, request.target) else {
+        return refuse(stream, "404 Not Found", request.keep_open);
+    };
+    let whole = (String::from("200 OK"), 0, length);
+    let (status, start, count) = match request.range.map(|range| ByteRange::parse(range, length)) {
+        None | Some(ByteRange::Whole) => whole,
+        Some(ByteRange::Part { start, end }) => {
+            let status =
+                format!("206 Partial Content\r\nContent-Range: bytes {start}-{end}/{length}");
+            (status, start, end - start + 1)
+        }
+        Some(ByteRange::Unsatisfiable) => {
+            let status = format!("416 Range Not Satisfiable\r\nContent-Range: bytes */{length}");
+            return refuse(stream, &status, request.keep_open);
+        }
+    };
+    let media_type = media_type(&path);
+    let head = format!(
+        "Content-Type: {media_type}\r\n\
+         Accept-Ranges: bytes\r\n\
+         Cache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\n\
+         Referrer-Policy: no-referrer\r\n\
+         Content-Security-Policy: {CONTENT_SECURITY_POLICY}\r\n"
+    );
+    send_head(stream, &status, &head, count, request.keep_open)?;
+    if with_body {
+        file.seek(SeekFrom::Start(start))?;
+        io::copy(&mut file.take(count), &mut &*stream)?;
+    }
+    Ok(())
 }
 
 fn open(root: &Path, target: &str) -> Option<(PathBuf, File, u64)> {
@@ -85,55 +153,27 @@ fn open(root: &Path, target: &str) -> Option<(PathBuf, File, u64)> {
     metadata.is_file().then_some((path, file, metadata.len()))
 }
 
-fn respond(request: Request, path: &Path, mut file: File, length: u64) -> std::io::Result<()> {
-    let range = request.headers().iter().find(|header| header.field.equiv("Range"));
-    let range =
-        range.map_or(ByteRange::Whole, |header| ByteRange::parse(header.value.as_str(), length));
-    let (status, start, count) = match range {
-        ByteRange::Whole => (200, 0, length),
-        ByteRange::Part { start, end } => (206, start, end - start + 1),
-        ByteRange::Unsatisfiable => {
-            let headers = vec![header("Content-Range", &format!("bytes */{length}"))];
-            let empty = Response::new(StatusCode(416), headers, std::io::empty(), Some(0), None);
-            return request.respond(empty);
-        }
-    };
-    let mut headers = vec![
-        header("Content-Type", media_type(path)),
-        header("Accept-Ranges", "bytes"),
-        header("Cache-Control", "no-store"),
-        header("X-Content-Type-Options", "nosniff"),
-        header("Referrer-Policy", "no-referrer"),
-        header("Content-Security-Policy", CONTENT_SECURITY_POLICY),
-    ];
-    if status == 206 {
-        let end = start + count - 1;
-        headers.push(header("Content-Range", &format!("bytes {start}-{end}/{length}")));
-    }
-    file.seek(SeekFrom::Start(start))?;
-    let body = file.take(count);
-    // Never chunked: a page that shows progress needs Content-Length.
-    let response = Response::new(StatusCode(status), headers, body, Some(count as usize), None);
-    request.respond(response.with_chunked_threshold(usize::MAX))
+fn refuse(stream: &TcpStream, status: &str, keep_open: bool) -> io::Result<()> {
+    send_head(stream, status, "", 0, keep_open)
 }
 
-fn refuse(request: Request, status: u16, text: &str) -> std::io::Result<()> {
-    let mut response = Response::from_string(text).with_status_code(status);
-    if status == 405 {
-        response.add_header(header("Allow", "GET, HEAD"));
-    }
-    request.respond(response)
-}
-
-fn header(name: &str, value: &str) -> Header {
-    Header::from_bytes(name, value).expect("header names and values here are ASCII")
+fn send_head(
+    mut stream: &TcpStream,
+    status: &str,
+    headers: &str,
+    length: u64,
+    keep_open: bool,
+) -> io::Result<()> {
+    let connection = if keep_open { "keep-alive" } else { "close" };
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: {connection}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-    use std::net::TcpStream;
 
     fn site() -> (tempfile::TempDir, Site) {
         let folder = tempfile::tempdir().unwrap();
@@ -199,10 +239,33 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_connection_holds_nobody_up() {
+    fn idle_connections_hold_nobody_up() {
         let (_folder, site) = site();
-        let _idle: Vec<_> = (0..20).map(|_| TcpStream::connect(site.address).unwrap()).collect();
+        let _idle: Vec<_> = (0..50).map(|_| TcpStream::connect(site.address).unwrap()).collect();
         assert!(ask(&site, "GET", "/", "").0.starts_with("HTTP/1.1 200"));
+    }
+
+    #[test]
+    fn one_connection_serves_several_requests() {
+        let (_folder, site) = site();
+        let mut stream = TcpStream::connect(site.address).unwrap();
+        let again = "GET /ten.bin HTTP/1.1\r\nHost: x\r\n\r\n";
+        let last = "GET /ten.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        write!(stream, "{again}{again}{last}").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert_eq!(text.matches("HTTP/1.1 200").count(), 3);
+        assert_eq!(text.matches("0123456789").count(), 3);
+    }
+
+    #[test]
+    fn a_malformed_request_is_refused_and_the_connection_closed() {
+        let (_folder, site) = site();
+        let mut stream = TcpStream::connect(site.address).unwrap();
+        write!(stream, "nonsense\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 400"), "{text}");
     }
 
     #[test]

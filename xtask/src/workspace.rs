@@ -3,10 +3,17 @@
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-/// The repository's root folder.
+/// The repository's root folder: of the checkout that cargo runs this for, which need not be the
+/// one it was compiled in when checkouts share a target folder.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace root")
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+        let folder = PathBuf::from(manifest.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()));
+        folder.parent().expect("xtask lies in the workspace root").to_owned()
+    })
 }
 
 /// Where build products of xtask itself go. Always inside the repository, even when cargo's own
