@@ -168,7 +168,8 @@ export class Engine {
   }
 
   /**
-   * Counters and gauges of the engine, under vLLM's names.
+   * Counters and gauges of the engine, under vLLM's names, and `wasm_heap_bytes`, the size of the
+   * worker's WebAssembly memory.
    *
    * @returns {Promise<Record<string, number>>}
    */

@@ -12,7 +12,7 @@ use web_sys::{AbortController, MessageEvent, MessagePort};
 
 use super::{
     FetchSource,
-    protocol::{Answer, Call, Device, Info, Options, Progress, Quantize},
+    protocol::{Answer, Call, Device, HostMetrics, Info, Options, Progress, Quantize},
     turn::Turn,
 };
 use crate::{
@@ -24,6 +24,9 @@ use crate::{
     service::{Moment, Reply, Service},
     weights::Quantise,
 };
+
+/// The unit that WebAssembly memory grows by.
+const WASM_PAGE_BYTES: usize = 65_536;
 
 /// Serves any number of message ports with one model.
 #[wasm_bindgen]
@@ -272,7 +275,11 @@ impl Session {
                 }
             }
             Call::Metrics { id } => {
-                port.send(&Answer::Value { id, value: self.service.metrics() });
+                let value = HostMetrics {
+                    engine: self.service.metrics(),
+                    wasm_heap_bytes: std::arch::wasm32::memory_size::<0>() * WASM_PAGE_BYTES,
+                };
+                port.send(&Answer::Value { id, value });
             }
             Call::Load { .. } => unreachable!("loads are handled before there is a session"),
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     api::{ChatCompletionChunk, ChatCompletionRequest},
     error::WireError,
+    metrics::Metrics,
 };
 
 /// What a page asks for.
@@ -26,7 +27,7 @@ pub enum Call {
     Chat { id: u32, request: ChatCompletionRequest },
     /// Drop the call of that id; it gets no more answers.
     Cancel { id: u32 },
-    /// A snapshot of the metrics, as a `value`.
+    /// A snapshot of the metrics, as a `value` with [`HostMetrics`].
     Metrics { id: u32 },
 }
 
@@ -97,4 +98,13 @@ pub struct Info {
     pub software: bool,
     pub context: usize,
     pub weight_bytes: f64,
+}
+
+/// Counters and gauges of the engine, and of the worker it lives in.
+#[derive(Debug, Serialize)]
+pub struct HostMetrics {
+    #[serde(flatten)]
+    pub engine: Metrics,
+    /// Size of the WebAssembly memory, which never shrinks: the peak so far.
+    pub wasm_heap_bytes: usize,
 }

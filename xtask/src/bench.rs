@@ -1,14 +1,20 @@
 //! `cargo xtask bench`: speed and size in one table. Each source of numbers gives rows; adding
 //! a source is adding a function to `SOURCES`.
 
-use crate::process::minutes;
-use crate::{cargo, package};
+use crate::process::{Task, minutes};
+use crate::serve::Site;
+use crate::{cargo, package, provision, site, workspace};
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+
+// The native bench prints the same table, and xtask must not depend on the crate it builds.
+#[path = "../../examples/bench/table.rs"]
+mod table;
+
+use table::Row;
 
 type Source = fn(&Options) -> Result<Vec<Row>>;
 
-const SOURCES: [Source; 2] = [native, package_sizes];
+const SOURCES: [Source; 3] = [native, browser, package_sizes];
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -20,17 +26,6 @@ pub struct Options {
     arguments: Vec<String>,
 }
 
-/// One measured number.
-#[derive(Debug, Deserialize, PartialEq, Serialize)]
-struct Row {
-    /// Where it was measured: an adapter's name, or what was weighed.
-    on: String,
-    /// What was measured, e.g. `decode, batch 4`.
-    name: String,
-    value: f64,
-    unit: String,
-}
-
 pub fn run(options: &Options) -> Result<()> {
     let mut rows = Vec::new();
     for source in SOURCES {
@@ -39,7 +34,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        print!("\n{}", table(&rows));
+        print!("\n{}", table::text(&rows));
     }
     Ok(())
 }
@@ -54,14 +49,22 @@ fn native(options: &Options) -> Result<Vec<Row>> {
     serde_json::from_str(&text).context("examples/bench --json printed something else than rows")
 }
 
+/// What tests/e2e/bench.mjs measures of the package in headless Chromium.
+fn browser(_: &Options) -> Result<Vec<Row>> {
+    let chromium = provision::browser()?.chromium;
+    let site = Site::start(&site::build()?, 0)?;
+    let text = Task::new("bench in the browser", provision::node()?, minutes(30))
+        .arg("tests/e2e/bench.mjs")
+        .dir(workspace::root())
+        .env("TABLOOM_URL", site.url())
+        .env("TABLOOM_CHROMIUM", chromium)
+        .output()?;
+    serde_json::from_str(&text).context("tests/e2e/bench.mjs printed something else than rows")
+}
+
 fn package_sizes(_: &Options) -> Result<Vec<Row>> {
     let sizes = package::sizes(&package::build()?)?;
-    let row = |name: &str, bytes: u64| Row {
-        on: "package".into(),
-        name: name.into(),
-        value: bytes as f64 / 1024.0,
-        unit: "KiB".into(),
-    };
+    let row = |name: &str, bytes: u64| Row::new("package", name, bytes as f64 / 1024.0, "KiB");
     let total = sizes.total();
     Ok(vec![
         row("wasm, raw", sizes.wasm.raw),
@@ -73,37 +76,12 @@ fn package_sizes(_: &Options) -> Result<Vec<Row>> {
     ])
 }
 
-/// The rows as text, grouped by where they were measured.
-fn table(rows: &[Row]) -> String {
-    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    let mut on = None;
-    for row in rows {
-        if on != Some(&row.on) {
-            text += &format!("{}\n", row.on);
-            on = Some(&row.on);
-        }
-        text += &format!("  {:width$} {:>12} {}\n", row.name, number(row.value), row.unit);
-    }
-    text
-}
-
-/// Three digits or so: more would pretend to a precision that measurements lack.
-fn number(value: f64) -> String {
-    let digits = match value.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn row(on: &str, name: &str, value: f64) -> Row {
-        Row { on: on.into(), name: name.into(), value, unit: "tokens/s".into() }
+        Row::new(on, name, value, "tokens/s")
     }
 
     #[test]
@@ -117,7 +95,7 @@ A
 B
   x                       10.0 tokens/s
 ";
-        assert_eq!(table(&rows), expected);
+        assert_eq!(table::text(&rows), expected);
     }
 
     #[test]

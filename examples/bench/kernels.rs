@@ -1,0 +1,213 @@
+//! Single kernels of a model's sizes, each over so many buffers that no cache holds them.
+
+use anyhow::Result;
+use tabloom::{
+    gpu::{Gpu, Kernels},
+    kernels::{
+        Attention, AttentionMerge, Batch, Kernel, KvLayout, Matmul, Regime, RowsOf, Sample, Tuning,
+    },
+    layout::{Layout, row_stride},
+    model::MatmulOutput,
+    step::{BLOCK_SIZE, Capacity, RowTokens, Sampling, SeqPlan, StepPlan},
+};
+
+use super::{
+    table::Row,
+    timing::{self, Sequence},
+};
+
+const CAPACITY: Capacity =
+    Capacity { rows: 256, seqs: 1, logit_rows: 1, blocks: 256, context: 4096, vocab: 128_256 };
+const LAYOUT: Layout = Layout::W4 { group: 32 };
+/// Bytes that are read before any is read again.
+const ROTATED_BYTES: u64 = 128 << 20;
+
+struct Bench<'a> {
+    gpu: &'a Gpu,
+    kernels: Kernels,
+    tuning: Tuning,
+    copied: f64,
+    runs: usize,
+    adapter: &'a str,
+    rng: fastrand::Rng,
+    rows: Vec<Row>,
+}
+
+/// What limits a kernel, and so what its speed is told in.
+enum Work {
+    /// Bytes that it must read.
+    Bytes(u64),
+    /// Multiplications and additions.
+    Flops(f64),
+}
+
+/// Times every kernel that matters; `copied` is the rate of a plain copy in bytes a second.
+pub async fn measure(gpu: &Gpu, adapter: &str, copied: f64, runs: usize) -> Result<Vec<Row>> {
+    let mut bench = Bench {
+        gpu,
+        kernels: Kernels::default(),
+        tuning: Tuning::of(&gpu.adapter),
+        copied,
+        runs,
+        adapter,
+        rng: fastrand::Rng::with_seed(1),
+        rows: Vec::new(),
+    };
+    for (n, k) in [(2048, 2048), (4096, 4096), (CAPACITY.vocab, 2048)] {
+        bench.product(n, k, 1).await?;
+    }
+    bench.product(4096, 4096, 16).await?;
+    for (n, k) in [(2048, 2048), (4096, 4096)] {
+        bench.product(n, k, 256).await?;
+    }
+    for context in [1024, 4096] {
+        bench.attention(context).await?;
+    }
+    bench.sample("greedy", Sampling::GREEDY).await?;
+    let filtered = Sampling { temperature: 0.7, top_k: 40, top_p: 0.9, min_p: 0.05, seed: 1 };
+    bench.sample("top-k, top-p, min-p", filtered).await?;
+    Ok(bench.rows)
+}
+
+impl Bench<'_> {
+    async fn product(&mut self, n: usize, k: usize, rows: usize) -> Result<()> {
+        let batch = batch(rows, rows, Sampling::GREEDY)?;
+        let kernel = Matmul {
+            layout: LAYOUT,
+            n,
+            k,
+            first: 0,
+            width: n,
+            norm: None,
+            bias: false,
+            output: MatmulOutput::Store,
+            rows: RowsOf::Rows,
+            regime: Regime::of(rows as u32),
+        };
+        let step = self.gpu.upload("step", &batch.words).await?;
+        let x = self.numbers(rows * row_stride(k)).await?;
+        let out = self.gpu.storage("out", (rows * row_stride(n) * 4) as u64).await?;
+        let nibbles: Vec<u32> = (0..n * LAYOUT.row_words(k)).map(|_| self.rng.u32(..)).collect();
+        // Scale 1, min -8.
+        let scales = vec![0xc800_3c00; n * LAYOUT.row_groups(k)];
+        let bytes = LAYOUT.bytes(n, k);
+        // Products of many rows do not wait for memory.
+        let calls = copies(bytes * rows as u64);
+        let mut sequence = Sequence::new();
+        for _ in 0..calls {
+            let words = self.gpu.upload("words", &nibbles).await?;
+            let scales = self.gpu.upload("scales", &scales).await?;
+            self.record(&mut sequence, &kernel, &batch, &[&step, &x, &words, &scales, &out])
+                .await?;
+        }
+        let work = match kernel.regime {
+            Regime::Few(_) => Work::Bytes(bytes),
+            Regime::Many => Work::Flops(2.0 * (n * k * rows) as f64),
+        };
+        self.finish(&format!("int4 product {n} x {k}, rows {rows}"), &sequence, calls, work).await
+    }
+
+    async fn attention(&mut self, context: usize) -> Result<()> {
+        let (heads, kv_heads, head_dim) = (32, 8, 64);
+        let batch = batch(1, context, Sampling::GREEDY)?;
+        let whole = Attention { heads, kv_heads, head_dim, window: None, split: false };
+        let split = Attention { split: true, ..whole };
+        let merge = AttentionMerge { heads, head_dim, window: None };
+        let words = context / BLOCK_SIZE * KvLayout { kv_heads, head_dim }.block_words();
+        let step = self.gpu.upload("step", &batch.words).await?;
+        let query = self.numbers(heads * head_dim).await?;
+        let out = self.gpu.storage("out", (heads * head_dim * 4) as u64).await?;
+        let partials =
+            self.gpu.storage("partials", whole.partial_words(&CAPACITY) as u64 * 4).await?;
+        let bytes = words as u64 * 4;
+        let calls = copies(bytes);
+        let mut sequence = Sequence::new();
+        for _ in 0..calls {
+            let kv = self.gpu.storage("kv", bytes).await?;
+            if whole.splits(self.tuning, &batch) {
+                let buffers = [&step, &query, &kv, &partials];
+                self.record(&mut sequence, &split, &batch, &buffers).await?;
+                self.record(&mut sequence, &merge, &batch, &[&step, &partials, &out]).await?;
+            } else {
+                self.record(&mut sequence, &whole, &batch, &[&step, &query, &kv, &out]).await?;
+            }
+        }
+        let name = format!("attention, rows 1, context {context}");
+        self.finish(&name, &sequence, calls, Work::Bytes(bytes)).await
+    }
+
+    async fn sample(&mut self, name: &str, sampling: Sampling) -> Result<()> {
+        let batch = batch(1, 1, sampling)?;
+        let vocab = CAPACITY.vocab;
+        let step = self.gpu.upload("step", &batch.words).await?;
+        let logits = self.numbers(row_stride(vocab)).await?;
+        let last_samples = self.gpu.storage("last samples", 4).await?;
+        let sampled = self.gpu.storage("sampled", 8).await?;
+        let mut sequence = Sequence::new();
+        let buffers = [&step, &logits, &last_samples, &sampled];
+        self.record(&mut sequence, &Sample { vocab }, &batch, &buffers).await?;
+        let name = format!("sample from {vocab}, {name}");
+        self.finish(&name, &sequence, 1, Work::Bytes(vocab as u64 * 4)).await
+    }
+
+    async fn numbers(&mut self, count: usize) -> Result<wgpu::Buffer> {
+        let numbers: Vec<u32> =
+            (0..count).map(|_| (self.rng.f32() * 2.0 - 1.0).to_bits()).collect();
+        Ok(self.gpu.upload("numbers", &numbers).await?)
+    }
+
+    async fn record(
+        &mut self,
+        sequence: &mut Sequence,
+        kernel: &impl Kernel,
+        batch: &Batch,
+        buffers: &[&wgpu::Buffer],
+    ) -> Result<()> {
+        let pipeline = self.kernels.pipeline(self.gpu, &kernel.shader(self.tuning)).await?;
+        let dispatch = self.kernels.bind(self.gpu, &pipeline, buffers);
+        sequence.push((dispatch, kernel.grid(self.tuning, batch)));
+        Ok(())
+    }
+
+    /// Times a sequence of `calls` of one kernel.
+    async fn finish(
+        &mut self,
+        name: &str,
+        sequence: &Sequence,
+        calls: u64,
+        work: Work,
+    ) -> Result<()> {
+        let seconds = timing::time(self.gpu, sequence, self.runs).await? / calls as f64;
+        let mut add = |what: &str, value: f64, unit: &str| {
+            self.rows.push(Row::new(self.adapter, &format!("{name}{what}"), value, unit));
+        };
+        add("", seconds * 1e6, "us");
+        match work {
+            Work::Bytes(bytes) => {
+                let rate = bytes as f64 / seconds;
+                add(", read", rate / 1e9, "GB/s");
+                add(", share of the copy's rate", 100.0 * rate / self.copied, "%");
+            }
+            Work::Flops(flops) => add("", flops / seconds / 1e9, "GFLOP/s"),
+        }
+        Ok(())
+    }
+}
+
+/// How many copies of a buffer it takes to read [`ROTATED_BYTES`].
+fn copies(bytes: u64) -> u64 {
+    ROTATED_BYTES.div_ceil(bytes)
+}
+
+/// The last `rows` tokens of one sequence of `context`.
+fn batch(rows: usize, context: usize, sampling: Sampling) -> Result<Batch> {
+    let seq = SeqPlan {
+        slot: 0,
+        tokens: RowTokens::Known(vec![1; rows]),
+        start: (context - rows) as u32,
+        blocks: (0..context.div_ceil(BLOCK_SIZE) as u32).collect(),
+        sample: Some(sampling),
+    };
+    let plan = StepPlan { seqs: vec![seq], read_logits: false };
+    Ok(Batch::encode(&plan, &CAPACITY, Attention::tile_rows(32, 8))?)
+}
