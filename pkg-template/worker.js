@@ -1,18 +1,10 @@
 // The engine's side: a worker that loads the WebAssembly module and serves one or more message ports.
 // It runs as a dedicated worker (the page sends a port) and as a SharedWorker (each tab connects one).
 
+import { requestSubgroups } from "./subgroups.js";
 import init, { Host } from "./wasm/tabloom.js";
 
-// wgpu does not ask for subgroups on the web, so the request is widened where the adapter has them.
-if (globalThis.GPUAdapter) {
-  const request = GPUAdapter.prototype.requestDevice;
-  GPUAdapter.prototype.requestDevice = function (descriptor = {}) {
-    const features = new Set(descriptor.requiredFeatures ?? []);
-    if (this.features.has("subgroups")) features.add("subgroups");
-    return request.call(this, { ...descriptor, requiredFeatures: [...features] });
-  };
-}
-
+requestSubgroups();
 const host = init().then(() => new Host());
 
 /** @param {MessagePort} port */

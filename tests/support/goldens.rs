@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::nmse;
 use serde::Deserialize;
 use tabloom::{
     Result,
@@ -10,24 +11,11 @@ use tabloom::{
     load::{self, Device, LoadOptions},
     model::ModelConfig,
     step::{Executor, RowTokens, Sampling, SeqPlan, StepPlan},
-    weights::{Checkpoint, FolderSource, GpuSink, Quantise, Source},
+    weights::{Checkpoint, GpuSink, Quantise, Source},
 };
 
-/// Every reference model.
-pub const MODELS: [&str; 12] = [
-    "llama2_f32",
-    "llama3_bf16",
-    "llama_linear_f32",
-    "llama_sharded_f32",
-    "smollm2_bf16",
-    "mistral_f16",
-    "qwen2_bf16",
-    "qwen3_f32",
-    "odd_f32",
-    "ct_int4_sym_g32_bf16",
-    "ct_int4_asym_g64_bf16",
-    "ct_int4_sym_channel_bf16",
-];
+/// The models' weights are theirs to the bit; what differs is f16 in the KV cache and the order of sums.
+const LIMIT: f64 = 1e-5;
 
 /// What transformers computed for a model.
 #[derive(Deserialize)]
@@ -41,34 +29,44 @@ pub struct Golden {
     pub logits: Vec<f32>,
 }
 
-/// Reads the golden of a model.
-pub fn golden(name: &str) -> Golden {
-    let folder = folder(name);
-    let json = std::fs::read(format!("{folder}/golden.json")).expect("the golden is there");
-    let mut golden: Golden = serde_json::from_slice(&json).expect("the golden is valid");
-    let logits = std::fs::read(format!("{folder}/logits.bin")).expect("the logits are there");
-    golden.logits = bytemuck::pod_collect_to_vec(&logits);
-    golden
-}
+impl Golden {
+    /// Reads a golden from the bytes of `golden.json` and `logits.bin`.
+    pub fn parse(json: &[u8], logits: &[u8]) -> Golden {
+        let mut golden: Golden = serde_json::from_slice(json).expect("the golden is valid");
+        golden.logits = bytemuck::pod_collect_to_vec(logits);
+        golden
+    }
 
-/// The folder of a model.
-pub fn folder(name: &str) -> String {
-    format!("{}/tests/goldens/{name}", env!("CARGO_MANIFEST_DIR"))
+    /// Holds the executor of a model to the logits of every position and to the greedy text.
+    pub async fn check(&self, name: &str, mut executor: AnyExecutor) {
+        let mut logits = Vec::new();
+        // Chunks of different sizes, each continuing on the cache of the ones before.
+        for chunk in [0..16, 16..21, 21..24] {
+            let seen = &self.tokens[..chunk.end];
+            logits.extend(self::logits(&mut executor, seen, chunk.start).await.expect(name));
+        }
+        let error = nmse(&self.logits, &logits);
+        assert!(error <= LIMIT, "{name}: NMSE {error:.2e} of the logits");
+        let text = greedy(&mut executor, &self.tokens, self.greedy.len()).await;
+        assert_eq!(text.expect(name), self.greedy, "{name}: greedy text");
+        println!("{name}: NMSE {error:.1e}");
+    }
 }
 
 /// Loads a model's executor; the goldens have no tokenizer.
-pub async fn executor(name: &str, device: Device) -> Result<AnyExecutor> {
-    let source = FolderSource::new(folder(name));
+pub async fn executor(source: &impl Source, device: Device) -> Result<AnyExecutor> {
     let options = LoadOptions { device, ..Default::default() };
-    let loaded = load::executor(&source, &options, |_| ControlFlow::Continue(())).await?;
+    let loaded = load::executor(source, &options, |_| ControlFlow::Continue(())).await?;
+    if let AnyExecutor::Gpu(gpu) = &loaded.executor {
+        println!("adapter: {}", gpu.gpu().adapter.name);
+    }
     Ok(loaded.executor)
 }
 
 /// Loads a model onto the GPU with its large matrices cut into parts of at most `part` bytes.
-pub async fn split_executor(name: &str, part: u64) -> Result<AnyExecutor> {
-    let source = FolderSource::new(folder(name));
+pub async fn split_executor(source: &impl Source, part: u64) -> Result<AnyExecutor> {
     let config = ModelConfig::from_json(&source.read("config.json").await?)?;
-    let checkpoint = Checkpoint::open(&source).await?;
+    let checkpoint = Checkpoint::open(source).await?;
     let plan = checkpoint.plan(&config, None, &Quantise::KEEP)?;
     let gpu = Gpu::open(Power::HighPerformance).await?;
     let mut sink = GpuSink::new(&gpu, part).await?;
@@ -124,4 +122,39 @@ pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) ->
 /// A block table whose blocks lie apart and out of order.
 fn blocks(tokens: usize) -> Vec<u32> {
     (0..tokens.div_ceil(16) as u32).map(|i| (i * 3 + 5) % 8).collect()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use disk::{MODELS, folder, golden};
+
+#[cfg(not(target_arch = "wasm32"))]
+mod disk {
+    use super::Golden;
+
+    /// Every reference model.
+    pub const MODELS: [&str; 12] = [
+        "llama2_f32",
+        "llama3_bf16",
+        "llama_linear_f32",
+        "llama_sharded_f32",
+        "smollm2_bf16",
+        "mistral_f16",
+        "qwen2_bf16",
+        "qwen3_f32",
+        "odd_f32",
+        "ct_int4_sym_g32_bf16",
+        "ct_int4_asym_g64_bf16",
+        "ct_int4_sym_channel_bf16",
+    ];
+
+    /// Reads the golden of a model.
+    pub fn golden(name: &str) -> Golden {
+        let read = |file| std::fs::read(format!("{}/{file}", folder(name))).expect(name);
+        Golden::parse(&read("golden.json"), &read("logits.bin"))
+    }
+
+    /// The folder of a model.
+    pub fn folder(name: &str) -> String {
+        format!("{}/tests/goldens/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
 }

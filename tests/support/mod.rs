@@ -2,6 +2,8 @@
 #![allow(dead_code)] // each test target uses its own part
 
 pub mod goldens;
+#[cfg(target_arch = "wasm32")]
+pub mod memory;
 
 use tabloom::{
     gpu::{Access, Gpu, Kernels, Power, Readback, Shader},

@@ -1,0 +1,82 @@
+//! Every shader variant, compiled by the browser.
+#![cfg(target_arch = "wasm32")]
+
+#[path = "support/variants.rs"]
+mod variants;
+
+use std::collections::HashMap;
+
+use tabloom::gpu::{Gpu, Kernels, Power, Shader};
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_dedicated_worker);
+
+#[wasm_bindgen(module = "/pkg-template/subgroups.js")]
+extern "C" {
+    #[wasm_bindgen(js_name = requestSubgroups)]
+    fn request_subgroups();
+}
+
+async fn open() -> Gpu {
+    request_subgroups();
+    let gpu = Gpu::open(Power::HighPerformance).await.unwrap();
+    assert!(gpu.adapter.subgroups, "{}: no subgroups", gpu.adapter.name);
+    gpu
+}
+
+fn uses_subgroups(shader: &Shader) -> bool {
+    shader.source.contains("enable subgroups;")
+}
+
+/// What the browser's compiler says against a shader.
+async fn complaint(gpu: &Gpu, source: &str) -> Option<String> {
+    let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    let source = wgpu::ShaderSource::Wgsl(source.into());
+    gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+    scope.pop().await.map(|error| error.to_string())
+}
+
+#[wasm_bindgen_test]
+async fn the_browser_compiles_every_variant() {
+    let gpu = open().await;
+    let shaders = variants::shaders();
+    assert!(shaders.iter().filter(|shader| uses_subgroups(shader)).count() > 10);
+    for shader in shaders {
+        if let Some(complaint) = complaint(&gpu, &shader.source).await {
+            panic!("{}: {complaint}\n{}", shader.name, shader.source);
+        }
+    }
+}
+
+/// A software adapter takes seconds for a large kernel's machine code, so each template stands for
+/// its variants here, with and without subgroups.
+#[wasm_bindgen_test]
+async fn the_driver_takes_every_template() {
+    let gpu = open().await;
+    let mut shortest = HashMap::<_, Shader>::new();
+    for shader in variants::shaders() {
+        let known = shortest.entry((shader.name, uses_subgroups(&shader))).or_insert(shader.clone());
+        if shader.source.len() < known.source.len() {
+            *known = shader;
+        }
+    }
+    assert!(shortest.len() > 15);
+    let mut kernels = Kernels::default();
+    for shader in shortest.values() {
+        kernels.pipeline(&gpu, shader).await.unwrap();
+    }
+    // An error that no scope caught counts as a lost device.
+    gpu.idle().await.unwrap();
+}
+
+/// The tests above could not fail if errors went unnoticed.
+#[wasm_bindgen_test]
+async fn wrong_shaders_are_refused() {
+    let gpu = open().await;
+    let mut shader = variants::shaders().swap_remove(0);
+    shader.source = shader.source.replacen("u32", "u23", 1);
+    assert!(complaint(&gpu, &shader.source).await.unwrap().contains("u23"));
+    let error = Kernels::default().pipeline(&gpu, &shader).await.err().unwrap();
+    assert!(error.to_string().contains("u23"), "{error}");
+}
