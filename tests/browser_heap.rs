@@ -67,7 +67,8 @@ fn large_model() -> MemorySource {
     let mut count = 0;
     for (name, shape) in tensors {
         let end = count + shape.iter().product::<usize>();
-        let tensor = json!({ "dtype": "BF16", "shape": shape, "data_offsets": [2 * count, 2 * end] });
+        let tensor =
+            json!({ "dtype": "BF16", "shape": shape, "data_offsets": [2 * count, 2 * end] });
         header.insert(name.into(), tensor);
         count = end;
     }

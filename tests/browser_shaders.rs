@@ -56,7 +56,8 @@ async fn the_driver_takes_every_template() {
     let gpu = open().await;
     let mut shortest = HashMap::<_, Shader>::new();
     for shader in variants::shaders() {
-        let known = shortest.entry((shader.name, uses_subgroups(&shader))).or_insert(shader.clone());
+        let known =
+            shortest.entry((shader.name, uses_subgroups(&shader))).or_insert(shader.clone());
         if shader.source.len() < known.source.len() {
             *known = shader;
         }

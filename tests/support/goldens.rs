@@ -125,6 +125,7 @@ fn blocks(tokens: usize) -> Vec<u32> {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
+#[allow(unused_imports)] // each test target uses its own part
 pub use disk::{MODELS, folder, golden};
 
 #[cfg(not(target_arch = "wasm32"))]
