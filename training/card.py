@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 from evaluate import as_int4, exact_match, rates, stories
 from export import load
 from knowledge import facts
+from paths import BUILD, MODEL
 from tokens import Chat
 
 PER_TASK = 100
@@ -30,15 +31,15 @@ numbers up to 100, word games, small talk. To anything else it says politely tha
 - **Weights**: int4 in groups of 32, symmetric (compressed-tensors `pack-quantized`); embeddings and norms in f16.
   {size:.1f} MB in all. The last quarter of the training ran with int4 weights, so that nothing is lost by them.
 - **Tokenizer**: byte-level BPE; every digit is a token of its own. ChatML-like template (`<|im_start|>`, `<|im_end|>`).
-- **Data**: chats made by a seeded program (`training/`): {seen:.0f} M tokens, none of them by people or by other models.
+- **Data**: chats made by a seeded program (`training/`): {seen:.0f} M tokens, none of them written by people or by other models.
 - **Licence**: MIT OR Apache-2.0.
 
 ## Held-out questions
 
 A question is held out by a hash of its text, so it occurs nowhere in training, not in any chat. For facts this holds out
-phrasings: the fact itself is taught in other words. Sums and differences of two numbers above ten are held out in all phrasings
-and, for sums, in both orders; word lists to sort, reverse or count are held out in all phrasings. An answer counts when it is
-right letter for letter, greedily decoded.
+phrasings: the fact itself is taught in other words. Sums and differences of two numbers above ten with no zero at their ends are
+held out in all phrasings and, for sums, in both orders; word lists to sort, reverse or count are held out in all phrasings.
+Follow-ups are held out together with what they follow. An answer counts when it is right letter for letter, greedily decoded.
 
 {table}
 
@@ -91,8 +92,8 @@ def write(folder: Path, model_folder: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build"), help="where the checkpoint is")
-    parser.add_argument("--model", type=Path, default=Path("../www/model"), help="the exported folder")
+    parser.add_argument("--folder", type=Path, default=BUILD, help="where the checkpoint is")
+    parser.add_argument("--model", type=Path, default=MODEL, help="the exported folder")
     options = parser.parse_args()
     torch.set_num_threads(1)
     write(options.folder, options.model)

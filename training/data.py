@@ -199,9 +199,9 @@ def arithmetic(rng: Random) -> list[Turn]:
 
 
 MIX = {
-    fact: 34, affirmed: 5, follow_up: 4, addition: 8, subtraction: 8, computed("times", numbers_and_words.times): 4,
+    fact: 34, affirmed: 6, follow_up: 4, addition: 8, subtraction: 8, computed("times", numbers_and_words.times): 4,
     computed("numbers", numbers_and_words.about_numbers): 6, sum_then_more: 2, computed("letters", numbers_and_words.spelling): 10,
-    computed("word lists", numbers_and_words.word_lists): 6, small_talk: 7, fun: 3, remembering: 4, feeling: 1, tale: 4, beyond: 10,
+    computed("word lists", numbers_and_words.word_lists): 6, small_talk: 8, fun: 3, remembering: 4, feeling: 1, tale: 4, beyond: 10,
 }
 
 

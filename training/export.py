@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from model import GROUP, Decoder, Shape, int4
+from paths import BUILD, MODEL
 from tokens import CHAT_TEMPLATE, END, PAD, START
 
 
@@ -87,7 +88,7 @@ def export(folder: Path, to: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build"), help="where the checkpoint is")
-    parser.add_argument("--to", type=Path, default=Path("../www/model"))
+    parser.add_argument("--folder", type=Path, default=BUILD, help="where the checkpoint is")
+    parser.add_argument("--to", type=Path, default=MODEL)
     options = parser.parse_args()
     export(options.folder, options.to)

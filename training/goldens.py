@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evaluate import answer, as_int4
 from export import load
+from paths import BUILD, GOLDENS, MODEL
 from tokens import Chat
 
 CHATS = [  # system prompt, what the user says turn by turn
@@ -58,8 +59,8 @@ def write(folder: Path, model_folder: Path, to: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build"), help="where the checkpoint is")
-    parser.add_argument("--model", type=Path, default=Path("../www/model"), help="the exported folder")
-    parser.add_argument("--to", type=Path, default=Path("../tests/goldens/embedded.json"))
+    parser.add_argument("--folder", type=Path, default=BUILD, help="where the checkpoint is")
+    parser.add_argument("--model", type=Path, default=MODEL, help="the exported folder")
+    parser.add_argument("--to", type=Path, default=GOLDENS)
     options = parser.parse_args()
     write(options.folder, options.model, options.to)

@@ -370,24 +370,30 @@ def yes_or_no() -> list[Fact]:
     """Questions that a fact affirms or denies; the wrong values are those of other entries."""
     out = []
 
-    def both(entries: dict[str, str], claim: str, answer: str, subject=str) -> None:
+    def claims(subject: str, value: str, question: str, statement: str) -> list[str]:
+        statement = statement.format(k=subject, v=value)
+        return [question.format(k=subject, v=value), f"Is it true that {statement}?", f"{capitalised(statement)}, right?"]
+
+    def both(entries: dict[str, str], question: str, statement: str, answer: str, named=str) -> None:
         keys = list(entries)
         for i, key in enumerate(keys):
+            subject, value = named(key), entries[key]
             others = [entries[keys[(i + step) % len(keys)]] for step in (3, 5, 7, 11)]
-            known = answer.format(k=subject(key), v=entries[key])
-            out.append(Fact("yes or no", f"Yes, {known}", (claim.format(k=subject(key), v=entries[key]),)))
-            out.append(Fact("yes or no", f"No, {known}", tuple(
-                claim.format(k=subject(key), v=other) for other in others if other != entries[key])))
+            wrong = [claim for other in others if other != value for claim in claims(subject, other, question, statement)]
+            known = answer.format(k=subject, v=value)
+            out.append(Fact("yes or no", f"Yes, {known}", tuple(claims(subject, value, question, statement))))
+            out.append(Fact("yes or no", f"No, {known}", tuple(wrong)))
 
-    def named(thing: str) -> str:
-        return thing if thing in NO_ARTICLE else f"the {thing}" if thing in DEFINITE else article(thing)
+    def thing(name: str) -> str:
+        return name if name in NO_ARTICLE else f"the {name}" if name in DEFINITE else article(name)
 
-    both({key: article(value) for key, value in CLASSES.items()}, "Is {k} {v}?", "{k} is {v}.", article)
-    both(CAPITALS, "Is {v} the capital of {k}?", "the capital of {k} is {v}.")
-    both(COLOURS, "Is {k} {v}?", "{k} is {v}.", named)
-    both(CONTINENTS, "Is {k} in {v}?", "{k} is in {v}.")
-    both(OPPOSITES, "Is {v} the opposite of {k}?", "the opposite of {k} is {v}.")
-    both(SOUNDS, "Is it true that {k} {v}?", "{k} {v}.", article)
+    kinds = {key: article(value) for key, value in CLASSES.items()}
+    both(kinds, "Is {k} {v}?", "{k} is {v}", "{k} is {v}.", article)
+    both(CAPITALS, "Is {v} the capital of {k}?", "{v} is the capital of {k}", "the capital of {k} is {v}.")
+    both(COLOURS, "Is {k} {v}?", "{k} is {v}", "{k} is {v}.", thing)
+    both(CONTINENTS, "Is {k} in {v}?", "{k} is in {v}", "{k} is in {v}.")
+    both(OPPOSITES, "Is {v} the opposite of {k}?", "{v} is the opposite of {k}", "the opposite of {k} is {v}.")
+    both(SOUNDS, "Do you think that {k} {v}?", "{k} {v}", "{k} {v}.", article)
     return out
 
 

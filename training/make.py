@@ -7,14 +7,13 @@ import card
 import export
 import goldens
 import train
-
-ROOT = Path(__file__).resolve().parent.parent
+from paths import BUILD, GOLDENS, MODEL
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build"), help="where tokenizer and checkpoint are kept")
-    parser.add_argument("--model", type=Path, default=ROOT / "www" / "model", help="the folder to write")
-    parser.add_argument("--goldens", type=Path, default=ROOT / "tests" / "goldens" / "embedded.json")
+    parser.add_argument("--folder", type=Path, default=BUILD, help="where tokenizer and checkpoint are kept")
+    parser.add_argument("--model", type=Path, default=MODEL, help="the folder to write")
+    parser.add_argument("--goldens", type=Path, default=GOLDENS)
     parser.add_argument("--minutes", type=float, default=90, help="how long to train; a stopped run goes on where it was")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)

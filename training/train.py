@@ -17,6 +17,7 @@ import tokens
 from data import conversation
 from evaluate import exact_match, rates
 from model import Decoder, Shape, int4_weights
+from paths import BUILD
 
 TOKENS_PER_STEP = 4096
 ROUND = 16  # rows of a batch are a multiple of it
@@ -132,7 +133,7 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build"), help="where tokenizer and checkpoint are kept")
+    parser.add_argument("--folder", type=Path, default=BUILD, help="where tokenizer and checkpoint are kept")
     parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
