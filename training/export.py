@@ -75,7 +75,7 @@ def export(folder: Path, to: Path) -> None:
         (to / name).write_text(json.dumps(content, indent=2) + "\n")
 
     write("config.json", config(model.shape, end, start, pad))
-    write("generation_config.json", {"bos_token_id": start, "eos_token_id": end, "pad_token_id": pad, "do_sample": True, "temperature": 0.4,
+    write("generation_config.json", {"bos_token_id": start, "eos_token_id": end, "pad_token_id": pad, "do_sample": True, "temperature": 0.6,
                                      "top_p": 0.9})
     write("tokenizer_config.json", {
         "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": None, "eos_token": END, "pad_token": PAD,
