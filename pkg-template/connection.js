@@ -32,8 +32,9 @@ export class Connection {
   call(message, handlers) {
     if (this.#closed) throw this.#closed;
     const id = this.#next++;
-    this.#calls.set(id, handlers);
+    // Throws if the message holds what cannot be sent; then there is no call.
     this.#port.postMessage({ ...message, id });
+    this.#calls.set(id, handlers);
     return id;
   }
 

@@ -102,7 +102,7 @@ export { TabloomError };
  * @property {"chat.completion"} object
  * @property {number} created seconds since 1970
  * @property {string} model
- * @property {{index: number, message: {role: "assistant", content: string}, finish_reason: FinishReason}[]} choices
+ * @property {{index: number, message: {role: "assistant", content: string, refusal: null}, finish_reason: FinishReason}[]} choices
  * @property {Usage} usage
  */
 

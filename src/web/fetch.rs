@@ -46,7 +46,7 @@ impl Source for FetchSource {
     type Stream = FetchStream;
 
     async fn open(&self, file: &str) -> Result<Option<FetchStream>> {
-        let address = format!("{}{file}", self.folder);
+        let address = self.locate(file);
         let signal = self.signal.clone();
         let options = RequestInit::new();
         options.set_signal(signal.as_ref());
@@ -75,6 +75,10 @@ impl Source for FetchSource {
             return Err(Error::Malformed { what, expected: "file of a model".into(), found });
         }
         Ok(Some(stream))
+    }
+
+    fn locate(&self, file: &str) -> String {
+        format!("{}{file}", self.folder)
     }
 }
 

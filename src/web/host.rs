@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     Error, Result,
+    api::ChatCompletionRequest,
     engine::RequestId,
     executor::AnyExecutor,
     layout::Layout,
@@ -150,7 +151,10 @@ async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) 
             let key = (port.id, id);
             // The old model's memory comes free before the new one takes its own.
             *session = None;
-            let result = load_model(&port, id, url, &options, loads).await;
+            let result = match options {
+                Ok(options) => load_model(&port, id, url, &options, loads).await,
+                Err(error) => Err(error),
+            };
             loads.borrow_mut().remove(&key);
             match result {
                 Ok((new, info)) => {
@@ -252,11 +256,13 @@ impl Session {
                     now: (js_sys::Date::now() / 1000.0) as u64,
                     entropy: (js_sys::Math::random() * 2f64.powi(53)) as u64,
                 };
-                let stream = request.stream.unwrap_or(false);
-                let submitted =
-                    request.validate().and_then(|request| self.service.submit(request, moment));
+                let validated = request.and_then(ChatCompletionRequest::validate);
+                let submitted = validated.and_then(|request| {
+                    let stream = request.stream;
+                    Ok((self.service.submit(request, moment)?, stream))
+                });
                 match submitted {
-                    Ok(request) => {
+                    Ok((request, stream)) => {
                         if stream {
                             port.send::<()>(&Answer::Accepted { id });
                         }

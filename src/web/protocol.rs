@@ -4,9 +4,10 @@
 //! answers. `value`, `accepted`… `end`, and `error` end in the order the page's `Connection` expects:
 //! a call is over with its first `value`, `end` or `error`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
+    Error, Result,
     api::{ChatCompletionChunk, ChatCompletionRequest},
     error::WireError,
     metrics::Metrics,
@@ -20,11 +21,15 @@ pub enum Call {
     Load {
         id: u32,
         url: String,
-        #[serde(default)]
-        options: Options,
+        #[serde(deserialize_with = "Options::read")]
+        options: Result<Options>,
     },
     /// Answer a conversation; streams give `accepted`, `chunk`… and `end`, others a `value`.
-    Chat { id: u32, request: ChatCompletionRequest },
+    Chat {
+        id: u32,
+        #[serde(deserialize_with = "read_request")]
+        request: Result<ChatCompletionRequest>,
+    },
     /// Drop the call of that id; it gets no more answers.
     Cancel { id: u32 },
     /// A snapshot of the metrics, as a `value` with [`HostMetrics`].
@@ -40,6 +45,26 @@ pub struct Options {
     #[serde(default)]
     pub quantize: Quantize,
     pub context: Option<usize>,
+}
+
+impl Options {
+    /// Never fails: what is wrong is in the result, with the option to blame.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Result<Options>, D::Error> {
+        Ok(serde_path_to_error::deserialize(deserializer).map_err(|error| Error::InvalidRequest {
+            param: match error.path().to_string().as_str() {
+                "." => "options".into(),
+                path => path.into(),
+            },
+            message: error.inner().to_string(),
+        }))
+    }
+}
+
+/// Never fails: what is wrong is in the result, with the parameter to blame.
+fn read_request<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Result<ChatCompletionRequest>, D::Error> {
+    Ok(ChatCompletionRequest::read(deserializer))
 }
 
 /// Which executor to use.

@@ -46,7 +46,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
     pub async fn open(source: &'a S) -> Result<Checkpoint<'a, S>> {
         let single = match source.open(SINGLE).await {
             Ok(Some(stream)) => Ok(stream),
-            Ok(None) => Err(missing(SINGLE)),
+            Ok(None) => Err(missing(source, SINGLE)),
             Err(error) => Err(error),
         };
         let mut shards = Vec::new();
@@ -55,7 +55,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
             Err(error) => {
                 let index = source.read_optional(INDEX).await?.ok_or(error)?;
                 for file in shard_names(&index)? {
-                    let stream = source.open(&file).await?.ok_or_else(|| missing(&file))?;
+                    let stream = source.open(&file).await?.ok_or_else(|| missing(source, &file))?;
                     let mut shard = Shard::read(file, stream).await?;
                     if !shards.is_empty() {
                         shard.reader = None;
@@ -120,7 +120,7 @@ impl<S: super::ByteStream> Shard<S> {
 }
 
 async fn reopen<S: Source>(source: &S, file: &str, header: &Header) -> Result<Reader<S::Stream>> {
-    let stream = source.open(file).await?.ok_or_else(|| missing(file))?;
+    let stream = source.open(file).await?.ok_or_else(|| missing(source, file))?;
     let mut reader = Reader::new(stream);
     if Header::read(file, &mut reader).await? != *header {
         return Err(Error::Malformed {

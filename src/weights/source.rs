@@ -14,6 +14,11 @@ pub trait Source {
     /// Opens a file at its first byte; `None` if the folder has no such file.
     async fn open(&self, file: &str) -> Result<Option<Self::Stream>>;
 
+    /// How messages name a file of the folder.
+    fn locate(&self, file: &str) -> String {
+        file.into()
+    }
+
     /// Reads a whole small file; `None` if the folder has no such file.
     ///
     /// A server that answers every unknown address with an HTML page counts as not having it.
@@ -28,7 +33,7 @@ pub trait Source {
 
     /// Reads a whole small file.
     async fn read(&self, file: &str) -> Result<Vec<u8>> {
-        let mut stream = self.open(file).await?.ok_or_else(|| missing(file))?;
+        let mut stream = self.open(file).await?.ok_or_else(|| missing(self, file))?;
         read_to_end(file, &mut stream).await
     }
 }
@@ -44,8 +49,8 @@ pub trait ByteStream {
 }
 
 /// The error for a file that a folder must have and has not.
-pub(super) fn missing(file: &str) -> Error {
-    Error::Fetch { what: file.into(), reason: "there is no such file".into() }
+pub(super) fn missing(source: &(impl Source + ?Sized), file: &str) -> Error {
+    Error::Fetch { what: source.locate(file), reason: "there is no such file".into() }
 }
 
 async fn read_to_end(file: &str, stream: &mut impl ByteStream) -> Result<Vec<u8>> {

@@ -1,0 +1,237 @@
+// The demo page, used as a visitor would: by mouse, by keyboard, with and without WebGPU.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { launch, url } from "./browser.mjs";
+import { goldens } from "./package.mjs";
+import { serve } from "./server.mjs";
+
+const [FRANCE] = goldens;
+const PLURALS = goldens.find((golden) => golden.messages.length === 3);
+const STORY = goldens.find((golden) => /story/.test(golden.messages[0].content));
+
+/** Answers may take this long on a busy machine. */
+const PATIENCE = { timeout: 120_000 };
+
+let browser;
+let server;
+/** The page with the built-in model made greedy, so that answers are the reference's. */
+let greedy;
+
+before(async () => {
+  const models = { "models/greedy/": { "generation_config.json": '{"eos_token_id": 2}' } };
+  server = await serve(models, { asTheSite: true });
+  greedy = `${server.url}?model=models/greedy/`;
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+/** Runs in the page before its own scripts: notes every text that the page shows. */
+function watch() {
+  globalThis.seen = { progress: [], answers: [] };
+  const note = (list, text) => {
+    if (text && text !== list.at(-1)) list.push(text);
+  };
+  new MutationObserver(() => {
+    note(seen.progress, document.getElementById("loading-detail")?.textContent);
+    note(seen.answers, [...document.querySelectorAll("#messages .assistant")].at(-1)?.textContent);
+  }).observe(document, { subtree: true, childList: true, characterData: true });
+}
+
+/** Opens the page; `requests` and `problems` fill up as it runs. */
+async function open(address, { from = browser } = {}) {
+  const page = await from.newPage();
+  page.setDefaultTimeout(PATIENCE.timeout);
+  const requests = [];
+  const problems = [];
+  page.on("request", (request) => requests.push(request.url()));
+  page.on("pageerror", (error) => problems.push(`${error}`));
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(message.text());
+  });
+  await page.addInitScript(watch);
+  await page.goto(address);
+  return { page, requests, problems };
+}
+
+/** Opens the page and waits until it can be used. */
+async function ready(address, options) {
+  const opened = await open(address, options);
+  await opened.page.locator("#prompt:enabled").waitFor();
+  return opened;
+}
+
+/** Waits for the end of an answer and returns it. */
+async function answered(page) {
+  await page.locator("#messages .assistant").last().waitFor();
+  await page.locator("#send").waitFor();
+  return page.locator("#messages .assistant").last().textContent();
+}
+
+async function ask(page, text) {
+  await page.locator("#prompt").fill(text);
+  await page.locator("#send").click();
+  return answered(page);
+}
+
+test("a visitor watches the model load, asks, and reads the answer as it is made", async () => {
+  const { page, requests, problems } = await ready(url);
+  const { progress } = await page.evaluate(() => seen);
+  assert.ok(progress.some((text) => /^model\.safetensors: .+ of 1\.77 MB, .+\/s$/.test(text)), progress);
+  assert.ok(progress.some((text) => /^\d+ of \d+$/.test(text)), progress);
+  assert.match(await page.locator("#adapter").textContent(), /software adapter.*swiftshader/i);
+  assert.equal(await page.locator("#problem").isVisible(), false);
+
+  assert.match(await ask(page, FRANCE.messages[0].content), /Paris/);
+  const { answers } = await page.evaluate(() => seen);
+  assert.ok(answers.length > 3, `${answers.length} pieces`);
+  answers.reduce((a, b) => (assert.ok(b.startsWith(a) && b.length > a.length), b));
+  assert.match(
+    await page.locator("#speed").textContent(),
+    /^\d+\.\d tokens\/s · First token after \d+ ms$/,
+  );
+  assert.deepEqual(problems, []);
+  assert.deepEqual(requests.filter((address) => !address.startsWith(url)), []);
+  await page.close();
+});
+
+describe("with the built-in model made greedy", () => {
+  let page;
+
+  before(async () => ({ page } = await ready(greedy)));
+
+  test("a second question is answered in the light of the first", async () => {
+    const [first, between, second] = PLURALS.messages;
+    assert.equal(await ask(page, first.content), between.content);
+    assert.equal(await ask(page, second.content), PLURALS.answer);
+    assert.equal(await page.locator("#messages li").count(), 4);
+  });
+
+  test("New chat forgets the conversation", async () => {
+    await page.locator("#clear").click();
+    assert.equal(await page.locator("#messages li").count(), 0);
+    assert.equal(await page.locator("#speed").textContent(), "");
+    assert.ok(await page.locator("#suggestions").isVisible());
+    assert.notEqual(await ask(page, PLURALS.messages[2].content), PLURALS.answer);
+    await page.locator("#clear").click();
+  });
+
+  test("a suggestion is a question", async () => {
+    const text = FRANCE.messages[0].content;
+    await page.locator("#suggestions button", { hasText: text }).click();
+    assert.equal(await answered(page), FRANCE.answer);
+    assert.equal(await page.locator("#messages .user").textContent(), text);
+    assert.equal(await page.locator("#suggestions").isVisible(), false);
+    await page.locator("#clear").click();
+  });
+
+  test("Stop ends an answer and keeps what there is of it", async () => {
+    await page.locator("#prompt").fill(STORY.messages[0].content);
+    await page.locator("#send").click();
+    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await page.locator("#stop").click();
+    const part = await answered(page);
+    assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
+    assert.equal(await page.locator("#messages .failed").count(), 0);
+    assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+  });
+
+  test("New chat in the middle of an answer leaves nothing of it", async () => {
+    await page.locator("#prompt").fill(STORY.messages[0].content);
+    await page.locator("#send").click();
+    await page.locator("#stop").waitFor();
+    await page.locator("#clear").click();
+    await page.locator("#send").waitFor();
+    assert.equal(await page.locator("#messages li").count(), 0);
+    assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+    assert.equal(await page.locator("#messages li").count(), 2);
+    await page.locator("#clear").click();
+  });
+
+  test("the keyboard is enough", async () => {
+    const focused = () => page.evaluate(() => document.activeElement.id);
+    assert.equal(await focused(), "prompt");
+    await page.keyboard.type("What is the capital");
+    await page.keyboard.press("Shift+Enter");
+    assert.match(await page.locator("#prompt").inputValue(), /capital\n$/);
+    await page.keyboard.press("Backspace");
+    await page.keyboard.type(" of France?");
+    await page.keyboard.press("Enter");
+    assert.equal(await answered(page), FRANCE.answer);
+
+    assert.equal(await focused(), "prompt");
+    await page.keyboard.type(STORY.messages[0].content);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "stop");
+    await page.keyboard.press("Enter");
+    await page.locator("#send").waitFor();
+    assert.equal(await focused(), "prompt");
+
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "send");
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "clear");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.locator("#messages li").count(), 0);
+    assert.equal(await focused(), "prompt");
+    // Suggestions come before the prompt.
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    const last = page.locator("#suggestions button").last();
+    assert.equal(await page.locator("#messages .user").textContent(), await last.textContent());
+    assert.notEqual(await answered(page), "");
+  });
+
+  test("a conversation that outgrows the context is refused in words", async () => {
+    await page.locator("#clear").click();
+    assert.match(await ask(page, "Tell me a story. ".repeat(500)), /context holds 1024.*Shorten/);
+    assert.equal(await page.locator("#messages .failed").count(), 1);
+    assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+  });
+
+  test("a lost device is explained, and can be had again", async () => {
+    await page.locator("#prompt").fill(STORY.messages[0].content);
+    await page.locator("#send").click();
+    await page.locator("#stop").waitFor();
+    const devtools = await browser.newBrowserCDPSession();
+    await devtools.send("Browser.crashGpuProcess");
+    await page.locator("#problem").waitFor();
+    assert.match(await page.locator("#problem-title").textContent(), /stopped/);
+    assert.match(await page.locator("#problem-text").textContent(), /device was lost/);
+    await page.locator("#retry").click();
+    await page.locator("#prompt:enabled").waitFor();
+    await page.locator("#clear").click();
+    assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+  });
+});
+
+test("a model that is not there is explained", async () => {
+  const { page } = await open(`${url}?model=nowhere/`);
+  await page.locator("#problem").waitFor();
+  assert.match(await page.locator("#problem-text").textContent(), /nowhere\/config\.json/);
+  assert.equal(await page.locator("#use-cpu").isVisible(), false);
+  assert.ok(await page.locator("#retry").isVisible());
+  assert.equal(await page.locator("#prompt").isEnabled(), false);
+  await page.close();
+});
+
+test("without WebGPU the page explains it and offers the processor", async () => {
+  const without = await launch({ webgpu: false });
+  try {
+    const { page } = await open(greedy, { from: without });
+    await page.locator("#problem").waitFor();
+    assert.match(await page.locator("#problem-title").textContent(), /no WebGPU/);
+    assert.match(await page.locator("#problem-text").textContent(), /Use a browser with WebGPU/);
+    await page.locator("#use-cpu").click();
+    await page.locator("#prompt:enabled").waitFor();
+    assert.match(await page.locator("#adapter").textContent(), /without WebGPU/);
+    assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+  } finally {
+    await without.close();
+  }
+});

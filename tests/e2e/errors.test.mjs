@@ -1,0 +1,278 @@
+// Bad input and missing hardware: each gives a typed error that helps, and harms nobody else.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { goldens, openPackage } from "./package.mjs";
+import { modelFile } from "./server.mjs";
+
+const config = JSON.parse(await modelFile("config.json"));
+const tokenizerConfig = JSON.parse(await modelFile("tokenizer_config.json"));
+const weights = await modelFile("model.safetensors");
+
+const changed = (fields) => ({ "config.json": JSON.stringify({ ...config, ...fields }) });
+const template = (chat_template) => ({
+  "tokenizer_config.json": JSON.stringify({ ...tokenizerConfig, chat_template }),
+});
+const page404 = (response) => {
+  response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
+  response.end("<!doctype html><h1>Welcome</h1>");
+};
+
+/** Announces all of a file and hangs up in the middle. */
+const hangUp = (response) => {
+  response.writeHead(200, { "content-length": weights.length });
+  response.write(weights.subarray(0, weights.length / 2), () => response.destroy());
+};
+
+/** A header whose tensors are too large for one binding; none of their bytes is ever sent. */
+const [HIDDEN, INTERMEDIATE] = [32_768, 65_536];
+const enormous = (response) => {
+  const [h, i] = [HIDDEN, INTERMEDIATE];
+  const layer = "model.layers.0.";
+  const shapes = {
+    "model.embed_tokens.weight": [2048, h],
+    [`${layer}input_layernorm.weight`]: [h],
+    [`${layer}mlp.down_proj.weight`]: [h, i],
+    [`${layer}mlp.gate_proj.weight`]: [i, h],
+    [`${layer}mlp.up_proj.weight`]: [i, h],
+    [`${layer}post_attention_layernorm.weight`]: [h],
+    [`${layer}self_attn.k_proj.weight`]: [64, h],
+    [`${layer}self_attn.o_proj.weight`]: [h, 192],
+    [`${layer}self_attn.q_proj.weight`]: [192, h],
+    [`${layer}self_attn.v_proj.weight`]: [64, h],
+    "model.norm.weight": [h],
+  };
+  let end = 0;
+  const header = JSON.stringify(
+    Object.fromEntries(
+      Object.entries(shapes).map(([name, shape]) => {
+        const start = end;
+        end += shape.reduce((a, b) => a * b) * 2;
+        return [name, { dtype: "F16", shape, data_offsets: [start, end] }];
+      }),
+    ),
+  );
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  response.writeHead(200, { "content-length": 8 + header.length + end });
+  response.write(Buffer.concat([length, Buffer.from(header)]));
+};
+
+/** What is wrong with a folder, its files, and the error expected. */
+const MODELS = [
+  ["a page in place of a file", { "config.json": page404 }, "malformed", /HTML page/],
+  ["a page in place of weights", { "model.safetensors": "<!doctype html>" }, "malformed", /HTML page/],
+  [
+    "a Git LFS pointer",
+    { "model.safetensors": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n" },
+    "malformed",
+    /LFS pointer.*git lfs pull/,
+  ],
+  [
+    "weights that end early",
+    { "model.safetensors": weights.subarray(0, weights.length - 999) },
+    "truncated",
+    new RegExp(`model.safetensors is truncated: ${weights.length} bytes.*${weights.length - 999}`),
+  ],
+  ["a connection that breaks", { "model.safetensors": hangUp }, "fetch", /model\.safetensors: .*network/],
+  [
+    "a header of absurd length",
+    { "model.safetensors": Buffer.alloc(64, 0xff) },
+    "malformed",
+    /model\.safetensors .*header/,
+  ],
+  [
+    "an unknown architecture",
+    changed({ architectures: ["MambaForCausalLM"], model_type: "mamba" }),
+    "unsupported_architecture",
+    /Mamba.*Supported: .*Llama/,
+  ],
+  ["shapes that disagree", changed({ intermediate_size: 640 }), "wrong_tensor", /576.*expected.*640/],
+  ["too few tensors", changed({ num_hidden_layers: 5 }), "missing_tensor", /model\.layers\.4\./],
+  ["a configuration without sense", changed({ num_attention_heads: 0 }), "invalid_config", /num_attention_heads is 0, expected/],
+  ["a billion layers", changed({ num_hidden_layers: 1e9 }), "invalid_config", /num_hidden_layers is 1000000000/],
+  ["fewer tokens than the tokenizer's", changed({ vocab_size: 100 }), "invalid_config", /vocab_size is 100.*tokenizer/],
+  ["a configuration that is no JSON", { "config.json": "{" }, "malformed", /config\.json.*JSON/],
+  ["a tokenizer that is no JSON", { "tokenizer.json": "[]" }, "tokenizer", /tokenizer/],
+  ["a template that does not compile", template("{% for %}"), "template", /template/],
+  [
+    "tensors too large for the device",
+    {
+      ...changed({
+        hidden_size: HIDDEN,
+        intermediate_size: INTERMEDIATE,
+        num_hidden_layers: 1,
+        quantization_config: undefined,
+      }),
+      "model.safetensors": enormous,
+    },
+    "too_large",
+    /4294967296 bytes.*allows \d+.*smaller model/,
+  ],
+];
+
+const folders = Object.fromEntries(MODELS.map(([, files], i) => [`models/${i}/`, files]));
+folders[""] = {
+  "no-api.js": "Object.defineProperty(navigator, 'gpu', { value: undefined });",
+  "no-api-worker.js": `import "./no-api.js"; import "./tabloom/worker.js";`,
+  "no-adapter.js": "navigator.gpu.requestAdapter = async () => null;",
+  "no-adapter-worker.js": `import "./no-adapter.js"; import "./tabloom/worker.js";`,
+};
+
+let session;
+let page;
+
+before(async () => {
+  session = await openPackage(folders);
+  page = session.page;
+  await page.evaluate(async () => {
+    globalThis.engine = await Engine.load("model/");
+  });
+});
+
+after(() => session?.close());
+
+/** The engine from before a failure still answers. */
+async function stillAnswers() {
+  const { messages, answer: expected } = goldens[0];
+  assert.equal(await page.evaluate((messages) => answer(engine, messages), messages), expected);
+}
+
+function check(failure, code, message) {
+  assert.ok(failure.typed, JSON.stringify(failure));
+  assert.equal(failure.code, code, failure.message);
+  assert.equal(failure.name, "TabloomError");
+  assert.match(failure.message, message);
+}
+
+MODELS.forEach(([what, , code, message], i) => {
+  test(`loading: ${what}`, async () => {
+    const folder = `models/${i}/`;
+    check(await page.evaluate((folder) => failure(Engine.load(folder)), folder), code, message);
+  });
+});
+
+test("loading: addresses without a model", async () => {
+  const load = (address) => page.evaluate((address) => failure(Engine.load(address)), address);
+  check(await load("nowhere/"), "fetch", /\/nowhere\/config\.json: there is no such file\. Check/);
+  check(await load("http://127.0.0.1:1/"), "fetch", /127\.0\.0\.1:1\/config\.json.*CORS/);
+  await stillAnswers();
+});
+
+test("loading: options that do not exist", async () => {
+  const load = (options) => page.evaluate((options) => failure(Engine.load("model/", options)), options);
+  const device = await load({ device: "tpu" });
+  check(device, "invalid_request", /tpu.*auto.*gpu.*cpu/);
+  assert.equal(device.param, "device");
+  const context = await load({ context: 4096 });
+  check(context, "invalid_request", /found 4096, expected 1 to 1024/);
+  assert.equal(context.param, "context");
+  check(await load({ quantise: "w4" }), "invalid_request", /quantise.*quantize/);
+});
+
+test("requests: whatever is out of range names its parameter", async () => {
+  const messages = goldens[0].messages;
+  const cases = [
+    [{ messages: [] }, "messages", /found none, expected at least one message/],
+    [{}, "messages", /at least one message/],
+    [{ messages: "hello" }, "messages", /string/],
+    [{ messages: [{ role: "wizard", content: "hi" }] }, "messages[0].role", /wizard.*expected system, user or assistant/],
+    [{ messages: [{ role: "user" }] }, "messages[0].content", /expected a string/],
+    [{ messages: [{ role: "user", content: " " }] }, "messages[0].content", /empty text/],
+    [{ messages, temperature: -1 }, "temperature", /found -1.*expected 0 to 2/],
+    [{ messages, temperature: NaN }, "temperature", /found NaN/],
+    [{ messages, temperature: "hot" }, "temperature", /hot/],
+    [{ messages, top_p: 0 }, "top_p", /found 0.*above 0/],
+    [{ messages, max_tokens: 0 }, "max_tokens", /found 0, expected at least 1/],
+    [{ messages, max_completion_tokens: -5 }, "max_completion_tokens", /found -5/],
+    [{ messages, n: 3 }, "n", /found 3, expected 1/],
+    [{ messages, stop: "" }, "stop", /0 characters/],
+    [{ messages, logprobs: true }, "logprobs", /not supported/],
+    [{ messages, wings: 2 }, "wings", /not supported/],
+  ];
+  for (const [params, param, message] of cases) {
+    for (const stream of [false, true]) {
+      // JSON knows no NaN, but the browser's messages do.
+      const failure = await page.evaluate(
+        (params) => globalThis.failure(engine.chat.completions.create(params)),
+        { ...params, stream },
+      );
+      check(failure, "invalid_request", message);
+      assert.equal(failure.param, param);
+    }
+  }
+  await stillAnswers();
+});
+
+test("requests: a prompt longer than the context", async () => {
+  const messages = [{ role: "user", content: "Tell me a story. ".repeat(500) }];
+  const failure = await page.evaluate(
+    (messages) => globalThis.failure(engine.chat.completions.create({ messages })),
+    messages,
+  );
+  check(failure, "context_length_exceeded", /prompt has \d+ tokens.*context holds 1024.*Shorten/);
+  assert.equal(failure.param, "messages");
+  assert.equal(failure.details.limit, 1024);
+  await stillAnswers();
+});
+
+test("requests: what cannot be sent to the worker", async () => {
+  const failure = await page.evaluate(() =>
+    globalThis.failure(engine.chat.completions.create({ messages: [], user: () => {} })),
+  );
+  assert.equal(failure.name, "DataCloneError");
+  await stillAnswers();
+});
+
+for (const missing of ["no-api", "no-adapter"]) {
+  test(`without WebGPU (${missing}) the processor gives the same answers`, async () => {
+    const { failure, info, texts } = await page.evaluate(
+      async ({ workerUrl, asked }) => {
+        const failure = await globalThis.failure(Engine.load("model/", { workerUrl }));
+        const engine = await Engine.load("model/", { workerUrl, device: "cpu" });
+        const texts = await Promise.all(asked.map((messages) => answer(engine, messages)));
+        engine.close();
+        return { failure, info: engine.info, texts };
+      },
+      { workerUrl: `${missing}-worker.js`, asked: goldens.map((golden) => golden.messages) },
+    );
+    check(failure, "no_gpu", /no GPU is available.*Use a browser with WebGPU.*device "cpu"/);
+    assert.equal(info.device, "cpu");
+    assert.deepEqual(texts, goldens.map((golden) => golden.answer));
+  });
+}
+
+test("a worker that does not exist", async () => {
+  const failure = await page.evaluate(() =>
+    globalThis.failure(Engine.load("model/", { workerUrl: "nowhere.js" })),
+  );
+  check(failure, "engine_crashed", /worker failed.*Reload the page/);
+});
+
+test("a lost device ends its requests; a new engine works", async () => {
+  const { messages, answer: expected } = goldens[5];
+  await page.evaluate(async (messages) => {
+    const params = { messages, temperature: 0, stream: true };
+    const chunks = await engine.chat.completions.create(params);
+    await chunks.next();
+    globalThis.reading = failure(
+      (async () => {
+        for await (const _ of chunks);
+      })(),
+    );
+  }, messages);
+  const devtools = await session.browser.newBrowserCDPSession();
+  await devtools.send("Browser.crashGpuProcess");
+  const lost = await page.evaluate(() => reading);
+  check(lost, "device_lost", /GPU device was lost.*Load the engine again/);
+  const later = await page.evaluate(
+    (messages) => failure(engine.chat.completions.create({ messages })),
+    messages,
+  );
+  check(later, "closed", /closed.*Load it again/);
+  const text = await page.evaluate(async (messages) => {
+    engine.close();
+    globalThis.engine = await Engine.load("model/");
+    return answer(engine, messages);
+  }, messages);
+  assert.equal(text, expected);
+});

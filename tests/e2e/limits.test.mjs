@@ -1,0 +1,82 @@
+// What a page may rely on however long it stays: a free main thread, and a heap that stays as it is.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { launch, url } from "./browser.mjs";
+import { goldens, openPackage } from "./package.mjs";
+
+/** The longest task that nobody notices, in microseconds. */
+const LONG_TASK = 50_000;
+
+/** Microseconds of CPU time of each task on the page's thread while `run` runs. */
+async function tasks(browser, page, run) {
+  // CPU time: on a busy machine a task takes longer by the clock, but blocks nobody longer.
+  const categories = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"];
+  await browser.startTracing(page, { categories });
+  await run();
+  const { traceEvents } = JSON.parse(await browser.stopTracing());
+  const named = traceEvents.filter((event) => event.name === "thread_name");
+  const key = ({ pid, tid }) => `${pid} ${tid}`;
+  const names = new Map(named.map((event) => [key(event), event.args.name]));
+  const isTask = (event) => event.name === "RunTask" && names.get(key(event)) === "CrRendererMain";
+  return traceEvents.filter(isTask).map((event) => event.tdur);
+}
+
+test("the page's thread is never blocked, neither by loading nor by an answer", async () => {
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    const busy = await tasks(browser, page, async () => {
+      await page.goto(url);
+      await page.locator("#prompt:enabled").waitFor({ timeout: 120_000 });
+      await page.locator("#prompt").fill(goldens[5].messages[0].content);
+      await page.keyboard.press("Enter");
+      await page.locator("#stop").waitFor();
+      await page.locator("#send").waitFor({ timeout: 120_000 });
+    });
+    assert.ok(busy.length > 100, `only ${busy.length} tasks were seen`);
+    const longest = Math.max(...busy);
+    assert.ok(longest < LONG_TASK, `a task of ${longest / 1000} ms`);
+
+    // The measure would see a page that blocks.
+    const spin = () => {
+      const end = performance.now() + 500;
+      while (performance.now() < end);
+    };
+    const blocked = await tasks(browser, page, () => page.evaluate(spin));
+    assert.ok(Math.max(...blocked) > LONG_TASK);
+  } finally {
+    await browser.close();
+  }
+});
+
+test("a thousand requests leave the heap as it was", async () => {
+  const session = await openPackage();
+  try {
+    const heaps = await session.page.evaluate(async (conversations) => {
+      const engine = await Engine.load("model/");
+      const ask = (i) =>
+        engine.chat.completions.create({
+          messages: conversations[i % conversations.length],
+          max_tokens: 1 + (i % 3),
+        });
+      const run = async (count) => {
+        const all = Array.from({ length: count }, (_, i) => i);
+        // As many as can run at once, with some that wait.
+        const take = async () => {
+          while (all.length > 0) await ask(all.pop());
+        };
+        await Promise.all(Array.from({ length: 20 }, take));
+        return (await engine.metrics()).wasm_heap_bytes;
+      };
+      const heaps = [await run(100), await run(1000)];
+      const { num_requests_running, num_requests_waiting, kv_cache_usage_perc } =
+        await engine.metrics();
+      return { heaps, left: [num_requests_running, num_requests_waiting, kv_cache_usage_perc] };
+    }, goldens.slice(0, 4).map((golden) => golden.messages));
+    assert.ok(heaps.heaps[0] > 1 << 20);
+    assert.equal(heaps.heaps[1], heaps.heaps[0]);
+    assert.deepEqual(heaps.left, [0, 0, 0]);
+  } finally {
+    await session.close();
+  }
+});

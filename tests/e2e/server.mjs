@@ -1,0 +1,47 @@
+// The demo page's files behind a server of the test's own, with some files replaced.
+import { createServer } from "node:http";
+import { url } from "./browser.mjs";
+
+/**
+ * Starts a server on 127.0.0.1 that has the demo page's files and those of `folders`.
+ *
+ * A folder, by its name, lists files with their contents: text, bytes, or a function that answers
+ * by itself. Below `models/` a file that its folder does not list is the built-in model's.
+ *
+ * @param {Record<string, Record<string, string | Buffer | ((response: import("node:http").ServerResponse) => void)>>} folders
+ */
+export async function serve(folders) {
+  const server = createServer(async (request, response) => {
+    const path = request.url.slice(1).split("?")[0];
+    const slash = path.lastIndexOf("/") + 1;
+    const [folder, file] = [path.slice(0, slash), path.slice(slash)];
+    const found = folders[folder]?.[file];
+    if (typeof found === "function") return found(response);
+    if (found !== undefined) return send(response, 200, file, found);
+    const original = await fetch(`${url}${path.replace(/^models\/[^/]*/, "model")}`);
+    send(response, original.status, file, Buffer.from(await original.arrayBuffer()));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const TYPES = { html: "text/html", js: "text/javascript", wasm: "application/wasm" };
+
+function send(response, status, file, body) {
+  const type = TYPES[file.split(".").pop()] ?? "application/octet-stream";
+  response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
+  response.end(body);
+}
+
+/** A file of the built-in model. */
+export async function modelFile(file) {
+  const response = await fetch(`${url}model/${file}`);
+  if (!response.ok) throw new Error(`${response.url}: ${response.status}`);
+  return Buffer.from(await response.arrayBuffer());
+}
