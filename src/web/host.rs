@@ -164,13 +164,19 @@ async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) 
                 Err(error) => port.fail(id, &error),
             }
         }
-        Ok(call) => match session {
-            Some(session) => session.handle(port, call),
-            None => match call {
-                Call::Chat { id, .. } | Call::Metrics { id } => port.fail(id, &Error::Closed),
-                Call::Load { .. } | Call::Cancel { .. } => {}
-            },
+        Ok(Call::Chat { id, request }) => match session {
+            Some(session) => session.chat(port, id, request),
+            None => port.fail(id, &Error::Closed),
         },
+        Ok(Call::Metrics { id }) => match session {
+            Some(session) => port.send(&Answer::Value { id, value: session.metrics() }),
+            None => port.fail(id, &Error::Closed),
+        },
+        Ok(Call::Cancel { id }) => {
+            if let Some(session) = session {
+                session.cancel(&port, id);
+            }
+        }
     }
 }
 
@@ -249,45 +255,39 @@ impl Session {
         self.service.is_idle()
     }
 
-    fn handle(&mut self, port: Port, call: Call) {
-        match call {
-            Call::Chat { id, request } => {
-                let moment = Moment {
-                    now: (js_sys::Date::now() / 1000.0) as u64,
-                    entropy: (js_sys::Math::random() * 2f64.powi(53)) as u64,
-                };
-                let validated = request.and_then(ChatCompletionRequest::validate);
-                let submitted = validated.and_then(|request| {
-                    let stream = request.stream;
-                    Ok((self.service.submit(request, moment)?, stream))
-                });
-                match submitted {
-                    Ok((request, stream)) => {
-                        if stream {
-                            port.send::<()>(&Answer::Accepted { id });
-                        }
-                        self.asked.insert(request, (port, id));
-                    }
-                    Err(error) => port.fail(id, &error),
+    fn chat(&mut self, port: Port, id: u32, request: Result<ChatCompletionRequest>) {
+        let moment = Moment {
+            now: (js_sys::Date::now() / 1000.0) as u64,
+            entropy: (js_sys::Math::random() * 2f64.powi(53)) as u64,
+        };
+        let submitted = request.and_then(ChatCompletionRequest::validate).and_then(|request| {
+            let stream = request.stream;
+            Ok((self.service.submit(request, moment)?, stream))
+        });
+        match submitted {
+            Ok((request, stream)) => {
+                if stream {
+                    port.send::<()>(&Answer::Accepted { id });
                 }
+                self.asked.insert(request, (port, id));
             }
-            Call::Cancel { id } => {
-                let of_call =
-                    |(_, (p, call)): &(&RequestId, &(Port, u32))| p.id == port.id && *call == id;
-                let request = self.asked.iter().find(of_call).map(|(request, _)| *request);
-                if let Some(request) = request {
-                    self.asked.remove(&request);
-                    self.service.cancel(request);
-                }
-            }
-            Call::Metrics { id } => {
-                let value = HostMetrics {
-                    engine: self.service.metrics(),
-                    wasm_heap_bytes: std::arch::wasm32::memory_size::<0>() * WASM_PAGE_BYTES,
-                };
-                port.send(&Answer::Value { id, value });
-            }
-            Call::Load { .. } => unreachable!("loads are handled before there is a session"),
+            Err(error) => port.fail(id, &error),
+        }
+    }
+
+    fn cancel(&mut self, port: &Port, id: u32) {
+        let asked = |(of, call): &(Port, u32)| of.id == port.id && *call == id;
+        let request = self.asked.iter().find(|(_, caller)| asked(caller)).map(|(id, _)| *id);
+        if let Some(request) = request {
+            self.asked.remove(&request);
+            self.service.cancel(request);
+        }
+    }
+
+    fn metrics(&self) -> HostMetrics {
+        HostMetrics {
+            engine: self.service.metrics(),
+            wasm_heap_bytes: std::arch::wasm32::memory_size::<0>() * WASM_PAGE_BYTES,
         }
     }
 
