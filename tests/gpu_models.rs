@@ -4,7 +4,12 @@
 mod support;
 
 use support::goldens::{self, MODELS, folder, golden};
-use tabloom::{load::Device, weights::FolderSource};
+use tabloom::{
+    executor::AnyExecutor,
+    load::Device,
+    model::ModelConfig,
+    weights::{FolderSource, Source},
+};
 
 fn every_model_agrees(device: Device) {
     for name in MODELS {
@@ -19,6 +24,30 @@ fn every_model_agrees(device: Device) {
 #[test]
 fn the_gpu_agrees_with_transformers_on_every_model() {
     every_model_agrees(Device::Gpu);
+}
+
+#[test]
+fn a_decode_step_is_few_dispatches_one_write_and_no_new_bind_group() {
+    pollster::block_on(async {
+        let source = FolderSource::new(folder("qwen2_bf16"));
+        let config = source.read("config.json").await.expect("a configuration");
+        let layers = ModelConfig::from_json(&config).expect("a valid one").layers as u64;
+        let mut executor = goldens::executor(&source, Device::Gpu).await.expect("it loads");
+        let work = |executor: &AnyExecutor| match executor {
+            AnyExecutor::Gpu(executor) => executor.work(),
+            AnyExecutor::Cpu(_) => panic!("not on the GPU"),
+        };
+        let start = work(&executor);
+        goldens::greedy(&mut executor, &[1], 20).await.expect("it runs");
+        let end = work(&executor);
+        assert_eq!(end.steps - start.steps, 20);
+        assert_eq!(end.buffer_writes - start.buffer_writes, 20);
+        assert_eq!(end.bind_groups, start.bind_groups);
+        assert_eq!(end.pipelines, start.pipelines);
+        // Around the layers: embedding, gathering, norm, output matrix, sampling.
+        let dispatches = (end.dispatches - start.dispatches) / 20;
+        assert!(dispatches <= 8 * layers + 5, "{dispatches} dispatches for {layers} layers");
+    });
 }
 
 #[test]
