@@ -3,12 +3,18 @@
 
 mod support;
 
-use support::goldens::{self, MODELS, folder, golden};
+use std::ops::ControlFlow;
+
+use support::{
+    goldens::{self, MODELS, folder, golden},
+    nmse,
+};
 use tabloom::{
     executor::AnyExecutor,
-    load::Device,
+    layout::Layout,
+    load::{self, Device, LoadOptions},
     model::ModelConfig,
-    weights::{FolderSource, Source},
+    weights::{FolderSource, Quantise, Source},
 };
 
 fn every_model_agrees(device: Device) {
@@ -48,6 +54,33 @@ fn a_decode_step_is_few_dispatches_one_write_and_no_new_bind_group() {
         let dispatches = (end.dispatches - start.dispatches) / 20;
         assert!(dispatches <= 8 * layers + 5, "{dispatches} dispatches for {layers} layers");
     });
+}
+
+#[test]
+fn weights_quantised_while_loading_are_the_same_on_both_executors() {
+    // What quantising itself may cost: llama.cpp allows whole models 2e-3 against f32; a model of
+    // random weights, which has no slack, loses far more to 4 bits.
+    for (layout, limit) in [(Layout::W8 { group: 32 }, 2e-3), (Layout::W4 { group: 32 }, 0.5)] {
+        pollster::block_on(async {
+            let golden = golden("llama3_bf16");
+            let source = FolderSource::new(folder("llama3_bf16"));
+            let mut found = Vec::new();
+            for device in [Device::Gpu, Device::Cpu] {
+                let quantise = Quantise { matrices: Some(layout), embeddings: Some(layout) };
+                let options = LoadOptions { device, quantise, context: None };
+                let loaded = load::executor(&source, &options, |_| ControlFlow::Continue(()));
+                let mut executor = loaded.await.expect("it loads").executor;
+                found.push(
+                    goldens::logits(&mut executor, &golden.tokens[..16], 0).await.expect("it runs"),
+                );
+            }
+            let error = nmse(&golden.logits[..found[0].len()], &found[0]);
+            let difference = nmse(&found[1], &found[0]);
+            println!("{layout:?}: NMSE {error:.1e}, between the executors {difference:.1e}");
+            assert!(error <= limit, "{layout:?}: NMSE {error:.2e} of the logits");
+            assert!(difference <= 1e-6, "{layout:?}: {difference:.2e} between executors");
+        });
+    }
 }
 
 #[test]
