@@ -10,6 +10,9 @@ const SUGGESTIONS = [
   "What is the opposite of hot?",
 ];
 
+/** Errors after which an engine answers no more. */
+const GONE = ["device_lost", "engine_crashed", "closed"];
+
 // The page requires Trusted Types, so the worker's address comes from a policy that knows no other.
 const workerUrl = globalThis.trustedTypes
   ?.createPolicy("worker", { createScriptURL: () => `${new URL("tabloom/worker.js", location.href)}` })
@@ -35,8 +38,9 @@ async function load(device) {
   $("loading").hidden = false;
   try {
     engine = await Engine.load(modelUrl, { device, workerUrl, onProgress: showProgress });
-  } catch (error) {
-    showProblem(error);
+  } catch (/** @type {any} */ error) {
+    const noGpu = error.code === "no_gpu";
+    showProblem(noGpu ? "This browser offers no WebGPU" : "The model could not be loaded", error);
     return;
   } finally {
     $("loading").hidden = true;
@@ -67,14 +71,14 @@ function showProgress({ stage, file, loaded, total, rate }) {
       : `${loaded} of ${total}`;
 }
 
-/** @param {any} error */
-function showProblem(error) {
-  const noGpu = error.code === "no_gpu";
-  $("problem-title").textContent = noGpu
-    ? "This browser offers no WebGPU"
-    : "The model could not be loaded";
+/**
+ * @param {string} title
+ * @param {any} error
+ */
+function showProblem(title, error) {
+  $("problem-title").textContent = title;
   $("problem-text").textContent = error.message;
-  $("use-cpu").hidden = !noGpu;
+  $("use-cpu").hidden = error.code !== "no_gpu";
   $("problem").hidden = false;
 }
 
@@ -129,10 +133,14 @@ async function ask(text) {
       $("speed").textContent = speed.text();
       item.scrollIntoView({ block: "end" });
     }
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
     if (!signal.aborted) {
       item.classList.add("failed");
-      item.textContent = `${answer}\n${/** @type {Error} */ (error).message}`.trim();
+      item.textContent = `${answer}\n${error.message}`.trim();
+    }
+    if (GONE.includes(error.code)) {
+      engine = null;
+      showProblem("The model has stopped", error);
     }
   } finally {
     item.classList.remove("waiting");

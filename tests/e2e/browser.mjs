@@ -5,13 +5,16 @@ import { chromium } from "playwright-core";
 /** The served demo page; `cargo xtask test --only e2e` sets it. */
 export const url = required("TABLOOM_URL");
 
-/** Starts Chromium with the switches of `webdriver.json`; further `options` go to Playwright. */
-export function launch(options = {}) {
+/**
+ * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on.
+ *
+ * @param {{webgpu?: boolean}} [options]
+ */
+export function launch({ webgpu = true } = {}) {
   const { args } = capabilities()["goog:chromeOptions"];
   return chromium.launch({
     executablePath: required("TABLOOM_CHROMIUM"),
-    ...options,
-    args: [...args.map((name) => `--${name}`), ...(options.args ?? [])],
+    args: args.filter((name) => webgpu || !name.includes("webgpu")).map((name) => `--${name}`),
   });
 }
 

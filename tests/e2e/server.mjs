@@ -17,9 +17,14 @@ export async function serve(folders) {
     const [folder, file] = [path.slice(0, slash), path.slice(slash)];
     const found = folders[folder]?.[file];
     if (typeof found === "function") return found(response);
-    if (found !== undefined) return send(response, 200, file, found);
+    if (found !== undefined) return send(response, 200, { "content-type": type(file) }, found);
     const original = await fetch(`${url}${path.replace(/^models\/[^/]*/, "model")}`);
-    send(response, original.status, file, Buffer.from(await original.arrayBuffer()));
+    const kept = ["content-type", "content-security-policy"].map((name) => [
+      name,
+      original.headers.get(name) ?? "",
+    ]);
+    const body = Buffer.from(await original.arrayBuffer());
+    send(response, original.status, Object.fromEntries(kept), body);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
@@ -31,11 +36,13 @@ export async function serve(folders) {
   };
 }
 
-const TYPES = { html: "text/html", js: "text/javascript", wasm: "application/wasm" };
+function type(file) {
+  const known = { html: "text/html", js: "text/javascript" };
+  return known[file.split(".").pop()] ?? "application/octet-stream";
+}
 
-function send(response, status, file, body) {
-  const type = TYPES[file.split(".").pop()] ?? "application/octet-stream";
-  response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
+function send(response, status, headers, body) {
+  response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) });
   response.end(body);
 }
 
