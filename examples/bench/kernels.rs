@@ -177,6 +177,7 @@ impl Bench<'_> {
         calls: u64,
         work: Work,
     ) -> Result<()> {
+        eprintln!("{name}");
         let seconds = timing::time(self.gpu, sequence, self.runs).await? / calls as f64;
         let mut add = |what: &str, value: f64, unit: &str| {
             self.rows.push(Row::new(self.adapter, &format!("{name}{what}"), value, unit));

@@ -68,7 +68,7 @@ fn main() -> Result<()> {
 async fn measure(arguments: &Arguments) -> Result<Vec<Row>> {
     let gpu = Gpu::open(Power::HighPerformance).await?;
     let effort = match gpu.adapter.software {
-        true => Effort { scale: 16, prompt: 64, tokens: 8, runs: 3 },
+        true => Effort { scale: 16, prompt: 32, tokens: 8, runs: 3 },
         false => Effort { scale: 1, prompt: 256, tokens: 64, runs: 7 },
     };
     let effort = Effort {

@@ -58,6 +58,7 @@ pub async fn measure(
         context: Some(effort.prompt + effort.tokens),
         ..LoadOptions::default()
     };
+    eprintln!("{}, loading", shape.name);
     let start = Instant::now();
     let mut read = None;
     let loaded = load::executor(&source, &options, |progress| {
@@ -92,6 +93,7 @@ pub async fn measure(
     bench.add("pipelines", work.pipelines as f64, "");
     bench.add("bind groups", work.bind_groups as f64, "");
     for batch in BATCHES {
+        eprintln!("{}, batch {batch}", shape.name);
         bench.prefill(batch).await?;
         bench.decode(batch).await?;
     }
