@@ -7,7 +7,7 @@ use crate::{
     Error, Result,
     kernels::{Batch, Matmul, Regime, RowsOf, embed, gather},
     layout::{HostMatrix, row_stride},
-    model::{Act, ModelConfig, Op, Param, program},
+    model::{Act, ModelConfig, Op, Param, Product, program},
     step::{Capacity, Executor, Sample, StepPlan, StepResult},
     weights::HostWeights,
 };
@@ -62,7 +62,7 @@ impl CpuExecutor {
                 let matrix = matrix(weights, weight)?;
                 embed::reference(batch, last_samples, matrix, 0, out(acts, Act::Residual));
             }
-            Op::Matmul { x, norm, weight, bias, out: into, output } => {
+            Op::Matmul(Product { x, norm, weight, bias, out: into, output }) => {
                 let matrix = matrix(weights, weight)?;
                 let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
                 let kernel = Matmul {

@@ -4,7 +4,7 @@ use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
     kernels::{Embed, Gather, Kernel, Matmul, Regime, RmsNorm, RowsOf, Tuning},
-    model::{Act, MatmulOutput, ModelConfig, Op, Param},
+    model::{Act, ModelConfig, Op, Param, Product},
     weights::{GpuMatrix, GpuPart, GpuWeights},
 };
 
@@ -31,16 +31,6 @@ pub struct Lowering<'a> {
     pub weights: &'a GpuWeights,
     pub buffers: &'a StepBuffers,
     pub tuning: Tuning,
-}
-
-/// A matrix product as the program states it.
-struct Product {
-    x: Act,
-    norm: Option<Param>,
-    weight: Param,
-    bias: Option<Param>,
-    out: Act,
-    output: MatmulOutput,
 }
 
 impl<'a> Lowering<'a> {
@@ -73,9 +63,7 @@ impl<'a> Lowering<'a> {
                     calls.push(call(kernel, list));
                 }
             }
-            Op::Matmul { x, norm, weight, bias, out, output } => {
-                self.matmul(Product { x, norm, weight, bias, out, output }, regime, calls)?;
-            }
+            Op::Matmul(product) => self.matmul(product, regime, calls)?,
             Op::RopeKv { layer, q_norm, k_norm } => {
                 let kernel = shapes::rope_kv(config);
                 let mut list = vec![step, &buffers.qkv, &buffers.rope];

@@ -12,6 +12,6 @@ mod rope;
 
 pub use config::ModelConfig;
 pub use params::{Param, ParamSpec, Shape};
-pub use program::{Act, MatmulOutput, Op, program};
+pub use program::{Act, MatmulOutput, Op, Product, program};
 pub use quantization::Quantization;
 pub use rope::{Rope, RopeScaling};

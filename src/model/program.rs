@@ -39,24 +39,35 @@ impl MatmulOutput {
     }
 }
 
+/// A matrix product: out = W · rms_norm(x) + bias, norm and bias optional.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Product {
+    pub x: Act,
+    pub norm: Option<Param>,
+    pub weight: Param,
+    pub bias: Option<Param>,
+    pub out: Act,
+    pub output: MatmulOutput,
+}
+
 /// One operation of the forward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// Residual = rows of the embedding matrix.
-    Embed { weight: Param },
-    /// out = W · rms_norm(x) + bias, each part optional.
-    Matmul {
-        x: Act,
-        norm: Option<Param>,
+    Embed {
         weight: Param,
-        bias: Option<Param>,
-        out: Act,
-        output: MatmulOutput,
     },
+    Matmul(Product),
     /// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
-    RopeKv { layer: usize, q_norm: Option<Param>, k_norm: Option<Param> },
+    RopeKv {
+        layer: usize,
+        q_norm: Option<Param>,
+        k_norm: Option<Param>,
+    },
     /// Attention = softmax(Query · Kᵀ) · V over the paged cache of the layer.
-    Attention { layer: usize },
+    Attention {
+        layer: usize,
+    },
     /// Last = the residual rows whose logits are wanted.
     Gather,
     /// Draws one token per sampling sequence from Logits.
@@ -68,56 +79,56 @@ pub fn program(config: &ModelConfig) -> Vec<Op> {
     let mut ops = vec![Op::Embed { weight: Param::Embed }];
     for i in 0..config.layers {
         ops.extend([
-            Op::Matmul {
+            Op::Matmul(Product {
                 x: Act::Residual,
                 norm: Some(Param::AttentionNorm(i)),
                 weight: Param::Qkv(i),
                 bias: config.qkv_bias.then_some(Param::QkvBias(i)),
                 out: Act::Qkv,
                 output: MatmulOutput::Store,
-            },
+            }),
             Op::RopeKv {
                 layer: i,
                 q_norm: config.qk_norm.then_some(Param::QNorm(i)),
                 k_norm: config.qk_norm.then_some(Param::KNorm(i)),
             },
             Op::Attention { layer: i },
-            Op::Matmul {
+            Op::Matmul(Product {
                 x: Act::Attention,
                 norm: None,
                 weight: Param::Output(i),
                 bias: None,
                 out: Act::Residual,
                 output: MatmulOutput::Add,
-            },
-            Op::Matmul {
+            }),
+            Op::Matmul(Product {
                 x: Act::Residual,
                 norm: Some(Param::MlpNorm(i)),
                 weight: Param::GateUp(i),
                 bias: None,
                 out: Act::Gated,
                 output: MatmulOutput::SiluGate,
-            },
-            Op::Matmul {
+            }),
+            Op::Matmul(Product {
                 x: Act::Gated,
                 norm: None,
                 weight: Param::Down(i),
                 bias: None,
                 out: Act::Residual,
                 output: MatmulOutput::Add,
-            },
+            }),
         ]);
     }
     ops.extend([
         Op::Gather,
-        Op::Matmul {
+        Op::Matmul(Product {
             x: Act::Last,
             norm: Some(Param::FinalNorm),
             weight: config.head(),
             bias: None,
             out: Act::Logits,
             output: MatmulOutput::Store,
-        },
+        }),
         Op::Sample,
     ]);
     ops
