@@ -25,10 +25,10 @@ export { TabloomError };
  *
  * @typedef {object} Progress
  * @property {"download" | "compile"} stage
- * @property {string} file the file being read, or the kernel being compiled
- * @property {number} loaded bytes read so far, or kernels compiled
- * @property {number} total bytes of all files as far as known, or kernels in all
- * @property {number} rate bytes (or kernels) per second
+ * @property {string} file the file being read; empty while kernels are compiled
+ * @property {number} loaded bytes of weights read so far, or dispatches made ready
+ * @property {number} total bytes of all weight files, or dispatches in all
+ * @property {number} rate bytes (or dispatches) per second since the stage began
  */
 
 /**
@@ -134,6 +134,7 @@ export class Engine {
       event.preventDefault();
       const message = `the engine's worker failed: ${event.message ?? "its script could not be loaded"}. Reload the page`;
       connection.close(new TabloomError({ code: "engine_crashed", message }));
+      worker.terminate();
     };
     worker.postMessage("connect", [port2]);
 

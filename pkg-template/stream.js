@@ -7,8 +7,8 @@
 export class Stream {
   /** @type {T[]} */
   #items = [];
-  /** @type {{resolve: (result: IteratorResult<T>) => void, reject: (error: Error) => void} | null} */
-  #waiting = null;
+  /** @type {{resolve: (result: IteratorResult<T>) => void, reject: (error: Error) => void}[]} */
+  #waiting = [];
   #ended = false;
   /** @type {Error | null} */
   #error = null;
@@ -22,9 +22,8 @@ export class Stream {
   /** @param {T} item */
   push(item) {
     if (this.#ended) return;
-    const waiting = this.#waiting;
-    this.#waiting = null;
-    if (waiting) waiting.resolve({ value: item, done: false });
+    const reader = this.#waiting.shift();
+    if (reader) reader.resolve({ value: item, done: false });
     else this.#items.push(item);
   }
 
@@ -32,11 +31,11 @@ export class Stream {
   end(error) {
     if (this.#ended) return;
     this.#ended = true;
-    const waiting = this.#waiting;
-    this.#waiting = null;
-    if (waiting && error) waiting.reject(error);
-    else if (waiting) waiting.resolve({ value: undefined, done: true });
-    else this.#error = error ?? null;
+    const [first, ...others] = this.#waiting.splice(0);
+    if (!first) this.#error = error ?? null;
+    else if (error) first.reject(error);
+    else first.resolve({ value: undefined, done: true });
+    for (const reader of others) reader.resolve({ value: undefined, done: true });
   }
 
   /** @returns {Promise<IteratorResult<T>>} */
@@ -50,7 +49,7 @@ export class Stream {
       return Promise.reject(error);
     }
     if (this.#ended) return Promise.resolve({ value: undefined, done: true });
-    return new Promise((resolve, reject) => (this.#waiting = { resolve, reject }));
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
   /** @returns {Promise<IteratorResult<T>>} */

@@ -115,7 +115,7 @@ pub async fn executor(
             let mut sink = HostSink::new();
             checkpoint.load(&plan, &mut sink, on_bytes).await?;
             let weights = sink.into_weights();
-            AnyExecutor::Cpu(Box::new(CpuExecutor::new(config.clone(), weights, capacity)))
+            AnyExecutor::Cpu(Box::new(CpuExecutor::new(config.clone(), weights, capacity)?))
         }
         Device::Gpu => {
             let gpu = Gpu::open(Power::HighPerformance).await?;

@@ -1,4 +1,5 @@
-// The demo page: loads the small model that ships with it (or ?model=ADDRESS) and chats.
+// The demo page: loads the small model that ships with it and chats.
+// ?model=ADDRESS loads another, ?device=cpu does without WebGPU, ?temperature=0 always answers alike.
 
 import { Engine } from "./tabloom/index.js";
 import { formatBytes, Speed } from "./format.js";
@@ -20,6 +21,7 @@ const workerUrl = globalThis.trustedTypes
 
 const query = new URLSearchParams(location.search);
 const modelUrl = query.get("model") ?? "model/";
+const temperature = query.has("temperature") ? Number(query.get("temperature")) : undefined;
 
 /** @param {string} id */
 const $ = (id) => /** @type {any} */ (document.getElementById(id));
@@ -32,8 +34,10 @@ let conversation = [];
 /** @type {AbortController | null} */
 let answering = null;
 
-/** @param {"auto" | "gpu" | "cpu"} device */
-async function load(device) {
+/** @type {"auto" | "cpu"} */
+let device = query.get("device") === "cpu" ? "cpu" : "auto";
+
+async function load() {
   $("problem").hidden = true;
   $("loading").hidden = false;
   try {
@@ -46,13 +50,11 @@ async function load(device) {
     $("loading").hidden = true;
   }
   const { adapter, device: used, software } = engine.info;
-  const note =
+  const note = software ? "No graphics hardware found: a software adapter stands in for it. " : "";
+  $("adapter").textContent =
     used === "cpu"
-      ? "Running on the processor, without WebGPU: expect it to be slow. "
-      : software
-        ? "No graphics hardware found: a software adapter stands in for it. "
-        : "";
-  $("adapter").textContent = `${note}${adapter}`;
+      ? "Running on the processor, without WebGPU: expect it to be slow."
+      : `${note}${adapter}`;
   $("suggestions").hidden = conversation.length > 0;
   setBusy(false);
   prompt.focus();
@@ -80,6 +82,7 @@ function showProblem(title, error) {
   $("problem-text").textContent = error.message;
   $("use-cpu").hidden = error.code !== "no_gpu";
   $("problem").hidden = false;
+  $(error.code === "no_gpu" ? "use-cpu" : "retry").focus();
 }
 
 /** @param {boolean} busy */
@@ -98,8 +101,18 @@ function addMessage(role, text) {
   item.className = role;
   item.textContent = text;
   messages.append(item);
-  item.scrollIntoView({ block: "end" });
+  scrollToEnd();
   return item;
+}
+
+function scrollToEnd() {
+  window.scrollTo(0, document.documentElement.scrollHeight);
+}
+
+/** Whether the end is in view: who has scrolled up to read is left there. */
+function atEnd() {
+  const { scrollHeight, scrollTop, clientHeight } = document.documentElement;
+  return scrollHeight - scrollTop - clientHeight < 64;
 }
 
 /** @param {string} text */
@@ -111,7 +124,7 @@ async function ask(text) {
   const item = addMessage("assistant", "");
   item.classList.add("waiting");
   // A screen reader should hear the whole answer, not every piece of it.
-  messages.setAttribute("aria-busy", "true");
+  $("log").setAttribute("aria-busy", "true");
 
   answering = new AbortController();
   const { signal } = answering;
@@ -121,7 +134,7 @@ async function ask(text) {
   let answer = "";
   try {
     const chunks = await engine.chat.completions.create(
-      { messages: conversation, stream: true, stream_options: { include_usage: true } },
+      { messages: conversation, stream: true, stream_options: { include_usage: true }, temperature },
       { signal },
     );
     for await (const chunk of chunks) {
@@ -129,28 +142,32 @@ async function ask(text) {
       if (piece) speed.token(performance.now());
       if (chunk.usage) speed.finish(chunk.usage.completion_tokens);
       answer += piece;
+      const follow = atEnd();
       item.textContent = answer;
       $("speed").textContent = speed.text();
-      item.scrollIntoView({ block: "end" });
+      if (follow) scrollToEnd();
     }
   } catch (/** @type {any} */ error) {
-    if (!signal.aborted) {
+    if (signal.aborted) {
+      item.textContent = answer || "(stopped)";
+    } else {
       item.classList.add("failed");
       item.textContent = `${answer}\n${error.message}`.trim();
     }
     if (GONE.includes(error.code)) {
+      engine.close();
       engine = null;
       showProblem("The model has stopped", error);
     }
   } finally {
     item.classList.remove("waiting");
-    messages.removeAttribute("aria-busy");
+    $("log").removeAttribute("aria-busy");
     // A question without an answer would only confuse the next one.
     if (answer) asked.push({ role: "assistant", content: answer });
     else asked.pop();
     answering = null;
     setBusy(false);
-    prompt.focus();
+    if (engine) prompt.focus();
   }
 }
 
@@ -171,6 +188,10 @@ prompt.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
 
 stop.addEventListener("click", () => answering?.abort());
 
+document.addEventListener("keydown", ({ key }) => {
+  if (key === "Escape") answering?.abort();
+});
+
 clear.addEventListener("click", () => {
   answering?.abort();
   conversation = [];
@@ -180,8 +201,11 @@ clear.addEventListener("click", () => {
   prompt.focus();
 });
 
-$("retry").addEventListener("click", () => load("auto"));
-$("use-cpu").addEventListener("click", () => load("cpu"));
+$("retry").addEventListener("click", load);
+$("use-cpu").addEventListener("click", () => {
+  device = "cpu";
+  load();
+});
 
 for (const text of SUGGESTIONS) {
   const button = document.createElement("button");
@@ -191,4 +215,4 @@ for (const text of SUGGESTIONS) {
   $("suggestions").append(button);
 }
 
-load(query.get("device") === "cpu" ? "cpu" : "auto");
+load();

@@ -32,14 +32,15 @@ impl StepBuffers {
     /// Allocates the buffers for a model and a capacity.
     pub async fn new(gpu: &Gpu, config: &ModelConfig, capacity: &Capacity) -> Result<StepBuffers> {
         let activation = async |what: &str, rows: usize, width: usize| {
-            gpu.storage(what, (rows * row_stride(width) * 4) as u64).await
+            gpu.storage(what, rows as u64 * row_stride(width) as u64 * 4).await
         };
         let words = async |what: &str, count: usize| gpu.storage(what, count as u64 * 4).await;
         let rows = capacity.rows;
         let rope = shapes::rope_table(config, capacity.context);
         let mut kv = Vec::with_capacity(config.layers);
         for layer in 0..config.layers {
-            let bytes = (capacity.blocks * shapes::kv_layout(config).block_words() * 4) as u64;
+            let block_words = shapes::kv_layout(config).block_words() as u64;
+            let bytes = capacity.blocks as u64 * block_words * 4;
             kv.push(gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?);
         }
         Ok(StepBuffers {

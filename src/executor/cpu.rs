@@ -9,7 +9,7 @@ use crate::{
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
     step::{Capacity, Executor, Sample, StepPlan, StepResult},
-    weights::HostWeights,
+    weights::{HostWeights, ensure_room},
 };
 
 /// Runs a model's steps with the reference of every kernel.
@@ -28,7 +28,16 @@ pub struct CpuExecutor {
 
 impl CpuExecutor {
     /// Allocates what steps of this capacity need.
-    pub fn new(config: ModelConfig, weights: HostWeights, capacity: Capacity) -> CpuExecutor {
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if the KV cache does not fit into main memory.
+    pub fn new(
+        config: ModelConfig,
+        weights: HostWeights,
+        capacity: Capacity,
+    ) -> Result<CpuExecutor> {
+        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config);
+        ensure_room("the KV cache in main memory", kv_bytes)?;
         let act = |act, rows: usize, width| (act, vec![0.0; rows * row_stride(width)]);
         let (rows, logit_rows) = (capacity.rows, capacity.logit_rows);
         let acts = HashMap::from([
@@ -41,7 +50,7 @@ impl CpuExecutor {
             act(Act::Logits, logit_rows, config.vocab),
         ]);
         let layout = shapes::kv_layout(&config);
-        CpuExecutor {
+        Ok(CpuExecutor {
             program: program(&config),
             rope: shapes::rope_table(&config, capacity.context),
             kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
@@ -52,7 +61,7 @@ impl CpuExecutor {
             weights,
             capacity,
             acts,
-        }
+        })
     }
 
     fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {

@@ -80,7 +80,7 @@ impl Kernels {
 impl Dispatch {
     /// Records the dispatch; a grid with a zero side is skipped.
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, [x, y, z]: [u32; 3]) {
-        if x * y * z > 0 {
+        if ![x, y, z].contains(&0) {
             pass.set_pipeline(&self.pipeline.pipeline);
             pass.set_bind_group(0, &self.group, &[]);
             pass.dispatch_workgroups(x, y, z);

@@ -7,6 +7,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
     AbortSignal, ReadableStreamDefaultReader, ReadableStreamReadResult, RequestInit, Response,
+    ResponseType,
 };
 
 #[wasm_bindgen]
@@ -125,6 +126,10 @@ fn header(response: &Response, name: &str) -> Option<String> {
 
 /// Bytes of the body, unless it is compressed and the header counts the compressed bytes.
 fn content_length(response: &Response) -> Option<u64> {
+    // Other origins show their length, but not whether they compress.
+    if response.type_() != ResponseType::Basic {
+        return None;
+    }
     match header(response, "content-encoding").as_deref() {
         None | Some("identity") => header(response, "content-length")?.parse().ok(),
         Some(_) => None,

@@ -150,7 +150,9 @@ async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) 
         Ok(Call::Load { id, url, options }) => {
             let key = (port.id, id);
             // The old model's memory comes free before the new one takes its own.
-            *session = None;
+            if let Some(old) = session.take() {
+                old.close();
+            }
             let result = match options {
                 Ok(options) => load_model(&port, id, url, &options, loads).await,
                 Err(error) => Err(error),
@@ -201,15 +203,18 @@ async fn load_model(
         },
         context: options.context,
     };
-    let started = js_sys::Date::now();
+    let mut clock = ("", 0.0);
     let model = load::model(&source, &options, |progress| {
-        let seconds = ((js_sys::Date::now() - started) / 1000.0).max(1e-3);
         let (stage, file, loaded, total) = match progress {
             load::Progress::Download { file, loaded, total } => {
                 ("download", file, loaded as f64, total as f64)
             }
             load::Progress::Compile { done, total } => ("compile", "", done as f64, total as f64),
         };
+        if clock.0 != stage {
+            clock = (stage, js_sys::Date::now());
+        }
+        let seconds = ((js_sys::Date::now() - clock.1) / 1000.0).max(1e-3);
         let rate = loaded / seconds;
         let progress = Progress { stage, file: file.into(), loaded, total, rate };
         port.send::<()>(&Answer::Progress { id, progress });
@@ -281,6 +286,13 @@ impl Session {
         if let Some(request) = request {
             self.asked.remove(&request);
             self.service.cancel(request);
+        }
+    }
+
+    /// Ends every request; who waits is told.
+    fn close(self) {
+        for (port, id) in self.asked.values() {
+            port.fail(*id, &Error::Closed);
         }
     }
 

@@ -1,8 +1,7 @@
 //! The messages between a page and the engine's worker.
 //!
 //! A page sends [`Call`]s, each with an id of its own choice; every [`Answer`] names the id it
-//! answers. `value`, `accepted`… `end`, and `error` end in the order the page's `Connection` expects:
-//! a call is over with its first `value`, `end` or `error`.
+//! answers. A call is over with its first `value`, `end` or `error`.
 
 use serde::{Deserialize, Deserializer, Serialize};
 

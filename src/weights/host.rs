@@ -46,15 +46,18 @@ impl Default for HostSink {
     }
 }
 
+/// Asks for main memory before it is taken: a failed allocation would abort the program.
+pub(crate) fn ensure_room(what: &str, bytes: u64) -> Result<()> {
+    let room = usize::try_from(bytes).ok();
+    match room.is_none_or(|room| Vec::<u8>::new().try_reserve_exact(room).is_err()) {
+        true => Err(Error::TooLarge { what: what.into(), bytes, limit: isize::MAX as u64 }),
+        false => Ok(()),
+    }
+}
+
 impl WeightSink for HostSink {
     async fn create(&mut self, weights: &[Weight]) -> Result<()> {
-        // A failed allocation aborts the program: ask first.
-        let bytes = weights.iter().map(Weight::bytes).sum();
-        let room = usize::try_from(bytes).ok();
-        if room.is_none_or(|room| Vec::<u8>::new().try_reserve_exact(room).is_err()) {
-            let (what, limit) = ("the model in main memory".into(), isize::MAX as u64);
-            return Err(Error::TooLarge { what, bytes, limit });
-        }
+        ensure_room("the model in main memory", weights.iter().map(Weight::bytes).sum())?;
         for Weight { param, shape, layout } in weights {
             match *shape {
                 Shape::Vector { n } => {

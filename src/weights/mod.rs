@@ -18,6 +18,7 @@ mod stream;
 pub use checkpoint::{Checkpoint, Progress};
 pub use chunk::Chunk;
 pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
+pub(crate) use host::ensure_room;
 pub use host::{HostSink, HostWeights};
 pub use plan::{LoadPlan, Quantise};
 pub use reader::Reader;
