@@ -33,7 +33,8 @@ fn uses_subgroups(shader: &Shader) -> bool {
 async fn complaint(gpu: &Gpu, source: &str) -> Option<String> {
     let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     let source = wgpu::ShaderSource::Wgsl(source.into());
-    gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+    let module = wgpu::ShaderModuleDescriptor { label: None, source };
+    drop(gpu.device.create_shader_module(module));
     scope.pop().await.map(|error| error.to_string())
 }
 
