@@ -139,6 +139,28 @@ describe("with the built-in model made greedy", () => {
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
   });
 
+  test("Escape ends an answer too", async () => {
+    await page.locator("#prompt").fill(STORY.messages[0].content);
+    await page.locator("#send").click();
+    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await page.keyboard.press("Escape");
+    const part = await answered(page);
+    assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
+  });
+
+  test("the end of a long answer stands above the composer", async () => {
+    const size = page.viewportSize();
+    await page.setViewportSize({ width: 380, height: 600 });
+    await page.locator("#clear").click();
+    assert.equal(await ask(page, STORY.messages[0].content), STORY.answer);
+    const [answer, composer] = await page.evaluate(() => {
+      const box = (selector) => [...document.querySelectorAll(selector)].at(-1).getBoundingClientRect();
+      return [box("#messages li").bottom, box("#composer").top];
+    });
+    assert.ok(answer <= composer, `the answer ends at ${answer}, the composer begins at ${composer}`);
+    await page.setViewportSize(size);
+  });
+
   test("New chat in the middle of an answer leaves nothing of it", async () => {
     await page.locator("#prompt").fill(STORY.messages[0].content);
     await page.locator("#send").click();
