@@ -140,6 +140,7 @@ describe("with the built-in model made greedy", () => {
   });
 
   test("Escape ends an answer too", async () => {
+    await page.locator("#clear").click();
     await page.locator("#prompt").fill(STORY.messages[0].content);
     await page.locator("#send").click();
     await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
