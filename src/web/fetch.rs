@@ -127,7 +127,7 @@ fn header(response: &Response, name: &str) -> Option<String> {
 /// Bytes of the body, unless it is compressed and the header counts the compressed bytes.
 fn content_length(response: &Response) -> Option<u64> {
     // Other origins show their length, but not whether they compress.
-    if response.type_() != ResponseType::Basic {
+    if response.type_() == ResponseType::Cors {
         return None;
     }
     match header(response, "content-encoding").as_deref() {

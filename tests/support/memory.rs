@@ -71,8 +71,17 @@ macro_rules! embed {
 
 /// Holds one model of each kind to what transformers computed.
 pub async fn check_models(device: Device) {
-    let models =
-        embed!["llama3_bf16", "qwen2_bf16", "qwen3_f32", "ct_int4_sym_g32_bf16", "odd_f32",];
+    let models = embed![
+        "llama2_f32",
+        "llama3_bf16",
+        "smollm2_bf16",
+        "mistral_f16",
+        "qwen2_bf16",
+        "qwen3_f32",
+        "ct_int4_sym_g32_bf16",
+        "ct_int4_asym_g64_bf16",
+        "odd_f32"
+    ];
     for model in models {
         let files = [("config.json", model.config), ("model.safetensors", model.weights)];
         let files = files.map(|(name, bytes)| (name, vec![Uint8Array::from(bytes)]));
