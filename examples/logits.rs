@@ -94,8 +94,9 @@ async fn step(
         start: start as u32,
         blocks: (0..blocks as u32).collect(),
         sample: Some(Sampling::GREEDY),
+        ..Default::default()
     };
-    executor.submit(&StepPlan { seqs: vec![sequence], read_logits })?;
+    executor.submit(&StepPlan { seqs: vec![sequence], read_logits, ..Default::default() })?;
     executor.result().await
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-pub use crate::scheduler::{Event, FinishReason, Request, RequestId, Usage};
+pub use crate::scheduler::{Event, FinishReason, Goal, Request, RequestId, TabId, Usage};
 
 use crate::{
     Error, Result,

@@ -11,6 +11,7 @@ pub mod layout;
 pub mod load;
 pub mod metrics;
 pub mod model;
+pub mod sampling;
 pub mod scheduler;
 pub mod service;
 mod sniff;

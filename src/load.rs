@@ -8,7 +8,7 @@ use crate::{
     gpu::{Gpu, Power},
     layout::Layout,
     model::{ModelConfig, Quantization},
-    step::{BLOCK_SIZE, Capacity},
+    step::{BLOCK_SIZE, Capacity, Window},
     text::{Chat, ChatFiles},
     weights::{self, Checkpoint, GpuSink, HostSink, Quantise, Source},
 };
@@ -173,6 +173,7 @@ pub fn capacity(config: &ModelConfig, context: Option<usize>) -> Result<Capacity
         blocks: affordable.clamp(least, least * SEQS),
         context,
         vocab: config.vocab,
+        window: config.window.map(|tokens| Window { sinks: 0, tokens }),
     })
 }
 

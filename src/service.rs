@@ -72,6 +72,7 @@ impl<E: Executor> Service<E> {
             sampling: defaults.sampling(&request.sampling, moment.entropy),
             end_tokens: defaults.eos_ids.clone(),
             max_tokens: request.max_tokens.map(|max| max as usize),
+            ..Default::default()
         })?;
         let answer = Answer {
             responder: Responder {
@@ -106,7 +107,8 @@ impl<E: Executor> Service<E> {
     pub async fn step(&mut self) -> Result<Vec<(RequestId, Reply)>> {
         for event in self.engine.step().await? {
             match event {
-                Event::Token { id, token } => self.token(id, token),
+                Event::Token { id, token, .. } => self.token(id, token),
+                Event::PromptLogprobs { .. } | Event::Embedding { .. } => {}
                 Event::Finished { id, reason, usage } => self.finish(id, reason, usage),
             }
         }
@@ -151,7 +153,9 @@ impl<E: Executor> Service<E> {
             FinishReason::Length if answer.stops.stopped() => {
                 answer.finish(api::FinishReason::Stop, usage)
             }
-            FinishReason::Stop => answer.finish(api::FinishReason::Stop, usage),
+            FinishReason::Stop | FinishReason::StopToken(_) => {
+                answer.finish(api::FinishReason::Stop, usage)
+            }
             FinishReason::Length => answer.finish(api::FinishReason::Length, usage),
             FinishReason::Cancelled => vec![Reply::Error(Error::Aborted)],
             FinishReason::Error(error) => vec![Reply::Error(error)],

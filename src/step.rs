@@ -11,24 +11,100 @@ pub const BLOCK_SIZE: usize = 16;
 /// One step over a ragged batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepPlan {
+    /// Blocks to copy, in all layers, before any row is computed.
+    pub copies: Vec<BlockCopy>,
     pub seqs: Vec<SeqPlan>,
     /// Whether the result carries the logits of every row; at most `Capacity::logit_rows` rows then.
     pub read_logits: bool,
 }
 
+/// A copy of the keys and values of a whole block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockCopy {
+    pub from: u32,
+    pub to: u32,
+}
+
 /// The rows of one sequence in a step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeqPlan {
-    /// The sequence's place in the executor's table of last samples; unique among live sequences.
+    /// The sequence's place in the executor's tables of blocks, last samples and sampling state;
+    /// unique among live sequences.
     pub slot: u32,
     pub tokens: RowTokens,
     /// Position of the first row = tokens of this sequence already in the KV cache.
     pub start: u32,
-    /// Block table: KV block of positions 16·i .. 16·i + 15, for all positions up to the last row's.
+    /// Index of the first of `blocks` in the slot's block table.
+    pub first_block: u32,
+    /// Entries of the slot's block table from `first_block` on: KV block of positions 16·i .. 16·i + 15.
+    /// The executor keeps those before, which earlier steps have set; together they reach the last
+    /// row's position.
     pub blocks: Vec<u32>,
     /// Samples a token from the last row's logits into `slot`.
     pub sample: Option<Sampling>,
+    /// Replaces what the slot's draws are adjusted by. A sequence that draws with penalties or a
+    /// bias brings it along with its first rows.
+    pub adjust: Option<Box<Adjust>>,
+    /// The tokens that this draw may choose.
+    pub mask: Mask,
+    /// Log-probabilities of given tokens under each row's logits.
+    pub score: Option<Score>,
+    /// Adds the rows' final hidden states to an embedding.
+    pub pool: Option<Pool>,
 }
+
+/// What a slot's draws are adjusted by: penalties look at the tokens, the bias is added to logits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Adjust {
+    /// All tokens of the sequence that the host knows. Tokens drawn later count by themselves.
+    pub tokens: Vec<u32>,
+    /// How many of them are the prompt.
+    pub prompt: usize,
+    /// (token, what is added to its logit)
+    pub bias: Vec<(u32, f32)>,
+}
+
+/// The tokens that a draw may choose.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Mask {
+    /// All.
+    #[default]
+    None,
+    /// Those of the slot's draw before.
+    Same,
+    /// One bit per token, `[ceil(vocab / 32)]`; token t is bit t mod 32 of word t / 32.
+    New(Vec<u32>),
+}
+
+/// Tokens whose log-probabilities are wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// One per row: the token after it.
+    pub targets: Vec<u32>,
+    /// How many of each row's likeliest tokens to tell as well, at most [`MAX_LOGPROBS`].
+    pub top: u32,
+}
+
+/// How the rows of a step become part of an embedding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    pub pooling: Pooling,
+    /// Whether the sequence ends with these rows; the result then carries the embedding.
+    pub last: bool,
+}
+
+/// How final hidden states become one embedding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pooling {
+    /// The mean of all positions.
+    Mean,
+    /// The last position.
+    #[default]
+    Last,
+}
+
+/// Most of the likeliest tokens that a log-probability comes with.
+pub const MAX_LOGPROBS: u32 = 20;
 
 /// Where the token ids of a sequence's rows come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +113,12 @@ pub enum RowTokens {
     Known(Vec<u32>),
     /// One row, whose id is the last sample of the sequence's slot; the host need not have seen it.
     LastSample,
+}
+
+impl Default for RowTokens {
+    fn default() -> RowTokens {
+        RowTokens::Known(Vec::new())
+    }
 }
 
 impl RowTokens {
@@ -71,12 +153,39 @@ pub struct Sampling {
     /// Drop tokens less likely than this share of the likeliest; 0 keeps all.
     pub min_p: f32,
     pub seed: u64,
+    /// Subtracted from the logit of each token of the output so far; 0 changes nothing.
+    pub presence_penalty: f32,
+    /// Subtracted once per occurrence in the output so far; 0 changes nothing.
+    pub frequency_penalty: f32,
+    /// Divides positive logits, multiplies negative ones, of tokens in prompt or output; 1 changes
+    /// nothing.
+    pub repetition_penalty: f32,
+    /// Whether the slot has a bias, see [`Adjust`].
+    pub bias: bool,
+    /// Asks for the log-probability of the drawn token, and of this many of the likeliest, at most
+    /// [`MAX_LOGPROBS`]: before penalties, bias, mask, temperature and filters.
+    pub logprobs: Option<u32>,
 }
 
 impl Sampling {
     /// Plain argmax.
-    pub const GREEDY: Sampling =
-        Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 0 };
+    pub const GREEDY: Sampling = Sampling {
+        temperature: 0.0,
+        top_k: 0,
+        top_p: 1.0,
+        min_p: 0.0,
+        seed: 0,
+        presence_penalty: 0.0,
+        frequency_penalty: 0.0,
+        repetition_penalty: 1.0,
+        bias: false,
+        logprobs: None,
+    };
+
+    /// Whether draws depend on the tokens before them.
+    pub fn penalises(&self) -> bool {
+        (self.presence_penalty, self.frequency_penalty, self.repetition_penalty) != (0.0, 0.0, 1.0)
+    }
 }
 
 /// What a step produced.
@@ -84,6 +193,10 @@ impl Sampling {
 pub struct StepResult {
     /// One entry per sequence of the plan that samples, in the plan's order.
     pub samples: Vec<Sample>,
+    /// One entry per row that is scored, in the plan's order.
+    pub scores: Vec<Logprobs>,
+    /// One embedding per sequence whose pooling ended, in the plan's order: `[hidden]`, of length 1.
+    pub embeddings: Vec<Vec<f32>>,
     /// `[rows][vocab]`, if the plan asked for it.
     pub logits: Vec<f32>,
     /// Time the device spent on the step, where it can tell.
@@ -91,12 +204,23 @@ pub struct StepResult {
 }
 
 /// A sampled token.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     pub slot: u32,
     pub token: u32,
     /// How many of the row's logits were NaN or infinite; the token means nothing unless this is 0.
     pub not_finite: u32,
+    /// If [`Sampling::logprobs`] asked for them.
+    pub logprobs: Option<Logprobs>,
+}
+
+/// How likely a token was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Logprobs {
+    /// Natural logarithm of the token's probability.
+    pub chosen: f32,
+    /// The likeliest tokens and their log-probabilities, the likeliest first.
+    pub top: Vec<(u32, f32)>,
 }
 
 /// Runs steps. The one seam between the serving core and the hardware.
@@ -128,9 +252,22 @@ pub struct Capacity {
     pub seqs: usize,
     /// Rows per step whose logits are computed: at least `seqs`.
     pub logit_rows: usize,
-    /// KV blocks, all usable by the caller.
+    /// KV blocks.
     pub blocks: usize,
     /// Most tokens in one sequence.
     pub context: usize,
     pub vocab: usize,
+    /// What a row sees of its sequence; everything if none. Blocks out of sight of all rows to come
+    /// need not be kept.
+    pub window: Option<Window>,
+}
+
+/// A limited view of the past: the last `tokens` positions, and the first `sinks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// Positions at the beginning that stay visible, whole blocks of them (StreamingLLM's attention
+    /// sinks); 0 for models trained with a sliding window.
+    pub sinks: usize,
+    /// The row's own position included.
+    pub tokens: usize,
 }

@@ -57,10 +57,11 @@ impl Heads {
             start: *start as u32,
             blocks: pool.split_off(pool.len() - (start + rows).div_ceil(BLOCK_SIZE)),
             sample: None,
+            ..Default::default()
         };
         let seqs = seqs.iter().enumerate().map(plan).collect();
         let tile_rows = Attention::tile_rows(self.heads, self.kv_heads);
-        let plan = StepPlan { seqs, read_logits: false };
+        let plan = StepPlan { seqs, ..Default::default() };
         (Batch::encode(&plan, &capacity, tile_rows).expect("a valid plan"), capacity)
     }
 }
@@ -74,6 +75,7 @@ fn capacity(seqs: &[(usize, usize)]) -> Capacity {
         blocks: blocks + 3,
         context: seqs.iter().map(|(start, rows)| start + rows).max().unwrap_or(0),
         vocab: 1,
+        window: None,
     }
 }
 
@@ -263,11 +265,19 @@ fn alone(batch: &Batch, shape: Heads, data: &Data, rows: std::ops::Range<usize>)
         start: first.position,
         blocks,
         sample: None,
+        ..Default::default()
     };
     let blocks = data.cache.len() / shape.layout().block_words();
-    let capacity =
-        Capacity { rows: rows.len(), seqs: 1, logit_rows: 1, blocks, context: end, vocab: 1 };
-    let plan = StepPlan { seqs: vec![seq], read_logits: false };
+    let capacity = Capacity {
+        rows: rows.len(),
+        seqs: 1,
+        logit_rows: 1,
+        blocks,
+        context: end,
+        vocab: 1,
+        window: None,
+    };
+    let plan = StepPlan { seqs: vec![seq], ..Default::default() };
     let tile_rows = Attention::tile_rows(shape.heads, shape.kv_heads);
     let alone = Batch::encode(&plan, &capacity, tile_rows).expect("a valid plan");
     let query = data.query[rows.start * shape.stride()..rows.end * shape.stride()].to_vec();

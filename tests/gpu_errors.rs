@@ -56,6 +56,7 @@ fn losing_the_device_ends_every_request_and_closes_the_engine() {
             sampling: Sampling::GREEDY,
             end_tokens: Vec::new(),
             max_tokens: Some(20),
+            ..Default::default()
         };
         for first in [1, 4] {
             engine.submit(request(first)).expect("it is accepted");

@@ -23,10 +23,19 @@ fn encode(vocab: usize, samples: &[(u32, Sampling)]) -> Batch {
         start: position - 1,
         blocks: vec![0; position.div_ceil(16) as usize],
         sample: Some(*sampling),
+        ..Default::default()
     });
-    let plan = StepPlan { seqs: seqs.collect(), read_logits: false };
+    let plan = StepPlan { seqs: seqs.collect(), ..Default::default() };
     let n = samples.len();
-    let capacity = Capacity { rows: n, seqs: n, logit_rows: n, blocks: 1, context: 1 << 20, vocab };
+    let capacity = Capacity {
+        rows: n,
+        seqs: n,
+        logit_rows: n,
+        blocks: 1,
+        context: 1 << 20,
+        vocab,
+        window: None,
+    };
     Batch::encode(&plan, &capacity, 1).expect("a valid plan")
 }
 
@@ -74,6 +83,7 @@ fn random_sampling(rng: &mut fastrand::Rng, vocab: usize) -> Sampling {
         top_p: if rng.bool() { 0.05 + 0.95 * rng.f32() } else { 1.0 },
         min_p: if rng.bool() { 0.2 * rng.f32() } else { 0.0 },
         seed: rng.u64(..),
+        ..Sampling::GREEDY
     }
 }
 
@@ -200,6 +210,7 @@ impl Golden {
             top_p: self.top_p.unwrap_or(1.0),
             min_p: self.min_p.unwrap_or(0.0),
             seed,
+            ..Sampling::GREEDY
         }
     }
 }

@@ -16,8 +16,15 @@ use super::{
     timing::{self, Sequence},
 };
 
-const CAPACITY: Capacity =
-    Capacity { rows: 256, seqs: 1, logit_rows: 1, blocks: 256, context: 4096, vocab: 128_256 };
+const CAPACITY: Capacity = Capacity {
+    rows: 256,
+    seqs: 1,
+    logit_rows: 1,
+    blocks: 256,
+    context: 4096,
+    vocab: 128_256,
+    window: None,
+};
 const LAYOUT: Layout = Layout::W4 { group: 32 };
 /// Bytes that are read before any is read again.
 const ROTATED_BYTES: u64 = 128 << 20;
@@ -64,7 +71,14 @@ pub async fn measure(gpu: &Gpu, adapter: &str, copied: f64, runs: usize) -> Resu
         bench.attention(context).await?;
     }
     bench.sample("greedy", Sampling::GREEDY).await?;
-    let filtered = Sampling { temperature: 0.7, top_k: 40, top_p: 0.9, min_p: 0.05, seed: 1 };
+    let filtered = Sampling {
+        temperature: 0.7,
+        top_k: 40,
+        top_p: 0.9,
+        min_p: 0.05,
+        seed: 1,
+        ..Sampling::GREEDY
+    };
     bench.sample("top-k, top-p, min-p", filtered).await?;
     Ok(bench.rows)
 }
@@ -208,7 +222,8 @@ fn batch(rows: usize, context: usize, sampling: Sampling) -> Result<Batch> {
         start: (context - rows) as u32,
         blocks: (0..context.div_ceil(BLOCK_SIZE) as u32).collect(),
         sample: Some(sampling),
+        ..Default::default()
     };
-    let plan = StepPlan { seqs: vec![seq], read_logits: false };
+    let plan = StepPlan { seqs: vec![seq], ..Default::default() };
     Ok(Batch::encode(&plan, &CAPACITY, Attention::tile_rows(32, 8))?)
 }

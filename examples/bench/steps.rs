@@ -161,7 +161,7 @@ impl Bench {
                 let tokens = range.clone().map(|position| token(position) as u32).collect();
                 self.sequence(slot, RowTokens::Known(tokens), range.start, range.end == prompt)
             });
-            StepPlan { seqs: seqs.collect(), read_logits: false }
+            StepPlan { seqs: seqs.collect(), ..Default::default() }
         };
         chunks.map(plan).collect()
     }
@@ -172,7 +172,7 @@ impl Bench {
         let plan = |position| {
             let seqs =
                 (0..batch).map(|slot| self.sequence(slot, RowTokens::LastSample, position, true));
-            StepPlan { seqs: seqs.collect(), read_logits: false }
+            StepPlan { seqs: seqs.collect(), ..Default::default() }
         };
         (prompt..prompt + tokens).map(plan).collect()
     }
@@ -187,6 +187,7 @@ impl Bench {
             start: start as u32,
             blocks: (0..used).map(|block| (slot * all + block) as u32).collect(),
             sample: sample.then_some(sampling),
+            ..Default::default()
         }
     }
 

@@ -148,7 +148,7 @@ impl Executor for CpuExecutor {
         let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
         let mut result = StepResult::default();
         for (slot, &[token, not_finite]) in slots.zip(&self.sampled) {
-            result.samples.push(Sample { slot, token, not_finite });
+            result.samples.push(Sample { slot, token, not_finite, logprobs: None });
         }
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));

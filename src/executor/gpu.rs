@@ -237,10 +237,16 @@ impl Executor for GpuExecutor {
                 .slots
                 .iter()
                 .zip(samples.chunks_exact(2))
-                .map(|(&slot, pair)| Sample { slot, token: pair[0], not_finite: pair[1] })
+                .map(|(&slot, pair)| Sample {
+                    slot,
+                    token: pair[0],
+                    not_finite: pair[1],
+                    logprobs: None,
+                })
                 .collect(),
             logits,
             device_nanos: self.profiler.as_ref().and_then(|profiler| profiler.nanos(times)),
+            ..Default::default()
         })
     }
 }

@@ -199,12 +199,19 @@ mod tests {
     use super::*;
     use crate::step::{Sampling, SeqPlan};
 
-    const CAPACITY: Capacity =
-        Capacity { rows: 64, seqs: 4, logit_rows: 4, blocks: 10, context: 64, vocab: 100 };
+    const CAPACITY: Capacity = Capacity {
+        rows: 64,
+        seqs: 4,
+        logit_rows: 4,
+        blocks: 10,
+        context: 64,
+        vocab: 100,
+        window: None,
+    };
 
     fn seq(slot: u32, tokens: RowTokens, start: u32, blocks: &[u32]) -> SeqPlan {
         let sample = Some(Sampling::GREEDY);
-        SeqPlan { slot, tokens, start, blocks: blocks.into(), sample }
+        SeqPlan { slot, tokens, start, blocks: blocks.into(), sample, ..Default::default() }
     }
 
     #[test]
@@ -212,7 +219,7 @@ mod tests {
         let chunk = RowTokens::Known((10..29).collect());
         let plan = StepPlan {
             seqs: vec![seq(0, chunk, 14, &[7, 3, 9]), seq(2, RowTokens::LastSample, 16, &[1, 4])],
-            read_logits: false,
+            ..Default::default()
         };
         let batch = Batch::encode(&plan, &CAPACITY, 8).unwrap();
         assert_eq!((batch.rows, batch.logit_rows, batch.tiles, batch.samples), (20, 2, 4, 2));
@@ -240,7 +247,7 @@ mod tests {
             seq(0, RowTokens::Known(vec![1; 65]), 0, &[1, 2, 3, 4, 5]),
         ];
         for seq in bad {
-            let plan = StepPlan { seqs: vec![seq], read_logits: false };
+            let plan = StepPlan { seqs: vec![seq], ..Default::default() };
             let refused = Batch::encode(&plan, &CAPACITY, 8);
             assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
         }

@@ -57,6 +57,7 @@ impl Sample {
                     top_p: f32::from_bits(top_p),
                     min_p: f32::from_bits(min_p),
                     seed: u64::from(low) | u64::from(high) << 32,
+                    ..Sampling::GREEDY
                 };
                 let row = &logits[row as usize * row_stride(self.vocab)..][..self.vocab];
                 let token = draw(row, position, &sampling);

@@ -15,7 +15,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 
-pub use self::request::{Event, FinishReason, Request, RequestId, Usage};
+pub use self::request::{Event, FinishReason, Goal, Request, RequestId, TabId, Usage};
 
 use std::collections::VecDeque;
 
@@ -121,7 +121,7 @@ impl Scheduler {
                 let seq = &mut self.running[at];
                 seq.in_flight -= 1;
                 let Some(sample) = sample else { continue };
-                let Usage { prompt_tokens, completion_tokens } = seq.usage();
+                let Usage { prompt_tokens, completion_tokens, .. } = seq.usage();
                 if completion_tokens == 0 {
                     self.metrics.prompt_tokens += prompt_tokens as u64;
                 }
@@ -232,7 +232,7 @@ impl Scheduler {
     fn finished(&mut self, seq: &Sequence, reason: FinishReason) -> Event {
         let counts = &mut self.metrics.request_success;
         *match reason {
-            FinishReason::Stop => &mut counts.stop,
+            FinishReason::Stop | FinishReason::StopToken(_) => &mut counts.stop,
             FinishReason::Length => &mut counts.length,
             FinishReason::Cancelled => &mut counts.abort,
             FinishReason::Error(_) => &mut counts.error,

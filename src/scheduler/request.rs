@@ -1,18 +1,78 @@
 //! A request as it is asked and answered.
 
-use crate::{Error, step::Sampling};
+use crate::{
+    Error,
+    step::{Logprobs, Pooling, Sampling},
+};
 
 /// What a caller asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The tokens to continue, at least one.
     pub prompt: Vec<u32>,
+    pub goal: Goal,
     pub sampling: Sampling,
     /// Tokens that end the answer without being part of it. Empty: none does.
     pub end_tokens: Vec<u32>,
+    /// Further such tokens, which the caller is told if one ends the answer.
+    pub stop_tokens: Vec<u32>,
+    /// Before so many tokens, none of the above can be drawn.
+    pub min_tokens: usize,
     /// The most tokens to generate, at least 1. None: as many as the context holds.
     pub max_tokens: Option<usize>,
+    /// (token, what is added to its logit)
+    pub logit_bias: Vec<(u32, f32)>,
+    /// The only tokens that may be drawn, if given.
+    pub allowed_tokens: Option<Vec<u32>>,
+    /// Sequences of tokens that may not appear in the answer.
+    pub bad_words: Vec<Vec<u32>>,
+    /// No token is drawn before `Engine::constrain` has brought the request's constraint.
+    pub constrained: bool,
+    /// Asks for the log-probability of each token of the prompt but the first, and of this many of
+    /// the likeliest in its place.
+    pub prompt_logprobs: Option<u32>,
+    /// Who asks. Tabs share the engine fairly.
+    pub tab: TabId,
+    /// Under the priority policy lower values are served first.
+    pub priority: i32,
+    /// Requests share cached prefixes only with those of the same salt.
+    pub salt: u64,
 }
+
+impl Default for Request {
+    fn default() -> Request {
+        Request {
+            prompt: Vec::new(),
+            goal: Goal::Generate,
+            sampling: Sampling::GREEDY,
+            end_tokens: Vec::new(),
+            stop_tokens: Vec::new(),
+            min_tokens: 0,
+            max_tokens: None,
+            logit_bias: Vec::new(),
+            allowed_tokens: None,
+            bad_words: Vec::new(),
+            constrained: false,
+            prompt_logprobs: None,
+            tab: TabId::default(),
+            priority: 0,
+            salt: 0,
+        }
+    }
+}
+
+/// What becomes of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Tokens that continue it.
+    Generate,
+    /// One vector for all of it.
+    Embed(Pooling),
+}
+
+/// Names whoever shares the engine with others: a tab of a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TabId(pub u64);
 
 /// Names a request for as long as its engine lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,9 +82,24 @@ pub struct RequestId(pub u64);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The next token of the answer.
-    Token { id: RequestId, token: u32 },
+    Token { id: RequestId, token: u32, logprobs: Option<Logprobs> },
+    /// The log-probabilities of the prompt's tokens from the second on, before any token of the answer.
+    PromptLogprobs { id: RequestId, logprobs: Vec<Logprobs> },
+    /// The embedding of a prompt, of length 1.
+    Embedding { id: RequestId, vector: Vec<f32> },
     /// The last event of a request.
     Finished { id: RequestId, reason: FinishReason, usage: Usage },
+}
+
+impl Event {
+    /// The request it happened to.
+    pub fn id(&self) -> RequestId {
+        let (Event::Token { id, .. }
+        | Event::PromptLogprobs { id, .. }
+        | Event::Embedding { id, .. }
+        | Event::Finished { id, .. }) = self;
+        *id
+    }
 }
 
 /// Why a request ended.
@@ -32,6 +107,8 @@ pub enum Event {
 pub enum FinishReason {
     /// The model produced an end token, or the caller called the answer complete.
     Stop,
+    /// The model produced this one of the request's stop tokens.
+    StopToken(u32),
     /// The token limit or the context length is reached.
     Length,
     /// The caller gave it up.
@@ -43,6 +120,8 @@ pub enum FinishReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub prompt_tokens: usize,
+    /// Tokens of the prompt whose keys and values were found in the cache.
+    pub cached_tokens: usize,
     /// Tokens generated, including the end token.
     pub completion_tokens: usize,
 }

@@ -86,6 +86,7 @@ impl Sequence {
             start: start as u32,
             blocks: self.table.covering(end).to_vec(),
             sample,
+            ..Default::default()
         }
     }
 
@@ -99,7 +100,11 @@ impl Sequence {
         if self.end_tokens.contains(&sample.token) {
             return Some(FinishReason::Stop);
         }
-        events.push(Event::Token { id: self.id, token: sample.token });
+        events.push(Event::Token {
+            id: self.id,
+            token: sample.token,
+            logprobs: sample.logprobs.clone(),
+        });
         (self.tokens.len() == self.limit).then_some(FinishReason::Length)
     }
 
@@ -110,6 +115,10 @@ impl Sequence {
     }
 
     pub fn usage(&self) -> Usage {
-        Usage { prompt_tokens: self.prompt, completion_tokens: self.tokens.len() - self.prompt }
+        Usage {
+            prompt_tokens: self.prompt,
+            cached_tokens: 0,
+            completion_tokens: self.tokens.len() - self.prompt,
+        }
     }
 }

@@ -5,7 +5,15 @@ const END: u32 = 0;
 const TOKEN: u32 = 7;
 
 fn scheduler(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
-    Scheduler::new(Capacity { rows, seqs, logit_rows: seqs, blocks, context: 4096, vocab: 100 })
+    Scheduler::new(Capacity {
+        rows,
+        seqs,
+        logit_rows: seqs,
+        blocks,
+        context: 4096,
+        vocab: 100,
+        window: None,
+    })
 }
 
 fn request(prompt: usize, max_tokens: usize) -> Request {
@@ -14,6 +22,7 @@ fn request(prompt: usize, max_tokens: usize) -> Request {
         sampling: Sampling::GREEDY,
         end_tokens: vec![END],
         max_tokens: Some(max_tokens),
+        ..Default::default()
     }
 }
 
@@ -30,7 +39,9 @@ fn shape(plan: &StepPlan) -> Vec<(u32, u32, usize)> {
 fn answer(plan: &StepPlan, token: u32) -> StepResult {
     let samples = plan.seqs.iter().filter(|seq| seq.sample.is_some());
     StepResult {
-        samples: samples.map(|seq| Sample { slot: seq.slot, token, not_finite: 0 }).collect(),
+        samples: samples
+            .map(|seq| Sample { slot: seq.slot, token, ..Default::default() })
+            .collect(),
         ..Default::default()
     }
 }
@@ -50,11 +61,11 @@ fn step(scheduler: &mut Scheduler) -> Vec<(u32, u32, usize)> {
 }
 
 fn token(id: RequestId) -> Event {
-    Event::Token { id, token: TOKEN }
+    Event::Token { id, token: TOKEN, logprobs: None }
 }
 
 fn finished(id: RequestId, reason: FinishReason, prompt: usize, completion: usize) -> Event {
-    let usage = Usage { prompt_tokens: prompt, completion_tokens: completion };
+    let usage = Usage { prompt_tokens: prompt, cached_tokens: 0, completion_tokens: completion };
     Event::Finished { id, reason, usage }
 }
 

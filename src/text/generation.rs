@@ -110,6 +110,7 @@ impl GenerationDefaults {
             top_p: asked.top_p.unwrap_or(self.top_p),
             min_p: asked.min_p.unwrap_or(self.min_p),
             seed,
+            ..Sampling::GREEDY
         }
     }
 }
@@ -174,7 +175,7 @@ mod tests {
     fn a_request_overrides_the_model() {
         let defaults = GenerationDefaults { top_k: 20, ..Default::default() };
         let asked = SamplingParams { temperature: Some(0.5), seed: Some(3), ..Default::default() };
-        let expected = Sampling { temperature: 0.5, top_k: 20, top_p: 1.0, min_p: 0.0, seed: 3 };
+        let expected = Sampling { temperature: 0.5, top_k: 20, seed: 3, ..Sampling::GREEDY };
         assert_eq!(defaults.sampling(&asked, 9), expected);
         let greedy =
             SamplingParams { temperature: Some(0.0), top_p: Some(0.5), ..Default::default() };

@@ -44,13 +44,13 @@ fn alone(request: &Request, limit: usize) -> Outcome {
     let visible = completion_tokens - usize::from(reason == FinishReason::Stop);
     Outcome {
         tokens: tokens[prompt_tokens..][..visible].to_vec(),
-        end: Some((reason, Usage { prompt_tokens, completion_tokens })),
+        end: Some((reason, Usage { prompt_tokens, cached_tokens: 0, completion_tokens })),
     }
 }
 
 fn request(prompt: Vec<u32>, max_tokens: Option<usize>, seed: u64) -> Request {
     let sampling = Sampling { seed, ..Sampling::GREEDY };
-    Request { prompt, sampling, end_tokens: vec![END], max_tokens }
+    Request { prompt, sampling, end_tokens: vec![END], max_tokens, ..Default::default() }
 }
 
 /// An engine with a record of what its caller asked and was told.
@@ -107,15 +107,15 @@ impl<E: Executor> Client<E> {
     fn step(&mut self) {
         self.steps += 1;
         for event in block_on(self.engine.step()).expect("the engine is open") {
-            let (Event::Token { id, .. } | Event::Finished { id, .. }) = &event;
-            let outcome = self.outcomes.get_mut(id).expect("events name live requests");
+            let outcome = self.outcomes.get_mut(&event.id()).expect("events name live requests");
             assert_eq!(outcome.end, None, "nothing follows the end");
             match event {
-                Event::Token { id, token } => {
+                Event::Token { id, token, .. } => {
                     assert!(!self.ended.contains_key(&id), "no token follows a cancel");
                     outcome.tokens.push(token);
                 }
                 Event::Finished { reason, usage, .. } => outcome.end = Some((reason, usage)),
+                other => panic!("nobody asked for {other:?}"),
             }
         }
     }

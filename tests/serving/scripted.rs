@@ -41,8 +41,15 @@ pub struct Scripted<const DEPTH: usize> {
 
 impl<const DEPTH: usize> Scripted<DEPTH> {
     pub fn new(rows: usize, seqs: usize, blocks: usize, context: usize) -> Self {
-        let capacity =
-            Capacity { rows, seqs, logit_rows: seqs, blocks, context, vocab: VOCAB as usize };
+        let capacity = Capacity {
+            rows,
+            seqs,
+            logit_rows: seqs,
+            blocks,
+            context,
+            vocab: VOCAB as usize,
+            window: None,
+        };
         Scripted {
             capacity,
             failure: None,
@@ -114,7 +121,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         let token = next_token(&tokens, sampling.seed);
         self.samples[slot] = Some((end as u32, token));
         let not_finite = tokens.iter().filter(|token| **token == POISON).count() as u32;
-        Some(Sample { slot: seq.slot, token, not_finite })
+        Some(Sample { slot: seq.slot, token, not_finite, logprobs: None })
     }
 
     fn lost(&self, now: Failure) -> Result<()> {

@@ -87,8 +87,10 @@ pub async fn logits(executor: &mut AnyExecutor, tokens: &[u32], start: usize) ->
             start: start as u32,
             blocks: blocks(tokens.len()),
             sample: None,
+            ..Default::default()
         }],
         read_logits: true,
+        ..Default::default()
     };
     executor.submit(&step)?;
     Ok(executor.result().await?.logits)
@@ -108,8 +110,9 @@ pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) ->
             start: start as u32,
             blocks: blocks(tokens.len() + i),
             sample: Some(Sampling::GREEDY),
+            ..Default::default()
         };
-        executor.submit(&StepPlan { seqs: vec![seq], read_logits: false })?;
+        executor.submit(&StepPlan { seqs: vec![seq], ..Default::default() })?;
         // One step ahead: the first result is read after the second step has been submitted.
         if i > 0 {
             found.push(executor.result().await?.samples[0].token);

@@ -144,6 +144,7 @@ pub fn step(rows: usize, logit_rows: usize, vocab: usize) -> Batch {
         context: rows,
         vocab,
         logit_rows,
+        window: None,
     };
     let seqs = (0..logit_rows).map(|i| {
         let end = if i + 1 == logit_rows { rows } else { i + 1 };
@@ -153,8 +154,9 @@ pub fn step(rows: usize, logit_rows: usize, vocab: usize) -> Batch {
             start: 0,
             blocks: (0..capacity.blocks as u32).collect(),
             sample: Some(Sampling::GREEDY),
+            ..Default::default()
         }
     });
-    let plan = StepPlan { seqs: seqs.collect(), read_logits: false };
+    let plan = StepPlan { seqs: seqs.collect(), ..Default::default() };
     Batch::encode(&plan, &capacity, 16).expect("a valid step")
 }
