@@ -67,6 +67,11 @@ pub enum Error {
     /// A request parameter is missing or out of range.
     #[error("{param}: {message}")]
     InvalidRequest { param: String, message: String },
+    /// What restricts the answer's tokens excludes them all.
+    #[error(
+        "no token may follow the first {drawn} of the answer: what allows and forbids tokens excludes them all. Loosen it"
+    )]
+    NoTokenAllowed { drawn: usize },
     /// The chat template failed to compile or render.
     #[error("the chat template failed: {message}")]
     Template { message: String },
