@@ -48,7 +48,7 @@ impl Scheduler {
     pub fn new(capacity: Capacity) -> Scheduler {
         Scheduler {
             capacity,
-            cache: KvCache::new(capacity.blocks),
+            cache: KvCache::new(capacity.blocks, None, false, 0),
             waiting: VecDeque::new(),
             running: Vec::new(),
             draining: Vec::new(),
@@ -67,7 +67,7 @@ impl Scheduler {
             Err(Error::InvalidRequest { param: param.into(), message })
         };
         // A sequence must fit the pool alone, so that whoever runs first can always go on.
-        let limit = self.capacity.context.min(self.capacity.blocks * BLOCK_SIZE);
+        let limit = self.capacity.context.min(self.cache.usable() * BLOCK_SIZE);
         let (prompt, vocab) = (&request.prompt, self.capacity.vocab);
         if prompt.is_empty() {
             return refuse("prompt", "is empty; it needs at least one token".into());
@@ -182,7 +182,7 @@ impl Scheduler {
     /// If that does not hold, which is a defect.
     pub fn check_integrity(&self) {
         let sequences = || self.running.iter().chain(&self.draining).chain(&self.waiting);
-        self.cache.check_integrity(sequences().map(|seq| &seq.table));
+        self.cache.check_integrity(sequences().map(|seq| &seq.table), []);
 
         let held = self.running.iter().chain(&self.draining).map(|seq| seq.slot);
         let mut slots: Vec<u32> = held.chain(self.free_slots.iter().copied()).collect();

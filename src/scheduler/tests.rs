@@ -9,7 +9,7 @@ fn scheduler(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
         rows,
         seqs,
         logit_rows: seqs,
-        blocks,
+        blocks: blocks + 1, // the null block
         context: 4096,
         vocab: 100,
         window: None,
