@@ -47,6 +47,11 @@ impl BlockTable {
         tokens.div_ceil(BLOCK_SIZE).saturating_sub(self.len())
     }
 
+    /// Number of blocks that it holds.
+    pub fn blocks_held(&self) -> usize {
+        self.held().count()
+    }
+
     /// The entries that count as references.
     pub(super) fn held(&self) -> impl DoubleEndedIterator<Item = u32> {
         self.blocks.iter().copied().filter(|block| *block != NULL)
