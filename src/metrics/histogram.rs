@@ -58,10 +58,14 @@ impl Histogram {
 mod tests {
     use super::*;
 
+    fn observe(histogram: &mut Histogram, values: &[f64]) {
+        values.iter().for_each(|value| histogram.observe(*value));
+    }
+
     #[test]
     fn a_value_counts_in_the_first_bucket_that_holds_it() {
         let mut histogram = Histogram::new(&[1.0, 2.0, 4.0]);
-        [0.0, 1.0, 1.5, 2.0, 4.0, 4.1, 100.0].map(|value| histogram.observe(value));
+        observe(&mut histogram, &[0.0, 1.0, 1.5, 2.0, 4.0, 4.1, 100.0]);
         assert_eq!(histogram.counts, [2, 2, 1, 2]);
         assert_eq!((histogram.count, histogram.sum), (7, 112.6));
         let cumulative: Vec<_> = histogram.cumulative().collect();
@@ -72,14 +76,14 @@ mod tests {
     fn quantiles_lie_between_the_bounds_of_their_bucket() {
         let mut histogram = Histogram::new(&[1.0, 2.0, 4.0]);
         assert_eq!(histogram.quantile(0.5), None);
-        [1.5; 4].map(|value| histogram.observe(value));
+        observe(&mut histogram, &[1.5; 4]);
         assert_eq!(
             [0.0, 0.25, 0.5, 1.0].map(|q| histogram.quantile(q).unwrap()),
             [1.0, 1.25, 1.5, 2.0]
         );
-        [3.0; 4].map(|value| histogram.observe(value));
+        observe(&mut histogram, &[3.0; 4]);
         assert_eq!([0.5, 0.75, 1.0].map(|q| histogram.quantile(q).unwrap()), [2.0, 3.0, 4.0]);
-        [9.0; 8].map(|value| histogram.observe(value));
+        observe(&mut histogram, &[9.0; 8]);
         assert_eq!([0.25, 0.51, 1.0].map(|q| histogram.quantile(q).unwrap()), [2.0, 4.0, 4.0]);
     }
 }
