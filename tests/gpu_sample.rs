@@ -7,7 +7,7 @@ use serde::Deserialize;
 use support::{Bench, bits};
 use tabloom::{
     kernels::{
-        Batch, Sample, Tuning,
+        Batch, BlockTables, Sample, Tuning,
         noise::{gumbel, philox},
         sample::lowest_kept,
     },
@@ -36,7 +36,8 @@ fn encode(vocab: usize, samples: &[(u32, Sampling)]) -> Batch {
         vocab,
         window: None,
     };
-    Batch::encode(&plan, &capacity, 1).expect("a valid plan")
+    let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
+    Batch::encode(&plan, &capacity, &tables, 1).expect("a valid plan")
 }
 
 /// Rows of logits at their stride; the padding would win every comparison.

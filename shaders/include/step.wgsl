@@ -21,5 +21,3 @@ fn tile_at(i: u32) -> Tile {
 }
 // Word index of sample i's parameters (kernels::batch::SAMPLE_WORDS each).
 fn sample_at(i: u32) -> u32 { return step[7] + 10u * i; }
-// KV block of the positions 16·i .. 16·i + 15 of the sequence whose table starts at `table`.
-fn block_at(table: u32, i: u32) -> u32 { return step[table + i]; }

@@ -5,10 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use super::shapes;
 use crate::{
     Error, Result,
-    kernels::{Batch, Matmul, Regime, RowsOf, embed, gather},
+    kernels::{Batch, BlockTables, Matmul, Regime, RowsOf, embed, gather},
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{BlockCopy, Capacity, Executor, Sample, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -18,6 +18,7 @@ pub struct CpuExecutor {
     program: Vec<Op>,
     weights: HostWeights,
     capacity: Capacity,
+    tables: BlockTables,
     rope: Vec<f32>,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
@@ -54,6 +55,7 @@ impl CpuExecutor {
             program: program(&config),
             rope: shapes::rope_table(&config, capacity.context),
             kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
+            tables: BlockTables::new(&capacity),
             last_samples: vec![0; capacity.seqs],
             sampled: Vec::new(),
             done: VecDeque::new(),
@@ -64,8 +66,17 @@ impl CpuExecutor {
         })
     }
 
+    fn copy_block(&mut self, copy: BlockCopy) {
+        let words = shapes::kv_layout(&self.config).block_words();
+        let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
+        for kv in &mut self.kv {
+            kv.copy_within(from..from + words, to);
+        }
+    }
+
     fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
-        let CpuExecutor { config, weights, acts, kv, last_samples, sampled, rope, .. } = self;
+        let CpuExecutor { config, weights, acts, kv, last_samples, sampled, rope, tables, .. } =
+            self;
         match *op {
             Op::Embed { weight } => {
                 let matrix = matrix(weights, weight)?;
@@ -114,6 +125,7 @@ impl CpuExecutor {
                 let query = out(acts, Act::Query);
                 shapes::attention(config, false).reference(
                     batch,
+                    tables,
                     query,
                     &kv[layer],
                     &mut attention,
@@ -140,7 +152,11 @@ impl Executor for CpuExecutor {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let batch = Batch::encode(plan, &self.capacity, 1)?;
+        self.tables.update(plan, |_, _| {})?;
+        let batch = Batch::encode(plan, &self.capacity, &self.tables, 1)?;
+        for copy in &plan.copies {
+            self.copy_block(*copy);
+        }
         let program = std::mem::take(&mut self.program);
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;

@@ -5,17 +5,17 @@
 //!
 //! | section | entry |
 //! |---|---|
-//! | rows | token id or slot, position, KV slot = 16·block + offset, start of the block table |
+//! | rows | token id or slot, position, KV slot = 16·block + offset, start of its table in [`BlockTables`] |
 //! | logit rows | row |
 //! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
 //! | samples | logit row, last-sample slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, 0 |
-//! | block tables | KV block ids, one table per sequence |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
 
+use super::BlockTables;
 use crate::{
     Error, Result,
-    step::{BLOCK_SIZE, Capacity, RowTokens, StepPlan},
+    step::{Capacity, RowTokens, StepPlan},
 };
 
 /// Marks a row's token id as a slot of the table of last samples.
@@ -49,11 +49,17 @@ pub struct Row {
 impl Batch {
     /// Checks a plan against the capacity and encodes it; a tile takes at most `tile_rows` rows.
     ///
-    /// Out-of-bounds indices would corrupt device memory in silence, so every one is checked here.
+    /// `tables` have taken the plan in. Out-of-bounds indices would corrupt device memory in silence,
+    /// so every one is checked, there or here.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] that names what is out of range.
-    pub fn encode(plan: &StepPlan, capacity: &Capacity, tile_rows: usize) -> Result<Batch> {
+    pub fn encode(
+        plan: &StepPlan,
+        capacity: &Capacity,
+        tables: &BlockTables,
+        tile_rows: usize,
+    ) -> Result<Batch> {
         let refuse = |message: String| Err(Error::InvalidRequest { param: "step".into(), message });
         if plan.rows() == 0 || plan.rows() > capacity.rows || plan.seqs.len() > capacity.seqs {
             return refuse(format!(
@@ -64,25 +70,16 @@ impl Batch {
                 capacity.seqs
             ));
         }
-        let [mut rows, mut logit_rows, mut tiles, mut samples, mut tables] =
-            [const { Vec::<u32>::new() }; 5];
+        let inside = |block: u32| (block as usize) < capacity.blocks;
+        if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
+            return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
+        }
+        let [mut rows, mut logit_rows, mut tiles, mut samples] = [const { Vec::<u32>::new() }; 4];
         let mut longest = 0;
         for seq in &plan.seqs {
             let (first, count) = (rows.len() / ROW_WORDS, seq.tokens.count());
             let end = seq.start as usize + count;
-            if count == 0
-                || end > capacity.context
-                || seq.slot as usize >= capacity.seqs
-                || seq.blocks.len() < end.div_ceil(BLOCK_SIZE)
-                || seq.blocks.iter().any(|block| *block as usize >= capacity.blocks)
-            {
-                return refuse(format!(
-                    "slot {} has {count} rows from position {} over {} blocks; limits are {capacity:?}",
-                    seq.slot,
-                    seq.start,
-                    seq.blocks.len()
-                ));
-            }
+            let table = tables.start(seq.slot) as u32;
             longest = longest.max(end as u32);
             for i in 0..count {
                 let token = match &seq.tokens {
@@ -96,9 +93,8 @@ impl Batch {
                     }
                 };
                 let position = seq.start as usize + i;
-                let block = seq.blocks[position / BLOCK_SIZE] as usize;
-                let slot = block * BLOCK_SIZE + position % BLOCK_SIZE;
-                rows.extend([token, position as u32, slot as u32, tables.len() as u32]);
+                let slot = tables.kv_slot(table, position);
+                rows.extend([token, position as u32, slot as u32, table]);
             }
             for tile in (0..count).step_by(tile_rows.max(1)) {
                 tiles.extend([(first + tile) as u32, (count - tile).min(tile_rows) as u32]);
@@ -120,7 +116,6 @@ impl Batch {
                 ]);
                 logit_rows.push(last);
             }
-            tables.extend(&seq.blocks);
         }
         if plan.read_logits {
             logit_rows = (0..plan.rows() as u32).collect();
@@ -153,20 +148,12 @@ impl Batch {
         for section in sections {
             batch.words.extend(section);
         }
-        // Tables come last; rows point into them.
-        let tables_at = batch.words.len() as u32;
-        for row in 0..batch.rows as usize {
-            batch.words[HEADER_WORDS + row * ROW_WORDS + 3] += tables_at;
-        }
-        batch.words.extend(&tables);
         Ok(batch)
     }
 
     /// Words that the largest step of this capacity can need.
     pub fn max_words(capacity: &Capacity) -> usize {
-        HEADER_WORDS
-            + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (SAMPLE_WORDS + capacity.context.div_ceil(BLOCK_SIZE))
+        HEADER_WORDS + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS) + capacity.seqs * SAMPLE_WORDS
     }
 
     /// Row `i`.
@@ -181,12 +168,6 @@ impl Batch {
         self.words[self.words[5] as usize + i] as usize
     }
 
-    /// Where position `position` of the sequence of `row` lies in the KV cache, in tokens.
-    pub fn kv_slot(&self, row: Row, position: usize) -> usize {
-        let block = self.words[row.table as usize + position / BLOCK_SIZE] as usize;
-        block * BLOCK_SIZE + position % BLOCK_SIZE
-    }
-
     /// The words of sample `i`.
     pub fn sample(&self, i: usize) -> &[u32] {
         let at = self.words[7] as usize + SAMPLE_WORDS * i;
@@ -197,7 +178,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Sampling, SeqPlan};
+    use crate::step::{BlockCopy, Sampling, SeqPlan};
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -221,15 +202,16 @@ mod tests {
             seqs: vec![seq(0, chunk, 14, &[7, 3, 9]), seq(2, RowTokens::LastSample, 16, &[1, 4])],
             ..Default::default()
         };
-        let batch = Batch::encode(&plan, &CAPACITY, 8).unwrap();
+        let tables = BlockTables::of(&plan, &CAPACITY).unwrap();
+        let batch = Batch::encode(&plan, &CAPACITY, &tables, 8).unwrap();
         assert_eq!((batch.rows, batch.logit_rows, batch.tiles, batch.samples), (20, 2, 4, 2));
         assert_eq!(batch.longest, 33);
         let row = batch.row(2);
         assert_eq!((row.token, row.position, row.slot), (12, 16, 3 * 16));
-        assert_eq!(batch.kv_slot(row, 15), 7 * 16 + 15);
+        assert_eq!(tables.kv_slot(row.table, 15), 7 * 16 + 15);
         let row = batch.row(19);
         assert_eq!((row.token, row.position, row.slot), (LAST_SAMPLE | 2, 16, 4 * 16));
-        assert_eq!(batch.kv_slot(row, 0), 16);
+        assert_eq!(tables.kv_slot(row.table, 0), 16);
         assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
         assert_eq!(batch.sample(1)[..3], [1, 2, 17]);
         assert!(batch.words.len() <= Batch::max_words(&CAPACITY));
@@ -237,18 +219,23 @@ mod tests {
 
     #[test]
     fn indices_out_of_range_are_refused() {
+        const ROOMY: Capacity = Capacity { context: 128, ..CAPACITY };
         let bad = [
             seq(0, RowTokens::Known(vec![100]), 0, &[1]),
-            seq(4, RowTokens::Known(vec![1]), 0, &[1]),
-            seq(0, RowTokens::Known(vec![1]), 16, &[1]),
-            seq(0, RowTokens::Known(vec![1]), 64, &[1, 2, 3, 4, 5]),
-            seq(0, RowTokens::Known(vec![1]), 0, &[10]),
-            seq(0, RowTokens::Known(vec![]), 0, &[1]),
             seq(0, RowTokens::Known(vec![1; 65]), 0, &[1, 2, 3, 4, 5]),
         ];
         for seq in bad {
             let plan = StepPlan { seqs: vec![seq], ..Default::default() };
-            let refused = Batch::encode(&plan, &CAPACITY, 8);
+            let tables = BlockTables::of(&plan, &ROOMY).unwrap();
+            let refused = Batch::encode(&plan, &CAPACITY, &tables, 8);
+            assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
+        }
+        for (from, to) in [(10, 0), (0, 10)] {
+            let copies = vec![BlockCopy { from, to }];
+            let seqs = vec![seq(0, RowTokens::Known(vec![1]), 0, &[1])];
+            let plan = StepPlan { copies, seqs, ..Default::default() };
+            let tables = BlockTables::of(&plan, &CAPACITY).unwrap();
+            let refused = Batch::encode(&plan, &CAPACITY, &tables, 8);
             assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
         }
     }
