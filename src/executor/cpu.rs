@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::shapes;
+use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
-    kernels::{Batch, Matmul, Regime, RowsOf, embed, gather},
+    kernels::{Batch, HostTables, Matmul, Regime, RowsOf, Upload, embed, gather},
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{Capacity, Executor, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -22,7 +22,8 @@ pub struct CpuExecutor {
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     last_samples: Vec<u32>,       // [seqs]
-    sampled: Vec<[u32; 2]>,       // token, logits that are not finite
+    tables: HostTables,
+    results: Vec<u32>, // see kernels::Logprobs
     done: VecDeque<StepResult>,
 }
 
@@ -55,7 +56,8 @@ impl CpuExecutor {
             rope: shapes::rope_table(&config, capacity.context),
             kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
             last_samples: vec![0; capacity.seqs],
-            sampled: Vec::new(),
+            tables: HostTables::new(config.vocab, capacity.seqs),
+            results: Vec::new(),
             done: VecDeque::new(),
             config,
             weights,
@@ -65,7 +67,8 @@ impl CpuExecutor {
     }
 
     fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
-        let CpuExecutor { config, weights, acts, kv, last_samples, sampled, rope, .. } = self;
+        let CpuExecutor { config, weights, acts, kv, last_samples, tables, results, rope, .. } =
+            self;
         match *op {
             Op::Embed { weight } => {
                 let matrix = matrix(weights, weight)?;
@@ -127,7 +130,8 @@ impl CpuExecutor {
             }
             Op::Sample => {
                 let logits = out(acts, Act::Logits);
-                *sampled = shapes::sample(config).reference(batch, logits, last_samples);
+                *results = shapes::sample(config).reference(batch, logits, tables, last_samples);
+                shapes::logprobs(config).reference(batch, logits, results);
             }
         }
         Ok(())
@@ -141,15 +145,15 @@ impl Executor for CpuExecutor {
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         let batch = Batch::encode(plan, &self.capacity, 1)?;
+        for upload in Upload::of(plan, self.config.vocab) {
+            self.tables.write(&upload);
+        }
         let program = std::mem::take(&mut self.program);
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;
         ran?;
-        let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
-        let mut result = StepResult::default();
-        for (slot, &[token, not_finite]) in slots.zip(&self.sampled) {
-            result.samples.push(Sample { slot, token, not_finite, logprobs: None });
-        }
+        let (samples, scores) = Outcome::of(plan, self.config.vocab).read(&self.results);
+        let mut result = StepResult { samples, scores, ..Default::default() };
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
             result.logits =

@@ -8,14 +8,15 @@
 //! | rows | token id or slot, position, KV slot = 16·block + offset, start of the block table |
 //! | logit rows | row |
 //! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
-//! | samples | logit row, last-sample slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, 0 |
+//! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition |
+//! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results |
 //! | block tables | KV block ids, one table per sequence |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
 
 use crate::{
     Error, Result,
-    step::{BLOCK_SIZE, Capacity, RowTokens, StepPlan},
+    step::{BLOCK_SIZE, Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, RowTokens, SeqPlan, StepPlan},
 };
 
 /// Marks a row's token id as a slot of the table of last samples.
@@ -23,7 +24,11 @@ pub const LAST_SAMPLE: u32 = 1 << 31;
 pub const HEADER_WORDS: usize = 8;
 pub const ROW_WORDS: usize = 4;
 pub const TILE_WORDS: usize = 2;
-pub const SAMPLE_WORDS: usize = 10;
+pub const SAMPLE_WORDS: usize = 13;
+pub const LOGPROB_WORDS: usize = 4;
+/// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits.
+pub const MASKED: u32 = 1;
+pub const TALLIED: u32 = 2;
 
 /// A step in words, with the counts that size its grids.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +38,11 @@ pub struct Batch {
     pub logit_rows: u32,
     pub tiles: u32,
     pub samples: u32,
+    /// Log-probabilities wanted: first those of samples, then those of scored rows, as in the plan.
+    pub logprobs: u32,
+    /// Words of the results: two per sample, then 1 + 2·(how many of the likeliest) per
+    /// log-probability.
+    pub result_words: u32,
     /// The longest context of the step's sequences, in tokens.
     pub longest: u32,
 }
@@ -66,6 +76,7 @@ impl Batch {
         }
         let [mut rows, mut logit_rows, mut tiles, mut samples, mut tables] =
             [const { Vec::<u32>::new() }; 5];
+        let [mut logprobs, mut scores] = [const { Vec::<[u32; 3]>::new() }; 2];
         let mut longest = 0;
         for seq in &plan.seqs {
             let (first, count) = (rows.len() / ROW_WORDS, seq.tokens.count());
@@ -82,6 +93,9 @@ impl Batch {
                     seq.start,
                     seq.blocks.len()
                 ));
+            }
+            if let Some(what) = bad_sampling(seq, capacity.vocab) {
+                return refuse(format!("{what} of slot {} is out of range", seq.slot));
             }
             longest = longest.max(end as u32);
             for i in 0..count {
@@ -104,8 +118,23 @@ impl Batch {
                 tiles.extend([(first + tile) as u32, (count - tile).min(tile_rows) as u32]);
             }
             let last = (first + count - 1) as u32;
+            let top = |asked: u32| asked.min(capacity.vocab as u32);
+            if let Some(score) = &seq.score {
+                let from = if plan.read_logits { first } else { logit_rows.len() } as u32;
+                let rows = (from..).zip(&score.targets);
+                scores.extend(rows.map(|(row, target)| [row, *target, top(score.top)]));
+                logit_rows.extend(first as u32..=last);
+            } else if seq.sample.is_some() {
+                logit_rows.push(last);
+            }
             if let Some(s) = seq.sample {
-                let logit_row = if plan.read_logits { last } else { logit_rows.len() as u32 };
+                let logit_row = if plan.read_logits { last } else { logit_rows.len() as u32 - 1 };
+                if let Some(asked) = s.logprobs {
+                    let sample = (samples.len() / SAMPLE_WORDS) as u32;
+                    logprobs.push([logit_row, LAST_SAMPLE | sample, top(asked)]);
+                }
+                let masked = if seq.mask == Mask::None { 0 } else { MASKED };
+                let tallied = if s.penalises() || s.bias { TALLIED } else { 0 };
                 samples.extend([
                     logit_row,
                     seq.slot,
@@ -116,9 +145,11 @@ impl Batch {
                     s.min_p.to_bits(),
                     s.seed as u32,
                     (s.seed >> 32) as u32,
-                    0,
+                    masked | tallied,
+                    s.presence_penalty.to_bits(),
+                    s.frequency_penalty.to_bits(),
+                    s.repetition_penalty.to_bits(),
                 ]);
-                logit_rows.push(last);
             }
             tables.extend(&seq.blocks);
         }
@@ -139,9 +170,15 @@ impl Batch {
             logit_rows: logit_rows.len() as u32,
             tiles: (tiles.len() / TILE_WORDS) as u32,
             samples: (samples.len() / SAMPLE_WORDS) as u32,
+            logprobs: (logprobs.len() + scores.len()) as u32,
+            result_words: 2 * (samples.len() / SAMPLE_WORDS) as u32,
             longest,
             words: vec![0; HEADER_WORDS],
         };
+        for [row, token, top] in logprobs.into_iter().chain(scores) {
+            samples.extend([row, token, top, batch.result_words]);
+            batch.result_words += 1 + 2 * top;
+        }
         let sections = [&rows, &logit_rows, &tiles, &samples];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
@@ -167,6 +204,12 @@ impl Batch {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
             + capacity.seqs * (SAMPLE_WORDS + capacity.context.div_ceil(BLOCK_SIZE))
+            + (capacity.seqs + capacity.logit_rows) * LOGPROB_WORDS
+    }
+
+    /// Words that the results of the largest step of this capacity can have.
+    pub fn max_result_words(capacity: &Capacity) -> usize {
+        2 * capacity.seqs + (capacity.seqs + capacity.logit_rows) * (1 + 2 * MAX_LOGPROBS as usize)
     }
 
     /// Row `i`.
@@ -192,6 +235,43 @@ impl Batch {
         let at = self.words[7] as usize + SAMPLE_WORDS * i;
         &self.words[at..at + SAMPLE_WORDS]
     }
+
+    /// The words of log-probability `i`.
+    pub fn logprob(&self, i: usize) -> &[u32] {
+        let at = self.words[7] as usize + SAMPLE_WORDS * self.samples as usize + LOGPROB_WORDS * i;
+        &self.words[at..at + LOGPROB_WORDS]
+    }
+}
+
+/// What of a sequence's sampling is out of range, if anything.
+fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
+    let known = |token: &u32| (*token as usize) < vocab;
+    let refused = [
+        (
+            "the adjustment",
+            seq.adjust.as_ref().is_some_and(|adjust| {
+                let bias = |(token, value): &(u32, f32)| known(token) && value.is_finite();
+                !adjust.tokens.iter().all(known)
+                    || adjust.prompt > adjust.tokens.len()
+                    || adjust.bias.len() > MAX_BIAS
+                    || !adjust.bias.iter().all(bias)
+            }),
+        ),
+        ("the mask", matches!(&seq.mask, Mask::New(words) if words.len() != vocab.div_ceil(32))),
+        (
+            "the score",
+            seq.score.as_ref().is_some_and(|score| {
+                score.targets.len() != seq.tokens.count()
+                    || !score.targets.iter().all(known)
+                    || score.top > MAX_LOGPROBS
+            }),
+        ),
+        (
+            "the number of log-probabilities",
+            seq.sample.and_then(|s| s.logprobs).is_some_and(|top| top > MAX_LOGPROBS),
+        ),
+    ];
+    refused.into_iter().find(|(_, bad)| *bad).map(|(what, _)| what)
 }
 
 #[cfg(test)]
