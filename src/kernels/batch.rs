@@ -277,7 +277,7 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Sampling, SeqPlan};
+    use crate::step::{Adjust, Sampling, Score, SeqPlan};
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -330,6 +330,87 @@ mod tests {
             let plan = StepPlan { seqs: vec![seq], ..Default::default() };
             let refused = Batch::encode(&plan, &CAPACITY, 8);
             assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn rows_that_are_scored_have_logits_and_log_probabilities() {
+        let sample = Some(Sampling { logprobs: Some(2), ..Sampling::GREEDY });
+        let score = Some(Score { targets: vec![7, 8], top: 1 });
+        let scored = SeqPlan { score, ..seq(0, RowTokens::Known(vec![6, 7]), 0, &[1]) };
+        let seqs = vec![
+            SeqPlan { sample, ..seq(1, RowTokens::LastSample, 4, &[2]) },
+            SeqPlan { sample: None, ..scored.clone() },
+            SeqPlan { sample: None, ..seq(2, RowTokens::Known(vec![9]), 0, &[3]) },
+        ];
+        for (read_logits, rows) in [(false, [0, 1, 2].as_slice()), (true, &[0, 1, 2, 3])] {
+            let plan = StepPlan { seqs: seqs.clone(), read_logits, ..Default::default() };
+            let batch = Batch::encode(&plan, &CAPACITY, 8).unwrap();
+            assert_eq!((batch.samples, batch.logprobs, batch.result_words), (1, 3, 2 + 5 + 3 + 3));
+            let logit_rows: Vec<_> =
+                (0..batch.logit_rows as usize).map(|i| batch.logit_row(i)).collect();
+            assert_eq!(logit_rows, rows);
+            assert_eq!(batch.logprob(0), [0, LAST_SAMPLE, 2, 2]);
+            assert_eq!(batch.logprob(1), [1, 7, 1, 7]);
+            assert_eq!(batch.logprob(2), [2, 8, 1, 10]);
+        }
+        // A row that is scored and sampled has its logits once.
+        let both = SeqPlan { sample, ..scored };
+        let batch =
+            Batch::encode(&StepPlan { seqs: vec![both], ..Default::default() }, &CAPACITY, 8);
+        let batch = batch.unwrap();
+        assert_eq!((batch.logit_rows, batch.sample(0)[0], batch.logprob(0)[0]), (2, 1, 1));
+    }
+
+    #[test]
+    fn sampling_out_of_range_is_refused() {
+        let good = || seq(0, RowTokens::Known(vec![1]), 0, &[1]);
+        let adjust = |tokens: &[u32], prompt, bias: &[(u32, f32)]| {
+            let (tokens, bias) = (tokens.to_vec(), bias.to_vec());
+            SeqPlan { adjust: Some(Box::new(Adjust { tokens, prompt, bias })), ..good() }
+        };
+        let mask = |words| SeqPlan { mask: Mask::New(vec![1; words]), ..good() };
+        let score = |targets: &[u32], top| SeqPlan {
+            score: Some(Score { targets: targets.to_vec(), top }),
+            ..good()
+        };
+        let logprobs = |top| {
+            let sample = Some(Sampling { logprobs: Some(top), ..Sampling::GREEDY });
+            SeqPlan { sample, ..good() }
+        };
+        let fits = [
+            adjust(&[99, 1], 2, &[(99, -3e38)]),
+            adjust(&[], 0, &[(0, 1.0); MAX_BIAS]),
+            mask(4),
+            score(&[99], 20),
+            logprobs(20),
+        ];
+        let bad = [
+            adjust(&[100], 1, &[]),
+            adjust(&[1], 2, &[]),
+            adjust(&[1], 1, &[(100, 1.0)]),
+            adjust(&[1], 1, &[(1, f32::NAN)]),
+            adjust(&[1], 1, &[(1, f32::INFINITY)]),
+            adjust(&[1], 1, &[(1, 1.0); MAX_BIAS + 1]),
+            mask(3),
+            mask(5),
+            score(&[], 0),
+            score(&[1, 2], 0),
+            score(&[100], 0),
+            score(&[1], 21),
+            logprobs(21),
+        ];
+        for (seqs, fit) in [(fits.to_vec(), true), (bad.to_vec(), false)] {
+            for seq in seqs {
+                let plan = StepPlan { seqs: vec![seq], ..Default::default() };
+                let encoded = Batch::encode(&plan, &CAPACITY, 8);
+                match fit {
+                    true => assert!(encoded.is_ok(), "{plan:?}: {encoded:?}"),
+                    false => {
+                        assert!(matches!(encoded, Err(Error::InvalidRequest { .. })), "{plan:?}")
+                    }
+                }
+            }
         }
     }
 }
