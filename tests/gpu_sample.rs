@@ -571,6 +571,11 @@ struct Golden {
     top_k: Option<u32>,
     top_p: Option<f32>,
     min_p: Option<f32>,
+    #[serde(default)]
+    bias: Vec<(u32, f32)>,
+    repetition_penalty: Option<f32>,
+    #[serde(default)]
+    tokens: Vec<u32>,
     kept: Vec<u32>,
     /// Of the kept tokens.
     probabilities: Vec<f64>,
@@ -585,24 +590,31 @@ impl Golden {
         self.logits.iter().map(|v| *v as f32 / 65536.0).collect()
     }
 
-    fn sampling(&self, seed: u64) -> Sampling {
-        Sampling {
+    fn draw(&self, slot: usize, position: u32, seed: u64) -> SeqPlan {
+        let sampling = Sampling {
             temperature: self.temperature,
             top_k: self.top_k.unwrap_or(0),
             top_p: self.top_p.unwrap_or(1.0),
             min_p: self.min_p.unwrap_or(0.0),
+            repetition_penalty: self.repetition_penalty.unwrap_or(1.0),
+            bias: !self.bias.is_empty(),
             seed,
             ..Sampling::GREEDY
-        }
+        };
+        // The penalty does not tell the prompt from the output.
+        let (tokens, prompt) = (self.tokens.clone(), self.tokens.len() / 2);
+        let adjust = Adjust { tokens, prompt, bias: self.bias.clone() };
+        SeqPlan { adjust: Some(adjust.into()), ..draw(slot, position, sampling) }
     }
 }
 
 #[test]
 fn the_filters_keep_what_transformers_keeps() {
     let cases = Golden::all();
-    assert!(cases.len() >= 20);
+    assert!(cases.len() >= 30 && cases.iter().any(|golden| golden.repetition_penalty.is_some()));
     for golden in cases {
-        let (logits, sampling) = (golden.logits(), golden.sampling(0));
+        let seq = golden.draw(0, 1, 0);
+        let (logits, sampling) = (adjusted(&golden.logits(), &seq), seq.sample.expect("it draws"));
         let lowest = lowest_kept(&logits, &sampling);
         let kept: Vec<u32> =
             (0..).zip(&logits).filter(|(_, v)| **v >= lowest).map(|(i, _)| i).collect();
@@ -644,13 +656,11 @@ fn draws_follow_the_probabilities_of_transformers() {
             let mut logits = golden.logits();
             logits.resize(vocab, -1e4);
             // Half of the draws differ in their seed, half in their position.
-            let seqs: Vec<_> = (0..DRAWS as u32)
+            let seqs: Vec<_> = (0..DRAWS)
                 .map(|i| match i % 2 {
-                    0 => (77, golden.sampling(u64::from(first.wrapping_add(i)) << (i % 32))),
-                    _ => (1 + i, golden.sampling(u64::from(first))),
+                    0 => golden.draw(i, 77, u64::from(first.wrapping_add(i as u32)) << (i % 32)),
+                    _ => golden.draw(i, 1 + i as u32, u64::from(first)),
                 })
-                .enumerate()
-                .map(|(slot, (position, sampling))| draw(slot, position, sampling))
                 .collect();
             let logits = padded(vocab, &vec![logits; DRAWS]);
             let tuning = Tuning::of(&bench.gpu.adapter);
