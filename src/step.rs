@@ -61,7 +61,7 @@ pub struct Adjust {
     pub tokens: Vec<u32>,
     /// How many of them are the prompt.
     pub prompt: usize,
-    /// (token, what is added to its logit)
+    /// (token, what is added to its logit), at most [`MAX_BIAS`].
     pub bias: Vec<(u32, f32)>,
 }
 
@@ -103,6 +103,9 @@ pub enum Pooling {
     #[default]
     Last,
 }
+
+/// Most entries of a bias.
+pub const MAX_BIAS: usize = 1024;
 
 /// Most of the likeliest tokens that a log-probability comes with.
 pub const MAX_LOGPROBS: u32 = 20;
@@ -218,7 +221,7 @@ pub struct Sample {
 /// How likely a token was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logprobs {
-    /// Natural logarithm of the token's probability.
+    /// Natural logarithm of the token's probability; NaN if a logit of its row is NaN or infinite.
     pub chosen: f32,
     /// The likeliest tokens and their log-probabilities, the likeliest first.
     pub top: Vec<(u32, f32)>,

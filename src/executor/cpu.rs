@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::shapes;
+use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
-    kernels::{Batch, BlockTables, Matmul, Regime, RowsOf, embed, gather},
+    kernels::{Batch, BlockTables, HostTables, Matmul, Regime, RowsOf, Upload, embed, gather},
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{BlockCopy, Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{BlockCopy, Capacity, Executor, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -23,7 +23,8 @@ pub struct CpuExecutor {
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     last_samples: Vec<u32>,       // [seqs]
-    sampled: Vec<[u32; 2]>,       // token, logits that are not finite
+    adjustments: HostTables,
+    results: Vec<u32>, // see kernels::Logprobs
     done: VecDeque<StepResult>,
 }
 
@@ -57,7 +58,8 @@ impl CpuExecutor {
             kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
             tables: BlockTables::new(&capacity),
             last_samples: vec![0; capacity.seqs],
-            sampled: Vec::new(),
+            adjustments: HostTables::new(config.vocab, capacity.seqs),
+            results: Vec::new(),
             done: VecDeque::new(),
             config,
             weights,
@@ -75,8 +77,18 @@ impl CpuExecutor {
     }
 
     fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
-        let CpuExecutor { config, weights, acts, kv, last_samples, sampled, rope, tables, .. } =
-            self;
+        let CpuExecutor {
+            config,
+            weights,
+            acts,
+            kv,
+            last_samples,
+            rope,
+            results,
+            tables,
+            adjustments,
+            ..
+        } = self;
         match *op {
             Op::Embed { weight } => {
                 let matrix = matrix(weights, weight)?;
@@ -139,7 +151,9 @@ impl CpuExecutor {
             }
             Op::Sample => {
                 let logits = out(acts, Act::Logits);
-                *sampled = shapes::sample(config).reference(batch, logits, last_samples);
+                *results =
+                    shapes::sample(config).reference(batch, logits, adjustments, last_samples);
+                shapes::logprobs(config).reference(batch, logits, results);
             }
         }
         Ok(())
@@ -157,15 +171,15 @@ impl Executor for CpuExecutor {
         for copy in &plan.copies {
             self.copy_block(*copy);
         }
+        for upload in Upload::of(plan, self.config.vocab) {
+            self.adjustments.write(&upload);
+        }
         let program = std::mem::take(&mut self.program);
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;
         ran?;
-        let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
-        let mut result = StepResult::default();
-        for (slot, &[token, not_finite]) in slots.zip(&self.sampled) {
-            result.samples.push(Sample { slot, token, not_finite, logprobs: None });
-        }
+        let (samples, scores) = Outcome::of(plan, self.config.vocab).read(&self.results);
+        let mut result = StepResult { samples, scores, ..Default::default() };
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
             result.logits =
