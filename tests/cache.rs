@@ -381,7 +381,7 @@ impl Model {
         let tokens = parent.tokens[..shared].to_vec();
         let (salt, offered, tail) =
             (parent.salt, parent.offered.min(full), parent.entries.get(full));
-        let tail = tail.copied().filter(|_| shared % BLOCK_SIZE > 0);
+        let tail = tail.copied().filter(|_| shared > full * BLOCK_SIZE);
         entries.extend(self.take(missing));
         let expected = tail.map(|from| BlockCopy { from, to: entries[full] });
         assert_eq!(copy, expected);

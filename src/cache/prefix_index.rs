@@ -13,7 +13,7 @@ use crate::step::BLOCK_SIZE;
 /// values depend on these as well.
 #[derive(Clone, Debug)]
 pub struct PrefixIndex {
-    seed: u64,
+    pub seed: u64,
     lookahead: usize,
     first: HashMap<u64, u32>,    // the block published first, by hash
     entries: Vec<Option<Entry>>, // [blocks]
