@@ -4,11 +4,14 @@ use std::ops::ControlFlow;
 
 use crate::{
     Error, Result,
-    executor::{AnyExecutor, CpuExecutor, GpuExecutor, block_bytes},
+    executor::{
+        AnyExecutor, CpuExecutor, GpuExecutor, KvKind, block_bytes, gpu_kv_kinds, host_kv_kinds,
+        layer_block_bytes,
+    },
     gpu::{Gpu, Power},
     layout::Layout,
     model::{ModelConfig, Quantization},
-    step::{BLOCK_SIZE, Capacity, Window},
+    step::{BLOCK_SIZE, Capacity, Executor, Window},
     text::{Chat, ChatFiles},
     weights::{self, Checkpoint, GpuSink, HostSink, Quantise, Source},
 };
@@ -17,18 +20,24 @@ use crate::{
 const ROWS: usize = 256;
 /// Sequences of a step; the kernels read each weight once for up to 16 rows.
 const SEQS: usize = 16;
-/// The context of a conversation, where the caller names none and the model allows it.
-const DEFAULT_CONTEXT: usize = 4096;
-/// Memory for the KV cache, unless one conversation of full length needs more.
+/// Memory for the KV cache, where the caller names none and [`KV_TOKENS`] do not need more.
 const KV_BYTES: u64 = 256 << 20;
+/// A conversation of this length fits by default.
+const KV_TOKENS: usize = 4096;
+/// The longest context of any model.
+const MAX_CONTEXT: usize = 1 << 20;
 
 /// How to load a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadOptions {
     pub device: Device,
     pub quantise: Quantise,
-    /// Most tokens of one conversation.
+    /// Most tokens of one conversation; the model's own if none.
     pub context: Option<usize>,
+    /// How keys and values are held; layers for which int8 is unsafe stay in f16.
+    pub kv: KvKind,
+    /// Memory for the KV cache; if none, 256 MiB, or what 4096 tokens need where that is more.
+    pub kv_bytes: Option<u64>,
 }
 
 /// What a model runs on.
@@ -59,7 +68,7 @@ pub struct Model {
 pub struct Loaded {
     pub config: ModelConfig,
     pub executor: AnyExecutor,
-    /// Most tokens of one conversation.
+    /// Most tokens of one conversation, by context and KV cache.
     pub context: usize,
     /// Bytes of weights in memory.
     pub weight_bytes: u64,
@@ -102,7 +111,7 @@ pub async fn executor(
     let config_json = source.read("config.json").await?;
     let config = ModelConfig::from_json(&config_json)?;
     let quantization = Quantization::from_json(&config_json)?;
-    let capacity = capacity(&config, options.context)?;
+    capacity(&config, options, &vec![options.kv; config.layers], u64::MAX)?;
     let checkpoint = Checkpoint::open(source).await?;
     let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
 
@@ -115,19 +124,26 @@ pub async fn executor(
             let mut sink = HostSink::new();
             checkpoint.load(&plan, &mut sink, on_bytes).await?;
             let weights = sink.into_weights();
-            AnyExecutor::Cpu(Box::new(CpuExecutor::new(config.clone(), weights, capacity)?))
+            let kinds = host_kv_kinds(&config, &weights, options.kv)?;
+            let capacity = capacity(&config, options, &kinds, u64::MAX)?;
+            let executor = CpuExecutor::new(config.clone(), weights, capacity, kinds)?;
+            AnyExecutor::Cpu(Box::new(executor))
         }
         Device::Gpu => {
             let gpu = Gpu::open(Power::HighPerformance).await?;
             let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
             checkpoint.load(&plan, &mut sink, on_bytes).await?;
             let weights = sink.into_weights();
+            let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
+            let capacity = capacity(&config, options, &kinds, gpu.largest_binding())?;
             let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
-            let executor = GpuExecutor::new(gpu, &config, weights, capacity, on_compiled).await?;
-            AnyExecutor::Gpu(Box::new(executor))
+            let executor = GpuExecutor::new(gpu, &config, weights, capacity, &kinds, on_compiled);
+            AnyExecutor::Gpu(Box::new(executor.await?))
         }
     };
-    Ok(Loaded { config, executor, context: capacity.context, weight_bytes: plan.bytes() })
+    let Capacity { context, blocks, .. } = executor.capacity();
+    let context = context.min(blocks * BLOCK_SIZE);
+    Ok(Loaded { config, executor, context, weight_bytes: plan.bytes() })
 }
 
 async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {
@@ -146,31 +162,43 @@ async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {
     })
 }
 
-/// Sizes an executor for a model.
+/// Sizes an executor for a model whose layers hold keys and values as `kinds` say, on a device that
+/// can bind buffers of `largest_binding` bytes.
 ///
 /// # Errors
-/// [`Error::InvalidRequest`] for a context the model was not trained for.
-pub fn capacity(config: &ModelConfig, context: Option<usize>) -> Result<Capacity> {
-    let context = match context {
-        Some(context) if context == 0 || context > config.context => {
-            return Err(Error::InvalidRequest {
-                param: "context".into(),
-                message: format!(
-                    "found {context}, expected 1 to {}, the model's own",
-                    config.context
-                ),
-            });
-        }
-        Some(context) => context,
-        None => config.context.min(DEFAULT_CONTEXT),
-    };
-    let least = context.div_ceil(BLOCK_SIZE);
-    let affordable = (KV_BYTES / block_bytes(config)) as usize;
+/// [`Error::InvalidRequest`] for a context the model was not trained for, or a KV cache without
+/// room for a block.
+pub fn capacity(
+    config: &ModelConfig,
+    options: &LoadOptions,
+    kinds: &[KvKind],
+    largest_binding: u64,
+) -> Result<Capacity> {
+    let refuse =
+        |param: &str, message: String| Err(Error::InvalidRequest { param: param.into(), message });
+    let longest = config.context.min(MAX_CONTEXT);
+    let context = options.context.unwrap_or(longest);
+    if !(1..=longest).contains(&context) {
+        return refuse(
+            "context",
+            format!("found {context}, expected 1 to {longest}, the model's own"),
+        );
+    }
+    let block = block_bytes(config, kinds);
+    let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE)) as u64);
+    let kv_bytes = options.kv_bytes.unwrap_or(default);
+    if kv_bytes < block {
+        let expected = format!("at least {block}, which hold {BLOCK_SIZE} tokens");
+        return refuse("kvBytes", format!("found {kv_bytes}, expected {expected}"));
+    }
+    // A layer's keys and values are one binding.
+    let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
+    let most = (context.div_ceil(BLOCK_SIZE) * SEQS) as u64;
     Ok(Capacity {
         rows: ROWS,
         seqs: SEQS,
         logit_rows: SEQS,
-        blocks: affordable.clamp(least, least * SEQS),
+        blocks: (kv_bytes / block).min(largest_binding / layer).min(most) as usize,
         context,
         vocab: config.vocab,
         window: config.window.map(|tokens| Window { sinks: 0, tokens }),

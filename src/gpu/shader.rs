@@ -40,6 +40,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "include/staged.wgsl",
     "include/step.wgsl",
     "include/weights.wgsl",
+    "include/window.wgsl",
     "matmul.wgsl",
     "matvec.wgsl",
     "matvec_lane.wgsl",
