@@ -281,4 +281,9 @@ impl Window {
     pub fn start(&self, position: usize) -> usize {
         (position + 1).saturating_sub(self.tokens)
     }
+
+    /// How many positions, between the sinks and those, a row at `position` does not see.
+    pub fn hidden(&self, position: usize) -> usize {
+        self.start(position).saturating_sub(self.sinks)
+    }
 }

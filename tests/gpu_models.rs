@@ -98,7 +98,7 @@ fn weights_quantised_while_loading_are_the_same_on_both_executors() {
             let mut found = Vec::new();
             for device in [Device::Gpu, Device::Cpu] {
                 let quantise = Quantise { matrices: Some(layout), embeddings: Some(layout) };
-                let options = LoadOptions { device, quantise, context: None };
+                let options = LoadOptions { device, quantise, ..Default::default() };
                 let loaded = load::executor(&source, &options, |_| ControlFlow::Continue(()));
                 let mut executor = loaded.await.expect("it loads").executor;
                 found.push(

@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::{
     api::ChatCompletionRequest,
-    engine::Request,
+    engine::{Request, steady_clock},
     step::{Capacity, Sample, StepPlan, StepResult},
     text::ChatFiles,
 };
@@ -137,7 +137,13 @@ impl Executor for Script {
 
 /// Each chunk's text and the log-probabilities that came with it, until the finish.
 fn pieces(text: Vec<u32>, fields: serde_json::Value) -> Vec<(String, Option<Vec<f32>>)> {
-    let mut service = Service::new(Script { text, plans: Vec::new() }, chat(), "m".into());
+    let mut service = Service::new(
+        Script { text, plans: Vec::new() },
+        chat(),
+        "m".into(),
+        Options::default(),
+        steady_clock(),
+    );
     service.submit(with(fields), NOW).expect("it is accepted");
     let mut pieces = Vec::new();
     while !service.is_idle() {
