@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(blocks(F16, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 4096);
         assert_eq!(blocks(Int8, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 2560);
         assert_eq!(blocks(F16, Some(1 << 20), 64 << 10).unwrap(), 32);
-        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), 16 * 65_536 / 16 + 1);
+        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), (256 << 20) / 4096);
         assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 16 * 65_536 / 16 + 1);
         assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
         assert!(blocks(F16, Some(8191), u64::MAX).is_err());
