@@ -252,7 +252,7 @@ pub struct Capacity {
     pub seqs: usize,
     /// Rows per step whose logits are computed: at least `seqs`.
     pub logit_rows: usize,
-    /// KV blocks.
+    /// KV blocks, the null block among them: block 0, which holds no tokens.
     pub blocks: usize,
     /// Most tokens in one sequence.
     pub context: usize,

@@ -29,25 +29,27 @@ impl FreeList {
         self.len
     }
 
-    /// Takes the block that has been free for longest.
+    /// Takes the first block.
     pub fn pop_front(&mut self) -> Option<u32> {
         let block = self.iter().next()?;
         self.remove(block);
         Some(block)
     }
 
-    /// Adds a block that is not in the list.
+    /// Adds a block that is not in the list, to be taken first.
+    pub fn push_front(&mut self, block: u32) {
+        let end = self.end();
+        self.insert(block, Link { previous: end, next: self.links[end as usize].next });
+    }
+
+    /// Adds a block that is not in the list, to be taken last.
     pub fn push_back(&mut self, block: u32) {
         let end = self.end();
-        let last = self.links[end as usize].previous;
-        self.links[last as usize].next = block;
-        self.links[block as usize] = Link { previous: last, next: end };
-        self.links[end as usize].previous = block;
-        self.len += 1;
+        self.insert(block, Link { previous: self.links[end as usize].previous, next: end });
     }
 
     /// Takes out a block that is in the list.
-    fn remove(&mut self, block: u32) {
+    pub fn remove(&mut self, block: u32) {
         let Link { previous, next } = self.links[block as usize];
         self.links[previous as usize].next = next;
         self.links[next as usize].previous = previous;
@@ -58,6 +60,13 @@ impl FreeList {
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         let follow = |i: u32| Some(self.links[i as usize].next).filter(|next| *next != self.end());
         std::iter::successors(follow(self.end()), move |block| follow(*block))
+    }
+
+    fn insert(&mut self, block: u32, link: Link) {
+        self.links[link.previous as usize].next = block;
+        self.links[link.next as usize].previous = block;
+        self.links[block as usize] = link;
+        self.len += 1;
     }
 
     fn end(&self) -> u32 {

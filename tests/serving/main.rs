@@ -68,7 +68,7 @@ impl<E: Executor> Client<E> {
     fn new(executor: E) -> Client<E> {
         let capacity = executor.capacity();
         Client {
-            limit: capacity.context.min(capacity.blocks * BLOCK_SIZE),
+            limit: capacity.context.min((capacity.blocks - 1) * BLOCK_SIZE),
             engine: Engine::new(executor),
             requests: BTreeMap::new(),
             outcomes: BTreeMap::new(),

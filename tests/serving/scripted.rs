@@ -45,7 +45,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             rows,
             seqs,
             logit_rows: seqs,
-            blocks,
+            blocks: blocks + 1, // the null block
             context,
             vocab: VOCAB as usize,
             window: None,
@@ -53,7 +53,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         Scripted {
             capacity,
             failure: None,
-            kv: vec![END; blocks * BLOCK_SIZE],
+            kv: vec![END; capacity.blocks * BLOCK_SIZE],
             samples: vec![None; seqs],
             computed: vec![0; seqs],
             in_flight: VecDeque::new(),
