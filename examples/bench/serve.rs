@@ -4,10 +4,8 @@ use std::{ops::ControlFlow, path::PathBuf};
 
 use anyhow::{Context, Result};
 use tabloom::{
-    engine::Engine,
     executor::AnyExecutor,
     load::{self as loading, LoadOptions},
-    step::Executor,
     weights::FolderSource,
 };
 
@@ -34,7 +32,7 @@ pub struct Options {
     #[arg(long)]
     requests: Option<usize>,
     /// Requests a second of each tab.
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value_t = 0.05)]
     rate: f64,
 }
 
@@ -55,10 +53,9 @@ pub async fn run(options: &Options) -> Result<()> {
 }
 
 async fn modelled(effort: Served) -> Result<Report> {
-    let setup = async || {
+    let setup = async |options| {
         let clock = SimulatedClock::default();
-        let executor = Modelled::new(Cost::LAPTOP, clock.clone());
-        Ok(Setup { capacity: executor.capacity(), engine: Engine::new(executor), clock })
+        Ok(Setup::new(Modelled::new(Cost::LAPTOP, clock.clone()), options, clock))
     };
     served("modelled: Llama 3.2 1B in int4 on a laptop's GPU".into(), setup, effort).await
 }
@@ -74,10 +71,6 @@ async fn real(model: PathBuf, effort: Served) -> Result<Report> {
         AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
         AnyExecutor::Cpu(_) => "the processor".into(),
     };
-    let setup = async || {
-        let executor = load().await?.executor;
-        let clock = WallClock::start();
-        Ok(Setup { capacity: executor.capacity(), engine: Engine::new(executor), clock })
-    };
+    let setup = async |options| Ok(Setup::new(load().await?.executor, options, WallClock::start()));
     served(format!("{} on {on}", model.display()), setup, effort).await
 }

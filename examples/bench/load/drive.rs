@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap, VecDeque},
+    collections::{BinaryHeap, HashMap},
     time::Duration,
 };
 
@@ -35,7 +35,9 @@ pub struct Record {
 pub struct Outcome {
     /// Requests in the order of their ends; those of background tabs only if they ended.
     pub records: Vec<Record>,
-    /// From the first request to the last token of the tabs that are not in the background.
+    /// When the visitors came.
+    pub start: Duration,
+    /// Until the last token for a tab that is not in the background.
     pub duration: Duration,
     /// Time from each step's beginning to its result.
     pub steps: Vec<Duration>,
@@ -67,44 +69,37 @@ pub async fn drive<E: Executor>(
     for (tab, visitor) in visitors.iter_mut().enumerate() {
         due.extend(visitor.pause().map(|pause| Reverse((start + seconds(pause), tab))));
     }
-    let mut outside: VecDeque<(Duration, usize)> = VecDeque::new();
     let mut live: HashMap<RequestId, Live> = HashMap::new();
     let mut outcome = Outcome {
         records: Vec::new(),
+        start,
         duration: Duration::ZERO,
         steps: Vec::new(),
         kv_utilisation: 0.0,
         metrics: Metrics::default(),
     };
     loop {
-        while let Some(&Reverse((at, tab))) = due.peek()
-            && at <= clock.now()
+        while let Some(&Reverse((asked, tab))) = due.peek()
+            && asked <= clock.now()
         {
             due.pop();
-            outside.push_back((at, tab));
             let visitor = &mut visitors[tab];
-            if visitor.is_open_loop() {
-                due.extend(visitor.pause().map(|pause| Reverse((at + seconds(pause), tab))));
-            }
-        }
-        while live.len() < load.concurrency
-            && let Some((asked, tab)) = outside.pop_front()
-        {
-            let question = visitors[tab].ask();
+            let question = visitor.ask();
             let id = engine.submit(question.request.clone())?;
             let (kind, usage) = (question.kind, Usage::default());
             let record = Record { tab, kind, asked, tokens: Vec::new(), usage };
             live.insert(id, Live { question, record, answer: Vec::new() });
+            if visitor.is_open_loop() {
+                due.extend(visitor.pause().map(|pause| Reverse((asked + seconds(pause), tab))));
+            }
         }
         let to_come = due.iter().map(|Reverse((_, tab))| *tab);
-        let outside_tabs = outside.iter().map(|(_, tab)| *tab);
-        let mut tabs = to_come.chain(outside_tabs).chain(live.values().map(|live| live.record.tab));
+        let mut tabs = to_come.chain(live.values().map(|live| live.record.tab));
         if tabs.all(|tab| visitors[tab].is_background()) {
             break;
         }
         if engine.is_idle() {
-            let Some(Reverse((next, _))) = due.peek() else { continue };
-            clock.wait_until(*next);
+            clock.wait_until(due.peek().map_or(Duration::ZERO, |Reverse((next, _))| *next));
             continue;
         }
         let before = clock.now();

@@ -1,6 +1,6 @@
 //! What a load's records come to.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 
@@ -93,10 +93,16 @@ impl Outcome {
         self.records.iter().filter(move |record| record.kind == kind)
     }
 
-    /// Tokens of the answers, per second.
-    pub fn throughput(&self) -> f64 {
-        let tokens: usize = self.records.iter().map(|record| record.tokens.len()).sum();
-        tokens as f64 / self.duration.as_secs_f64()
+    /// Tokens of the answers per second, as long as every tab still asked.
+    pub fn busy_throughput(&self) -> f64 {
+        let mut ends = BTreeMap::new();
+        for record in &self.records {
+            ends.insert(record.tab, *record.tokens.last().expect("an answer has a token"));
+        }
+        let end = ends.into_values().min().unwrap_or_default();
+        let tokens = self.records.iter().flat_map(|record| &record.tokens);
+        let since = end - self.start;
+        tokens.filter(|time| **time <= end).count() as f64 / since.as_secs_f64()
     }
 
     pub fn longest_step(&self) -> f64 {
@@ -109,6 +115,7 @@ impl Outcome {
         let (relaxed, strict) = (met(RELAXED), met(STRICT));
         let gaps = records.iter().flat_map(|record| record.tokens.windows(2));
         let prompts: usize = records.iter().map(|record| record.usage.prompt_tokens).sum();
+        let answers: usize = records.iter().map(|record| record.tokens.len()).sum();
         let cached: usize = records.iter().map(|record| record.usage.cached_tokens).sum();
         Summary {
             name: name.into(),
@@ -119,7 +126,7 @@ impl Outcome {
             inter_token_latency: Percentiles::of(
                 gaps.map(|pair| (pair[1] - pair[0]).as_secs_f64()),
             ),
-            output_tokens_per_second: self.throughput(),
+            output_tokens_per_second: answers as f64 / duration,
             prompt_tokens_per_second: prompts as f64 / duration,
             goodput_relaxed: relaxed / duration,
             goodput_strict: strict / duration,

@@ -8,7 +8,7 @@ use tabloom::engine::{Request, TabId};
 /// proportionally less.
 const CONTEXT: usize = 8192;
 const SYSTEM_PROMPT: usize = 256;
-const CONVERSATION: usize = 2048;
+const CONVERSATION: usize = 1024;
 const DOCUMENT: usize = 1024;
 const DOCUMENTS: usize = 4;
 
@@ -64,8 +64,6 @@ pub struct Tab {
 #[derive(Clone, Debug)]
 pub struct Load {
     pub tabs: Vec<Tab>,
-    /// Most requests at the engine at once; those beyond wait outside it.
-    pub concurrency: usize,
     pub seed: u64,
 }
 
@@ -105,7 +103,7 @@ pub struct Question {
 impl Load {
     /// The same behaviour in every tab.
     pub fn alike(tabs: usize, tab: Tab, seed: u64) -> Load {
-        Load { tabs: vec![tab; tabs], concurrency: usize::MAX, seed }
+        Load { tabs: vec![tab; tabs], seed }
     }
 
     /// The tabs' visitors, for a model of this vocabulary and context.
@@ -163,7 +161,7 @@ impl Visitor {
                 let question = self.text(16..97);
                 let history = &mut self.conversations[at].history;
                 history.extend(question);
-                (history.clone(), 64..193)
+                (history.clone(), 128..257)
             }
             Kind::Document => {
                 let question = self.text(16..65);
