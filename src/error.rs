@@ -64,6 +64,11 @@ pub enum Error {
         "the prompt has {prompt} tokens, but the context holds {limit} and must keep room for an answer. Shorten the conversation"
     )]
     ContextLengthExceeded { prompt: usize, limit: usize },
+    /// Too many requests wait already.
+    #[error(
+        "{waiting} requests wait already, and the queue holds {limit}. Try again when some are answered"
+    )]
+    QueueFull { waiting: usize, limit: usize },
     /// A request parameter is missing or out of range.
     #[error("{param}: {message}")]
     InvalidRequest { param: String, message: String },

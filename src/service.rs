@@ -11,7 +11,7 @@ use self::{answer::Answer, request::engine_request};
 use crate::{
     Result,
     api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, Responder},
-    engine::{Engine, Event, FinishReason, RequestId, Usage},
+    engine::{Clock, Engine, Event, FinishReason, Options, RequestId, Usage},
     error::Error,
     metrics::Metrics,
     step::{Executor, Logprobs},
@@ -53,9 +53,15 @@ pub struct Moment {
 
 impl<E: Executor> Service<E> {
     /// A service without requests; `model` is how it names itself in answers.
-    pub fn new(executor: E, chat: Chat, model: String) -> Service<E> {
+    pub fn new(
+        executor: E,
+        chat: Chat,
+        model: String,
+        options: Options,
+        clock: Clock,
+    ) -> Service<E> {
         let vocab = executor.capacity().vocab;
-        let engine = Engine::new(executor);
+        let engine = Engine::new(executor, options, clock);
         Service { engine, chat, model, vocab, answers: HashMap::new(), outbox: Vec::new() }
     }
 

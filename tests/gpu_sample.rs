@@ -9,7 +9,7 @@ use serde::Deserialize;
 use support::{Bench, bits, floats};
 use tabloom::{
     kernels::{
-        Batch, HostTables, Logprobs, Sample, Tuning, Upload,
+        Batch, BlockTables, HostTables, Logprobs, Sample, Tuning, Upload,
         noise::{gumbel, philox},
         sample::lowest_kept,
     },
@@ -65,7 +65,8 @@ impl Step {
             vocab: self.vocab,
             window: None,
         };
-        self.batch = Batch::encode(&plan, &capacity, 1).expect("a valid plan");
+        let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
+        self.batch = Batch::encode(&plan, &capacity, &tables, 1).expect("a valid plan");
         assert!(self.batch.result_words as usize <= Batch::max_result_words(&capacity));
         for upload in Upload::of(&plan, self.vocab) {
             self.tables.write(&upload);

@@ -24,5 +24,3 @@ fn sample_at(i: u32) -> u32 { return step[7] + 13u * i; }
 // Word index of log-probability i's parameters, behind the samples: logit row, token or LAST_SAMPLE and
 // a sample, how many of the likeliest, where in the results.
 fn logprob_at(i: u32) -> u32 { return sample_at(sample_count()) + 4u * i; }
-// KV block of the positions 16·i .. 16·i + 15 of the sequence whose table starts at `table`.
-fn block_at(table: u32, i: u32) -> u32 { return step[table + i]; }

@@ -5,10 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
-    kernels::{Batch, HostTables, Matmul, Regime, RowsOf, Upload, embed, gather},
+    kernels::{Batch, BlockTables, HostTables, Matmul, Regime, RowsOf, Upload, embed, gather},
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{Capacity, Executor, StepPlan, StepResult},
+    step::{BlockCopy, Capacity, Executor, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -18,11 +18,12 @@ pub struct CpuExecutor {
     program: Vec<Op>,
     weights: HostWeights,
     capacity: Capacity,
+    tables: BlockTables,
     rope: Vec<f32>,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     last_samples: Vec<u32>,       // [seqs]
-    tables: HostTables,
+    adjustments: HostTables,
     results: Vec<u32>, // see kernels::Logprobs
     done: VecDeque<StepResult>,
 }
@@ -55,8 +56,9 @@ impl CpuExecutor {
             program: program(&config),
             rope: shapes::rope_table(&config, capacity.context),
             kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
+            tables: BlockTables::new(&capacity),
             last_samples: vec![0; capacity.seqs],
-            tables: HostTables::new(config.vocab, capacity.seqs),
+            adjustments: HostTables::new(config.vocab, capacity.seqs),
             results: Vec::new(),
             done: VecDeque::new(),
             config,
@@ -66,9 +68,27 @@ impl CpuExecutor {
         })
     }
 
+    fn copy_block(&mut self, copy: BlockCopy) {
+        let words = shapes::kv_layout(&self.config).block_words();
+        let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
+        for kv in &mut self.kv {
+            kv.copy_within(from..from + words, to);
+        }
+    }
+
     fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
-        let CpuExecutor { config, weights, acts, kv, last_samples, tables, results, rope, .. } =
-            self;
+        let CpuExecutor {
+            config,
+            weights,
+            acts,
+            kv,
+            last_samples,
+            rope,
+            results,
+            tables,
+            adjustments,
+            ..
+        } = self;
         match *op {
             Op::Embed { weight } => {
                 let matrix = matrix(weights, weight)?;
@@ -117,6 +137,7 @@ impl CpuExecutor {
                 let query = out(acts, Act::Query);
                 shapes::attention(config, false).reference(
                     batch,
+                    tables,
                     query,
                     &kv[layer],
                     &mut attention,
@@ -130,7 +151,8 @@ impl CpuExecutor {
             }
             Op::Sample => {
                 let logits = out(acts, Act::Logits);
-                *results = shapes::sample(config).reference(batch, logits, tables, last_samples);
+                *results =
+                    shapes::sample(config).reference(batch, logits, adjustments, last_samples);
                 shapes::logprobs(config).reference(batch, logits, results);
             }
         }
@@ -144,9 +166,13 @@ impl Executor for CpuExecutor {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let batch = Batch::encode(plan, &self.capacity, 1)?;
+        self.tables.update(plan, |_, _| {})?;
+        let batch = Batch::encode(plan, &self.capacity, &self.tables, 1)?;
+        for copy in &plan.copies {
+            self.copy_block(*copy);
+        }
         for upload in Upload::of(plan, self.config.vocab) {
-            self.tables.write(&upload);
+            self.adjustments.write(&upload);
         }
         let program = std::mem::take(&mut self.program);
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));

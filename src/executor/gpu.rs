@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Kernels, Readback},
-    kernels::{Attention, Batch, Kernel, Regime, Tuning, Upload},
+    kernels::{Attention, Batch, BlockTables, Kernel, Regime, Tuning, Upload},
     layout::row_stride,
     model::{ModelConfig, Op, program},
     step::{Capacity, Executor, StepPlan, StepResult},
@@ -31,6 +31,7 @@ pub struct GpuExecutor {
     capacity: Capacity,
     attention: Attention,
     buffers: StepBuffers,
+    tables: BlockTables,
     weights: GpuWeights,
     /// Recorded once: what runs over all rows, and over the logit rows, per regime of their count.
     body: HashMap<Regime, Vec<Recorded>>,
@@ -113,6 +114,7 @@ impl GpuExecutor {
         }
         Ok(GpuExecutor {
             attention: shapes::attention(config, false),
+            tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
             tuning,
             capacity,
@@ -176,9 +178,15 @@ impl Executor for GpuExecutor {
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         self.gpu.check()?;
+        let (queue, device_tables) = (&self.gpu.queue, &self.buffers.tables);
+        self.tables.update(plan, |at, entries| {
+            queue.write_buffer(device_tables, at as u64 * 4, bytemuck::cast_slice(entries));
+            self.work.buffer_writes += 1;
+        })?;
         let batch = Batch::encode(
             plan,
             &self.capacity,
+            &self.tables,
             Attention::tile_rows(self.attention.heads, self.attention.kv_heads),
         )?;
         let mut small = self.spare.pop().ok_or_else(|| Error::InvalidRequest {
@@ -195,6 +203,9 @@ impl Executor for GpuExecutor {
         self.work.steps += 1;
 
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        for copy in &plan.copies {
+            self.buffers.copy_block(&mut encoder, *copy);
+        }
         self.record_step(&mut encoder, &batch);
         // At least one word, so that there is something to wait for.
         small.copy(&mut encoder, &self.buffers.results, u64::from(batch.result_words.max(1)) * 4);

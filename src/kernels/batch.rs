@@ -5,18 +5,18 @@
 //!
 //! | section | entry |
 //! |---|---|
-//! | rows | token id or slot, position, KV slot = 16·block + offset, start of the block table |
+//! | rows | token id or slot, position, KV slot = 16·block + offset, start of its table in [`BlockTables`] |
 //! | logit rows | row |
 //! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
 //! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition |
 //! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results |
-//! | block tables | KV block ids, one table per sequence |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
 
+use super::BlockTables;
 use crate::{
     Error, Result,
-    step::{BLOCK_SIZE, Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, RowTokens, SeqPlan, StepPlan},
+    step::{Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, RowTokens, SeqPlan, StepPlan},
 };
 
 /// Marks a row's token id as a slot of the table of last samples.
@@ -59,11 +59,17 @@ pub struct Row {
 impl Batch {
     /// Checks a plan against the capacity and encodes it; a tile takes at most `tile_rows` rows.
     ///
-    /// Out-of-bounds indices would corrupt device memory in silence, so every one is checked here.
+    /// `tables` have taken the plan in. Out-of-bounds indices would corrupt device memory in silence,
+    /// so every one is checked, there or here.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] that names what is out of range.
-    pub fn encode(plan: &StepPlan, capacity: &Capacity, tile_rows: usize) -> Result<Batch> {
+    pub fn encode(
+        plan: &StepPlan,
+        capacity: &Capacity,
+        tables: &BlockTables,
+        tile_rows: usize,
+    ) -> Result<Batch> {
         let refuse = |message: String| Err(Error::InvalidRequest { param: "step".into(), message });
         if plan.rows() == 0 || plan.rows() > capacity.rows || plan.seqs.len() > capacity.seqs {
             return refuse(format!(
@@ -74,26 +80,17 @@ impl Batch {
                 capacity.seqs
             ));
         }
-        let [mut rows, mut logit_rows, mut tiles, mut samples, mut tables] =
-            [const { Vec::<u32>::new() }; 5];
+        let inside = |block: u32| (block as usize) < capacity.blocks;
+        if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
+            return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
+        }
+        let [mut rows, mut logit_rows, mut tiles, mut samples] = [const { Vec::<u32>::new() }; 4];
         let [mut logprobs, mut scores] = [const { Vec::<[u32; 3]>::new() }; 2];
         let mut longest = 0;
         for seq in &plan.seqs {
             let (first, count) = (rows.len() / ROW_WORDS, seq.tokens.count());
             let end = seq.start as usize + count;
-            if count == 0
-                || end > capacity.context
-                || seq.slot as usize >= capacity.seqs
-                || seq.blocks.len() < end.div_ceil(BLOCK_SIZE)
-                || seq.blocks.iter().any(|block| *block as usize >= capacity.blocks)
-            {
-                return refuse(format!(
-                    "slot {} has {count} rows from position {} over {} blocks; limits are {capacity:?}",
-                    seq.slot,
-                    seq.start,
-                    seq.blocks.len()
-                ));
-            }
+            let table = tables.start(seq.slot) as u32;
             if let Some(what) = bad_sampling(seq, capacity.vocab) {
                 return refuse(format!("{what} of slot {} is out of range", seq.slot));
             }
@@ -110,9 +107,8 @@ impl Batch {
                     }
                 };
                 let position = seq.start as usize + i;
-                let block = seq.blocks[position / BLOCK_SIZE] as usize;
-                let slot = block * BLOCK_SIZE + position % BLOCK_SIZE;
-                rows.extend([token, position as u32, slot as u32, tables.len() as u32]);
+                let slot = tables.kv_slot(table, position);
+                rows.extend([token, position as u32, slot as u32, table]);
             }
             for tile in (0..count).step_by(tile_rows.max(1)) {
                 tiles.extend([(first + tile) as u32, (count - tile).min(tile_rows) as u32]);
@@ -151,7 +147,6 @@ impl Batch {
                     s.repetition_penalty.to_bits(),
                 ]);
             }
-            tables.extend(&seq.blocks);
         }
         if plan.read_logits {
             logit_rows = (0..plan.rows() as u32).collect();
@@ -190,12 +185,6 @@ impl Batch {
         for section in sections {
             batch.words.extend(section);
         }
-        // Tables come last; rows point into them.
-        let tables_at = batch.words.len() as u32;
-        for row in 0..batch.rows as usize {
-            batch.words[HEADER_WORDS + row * ROW_WORDS + 3] += tables_at;
-        }
-        batch.words.extend(&tables);
         Ok(batch)
     }
 
@@ -203,7 +192,7 @@ impl Batch {
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (SAMPLE_WORDS + capacity.context.div_ceil(BLOCK_SIZE))
+            + capacity.seqs * SAMPLE_WORDS
             + (capacity.seqs + capacity.logit_rows) * LOGPROB_WORDS
     }
 
@@ -222,12 +211,6 @@ impl Batch {
     /// The row whose logits are logit row `i`.
     pub fn logit_row(&self, i: usize) -> usize {
         self.words[self.words[5] as usize + i] as usize
-    }
-
-    /// Where position `position` of the sequence of `row` lies in the KV cache, in tokens.
-    pub fn kv_slot(&self, row: Row, position: usize) -> usize {
-        let block = self.words[row.table as usize + position / BLOCK_SIZE] as usize;
-        block * BLOCK_SIZE + position % BLOCK_SIZE
     }
 
     /// The words of sample `i`.
@@ -277,7 +260,7 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Adjust, Sampling, Score, SeqPlan};
+    use crate::step::{Adjust, BlockCopy, Sampling, Score, SeqPlan};
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -301,34 +284,44 @@ mod tests {
             seqs: vec![seq(0, chunk, 14, &[7, 3, 9]), seq(2, RowTokens::LastSample, 16, &[1, 4])],
             ..Default::default()
         };
-        let batch = Batch::encode(&plan, &CAPACITY, 8).unwrap();
+        let tables = BlockTables::of(&plan, &CAPACITY).unwrap();
+        let batch = Batch::encode(&plan, &CAPACITY, &tables, 8).unwrap();
         assert_eq!((batch.rows, batch.logit_rows, batch.tiles, batch.samples), (20, 2, 4, 2));
         assert_eq!(batch.longest, 33);
         let row = batch.row(2);
         assert_eq!((row.token, row.position, row.slot), (12, 16, 3 * 16));
-        assert_eq!(batch.kv_slot(row, 15), 7 * 16 + 15);
+        assert_eq!(tables.kv_slot(row.table, 15), 7 * 16 + 15);
         let row = batch.row(19);
         assert_eq!((row.token, row.position, row.slot), (LAST_SAMPLE | 2, 16, 4 * 16));
-        assert_eq!(batch.kv_slot(row, 0), 16);
+        assert_eq!(tables.kv_slot(row.table, 0), 16);
         assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
         assert_eq!(batch.sample(1)[..3], [1, 2, 17]);
         assert!(batch.words.len() <= Batch::max_words(&CAPACITY));
     }
 
+    fn encode(plan: &StepPlan) -> Result<Batch> {
+        Batch::encode(plan, &CAPACITY, &BlockTables::of(plan, &CAPACITY)?, 8)
+    }
+
     #[test]
     fn indices_out_of_range_are_refused() {
+        const ROOMY: Capacity = Capacity { context: 128, ..CAPACITY };
         let bad = [
             seq(0, RowTokens::Known(vec![100]), 0, &[1]),
-            seq(4, RowTokens::Known(vec![1]), 0, &[1]),
-            seq(0, RowTokens::Known(vec![1]), 16, &[1]),
-            seq(0, RowTokens::Known(vec![1]), 64, &[1, 2, 3, 4, 5]),
-            seq(0, RowTokens::Known(vec![1]), 0, &[10]),
-            seq(0, RowTokens::Known(vec![]), 0, &[1]),
             seq(0, RowTokens::Known(vec![1; 65]), 0, &[1, 2, 3, 4, 5]),
         ];
         for seq in bad {
             let plan = StepPlan { seqs: vec![seq], ..Default::default() };
-            let refused = Batch::encode(&plan, &CAPACITY, 8);
+            let tables = BlockTables::of(&plan, &ROOMY).unwrap();
+            let refused = Batch::encode(&plan, &CAPACITY, &tables, 8);
+            assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
+        }
+        for (from, to) in [(10, 0), (0, 10)] {
+            let copies = vec![BlockCopy { from, to }];
+            let seqs = vec![seq(0, RowTokens::Known(vec![1]), 0, &[1])];
+            let plan = StepPlan { copies, seqs, ..Default::default() };
+            let tables = BlockTables::of(&plan, &CAPACITY).unwrap();
+            let refused = Batch::encode(&plan, &CAPACITY, &tables, 8);
             assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
         }
     }
@@ -345,7 +338,7 @@ mod tests {
         ];
         for (read_logits, rows) in [(false, [0, 1, 2].as_slice()), (true, &[0, 1, 2, 3])] {
             let plan = StepPlan { seqs: seqs.clone(), read_logits, ..Default::default() };
-            let batch = Batch::encode(&plan, &CAPACITY, 8).unwrap();
+            let batch = encode(&plan).unwrap();
             assert_eq!((batch.samples, batch.logprobs, batch.result_words), (1, 3, 2 + 5 + 3 + 3));
             let logit_rows: Vec<_> =
                 (0..batch.logit_rows as usize).map(|i| batch.logit_row(i)).collect();
@@ -356,9 +349,7 @@ mod tests {
         }
         // A row that is scored and sampled has its logits once.
         let both = SeqPlan { sample, ..scored };
-        let batch =
-            Batch::encode(&StepPlan { seqs: vec![both], ..Default::default() }, &CAPACITY, 8);
-        let batch = batch.unwrap();
+        let batch = encode(&StepPlan { seqs: vec![both], ..Default::default() }).unwrap();
         assert_eq!((batch.logit_rows, batch.sample(0)[0], batch.logprob(0)[0]), (2, 1, 1));
     }
 
@@ -403,7 +394,7 @@ mod tests {
         for (seqs, fit) in [(fits.to_vec(), true), (bad.to_vec(), false)] {
             for seq in seqs {
                 let plan = StepPlan { seqs: vec![seq], ..Default::default() };
-                let encoded = Batch::encode(&plan, &CAPACITY, 8);
+                let encoded = encode(&plan);
                 match fit {
                     true => assert!(encoded.is_ok(), "{plan:?}: {encoded:?}"),
                     false => {

@@ -15,6 +15,7 @@ pub mod repack;
 pub mod rms_norm;
 pub mod rope_kv;
 pub mod sample;
+pub mod tables;
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,7 @@ pub use repack::Repack;
 pub use rms_norm::RmsNorm;
 pub use rope_kv::{RopeKv, rope_table};
 pub use sample::Sample;
+pub use tables::BlockTables;
 
 use crate::{
     gpu::{Access, AdapterReport, Shader},

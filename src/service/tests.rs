@@ -137,7 +137,9 @@ impl Executor for Script {
 
 /// Each chunk's text and the log-probabilities that came with it, until the finish.
 fn pieces(text: Vec<u32>, fields: serde_json::Value) -> Vec<(String, Option<Vec<f32>>)> {
-    let mut service = Service::new(Script { text, plans: Vec::new() }, chat(), "m".into());
+    let script = Script { text, plans: Vec::new() };
+    let clock = crate::engine::steady_clock();
+    let mut service = Service::new(script, chat(), "m".into(), Options::default(), clock);
     service.submit(with(fields), NOW).expect("it is accepted");
     let mut pieces = Vec::new();
     while !service.is_idle() {
