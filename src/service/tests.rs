@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::{
     api::ChatCompletionRequest,
-    engine::{Request, steady_clock},
+    engine::Request,
     step::{Capacity, Sample, StepPlan, StepResult},
     text::ChatFiles,
 };
@@ -137,13 +137,9 @@ impl Executor for Script {
 
 /// Each chunk's text and the log-probabilities that came with it, until the finish.
 fn pieces(text: Vec<u32>, fields: serde_json::Value) -> Vec<(String, Option<Vec<f32>>)> {
-    let mut service = Service::new(
-        Script { text, plans: Vec::new() },
-        chat(),
-        "m".into(),
-        Options::default(),
-        steady_clock(),
-    );
+    let script = Script { text, plans: Vec::new() };
+    let clock = crate::engine::steady_clock();
+    let mut service = Service::new(script, chat(), "m".into(), Options::default(), clock);
     service.submit(with(fields), NOW).expect("it is accepted");
     let mut pieces = Vec::new();
     while !service.is_idle() {
