@@ -145,8 +145,7 @@ pub async fn executor(
             AnyExecutor::Gpu(Box::new(executor.await?))
         }
     };
-    let Capacity { context, blocks, .. } = executor.capacity();
-    let context = context.min(blocks * BLOCK_SIZE);
+    let context = executor.capacity().longest();
     Ok(Loaded { config, executor, context, weight_bytes: plan.bytes() })
 }
 
@@ -193,15 +192,16 @@ pub fn capacity(
         );
     }
     let block = block_bytes(config, kinds);
-    let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE)) as u64);
+    // One more block than hold tokens: the null block.
+    let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE) + 1) as u64);
     let kv_bytes = options.kv_bytes.unwrap_or(default);
-    if kv_bytes < block {
-        let expected = format!("at least {block}, which hold {BLOCK_SIZE} tokens");
+    if kv_bytes < 2 * block {
+        let expected = format!("at least {}, which hold {BLOCK_SIZE} tokens", 2 * block);
         return refuse("kvBytes", format!("found {kv_bytes}, expected {expected}"));
     }
     // A layer's keys and values are one binding.
     let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
-    let most = (context.div_ceil(BLOCK_SIZE) * SEQS) as u64;
+    let most = (context.div_ceil(BLOCK_SIZE) * SEQS + 1) as u64;
     Ok(Capacity {
         rows: ROWS,
         seqs: SEQS,
@@ -291,10 +291,10 @@ mod tests {
         assert_eq!(blocks(F16, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 4096);
         assert_eq!(blocks(Int8, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 2560);
         assert_eq!(blocks(F16, Some(1 << 20), 64 << 10).unwrap(), 32);
-        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), 16 * 65_536 / 16);
-        assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 16 * 65_536 / 16);
-        assert_eq!(blocks(F16, Some(4096), u64::MAX).unwrap(), 1);
-        assert!(blocks(F16, Some(4095), u64::MAX).is_err());
+        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), 65_536);
+        assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 65_537);
+        assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
+        assert!(blocks(F16, Some(8191), u64::MAX).is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     Result,
     api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, Responder},
-    engine::{Engine, Event, FinishReason, Request, RequestId, Usage},
+    engine::{Clock, Engine, Event, FinishReason, Options, Request, RequestId, Usage},
     error::Error,
     metrics::Metrics,
     step::Executor,
@@ -55,8 +55,14 @@ struct Answer {
 
 impl<E: Executor> Service<E> {
     /// A service without requests; `model` is how it names itself in answers.
-    pub fn new(executor: E, chat: Chat, model: String) -> Service<E> {
-        let engine = Engine::new(executor);
+    pub fn new(
+        executor: E,
+        chat: Chat,
+        model: String,
+        options: Options,
+        clock: Clock,
+    ) -> Service<E> {
+        let engine = Engine::new(executor, options, clock);
         Service { engine, chat, model, answers: HashMap::new(), outbox: Vec::new() }
     }
 

@@ -61,7 +61,7 @@ pub struct Adjust {
     pub tokens: Vec<u32>,
     /// How many of them are the prompt.
     pub prompt: usize,
-    /// (token, what is added to its logit)
+    /// (token, what is added to its logit), at most [`MAX_BIAS`].
     pub bias: Vec<(u32, f32)>,
 }
 
@@ -103,6 +103,9 @@ pub enum Pooling {
     #[default]
     Last,
 }
+
+/// Most entries of a bias.
+pub const MAX_BIAS: usize = 1024;
 
 /// Most of the likeliest tokens that a log-probability comes with.
 pub const MAX_LOGPROBS: u32 = 20;
@@ -218,7 +221,7 @@ pub struct Sample {
 /// How likely a token was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logprobs {
-    /// Natural logarithm of the token's probability.
+    /// Natural logarithm of the token's probability; NaN if a logit of its row is NaN or infinite.
     pub chosen: f32,
     /// The likeliest tokens and their log-probabilities, the likeliest first.
     pub top: Vec<(u32, f32)>,
@@ -253,7 +256,7 @@ pub struct Capacity {
     pub seqs: usize,
     /// Rows per step whose logits are computed: at least `seqs`.
     pub logit_rows: usize,
-    /// KV blocks.
+    /// KV blocks, the null block among them: block 0, which holds no tokens.
     pub blocks: usize,
     /// Most tokens in one sequence.
     pub context: usize,
@@ -261,6 +264,24 @@ pub struct Capacity {
     /// What a row sees of its sequence; everything if none. Blocks out of sight of all rows to come
     /// need not be kept.
     pub window: Option<Window>,
+}
+
+impl Capacity {
+    /// Most tokens of one sequence that the blocks have room for: with a window, only what rows see
+    /// takes any.
+    pub fn longest(&self) -> usize {
+        let pool = self.blocks.saturating_sub(1) * BLOCK_SIZE;
+        match self.window {
+            // What a step's rows see, wherever its first and last block begin.
+            Some(Window { sinks, tokens })
+                if sinks.saturating_add(tokens)
+                    <= pool.saturating_sub(self.rows + 2 * BLOCK_SIZE) =>
+            {
+                self.context
+            }
+            _ => self.context.min(pool),
+        }
+    }
 }
 
 /// A limited view of the past: the last `tokens` positions, and the first `sinks`.

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use serde::Deserialize;
 use tabloom::{
     api::ChatCompletionRequest,
-    engine::RequestId,
+    engine::{Options, RequestId, steady_clock},
     error::Error,
     executor::{AnyExecutor, KvKind},
     load::{self, Device, LoadOptions},
@@ -38,7 +38,13 @@ fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
     let options = LoadOptions { device: Device::Cpu, ..options };
     let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
     let model = pollster::block_on(load).expect("the built-in model loads");
-    Service::new(model.loaded.executor, model.chat, "built-in".into())
+    Service::new(
+        model.loaded.executor,
+        model.chat,
+        "built-in".into(),
+        Options::default(),
+        steady_clock(),
+    )
 }
 
 fn submit(service: &mut Service<AnyExecutor>, request: serde_json::Value) -> RequestId {

@@ -4,7 +4,7 @@ use super::shapes;
 use crate::{
     Result,
     gpu::Gpu,
-    kernels::{Batch, BlockTables, KvKind, Tuning, query_heads},
+    kernels::{Batch, BlockTables, KvKind, Table, Tuning, query_heads},
     layout::row_stride,
     model::{Act, ModelConfig},
     step::{BlockCopy, Capacity},
@@ -32,9 +32,12 @@ pub struct StepBuffers {
     pub last: wgpu::Buffer,         // [logit rows][hidden]
     pub logits: wgpu::Buffer,       // [logit rows][vocab]
     pub last_samples: wgpu::Buffer, // [seqs] u32
-    pub sampled: wgpu::Buffer,      // [seqs][2] u32: token, logits that are not finite
-    pub kv_copy: wgpu::Buffer,      // one layer's block, on its way to another
-    pub kv: Vec<Kv>,                // per layer
+    pub results: wgpu::Buffer,      // see kernels::Logprobs
+    pub tallies: wgpu::Buffer,      // per slot, see kernels::Table, as the next two
+    pub bias: wgpu::Buffer,
+    pub masks: wgpu::Buffer,
+    pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
+    pub kv: Vec<Kv>,           // per layer
 }
 
 impl StepBuffers {
@@ -50,6 +53,9 @@ impl StepBuffers {
             gpu.storage(what, rows as u64 * row_stride(width) as u64 * 4).await
         };
         let words = async |what: &str, count: usize| gpu.storage(what, count as u64 * 4).await;
+        let table = async |what: &str, table: Table| {
+            words(what, capacity.seqs * table.stride(config.vocab)).await
+        };
         let rows = capacity.rows;
         let rope = shapes::rope_table(config, capacity.context);
         let mut kv = Vec::with_capacity(config.layers);
@@ -78,7 +84,10 @@ impl StepBuffers {
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
             last_samples: words("last samples", capacity.seqs).await?,
-            sampled: words("sampled", capacity.seqs * 2).await?,
+            results: words("results", Batch::max_result_words(capacity)).await?,
+            tallies: table("tallies", Table::Tallies).await?,
+            bias: table("bias", Table::Bias).await?,
+            masks: table("masks", Table::Masks).await?,
             kv_copy: gpu.storage("KV block", largest_block).await?,
             kv,
         })
@@ -106,6 +115,15 @@ impl StepBuffers {
         }
     }
 
+    /// The buffer of a table of the slots.
+    pub fn table(&self, table: Table) -> &wgpu::Buffer {
+        match table {
+            Table::Tallies => &self.tallies,
+            Table::Bias => &self.bias,
+            Table::Masks => &self.masks,
+        }
+    }
+
     /// Frees the memory; dropping a buffer does not on the web.
     pub fn destroy(&self) {
         let shared = [
@@ -122,7 +140,10 @@ impl StepBuffers {
             &self.last,
             &self.logits,
             &self.last_samples,
-            &self.sampled,
+            &self.results,
+            &self.tallies,
+            &self.bias,
+            &self.masks,
             &self.kv_copy,
         ];
         let kv = self.kv.iter().map(|kv| &kv.buffer);

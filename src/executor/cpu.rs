@@ -2,13 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::shapes;
+use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
-    kernels::{Batch, BlockTables, KvKind, Matmul, Regime, RowsOf, embed, gather, query_heads},
+    kernels::{
+        Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, embed, gather,
+        query_heads,
+    },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{BlockCopy, Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{BlockCopy, Capacity, Executor, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -24,7 +27,8 @@ pub struct CpuExecutor {
     kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     last_samples: Vec<u32>,       // [seqs]
-    sampled: Vec<[u32; 2]>,       // token, logits that are not finite
+    adjustments: HostTables,
+    results: Vec<u32>, // see kernels::Logprobs
     done: VecDeque<StepResult>,
 }
 
@@ -64,7 +68,8 @@ impl CpuExecutor {
             kinds,
             tables: BlockTables::new(&capacity),
             last_samples: vec![0; capacity.seqs],
-            sampled: Vec::new(),
+            adjustments: HostTables::new(config.vocab, capacity.seqs),
+            results: Vec::new(),
             done: VecDeque::new(),
             config,
             weights,
@@ -90,9 +95,10 @@ impl CpuExecutor {
             kinds,
             kv,
             last_samples,
-            sampled,
             rope,
+            results,
             tables,
+            adjustments,
             ..
         } = self;
         match *op {
@@ -157,7 +163,9 @@ impl CpuExecutor {
             }
             Op::Sample => {
                 let logits = out(acts, Act::Logits);
-                *sampled = shapes::sample(config).reference(batch, logits, last_samples);
+                *results =
+                    shapes::sample(config).reference(batch, logits, adjustments, last_samples);
+                shapes::logprobs(config).reference(batch, logits, results);
             }
         }
         Ok(())
@@ -175,15 +183,15 @@ impl Executor for CpuExecutor {
         for copy in &plan.copies {
             self.copy_block(*copy);
         }
+        for upload in Upload::of(plan, self.config.vocab) {
+            self.adjustments.write(&upload);
+        }
         let program = std::mem::take(&mut self.program);
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;
         ran?;
-        let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
-        let mut result = StepResult::default();
-        for (slot, &[token, not_finite]) in slots.zip(&self.sampled) {
-            result.samples.push(Sample { slot, token, not_finite, logprobs: None });
-        }
+        let (samples, scores) = Outcome::of(plan, self.config.vocab).read(&self.results);
+        let mut result = StepResult { samples, scores, ..Default::default() };
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
             result.logits =

@@ -99,9 +99,18 @@ impl<'a> Lowering<'a> {
                 calls.push(call(kernel, vec![step, &buffers.residual, &buffers.last]));
             }
             Op::Sample => {
-                let kernel = shapes::sample(config);
-                let list = vec![step, &buffers.logits, &buffers.last_samples, &buffers.sampled];
-                calls.push(call(kernel, list));
+                let list = vec![
+                    step,
+                    &buffers.logits,
+                    &buffers.bias,
+                    &buffers.masks,
+                    &buffers.last_samples,
+                    &buffers.results,
+                    &buffers.tallies,
+                ];
+                calls.push(call(shapes::sample(config), list));
+                let list = vec![step, &buffers.logits, &buffers.results];
+                calls.push(call(shapes::logprobs(config), list));
             }
         }
         Ok(())

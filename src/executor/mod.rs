@@ -5,6 +5,7 @@ mod cpu;
 mod gpu;
 mod kinds;
 mod lower;
+mod outcome;
 mod profile;
 mod shapes;
 

@@ -2,7 +2,7 @@
 //! cache is held.
 
 use crate::{
-    kernels::{Attention, AttentionMerge, KvKind, KvLayout, RopeKv, Sample},
+    kernels::{Attention, AttentionMerge, KvKind, KvLayout, Logprobs, RopeKv, Sample},
     model::ModelConfig,
     step::Window,
 };
@@ -25,6 +25,10 @@ pub fn attention_merge(config: &ModelConfig, window: Option<Window>) -> Attentio
 
 pub fn sample(config: &ModelConfig) -> Sample {
     Sample { vocab: config.vocab }
+}
+
+pub fn logprobs(config: &ModelConfig) -> Logprobs {
+    Logprobs { vocab: config.vocab }
 }
 
 /// How the KV cache of one layer is laid out.

@@ -2,11 +2,13 @@
 //!
 //! The plain versions are the oracle of the kernel tests and, put together, the CPU executor.
 
+pub mod adjust;
 pub mod attention;
 pub mod batch;
 pub mod embed;
 pub mod gather;
 pub mod kv;
+pub mod logprobs;
 pub mod matmul;
 pub mod noise;
 pub mod repack;
@@ -19,11 +21,13 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
+pub use adjust::{HostTables, Table, Upload};
 pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
 pub use embed::Embed;
 pub use gather::Gather;
 pub use kv::{KvKind, KvLayout};
+pub use logprobs::Logprobs;
 pub use matmul::{Matmul, Regime};
 pub use repack::Repack;
 pub use rms_norm::RmsNorm;

@@ -1,5 +1,9 @@
 //! Which tokens a request's draws may choose.
 
+mod limits;
+
+pub use limits::TokenLimits;
+
 use std::fmt::Debug;
 
 use crate::Result;

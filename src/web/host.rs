@@ -20,7 +20,7 @@ use super::{
 use crate::{
     Error, Result,
     api::ChatCompletionRequest,
-    engine::RequestId,
+    engine::{self, RequestId},
     executor::{AnyExecutor, KvKind},
     layout::Layout,
     load::{self, LoadOptions, Loaded, quantise_all},
@@ -236,7 +236,10 @@ async fn load_model(
     })
     .await?;
     let info = describe(&model.loaded, &url);
-    let service = Service::new(model.loaded.executor, model.chat, url);
+    let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
+    let options = engine::Options { seed, ..Default::default() };
+    let Loaded { executor, .. } = model.loaded;
+    let service = Service::new(executor, model.chat, url, options, engine::steady_clock());
     Ok((Session { service, asked: HashMap::new() }, info))
 }
 
