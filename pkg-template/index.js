@@ -35,7 +35,15 @@ export { TabloomError };
  * @typedef {object} LoadOptions
  * @property {"auto" | "gpu" | "cpu"} [device] `auto` (default) uses the GPU; `cpu` is the slow fallback where there is none
  * @property {"keep" | "w8" | "w4"} [quantize] how 16- and 32-bit matrices are held; default `keep`
- * @property {number} [context] most tokens of one conversation; default the model's own, at most 4096
+ * @property {number} [context] most tokens of one conversation; default the model's own, as far as
+ *   `kvBytes` reach
+ * @property {"f16" | "int8"} [kv] how keys and values are held; `int8` takes little more than half the
+ *   memory of `f16` (default). Layers for which it is unsafe stay in f16
+ * @property {number} [kvBytes] memory for keys and values, shared by all conversations; default
+ *   256 MiB, or what 4096 tokens need where that is more
+ * @property {{sinks?: number, tokens: number}} [slidingWindow] lets a conversation outgrow the model's
+ *   context: each token sees the first `sinks` tokens (a multiple of 16, default 16) and the last
+ *   `tokens`, both together within the context. What lies between them is forgotten
  * @property {(progress: Progress) => void} [onProgress]
  * @property {AbortSignal} [signal] ends loading
  * @property {string | {toString(): string}} [workerUrl] where `worker.js` is served, if not beside

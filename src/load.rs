@@ -145,8 +145,7 @@ pub async fn executor(
             AnyExecutor::Gpu(Box::new(executor.await?))
         }
     };
-    let Capacity { context, blocks, .. } = executor.capacity();
-    let context = context.min(blocks * BLOCK_SIZE);
+    let context = executor.capacity().longest();
     Ok(Loaded { config, executor, context, weight_bytes: plan.bytes() })
 }
 
@@ -193,7 +192,7 @@ pub fn capacity(
         );
     }
     let block = block_bytes(config, kinds);
-    // One block more than tokens need: the null block.
+    // One more block than hold tokens: the null block.
     let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE) + 1) as u64);
     let kv_bytes = options.kv_bytes.unwrap_or(default);
     if kv_bytes < 2 * block {
@@ -292,8 +291,8 @@ mod tests {
         assert_eq!(blocks(F16, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 4096);
         assert_eq!(blocks(Int8, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 2560);
         assert_eq!(blocks(F16, Some(1 << 20), 64 << 10).unwrap(), 32);
-        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), (256 << 20) / 4096);
-        assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 16 * 65_536 / 16 + 1);
+        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), 65_536);
+        assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 65_537);
         assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
         assert!(blocks(F16, Some(8191), u64::MAX).is_err());
     }

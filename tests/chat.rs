@@ -9,7 +9,7 @@ use tabloom::{
     api::{ChatCompletion, ChatCompletionRequest, FinishReason},
     engine::{Options, RequestId, steady_clock},
     error::Error,
-    executor::AnyExecutor,
+    executor::{AnyExecutor, KvKind},
     load::{self, Device, LoadOptions},
     service::{Moment, Reply, Service},
     weights::FolderSource,
@@ -30,8 +30,12 @@ fn goldens() -> Vec<Golden> {
 }
 
 fn service() -> Service<AnyExecutor> {
+    service_with(LoadOptions::default())
+}
+
+fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
     let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
-    let options = LoadOptions { device: Device::Cpu, ..Default::default() };
+    let options = LoadOptions { device: Device::Cpu, ..options };
     let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
     let model = pollster::block_on(load).expect("the built-in model loads");
     Service::new(
@@ -68,6 +72,21 @@ fn streamed(replies: &[(RequestId, Reply)], id: RequestId) -> String {
         _ => None,
     });
     chunks.collect()
+}
+
+#[test]
+fn keys_and_values_in_int8_hardly_change_an_answer() {
+    let mut service = service_with(LoadOptions { kv: KvKind::Int8, ..Default::default() });
+    let goldens = goldens();
+    let mut same = 0;
+    for golden in &goldens {
+        let messages = &golden.messages;
+        let request = serde_json::json!({ "messages": messages, "stream": true, "temperature": 0 });
+        let id = submit(&mut service, request);
+        let answer = streamed(&run(&mut service), id);
+        same += usize::from(answer == golden.answer);
+    }
+    assert!(same + 1 >= goldens.len(), "{same} of {} answers", goldens.len());
 }
 
 #[test]
