@@ -144,7 +144,7 @@ fn every_way_gives_the_same_answer(on: On) {
 
     // Room for the longest request and little else.
     let block = 16 * 1024;
-    let (preempted, metrics) = answers(executor(Some(14 * block)), whole, &[&requests]);
+    let (preempted, metrics) = answers(executor(Some(9 * block)), whole, &[&requests]);
     assert_eq!(alone, preempted, "after a preemption");
     assert!(metrics.num_preemptions > 0);
 }
