@@ -64,6 +64,7 @@ impl<E: Executor> Engine<E> {
     /// - [`Error::InvalidRequest`]: a parameter is out of range, the prompt is empty, or a token is
     ///   beyond the vocabulary.
     /// - [`Error::ContextLengthExceeded`]: the prompt leaves no room for an answer.
+    /// - [`Error::NoTokenAllowed`]: the request's limits leave no token to begin with.
     /// - [`Error::QueueFull`]: too many requests wait.
     /// - [`Error::Closed`].
     pub fn submit(&mut self, request: Request) -> Result<RequestId> {
@@ -110,7 +111,8 @@ impl<E: Executor> Engine<E> {
     }
 
     /// Keeps a prefix that has been computed, a system prompt say, in the cache until
-    /// [`Engine::unpin`]. None if not even its first block is cached.
+    /// [`Engine::unpin`], or until a request that runs alone could not go on otherwise. None if not
+    /// even its first block is cached.
     pub fn pin(&mut self, prefix: &[u32], salt: u64) -> Option<PinId> {
         self.scheduler.pin(prefix, salt)
     }

@@ -11,7 +11,7 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("web", &["service", "load", "engine", "executor", "weights", "model", "text", "gpu"]),
     ("service", &["engine", "text"]),
     ("load", &["executor", "weights", "model", "text", "gpu"]),
-    ("engine", &["scheduler", "executor", "weights"]),
+    ("engine", &["scheduler", "sampling", "executor", "weights"]),
     ("scheduler", &["cache", "sampling", "speculate", "text"]),
     ("executor", &["model", "kernels", "weights", "gpu"]),
     ("weights", &["model", "kernels", "gpu"]),

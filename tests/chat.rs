@@ -132,6 +132,39 @@ fn the_text_ends_before_a_stop_string_and_the_length_limit_holds() {
 }
 
 #[test]
+fn log_probabilities_are_told_alike_whole_and_in_a_stream() {
+    let mut service = service();
+    let golden = &goldens()[0];
+    let mut request = serde_json::json!({
+        "messages": golden.messages, "temperature": 0, "logprobs": true, "top_logprobs": 3,
+    });
+    submit(&mut service, request.clone());
+    let replies = run(&mut service);
+    let [(_, Reply::Completion(completion))] = &replies[..] else { panic!("{replies:?}") };
+    let whole = completion.choices[0].logprobs.as_ref().expect("asked for").content.clone();
+    // Greedy: each token is the likeliest. The end token is no part of the answer.
+    assert_eq!(whole.len(), golden.answer_ids.len() - 1);
+    for entry in &whole {
+        assert_eq!(entry.top_logprobs.len(), 3);
+        assert_eq!(entry.top_logprobs[0], entry.chosen);
+        assert!(entry.chosen.logprob <= 0.0);
+        let mass: f32 = entry.top_logprobs.iter().map(|top| top.logprob.exp()).sum();
+        assert!((0.1..1.0001).contains(&mass), "{entry:?}");
+    }
+    let text: Vec<u8> = whole.iter().flat_map(|entry| entry.chosen.bytes.clone()).collect();
+    assert_eq!(String::from_utf8(text).expect("whole characters"), golden.answer);
+
+    request["stream"] = true.into();
+    submit(&mut service, request);
+    let choices = run(&mut service).into_iter().filter_map(|(_, reply)| match reply {
+        Reply::Chunk(chunk) => chunk.choices.into_iter().next()?.logprobs,
+        _ => None,
+    });
+    let streamed: Vec<_> = choices.flat_map(|told| told.content).collect();
+    assert_eq!(streamed, whole);
+}
+
+#[test]
 fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
     let mut service = service();
     let golden = &goldens()[0];

@@ -37,7 +37,7 @@ impl BlockTable {
         &self.blocks[..tokens.div_ceil(BLOCK_SIZE)]
     }
 
-    /// Tokens whose keys and values were found in the cache on admission.
+    /// Tokens whose keys and values were found in the cache on admission; a fork has its parent's.
     pub fn cached(&self) -> usize {
         self.cached
     }

@@ -28,7 +28,6 @@ pub struct KvCache {
     index: PrefixIndex,
     view: View,
     prefix_caching: bool,
-    seed: u64,
     stats: CacheStats,
 }
 
@@ -66,7 +65,6 @@ impl KvCache {
             index: PrefixIndex::new(blocks, 0, seed),
             view: View::new(window),
             prefix_caching,
-            seed,
             stats: CacheStats::default(),
         }
     }
@@ -74,7 +72,7 @@ impl KvCache {
     /// The same cache, empty, for a model whose keys and values also depend on so many tokens after
     /// their own, as a draft head's do.
     pub fn with_lookahead(self, lookahead: usize) -> KvCache {
-        let index = PrefixIndex::new(self.references.len(), lookahead, self.seed);
+        let index = PrefixIndex::new(self.references.len(), lookahead, self.index.seed);
         KvCache { index, ..self }
     }
 

@@ -13,7 +13,7 @@ use crate::step::BLOCK_SIZE;
 /// values depend on these as well.
 #[derive(Clone, Debug)]
 pub struct PrefixIndex {
-    seed: u64,
+    pub seed: u64,
     lookahead: usize,
     first: HashMap<u64, u32>,    // the block published first, by hash
     entries: Vec<Option<Entry>>, // [blocks]
@@ -148,5 +148,145 @@ impl PrefixIndex {
     fn ring(&self, first: u32) -> impl Iterator<Item = u32> {
         let follow = move |block: &u32| self.entry(*block).map(|entry| entry.next);
         std::iter::successors(Some(first), move |block| follow(block).filter(|next| *next != first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTENT: [u32; BLOCK_SIZE] = [7; BLOCK_SIZE];
+
+    fn index(blocks: usize) -> PrefixIndex {
+        PrefixIndex::new(blocks, 0, 7)
+    }
+
+    /// Publishes `CONTENT` of parent 0 under an arbitrary hash.
+    fn insert(index: &mut PrefixIndex, hash: u64, block: u32) {
+        index.insert(block, hash, 0, &CONTENT);
+        index.check_integrity();
+    }
+
+    fn remove(index: &mut PrefixIndex, block: u32) -> bool {
+        let removed = index.remove(block);
+        index.check_integrity();
+        removed
+    }
+
+    fn find(index: &PrefixIndex, hash: u64) -> Option<u32> {
+        index.find(hash, 0, &CONTENT)
+    }
+
+    /// The hashes of a whole sequence.
+    fn chain(index: &PrefixIndex, tokens: &[u32], salt: u64) -> Vec<u64> {
+        let mut parent = index.root(salt);
+        let contents = (0..).map_while(|block| index.content(tokens, block));
+        let link = |content: &[u32]| {
+            parent = index.hash(parent, content);
+            parent
+        };
+        contents.map(link).collect()
+    }
+
+    #[test]
+    fn removing_a_block_that_is_not_there_changes_nothing() {
+        let mut index = index(101);
+        insert(&mut index, 10, 0);
+        assert!(!remove(&mut index, 100));
+        assert_eq!(find(&index, 10), Some(0));
+        assert!(remove(&mut index, 0));
+        assert_eq!(find(&index, 10), None);
+        assert!(!remove(&mut index, 0));
+    }
+
+    #[test]
+    fn equal_blocks_are_all_kept_and_the_first_is_found() {
+        let mut index = index(5);
+        for block in [3, 1, 4] {
+            insert(&mut index, 10, block);
+            assert_eq!(find(&index, 10), Some(3));
+        }
+        assert!(remove(&mut index, 1));
+        for (block, next) in [(3, Some(4)), (4, None)] {
+            assert_eq!(find(&index, 10), Some(block));
+            assert!(remove(&mut index, block));
+            assert_eq!(find(&index, 10), next);
+        }
+        assert!(!remove(&mut index, 2));
+    }
+
+    #[test]
+    fn an_evicted_block_leaves_those_with_the_same_hash() {
+        let mut index = index(4);
+        for (block, hash) in [10, 11, 12, 10].into_iter().enumerate() {
+            insert(&mut index, hash, block as u32);
+        }
+        for (evicted, expected) in [
+            (1, [Some(0), None, Some(2)]),
+            (0, [Some(3), None, Some(2)]),
+            (2, [Some(3), None, None]),
+            (3, [None; 3]),
+        ] {
+            assert!(remove(&mut index, evicted));
+            assert_eq!([10, 11, 12].map(|hash| find(&index, hash)), expected);
+        }
+        assert!(index.first.is_empty());
+    }
+
+    #[test]
+    fn blocks_that_share_a_hash_by_accident_are_told_apart() {
+        let mut index = index(4);
+        let other = [8; BLOCK_SIZE];
+        index.insert(1, 10, 0, &CONTENT);
+        index.insert(2, 10, 0, &other);
+        index.insert(3, 10, 5, &CONTENT);
+        index.check_integrity();
+        assert_eq!(index.find(10, 0, &CONTENT), Some(1));
+        assert_eq!(index.find(10, 0, &other), Some(2));
+        assert_eq!(index.find(10, 5, &CONTENT), Some(3));
+        assert_eq!(index.find(10, 5, &other), None);
+    }
+
+    #[test]
+    fn a_cleared_index_finds_nothing() {
+        let mut index = index(2);
+        insert(&mut index, 10, 1);
+        index.clear();
+        index.check_integrity();
+        assert!(!index.contains(1));
+        assert_eq!(find(&index, 10), None);
+    }
+
+    #[test]
+    fn each_full_block_has_a_hash_of_its_tokens_and_all_before() {
+        let index = index(1);
+        let tokens: Vec<u32> = (0..2 * BLOCK_SIZE as u32).collect();
+        let hashes = chain(&index, &tokens, 0);
+        let first = index.hash(index.root(0), &tokens[..BLOCK_SIZE]);
+        assert_eq!(hashes, [first, index.hash(first, &tokens[BLOCK_SIZE..])]);
+        for partial in 0..BLOCK_SIZE {
+            assert_eq!(chain(&index, &tokens[..BLOCK_SIZE + partial], 0), hashes[..1]);
+        }
+        let repeated = chain(&index, &[7; 2 * BLOCK_SIZE], 0);
+        assert_ne!(repeated[0], repeated[1]);
+        for changed in 0..BLOCK_SIZE {
+            let mut tokens = tokens.clone();
+            tokens[changed] += 1;
+            assert!(chain(&index, &tokens, 0).iter().zip(&hashes).all(|(a, b)| a != b));
+        }
+    }
+
+    #[test]
+    fn salts_and_seeds_keep_whole_sequences_apart() {
+        let index = index(1);
+        let tokens = [7; 3 * BLOCK_SIZE];
+        let hashes = chain(&index, &tokens, 1);
+        assert_eq!(hashes, chain(&index, &tokens, 1));
+        let same_seed = PrefixIndex::new(9, 0, index.seed);
+        assert_eq!(hashes, chain(&same_seed, &tokens, 1));
+        let other_seed = PrefixIndex::new(1, 0, index.seed ^ 1);
+        for other in [chain(&index, &tokens, 2), chain(&other_seed, &tokens, 1)] {
+            assert!(hashes.iter().zip(&other).all(|(a, b)| a != b));
+        }
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::shapes;
+use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
-    kernels::{Batch, Matmul, Regime, RowsOf, embed, gather},
+    kernels::{
+        Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, embed, gather,
+        query_heads,
+    },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{BlockCopy, Capacity, Executor, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -18,16 +21,20 @@ pub struct CpuExecutor {
     program: Vec<Op>,
     weights: HostWeights,
     capacity: Capacity,
+    tables: BlockTables,
     rope: Vec<f32>,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
+    kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     last_samples: Vec<u32>,       // [seqs]
-    sampled: Vec<[u32; 2]>,       // token, logits that are not finite
+    adjustments: HostTables,
+    results: Vec<u32>, // see kernels::Logprobs
     done: VecDeque<StepResult>,
 }
 
 impl CpuExecutor {
-    /// Allocates what steps of this capacity need.
+    /// Allocates what steps of this capacity need; `kinds` say how each layer holds its keys and
+    /// values, see [`super::host_kv_kinds`].
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the KV cache does not fit into main memory.
@@ -35,27 +42,34 @@ impl CpuExecutor {
         config: ModelConfig,
         weights: HostWeights,
         capacity: Capacity,
+        kinds: Vec<KvKind>,
     ) -> Result<CpuExecutor> {
-        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config);
+        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config, &kinds);
         ensure_room("the KV cache in main memory", kv_bytes)?;
         let act = |act, rows: usize, width| (act, vec![0.0; rows * row_stride(width)]);
         let (rows, logit_rows) = (capacity.rows, capacity.logit_rows);
+        let queries = query_heads(config.heads, capacity.window) * config.head_dim;
         let acts = HashMap::from([
             act(Act::Residual, rows, config.hidden),
             act(Act::Qkv, rows, config.qkv_rows()),
-            act(Act::Query, rows, config.attention_width()),
+            act(Act::Query, rows, queries),
             act(Act::Attention, rows, config.attention_width()),
             act(Act::Gated, rows, config.intermediate),
             act(Act::Last, logit_rows, config.hidden),
             act(Act::Logits, logit_rows, config.vocab),
         ]);
-        let layout = shapes::kv_layout(&config);
+        let cache = |kind: &KvKind| {
+            vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
+        };
         Ok(CpuExecutor {
             program: program(&config),
             rope: shapes::rope_table(&config, capacity.context),
-            kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
+            kv: kinds.iter().map(cache).collect(),
+            kinds,
+            tables: BlockTables::new(&capacity),
             last_samples: vec![0; capacity.seqs],
-            sampled: Vec::new(),
+            adjustments: HostTables::new(config.vocab, capacity.seqs),
+            results: Vec::new(),
             done: VecDeque::new(),
             config,
             weights,
@@ -64,8 +78,29 @@ impl CpuExecutor {
         })
     }
 
+    fn copy_block(&mut self, copy: BlockCopy) {
+        for (kv, kind) in self.kv.iter_mut().zip(&self.kinds) {
+            let words = shapes::kv_layout(&self.config, *kind).block_words();
+            let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
+            kv.copy_within(from..from + words, to);
+        }
+    }
+
     fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
-        let CpuExecutor { config, weights, acts, kv, last_samples, sampled, rope, .. } = self;
+        let CpuExecutor {
+            config,
+            weights,
+            capacity,
+            acts,
+            kinds,
+            kv,
+            last_samples,
+            rope,
+            results,
+            tables,
+            adjustments,
+            ..
+        } = self;
         match *op {
             Op::Embed { weight } => {
                 let matrix = matrix(weights, weight)?;
@@ -99,7 +134,7 @@ impl CpuExecutor {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                shapes::rope_kv(config).reference(
+                shapes::rope_kv(config, capacity.window, kinds[layer]).reference(
                     batch,
                     qkv,
                     rope,
@@ -112,8 +147,9 @@ impl CpuExecutor {
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                shapes::attention(config, false).reference(
+                shapes::attention(config, capacity.window, kinds[layer]).reference(
                     batch,
+                    tables,
                     query,
                     &kv[layer],
                     &mut attention,
@@ -127,7 +163,9 @@ impl CpuExecutor {
             }
             Op::Sample => {
                 let logits = out(acts, Act::Logits);
-                *sampled = shapes::sample(config).reference(batch, logits, last_samples);
+                *results =
+                    shapes::sample(config).reference(batch, logits, adjustments, last_samples);
+                shapes::logprobs(config).reference(batch, logits, results);
             }
         }
         Ok(())
@@ -140,16 +178,20 @@ impl Executor for CpuExecutor {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let batch = Batch::encode(plan, &self.capacity, 1)?;
+        self.tables.update(plan, |_, _| {})?;
+        let batch = Batch::encode(plan, &self.capacity, &self.tables, 1)?;
+        for copy in &plan.copies {
+            self.copy_block(*copy);
+        }
+        for upload in Upload::of(plan, self.config.vocab) {
+            self.adjustments.write(&upload);
+        }
         let program = std::mem::take(&mut self.program);
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;
         ran?;
-        let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
-        let mut result = StepResult::default();
-        for (slot, &[token, not_finite]) in slots.zip(&self.sampled) {
-            result.samples.push(Sample { slot, token, not_finite, logprobs: None });
-        }
+        let (samples, scores) = Outcome::of(plan, self.config.vocab).read(&self.results);
+        let mut result = StepResult { samples, scores, ..Default::default() };
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
             result.logits =

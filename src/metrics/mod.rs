@@ -1,10 +1,11 @@
 //! What the serving core counts, under the names that vLLM gives it.
 
 mod histogram;
+mod hit_rate;
 mod prometheus;
 mod times;
 
-pub use self::{histogram::Histogram, times::RequestTimes};
+pub use self::{histogram::Histogram, hit_rate::HitRate, times::RequestTimes};
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,6 +26,8 @@ pub struct Metrics {
     pub prefix_cache_queries: u64,
     /// Tokens that were found there.
     pub prefix_cache_hits: u64,
+    /// The share that was found over the last 1000 requests.
+    pub prefix_cache_hit_rate: HitRate,
     /// Tokens that were looked for when a preempted request came back; not in the counts above.
     pub preempted_queries: u64,
     /// Tokens that were found then.
@@ -113,6 +116,7 @@ impl Metrics {
         } else {
             self.prefix_cache_queries += queries;
             self.prefix_cache_hits += hits;
+            self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
             self.tab(tab).cached_tokens += hits;
         }
     }
@@ -153,6 +157,7 @@ impl Default for Metrics {
             kv_block_utilisation: 0.0,
             prefix_cache_queries: 0,
             prefix_cache_hits: 0,
+            prefix_cache_hit_rate: HitRate::default(),
             preempted_queries: 0,
             preempted_hits: 0,
             num_preemptions: 0,

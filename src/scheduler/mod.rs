@@ -101,7 +101,8 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] or [`Error::ContextLengthExceeded`] if it could never be served;
-    /// [`Error::QueueFull`] if too many wait.
+    /// [`Error::NoTokenAllowed`] if its limits leave no token to begin with; [`Error::QueueFull`] if
+    /// too many wait.
     pub fn submit(&mut self, request: Request, now: Duration) -> Result<RequestId> {
         Ok(self.submit_many(request, 1, now)?[0])
     }
@@ -129,15 +130,18 @@ impl Scheduler {
         }
         let (limit, vocab) = (self.longest(), self.capacity.vocab);
         let first = RequestId(self.submitted);
-        let ids = (0..n as u64).map(|i| RequestId(first.0 + i)).collect();
-        for i in 0..n as u64 {
+        let twin = |i: u64| {
             let mut twin = request.clone();
             twin.sampling.seed = request.sampling.seed.wrapping_add(i);
             let mut seq = Sequence::new(RequestId(first.0 + i), twin, limit, vocab, now);
+            seq.check_limits()?;
             seq.twin_of = (i > 0 && seq.may_skip_rows()).then_some(first);
-            self.queue.push(seq);
-        }
+            Ok(seq)
+        };
+        let twins = (0..n as u64).map(twin).collect::<Result<Vec<Sequence>>>()?;
         self.submitted += n as u64;
+        let ids = twins.iter().map(|seq| seq.id).collect();
+        twins.into_iter().for_each(|seq| self.queue.push(seq));
         Ok(ids)
     }
 
@@ -282,7 +286,8 @@ impl Scheduler {
         self.metrics.tabs.remove(&tab.0);
     }
 
-    /// Keeps a computed prefix in the cache until [`Scheduler::unpin`]. None if not even its first
+    /// Keeps a computed prefix in the cache until [`Scheduler::unpin`], or until a request that runs
+    /// alone could not go on otherwise. None if not even its first
     /// block is cached.
     pub fn pin(&mut self, prefix: &[u32], salt: u64) -> Option<PinId> {
         let pin = self.cache.pin(prefix, salt)?;
@@ -409,20 +414,15 @@ impl Scheduler {
         Budget { rows, logit_rows: self.capacity.logit_rows, chunk }
     }
 
-    /// Who runs, in the order in which rows are dealt: decoding sequences as they were admitted,
-    /// then prompts by the standing of their tabs.
+    /// Who runs, in the order in which rows are dealt: decoding sequences first, then prompts by the
+    /// standing of their tabs.
     fn order(&self) -> Vec<RequestId> {
-        let mut order: Vec<_> = self
-            .running
-            .iter()
-            .enumerate()
-            .map(|(at, seq)| {
-                let standing = (!seq.decodes()).then(|| self.queue.standing(seq.tab));
-                ((standing, at), seq.id)
-            })
-            .collect();
-        order.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        order.into_iter().map(|(_, id)| id).collect()
+        let mut order: Vec<&Sequence> = self.running.iter().collect();
+        order.sort_by_cached_key(|seq| {
+            let standing = (!seq.decodes()).then(|| self.queue.standing(seq.tab));
+            (standing, self.queue.rank(seq))
+        });
+        order.into_iter().map(|seq| seq.id).collect()
     }
 
     /// Gives a running sequence rows of a step, as many as it needs and gets.
@@ -437,10 +437,13 @@ impl Scheduler {
             let Some(at) = self.running.iter().position(|seq| seq.id == id) else {
                 return Room::Gone;
             };
+            let others = self.running.len() - 1;
             let seq = &mut self.running[at];
             let mut count = seq.remaining().min(budget.chunk).min(budget.rows);
             if seq.scores_rows() {
-                count = count.min(budget.logit_rows);
+                // The others draw, or will.
+                let spare = budget.logit_rows.saturating_sub(others).max(1);
+                count = count.min(spare).min(budget.logit_rows);
             } else if budget.logit_rows == 0 {
                 count = 0;
             }
@@ -484,10 +487,14 @@ impl Scheduler {
                 return None;
             }
             for id in self.candidates(tab) {
-                let Some(seq) = self.queue.get(id).filter(|seq| !self.awaits_prefix(seq)) else {
+                if self.queue.get(id).is_none_or(|seq| self.awaits_prefix(seq)) {
                     continue;
-                };
-                let Some((table, cached)) = self.blocks_for(seq.id, plan) else {
+                }
+                let mut blocks = self.blocks_for(id, plan);
+                while blocks.is_none() && self.running.is_empty() && self.let_go_of_a_pin() {
+                    blocks = self.blocks_for(id, plan);
+                }
+                let Some((table, cached)) = blocks else {
                     if self.running.iter().all(|seq| seq.tab != tab) {
                         self.displace();
                     }
@@ -573,9 +580,25 @@ impl Scheduler {
         if !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
             return Room::Later;
         }
+        if let [seq] = &self.running[..] {
+            // Alone it fits, but for pinned blocks; a window lets go of some after a step in flight.
+            if seq.in_flight > 0 {
+                return Room::Later;
+            }
+            if self.let_go_of_a_pin() {
+                return Room::Found;
+            }
+        }
         let rank = |at: &usize| self.queue.rank(&self.running[*at]);
         let Some(last) = (0..self.running.len()).max_by_key(rank) else { return Room::Later };
         self.give_way(last)
+    }
+
+    /// Makes blocks of the prefix that has been pinned for longest available.
+    fn let_go_of_a_pin(&mut self) -> bool {
+        let Some((_, pin)) = self.pins.pop_first() else { return false };
+        self.cache.unpin(pin);
+        true
     }
 
     /// Sends the latest of the tab that runs most back to the queue, if it runs several.

@@ -117,6 +117,14 @@ impl Sequence {
         }
     }
 
+    /// Checks that the first draw has something to choose from.
+    pub fn check_limits(&mut self) -> Result<()> {
+        let Some(limits) = &mut self.limits else { return Ok(()) };
+        limits.mask(&[], 0)?;
+        limits.restart();
+        Ok(())
+    }
+
     /// The tokens that the host knows.
     pub fn tokens(&self) -> &[u32] {
         &self.tokens
@@ -265,7 +273,12 @@ impl Sequence {
     /// Takes in log-probabilities of the prompt; returns all of them once they are complete.
     pub fn score(&mut self, scores: Vec<Logprobs>) -> Option<Vec<Logprobs>> {
         self.scores.extend(scores);
-        (self.scores.len() + 1 == self.prompt).then(|| std::mem::take(&mut self.scores))
+        if self.scores.len() + 1 < self.prompt {
+            return None;
+        }
+        // Should it be computed again, it is not told again.
+        self.prompt_logprobs = None;
+        Some(std::mem::take(&mut self.scores))
     }
 
     /// Takes in the oldest pending token. Returns whether it is part of the answer, and why the

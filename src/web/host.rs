@@ -202,6 +202,7 @@ async fn load_model(
             Quantize::W4 => quantise_all(Layout::W4 { group: 32 }),
         },
         context: options.context,
+        ..Default::default()
     };
     let mut clock = ("", 0.0);
     let model = load::model(&source, &options, |progress| {
