@@ -13,7 +13,7 @@ use crate::load::{
     clock::{SimulatedClock, WallClock},
     modelled::{Cost, Modelled},
     report::Report,
-    scenarios::{Served, Setup, served},
+    scenarios::{Setup, Traffic, measure},
 };
 
 /// Serve many tabs at once, and tell how long they wait.
@@ -31,19 +31,22 @@ pub struct Options {
     /// Requests of each mixed load, over all tabs; 400 by default, 48 on a GPU.
     #[arg(long)]
     requests: Option<usize>,
-    /// Requests a second of each tab.
-    #[arg(long, default_value_t = 0.05)]
-    rate: f64,
+    /// Requests a second of each tab; 0.05 by default, 1 on a GPU.
+    #[arg(long)]
+    rate: Option<f64>,
 }
 
 pub async fn run(options: &Options) -> Result<()> {
     let built_in = concat!(env!("CARGO_MANIFEST_DIR"), "/www/model");
     let model = options.model.clone().or(options.gpu.then(|| built_in.into()));
-    let requests = options.requests.unwrap_or(if model.is_some() { 48 } else { 400 });
-    let effort = Served { requests: requests.max(1), rate: options.rate };
+    let (requests, rate) = if model.is_some() { (48, 1.0) } else { (400, 0.05) };
+    let traffic = Traffic {
+        requests: options.requests.unwrap_or(requests).max(1),
+        rate: options.rate.unwrap_or(rate),
+    };
     let report = match model {
-        Some(model) => real(model, effort).await?,
-        None => modelled(effort).await?,
+        Some(model) => real(model, traffic).await?,
+        None => modelled(traffic).await?,
     };
     match options.json {
         true => println!("{}", serde_json::to_string_pretty(&report)?),
@@ -52,15 +55,15 @@ pub async fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-async fn modelled(effort: Served) -> Result<Report> {
+async fn modelled(traffic: Traffic) -> Result<Report> {
     let setup = async |options| {
         let clock = SimulatedClock::default();
         Ok(Setup::new(Modelled::new(Cost::LAPTOP, clock.clone()), options, clock))
     };
-    served("modelled: Llama 3.2 1B in int4 on a laptop's GPU".into(), setup, effort).await
+    measure("modelled: Llama 3.2 1B in int4 on a laptop's GPU".into(), setup, traffic).await
 }
 
-async fn real(model: PathBuf, effort: Served) -> Result<Report> {
+async fn real(model: PathBuf, traffic: Traffic) -> Result<Report> {
     let source = FolderSource::new(&model);
     let load = async || {
         let options = LoadOptions::default();
@@ -72,5 +75,5 @@ async fn real(model: PathBuf, effort: Served) -> Result<Report> {
         AnyExecutor::Cpu(_) => "the processor".into(),
     };
     let setup = async |options| Ok(Setup::new(load().await?.executor, options, WallClock::start()));
-    served(format!("{} on {on}", model.display()), setup, effort).await
+    measure(format!("{} on {on}", model.display()), setup, traffic).await
 }

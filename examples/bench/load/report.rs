@@ -18,7 +18,10 @@ const STRICT: (f64, f64) = (0.5, 0.03);
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     pub name: String,
+    /// Requests that were answered.
     pub requests: usize,
+    /// Requests for which the queue was full.
+    pub refused: usize,
     pub duration: f64,
     /// From the question to the first token.
     pub time_to_first_token: Percentiles,
@@ -34,7 +37,7 @@ pub struct Summary {
     pub goodput_relaxed: f64,
     /// Answers a second that met both limits, 0.5 s and 30 ms.
     pub goodput_strict: f64,
-    /// The same as shares of all answers.
+    /// The same as shares of all requests.
     pub met_relaxed: f64,
     pub met_strict: f64,
     /// The share of the prompts' tokens that was found in the prefix cache.
@@ -113,6 +116,7 @@ impl Outcome {
         let (records, duration) = (&self.records, self.duration.as_secs_f64());
         let met = |limits| records.iter().filter(|record| record.meets(limits)).count() as f64;
         let (relaxed, strict) = (met(RELAXED), met(STRICT));
+        let asked = (records.len() + self.refused).max(1) as f64;
         let gaps = records.iter().flat_map(|record| record.tokens.windows(2));
         let prompts: usize = records.iter().map(|record| record.usage.prompt_tokens).sum();
         let answers: usize = records.iter().map(|record| record.tokens.len()).sum();
@@ -120,6 +124,7 @@ impl Outcome {
         Summary {
             name: name.into(),
             requests: records.len(),
+            refused: self.refused,
             duration,
             time_to_first_token: Percentiles::of(records.iter().map(Record::first_token)),
             time_per_output_token: Percentiles::of(records.iter().filter_map(Record::per_token)),
@@ -130,8 +135,8 @@ impl Outcome {
             prompt_tokens_per_second: prompts as f64 / duration,
             goodput_relaxed: relaxed / duration,
             goodput_strict: strict / duration,
-            met_relaxed: relaxed / records.len().max(1) as f64,
-            met_strict: strict / records.len().max(1) as f64,
+            met_relaxed: relaxed / asked,
+            met_strict: strict / asked,
             cache_hit_rate: cached as f64 / prompts.max(1) as f64,
             kv_utilisation: self.kv_utilisation,
             preemptions: self.metrics.num_preemptions,
@@ -164,9 +169,10 @@ impl Report {
     /// The report as a table, a row for each figure and a column for each run.
     pub fn text(&self) -> String {
         type Cell = fn(&Summary) -> String;
-        let rows: [(&str, Cell); 13] = [
+        let rows: [(&str, Cell); 14] = [
             ("", |run| run.name.clone()),
             ("requests", |run| run.requests.to_string()),
+            ("refused", |run| run.refused.to_string()),
             ("first token, ms", |run| run.time_to_first_token.text()),
             ("per token, ms", |run| run.time_per_output_token.text()),
             ("between tokens, ms", |run| run.inter_token_latency.text()),

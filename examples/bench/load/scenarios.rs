@@ -20,9 +20,9 @@ pub struct Setup<E, C> {
     clock: C,
 }
 
-/// How a site of this many tabs is served, and by how long.
+/// How much is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
+pub struct Traffic {
     /// Requests of the mixed load, over all tabs.
     pub requests: usize,
     /// Requests a second of each tab.
@@ -89,13 +89,13 @@ pub async fn beside_a_long_prompt<E: Executor, C: Clock>(
     Ok((first_token(&alone), first_token(&beside), beside.longest_step()))
 }
 
-/// Runs everything.
-pub async fn served<E: Executor, C: Clock>(
+/// Runs all loads, each on an engine of its own.
+pub async fn measure<E: Executor, C: Clock>(
     on: String,
     mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
-    effort: Served,
+    traffic: Traffic,
 ) -> Result<Report> {
-    let Served { requests, rate } = effort;
+    let Traffic { requests, rate } = traffic;
     let mut runs = Vec::new();
     let pace = Pace::Closed { think: 0.0 };
     let tab = Tab { mix: Kind::MIXED, pace, requests: Some(requests.div_ceil(4)) };

@@ -29,16 +29,13 @@ pub enum Kind {
 
 impl Kind {
     /// What visitors ask, each as often as it stands here.
-    pub const MIXED: &[Kind] = &{
+    pub const MIXED: &[Kind] = {
         use Kind::{Chat, Document, Long, Summary};
-        [
-            [Chat, Chat, Chat, Chat, Document],
-            [Chat, Chat, Chat, Document, Summary],
-            [Chat, Chat, Chat, Document, Document],
-            [Chat, Chat, Document, Summary, Long],
+        &[
+            Chat, Document, Chat, Chat, Summary, Chat, Document, Chat, Chat, Document, Chat, Long,
+            Chat, Chat, Document, Chat, Summary, Chat, Document, Chat,
         ]
-    }
-    .as_flattened();
+    };
 }
 
 /// When a tab asks.
