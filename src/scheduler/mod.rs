@@ -200,8 +200,14 @@ impl Scheduler {
                     self.events.push(Event::PromptLogprobs { id: seq.id, logprobs });
                 }
                 if let Some(vector) = embedding {
-                    self.events.push(Event::Embedding { id: seq.id, vector });
-                    ended = Some(FinishReason::Stop);
+                    let not_finite = vector.iter().filter(|value| !value.is_finite()).count();
+                    ended = Some(match not_finite as u32 {
+                        0 => FinishReason::Stop,
+                        count => FinishReason::Error(Error::Numerical { count }),
+                    });
+                    if not_finite == 0 {
+                        self.events.push(Event::Embedding { id: seq.id, vector });
+                    }
                 }
                 if let Some(sample) = sample {
                     let (answers, reason) = seq.accept(sample);
