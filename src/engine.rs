@@ -161,7 +161,9 @@ impl<E: Executor> Engine<E> {
     }
 
     async fn advance(&mut self) -> Result<()> {
-        while self.in_flight.len() < E::DEPTH {
+        while self.in_flight.len() < E::DEPTH
+            && !self.in_flight.back().is_some_and(|last| self.scheduler.is_long(&last.plan))
+        {
             let at = (self.clock)();
             let plan = self.scheduler.plan(at);
             if plan.seqs.is_empty() {

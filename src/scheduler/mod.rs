@@ -32,13 +32,13 @@ use crate::{
     cache::{BlockTable, KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    step::{BLOCK_SIZE, Capacity, MAX_LOGPROBS, StepPlan, StepResult},
+    step::{BLOCK_SIZE, BlockCopy, Capacity, MAX_LOGPROBS, StepPlan, StepResult},
 };
 
 /// The requests of an engine and the KV blocks they share.
 ///
-/// Running sequences come before waiting ones, decode rows before chunks of
-/// prompts, tabs that were served less before those that were served more.
+/// Decode rows come before chunks of prompts, and tabs that were served less
+/// before those that were served more.
 #[derive(Debug)]
 pub struct Scheduler {
     capacity: Capacity,
@@ -51,6 +51,8 @@ pub struct Scheduler {
     /// Ended, but a step in flight still uses their slot and blocks.
     draining: Vec<Sequence>,
     free_slots: Vec<u32>,
+    /// Blocks to copy before the rows of the next step.
+    copies: Vec<BlockCopy>,
     pace: Pace,
     submitted: u64,
     /// What has happened since [`Scheduler::take_events`] was last called.
@@ -88,6 +90,7 @@ impl Scheduler {
             running: Vec::new(),
             draining: Vec::new(),
             free_slots: (0..seqs as u32).rev().collect(),
+            copies: Vec::new(),
             pace: Pace::new(options.step_seconds, rows),
             submitted: 0,
             events: Vec::new(),
@@ -157,9 +160,10 @@ impl Scheduler {
     /// flight is over.
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
-        let mut budget = self.budget();
+        let rows = self.pace.rows();
+        let mut budget = Budget { rows, logit_rows: self.capacity.logit_rows, chunk: rows };
         let mut may_admit = true;
-        for id in self.order() {
+        for id in self.order(true) {
             match self.extend(id, &mut budget, &mut plan, now) {
                 Room::Found => {}
                 // Nobody is admitted in a step in which somebody lacks memory.
@@ -167,11 +171,23 @@ impl Scheduler {
             }
         }
         may_admit &= self.running.iter().all(|seq| !seq.yielding);
-        while may_admit && budget.rows > 0 {
-            let Some(id) = self.admit(&mut plan, now) else { break };
+        // Newcomers have their part in the rows for prompts.
+        while may_admit && budget.rows > 0 && self.admit(now) {}
+        budget.chunk = self.chunk(budget.rows);
+        for id in self.order(false) {
             self.extend(id, &mut budget, &mut plan, now);
         }
+        // Without rows there is no step.
+        if !plan.seqs.is_empty() {
+            plan.copies = std::mem::take(&mut self.copies);
+        }
         plan
+    }
+
+    /// Whether a step takes so long that no other should be queued behind it: newcomers would wait for
+    /// both, and the device hardly notices the pause between them.
+    pub fn is_long(&self, plan: &StepPlan) -> bool {
+        self.pace.is_long(plan.rows())
     }
 
     /// Takes in what a planned step produced and how long it took. Steps are committed in the order
@@ -406,28 +422,22 @@ impl Scheduler {
         Ok(())
     }
 
-    fn budget(&self) -> Budget {
-        let rows = self.pace.rows();
-        let busy = self.running.iter().filter(|seq| seq.remaining() > 0).count();
-        let contenders = busy + self.queue.len().min(self.free_slots.len());
-        let mut chunk = rows;
-        if contenders > 1 {
-            chunk = self.options.long_prefill_threshold.min(rows);
-            if self.options.adaptive_threshold {
-                chunk = chunk.max(rows / contenders);
-            }
+    /// Rows of a step that one prompt may take, where `rows` are left.
+    fn chunk(&self, rows: usize) -> usize {
+        let contenders = self.running.iter().filter(|seq| seq.remaining() > 0).count();
+        if contenders < 2 {
+            return rows;
         }
-        Budget { rows, logit_rows: self.capacity.logit_rows, chunk }
+        let share = if self.options.adaptive_threshold { rows / contenders } else { 0 };
+        self.options.long_prefill_threshold.max(share)
     }
 
-    /// Who runs, in the order in which rows are dealt: decoding sequences first, then prompts by the
-    /// standing of their tabs.
-    fn order(&self) -> Vec<RequestId> {
-        let mut order: Vec<&Sequence> = self.running.iter().collect();
-        order.sort_by_cached_key(|seq| {
-            let standing = (!seq.decodes()).then(|| self.queue.standing(seq.tab));
-            (standing, self.queue.rank(seq))
-        });
+    /// Who runs and decodes, or does not, in the order in which rows are dealt: by the standing of
+    /// tabs, then by policy.
+    fn order(&self, decodes: bool) -> Vec<RequestId> {
+        let mut order: Vec<&Sequence> =
+            self.running.iter().filter(|seq| seq.decodes() == decodes).collect();
+        order.sort_by_cached_key(|seq| (self.queue.standing(seq.tab), self.queue.rank(seq)));
         order.into_iter().map(|seq| seq.id).collect()
     }
 
@@ -481,41 +491,41 @@ impl Scheduler {
     ///
     /// A tab with nothing running does not wait behind one that runs several: the latter gives up
     /// its latest.
-    fn admit(&mut self, plan: &mut StepPlan, now: Duration) -> Option<RequestId> {
-        if self.queue.is_empty() {
-            return None;
-        }
+    fn admit(&mut self, now: Duration) -> bool {
         for tab in self.queue.turns() {
             if self.free_slots.is_empty() {
                 if self.running.iter().all(|seq| seq.tab != tab) {
                     self.displace();
                 }
-                return None;
+                return false;
             }
             for id in self.candidates(tab) {
                 if self.queue.get(id).is_none_or(|seq| self.awaits_prefix(seq)) {
                     continue;
                 }
-                let mut blocks = self.blocks_for(id, plan);
+                let mut blocks = self.blocks_for(id);
                 while blocks.is_none() && self.running.is_empty() && self.let_go_of_a_pin() {
-                    blocks = self.blocks_for(id, plan);
+                    blocks = self.blocks_for(id);
                 }
                 let Some((table, cached)) = blocks else {
                     if self.running.iter().all(|seq| seq.tab != tab) {
                         self.displace();
                     }
                     // Nobody overtakes a request for which there is no memory.
-                    return None;
+                    return false;
                 };
-                let (mut seq, slot) = (self.queue.take(id)?, self.free_slots.pop()?);
+                let (Some(mut seq), Some(slot)) = (self.queue.take(id), self.free_slots.pop())
+                else {
+                    return false;
+                };
                 self.metrics.looked_up(seq.tab.0, seq.known(), cached, seq.has_run());
                 seq.times.admitted(now);
                 seq.admit(slot, table, cached);
                 self.running.push(seq);
-                return Some(id);
+                return true;
             }
         }
-        None
+        false
     }
 
     fn candidates(&self, tab: TabId) -> Vec<RequestId> {
@@ -553,29 +563,35 @@ impl Scheduler {
         self.running.iter().position(|other| other.id == twin_of && !other.yielding)
     }
 
-    /// Blocks for a waiting request, and how many of its tokens they already hold.
-    fn blocks_for(&mut self, id: RequestId, plan: &mut StepPlan) -> Option<(BlockTable, usize)> {
+    /// The first blocks of a waiting request, and how many of its tokens they already hold.
+    ///
+    /// Blocks are taken as they are needed, but nobody is admitted unless there are enough for all
+    /// the tokens of all who run.
+    fn blocks_for(&mut self, id: RequestId) -> Option<(BlockTable, usize)> {
         let seq = self.queue.get(id)?;
-        let busy = !self.running.is_empty();
-        let usable = self.cache.usable() as f64;
-        let spare = if busy { (self.options.watermark * usable).ceil() as usize } else { 0 };
+        let known = seq.known();
+        let share = if self.running.is_empty() { 0.0 } else { self.options.watermark };
+        let mut spare = (share * self.cache.usable() as f64).ceil() as usize;
+        // A window gives blocks back while the prompt is computed.
+        let windowed = self.capacity.window.is_some();
+        if !windowed {
+            spare += self.running.iter().map(Sequence::promised_blocks).sum::<usize>();
+        }
         if let Some(twin) = self.twin(seq) {
             // The last token is computed again, for its logits.
-            let shared = seq.known() - 1;
+            let shared = known - 1;
             let parent = &self.running[twin].table;
-            let (table, copy) = self.cache.fork(parent, shared, seq.known(), spare)?;
-            plan.copies.extend(copy);
+            let (table, copy) = self.cache.fork(parent, shared, known, spare)?;
+            self.copies.extend(copy);
             return Some((table, shared));
         }
-        // With a window, blocks come back while the prompt is computed.
-        let room = match self.capacity.window {
-            None => seq.known(),
-            Some(_) => {
-                let cached = self.cache.lookup(seq.tokens(), seq.salt);
-                seq.known().min(cached + self.capacity.rows)
-            }
-        };
         let (tokens, may_skip) = (seq.tokens(), seq.may_skip_rows());
+        let cached = if may_skip { self.cache.lookup(tokens, seq.salt) } else { 0 };
+        let first = cached + if windowed { self.capacity.rows } else { 1 };
+        let room = known.min(first);
+        if !windowed {
+            spare += known.div_ceil(BLOCK_SIZE) - room.div_ceil(BLOCK_SIZE);
+        }
         let table = self.cache.admit(tokens, seq.salt, room, may_skip, spare)?;
         let cached = table.cached();
         Some((table, cached))

@@ -46,7 +46,7 @@ impl Default for Options {
             max_queue_per_tab: 128,
             long_prefill_threshold: 128,
             adaptive_threshold: true,
-            step_seconds: 0.2,
+            step_seconds: 0.1,
             watermark: 0.01,
             prefix_caching: true,
             cache_aware: true,

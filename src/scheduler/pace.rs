@@ -10,6 +10,8 @@ pub struct Pace {
     /// The executor's limit.
     most: usize,
     rows: usize,
+    /// Seconds that a row of the last step of many rows took; 0 while none is known.
+    per_row: f64,
 }
 
 impl Pace {
@@ -17,10 +19,12 @@ impl Pace {
     const FIRST: usize = 64;
     /// Never fewer: weights are read once for so many rows, so that fewer would hardly be faster.
     const LEAST: usize = 16;
+    /// Seconds of a long step.
+    const LONG: f64 = 0.03;
 
     pub fn new(target: f64, most: usize) -> Pace {
         let rows = if target.is_finite() { most.min(Pace::FIRST) } else { most };
-        Pace { target, most, rows }
+        Pace { target, most, rows, per_row: 0.0 }
     }
 
     /// Rows that the next step may have.
@@ -28,8 +32,16 @@ impl Pace {
         self.rows
     }
 
+    /// Whether a step of so many rows takes much longer than what the host does between two.
+    pub fn is_long(&self, rows: usize) -> bool {
+        rows >= Pace::LEAST && rows as f64 * self.per_row > Pace::LONG
+    }
+
     /// Takes in how long a step of `rows` rows took.
     pub fn observe(&mut self, rows: usize, took: Duration) {
+        if rows >= Pace::LEAST {
+            self.per_row = took.as_secs_f64() / rows as f64;
+        }
         // Aims below the target, so that rows of longer contexts do not overshoot.
         let room = 0.8 * self.target / took.as_secs_f64().max(1e-6);
         // Short steps say nothing about long ones, and one odd step should not say too much.

@@ -55,12 +55,12 @@ impl Queue {
 
     /// Adds a new request.
     pub fn push(&mut self, seq: Sequence) {
-        // Idleness earns no credit.
+        // Idleness earns no credit, but a newcomer's turn is before those who kept it busy.
         let active = self.tabs.values().filter(|tab| tab.live > 0);
         let least = active.map(|tab| tab.served).min().unwrap_or(0);
         let tab = self.tabs.entry(seq.tab).or_default();
         if tab.live == 0 {
-            tab.served = tab.served.max(least);
+            tab.served = tab.served.max(least.saturating_sub(1));
         }
         tab.live += 1;
         tab.waiting.push_back(seq);

@@ -8,7 +8,7 @@ use crate::{
     cache::BlockTable,
     metrics::RequestTimes,
     sampling::{Constraint, TokenLimits},
-    step::{Adjust, Logprobs, Mask, Pool, RowTokens, Sample, Sampling, Score, SeqPlan},
+    step::{Adjust, BLOCK_SIZE, Logprobs, Mask, Pool, RowTokens, Sample, Sampling, Score, SeqPlan},
 };
 
 /// A request on its way: `computed` catches up with [`Sequence::known`].
@@ -185,6 +185,11 @@ impl Sequence {
         }
         // The last row of a scored prompt has no next token to score: it goes alone.
         if self.scores_rows() { rows - 1 } else { rows }
+    }
+
+    /// Blocks that its tokens need and that it does not hold yet.
+    pub fn promised_blocks(&self) -> usize {
+        self.known().div_ceil(BLOCK_SIZE).saturating_sub(self.table.len())
     }
 
     /// Whether the next rows are scored: each then needs its logits.

@@ -61,7 +61,7 @@ fn idleness_earns_no_credit() {
         add(&mut scheduler, from_tab(1, 20, 5));
     }
     let order = admissions(&mut scheduler);
-    assert_eq!(order, [0, 1].repeat(6));
+    assert_eq!(order, [1, 0].repeat(6));
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn scored_rows_stay_within_the_logit_rows_and_the_last_one_draws_alone() {
         scheduler.commit(&plan, &result, NOW, NOW);
         events.extend(scheduler.take_events().into_iter().filter(|event| event.id() == id));
     }
-    assert_eq!(scored, [(4, Some(4)), (3, Some(3)), (2, Some(2)), (1, None)]);
+    assert_eq!(scored, [(3, Some(3)), (2, Some(2)), (2, Some(2)), (2, Some(2)), (1, None)]);
     let logprobs = vec![Logprobs::default(); 9];
     let end = finished(id, FinishReason::Length, 10, 1);
     assert_eq!(events, [Event::PromptLogprobs { id, logprobs }, token(id), end]);

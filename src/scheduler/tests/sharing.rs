@@ -104,7 +104,7 @@ fn a_request_waits_for_the_prefix_that_another_is_computing() {
     assert_eq!(step(&mut scheduler), [(0, 32, 32)]);
     // All but one block of what they share is there.
     let third = plan(&mut scheduler);
-    assert_eq!(shape(&third)[..2], [(0, 64, 1), (1, 64, 1)]);
+    assert_eq!(shape(&third)[..2], [(0, 64, 1), (2, 64, 1)]);
     commit(&mut scheduler, &third, TOKEN);
     assert_eq!(cached(&run_to_the_end(&mut scheduler)), [0, 64, 0]);
 }
