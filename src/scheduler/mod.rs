@@ -212,7 +212,10 @@ impl Scheduler {
                     self.metrics.prefilled(seq.tab.0, seq.prompt().len());
                 }
                 let mut ended = None;
-                if let Some(logprobs) = (scored > 0).then(|| seq.score(scores)).flatten() {
+                let bad = scores.iter().filter(|score| score.chosen.is_nan()).count() as u32;
+                if bad > 0 {
+                    ended = Some(FinishReason::Error(Error::Numerical { count: bad }));
+                } else if let Some(logprobs) = (scored > 0).then(|| seq.score(scores)).flatten() {
                     self.events.push(Event::PromptLogprobs { id: seq.id, logprobs });
                 }
                 if let Some(vector) = embedding {

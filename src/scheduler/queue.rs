@@ -55,12 +55,12 @@ impl Queue {
 
     /// Adds a new request.
     pub fn push(&mut self, seq: Sequence) {
-        // Idleness earns no credit, but a newcomer's turn is before those who kept it busy.
+        // Idleness earns a newcomer one short turn before those who were busy, and no more.
         let active = self.tabs.values().filter(|tab| tab.live > 0);
         let least = active.map(|tab| tab.served).min().unwrap_or(0);
         let tab = self.tabs.entry(seq.tab).or_default();
         if tab.live == 0 {
-            tab.served = tab.served.max(least.saturating_sub(1));
+            tab.served = tab.served.max(least.saturating_sub(Queue::QUANTUM));
         }
         tab.live += 1;
         tab.waiting.push_back(seq);
@@ -191,6 +191,8 @@ impl Queue {
         }
     }
 
+    /// Rows of a turn.
+    const QUANTUM: u64 = 256;
     /// Longer queues are not searched for cached prefixes.
     const MOST_SORTED: usize = 128;
     /// How often a request is passed over before its turn comes whatever is cached.

@@ -48,20 +48,19 @@ fn turns_are_counted_in_rows_not_in_requests() {
 }
 
 #[test]
-fn idleness_earns_no_credit() {
+fn idleness_earns_one_turn_and_no_more() {
     let mut scheduler = scheduler(64, 1, 100);
     for _ in 0..6 {
-        add(&mut scheduler, from_tab(0, 20, 5));
+        add(&mut scheduler, from_tab(0, 95, 5));
     }
-    for _ in 0..60 {
+    while !scheduler.is_idle() {
         step(&mut scheduler);
     }
     for _ in 0..6 {
-        add(&mut scheduler, from_tab(0, 20, 5));
-        add(&mut scheduler, from_tab(1, 20, 5));
+        add(&mut scheduler, from_tab(0, 95, 5));
+        add(&mut scheduler, from_tab(1, 95, 5));
     }
-    let order = admissions(&mut scheduler);
-    assert_eq!(order, [1, 0].repeat(6));
+    assert_eq!(admissions(&mut scheduler), [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]);
 }
 
 #[test]
