@@ -7,6 +7,7 @@
 mod message;
 mod request;
 mod response;
+mod sampling;
 mod validate;
 
 pub use message::{Message, Role};
@@ -14,7 +15,8 @@ pub use request::{
     ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,
 };
 pub use response::{
-    ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta, FinishReason, Responder,
-    ResponseMessage, Usage,
+    ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice, Delta, FinishReason,
+    Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
 };
-pub use validate::{ChatRequest, SamplingParams};
+pub use sampling::{SamplingParams, TokenRules};
+pub use validate::ChatRequest;

@@ -31,6 +31,7 @@ pub struct StepBuffers {
     pub gated: wgpu::Buffer,        // [rows][intermediate]
     pub last: wgpu::Buffer,         // [logit rows][hidden]
     pub logits: wgpu::Buffer,       // [logit rows][vocab]
+    pub pooled: wgpu::Buffer,       // [seqs][hidden]: sums of hidden states per slot
     pub last_samples: wgpu::Buffer, // [seqs] u32
     pub results: wgpu::Buffer,      // see kernels::Logprobs
     pub tallies: wgpu::Buffer,      // per slot, see kernels::Table, as the next two
@@ -83,6 +84,7 @@ impl StepBuffers {
             gated: activation("gated", rows, config.intermediate).await?,
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
+            pooled: activation("pooled", capacity.seqs, config.hidden).await?,
             last_samples: words("last samples", capacity.seqs).await?,
             results: words("results", Batch::max_result_words(capacity)).await?,
             tallies: table("tallies", Table::Tallies).await?,
@@ -139,6 +141,7 @@ impl StepBuffers {
             &self.gated,
             &self.last,
             &self.logits,
+            &self.pooled,
             &self.last_samples,
             &self.results,
             &self.tallies,

@@ -7,7 +7,7 @@ use crate::{
     Error, Result,
     kernels::{
         Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, embed, gather,
-        query_heads,
+        pool, query_heads, rms_norm,
     },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
@@ -26,6 +26,7 @@ pub struct CpuExecutor {
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
+    pooled: Vec<f32>,             // [seqs][row_stride(hidden)]: sums of hidden states per slot
     last_samples: Vec<u32>,       // [seqs]
     adjustments: HostTables,
     results: Vec<u32>, // see kernels::Logprobs
@@ -67,6 +68,7 @@ impl CpuExecutor {
             kv: kinds.iter().map(cache).collect(),
             kinds,
             tables: BlockTables::new(&capacity),
+            pooled: vec![0.0; capacity.seqs * row_stride(config.hidden)],
             last_samples: vec![0; capacity.seqs],
             adjustments: HostTables::new(config.vocab, capacity.seqs),
             results: Vec::new(),
@@ -94,6 +96,7 @@ impl CpuExecutor {
             acts,
             kinds,
             kv,
+            pooled,
             last_samples,
             rope,
             results,
@@ -156,6 +159,16 @@ impl CpuExecutor {
                 );
                 *out(acts, Act::Attention) = attention;
             }
+            Op::Pool { norm } if batch.pools > 0 => {
+                let (hidden, stride) = (config.hidden, row_stride(config.hidden));
+                let (weight, x) = (vector(weights, Some(norm))?, out(acts, Act::Residual));
+                let mut normed = vec![0.0; batch.rows as usize * stride];
+                for (x, out) in x.chunks_exact(stride).zip(normed.chunks_exact_mut(stride)) {
+                    rms_norm::reference(&x[..hidden], weight, config.rms_eps, &mut out[..hidden]);
+                }
+                pool::reference(batch, hidden, &normed, pooled);
+            }
+            Op::Pool { .. } => {}
             Op::Gather => {
                 let mut last = std::mem::take(out(acts, Act::Last));
                 gather::reference(batch, config.hidden, out(acts, Act::Residual), &mut last);
@@ -190,8 +203,13 @@ impl Executor for CpuExecutor {
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;
         ran?;
-        let (samples, scores) = Outcome::of(plan, self.config.vocab).read(&self.results);
-        let mut result = StepResult { samples, scores, ..Default::default() };
+        let outcome = Outcome::of(plan, self.config.vocab);
+        let (samples, scores) = outcome.read(&self.results);
+        let sum = |slot: &u32| {
+            &self.pooled[*slot as usize * row_stride(self.config.hidden)..][..self.config.hidden]
+        };
+        let embeddings = outcome.embedded.iter().map(|slot| pool::unit(sum(slot))).collect();
+        let mut result = StepResult { samples, scores, embeddings, ..Default::default() };
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
             result.logits =

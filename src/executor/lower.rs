@@ -3,7 +3,7 @@
 use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
-    kernels::{Attention, Embed, Gather, Kernel, Matmul, Regime, RmsNorm, RowsOf, Tuning},
+    kernels::{Attention, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning},
     model::{Act, ModelConfig, Op, Param, Product},
     step::Capacity,
     weights::{GpuMatrix, GpuPart, GpuWeights},
@@ -24,6 +24,8 @@ pub enum When {
     Split,
     /// Attention does not.
     Whole,
+    /// Hidden states become part of an embedding.
+    Pools,
 }
 
 /// What the lowering of a model looks things up in.
@@ -94,6 +96,14 @@ impl<'a> Lowering<'a> {
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
             }
+            Op::Pool { norm } => {
+                let (residual, normed) = (&buffers.residual, &buffers.normed);
+                let normalise = self.norm(RowsOf::Rows);
+                let list = vec![step, residual, self.vector(norm)?, normed];
+                calls.push(call_when(When::Pools, normalise, list));
+                let pool = Pool { width: config.hidden };
+                calls.push(call_when(When::Pools, pool, vec![step, normed, &buffers.pooled]));
+            }
             Op::Gather => {
                 let kernel = Gather { width: config.hidden };
                 calls.push(call(kernel, vec![step, &buffers.residual, &buffers.last]));
@@ -126,9 +136,8 @@ impl<'a> Lowering<'a> {
         if let Some(norm) = norm
             && !regime.fuses_norm(self.tuning)
         {
-            let kernel = RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows };
             let normed = &self.buffers.normed;
-            calls.push(call(kernel, vec![step, input, self.vector(norm)?, normed]));
+            calls.push(call(self.norm(rows), vec![step, input, self.vector(norm)?, normed]));
             (input, fused) = (normed, None);
         }
         let matrix = self.matrix(weight)?;
@@ -158,6 +167,10 @@ impl<'a> Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    fn norm(&self, rows: RowsOf) -> RmsNorm {
+        RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows }
+    }
+
     fn matrix(&self, param: Param) -> Result<&'a GpuMatrix> {
         self.weights.matrices.get(&param).ok_or_else(|| param.missing())
     }

@@ -46,6 +46,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "matmul.wgsl",
     "matvec.wgsl",
     "matvec_lane.wgsl",
+    "pool.wgsl",
     "quantise.wgsl",
     "repack.wgsl",
     "rescale.wgsl",

@@ -3,8 +3,8 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Regime, Repack,
-        RmsNorm, RopeKv, RowsOf, Sample, Tuning,
+        Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool, Regime,
+        Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning,
     },
     layout::Layout,
     model::MatmulOutput,
@@ -71,7 +71,8 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
 }
 
 fn rows() -> Vec<Box<dyn Kernel>> {
-    let mut kernels: Vec<Box<dyn Kernel>> = vec![Box::new(Gather { width: 172 })];
+    let mut kernels: Vec<Box<dyn Kernel>> =
+        vec![Box::new(Gather { width: 172 }), Box::new(Pool { width: 172 })];
     for rows in [RowsOf::Rows, RowsOf::LogitRows] {
         kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, rows }));
     }
