@@ -95,7 +95,7 @@ async fn loaded(name: &str, options: LoadOptions) -> AnyExecutor {
 
 #[test]
 fn int8_keys_and_values_change_logits_little() {
-    for name in MODELS {
+    for name in ["llama3_bf16", "qwen2_bf16", "qwen3_f32", "odd_f32"] {
         pollster::block_on(async {
             let golden = golden(name);
             let mut found = Vec::new();

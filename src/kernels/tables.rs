@@ -12,7 +12,7 @@ use crate::{
 /// anything.
 #[derive(Clone, Debug)]
 pub struct BlockTables {
-    /// One table of [`BlockTables::stride`] words per slot.
+    /// One table of ceil(context / 16) words per slot.
     pub words: Vec<u32>,
     capacity: Capacity,
     slots: Vec<Slot>, // [seqs]

@@ -166,6 +166,15 @@ test("loading: options that do not exist", async () => {
   const context = await load({ context: 4096 });
   check(context, "invalid_request", /found 4096, expected 1 to 1024/);
   assert.equal(context.param, "context");
+  const kv = await load({ kv: "int4" });
+  check(kv, "invalid_request", /int4.*f16.*int8/);
+  assert.equal(kv.param, "kv");
+  const memory = await load({ kvBytes: 1 });
+  check(memory, "invalid_request", /found 1, expected at least/);
+  assert.equal(memory.param, "kvBytes");
+  const window = await load({ slidingWindow: { sinks: 4, tokens: 100 } });
+  check(window, "invalid_request", /found 4 sinks and 100 tokens.*multiple of 16/);
+  assert.equal(window.param, "slidingWindow");
   check(await load({ quantise: "w4" }), "invalid_request", /quantise.*quantize/);
 });
 
