@@ -1,10 +1,13 @@
-//! Chat over an engine: conversations in, answers in OpenAI's shapes out.
+//! Chat and embeddings over an engine: requests in, answers in OpenAI's shapes out.
 
-use std::collections::HashMap;
+mod embeddings;
 
+use std::collections::{BTreeMap, HashMap};
+
+use self::embeddings::Job;
 use crate::{
     Result,
-    api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, Responder},
+    api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, EmbeddingResponse, Responder},
     engine::{Clock, Engine, Event, FinishReason, Options, Request, RequestId, Usage},
     error::Error,
     metrics::Metrics,
@@ -12,12 +15,14 @@ use crate::{
     text::{Chat, Detokenizer, StopFilter},
 };
 
-/// Answers conversations with one model.
+/// Answers conversations, and embeds texts, with one model.
 pub struct Service<E> {
     engine: Engine<E>,
     chat: Chat,
     model: String,
     answers: HashMap<RequestId, Answer>,
+    /// Requests for embeddings, by the engine's name for their first input.
+    jobs: BTreeMap<RequestId, Job>,
     /// What is to be told at the end of the next step.
     outbox: Vec<(RequestId, Reply)>,
 }
@@ -31,6 +36,8 @@ pub enum Reply {
     End,
     /// The whole answer, where no stream was asked for.
     Completion(ChatCompletion),
+    /// The vectors of a request for embeddings; nothing follows.
+    Embeddings(EmbeddingResponse),
     /// The request failed; nothing follows.
     Error(Error),
 }
@@ -63,7 +70,8 @@ impl<E: Executor> Service<E> {
         clock: Clock,
     ) -> Service<E> {
         let engine = Engine::new(executor, options, clock);
-        Service { engine, chat, model, answers: HashMap::new(), outbox: Vec::new() }
+        let (answers, jobs) = Default::default();
+        Service { engine, chat, model, answers, jobs, outbox: Vec::new() }
     }
 
     /// Queues a request; its replies come from [`Service::step`].
@@ -103,7 +111,10 @@ impl<E: Executor> Service<E> {
     pub fn cancel(&mut self, id: RequestId) {
         self.answers.remove(&id);
         self.outbox.retain(|(other, _)| *other != id);
-        self.engine.cancel(id);
+        match self.jobs.remove(&id) {
+            Some(job) => job.cancel(&mut self.engine),
+            None => self.engine.cancel(id),
+        }
     }
 
     /// Advances all requests by one step and returns what there is to tell, in order.
@@ -114,8 +125,12 @@ impl<E: Executor> Service<E> {
         for event in self.engine.step().await? {
             match event {
                 Event::Token { id, token, .. } => self.token(id, token),
-                Event::PromptLogprobs { .. } | Event::Embedding { .. } => {}
-                Event::Finished { id, reason, usage } => self.finish(id, reason, usage),
+                Event::PromptLogprobs { .. } => {}
+                Event::Embedding { id, vector } => self.embedded(id, vector),
+                Event::Finished { id, reason, usage } => {
+                    self.finish_input(id, &reason, usage);
+                    self.finish(id, reason, usage);
+                }
             }
         }
         Ok(std::mem::take(&mut self.outbox))
