@@ -101,7 +101,7 @@ fn many_inputs_come_back_in_order_beside_a_chat() {
     let mut service = service();
     let input: Vec<_> = (0..150).map(|i| vec![3 + i; 1 + i % 40]).collect();
     let messages = json!([{ "role": "user", "content": "Hello!" }]);
-    let chat = ChatCompletionRequest::read(&json!({ "messages": messages, "max_tokens": 5 }));
+    let chat = ChatCompletionRequest::read(json!({ "messages": messages, "max_tokens": 5 }));
     let chat = chat.and_then(ChatCompletionRequest::validate).expect("a valid request");
     let chat = service.submit(chat, Moment { now: 0, entropy: 1 }).expect("it is accepted");
     let request = json!({ "input": input, "model": "mine" });

@@ -9,6 +9,7 @@ mod embeddings;
 mod message;
 mod request;
 mod response;
+mod sampling;
 mod validate;
 
 pub use embeddings::{
@@ -20,7 +21,8 @@ pub use request::{
     ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,
 };
 pub use response::{
-    ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta, FinishReason, Responder,
-    ResponseMessage, Usage,
+    ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice, Delta, FinishReason,
+    Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
 };
-pub use validate::{ChatRequest, SamplingParams};
+pub use sampling::{SamplingParams, TokenRules};
+pub use validate::ChatRequest;

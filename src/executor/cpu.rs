@@ -6,8 +6,8 @@ use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
     kernels::{
-        Batch, BlockTables, HostTables, Matmul, Regime, RowsOf, Upload, embed, gather, pool,
-        rms_norm,
+        Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, embed, gather,
+        pool, query_heads, rms_norm,
     },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
@@ -24,6 +24,7 @@ pub struct CpuExecutor {
     tables: BlockTables,
     rope: Vec<f32>,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
+    kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     pooled: Vec<f32>,             // [seqs][row_stride(hidden)]: sums of hidden states per slot
     last_samples: Vec<u32>,       // [seqs]
@@ -33,7 +34,8 @@ pub struct CpuExecutor {
 }
 
 impl CpuExecutor {
-    /// Allocates what steps of this capacity need.
+    /// Allocates what steps of this capacity need; `kinds` say how each layer holds its keys and
+    /// values, see [`super::host_kv_kinds`].
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the KV cache does not fit into main memory.
@@ -41,25 +43,30 @@ impl CpuExecutor {
         config: ModelConfig,
         weights: HostWeights,
         capacity: Capacity,
+        kinds: Vec<KvKind>,
     ) -> Result<CpuExecutor> {
-        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config);
+        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config, &kinds);
         ensure_room("the KV cache in main memory", kv_bytes)?;
         let act = |act, rows: usize, width| (act, vec![0.0; rows * row_stride(width)]);
         let (rows, logit_rows) = (capacity.rows, capacity.logit_rows);
+        let queries = query_heads(config.heads, capacity.window) * config.head_dim;
         let acts = HashMap::from([
             act(Act::Residual, rows, config.hidden),
             act(Act::Qkv, rows, config.qkv_rows()),
-            act(Act::Query, rows, config.attention_width()),
+            act(Act::Query, rows, queries),
             act(Act::Attention, rows, config.attention_width()),
             act(Act::Gated, rows, config.intermediate),
             act(Act::Last, logit_rows, config.hidden),
             act(Act::Logits, logit_rows, config.vocab),
         ]);
-        let layout = shapes::kv_layout(&config);
+        let cache = |kind: &KvKind| {
+            vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
+        };
         Ok(CpuExecutor {
             program: program(&config),
             rope: shapes::rope_table(&config, capacity.context),
-            kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
+            kv: kinds.iter().map(cache).collect(),
+            kinds,
             tables: BlockTables::new(&capacity),
             pooled: vec![0.0; capacity.seqs * row_stride(config.hidden)],
             last_samples: vec![0; capacity.seqs],
@@ -74,9 +81,9 @@ impl CpuExecutor {
     }
 
     fn copy_block(&mut self, copy: BlockCopy) {
-        let words = shapes::kv_layout(&self.config).block_words();
-        let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
-        for kv in &mut self.kv {
+        for (kv, kind) in self.kv.iter_mut().zip(&self.kinds) {
+            let words = shapes::kv_layout(&self.config, *kind).block_words();
+            let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
             kv.copy_within(from..from + words, to);
         }
     }
@@ -85,7 +92,9 @@ impl CpuExecutor {
         let CpuExecutor {
             config,
             weights,
+            capacity,
             acts,
+            kinds,
             kv,
             pooled,
             last_samples,
@@ -128,7 +137,7 @@ impl CpuExecutor {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                shapes::rope_kv(config).reference(
+                shapes::rope_kv(config, capacity.window, kinds[layer]).reference(
                     batch,
                     qkv,
                     rope,
@@ -141,7 +150,7 @@ impl CpuExecutor {
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                shapes::attention(config, false).reference(
+                shapes::attention(config, capacity.window, kinds[layer]).reference(
                     batch,
                     tables,
                     query,

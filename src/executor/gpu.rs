@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Kernels, Readback},
-    kernels::{Attention, Batch, BlockTables, Kernel, Regime, Tuning, Upload, pool},
+    kernels::{Attention, Batch, BlockTables, Kernel, KvKind, Regime, Tuning, Upload, pool},
     layout::row_stride,
     model::{ModelConfig, Op, program},
     step::{Capacity, Executor, StepPlan, StepResult},
@@ -72,17 +72,20 @@ struct InFlight {
 impl GpuExecutor {
     /// Allocates, compiles every kernel the model can need and records every dispatch.
     ///
+    /// `kinds` say how each layer holds its keys and values; see [`super::gpu_kv_kinds`].
     /// `on_progress` is told how many of all dispatches are ready, and may break off.
     pub async fn new(
         gpu: Gpu,
         config: &ModelConfig,
         weights: GpuWeights,
         capacity: Capacity,
+        kinds: &[KvKind],
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<GpuExecutor> {
         let tuning = Tuning::of(&gpu.adapter);
-        let buffers = StepBuffers::new(&gpu, config, &capacity).await?;
-        let lowering = Lowering { config, weights: &weights, buffers: &buffers, tuning };
+        let buffers = StepBuffers::new(&gpu, config, &capacity, kinds, tuning).await?;
+        let lowering =
+            Lowering { config, weights: &weights, buffers: &buffers, tuning, capacity: &capacity };
 
         let ops = program(config);
         let split = ops.iter().position(|op| *op == Op::Gather).unwrap_or(ops.len());
@@ -114,7 +117,8 @@ impl GpuExecutor {
             spare.push(Readback::new(&gpu, small_bytes).await?);
         }
         Ok(GpuExecutor {
-            attention: shapes::attention(config, false),
+            // For the grid, which does not depend on a layer's kind.
+            attention: shapes::attention(config, capacity.window, KvKind::F16),
             tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
             tuning,

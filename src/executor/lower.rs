@@ -3,8 +3,9 @@
 use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
-    kernels::{Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning},
+    kernels::{Attention, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning},
     model::{Act, ModelConfig, Op, Param, Product},
+    step::Capacity,
     weights::{GpuMatrix, GpuPart, GpuWeights},
 };
 
@@ -33,6 +34,7 @@ pub struct Lowering<'a> {
     pub weights: &'a GpuWeights,
     pub buffers: &'a StepBuffers,
     pub tuning: Tuning,
+    pub capacity: &'a Capacity,
 }
 
 impl<'a> Lowering<'a> {
@@ -67,25 +69,30 @@ impl<'a> Lowering<'a> {
             }
             Op::Matmul(product) => self.matmul(product, regime, calls)?,
             Op::RopeKv { layer, q_norm, k_norm } => {
-                let kernel = shapes::rope_kv(config);
+                let kv = &buffers.kv[layer];
+                let kernel = shapes::rope_kv(config, self.capacity.window, kv.kind);
                 let mut list = vec![step, &buffers.qkv, &buffers.rope];
                 for norm in [q_norm, k_norm].into_iter().flatten() {
                     list.push(self.vector(norm)?);
                 }
-                list.extend([&buffers.query, &buffers.kv[layer]]);
+                list.extend([&buffers.query, &kv.buffer]);
                 calls.push(call(kernel, list));
             }
             Op::Attention { layer } => {
-                let (query, kv) = (&buffers.query, &buffers.kv[layer]);
+                let kv = &buffers.kv[layer];
                 let (partials, out) = (&buffers.partials, &buffers.attention);
-                let inputs = [step, &buffers.tables, query, kv];
+                let inputs = [step, &buffers.tables, &buffers.query, &kv.buffer];
                 let with = |out| inputs.into_iter().chain([out]).collect();
-                let whole = shapes::attention(config, false);
+                let whole = shapes::attention(config, self.capacity.window, kv.kind);
                 calls.push(call_when(When::Whole, whole, with(out)));
-                if self.tuning.barriers && regime != Regime::Many {
-                    let split = shapes::attention(config, true);
+                let rows = match regime {
+                    Regime::Few(rows) => rows as usize,
+                    Regime::Many => self.capacity.rows,
+                };
+                if whole.may_split(self.tuning, rows, self.capacity.context) {
+                    let split = Attention { split: true, ..whole };
                     calls.push(call_when(When::Split, split, with(partials)));
-                    let merge = shapes::attention_merge(config);
+                    let merge = shapes::attention_merge(config, self.capacity.window);
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
             }

@@ -41,6 +41,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "include/staged.wgsl",
     "include/step.wgsl",
     "include/weights.wgsl",
+    "include/window.wgsl",
     "logprobs.wgsl",
     "matmul.wgsl",
     "matvec.wgsl",

@@ -27,13 +27,13 @@ pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
 pub use embed::Embed;
 pub use gather::Gather;
-pub use kv::KvLayout;
+pub use kv::{KvKind, KvLayout};
 pub use logprobs::Logprobs;
 pub use matmul::{Matmul, Regime};
 pub use pool::Pool;
 pub use repack::Repack;
 pub use rms_norm::RmsNorm;
-pub use rope_kv::{RopeKv, rope_table};
+pub use rope_kv::{RopeKv, query_heads, rope_table};
 pub use sample::Sample;
 pub use tables::BlockTables;
 
