@@ -141,7 +141,7 @@ async fn answer(
                 }
                 Reply::Error(error) => return Err(error),
                 // Only without a stream.
-                Reply::Completion(_) => {}
+                Reply::Completion(_) | Reply::Embeddings(_) => {}
             }
         }
     }

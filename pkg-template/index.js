@@ -142,6 +142,23 @@ export { TabloomError };
  * @property {(TokenLogprob | null)[]} [prompt_logprobs] one per token of the prompt; null for the first
  */
 
+/**
+ * @typedef {object} EmbeddingParams
+ * @property {string | string[] | number[] | number[][]} input texts, or their token ids, at most 2048
+ * @property {"float" | "base64"} [encoding_format] default `float`; `base64` is little-endian f32
+ * @property {"last" | "mean"} [pooling] the last hidden state of a text (default), or the mean of all
+ * @property {string} [model] ignored: an engine holds one model
+ */
+
+/**
+ * @typedef {object} EmbeddingResponse
+ * @property {"list"} object
+ * @property {{object: "embedding", index: number, embedding: number[] | string}[]} data one per input,
+ *   in order, of length 1; strings where base64 was asked for
+ * @property {string} model
+ * @property {{prompt_tokens: number, total_tokens: number}} usage
+ */
+
 /** A loaded model in a worker of its own; the page's thread never waits for it. */
 export class Engine {
   #connection;
@@ -202,6 +219,8 @@ export class Engine {
     this.info = info;
     /** @readonly */
     this.chat = { completions: new Completions(connection) };
+    /** @readonly */
+    this.embeddings = new Embeddings(connection);
   }
 
   /**
@@ -248,6 +267,27 @@ class Completions {
       ? await stream(this.#connection, call, signal)
       : await once(this.#connection, call, { signal });
     return /** @type {any} */ (result);
+  }
+}
+
+class Embeddings {
+  #connection;
+
+  /** @param {Connection} connection */
+  constructor(connection) {
+    this.#connection = connection;
+  }
+
+  /**
+   * Turns texts into vectors, in OpenAI's shapes: final hidden states, pooled and scaled to length 1.
+   *
+   * @param {EmbeddingParams} params
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<EmbeddingResponse>}
+   */
+  async create(params, { signal } = {}) {
+    signal?.throwIfAborted();
+    return once(this.#connection, { type: "embed", request: params }, { signal });
   }
 }
 

@@ -1,16 +1,17 @@
-//! Chat over an engine: conversations in, answers in OpenAI's shapes out.
+//! Chat and embeddings over an engine: requests in, answers in OpenAI's shapes out.
 
 mod answer;
+mod embeddings;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use self::{answer::Answer, request::engine_request};
+use self::{answer::Answer, embeddings::Job, request::engine_request};
 use crate::{
     Result,
-    api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, Responder},
+    api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, EmbeddingResponse, Responder},
     engine::{Clock, Engine, Event, FinishReason, Options, RequestId, Usage},
     error::Error,
     metrics::Metrics,
@@ -18,13 +19,15 @@ use crate::{
     text::Chat,
 };
 
-/// Answers conversations with one model.
+/// Answers conversations, and embeds texts, with one model.
 pub struct Service<E> {
     engine: Engine<E>,
     chat: Chat,
     model: String,
     vocab: usize,
     answers: HashMap<RequestId, Answer>,
+    /// Requests for embeddings, by the engine's name for their first input.
+    jobs: BTreeMap<RequestId, Job>,
     /// What is to be told at the end of the next step.
     outbox: Vec<(RequestId, Reply)>,
 }
@@ -38,6 +41,8 @@ pub enum Reply {
     End,
     /// The whole answer, where no stream was asked for.
     Completion(ChatCompletion),
+    /// The vectors of a request for embeddings; nothing follows.
+    Embeddings(EmbeddingResponse),
     /// The request failed; nothing follows.
     Error(Error),
 }
@@ -62,7 +67,8 @@ impl<E: Executor> Service<E> {
     ) -> Service<E> {
         let vocab = executor.capacity().vocab;
         let engine = Engine::new(executor, options, clock);
-        Service { engine, chat, model, vocab, answers: HashMap::new(), outbox: Vec::new() }
+        let (answers, jobs) = Default::default();
+        Service { engine, chat, model, vocab, answers, jobs, outbox: Vec::new() }
     }
 
     /// Queues a request; its replies come from [`Service::step`].
@@ -90,7 +96,10 @@ impl<E: Executor> Service<E> {
     pub fn cancel(&mut self, id: RequestId) {
         self.answers.remove(&id);
         self.outbox.retain(|(other, _)| *other != id);
-        self.engine.cancel(id);
+        match self.jobs.remove(&id) {
+            Some(job) => job.cancel(&mut self.engine),
+            None => self.engine.cancel(id),
+        }
     }
 
     /// Advances all requests by one step and returns what there is to tell, in order.
@@ -107,8 +116,11 @@ impl<E: Executor> Service<E> {
                         self.fail(id, error);
                     }
                 }
-                Event::Embedding { .. } => {}
-                Event::Finished { id, reason, usage } => self.finish(id, reason, usage),
+                Event::Embedding { id, vector } => self.embedded(id, vector),
+                Event::Finished { id, reason, usage } => {
+                    self.finish_input(id, &reason, usage);
+                    self.finish(id, reason, usage);
+                }
             }
         }
         Ok(std::mem::take(&mut self.outbox))

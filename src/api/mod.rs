@@ -2,14 +2,20 @@
 //!
 //! Nothing here knows the engine. A request arrives as a
 //! [`ChatCompletionRequest`], becomes a checked [`ChatRequest`], and is
-//! answered through a [`Responder`].
+//! answered through a [`Responder`]; likewise an [`EmbeddingRequest`] becomes an
+//! [`EmbedRequest`], answered by an [`EmbeddingResponse`].
 
+mod embeddings;
 mod message;
 mod request;
 mod response;
 mod sampling;
 mod validate;
 
+pub use embeddings::{
+    EmbedInput, EmbedRequest, Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse,
+    EmbeddingUsage, Encoding, Vector,
+};
 pub use message::{Message, Role};
 pub use request::{
     ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,

@@ -94,12 +94,17 @@ pub struct StreamOptions {
 impl ChatCompletionRequest {
     /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
-        serde_path_to_error::deserialize(deserializer).map_err(|error| {
-            let path = error.path().to_string();
-            let param = if path == "." { "request".into() } else { path };
-            Error::InvalidRequest { param, message: error.inner().to_string() }
-        })
+        read(deserializer)
     }
+}
+
+/// Reads any request.
+pub(super) fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T> {
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let param = if path == "." { "request".into() } else { path };
+        Error::InvalidRequest { param, message: error.inner().to_string() }
+    })
 }
 
 impl From<&str> for Content {

@@ -63,7 +63,7 @@ impl ChatCompletionRequest {
 }
 
 /// An unsupported field, and the values of it that change nothing.
-type Neutral = (&'static str, fn(&Value) -> bool);
+pub(super) type Neutral = (&'static str, fn(&Value) -> bool);
 
 /// Fields of a request that are harmless with these values.
 const NEUTRAL_FIELDS: &[Neutral] = &[
@@ -77,7 +77,7 @@ const NEUTRAL_FIELDS: &[Neutral] = &[
 const NEUTRAL_MESSAGE_FIELDS: &[Neutral] =
     &[("tool_calls", |v| v.as_array().is_some_and(|list| list.is_empty()))];
 
-fn refuse_unsupported(
+pub(super) fn refuse_unsupported(
     prefix: &str,
     fields: &BTreeMap<String, Value>,
     neutral: &[Neutral],

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    api::ChatCompletionRequest,
+    api::{ChatCompletionRequest, EmbeddingRequest},
     engine::{self, RequestId},
     executor::{AnyExecutor, KvKind},
     layout::Layout,
@@ -173,6 +173,10 @@ async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) 
             Some(session) => session.chat(port, id, request),
             None => port.fail(id, &Error::Closed),
         },
+        Ok(Call::Embed { id, request }) => match session {
+            Some(session) => session.embed(port, id, request),
+            None => port.fail(id, &Error::Closed),
+        },
         Ok(Call::Metrics { id }) => match session {
             Some(session) => port.send(&Answer::Value { id, value: session.metrics() }),
             None => port.fail(id, &Error::Closed),
@@ -294,6 +298,16 @@ impl Session {
         }
     }
 
+    fn embed(&mut self, port: Port, id: u32, request: Result<EmbeddingRequest>) {
+        let checked = request.and_then(EmbeddingRequest::validate);
+        match checked.and_then(|request| self.service.embed(request)) {
+            Ok(request) => {
+                self.asked.insert(request, (port, id));
+            }
+            Err(error) => port.fail(id, &error),
+        }
+    }
+
     fn cancel(&mut self, port: &Port, id: u32) {
         let asked = |(of, call): &(Port, u32)| of.id == port.id && *call == id;
         let request = self.asked.iter().find(|(_, caller)| asked(caller)).map(|(id, _)| *id);
@@ -337,6 +351,7 @@ impl Session {
             Reply::Chunk(value) => return port.send::<()>(&Answer::Chunk { id, value }),
             Reply::End => port.send::<()>(&Answer::End { id }),
             Reply::Completion(value) => port.send(&Answer::Value { id, value }),
+            Reply::Embeddings(value) => port.send(&Answer::Value { id, value }),
             Reply::Error(error) => port.fail(id, &error),
         }
         self.asked.remove(&request);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     Error, Result,
-    api::{ChatCompletionChunk, ChatCompletionRequest},
+    api::{ChatCompletionChunk, ChatCompletionRequest, EmbeddingRequest},
     error::WireError,
     metrics::Metrics,
     step::BLOCK_SIZE,
@@ -29,6 +29,12 @@ pub enum Call {
         id: u32,
         #[serde(deserialize_with = "read_request")]
         request: Result<ChatCompletionRequest>,
+    },
+    /// Embed texts; answered by a `value`.
+    Embed {
+        id: u32,
+        #[serde(deserialize_with = "read_embedding_request")]
+        request: Result<EmbeddingRequest>,
     },
     /// Drop the call of that id; it gets no more answers.
     Cancel { id: u32 },
@@ -69,6 +75,13 @@ fn read_request<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Result<ChatCompletionRequest>, D::Error> {
     Ok(ChatCompletionRequest::read(deserializer))
+}
+
+/// Never fails, as [`read_request`].
+fn read_embedding_request<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Result<EmbeddingRequest>, D::Error> {
+    Ok(EmbeddingRequest::read(deserializer))
 }
 
 /// Which executor to use.

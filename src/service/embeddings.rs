@@ -1,0 +1,159 @@
+//! Embeddings over an engine: the texts of a request in, one vector for each out.
+
+use std::{collections::BTreeMap, iter::Enumerate, vec};
+
+use super::{Reply, Service};
+use crate::{
+    Result,
+    api::{EmbedInput, EmbedRequest, EmbeddingResponse, Encoding},
+    engine::{Engine, FinishReason, Goal, Request, RequestId, Usage},
+    error::Error,
+    step::{Executor, Pooling},
+    text::Chat,
+};
+
+/// Inputs of one request that the engine has at a time: enough to fill its steps, few enough to leave
+/// its queue to others.
+const AT_ONCE: usize = 16;
+
+/// A request for embeddings under way.
+pub(super) struct Job {
+    model: String,
+    encoding: Encoding,
+    pooling: Pooling,
+    /// Prompts that the engine has not got yet.
+    waiting: Enumerate<vec::IntoIter<Vec<u32>>>,
+    /// The engine's requests and their inputs.
+    running: BTreeMap<RequestId, usize>,
+    /// `[inputs][hidden]`, empty where still to come.
+    vectors: Vec<Vec<f32>>,
+    prompt_tokens: usize,
+}
+
+impl<E: Executor> Service<E> {
+    /// Queues a request for embeddings; [`Service::step`] answers it with [`Reply::Embeddings`].
+    ///
+    /// Each text gets the tokens that the tokenizer adds to a text, and no chat template.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further what
+    /// [`Engine::submit`] refuses.
+    pub fn embed(&mut self, request: EmbedRequest) -> Result<RequestId> {
+        let inputs = request.inputs.into_iter().enumerate();
+        let prompts = inputs.map(|(i, input)| prompt(&self.chat, i, input));
+        let prompts = prompts.collect::<Result<Vec<_>>>()?;
+        let mut job = Job {
+            model: request.model.unwrap_or_else(|| self.model.clone()),
+            encoding: request.encoding,
+            pooling: request.pooling,
+            vectors: vec![Vec::new(); prompts.len()],
+            waiting: prompts.into_iter().enumerate(),
+            running: BTreeMap::new(),
+            prompt_tokens: 0,
+        };
+        let fed = job.feed(&mut self.engine);
+        // It goes by the name of its first input.
+        let first = job.running.keys().next().copied();
+        match (fed, first) {
+            (Ok(()), Some(id)) => {
+                self.jobs.insert(id, job);
+                Ok(id)
+            }
+            (Ok(()), None) => Err(invalid("input".into(), "found nothing to embed".into())),
+            (Err(error), _) => {
+                job.cancel(&mut self.engine);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes in the vector of one input.
+    pub(super) fn embedded(&mut self, id: RequestId, vector: Vec<f32>) {
+        for job in self.jobs.values_mut() {
+            if let Some(input) = job.running.get(&id) {
+                job.vectors[*input] = vector;
+                return;
+            }
+        }
+    }
+
+    /// Takes in the end of one input, if it is one.
+    pub(super) fn finish_input(&mut self, id: RequestId, reason: &FinishReason, usage: Usage) {
+        let of = |(name, job): (&RequestId, &mut Job)| job.running.remove(&id).map(|_| *name);
+        let Some(name) = self.jobs.iter_mut().find_map(of) else { return };
+        let Some(mut job) = self.jobs.remove(&name) else { return };
+        job.prompt_tokens += usage.prompt_tokens;
+        let went_on = match reason {
+            FinishReason::Error(error) => Err(error.clone()),
+            FinishReason::Cancelled => Err(Error::Aborted),
+            FinishReason::Stop | FinishReason::StopToken(_) | FinishReason::Length => {
+                job.feed(&mut self.engine)
+            }
+        };
+        match went_on {
+            Ok(()) if job.running.is_empty() => {
+                let Job { model, encoding, vectors, prompt_tokens, .. } = job;
+                let response =
+                    EmbeddingResponse::new(model, vectors, encoding, prompt_tokens as u32);
+                self.outbox.push((name, Reply::Embeddings(response)));
+            }
+            Ok(()) => {
+                self.jobs.insert(name, job);
+            }
+            Err(error) => {
+                job.cancel(&mut self.engine);
+                self.outbox.push((name, Reply::Error(error)));
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Hands inputs to the engine.
+    fn feed<E: Executor>(&mut self, engine: &mut Engine<E>) -> Result<()> {
+        while self.running.len() < AT_ONCE {
+            let Some((input, prompt)) = self.waiting.next() else { break };
+            let goal = Goal::Embed(self.pooling);
+            let submitted = engine.submit(Request { prompt, goal, ..Default::default() });
+            let id = submitted.map_err(|error| blame(input, error))?;
+            self.running.insert(id, input);
+        }
+        Ok(())
+    }
+
+    /// Gives all inputs up.
+    pub(super) fn cancel<E: Executor>(self, engine: &mut Engine<E>) {
+        self.running.into_keys().for_each(|id| engine.cancel(id));
+    }
+}
+
+fn prompt(chat: &Chat, i: usize, input: EmbedInput) -> Result<Vec<u32>> {
+    let tokens = match input {
+        EmbedInput::Text(text) => chat.tokenizer().encode_plain(&text, true)?,
+        EmbedInput::Tokens(tokens) => tokens,
+    };
+    match tokens.is_empty() {
+        true => Err(invalid(name(i), "found no tokens, expected some text".into())),
+        false => Ok(tokens),
+    }
+}
+
+/// What the engine refuses about a prompt, said of the input.
+fn blame(i: usize, error: Error) -> Error {
+    match error {
+        Error::InvalidRequest { message, .. } => invalid(name(i), message),
+        Error::ContextLengthExceeded { prompt, limit } => {
+            let message = format!("found {prompt} tokens, expected fewer than {limit}");
+            invalid(name(i), message)
+        }
+        other => other,
+    }
+}
+
+fn name(i: usize) -> String {
+    format!("input[{i}]")
+}
+
+fn invalid(param: String, message: String) -> Error {
+    Error::InvalidRequest { param, message }
+}
