@@ -4,11 +4,13 @@
 //! [`ChatCompletionRequest`], becomes a checked [`ChatRequest`], and is
 //! answered through a [`Responder`].
 
+mod constraint;
 mod message;
 mod request;
 mod response;
 mod validate;
 
+pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
 pub use message::{Message, Role};
 pub use request::{
     ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,
@@ -17,4 +19,5 @@ pub use response::{
     ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta, FinishReason, Responder,
     ResponseMessage, Usage,
 };
+pub use tabloom_grammar::Form;
 pub use validate::{ChatRequest, SamplingParams};

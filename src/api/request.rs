@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::constraint::{ResponseFormat, StructuredOutputs};
 use crate::error::{Error, Result};
 
 /// A request for a chat completion as it comes over the wire, not yet checked.
 ///
-/// Besides OpenAI's fields it takes `top_k` and `min_p`. [`ChatCompletionRequest::validate`]
+/// Besides OpenAI's fields it takes `top_k`, `min_p` and `structured_outputs`. [`ChatCompletionRequest::validate`]
 /// turns it into a [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -28,6 +29,8 @@ pub struct ChatCompletionRequest {
     pub seed: Option<i64>,
     pub stop: Option<Stop>,
     pub n: Option<i64>,
+    pub response_format: Option<ResponseFormat>,
+    pub structured_outputs: Option<StructuredOutputs>,
     /// Every other field, so that none is ignored in silence.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
+use super::constraint::Spec;
 use super::message::{Message, Role};
 use super::request::{ChatCompletionRequest, Content, RequestMessage, Stop};
 use crate::error::{Error, Result};
@@ -26,6 +27,8 @@ pub struct ChatRequest {
     pub sampling: SamplingParams,
     /// None is empty.
     pub stop: Vec<String>,
+    /// What the answer must look like.
+    pub constraint: Option<Spec>,
 }
 
 /// What a request says about sampling; whatever is absent is the model's own default.
@@ -72,6 +75,7 @@ impl ChatCompletionRequest {
             max_tokens: max_tokens(self.max_tokens, self.max_completion_tokens)?,
             sampling,
             stop: stop(self.stop)?,
+            constraint: Spec::read(self.response_format, self.structured_outputs)?,
             model: self.model,
         })
     }
@@ -87,7 +91,6 @@ const NEUTRAL_FIELDS: &[Neutral] = &[
     ("repetition_penalty", |v| v.as_f64() == Some(1.0)),
     ("logit_bias", |v| v.as_object().is_some_and(|map| map.is_empty())),
     ("logprobs", |v| v == &Value::Bool(false)),
-    ("response_format", |v| v["type"] == "text"),
     ("tool_choice", |v| v == "none"),
     ("tools", |v| v.as_array().is_some_and(|list| list.is_empty())),
     ("user", Value::is_string),
@@ -291,6 +294,7 @@ mod tests {
                     seed: Some(u64::MAX - 2),
                 },
                 stop: vec!["x".into()],
+                constraint: None,
             }
         );
     }
@@ -329,6 +333,9 @@ mod tests {
             (r#""stream":"yes""#, "stream", "yes"),
             (r#""stream_options":{"include_usage":true}"#, "stream_options", "options"),
             (r#""stream":true,"stream_options":{"x":1}"#, "stream_options.x", "x"),
+            (r#""response_format":{"type":"yaml"}"#, "response_format", "yaml"),
+            (r#""structured_outputs":{"xml":""}"#, "structured_outputs.xml", "xml"),
+            (r#""structured_outputs":{"choice":["a",1]}"#, "structured_outputs.choice[1]", "1"),
         ] {
             let (at, message) = refusal(with(field));
             assert_eq!(at, param, "{field}");
@@ -370,7 +377,6 @@ mod tests {
             (r#""logprobs":true"#, "logprobs"),
             (r#""top_logprobs":3"#, "top_logprobs"),
             (r#""logit_bias":{"5":1}"#, "logit_bias"),
-            (r#""response_format":{"type":"json_object"}"#, "response_format"),
             (r#""frequency_penalty":0.5"#, "frequency_penalty"),
             (r#""presence_penalty":-1"#, "presence_penalty"),
             (r#""repetition_penalty":1.1"#, "repetition_penalty"),
