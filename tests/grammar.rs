@@ -80,11 +80,11 @@ impl Model {
 
     /// One of the allowed tokens; in a long answer one that ends, or closes something.
     fn draw(&self, allowed: &[u32], drawn: usize, random: &mut fastrand::Rng) -> u32 {
-        if drawn > FREE_TOKENS {
+        // Not always: a form may want something else first.
+        if drawn > FREE_TOKENS && random.bool() {
             let closing = |token: &&u32| {
-                let spelling = &self.spellings[**token as usize];
-                **token == self.end
-                    || matches!(spelling.as_slice(), b"\"" | b"}" | b"]" | b"\"}" | b"]}" | b"}}")
+                let spelling = self.spellings[**token as usize].as_slice();
+                **token == self.end || matches!(spelling, b"\"" | b"}" | b"]" | b"@")
             };
             let closing: Vec<&u32> = allowed.iter().filter(closing).collect();
             if let Some(&&token) = random.choice(&closing) {
@@ -95,13 +95,7 @@ impl Model {
     }
 
     /// A token that the mask leaves out is refused when it comes all the same.
-    fn refuse_one(
-        &self,
-        form: &Form,
-        drawn: &[u32],
-        allowed: &[u32],
-        random: &mut fastrand::Rng,
-    ) {
+    fn refuse_one(&self, form: &Form, drawn: &[u32], allowed: &[u32], random: &mut fastrand::Rng) {
         let token = random.u32(0..self.size as u32);
         if !random.u8(..).is_multiple_of(16) || allowed.contains(&token) {
             return;
@@ -295,7 +289,8 @@ fn answers_match_their_regular_expression() {
 #[test]
 fn every_choice_is_reached_and_nothing_else() {
     let mut random = random();
-    let choices = ["a", "ab", "abc", " blank", "\"quoted\" \\ /", "a|b", "(x", "日本", "two\nlines"];
+    let choices =
+        ["a", "ab", "abc", " blank", "\"quoted\" \\ /", "a|b", "(x", "日本", "two\nlines"];
     let choices: Vec<String> = choices.map(String::from).to_vec();
     for model in Model::all() {
         let mut missing = choices.clone();

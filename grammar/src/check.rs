@@ -43,9 +43,9 @@ pub fn json_schema(schema: &Value) -> Result<()> {
 pub fn regex(regex: &str) -> Result<()> {
     length(regex.len())?;
     let parsed = ParserBuilder::new().nest_limit(MAX_DEPTH as u32).build().parse(regex);
-    parsed.map(|_| ()).map_err(|error| {
-        Error::new(format!("expected a regular expression: {}", error.kind()))
-    })
+    parsed
+        .map(|_| ())
+        .map_err(|error| Error::new(format!("expected a regular expression: {}", error.kind())))
 }
 
 pub fn grammar(grammar: &str) -> Result<()> {
@@ -130,8 +130,7 @@ impl<'a> Walk<'a> {
             },
             "required" => {
                 array(value)?;
-                (value.as_array().into_iter().flatten())
-                    .try_for_each(|name| text(name).map(|_| ()))
+                (value.as_array().into_iter().flatten()).try_for_each(|name| text(name).map(|_| ()))
             }
             "minimum" | "maximum" => number(value).map(|_| ()),
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => Ok(()),
@@ -178,7 +177,8 @@ impl<'a> Walk<'a> {
     fn check_references(&self) -> Result<()> {
         for reference in &self.references {
             let target = resolve(self.root, reference);
-            if !self.schemas.iter().any(|&schema| target.is_some_and(|at| std::ptr::eq(at, schema))) {
+            if !self.schemas.iter().any(|&schema| target.is_some_and(|at| std::ptr::eq(at, schema)))
+            {
                 let expected = "the place of a schema in this one, such as \"#/$defs/name\"";
                 return Err(Error::found(format!("$ref {reference:?}"), expected));
             }

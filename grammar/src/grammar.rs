@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use llguidance::{JsonCompileOptions, Matcher, api::TopLevelGrammar};
+use llguidance::{JsonCompileOptions, Matcher, TokenParser, api::TopLevelGrammar};
 use serde_json::{Value, json};
 
 use crate::{Error, Form, Result, Vocabulary};
@@ -10,6 +10,10 @@ use crate::{Error, Form, Result, Vocabulary};
 /// White space between the parts of a JSON text, bounded so that a weak model cannot go on with
 /// nothing else.
 const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,32}";
+
+/// Enough for the deepest forms that are not refused at once.
+#[cfg(not(target_arch = "wasm32"))]
+const STACK_BYTES: usize = 64 << 20;
 
 /// What may come next in one answer.
 pub struct Grammar {
@@ -26,10 +30,7 @@ impl Grammar {
     /// What the form gets wrong, or that it is too large or too complex.
     pub fn compile(vocabulary: &Arc<Vocabulary>, form: &Form) -> Result<Grammar> {
         form.check()?;
-        let parser = vocabulary
-            .factory
-            .create_parser(source(form))
-            .map_err(|error| Error::new(format!("{error:#}")))?;
+        let parser = parse(vocabulary, form).map_err(|error| Error::new(format!("{error:#}")))?;
         let strip = vocabulary.strip.as_ref().map_or(0, |strip| strip.count);
         let matcher = Matcher::new(Ok(parser));
         let mut grammar = Grammar { vocabulary: vocabulary.clone(), matcher, strip };
@@ -45,15 +46,22 @@ impl Grammar {
     /// No token of the vocabulary continues the answer, or to find out took too long.
     pub fn mask(&mut self) -> Result<Vec<u32>> {
         let allowed = self.matcher.compute_mask_or_eos().map_err(failed)?;
+        let size = self.vocabulary.size;
         let mut mask = allowed.as_slice().to_vec();
-        mask.resize(self.vocabulary.mask_words, 0);
+        mask.resize(size.div_ceil(32), 0);
+        if let (Some(last), 1..) = (mask.last_mut(), size % 32) {
+            *last &= (1 << (size % 32)) - 1;
+        }
         if self.strip > 0
             && let Some(strip) = &self.vocabulary.strip
         {
             strip.longer.iter().for_each(|&id| mask[id as usize / 32] &= !(1 << (id % 32)));
             strip.alone.iter().for_each(|&id| mask[id as usize / 32] |= 1 << (id % 32));
         }
-        Ok(mask)
+        match mask.iter().all(|&word| word == 0) {
+            true => Err(failed("no token continues it")),
+            false => Ok(mask),
+        }
     }
 
     /// Takes in the token that was drawn.
@@ -62,9 +70,12 @@ impl Grammar {
     /// The token was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<()> {
         if let Some(strip) = self.vocabulary.strip.as_ref().filter(|_| self.strip > 0) {
-            if strip.alone.contains(&token) {
+            if strip.alone.binary_search(&token).is_ok() {
                 self.strip -= 1;
                 return Ok(());
+            }
+            if strip.longer.binary_search(&token).is_ok() {
+                return Err(failed("its beginning is not kept"));
             }
             self.strip = 0;
         }
@@ -87,6 +98,23 @@ fn failed(error: impl fmt::Display) -> Error {
     let message = error.to_string();
     let reason = message.lines().next().unwrap_or_default();
     Error::new(format!("the answer cannot go on: {reason}"))
+}
+
+/// Compiles on a stack of its own: compilers and parsers recurse, and threads' stacks differ.
+#[cfg(not(target_arch = "wasm32"))]
+fn parse(vocabulary: &Vocabulary, form: &Form) -> anyhow::Result<TokenParser> {
+    let parse = || vocabulary.factory.create_parser(source(form));
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let parser = thread.spawn_scoped(scope, parse)?.join();
+        parser.unwrap_or_else(|_| Err(anyhow::anyhow!("the compiler broke down")))
+    })
+}
+
+/// The module's stack is as large as its build says, and a form that exceeds it ends the module.
+#[cfg(target_arch = "wasm32")]
+fn parse(vocabulary: &Vocabulary, form: &Form) -> anyhow::Result<TokenParser> {
+    vocabulary.factory.create_parser(source(form))
 }
 
 /// A form in llguidance's terms.

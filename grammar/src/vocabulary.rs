@@ -21,6 +21,9 @@ const MAX_TOKENS: usize = 1 << 22;
 /// No UTF-8 has this byte; the trie keeps it for tokens that are not text.
 const NO_TEXT: u8 = 0xFF;
 
+/// Grammars may name tokens that are not text. None is known by name here, but the trie wants one.
+const NAMELESS: &[u8] = b"\xFF<|none|>";
+
 /// Bounds for what one constraint may cost, in time and memory.
 ///
 /// At most some 100 ms and 100 MB in WebAssembly; schemas met in practice take a tenth of it.
@@ -38,8 +41,8 @@ const LIMITS: ParserLimits = ParserLimits {
 /// The tokens of a model, made ready once for all its constraints.
 pub struct Vocabulary {
     pub(crate) factory: ParserFactory,
-    /// Words of a mask.
-    pub(crate) mask_words: usize,
+    /// Number of tokens.
+    pub(crate) size: usize,
     pub(crate) strip: Option<StrippedTokens>,
 }
 
@@ -56,9 +59,9 @@ pub struct Strip {
 pub(crate) struct StrippedTokens {
     /// How many characters are lost at most.
     pub count: usize,
-    /// Those that are the character alone: they spell nothing.
+    /// Those that are the character alone: they spell nothing. Sorted.
     pub alone: Vec<u32>,
-    /// The others that begin with it.
+    /// The others that begin with it. Sorted.
     pub longer: Vec<u32>,
 }
 
@@ -84,8 +87,9 @@ impl Vocabulary {
                 token.clear();
             }
         }
-        let mask_words = tokens.len().div_ceil(32);
+        let size = tokens.len();
         let strip = strip.map(|strip| StrippedTokens::new(&tokens, strip));
+        tokens.push(NAMELESS.to_vec());
         let info = TokRxInfo::new(tokens.len() as u32, INVALID_TOKEN);
         let mut trie = TokTrie::from(&info, &tokens);
         if !end_ids.is_empty() {
@@ -93,11 +97,12 @@ impl Vocabulary {
         }
         let env = Arc::new(ApproximateTokEnv::new(trie));
         let slices = SlicedBiasComputer::general_slices();
-        let mut factory = ParserFactory::new(&(env as _), InferenceCapabilities::default(), &slices)
-            .map_err(|error| Error::new(error.to_string()))?;
+        let mut factory =
+            ParserFactory::new(&(env as _), InferenceCapabilities::default(), &slices)
+                .map_err(|error| Error::new(error.to_string()))?;
         *factory.limits_mut() = LIMITS;
         factory.quiet();
-        Ok(Vocabulary { factory, mask_words, strip })
+        Ok(Vocabulary { factory, size, strip })
     }
 }
 

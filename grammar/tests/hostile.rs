@@ -18,7 +18,9 @@ fn vocabulary() -> Arc<Vocabulary> {
 
 fn allowed(grammar: &mut Grammar) -> Result<Vec<u32>> {
     let mask = grammar.mask()?;
-    Ok((0..mask.len() as u32 * 32).filter(|&t| mask[t as usize / 32] >> (t % 32) & 1 == 1).collect())
+    Ok((0..mask.len() as u32 * 32)
+        .filter(|&t| mask[t as usize / 32] >> (t % 32) & 1 == 1)
+        .collect())
 }
 
 /// Compiles a form and follows it for some tokens, on a stack as small as threads have.
@@ -124,7 +126,8 @@ fn exponential_expressions_stay_within_bounds() {
     ] {
         let _ = follow(Form::Regex(regex.into()));
     }
-    let options: Vec<Value> = (0..3).map(|i| json!({"properties": {format!("p{i}"): {}}})).collect();
+    let options: Vec<Value> =
+        (0..3).map(|i| json!({"properties": {format!("p{i}"): {}}})).collect();
     let _ = schema(json!({"allOf": vec![json!({"anyOf": options}); 30]}));
     let properties: serde_json::Map<String, Value> =
         (0..500).map(|i| (format!("p{i}"), json!({"enum": ["a", "b", 1]}))).collect();
@@ -150,7 +153,8 @@ fn recursion_is_followed_or_refused() {
     ] {
         let _ = schema(schema_);
     }
-    for grammar in ["start: start", "start: start \"a\"", "start: a\na: b\nb: a", "start: A\nA: A"] {
+    for grammar in ["start: start", "start: start \"a\"", "start: a\na: b\nb: a", "start: A\nA: A"]
+    {
         assert!(follow(Form::Grammar(grammar.into())).is_err(), "{grammar}");
     }
 }
@@ -162,7 +166,10 @@ fn what_nothing_meets_is_refused() {
     refused(schema(json!({"type": "integer", "minimum": 5, "maximum": 4})), "minimum");
     refused(schema(json!({"type": "string", "minLength": 5, "maxLength": 4})), "minLength");
     refused(schema(json!({"allOf": [{"type": "string"}, {"type": "null"}]})), "");
-    refused(schema(json!({"required": ["a"], "properties": {"a": false}})), "'a'");
+    refused(
+        schema(json!({"type": "object", "required": ["a"], "properties": {"a": false}})),
+        "'a'",
+    );
     refused(follow(Form::Regex("[a&&b]".into())), "");
     refused(follow(Form::Choice(vec![])), "0 texts");
     refused(follow(Form::Grammar(String::new())), "");
@@ -252,11 +259,37 @@ fn mutated_schemas_do_not_panic() {
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let keywords = [
-        "type", "enum", "const", "anyOf", "allOf", "oneOf", "$ref", "items", "prefixItems",
-        "minItems", "maxItems", "properties", "patternProperties", "additionalProperties",
-        "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern",
-        "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-        "x-guidance", "$schema", "additionalItems", "not", "title",
+        "type",
+        "enum",
+        "const",
+        "anyOf",
+        "allOf",
+        "oneOf",
+        "$ref",
+        "items",
+        "prefixItems",
+        "minItems",
+        "maxItems",
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "required",
+        "minProperties",
+        "maxProperties",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "x-guidance",
+        "$schema",
+        "additionalItems",
+        "not",
+        "title",
     ];
     for _ in 0..600 {
         let made = object(&mut random, &keywords, 3);
@@ -300,8 +333,9 @@ fn value(random: &mut fastrand::Rng, keyword: &str, keywords: &[&str], depth: us
         "pattern" => json!(random.choice(["^a", "b$", "[^c]{2,}", r"\d\p{L}", "", "(x|y)*z"])),
         "format" => json!(random.choice(["date", "uuid", "ipv6", "uri", "email"])),
         "multipleOf" => json!(random.choice([1.0, 0.5, 0.01, 3.0])),
-        "minItems" | "maxItems" | "minProperties" | "maxProperties" | "minLength"
-        | "maxLength" => json!(random.u32(0..12)),
+        "minItems" | "maxItems" | "minProperties" | "maxProperties" | "minLength" | "maxLength" => {
+            json!(random.u32(0..12))
+        }
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
             json!(f64::from(random.i32(-2000..2000)) / 8.0)
         }
