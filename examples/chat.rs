@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use tabloom::{
     api::{ChatCompletionRequest, RequestMessage, StreamOptions, Usage},
+    engine::{Options, steady_clock},
     executor::AnyExecutor,
     load::{self, Device, LoadOptions, Progress},
     service::{Moment, Reply, Service},
@@ -98,7 +99,8 @@ async fn load(arguments: &Arguments) -> tabloom::Result<Service<AnyExecutor>> {
     let clear = if stderr().is_terminal() { "\r\x1b[K" } else { "" };
     eprintln!("{clear}Loaded in {:.1} s on {on}", start.elapsed().as_secs_f64());
     let name = arguments.model.display().to_string();
-    Ok(Service::new(model.loaded.executor, model.chat, name))
+    let options = Options { seed: fastrand::u64(..), ..Options::default() };
+    Ok(Service::new(model.loaded.executor, model.chat, name, options, steady_clock()))
 }
 
 /// Asks for an answer and prints it as it comes.

@@ -1,7 +1,8 @@
 // attention: softmax(scale * q . K) . V over the paged cache, for the rows of one tile and the query
 // heads of one KV head at once, so that keys and values are read once for all of them.
 // A vector is one (row, query head) of these: at most {{ vectors }}, vector v = row v / GROUP, head v % GROUP.
-// in   query  array<vec4<f32>> [rows][STRIDE / 4]
+// in   tables  array<u32>  the block tables of all slots
+//      query  array<vec4<f32>> [rows][STRIDE / 4]
 //      kv     array<vec2<u32>>  the layer's cache
 {% if split %}
 // out  partials  array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
@@ -12,12 +13,13 @@
 {% endif %}
 // uses about 10 KiB of workgroup memory
 @group(0) @binding(0) var<storage, read> step: array<u32>;
-@group(0) @binding(1) var<storage, read> query: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> kv: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read> tables: array<u32>;
+@group(0) @binding(2) var<storage, read> query: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> kv: array<vec2<u32>>;
 {% if split %}
-@group(0) @binding(3) var<storage, read_write> partials: array<f32>;
+@group(0) @binding(4) var<storage, read_write> partials: array<f32>;
 {% else %}
-@group(0) @binding(3) var<storage, read_write> attention: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> attention: array<vec4<f32>>;
 {% endif %}
 
 const HEADS = {{ heads }}u;
@@ -112,7 +114,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             for (var i = thread; i < KEYS * CHUNK; i += THREADS) {
                 let position = base + i / CHUNK;
                 if (position < segment_end && i % CHUNK < width) {
-                    let token = keys_of(block_at(first.table, position / BLOCK), kv_head)
+                    let token = keys_of(tables[first.table + position / BLOCK], kv_head)
                         + position % BLOCK * KV_TOKEN_WORDS;
                     keys[i / CHUNK * KEY_PITCH + i % CHUNK] = kv[token / 2u + chunk + i % CHUNK];
                 }
@@ -165,7 +167,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             let step_end = min(segment_end, base + KEYS);
             var position = max(base, start);
             while (position < step_end) {
-                let values = values_of(block_at(first.table, position / BLOCK), kv_head) / 2u + four;
+                let values = values_of(tables[first.table + position / BLOCK], kv_head) / 2u + four;
                 let block_end = min(step_end, (position / BLOCK + 1u) * BLOCK);
                 for (; position < block_end; position++) {
                     let value = unpack(kv[values + position % BLOCK * (KV_TOKEN_WORDS / 2u)]);

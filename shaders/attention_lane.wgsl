@@ -1,13 +1,15 @@
 // attention_lane: softmax(scale * q . K) . V over the paged cache, one thread per (row, query head),
 // without barriers and workgroup memory, for adapters that emulate them.
-// in   query      array<vec4<f32>> [rows][STRIDE / 4]
+// in   tables     array<u32>  the block tables of all slots
+//      query      array<vec4<f32>> [rows][STRIDE / 4]
 //      kv         array<vec4<u32>>  the layer's cache
 // out  attention  array<vec4<f32>> [rows][STRIDE / 4]
 // grid (ceil(HEADS / {{ lanes }}), rows) workgroups of {{ lanes }}
 @group(0) @binding(0) var<storage, read> step: array<u32>;
-@group(0) @binding(1) var<storage, read> query: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> kv: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> attention: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> tables: array<u32>;
+@group(0) @binding(2) var<storage, read> query: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> kv: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read_write> attention: array<vec4<f32>>;
 
 const HEADS = {{ heads }}u;
 const KV_HEADS = {{ kv_heads }}u;
@@ -38,7 +40,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let start = window_start(row.position);
     var scores: array<f32, BLOCK>;
     for (var block = start / BLOCK; block <= row.position / BLOCK; block++) {
-        let id = block_at(row.table, block);
+        let id = tables[row.table + block];
         let first = max(start, block * BLOCK) % BLOCK;
         let count = min(row.position + 1u - block * BLOCK, BLOCK);
         let keys = keys_of(id, kv_head) / 4u;

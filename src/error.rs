@@ -64,9 +64,19 @@ pub enum Error {
         "the prompt has {prompt} tokens, but the context holds {limit} and must keep room for an answer. Shorten the conversation"
     )]
     ContextLengthExceeded { prompt: usize, limit: usize },
+    /// Too many requests wait already.
+    #[error(
+        "{waiting} requests wait already, and the queue holds {limit}. Try again when some are answered"
+    )]
+    QueueFull { waiting: usize, limit: usize },
     /// A request parameter is missing or out of range.
     #[error("{param}: {message}")]
     InvalidRequest { param: String, message: String },
+    /// What restricts the answer's tokens excludes them all.
+    #[error(
+        "no token may follow the first {drawn} of the answer: what allows and forbids tokens excludes them all. Loosen it"
+    )]
+    NoTokenAllowed { drawn: usize },
     /// The chat template failed to compile or render.
     #[error("the chat template failed: {message}")]
     Template { message: String },

@@ -170,7 +170,7 @@ pub fn capacity(config: &ModelConfig, context: Option<usize>) -> Result<Capacity
         rows: ROWS,
         seqs: SEQS,
         logit_rows: SEQS,
-        blocks: affordable.clamp(least, least * SEQS),
+        blocks: affordable.clamp(least, least * SEQS) + 1, // the null block
         context,
         vocab: config.vocab,
         window: config.window.map(|tokens| Window { sinks: 0, tokens }),

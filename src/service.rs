@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use crate::{
     Result,
-    api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, Responder},
-    engine::{Engine, Event, FinishReason, Request, RequestId, Usage},
+    api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, Responder, Spec},
+    engine::{Clock, Engine, Event, FinishReason, Options, Request, RequestId, Usage},
     error::Error,
     metrics::Metrics,
+    sampling::{Compiler, Tokens},
     step::Executor,
     text::{Chat, Detokenizer, StopFilter},
 };
@@ -17,6 +18,10 @@ pub struct Service<E> {
     engine: Engine<E>,
     chat: Chat,
     model: String,
+    vocab: usize,
+    compiler: Option<Box<dyn Compiler>>,
+    /// What requests announced and is not compiled yet.
+    specs: Vec<(RequestId, Spec)>,
     answers: HashMap<RequestId, Answer>,
     /// What is to be told at the end of the next step.
     outbox: Vec<(RequestId, Reply)>,
@@ -55,9 +60,30 @@ struct Answer {
 
 impl<E: Executor> Service<E> {
     /// A service without requests; `model` is how it names itself in answers.
-    pub fn new(executor: E, chat: Chat, model: String) -> Service<E> {
-        let engine = Engine::new(executor);
-        Service { engine, chat, model, answers: HashMap::new(), outbox: Vec::new() }
+    pub fn new(
+        executor: E,
+        chat: Chat,
+        model: String,
+        options: Options,
+        clock: Clock,
+    ) -> Service<E> {
+        let vocab = executor.capacity().vocab;
+        let engine = Engine::new(executor, options, clock);
+        Service {
+            engine,
+            chat,
+            model,
+            vocab,
+            compiler: None,
+            specs: Vec::new(),
+            answers: HashMap::new(),
+            outbox: Vec::new(),
+        }
+    }
+
+    /// The same service, which takes requests that constrain their answers.
+    pub fn with_compiler(self, compiler: Box<dyn Compiler>) -> Service<E> {
+        Service { compiler: Some(compiler), ..self }
     }
 
     /// Queues a request; its replies come from [`Service::step`].
@@ -65,6 +91,11 @@ impl<E: Executor> Service<E> {
     /// # Errors
     /// What [`Chat::prompt`] and [`Engine::submit`] refuse.
     pub fn submit(&mut self, request: ChatRequest, moment: Moment) -> Result<RequestId> {
+        if let (Some(spec), None) = (&request.constraint, &self.compiler) {
+            let message = "found a constraint, expected none: answers cannot be constrained here";
+            let param = spec.param.clone();
+            return Err(Error::InvalidRequest { param, message: message.into() });
+        }
         let prompt = self.chat.prompt(&request.messages, Some(moment.now.cast_signed()))?;
         let defaults = self.chat.defaults();
         let id = self.engine.submit(Request {
@@ -72,8 +103,10 @@ impl<E: Executor> Service<E> {
             sampling: defaults.sampling(&request.sampling, moment.entropy),
             end_tokens: defaults.eos_ids.clone(),
             max_tokens: request.max_tokens.map(|max| max as usize),
+            constrained: request.constraint.is_some(),
             ..Default::default()
         })?;
+        self.specs.extend(request.constraint.map(|spec| (id, spec)));
         let answer = Answer {
             responder: Responder {
                 id: format!("chatcmpl-{:016x}", moment.entropy),
@@ -96,6 +129,7 @@ impl<E: Executor> Service<E> {
     /// Gives a request up; it gets no more replies.
     pub fn cancel(&mut self, id: RequestId) {
         self.answers.remove(&id);
+        self.specs.retain(|(other, _)| *other != id);
         self.outbox.retain(|(other, _)| *other != id);
         self.engine.cancel(id);
     }
@@ -112,6 +146,7 @@ impl<E: Executor> Service<E> {
                 Event::Finished { id, reason, usage } => self.finish(id, reason, usage),
             }
         }
+        self.compile().await;
         Ok(std::mem::take(&mut self.outbox))
     }
 
@@ -138,6 +173,28 @@ impl<E: Executor> Service<E> {
         self.outbox.extend(answer.add(text).map(|reply| (id, reply)));
         if stopped {
             self.engine.finish(id);
+        }
+    }
+
+    /// Compiles announced constraints, while the device works on their prompts.
+    async fn compile(&mut self) {
+        for (id, spec) in std::mem::take(&mut self.specs) {
+            let Some(compiler) = &mut self.compiler else { continue };
+            let tokens = || {
+                let tokenizer = self.chat.tokenizer();
+                Ok(Tokens {
+                    spellings: tokenizer.spellings(self.vocab)?,
+                    end_ids: self.chat.defaults().eos_ids.clone(),
+                    strip: tokenizer.leading_strip(),
+                })
+            };
+            match compiler.compile(&spec, &tokens).await {
+                Ok(constraint) => self.engine.constrain(id, constraint),
+                Err(error) => {
+                    self.outbox.push((id, Reply::Error(error)));
+                    self.drop_answer(id);
+                }
+            }
         }
     }
 

@@ -11,7 +11,7 @@ pub const BLOCK_SIZE: usize = 16;
 /// One step over a ragged batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepPlan {
-    /// Blocks to copy, in all layers, before any row is computed.
+    /// Blocks to copy, in all layers, one after the other, before any row is computed.
     pub copies: Vec<BlockCopy>,
     pub seqs: Vec<SeqPlan>,
     /// Whether the result carries the logits of every row; at most `Capacity::logit_rows` rows then.
@@ -37,8 +37,9 @@ pub struct SeqPlan {
     /// Index of the first of `blocks` in the slot's block table.
     pub first_block: u32,
     /// Entries of the slot's block table from `first_block` on: KV block of positions 16·i .. 16·i + 15.
-    /// The executor keeps those before, which earlier steps have set; together they reach the last
-    /// row's position.
+    /// The executor keeps those before, which earlier steps of the sequence have set, and all of them
+    /// if this is empty; together they reach the last row's position. Entries that neither these rows
+    /// nor later ones see may be anything.
     pub blocks: Vec<u32>,
     /// Samples a token from the last row's logits into `slot`.
     pub sample: Option<Sampling>,
@@ -60,7 +61,7 @@ pub struct Adjust {
     pub tokens: Vec<u32>,
     /// How many of them are the prompt.
     pub prompt: usize,
-    /// (token, what is added to its logit)
+    /// (token, what is added to its logit), at most [`MAX_BIAS`].
     pub bias: Vec<(u32, f32)>,
 }
 
@@ -102,6 +103,9 @@ pub enum Pooling {
     #[default]
     Last,
 }
+
+/// Most entries of a bias.
+pub const MAX_BIAS: usize = 1024;
 
 /// Most of the likeliest tokens that a log-probability comes with.
 pub const MAX_LOGPROBS: u32 = 20;
@@ -217,7 +221,7 @@ pub struct Sample {
 /// How likely a token was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logprobs {
-    /// Natural logarithm of the token's probability.
+    /// Natural logarithm of the token's probability; NaN if a logit of its row is NaN or infinite.
     pub chosen: f32,
     /// The likeliest tokens and their log-probabilities, the likeliest first.
     pub top: Vec<(u32, f32)>,
@@ -252,7 +256,7 @@ pub struct Capacity {
     pub seqs: usize,
     /// Rows per step whose logits are computed: at least `seqs`.
     pub logit_rows: usize,
-    /// KV blocks.
+    /// KV blocks, the null block among them: block 0, which holds no tokens.
     pub blocks: usize,
     /// Most tokens in one sequence.
     pub context: usize,
@@ -270,4 +274,11 @@ pub struct Window {
     pub sinks: usize,
     /// The row's own position included.
     pub tokens: usize,
+}
+
+impl Window {
+    /// The first of the last positions that a row at `position` sees; the sinks may reach beyond it.
+    pub fn start(&self, position: usize) -> usize {
+        (position + 1).saturating_sub(self.tokens)
+    }
 }

@@ -6,7 +6,10 @@ mod support;
 use half::f16;
 use support::{Bench, bits, floats, nmse, uniform};
 use tabloom::{
-    kernels::{Attention, AttentionMerge, Batch, Kernel, KvLayout, RopeKv, Tuning, rope_table},
+    kernels::{
+        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvLayout, RopeKv, Tuning,
+        batch::Row, rope_table,
+    },
     layout::row_stride,
     step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan},
 };
@@ -47,7 +50,7 @@ impl Heads {
     }
 
     /// Encodes sequences of (first position, rows) with shuffled blocks of one pool.
-    fn batch(self, rng: &mut fastrand::Rng, seqs: &[(usize, usize)]) -> (Batch, Capacity) {
+    fn step(self, rng: &mut fastrand::Rng, seqs: &[(usize, usize)]) -> Step {
         let capacity = capacity(seqs);
         let mut pool: Vec<u32> = (0..capacity.blocks as u32).collect();
         rng.shuffle(&mut pool);
@@ -60,9 +63,31 @@ impl Heads {
             ..Default::default()
         };
         let seqs = seqs.iter().enumerate().map(plan).collect();
+        self.encode(&StepPlan { seqs, ..Default::default() }, capacity)
+    }
+
+    fn encode(self, plan: &StepPlan, capacity: Capacity) -> Step {
         let tile_rows = Attention::tile_rows(self.heads, self.kv_heads);
-        let plan = StepPlan { seqs, ..Default::default() };
-        (Batch::encode(&plan, &capacity, tile_rows).expect("a valid plan"), capacity)
+        let tables = BlockTables::of(plan, &capacity).expect("valid tables");
+        let batch = Batch::encode(plan, &capacity, &tables, tile_rows).expect("a valid plan");
+        Step { batch, tables, capacity }
+    }
+}
+
+/// A step as the kernels are given it.
+struct Step {
+    batch: Batch,
+    tables: BlockTables,
+    capacity: Capacity,
+}
+
+impl Step {
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        (0..self.batch.rows as usize).map(|i| self.batch.row(i))
+    }
+
+    fn kv_slot(&self, row: Row, position: usize) -> usize {
+        self.tables.kv_slot(row.table, position)
     }
 }
 
@@ -86,13 +111,12 @@ struct Data {
 }
 
 impl Data {
-    fn new(rng: &mut fastrand::Rng, shape: Heads, batch: &Batch, capacity: &Capacity) -> Data {
+    fn new(rng: &mut fastrand::Rng, shape: Heads, step: &Step) -> Data {
         let layout = shape.layout();
-        let mut cache = vec![NAN; capacity.blocks * layout.block_words()];
-        for i in 0..batch.rows as usize {
-            let row = batch.row(i);
+        let mut cache = vec![NAN; step.capacity.blocks * layout.block_words()];
+        for row in step.rows() {
             for position in first_seen(shape, row.position as usize)..=row.position as usize {
-                let slot = batch.kv_slot(row, position);
+                let slot = step.kv_slot(row, position);
                 for head in 0..shape.kv_heads {
                     for at in [layout.key(slot, head), layout.value(slot, head)] {
                         for word in &mut cache[at..at + layout.token_words()] {
@@ -105,7 +129,7 @@ impl Data {
             }
         }
         // Queries of this size give scores that differ by several units: a softmax worth the name.
-        let mut query = vec![f32::NAN; batch.rows as usize * shape.stride()];
+        let mut query = vec![f32::NAN; step.batch.rows as usize * shape.stride()];
         for row in query.chunks_exact_mut(shape.stride()) {
             row[..shape.heads * shape.dim].fill_with(|| rng.f32() * 6.0 - 3.0);
         }
@@ -127,18 +151,17 @@ fn half_at(cache: &[u32], word: usize, d: usize) -> f64 {
 }
 
 /// The definition, in f64, head by head. Padding stays as [`run`] fills it.
-fn naive(shape: Heads, batch: &Batch, data: &Data) -> Vec<f32> {
+fn naive(shape: Heads, step: &Step, data: &Data) -> Vec<f32> {
     let Heads { heads, kv_heads, dim, .. } = shape;
     let layout = shape.layout();
-    let mut output = vec![0.0; batch.rows as usize * shape.stride()];
-    for i in 0..batch.rows as usize {
-        let row = batch.row(i);
+    let mut output = vec![0.0; step.batch.rows as usize * shape.stride()];
+    for (i, row) in step.rows().enumerate() {
         for head in 0..heads {
             let at = i * shape.stride() + head * dim;
             let kv_head = head * kv_heads / heads;
             let seen: Vec<usize> = (first_seen(shape, row.position as usize)
                 ..=row.position as usize)
-                .map(|position| batch.kv_slot(row, position))
+                .map(|position| step.kv_slot(row, position))
                 .collect();
             let scores: Vec<f64> = seen
                 .iter()
@@ -167,13 +190,14 @@ async fn run(
     bench: &mut Bench,
     tuning: Tuning,
     shape: Heads,
-    batch: &Batch,
+    step: &Step,
     data: &Data,
     split: bool,
 ) -> Vec<f32> {
+    let Step { batch, tables, .. } = step;
     let kernel = shape.attention(split);
     let query = bits(&data.query);
-    let inputs = [&batch.words[..], &query, &data.cache];
+    let inputs = [&batch.words[..], &tables.words, &query, &data.cache];
     let zeros = vec![0; query.len()];
     if !split {
         let outputs = bench.run(&kernel, tuning, batch, &[&inputs[..], &[&zeros]].concat()).await;
@@ -226,25 +250,31 @@ fn attention_equals_the_definition() {
         for shape in SHAPES {
             for rows in [3, 16, 50] {
                 let seqs = random_seqs(&mut rng, rows);
-                let (batch, capacity) = shape.batch(&mut rng, &seqs);
-                let data = Data::new(&mut rng, shape, &batch, &capacity);
-                let expected = naive(shape, &batch, &data);
+                let step = shape.step(&mut rng, &seqs);
+                let data = Data::new(&mut rng, shape, &step);
+                let expected = naive(shape, &step, &data);
 
                 let mut plain = vec![0.0; expected.len()];
-                shape.attention(false).reference(&batch, &data.query, &data.cache, &mut plain);
+                shape.attention(false).reference(
+                    &step.batch,
+                    &step.tables,
+                    &data.query,
+                    &data.cache,
+                    &mut plain,
+                );
                 let error = nmse(&expected, &plain);
                 assert!(error < 1e-11, "plain Rust: {error:e} {shape:?} {seqs:?}");
 
                 for tuning in tunings() {
-                    let found = run(&mut bench, tuning, shape, &batch, &data, false).await;
+                    let found = run(&mut bench, tuning, shape, &step, &data, false).await;
                     let error = nmse(&expected, &found);
                     assert!(error < 1e-11, "{error:e} {shape:?} {seqs:?} {tuning:?}");
                     // Not for every shape: software adapters take seconds to compile a pipeline.
                     let merged = shape.window.is_some() || shape.dim == 64;
-                    if !merged || !tuning.barriers || batch.rows > 16 {
+                    if !merged || !tuning.barriers || step.batch.rows > 16 {
                         continue;
                     }
-                    let split = run(&mut bench, tuning, shape, &batch, &data, true).await;
+                    let split = run(&mut bench, tuning, shape, &step, &data, true).await;
                     assert_eq!(bits(&found), bits(&split), "split {shape:?} {seqs:?} {tuning:?}");
                 }
             }
@@ -253,12 +283,11 @@ fn attention_equals_the_definition() {
 }
 
 /// The rows of a batch, one sequence alone.
-fn alone(batch: &Batch, shape: Heads, data: &Data, rows: std::ops::Range<usize>) -> (Batch, Data) {
-    let first = batch.row(rows.start);
-    let end = batch.row(rows.end - 1).position as usize + 1;
-    let blocks = (0..end.div_ceil(BLOCK_SIZE))
-        .map(|i| (batch.kv_slot(first, i * BLOCK_SIZE) / BLOCK_SIZE) as u32)
-        .collect();
+fn alone(step: &Step, shape: Heads, data: &Data, rows: std::ops::Range<usize>) -> (Step, Data) {
+    let first = step.batch.row(rows.start);
+    let end = step.batch.row(rows.end - 1).position as usize + 1;
+    let blocks =
+        (0..end.div_ceil(BLOCK_SIZE)).map(|i| step.tables.block(first.table, i) as u32).collect();
     let seq = SeqPlan {
         slot: 0,
         tokens: RowTokens::Known(vec![0; rows.len()]),
@@ -278,8 +307,7 @@ fn alone(batch: &Batch, shape: Heads, data: &Data, rows: std::ops::Range<usize>)
         window: None,
     };
     let plan = StepPlan { seqs: vec![seq], ..Default::default() };
-    let tile_rows = Attention::tile_rows(shape.heads, shape.kv_heads);
-    let alone = Batch::encode(&plan, &capacity, tile_rows).expect("a valid plan");
+    let alone = shape.encode(&plan, capacity);
     let query = data.query[rows.start * shape.stride()..rows.end * shape.stride()].to_vec();
     (alone, Data { query, cache: data.cache.clone() })
 }
@@ -296,10 +324,10 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
             // Fifteen decode rows and a chunk that crosses blocks, steps and segments.
             let mut seqs: Vec<_> = (0..15).map(|_| (rng.usize(0..600), 1)).collect();
             seqs.insert(rng.usize(..15), (100, 45));
-            let (batch, capacity) = shape.batch(&mut rng, &seqs);
-            let data = Data::new(&mut rng, shape, &batch, &capacity);
+            let step = shape.step(&mut rng, &seqs);
+            let data = Data::new(&mut rng, shape, &step);
             for tuning in tunings() {
-                let all = run(&mut bench, tuning, shape, &batch, &data, false).await;
+                let all = run(&mut bench, tuning, shape, &step, &data, false).await;
                 let mut first = 0;
                 for (_, count) in &seqs {
                     let cut = if *count > 1 { rng.usize(1..*count) } else { 0 };
@@ -307,9 +335,9 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
                         if rows.is_empty() {
                             continue;
                         }
-                        let (batch, data) = alone(&batch, shape, &data, rows.clone());
-                        let split = shape.attention(false).splits(tuning, &batch);
-                        let found = run(&mut bench, tuning, shape, &batch, &data, split).await;
+                        let (step, data) = alone(&step, shape, &data, rows.clone());
+                        let split = shape.attention(false).splits(tuning, &step.batch);
+                        let found = run(&mut bench, tuning, shape, &step, &data, split).await;
                         let expected = &all[rows.start * shape.stride()..][..found.len()];
                         assert_eq!(bits(expected), bits(&found), "rows {rows:?} {tuning:?}");
                     }
@@ -328,8 +356,7 @@ fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     let shape = Heads::new(32, 8, 128);
     let attention = shape.attention(false);
     let mut splits = |tuning, seqs: &[(usize, usize)]| {
-        let (batch, _) = shape.batch(&mut rng, seqs);
-        attention.splits(tuning, &batch)
+        attention.splits(tuning, &shape.step(&mut rng, seqs).batch)
     };
     assert!(splits(barriers, &[(256, 1)]));
     assert!(splits(barriers, &[(3, 1), (1000, 15)]));
@@ -339,9 +366,9 @@ fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     let room = |context| attention.partial_words(&Capacity { context, rows: 512, ..capacity(&[]) });
     assert_eq!(room(256), 2 * 16 * 32 * 130);
     assert_eq!(room(1 << 17), 4 << 20);
-    let direct = Kernel::grid(&attention, barriers, &shape.batch(&mut rng, &[(1000, 1)]).0);
+    let direct = Kernel::grid(&attention, barriers, &shape.step(&mut rng, &[(1000, 1)]).batch);
     let split =
-        Kernel::grid(&shape.attention(true), barriers, &shape.batch(&mut rng, &[(1000, 1)]).0);
+        Kernel::grid(&shape.attention(true), barriers, &shape.step(&mut rng, &[(1000, 1)]).batch);
     assert_eq!((direct, split), ([1, 8, 1], [1, 8, 8]));
 }
 
@@ -378,7 +405,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
         ] {
             let Heads { heads, kv_heads, dim, .. } = shape;
             let seqs = [(0, 5), (250, 20), (4095, 1), (9000, 3)];
-            let (batch, capacity) = shape.batch(&mut rng, &seqs);
+            let Step { batch, capacity, .. } = shape.step(&mut rng, &seqs);
             let inv_freq: Vec<f64> =
                 (0..dim / 2).map(|d| 1e6f64.powf(-2.0 * d as f64 / dim as f64)).collect();
             let table = rope_table(&inv_freq, capacity.context);

@@ -4,7 +4,7 @@ mod support;
 
 use support::goldens;
 use tabloom::{
-    engine::{Engine, Event, FinishReason, Request},
+    engine::{Engine, Event, FinishReason, Options, Request, steady_clock},
     error::Error,
     executor::AnyExecutor,
     gpu::{Access, Gpu, Kernels, Power, Shader},
@@ -50,7 +50,8 @@ fn losing_the_device_ends_every_request_and_closes_the_engine() {
         let executor = goldens::executor(&source, Device::Gpu).await.expect("it loads");
         let AnyExecutor::Gpu(executor) = executor else { panic!("not on the GPU") };
         let device = executor.gpu().device.clone();
-        let mut engine = Engine::new(AnyExecutor::Gpu(executor));
+        let mut engine =
+            Engine::new(AnyExecutor::Gpu(executor), Options::default(), steady_clock());
         let request = |first| Request {
             prompt: vec![first, 2, 3],
             sampling: Sampling::GREEDY,

@@ -14,6 +14,7 @@ use tabloom::{
     layout::Layout,
     load::{self, Device, LoadOptions},
     model::ModelConfig,
+    step::{BlockCopy, Executor, RowTokens, SeqPlan, StepPlan},
     weights::{FolderSource, Quantise, Source},
 };
 
@@ -47,13 +48,43 @@ fn a_decode_step_is_few_dispatches_one_write_and_no_new_bind_group() {
         goldens::greedy(&mut executor, &[1], 20).await.expect("it runs");
         let end = work(&executor);
         assert_eq!(end.steps - start.steps, 20);
-        assert_eq!(end.buffer_writes - start.buffer_writes, 20);
+        // One write a step, and one for each of the two blocks that the tokens take.
+        assert_eq!(end.buffer_writes - start.buffer_writes, 22);
         assert_eq!(end.bind_groups, start.bind_groups);
         assert_eq!(end.pipelines, start.pipelines);
         // Around the layers: embedding, gathering, norm, output matrix, sampling.
         let dispatches = (end.dispatches - start.dispatches) / 20;
         assert!(dispatches <= 8 * layers + 5, "{dispatches} dispatches for {layers} layers");
     });
+}
+
+#[test]
+fn a_copied_block_holds_the_same_keys_and_values_in_all_layers() {
+    for device in [Device::Gpu, Device::Cpu] {
+        pollster::block_on(async {
+            let tokens = &golden("llama3_bf16").tokens;
+            let source = FolderSource::new(folder("llama3_bf16"));
+            let mut executor = goldens::executor(&source, device).await.expect("it loads");
+            let mut logits =
+                async |slot, range: std::ops::Range<usize>, first_block, blocks, copies| {
+                    let tokens = RowTokens::Known(tokens[range.clone()].to_vec());
+                    let start = range.start as u32;
+                    let seq =
+                        SeqPlan { slot, tokens, start, first_block, blocks, ..Default::default() };
+                    let plan = StepPlan { copies, seqs: vec![seq], read_logits: true };
+                    executor.submit(&plan).expect("a valid plan");
+                    executor.result().await.expect("it runs").logits
+                };
+            logits(0, 0..16, 0, vec![6], vec![]).await;
+            let expected = logits(0, 16..24, 1, vec![2], vec![]).await;
+            // Another sequence over copies, one of them a copy of a copy.
+            let copy = |(from, to)| BlockCopy { from, to };
+            let copies = [(6, 1), (1, 7), (2, 6), (2, 1)].map(copy).to_vec();
+            let found = logits(5, 20..24, 0, vec![7, 1], copies).await;
+            let vocab = expected.len() / 8;
+            assert_eq!(nmse(&expected[4 * vocab..], &found), 0.0, "{device:?}");
+        });
+    }
 }
 
 #[test]

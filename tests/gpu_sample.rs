@@ -3,40 +3,102 @@
 
 mod support;
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
-use support::{Bench, bits};
+use support::{Bench, bits, floats};
 use tabloom::{
     kernels::{
-        Batch, Sample, Tuning,
+        Batch, BlockTables, HostTables, Logprobs, Sample, Tuning, Upload,
         noise::{gumbel, philox},
         sample::lowest_kept,
     },
     layout::row_stride,
-    step::{Capacity, RowTokens, Sampling, SeqPlan, StepPlan},
+    step::{
+        Adjust, Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, RowTokens, Sampling, Score, SeqPlan,
+        StepPlan,
+    },
 };
 
-/// One decode row per sample, at its position.
-fn encode(vocab: usize, samples: &[(u32, Sampling)]) -> Batch {
-    let seqs = samples.iter().enumerate().map(|(slot, (position, sampling))| SeqPlan {
+/// One decode row that draws in a slot at a position.
+fn draw(slot: usize, position: u32, sampling: Sampling) -> SeqPlan {
+    SeqPlan {
         slot: slot as u32,
         tokens: RowTokens::Known(vec![0]),
         start: position - 1,
         blocks: vec![0; position.div_ceil(16) as usize],
-        sample: Some(*sampling),
+        sample: Some(sampling),
         ..Default::default()
-    });
-    let plan = StepPlan { seqs: seqs.collect(), ..Default::default() };
-    let n = samples.len();
-    let capacity = Capacity {
-        rows: n,
-        seqs: n,
-        logit_rows: n,
-        blocks: 1,
-        context: 1 << 20,
-        vocab,
-        window: None,
-    };
-    Batch::encode(&plan, &capacity, 1).expect("a valid plan")
+    }
+}
+
+/// A step, and the tables of its slots before it.
+struct Step {
+    vocab: usize,
+    batch: Batch,
+    tables: HostTables,
+    last_samples: Vec<u32>,
+}
+
+impl Step {
+    fn of(vocab: usize, seqs: Vec<SeqPlan>) -> Step {
+        let slots = 1 + seqs.iter().map(|seq| seq.slot as usize).max().expect("a sequence");
+        let mut step = Step {
+            vocab,
+            batch: Batch::default(),
+            tables: HostTables::new(vocab, slots),
+            last_samples: vec![u32::MAX; slots],
+        };
+        step.next(seqs);
+        step
+    }
+
+    /// Goes on to another step of the same slots.
+    fn next(&mut self, seqs: Vec<SeqPlan>) {
+        let plan = StepPlan { seqs, ..Default::default() };
+        let capacity = Capacity {
+            rows: plan.rows(),
+            seqs: self.last_samples.len(),
+            logit_rows: plan.rows(),
+            blocks: 1,
+            context: 1 << 20,
+            vocab: self.vocab,
+            window: None,
+        };
+        let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
+        self.batch = Batch::encode(&plan, &capacity, &tables, 1).expect("a valid plan");
+        assert!(self.batch.result_words as usize <= Batch::max_result_words(&capacity));
+        for upload in Upload::of(&plan, self.vocab) {
+            self.tables.write(&upload);
+        }
+    }
+
+    /// Computes the step in plain Rust; returns the results.
+    fn plain(&mut self, logits: &[f32]) -> Vec<u32> {
+        let Step { vocab, batch, tables, last_samples } = self;
+        let vocab = *vocab;
+        let mut results = Sample { vocab }.reference(batch, logits, tables, last_samples);
+        Logprobs { vocab }.reference(batch, logits, &mut results);
+        results
+    }
+
+    /// Computes the step on the GPU; returns the results.
+    async fn run(&mut self, bench: &mut Bench, tuning: Tuning, logits: &[f32]) -> Vec<u32> {
+        let Step { vocab, batch, tables, last_samples } = self;
+        let vocab = *vocab;
+        let unset = vec![u32::MAX; batch.result_words as usize];
+        let HostTables { tallies, bias, masks } = tables;
+        let logits = bits(logits);
+        let buffers = [&batch.words[..], &logits, bias, masks, last_samples, &unset, tallies];
+        let mut outputs = bench.run(&Sample { vocab }, tuning, batch, &buffers).await;
+        (tables.tallies, *last_samples) = (outputs.remove(2), outputs.remove(0));
+        let mut results = outputs.remove(0);
+        if batch.logprobs > 0 {
+            let buffers = [&batch.words[..], &logits, &results];
+            results = bench.run(&Logprobs { vocab }, tuning, batch, &buffers).await.remove(0);
+        }
+        results
+    }
 }
 
 /// Rows of logits at their stride; the padding would win every comparison.
@@ -46,21 +108,20 @@ fn padded(vocab: usize, rows: &[Vec<f32>]) -> Vec<f32> {
         .collect()
 }
 
-/// Runs the kernel and checks that the last samples repeat the results; `[token, not finite]` each.
+/// Runs draws in slots counted up from 0, checks that the last samples repeat the results, and returns
+/// `[token, not finite]` of each.
 async fn run(
     bench: &mut Bench,
     tuning: Tuning,
     vocab: usize,
-    batch: &Batch,
+    seqs: &[SeqPlan],
     logits: &[f32],
 ) -> Vec<[u32; 2]> {
-    let n = batch.samples as usize;
-    let unset = vec![u32::MAX; 2 * n];
-    let buffers = [&batch.words[..], &bits(logits), &unset[..n], &unset];
-    let outputs = bench.run(&Sample { vocab }, tuning, batch, &buffers).await;
-    let results: Vec<[u32; 2]> = outputs[1].chunks(2).map(|r| [r[0], r[1]]).collect();
+    let mut step = Step::of(vocab, seqs.to_vec());
+    let results = step.run(bench, tuning, logits).await;
+    let results: Vec<[u32; 2]> = results.chunks(2).map(|r| [r[0], r[1]]).collect();
     let tokens: Vec<u32> = results.iter().map(|[token, _]| *token).collect();
-    assert_eq!(outputs[0], tokens, "last samples");
+    assert_eq!(step.last_samples, tokens, "last samples");
     results
 }
 
@@ -69,8 +130,42 @@ fn tunings() -> [Tuning; 2] {
     [true, false].map(|barriers| Tuning { subgroups: false, barriers })
 }
 
+/// The logits that a sequence draws from, by the published formulas: OpenAI's for frequency and
+/// presence, mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence, that of CTRL (Keskar et
+/// al. 2019) for repetition as transformers has it.
+fn adjusted(logits: &[f32], seq: &SeqPlan) -> Vec<f32> {
+    let (sampling, mut logits) = (seq.sample.expect("it draws"), logits.to_vec());
+    if let Some(adjust) = &seq.adjust {
+        for (token, bias) in &adjust.bias {
+            logits[*token as usize] += bias;
+        }
+        let mut counts = HashMap::new();
+        for (at, token) in adjust.tokens.iter().enumerate() {
+            *counts.entry(*token).or_insert(0) += i32::from(at >= adjust.prompt);
+        }
+        for (token, count) in counts {
+            let logit = &mut logits[token as usize];
+            let penalty = sampling.repetition_penalty;
+            *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
+            *logit -= count as f32 * sampling.frequency_penalty;
+            *logit -= f32::from(count > 0) * sampling.presence_penalty;
+        }
+    }
+    if let Mask::New(mask) = &seq.mask {
+        for (token, logit) in logits.iter_mut().enumerate() {
+            if mask[token / 32] >> (token % 32) & 1 == 0 {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+    }
+    logits
+}
+
 /// What a token's draw is decided by.
 fn score(logits: &[f32], token: u32, position: u32, sampling: &Sampling) -> f32 {
+    if sampling.temperature == 0.0 {
+        return logits[token as usize];
+    }
     let seed = [sampling.seed as u32, (sampling.seed >> 32) as u32];
     let word = philox([position, token / 4, 0, 0], seed)[token as usize % 4];
     logits[token as usize] / sampling.temperature + gumbel(word)
@@ -87,6 +182,45 @@ fn random_sampling(rng: &mut fastrand::Rng, vocab: usize) -> Sampling {
     }
 }
 
+/// A draw with any choice of penalties, bias and mask.
+fn random_draw(rng: &mut fastrand::Rng, slot: usize, vocab: usize) -> SeqPlan {
+    let mut sampling = random_sampling(rng, vocab);
+    let position = rng.u32(1..9999);
+    let tokens: Vec<u32> = (0..rng.usize(1..60)).map(|_| rng.u32(..vocab as u32)).collect();
+    let mut adjust = Adjust { prompt: rng.usize(1..=tokens.len()), tokens, bias: Vec::new() };
+    if rng.bool() {
+        sampling.presence_penalty = 4.0 * rng.f32() - 2.0;
+        sampling.frequency_penalty = 4.0 * rng.f32() - 2.0;
+        sampling.repetition_penalty = 0.5 + 1.5 * rng.f32();
+    }
+    if rng.bool() {
+        sampling.bias = true;
+        let mut tokens: Vec<u32> = (0..vocab as u32).collect();
+        rng.shuffle(&mut tokens);
+        tokens.truncate(rng.usize(1..=MAX_BIAS));
+        adjust.bias = tokens.into_iter().map(|token| (token, 20.0 * rng.f32() - 10.0)).collect();
+    }
+    let mut seq = draw(slot, position, sampling);
+    seq.adjust = (sampling.bias || sampling.penalises()).then(|| adjust.into());
+    if rng.bool() {
+        let mut mask: Vec<u32> =
+            (0..vocab.div_ceil(32)).map(|_| rng.u32(..) & rng.u32(..)).collect();
+        let token = rng.usize(..vocab);
+        mask[token / 32] |= 1 << (token % 32);
+        seq.mask = Mask::New(mask);
+    }
+    seq
+}
+
+/// Whether two tokens are as good as equal: scores that agree to their last bits may be ordered either
+/// way.
+fn near(logits: &[f32], seq: &SeqPlan, a: u32, b: u32) -> bool {
+    let (sampling, logits) = (seq.sample.expect("it draws"), adjusted(logits, seq));
+    let score = |token| score(&logits, token, seq.start + 1, &sampling);
+    let exact = sampling.temperature == 0.0 && seq.adjust.is_none();
+    a == b || !exact && (score(a) - score(b)).abs() < 1e-4
+}
+
 #[test]
 fn the_gpu_draws_what_plain_rust_draws() {
     pollster::block_on(async {
@@ -95,27 +229,35 @@ fn the_gpu_draws_what_plain_rust_draws() {
         println!("seed {seed}");
         let mut rng = fastrand::Rng::with_seed(seed);
         for (vocab, n) in [(1, 3), (5, 20), (64, 40), (259, 60), (2048, 30), (128_256, 3)] {
-            let samples: Vec<_> =
-                (0..n).map(|_| (rng.u32(1..9999), random_sampling(&mut rng, vocab))).collect();
+            let seqs: Vec<_> = (0..n).map(|slot| random_draw(&mut rng, slot, vocab)).collect();
             // A coarse grid of values, so that there are ties at the top and at the thresholds.
             let value = |rng: &mut fastrand::Rng| rng.i32(-160..=160) as f32 / 16.0;
             let rows: Vec<Vec<f32>> =
                 (0..n).map(|_| (0..vocab).map(|_| value(&mut rng)).collect()).collect();
-            let batch = encode(vocab, &samples);
             let logits = padded(vocab, &rows);
-            let mut last = vec![0; n];
-            let expected = Sample { vocab }.reference(&batch, &logits, &mut last);
+            let mut plain = Step::of(vocab, seqs.clone());
+            let expected = plain.plain(&logits);
+            for (i, (seq, row)) in seqs.iter().zip(&rows).enumerate() {
+                let (token, row) = (expected[2 * i], adjusted(row, seq));
+                assert!(row[token as usize].is_finite(), "{token} is masked: {seq:?}");
+                if seq.sample.expect("it draws").temperature == 0.0 {
+                    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                    assert!(row[token as usize] >= top - 1e-4, "{token}: {seq:?}");
+                }
+            }
             for tuning in tunings() {
-                let found = run(&mut bench, tuning, vocab, &batch, &logits).await;
-                for (i, ((position, sampling), row)) in samples.iter().zip(&rows).enumerate() {
-                    let ([a, _], [b, not_finite]) = (expected[i], found[i]);
-                    assert_eq!(not_finite, 0);
-                    // Scores that agree to their last bits may be ordered either way.
-                    let near = || {
-                        let score = |token| score(row, token, *position, sampling);
-                        sampling.temperature > 0.0 && (score(a) - score(b)).abs() < 1e-4
-                    };
-                    assert!(a == b || near(), "{a} is {b}: {sampling:?} of {vocab}, {tuning:?}");
+                let mut step = Step::of(vocab, seqs.clone());
+                let found = step.run(&mut bench, tuning, &logits).await;
+                for (i, (seq, row)) in seqs.iter().zip(&rows).enumerate() {
+                    let (a, b) = (expected[2 * i], found[2 * i]);
+                    assert_eq!(found[2 * i + 1], 0);
+                    assert!(near(row, seq, a, b), "{a} is {b}: {seq:?} of {vocab}, {tuning:?}");
+                    if a == b {
+                        let slot = i * row_stride(vocab)..(i + 1) * row_stride(vocab);
+                        let tallies =
+                            [&step, &plain].map(|step| &step.tables.tallies[slot.clone()]);
+                        assert_eq!(tallies[0], tallies[1], "tallies: {seq:?} of {vocab}");
+                    }
                 }
             }
         }
@@ -127,18 +269,259 @@ fn a_draw_depends_on_neither_its_batch_nor_its_slot() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let mut rng = fastrand::Rng::with_seed(17);
-        let (vocab, n) = (300, 16);
-        let samples: Vec<_> =
-            (0..n).map(|_| (rng.u32(1..500), random_sampling(&mut rng, vocab))).collect();
+        let (vocab, n) = (300, 24);
+        let seqs: Vec<_> = (0..n).map(|slot| random_draw(&mut rng, slot, vocab)).collect();
         let rows: Vec<Vec<f32>> = (0..n).map(|_| support::uniform(&mut rng, vocab)).collect();
         for tuning in tunings() {
-            let batch = encode(vocab, &samples);
-            let together = run(&mut bench, tuning, vocab, &batch, &padded(vocab, &rows)).await;
+            let together = run(&mut bench, tuning, vocab, &seqs, &padded(vocab, &rows)).await;
             for i in 0..n {
-                let batch = encode(vocab, &samples[i..=i]);
+                let seq = SeqPlan { slot: 0, ..seqs[i].clone() };
                 let logits = padded(vocab, &rows[i..=i]);
-                let alone = run(&mut bench, tuning, vocab, &batch, &logits).await;
-                assert_eq!(alone[0], together[i], "{:?} {tuning:?}", samples[i]);
+                let alone = run(&mut bench, tuning, vocab, &[seq], &logits).await;
+                assert_eq!(alone[0], together[i], "{:?} {tuning:?}", seqs[i]);
+            }
+        }
+    });
+}
+
+#[test]
+fn draws_are_counted_from_step_to_step_in_their_own_slot() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let (vocab, slots) = (70, 6);
+        for tuning in tunings() {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            // Slot 4 has no penalties; the sequence of slot 5 never draws.
+            let mut known: Vec<Vec<u32>> =
+                (0..slots).map(|_| (0..9).map(|_| rng.u32(..vocab)).collect()).collect();
+            let sampling: Vec<_> = (0..slots)
+                .map(|slot| Sampling {
+                    presence_penalty: if slot == 4 { 0.0 } else { 1.5 },
+                    frequency_penalty: if slot == 4 { 0.0 } else { 0.75 },
+                    repetition_penalty: if slot == 4 { 1.0 } else { 1.3 },
+                    temperature: 0.5 * (slot % 2) as f32,
+                    seed: rng.u64(..),
+                    bias: slot < 4,
+                    ..Sampling::GREEDY
+                })
+                .collect();
+            let adjust = |tokens: &[u32]| {
+                Some(Box::new(Adjust { tokens: tokens.to_vec(), prompt: 9, bias: vec![(3, 2.5)] }))
+            };
+            let brought = (0..slots).map(|slot| SeqPlan {
+                adjust: adjust(&known[slot]),
+                sample: (slot < 4).then_some(sampling[slot]),
+                ..draw(slot, 9, sampling[slot])
+            });
+            let mut step = Step::of(vocab as usize, brought.collect());
+            let idle = step.tables.tallies[5 * row_stride(vocab as usize)..].to_vec();
+            for round in 0..12 {
+                // Not all draw in all steps, and their order changes.
+                let mut drawing: Vec<usize> = (0..5).filter(|_| rng.u32(..4) > 0).collect();
+                rng.shuffle(&mut drawing);
+                if round == 0 || drawing.is_empty() {
+                    drawing = vec![0, 1, 2, 3];
+                }
+                let rows: Vec<Vec<f32>> = drawing
+                    .iter()
+                    .map(|_| (0..vocab).map(|_| 4.0 * rng.f32() - 2.0).collect())
+                    .collect();
+                let at = |slot: &usize| draw(*slot, known[*slot].len() as u32, sampling[*slot]);
+                let seqs: Vec<SeqPlan> = drawing.iter().map(at).collect();
+                if round > 0 {
+                    step.next(seqs.clone());
+                }
+                let results = step.run(&mut bench, tuning, &padded(vocab as usize, &rows)).await;
+                for ((seq, row), result) in seqs.into_iter().zip(&rows).zip(results.chunks(2)) {
+                    let slot = seq.slot as usize;
+                    // The same draw, told all tokens anew.
+                    let mut fresh = SeqPlan { slot: 0, ..seq };
+                    if slot < 4 {
+                        fresh.adjust = adjust(&known[slot]);
+                    }
+                    let logits = padded(vocab as usize, std::slice::from_ref(row));
+                    let expected = Step::of(vocab as usize, vec![fresh.clone()]).plain(&logits);
+                    assert!(
+                        near(row, &fresh, expected[0], result[0]),
+                        "{slot}, {round}: {fresh:?}"
+                    );
+                    known[slot].push(result[0]);
+                }
+            }
+            for slot in 0..4 {
+                let brought =
+                    SeqPlan { adjust: adjust(&known[slot]), ..draw(slot, 1, sampling[slot]) };
+                let fresh = Step::of(vocab as usize, vec![brought]).tables.tallies;
+                let row =
+                    slot * row_stride(vocab as usize)..(slot + 1) * row_stride(vocab as usize);
+                assert_eq!(step.tables.tallies[row.clone()], fresh[row], "slot {slot} {tuning:?}");
+            }
+            assert_eq!(step.tables.tallies[5 * row_stride(vocab as usize)..], idle, "{tuning:?}");
+        }
+    });
+}
+
+#[test]
+fn a_mask_holds_until_the_next_and_hides_no_bad_logit() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let vocab = 70;
+        let mut row: Vec<f32> = (0..vocab).map(|token| token as f32 / 8.0).collect();
+        (row[5], row[9]) = (f32::NAN, f32::INFINITY);
+        let mask = |tokens: &[u32]| {
+            let mut words = vec![0; 3];
+            tokens.iter().for_each(|token| words[*token as usize / 32] |= 1 << (token % 32));
+            Mask::New(words)
+        };
+        let warm = Sampling { temperature: 1.5, top_k: 5, seed: 3, ..Sampling::GREEDY };
+        for (tuning, sampling) in
+            tunings().into_iter().flat_map(|t| [(t, Sampling::GREEDY), (t, warm)])
+        {
+            let seqs = |masks: [Mask; 2]| {
+                let seqs = masks.into_iter().enumerate();
+                seqs.map(|(slot, mask)| SeqPlan { mask, ..draw(slot, 1, sampling) })
+                    .collect::<Vec<_>>()
+            };
+            let logits = padded(vocab, &[row.clone(), row.clone()]);
+            let mut step = Step::of(vocab, seqs([mask(&[2, 33, 5]), mask(&[0])]));
+            // (masks of the next step, tokens that this one may draw)
+            let steps: [([Mask; 2], [&[u32]; 2]); 3] = [
+                ([Mask::Same, mask(&[64])], [&[2, 33], &[0]]),
+                ([Mask::None, Mask::Same], [&[2, 33], &[64]]),
+                ([Mask::None, Mask::None], [&[65, 66, 67, 68, 69], &[64]]),
+            ];
+            for (next, allowed) in steps {
+                let mut plain = Step {
+                    tables: step.tables.clone(),
+                    batch: step.batch.clone(),
+                    last_samples: vec![0; 2],
+                    vocab,
+                };
+                let expected = plain.plain(&logits);
+                let found = step.run(&mut bench, tuning, &logits).await;
+                for results in [&expected, &found] {
+                    for (result, allowed) in results.chunks(2).zip(allowed) {
+                        assert!(allowed.contains(&result[0]), "{result:?} {allowed:?} {tuning:?}");
+                        assert_eq!(result[1], 2, "{tuning:?}");
+                    }
+                }
+                step.next(seqs(next));
+            }
+        }
+    });
+}
+
+/// ln softmax(logits) in f64.
+fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let shifted = logits.iter().map(|logit| f64::from(*logit) - f64::from(top));
+    let log_sum = shifted.clone().map(f64::exp).sum::<f64>().ln();
+    shifted.map(|logit| logit - log_sum).collect()
+}
+
+#[test]
+fn log_probabilities_are_those_of_the_raw_logits() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (vocab, n) in [(1, 4), (7, 12), (300, 12), (128_256, 3)] {
+            // Each sequence may score two rows, may draw from its last one, and may tell either's
+            // log-probability.
+            let mut seqs = Vec::new();
+            for slot in 0..n {
+                let mut seq = random_draw(&mut rng, slot, vocab);
+                let asked = |rng: &mut fastrand::Rng| [0, 1, 5, MAX_LOGPROBS][rng.usize(..4)];
+                if rng.bool() {
+                    let targets = [0; 2].map(|_| rng.u32(..vocab as u32)).to_vec();
+                    seq.tokens = RowTokens::Known(vec![0; 2]);
+                    seq.blocks.extend([0, 0]);
+                    seq.score = Some(Score { targets, top: asked(&mut rng) });
+                }
+                let sampling = seq.sample.as_mut().expect("it draws");
+                sampling.logprobs = rng.bool().then(|| asked(&mut rng));
+                if seq.score.is_some() && rng.bool() {
+                    seq.sample = None;
+                }
+                seqs.push(seq);
+            }
+            let scored = |seq: &SeqPlan| seq.score.is_some();
+            let rows =
+                |seq: &SeqPlan| if scored(seq) { 2 } else { usize::from(seq.sample.is_some()) };
+            let count: usize = seqs.iter().map(rows).sum();
+            // Ties among the likeliest in some rows, and a row that is no distribution.
+            let mut logits: Vec<Vec<f32>> = (0..count)
+                .map(|row| {
+                    (0..vocab)
+                        .map(|_| match row % 2 {
+                            0 => rng.i32(-40..=40) as f32 / 4.0,
+                            _ => 30.0 * rng.f32() - 15.0,
+                        })
+                        .collect()
+                })
+                .collect();
+            let bad = rng.usize(..count);
+            logits[bad][rng.usize(..vocab)] =
+                [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][rng.usize(..3)];
+
+            let mut plain = Step::of(vocab, seqs.clone());
+            let padded = padded(vocab, &logits);
+            let expected = plain.plain(&padded);
+            let mut found = vec![("plain Rust".to_owned(), expected)];
+            for tuning in tunings() {
+                let results = Step::of(vocab, seqs.clone()).run(&mut bench, tuning, &padded).await;
+                found.push((format!("{tuning:?}"), results));
+            }
+            for (who, results) in found {
+                let drawing = seqs.iter().filter(|seq| seq.sample.is_some());
+                let mut drawn = results.chunks(2);
+                let mut at = 2 * drawing.count();
+                // (row, token, how many): first those of the samples, then the scores.
+                let mut wanted = Vec::new();
+                let mut scores = Vec::new();
+                let mut row = 0;
+                for seq in &seqs {
+                    let end = row + rows(seq);
+                    if let Some(sampling) = seq.sample {
+                        let token = drawn.next().expect("a sample")[0];
+                        wanted.extend(sampling.logprobs.map(|top| (end - 1, token, top)));
+                    }
+                    if let Some(score) = &seq.score {
+                        let targets = score.targets.iter().zip(row..);
+                        scores.extend(targets.map(|(token, row)| (row, *token, score.top)));
+                    }
+                    row = end;
+                }
+                for (row, token, top) in wanted.into_iter().chain(scores) {
+                    let top = (top as usize).min(vocab);
+                    let (words, exact) = (&results[at..][..1 + 2 * top], log_softmax(&logits[row]));
+                    at += words.len();
+                    let chosen = f32::from_bits(words[0]);
+                    if row == bad {
+                        assert!(chosen.is_nan(), "{who}: {chosen} of a bad row");
+                        continue;
+                    }
+                    let close = |found: f32, token: u32| {
+                        (f64::from(found) - exact[token as usize]).abs() < 1e-4
+                    };
+                    assert!(
+                        close(chosen, token),
+                        "{who}: {chosen} of {token}, {}",
+                        exact[token as usize]
+                    );
+                    let mut order: Vec<u32> = (0..vocab as u32).collect();
+                    order.sort_by(|a, b| {
+                        logits[row][*b as usize].total_cmp(&logits[row][*a as usize])
+                    });
+                    for (pair, token) in words[1..].chunks(2).zip(order) {
+                        assert_eq!(pair[0], token, "{who}: likeliest of {vocab}");
+                        assert!(close(floats(pair)[1], token), "{who}: {pair:?}");
+                    }
+                }
+                assert_eq!(at, results.len(), "{who}");
             }
         }
     });
@@ -164,12 +547,12 @@ fn greedy_takes_the_lowest_of_equal_tokens_and_bad_logits_are_counted() {
             // Draws among equals are free.
             (warm, [None, None, Some([1000, 4]), Some([0, 1001])]),
         ] {
-            let batch = encode(vocab, &[(1, sampling); 4]);
+            let seqs: Vec<_> = (0..4).map(|slot| draw(slot, 1, sampling)).collect();
             let logits = padded(vocab, &rows);
-            let plain = Sample { vocab }.reference(&batch, &logits, &mut [0; 4]);
-            let mut found = vec![plain];
+            let plain = Step::of(vocab, seqs.clone()).plain(&logits);
+            let mut found = vec![plain.chunks(2).map(|r| [r[0], r[1]]).collect()];
             for tuning in tunings() {
-                found.push(run(&mut bench, tuning, vocab, &batch, &logits).await);
+                found.push(run(&mut bench, tuning, vocab, &seqs, &logits).await);
             }
             for found in found {
                 for (found, expected) in found.iter().zip(expected) {
@@ -189,6 +572,11 @@ struct Golden {
     top_k: Option<u32>,
     top_p: Option<f32>,
     min_p: Option<f32>,
+    #[serde(default)]
+    bias: Vec<(u32, f32)>,
+    repetition_penalty: Option<f32>,
+    #[serde(default)]
+    tokens: Vec<u32>,
     kept: Vec<u32>,
     /// Of the kept tokens.
     probabilities: Vec<f64>,
@@ -203,24 +591,31 @@ impl Golden {
         self.logits.iter().map(|v| *v as f32 / 65536.0).collect()
     }
 
-    fn sampling(&self, seed: u64) -> Sampling {
-        Sampling {
+    fn draw(&self, slot: usize, position: u32, seed: u64) -> SeqPlan {
+        let sampling = Sampling {
             temperature: self.temperature,
             top_k: self.top_k.unwrap_or(0),
             top_p: self.top_p.unwrap_or(1.0),
             min_p: self.min_p.unwrap_or(0.0),
+            repetition_penalty: self.repetition_penalty.unwrap_or(1.0),
+            bias: !self.bias.is_empty(),
             seed,
             ..Sampling::GREEDY
-        }
+        };
+        // The penalty does not tell the prompt from the output.
+        let (tokens, prompt) = (self.tokens.clone(), self.tokens.len() / 2);
+        let adjust = Adjust { tokens, prompt, bias: self.bias.clone() };
+        SeqPlan { adjust: Some(adjust.into()), ..draw(slot, position, sampling) }
     }
 }
 
 #[test]
 fn the_filters_keep_what_transformers_keeps() {
     let cases = Golden::all();
-    assert!(cases.len() >= 20);
+    assert!(cases.len() >= 30 && cases.iter().any(|golden| golden.repetition_penalty.is_some()));
     for golden in cases {
-        let (logits, sampling) = (golden.logits(), golden.sampling(0));
+        let seq = golden.draw(0, 1, 0);
+        let (logits, sampling) = (adjusted(&golden.logits(), &seq), seq.sample.expect("it draws"));
         let lowest = lowest_kept(&logits, &sampling);
         let kept: Vec<u32> =
             (0..).zip(&logits).filter(|(_, v)| **v >= lowest).map(|(i, _)| i).collect();
@@ -262,28 +657,27 @@ fn draws_follow_the_probabilities_of_transformers() {
             let mut logits = golden.logits();
             logits.resize(vocab, -1e4);
             // Half of the draws differ in their seed, half in their position.
-            let samples: Vec<_> = (0..DRAWS as u32)
+            let seqs: Vec<_> = (0..DRAWS)
                 .map(|i| match i % 2 {
-                    0 => (77, golden.sampling(u64::from(first.wrapping_add(i)) << (i % 32))),
-                    _ => (1 + i, golden.sampling(u64::from(first))),
+                    0 => golden.draw(i, 77, u64::from(first.wrapping_add(i as u32)) << (i % 32)),
+                    _ => golden.draw(i, 1 + i as u32, u64::from(first)),
                 })
                 .collect();
-            let batch = encode(vocab, &samples);
             let logits = padded(vocab, &vec![logits; DRAWS]);
             let tuning = Tuning::of(&bench.gpu.adapter);
             let mut counts = vec![0; vocab];
-            for [token, not_finite] in run(&mut bench, tuning, vocab, &batch, &logits).await {
+            for [token, not_finite] in run(&mut bench, tuning, vocab, &seqs, &logits).await {
                 assert_eq!(not_finite, 0);
                 counts[token as usize] += 1;
             }
             let drawn = (0..).zip(&counts).filter(|(_, n)| **n > 0).map(|(i, _)| i);
             let stray: Vec<u32> = drawn.filter(|i| !golden.kept.contains(i)).collect();
-            assert!(stray.is_empty(), "{stray:?} drawn from {:?}", samples[0]);
+            assert!(stray.is_empty(), "{stray:?} drawn from {:?}", seqs[0]);
             let (chi_square, freedom) = chi_square(&golden, &counts, DRAWS);
             // Six standard deviations and room for the tail at few degrees of freedom: chance
             // exceeds it less than once in ten million cases.
             let limit = freedom as f64 + 6.0 * (2.0 * freedom as f64).sqrt() + 20.0;
-            assert!(chi_square < limit, "{chi_square} of {freedom}: {:?}", samples[0]);
+            assert!(chi_square < limit, "{chi_square} of {freedom}: {:?}", seqs[0]);
         }
     });
 }

@@ -67,10 +67,23 @@ def rate(progress: float) -> float:
     return PEAK_RATE * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1, (progress - WARM_UP) / (1 - WARM_UP)))))
 
 
-def loss_of(model: Decoder, forward, x: Tensor, y: Tensor) -> Tensor:
+def fastest_type() -> torch.dtype:
+    """bfloat16 where the processor multiplies it faster than float32: without instructions for it, it is many times slower."""
+
+    def seconds(dtype: torch.dtype) -> float:
+        x = torch.ones(512, 512, dtype=dtype)
+        x @ x
+        began = time.perf_counter()
+        x @ x
+        return time.perf_counter() - began
+
+    return min(torch.float32, torch.bfloat16, key=seconds)
+
+
+def loss_of(model: Decoder, forward, x: Tensor, y: Tensor, dtype: torch.dtype) -> Tensor:
     wanted = (y.flatten() >= 0).nonzero().squeeze(1)
     wanted = F.pad(wanted, (0, -len(wanted) % 256))  # row 0 is a header, whose target is -100
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
         logits = model.logits(forward(x).flatten(0, 1)[wanted])
     return F.cross_entropy(logits.float(), y.flatten()[wanted])
 
@@ -104,6 +117,8 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
         (folder / "checkpoint.new").replace(checkpoint)
 
     forward = torch.compile(model, dynamic=True)
+    dtype = fastest_type()
+    print(f"computes in {dtype}")
     limit, mean = 60 * minutes, None
     began = time.monotonic() - spent
     for x, y in batches(chat, Random(f"{seed} {step}"), shape.context):
@@ -112,7 +127,7 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
         spent = time.monotonic() - began
         progress = min(1, spent / limit)
         with int4_weights(model) if progress >= INT4_FROM else nullcontext(), torch.enable_grad():
-            loss = loss_of(model, forward, x, y)
+            loss = loss_of(model, forward, x, y, dtype)
             loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for opt in opts:

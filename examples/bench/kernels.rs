@@ -4,7 +4,8 @@ use anyhow::Result;
 use tabloom::{
     gpu::{Gpu, Kernels},
     kernels::{
-        Attention, AttentionMerge, Batch, Kernel, KvLayout, Matmul, Regime, RowsOf, Sample, Tuning,
+        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvLayout, Matmul, Regime, RowsOf,
+        Sample, Tuning,
     },
     layout::{Layout, row_stride},
     model::MatmulOutput,
@@ -85,7 +86,7 @@ pub async fn measure(gpu: &Gpu, adapter: &str, copied: f64, runs: usize) -> Resu
 
 impl Bench<'_> {
     async fn product(&mut self, n: usize, k: usize, rows: usize) -> Result<()> {
-        let batch = batch(rows, rows, Sampling::GREEDY)?;
+        let (batch, _) = batch(rows, rows, Sampling::GREEDY)?;
         let kernel = Matmul {
             layout: LAYOUT,
             n,
@@ -123,12 +124,13 @@ impl Bench<'_> {
 
     async fn attention(&mut self, context: usize) -> Result<()> {
         let (heads, kv_heads, head_dim) = (32, 8, 64);
-        let batch = batch(1, context, Sampling::GREEDY)?;
+        let (batch, tables) = batch(1, context, Sampling::GREEDY)?;
         let whole = Attention { heads, kv_heads, head_dim, window: None, split: false };
         let split = Attention { split: true, ..whole };
         let merge = AttentionMerge { heads, head_dim, window: None };
         let words = context / BLOCK_SIZE * KvLayout { kv_heads, head_dim }.block_words();
         let step = self.gpu.upload("step", &batch.words).await?;
+        let tables = self.gpu.upload("tables", &tables.words).await?;
         let query = self.numbers(heads * head_dim).await?;
         let out = self.gpu.storage("out", (heads * head_dim * 4) as u64).await?;
         let partials =
@@ -139,11 +141,12 @@ impl Bench<'_> {
         for _ in 0..calls {
             let kv = self.gpu.storage("kv", bytes).await?;
             if whole.splits(self.tuning, &batch) {
-                let buffers = [&step, &query, &kv, &partials];
+                let buffers = [&step, &tables, &query, &kv, &partials];
                 self.record(&mut sequence, &split, &batch, &buffers).await?;
                 self.record(&mut sequence, &merge, &batch, &[&step, &partials, &out]).await?;
             } else {
-                self.record(&mut sequence, &whole, &batch, &[&step, &query, &kv, &out]).await?;
+                self.record(&mut sequence, &whole, &batch, &[&step, &tables, &query, &kv, &out])
+                    .await?;
             }
         }
         let name = format!("attention, rows 1, context {context}");
@@ -151,7 +154,7 @@ impl Bench<'_> {
     }
 
     async fn sample(&mut self, name: &str, sampling: Sampling) -> Result<()> {
-        let batch = batch(1, 1, sampling)?;
+        let (batch, _) = batch(1, 1, sampling)?;
         let vocab = CAPACITY.vocab;
         let step = self.gpu.upload("step", &batch.words).await?;
         let logits = self.numbers(row_stride(vocab)).await?;
@@ -215,7 +218,7 @@ fn copies(bytes: u64) -> u64 {
 }
 
 /// The last `rows` tokens of one sequence of `context`.
-fn batch(rows: usize, context: usize, sampling: Sampling) -> Result<Batch> {
+fn batch(rows: usize, context: usize, sampling: Sampling) -> Result<(Batch, BlockTables)> {
     let seq = SeqPlan {
         slot: 0,
         tokens: RowTokens::Known(vec![1; rows]),
@@ -225,5 +228,7 @@ fn batch(rows: usize, context: usize, sampling: Sampling) -> Result<Batch> {
         ..Default::default()
     };
     let plan = StepPlan { seqs: vec![seq], ..Default::default() };
-    Ok(Batch::encode(&plan, &CAPACITY, Attention::tile_rows(32, 8))?)
+    let tables = BlockTables::of(&plan, &CAPACITY)?;
+    let batch = Batch::encode(&plan, &CAPACITY, &tables, Attention::tile_rows(32, 8))?;
+    Ok((batch, tables))
 }

@@ -237,7 +237,6 @@ fn malformed_forms_are_refused_by_their_path() {
         "start: %json {\"type\": 7}",
         "start: %json",
         "start: %regex {\"substring_words\": 5}",
-        "%llguidance {\"x\": 1}\nstart: \"a\"",
     ] {
         assert!(follow(Form::Grammar(grammar.into())).is_err(), "{grammar}");
     }

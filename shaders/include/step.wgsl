@@ -20,6 +20,7 @@ fn tile_at(i: u32) -> Tile {
     return Tile(step[at], step[at + 1u]);
 }
 // Word index of sample i's parameters (kernels::batch::SAMPLE_WORDS each).
-fn sample_at(i: u32) -> u32 { return step[7] + 10u * i; }
-// KV block of the positions 16·i .. 16·i + 15 of the sequence whose table starts at `table`.
-fn block_at(table: u32, i: u32) -> u32 { return step[table + i]; }
+fn sample_at(i: u32) -> u32 { return step[7] + 13u * i; }
+// Word index of log-probability i's parameters, behind the samples: logit row, token or LAST_SAMPLE and
+// a sample, how many of the likeliest, where in the results.
+fn logprob_at(i: u32) -> u32 { return sample_at(sample_count()) + 4u * i; }

@@ -29,25 +29,27 @@ impl FreeList {
         self.len
     }
 
-    /// Takes the block that has been free for longest.
+    /// Takes the first block.
     pub fn pop_front(&mut self) -> Option<u32> {
         let block = self.iter().next()?;
         self.remove(block);
         Some(block)
     }
 
-    /// Adds a block that is not in the list.
+    /// Adds a block that is not in the list, to be taken first.
+    pub fn push_front(&mut self, block: u32) {
+        let end = self.end();
+        self.insert(block, Link { previous: end, next: self.links[end as usize].next });
+    }
+
+    /// Adds a block that is not in the list, to be taken last.
     pub fn push_back(&mut self, block: u32) {
         let end = self.end();
-        let last = self.links[end as usize].previous;
-        self.links[last as usize].next = block;
-        self.links[block as usize] = Link { previous: last, next: end };
-        self.links[end as usize].previous = block;
-        self.len += 1;
+        self.insert(block, Link { previous: self.links[end as usize].previous, next: end });
     }
 
     /// Takes out a block that is in the list.
-    fn remove(&mut self, block: u32) {
+    pub fn remove(&mut self, block: u32) {
         let Link { previous, next } = self.links[block as usize];
         self.links[previous as usize].next = next;
         self.links[next as usize].previous = previous;
@@ -60,6 +62,13 @@ impl FreeList {
         std::iter::successors(follow(self.end()), move |block| follow(*block))
     }
 
+    fn insert(&mut self, block: u32, link: Link) {
+        self.links[link.previous as usize].next = block;
+        self.links[link.next as usize].previous = block;
+        self.links[block as usize] = link;
+        self.len += 1;
+    }
+
     fn end(&self) -> u32 {
         self.links.len() as u32 - 1
     }
@@ -69,6 +78,18 @@ impl FreeList {
 mod tests {
     use super::*;
 
+    /// A list of these blocks out of `0..blocks`.
+    fn list(blocks: usize, order: &[u32]) -> FreeList {
+        let mut list = FreeList::new(blocks);
+        take(&mut list, blocks);
+        order.iter().for_each(|block| list.push_back(*block));
+        list
+    }
+
+    fn take(list: &mut FreeList, count: usize) -> Vec<u32> {
+        std::iter::from_fn(|| list.pop_front()).take(count).collect()
+    }
+
     fn order(list: &FreeList) -> Vec<u32> {
         let order: Vec<u32> = list.iter().collect();
         assert_eq!(order.len(), list.len());
@@ -76,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_leave_in_the_order_in_which_they_came() {
+    fn blocks_are_taken_from_the_front_and_removed_anywhere() {
         let mut list = FreeList::new(5);
         assert_eq!(list.pop_front(), Some(0));
         assert_eq!(order(&list), [1, 2, 3, 4]);
@@ -84,11 +105,48 @@ mod tests {
         assert_eq!(order(&list), [1, 3, 4]);
         list.push_back(2);
         assert_eq!(order(&list), [1, 3, 4, 2]);
-        list.push_back(0);
-        assert_eq!([(); 5].map(|()| list.pop_front()), [1, 3, 4, 2, 0].map(Some));
-        assert_eq!(list.pop_front(), None);
+        assert_eq!(take(&mut list, 4), [1, 3, 4, 2]);
+        assert_eq!(list.len(), 0);
+        assert_eq!(list.pop_front(), None, "no block is left");
         list.push_back(3);
         assert_eq!(order(&list), [3]);
+    }
+
+    #[test]
+    fn blocks_join_at_the_back_in_the_order_in_which_they_come() {
+        let mut list = list(6, &[]);
+        for (more, expected) in [
+            (&[][..], &[][..]),
+            (&[0], &[0]),
+            (&[4, 5], &[0, 4, 5]),
+            (&[1, 2, 3], &[0, 4, 5, 1, 2, 3]),
+        ] {
+            more.iter().for_each(|block| list.push_back(*block));
+            assert_eq!(order(&list), expected);
+        }
+    }
+
+    #[test]
+    fn blocks_that_join_at_the_front_are_taken_first() {
+        let mut list = list(6, &[0]);
+        for (more, expected) in
+            [(&[][..], &[0][..]), (&[5, 4], &[4, 5, 0]), (&[2, 1], &[1, 2, 4, 5, 0])]
+        {
+            more.iter().for_each(|block| list.push_front(*block));
+            assert_eq!(order(&list), expected);
+        }
+        assert_eq!(take(&mut list, 6), [1, 2, 4, 5, 0]);
+        list.push_front(3);
+        assert_eq!(order(&list), [3], "into an empty list");
+    }
+
+    #[test]
+    fn any_number_of_blocks_can_be_taken() {
+        let mut list = list(6, &[1, 3, 5, 4, 0, 2]);
+        for expected in [&[][..], &[1], &[3, 5], &[4, 0, 2]] {
+            assert_eq!(take(&mut list, expected.len()), expected);
+        }
+        assert_eq!(list.len(), 0);
     }
 
     #[test]
@@ -96,7 +154,7 @@ mod tests {
         for blocks in [1, 2, 16] {
             let mut list = FreeList::new(blocks);
             for _ in 0..2 {
-                let drained: Vec<u32> = std::iter::from_fn(|| list.pop_front()).collect();
+                let drained = take(&mut list, blocks);
                 assert_eq!(drained, (0..blocks as u32).collect::<Vec<_>>());
                 assert_eq!(list.len(), 0);
                 drained.into_iter().for_each(|block| list.push_back(block));

@@ -1,133 +1,338 @@
-//! The KV cache as the scheduler sees it: which blocks of [`BLOCK_SIZE`] tokens each sequence holds.
+//! The KV cache as the scheduler sees it: which blocks of [`BLOCK_SIZE`] tokens each sequence holds,
+//! and which blocks hold a prefix that a new sequence can share.
 //!
-//! The keys and values themselves live with the executor; here are only block ids.
+//! The keys and values themselves live with the executor; here are only block ids. A block that is
+//! given up stays findable until it is taken for something else: first those are taken that hold
+//! nothing of use, then those that were given up longest ago, a sequence's end before its beginning.
 
+mod block_table;
 mod free_list;
+mod prefix_index;
+#[cfg(test)]
+mod tests;
+mod view;
 
-use self::free_list::FreeList;
-use crate::step::BLOCK_SIZE;
+pub use self::block_table::BlockTable;
 
-/// The blocks that hold one sequence, in the order of its tokens. Only ever appended to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct BlockTable(Vec<u32>);
+use self::{free_list::FreeList, prefix_index::PrefixIndex, view::View};
+use crate::step::{BLOCK_SIZE, BlockCopy, Window};
 
-impl BlockTable {
-    /// The blocks of the first `tokens` tokens.
-    pub fn covering(&self, tokens: usize) -> &[u32] {
-        &self.0[..tokens.div_ceil(BLOCK_SIZE)]
-    }
-}
+/// The null block: an entry that no row looks at. It is neither free nor held.
+const NULL: u32 = 0;
 
-/// A fixed number of blocks, and how many tables hold each.
+/// A fixed number of blocks, how many tables hold each, and what can be found in them.
 #[derive(Clone, Debug)]
 pub struct KvCache {
     references: Vec<u32>, // [blocks]
-    free: FreeList,       // the blocks without a reference
+    free: FreeList,       // the blocks without a reference, the next to be taken first
+    index: PrefixIndex,
+    view: View,
+    prefix_caching: bool,
+    stats: CacheStats,
+}
+
+/// What happened to the blocks that can be found, counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Blocks that became findable.
+    pub stored: u64,
+    /// Findable blocks that were taken for something else.
+    pub evicted: u64,
+    /// How often everything was forgotten.
+    pub resets: u64,
+}
+
+/// Keeps the blocks of a prefix from being taken for something else.
+#[derive(Debug)]
+pub struct Pin(BlockTable);
+
+impl Pin {
+    /// How many tokens of the prefix are held.
+    pub fn tokens(&self) -> usize {
+        self.0.cached
+    }
 }
 
 impl KvCache {
-    /// A cache of `blocks` blocks, all free.
-    pub fn new(blocks: usize) -> KvCache {
-        KvCache { references: vec![0; blocks], free: FreeList::new(blocks) }
+    /// A cache of `blocks` blocks, all free but the null block. Sequences share prefixes if
+    /// `prefix_caching` is on. The seed should be random: it keeps hashes from being foreseen.
+    pub fn new(blocks: usize, window: Option<Window>, prefix_caching: bool, seed: u64) -> KvCache {
+        let mut free = FreeList::new(blocks);
+        free.pop_front(); // the null block
+        KvCache {
+            references: vec![0; blocks],
+            free,
+            index: PrefixIndex::new(blocks, 0, seed),
+            view: View::new(window),
+            prefix_caching,
+            stats: CacheStats::default(),
+        }
+    }
+
+    /// The same cache, empty, for a model whose keys and values also depend on so many tokens after
+    /// their own, as a draft head's do.
+    pub fn with_lookahead(self, lookahead: usize) -> KvCache {
+        let index = PrefixIndex::new(self.references.len(), lookahead, self.index.seed);
+        KvCache { index, ..self }
+    }
+
+    /// Blocks that tables can hold.
+    pub fn usable(&self) -> usize {
+        self.references.len().saturating_sub(1)
+    }
+
+    /// Blocks that no table holds, findable or not.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// The share of usable blocks that are held, from 0 to 1.
+    pub fn usage(&self) -> f64 {
+        (self.usable() - self.free()) as f64 / self.usable().max(1) as f64
+    }
+
+    /// What happened to the findable blocks so far.
+    pub fn stats(&self) -> CacheStats {
+        self.stats
+    }
+
+    /// Tokens of the longest cached prefix, in whole blocks. The last token never counts, because
+    /// its logits must be computed.
+    pub fn lookup(&self, tokens: &[u32], salt: u64) -> usize {
+        self.find(tokens, salt, tokens.len().saturating_sub(1)).cached
+    }
+
+    /// A table for a new sequence, which shares its longest cached prefix if `use_prefix`, and holds
+    /// `room` tokens. None, and nothing is changed, where less than `spare` blocks would stay free.
+    pub fn admit(
+        &mut self,
+        tokens: &[u32],
+        salt: u64,
+        room: usize,
+        use_prefix: bool,
+        spare: usize,
+    ) -> Option<BlockTable> {
+        let most = if use_prefix { tokens.len().saturating_sub(1) } else { 0 };
+        let mut table = self.find(tokens, salt, most);
+        let unheld = table.held().filter(|block| self.references[*block as usize] == 0);
+        if self.free() < unheld.count() + table.missing(room) + spare {
+            return None;
+        }
+        self.share(&table); // before any block is taken, which could be one of these
+        self.extend(&mut table, room);
+        Some(table)
     }
 
     /// Grows `table` to hold `tokens` tokens. Where too few blocks are free, changes nothing and
     /// returns false.
     #[must_use]
     pub fn reserve(&mut self, table: &mut BlockTable, tokens: usize) -> bool {
-        let missing = tokens.div_ceil(BLOCK_SIZE).saturating_sub(table.0.len());
-        if missing > self.free.len() {
-            return false;
+        let fits = table.missing(tokens) <= self.free();
+        if fits {
+            self.extend(table, tokens);
         }
-        for block in std::iter::from_fn(|| self.free.pop_front()).take(missing) {
-            self.references[block as usize] += 1;
-            table.0.push(block);
-        }
-        true
+        fits
     }
 
-    /// Gives up the blocks of `table`, the last first: a sequence's beginning stays in the pool longest.
-    pub fn release(&mut self, table: &mut BlockTable) {
-        for block in table.0.drain(..).rev() {
-            let references = &mut self.references[block as usize];
-            *references -= 1;
-            if *references == 0 {
-                self.free.push_back(block);
+    /// Makes the full blocks of `tokens` findable. These are the sequence's first tokens, as far as
+    /// their keys and values are computed and will stay: drafts only once they are accepted. The cost
+    /// is that of the blocks which are new since the last call.
+    pub fn publish(&mut self, table: &mut BlockTable, tokens: &[u32]) {
+        if !self.prefix_caching {
+            return;
+        }
+        for at in table.hashes.len()..table.len().min(self.view.shareable) {
+            let Some(content) = self.index.content(tokens, at) else { break };
+            let parent = table.hashes.last().copied();
+            let parent = parent.unwrap_or_else(|| self.index.root(table.salt));
+            let hash = self.index.hash(parent, content);
+            let block = table.blocks[at];
+            if block != NULL && !self.index.contains(block) {
+                self.index.insert(block, hash, parent, content);
+                self.stats.stored += 1;
             }
+            table.hashes.push(hash);
         }
     }
 
-    /// The share of blocks that are held, from 0 to 1.
-    pub fn usage(&self) -> f64 {
-        let held = self.references.len() - self.free.len();
-        held as f64 / self.references.len().max(1) as f64
+    /// Gives up the blocks that no row at position `computed` or later sees.
+    pub fn retire(&mut self, table: &mut BlockTable, computed: usize) {
+        let hidden = self.view.hidden(computed);
+        let end = hidden.end.min(table.len());
+        for at in (hidden.start.max(table.retired)..end).rev() {
+            let block = std::mem::replace(&mut table.blocks[at], NULL);
+            self.give_up(block);
+        }
+        table.retired = table.retired.max(end);
     }
 
-    /// Checks the cache against all tables in use: every block is either free or counted once per
-    /// table entry.
+    /// A table for a sequence that has the first `tokens` tokens in common with `parent`, which holds
+    /// and has computed them. They share full blocks; a partial one is to be copied. The table holds
+    /// `room` tokens. None, and nothing is changed, where less than `spare` blocks would stay free or
+    /// the parent has retired blocks that the new sequence would see.
+    pub fn fork(
+        &mut self,
+        parent: &BlockTable,
+        tokens: usize,
+        room: usize,
+        spare: usize,
+    ) -> Option<(BlockTable, Option<BlockCopy>)> {
+        let covering = parent.covering(tokens);
+        let seen = self.view.hidden(tokens).end.min(covering.len());
+        if covering[seen..].contains(&NULL) {
+            return None;
+        }
+        let (full, room) = (tokens / BLOCK_SIZE, room.max(tokens));
+        let mut table = parent.clone();
+        table.blocks.truncate(full);
+        table.hashes.truncate(full);
+        table.retired = table.retired.min(full);
+        if self.free() < table.missing(room) + spare {
+            return None;
+        }
+        self.share(&table);
+        self.extend(&mut table, room);
+        let copy = covering.get(full).map(|&from| BlockCopy { from, to: table.blocks[full] });
+        Some((table, copy))
+    }
+
+    /// Gives up all blocks of `table` and leaves it empty. No step in flight may use them.
+    pub fn release(&mut self, table: &mut BlockTable) {
+        for block in std::mem::take(table).blocks.into_iter().rev() {
+            self.give_up(block);
+        }
+    }
+
+    /// Holds the cached full blocks of a prefix until [`KvCache::unpin`]; none if nothing is cached.
+    pub fn pin(&mut self, tokens: &[u32], salt: u64) -> Option<Pin> {
+        let table = self.find(tokens, salt, tokens.len());
+        self.share(&table);
+        (!table.is_empty()).then_some(Pin(table))
+    }
+
+    /// Lets go of a prefix. Its blocks stay findable until they are taken.
+    pub fn unpin(&mut self, pin: Pin) {
+        let Pin(mut table) = pin;
+        self.release(&mut table);
+    }
+
+    /// Forgets everything that can be found. Does nothing and returns false if a block is held.
+    pub fn reset(&mut self) -> bool {
+        let idle = self.free() == self.usable();
+        if idle {
+            self.index.clear();
+            self.stats.resets += 1;
+        }
+        idle
+    }
+
+    /// Checks the cache against all tables and pins in use: every block is either free or counted
+    /// once per entry, and what is shared is the same part of each sequence.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.
-    pub fn check_integrity<'a>(&self, tables: impl Iterator<Item = &'a BlockTable>) {
+    pub fn check_integrity<'a>(
+        &self,
+        tables: impl IntoIterator<Item = &'a BlockTable>,
+        pins: impl IntoIterator<Item = &'a Pin>,
+    ) {
+        let pinned = pins.into_iter().map(|pin| &pin.0);
         let mut entries = vec![0; self.references.len()];
-        tables.flat_map(|table| &table.0).for_each(|block| entries[*block as usize] += 1);
+        let mut places = vec![None; self.references.len()];
+        for table in tables.into_iter().chain(pinned) {
+            for (at, block) in table.blocks.iter().enumerate().filter(|(_, block)| **block != NULL)
+            {
+                entries[*block as usize] += 1;
+                let place = *places[*block as usize].get_or_insert(at);
+                assert_eq!(place, at, "block {block} is shared by different parts of sequences");
+            }
+        }
         assert_eq!(self.references, entries, "references do not match the block tables");
 
         let mut free: Vec<usize> = self.free.iter().map(|block| block as usize).collect();
         free.sort_unstable();
-        let unheld: Vec<usize> = (0..entries.len()).filter(|block| entries[*block] == 0).collect();
+        let unheld: Vec<usize> = (1..entries.len()).filter(|block| entries[*block] == 0).collect();
         assert_eq!(free, unheld, "the free list is not the blocks without a reference");
+
+        self.index.check_integrity();
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_grow_by_whole_blocks_and_only_at_the_end() {
-        let mut cache = KvCache::new(4);
-        let mut table = BlockTable::default();
-        for (tokens, blocks) in [(0, 0), (1, 1), (16, 1), (17, 2), (5, 2), (48, 3)] {
-            assert!(cache.reserve(&mut table, tokens));
-            assert_eq!(table, BlockTable((0..blocks).collect()), "for {tokens} tokens");
-            cache.check_integrity([&table].into_iter());
+    /// The longest cached prefix of `tokens`, of at most `most` of them, as a table whose entries are
+    /// not counted yet.
+    ///
+    /// Where a window hides blocks from all rows after the prefix, it does not matter whether they
+    /// are cached:
+    /// ```text
+    ///   sinks │ hidden           │ in sight
+    /// ├───────┼──────────────────┼──────────┤ prefix
+    ///   cached  anything: null     cached
+    /// ```
+    fn find(&self, tokens: &[u32], salt: u64, most: usize) -> BlockTable {
+        let mut table = BlockTable { salt, ..Default::default() };
+        if !self.prefix_caching {
+            return table;
         }
-        assert_eq!(cache.usage(), 0.75);
-        assert!(table.covering(0).is_empty());
-        assert_eq!(table.covering(32), [0, 1]);
-        assert_eq!(table.covering(33), [0, 1, 2]);
+        let [mut longest, mut cached_in_a_row] = [0; 2];
+        let mut parent = self.index.root(salt);
+        for at in 0..self.view.shareable.min(most / BLOCK_SIZE) {
+            let Some(content) = self.index.content(tokens, at) else { break };
+            let hash = self.index.hash(parent, content);
+            let block = self.index.find(hash, parent, content);
+            cached_in_a_row = block.map_or(0, |_| cached_in_a_row + 1);
+            if block.is_none() && at < self.view.sinks {
+                break;
+            }
+            table.blocks.push(block.unwrap_or(NULL));
+            table.hashes.push(hash);
+            let (length, hidden) = (at + 1, self.view.hidden((at + 1) * BLOCK_SIZE));
+            if cached_in_a_row >= length.saturating_sub(hidden.end) {
+                longest = length;
+            }
+            parent = hash;
+        }
+        table.blocks.truncate(longest);
+        table.hashes.truncate(longest);
+        table.cached = longest * BLOCK_SIZE;
+        let hidden = self.view.hidden(table.cached);
+        if let Some(entries) = table.blocks.get_mut(hidden) {
+            entries.fill(NULL);
+        }
+        table
     }
 
-    #[test]
-    fn a_reservation_that_does_not_fit_changes_nothing() {
-        let mut cache = KvCache::new(4);
-        let [mut a, mut b] = [(); 2].map(|()| BlockTable::default());
-        assert!(cache.reserve(&mut a, 3 * BLOCK_SIZE));
-        assert!(!cache.reserve(&mut b, 2 * BLOCK_SIZE));
-        assert_eq!(b, BlockTable::default());
-        assert!(cache.reserve(&mut b, BLOCK_SIZE));
-        assert!(!cache.reserve(&mut a, 4 * BLOCK_SIZE));
-        cache.check_integrity([&a, &b].into_iter());
+    /// Counts the entries of a table, of which some may be free.
+    fn share(&mut self, table: &BlockTable) {
+        for block in table.held() {
+            let references = &mut self.references[block as usize];
+            *references += 1;
+            if *references == 1 {
+                self.free.remove(block);
+            }
+        }
     }
 
-    #[test]
-    fn released_blocks_come_back_last_first_behind_those_free_for_longer() {
-        let mut cache = KvCache::new(4);
-        let mut table = BlockTable::default();
-        assert!(cache.reserve(&mut table, 3 * BLOCK_SIZE));
-        cache.release(&mut table);
-        assert_eq!(table, BlockTable::default());
-        assert_eq!(cache.free.iter().collect::<Vec<_>>(), [3, 2, 1, 0]);
-        assert_eq!(cache.usage(), 0.0);
-        cache.check_integrity([].into_iter());
+    /// Adds free blocks to a table until it holds `tokens` tokens; as many must be there.
+    fn extend(&mut self, table: &mut BlockTable, tokens: usize) {
+        for block in std::iter::from_fn(|| self.free.pop_front()).take(table.missing(tokens)) {
+            self.stats.evicted += u64::from(self.index.remove(block));
+            self.references[block as usize] = 1;
+            table.blocks.push(block);
+        }
     }
 
-    #[test]
-    #[should_panic(expected = "references do not match")]
-    fn a_lost_table_is_noticed() {
-        let mut cache = KvCache::new(2);
-        assert!(cache.reserve(&mut BlockTable::default(), 1));
-        cache.check_integrity([].into_iter());
+    fn give_up(&mut self, block: u32) {
+        if block == NULL {
+            return;
+        }
+        let references = &mut self.references[block as usize];
+        *references -= 1;
+        if *references > 0 {
+            return;
+        }
+        if self.index.contains(block) {
+            self.free.push_back(block);
+        } else {
+            self.free.push_front(block);
+        }
     }
 }

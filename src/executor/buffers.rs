@@ -4,15 +4,16 @@ use super::shapes;
 use crate::{
     Result,
     gpu::Gpu,
-    kernels::Batch,
+    kernels::{Batch, BlockTables, Table},
     layout::row_stride,
     model::{Act, ModelConfig},
-    step::Capacity,
+    step::{BlockCopy, Capacity},
 };
 
 /// Activations and tables of an executor. Activations are f32 `[rows][row_stride(width)]`.
 pub struct StepBuffers {
     pub step: wgpu::Buffer,         // the words of a Batch
+    pub tables: wgpu::Buffer,       // block tables, see kernels::tables
     pub rope: wgpu::Buffer,         // cosines and sines, see kernels::rope_kv
     pub residual: wgpu::Buffer,     // [rows][hidden]
     pub normed: wgpu::Buffer,       // [rows][hidden], where the norm is a dispatch of its own
@@ -24,8 +25,12 @@ pub struct StepBuffers {
     pub last: wgpu::Buffer,         // [logit rows][hidden]
     pub logits: wgpu::Buffer,       // [logit rows][vocab]
     pub last_samples: wgpu::Buffer, // [seqs] u32
-    pub sampled: wgpu::Buffer,      // [seqs][2] u32: token, logits that are not finite
-    pub kv: Vec<wgpu::Buffer>,      // per layer [blocks][2][kv_heads][16][head_dim/2] u32
+    pub results: wgpu::Buffer,      // see kernels::Logprobs
+    pub tallies: wgpu::Buffer,      // per slot, see kernels::Table, as the next two
+    pub bias: wgpu::Buffer,
+    pub masks: wgpu::Buffer,
+    pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
+    pub kv: Vec<wgpu::Buffer>, // per layer [blocks][2][kv_heads][16][head_dim/2] u32
 }
 
 impl StepBuffers {
@@ -35,6 +40,9 @@ impl StepBuffers {
             gpu.storage(what, rows as u64 * row_stride(width) as u64 * 4).await
         };
         let words = async |what: &str, count: usize| gpu.storage(what, count as u64 * 4).await;
+        let table = async |what: &str, table: Table| {
+            words(what, capacity.seqs * table.stride(config.vocab)).await
+        };
         let rows = capacity.rows;
         let rope = shapes::rope_table(config, capacity.context);
         let mut kv = Vec::with_capacity(config.layers);
@@ -45,6 +53,7 @@ impl StepBuffers {
         }
         Ok(StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
+            tables: words("block tables", BlockTables::words(capacity)).await?,
             rope: gpu.upload("rope table", bytemuck::cast_slice(&rope)).await?,
             residual: activation("residual", rows, config.hidden).await?,
             normed: activation("normed", rows, config.hidden).await?,
@@ -57,9 +66,25 @@ impl StepBuffers {
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
             last_samples: words("last samples", capacity.seqs).await?,
-            sampled: words("sampled", capacity.seqs * 2).await?,
+            results: words("results", Batch::max_result_words(capacity)).await?,
+            tallies: table("tallies", Table::Tallies).await?,
+            bias: table("bias", Table::Bias).await?,
+            masks: table("masks", Table::Masks).await?,
+            kv_copy: gpu
+                .storage("KV block", shapes::kv_layout(config).block_words() as u64 * 4)
+                .await?,
             kv,
         })
+    }
+
+    /// Records the copy of a block in all layers. A buffer cannot be copied to itself.
+    pub fn copy_block(&self, encoder: &mut wgpu::CommandEncoder, copy: BlockCopy) {
+        for kv in &self.kv {
+            let bytes = self.kv_copy.size();
+            let [from, to] = [copy.from, copy.to].map(|block| u64::from(block) * bytes);
+            encoder.copy_buffer_to_buffer(kv, from, &self.kv_copy, 0, bytes);
+            encoder.copy_buffer_to_buffer(&self.kv_copy, 0, kv, to, bytes);
+        }
     }
 
     /// The buffer of an activation.
@@ -75,10 +100,20 @@ impl StepBuffers {
         }
     }
 
+    /// The buffer of a table of the slots.
+    pub fn table(&self, table: Table) -> &wgpu::Buffer {
+        match table {
+            Table::Tallies => &self.tallies,
+            Table::Bias => &self.bias,
+            Table::Masks => &self.masks,
+        }
+    }
+
     /// Frees the memory; dropping a buffer does not on the web.
     pub fn destroy(&self) {
         let shared = [
             &self.step,
+            &self.tables,
             &self.rope,
             &self.residual,
             &self.normed,
@@ -90,7 +125,11 @@ impl StepBuffers {
             &self.last,
             &self.logits,
             &self.last_samples,
-            &self.sampled,
+            &self.results,
+            &self.tallies,
+            &self.bias,
+            &self.masks,
+            &self.kv_copy,
         ];
         shared.into_iter().chain(&self.kv).for_each(wgpu::Buffer::destroy);
     }

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::shapes;
+use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
-    kernels::{Batch, Matmul, Regime, RowsOf, embed, gather},
+    kernels::{Batch, BlockTables, HostTables, Matmul, Regime, RowsOf, Upload, embed, gather},
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{BlockCopy, Capacity, Executor, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -18,11 +18,13 @@ pub struct CpuExecutor {
     program: Vec<Op>,
     weights: HostWeights,
     capacity: Capacity,
+    tables: BlockTables,
     rope: Vec<f32>,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     last_samples: Vec<u32>,       // [seqs]
-    sampled: Vec<[u32; 2]>,       // token, logits that are not finite
+    adjustments: HostTables,
+    results: Vec<u32>, // see kernels::Logprobs
     done: VecDeque<StepResult>,
 }
 
@@ -54,8 +56,10 @@ impl CpuExecutor {
             program: program(&config),
             rope: shapes::rope_table(&config, capacity.context),
             kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
+            tables: BlockTables::new(&capacity),
             last_samples: vec![0; capacity.seqs],
-            sampled: Vec::new(),
+            adjustments: HostTables::new(config.vocab, capacity.seqs),
+            results: Vec::new(),
             done: VecDeque::new(),
             config,
             weights,
@@ -64,8 +68,27 @@ impl CpuExecutor {
         })
     }
 
+    fn copy_block(&mut self, copy: BlockCopy) {
+        let words = shapes::kv_layout(&self.config).block_words();
+        let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
+        for kv in &mut self.kv {
+            kv.copy_within(from..from + words, to);
+        }
+    }
+
     fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
-        let CpuExecutor { config, weights, acts, kv, last_samples, sampled, rope, .. } = self;
+        let CpuExecutor {
+            config,
+            weights,
+            acts,
+            kv,
+            last_samples,
+            rope,
+            results,
+            tables,
+            adjustments,
+            ..
+        } = self;
         match *op {
             Op::Embed { weight } => {
                 let matrix = matrix(weights, weight)?;
@@ -114,6 +137,7 @@ impl CpuExecutor {
                 let query = out(acts, Act::Query);
                 shapes::attention(config, false).reference(
                     batch,
+                    tables,
                     query,
                     &kv[layer],
                     &mut attention,
@@ -127,7 +151,9 @@ impl CpuExecutor {
             }
             Op::Sample => {
                 let logits = out(acts, Act::Logits);
-                *sampled = shapes::sample(config).reference(batch, logits, last_samples);
+                *results =
+                    shapes::sample(config).reference(batch, logits, adjustments, last_samples);
+                shapes::logprobs(config).reference(batch, logits, results);
             }
         }
         Ok(())
@@ -140,16 +166,20 @@ impl Executor for CpuExecutor {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let batch = Batch::encode(plan, &self.capacity, 1)?;
+        self.tables.update(plan, |_, _| {})?;
+        let batch = Batch::encode(plan, &self.capacity, &self.tables, 1)?;
+        for copy in &plan.copies {
+            self.copy_block(*copy);
+        }
+        for upload in Upload::of(plan, self.config.vocab) {
+            self.adjustments.write(&upload);
+        }
         let program = std::mem::take(&mut self.program);
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;
         ran?;
-        let slots = plan.seqs.iter().filter(|seq| seq.sample.is_some()).map(|seq| seq.slot);
-        let mut result = StepResult::default();
-        for (slot, &[token, not_finite]) in slots.zip(&self.sampled) {
-            result.samples.push(Sample { slot, token, not_finite, logprobs: None });
-        }
+        let (samples, scores) = Outcome::of(plan, self.config.vocab).read(&self.results);
+        let mut result = StepResult { samples, scores, ..Default::default() };
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
             result.logits =

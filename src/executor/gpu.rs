@@ -10,16 +10,17 @@ use wgpu::CommandEncoder;
 use super::{
     buffers::StepBuffers,
     lower::{Call, Lowering, When},
+    outcome::Outcome,
     profile::Profiler,
     shapes,
 };
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Kernels, Readback},
-    kernels::{Attention, Batch, Kernel, Regime, Tuning},
+    kernels::{Attention, Batch, BlockTables, Kernel, Regime, Tuning, Upload},
     layout::row_stride,
     model::{ModelConfig, Op, program},
-    step::{Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{Capacity, Executor, StepPlan, StepResult},
     weights::GpuWeights,
 };
 
@@ -30,6 +31,7 @@ pub struct GpuExecutor {
     capacity: Capacity,
     attention: Attention,
     buffers: StepBuffers,
+    tables: BlockTables,
     weights: GpuWeights,
     /// Recorded once: what runs over all rows, and over the logit rows, per regime of their count.
     body: HashMap<Regime, Vec<Recorded>>,
@@ -60,8 +62,8 @@ struct Recorded {
 }
 
 struct InFlight {
-    slots: Vec<u32>,
-    /// Samples, then timestamps where there are any.
+    outcome: Outcome,
+    /// Results, then timestamps where there are any.
     small: Readback,
     logits: Option<Readback>,
 }
@@ -105,13 +107,14 @@ impl GpuExecutor {
         };
 
         let profiler = Profiler::new(&gpu).await?;
-        let small_bytes = (capacity.seqs * 8) as u64 + Profiler::BYTES;
+        let small_bytes = buffers.results.size() + Profiler::BYTES;
         let mut spare = Vec::new();
         for _ in 0..Self::DEPTH {
             spare.push(Readback::new(&gpu, small_bytes).await?);
         }
         Ok(GpuExecutor {
             attention: shapes::attention(config, false),
+            tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
             tuning,
             capacity,
@@ -175,9 +178,15 @@ impl Executor for GpuExecutor {
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         self.gpu.check()?;
+        let (queue, device_tables) = (&self.gpu.queue, &self.buffers.tables);
+        self.tables.update(plan, |at, entries| {
+            queue.write_buffer(device_tables, at as u64 * 4, bytemuck::cast_slice(entries));
+            self.work.buffer_writes += 1;
+        })?;
         let batch = Batch::encode(
             plan,
             &self.capacity,
+            &self.tables,
             Attention::tile_rows(self.attention.heads, self.attention.kv_heads),
         )?;
         let mut small = self.spare.pop().ok_or_else(|| Error::InvalidRequest {
@@ -186,12 +195,20 @@ impl Executor for GpuExecutor {
         })?;
         self.gpu.queue.write_buffer(&self.buffers.step, 0, bytemuck::cast_slice(&batch.words));
         self.work.buffer_writes += 1;
+        for Upload { table, at, words } in Upload::of(plan, self.capacity.vocab) {
+            let bytes = bytemuck::cast_slice(&words);
+            self.gpu.queue.write_buffer(self.buffers.table(table), at as u64 * 4, bytes);
+            self.work.buffer_writes += 1;
+        }
         self.work.steps += 1;
 
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        for copy in &plan.copies {
+            self.buffers.copy_block(&mut encoder, *copy);
+        }
         self.record_step(&mut encoder, &batch);
-        // At least one sample's worth, so that there is something to wait for.
-        small.copy(&mut encoder, &self.buffers.sampled, u64::from(batch.samples.max(1)) * 8);
+        // At least one word, so that there is something to wait for.
+        small.copy(&mut encoder, &self.buffers.results, u64::from(batch.result_words.max(1)) * 4);
         if let Some(profiler) = &self.profiler {
             let resolved = profiler.resolve(&mut encoder);
             small.copy(&mut encoder, resolved, Profiler::BYTES);
@@ -209,8 +226,8 @@ impl Executor for GpuExecutor {
         self.gpu.queue.submit([encoder.finish()]);
         small.map();
         logits.iter_mut().for_each(Readback::map);
-        let slots = plan.seqs.iter().filter(|s| s.sample.is_some()).map(|s| s.slot).collect();
-        self.in_flight.push_back(InFlight { slots, small, logits });
+        let outcome = Outcome::of(plan, self.capacity.vocab);
+        self.in_flight.push_back(InFlight { outcome, small, logits });
         Ok(())
     }
 
@@ -231,19 +248,13 @@ impl Executor for GpuExecutor {
             }
             self.spare_logits = Some(readback);
         }
-        let (samples, times) = words.split_at(step.slots.len().max(1) * 2);
+        let times =
+            words.len() - if self.profiler.is_some() { Profiler::BYTES as usize / 4 } else { 0 };
+        let (results, times) = words.split_at(times);
+        let (samples, scores) = step.outcome.read(results);
         Ok(StepResult {
-            samples: step
-                .slots
-                .iter()
-                .zip(samples.chunks_exact(2))
-                .map(|(&slot, pair)| Sample {
-                    slot,
-                    token: pair[0],
-                    not_finite: pair[1],
-                    logprobs: None,
-                })
-                .collect(),
+            samples,
+            scores,
             logits,
             device_nanos: self.profiler.as_ref().and_then(|profiler| profiler.nanos(times)),
             ..Default::default()

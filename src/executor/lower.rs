@@ -76,11 +76,13 @@ impl<'a> Lowering<'a> {
             Op::Attention { layer } => {
                 let (query, kv) = (&buffers.query, &buffers.kv[layer]);
                 let (partials, out) = (&buffers.partials, &buffers.attention);
+                let inputs = [step, &buffers.tables, query, kv];
+                let with = |out| inputs.into_iter().chain([out]).collect();
                 let whole = shapes::attention(config, false);
-                calls.push(call_when(When::Whole, whole, vec![step, query, kv, out]));
+                calls.push(call_when(When::Whole, whole, with(out)));
                 if self.tuning.barriers && regime != Regime::Many {
                     let split = shapes::attention(config, true);
-                    calls.push(call_when(When::Split, split, vec![step, query, kv, partials]));
+                    calls.push(call_when(When::Split, split, with(partials)));
                     let merge = shapes::attention_merge(config);
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
@@ -90,9 +92,18 @@ impl<'a> Lowering<'a> {
                 calls.push(call(kernel, vec![step, &buffers.residual, &buffers.last]));
             }
             Op::Sample => {
-                let kernel = shapes::sample(config);
-                let list = vec![step, &buffers.logits, &buffers.last_samples, &buffers.sampled];
-                calls.push(call(kernel, list));
+                let list = vec![
+                    step,
+                    &buffers.logits,
+                    &buffers.bias,
+                    &buffers.masks,
+                    &buffers.last_samples,
+                    &buffers.results,
+                    &buffers.tallies,
+                ];
+                calls.push(call(shapes::sample(config), list));
+                let list = vec![step, &buffers.logits, &buffers.results];
+                calls.push(call(shapes::logprobs(config), list));
             }
         }
         Ok(())

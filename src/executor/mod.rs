@@ -4,6 +4,7 @@ mod buffers;
 mod cpu;
 mod gpu;
 mod lower;
+mod outcome;
 mod profile;
 mod shapes;
 

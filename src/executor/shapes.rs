@@ -1,7 +1,7 @@
 //! The kernels of a model that follow from its configuration alone.
 
 use crate::{
-    kernels::{Attention, AttentionMerge, KvLayout, RopeKv, Sample},
+    kernels::{Attention, AttentionMerge, KvLayout, Logprobs, RopeKv, Sample},
     model::ModelConfig,
 };
 
@@ -22,6 +22,10 @@ pub fn attention_merge(config: &ModelConfig) -> AttentionMerge {
 
 pub fn sample(config: &ModelConfig) -> Sample {
     Sample { vocab: config.vocab }
+}
+
+pub fn logprobs(config: &ModelConfig) -> Logprobs {
+    Logprobs { vocab: config.vocab }
 }
 
 /// How the KV cache of one layer is laid out.

@@ -8,7 +8,7 @@
 use minijinja::context;
 
 use super::{
-    Batch, Kernel, Tuning,
+    Batch, BlockTables, Kernel, Tuning,
     kv::{self, KvLayout},
 };
 use crate::{
@@ -35,7 +35,7 @@ const LANES: usize = 8;
 
 /// Attention = softmax(scale · Query · Kᵀ) · V, each row over its sequence up to itself.
 ///
-/// Bindings: step, query `[rows][row_stride(heads·head_dim)]`, kv ([`KvLayout`]), and the output:
+/// Bindings: step, tables ([`BlockTables`]), query `[rows][row_stride(heads·head_dim)]`, kv ([`KvLayout`]), and the output:
 /// attention, shaped like query; or, with `split`, partials `[segments][rows][heads][head_dim + 2]`
 /// (o, m, l), which [`AttentionMerge`] turns into attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,14 @@ impl Attention {
     }
 
     /// The same in plain Rust.
-    pub fn reference(&self, batch: &Batch, query: &[f32], cache: &[u32], output: &mut [f32]) {
+    pub fn reference(
+        &self,
+        batch: &Batch,
+        tables: &BlockTables,
+        query: &[f32],
+        cache: &[u32],
+        output: &mut [f32],
+    ) {
         let (dim, group) = (self.head_dim, self.heads / self.kv_heads);
         let layout = KvLayout { kv_heads: self.kv_heads, head_dim: dim };
         let stride = row_stride(self.heads * dim);
@@ -123,7 +130,7 @@ impl Attention {
                 let outputs = &mut output[i * stride..][heads];
                 scores.clear();
                 for position in start..end {
-                    let at = layout.key(batch.kv_slot(row, position), kv_head);
+                    let at = layout.key(tables.kv_slot(row.table, position), kv_head);
                     kv::unpack(&cache[at..at + dim / 2], &mut vector);
                     scores
                         .extend(queries.chunks_exact(dim).map(|q| self.scale() * dot(q, &vector)));
@@ -131,7 +138,7 @@ impl Attention {
                 softmax(&mut scores, group);
                 outputs.fill(0.0);
                 for (position, weights) in (start..end).zip(scores.chunks_exact(group)) {
-                    let at = layout.value(batch.kv_slot(row, position), kv_head);
+                    let at = layout.value(tables.kv_slot(row.table, position), kv_head);
                     kv::unpack(&cache[at..at + dim / 2], &mut vector);
                     for (output, weight) in outputs.chunks_exact_mut(dim).zip(weights) {
                         for (o, v) in output.iter_mut().zip(&vector) {
@@ -193,7 +200,7 @@ impl Kernel for Attention {
             lanes => LANES,
         };
         let name = if tuning.barriers { "attention" } else { "attention_lane" };
-        Shader::render(name, values, vec![Read, Read, Read, ReadWrite])
+        Shader::render(name, values, vec![Read, Read, Read, Read, ReadWrite])
     }
 
     fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {

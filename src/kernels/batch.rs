@@ -5,17 +5,18 @@
 //!
 //! | section | entry |
 //! |---|---|
-//! | rows | token id or slot, position, KV slot = 16·block + offset, start of the block table |
+//! | rows | token id or slot, position, KV slot = 16·block + offset, start of its table in [`BlockTables`] |
 //! | logit rows | row |
 //! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
-//! | samples | logit row, last-sample slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, 0 |
-//! | block tables | KV block ids, one table per sequence |
+//! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition |
+//! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
 
+use super::BlockTables;
 use crate::{
     Error, Result,
-    step::{BLOCK_SIZE, Capacity, RowTokens, StepPlan},
+    step::{Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, RowTokens, SeqPlan, StepPlan},
 };
 
 /// Marks a row's token id as a slot of the table of last samples.
@@ -23,7 +24,11 @@ pub const LAST_SAMPLE: u32 = 1 << 31;
 pub const HEADER_WORDS: usize = 8;
 pub const ROW_WORDS: usize = 4;
 pub const TILE_WORDS: usize = 2;
-pub const SAMPLE_WORDS: usize = 10;
+pub const SAMPLE_WORDS: usize = 13;
+pub const LOGPROB_WORDS: usize = 4;
+/// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits.
+pub const MASKED: u32 = 1;
+pub const TALLIED: u32 = 2;
 
 /// A step in words, with the counts that size its grids.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +38,11 @@ pub struct Batch {
     pub logit_rows: u32,
     pub tiles: u32,
     pub samples: u32,
+    /// Log-probabilities wanted: first those of samples, then those of scored rows, as in the plan.
+    pub logprobs: u32,
+    /// Words of the results: two per sample, then 1 + 2·(how many of the likeliest) per
+    /// log-probability.
+    pub result_words: u32,
     /// The longest context of the step's sequences, in tokens.
     pub longest: u32,
 }
@@ -49,11 +59,17 @@ pub struct Row {
 impl Batch {
     /// Checks a plan against the capacity and encodes it; a tile takes at most `tile_rows` rows.
     ///
-    /// Out-of-bounds indices would corrupt device memory in silence, so every one is checked here.
+    /// `tables` have taken the plan in. Out-of-bounds indices would corrupt device memory in silence,
+    /// so every one is checked, there or here.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] that names what is out of range.
-    pub fn encode(plan: &StepPlan, capacity: &Capacity, tile_rows: usize) -> Result<Batch> {
+    pub fn encode(
+        plan: &StepPlan,
+        capacity: &Capacity,
+        tables: &BlockTables,
+        tile_rows: usize,
+    ) -> Result<Batch> {
         let refuse = |message: String| Err(Error::InvalidRequest { param: "step".into(), message });
         if plan.rows() == 0 || plan.rows() > capacity.rows || plan.seqs.len() > capacity.seqs {
             return refuse(format!(
@@ -64,24 +80,19 @@ impl Batch {
                 capacity.seqs
             ));
         }
-        let [mut rows, mut logit_rows, mut tiles, mut samples, mut tables] =
-            [const { Vec::<u32>::new() }; 5];
+        let inside = |block: u32| (block as usize) < capacity.blocks;
+        if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
+            return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
+        }
+        let [mut rows, mut logit_rows, mut tiles, mut samples] = [const { Vec::<u32>::new() }; 4];
+        let [mut logprobs, mut scores] = [const { Vec::<[u32; 3]>::new() }; 2];
         let mut longest = 0;
         for seq in &plan.seqs {
             let (first, count) = (rows.len() / ROW_WORDS, seq.tokens.count());
             let end = seq.start as usize + count;
-            if count == 0
-                || end > capacity.context
-                || seq.slot as usize >= capacity.seqs
-                || seq.blocks.len() < end.div_ceil(BLOCK_SIZE)
-                || seq.blocks.iter().any(|block| *block as usize >= capacity.blocks)
-            {
-                return refuse(format!(
-                    "slot {} has {count} rows from position {} over {} blocks; limits are {capacity:?}",
-                    seq.slot,
-                    seq.start,
-                    seq.blocks.len()
-                ));
+            let table = tables.start(seq.slot) as u32;
+            if let Some(what) = bad_sampling(seq, capacity.vocab) {
+                return refuse(format!("{what} of slot {} is out of range", seq.slot));
             }
             longest = longest.max(end as u32);
             for i in 0..count {
@@ -96,16 +107,30 @@ impl Batch {
                     }
                 };
                 let position = seq.start as usize + i;
-                let block = seq.blocks[position / BLOCK_SIZE] as usize;
-                let slot = block * BLOCK_SIZE + position % BLOCK_SIZE;
-                rows.extend([token, position as u32, slot as u32, tables.len() as u32]);
+                let slot = tables.kv_slot(table, position);
+                rows.extend([token, position as u32, slot as u32, table]);
             }
             for tile in (0..count).step_by(tile_rows.max(1)) {
                 tiles.extend([(first + tile) as u32, (count - tile).min(tile_rows) as u32]);
             }
             let last = (first + count - 1) as u32;
+            let top = |asked: u32| asked.min(capacity.vocab as u32);
+            if let Some(score) = &seq.score {
+                let from = if plan.read_logits { first } else { logit_rows.len() } as u32;
+                let rows = (from..).zip(&score.targets);
+                scores.extend(rows.map(|(row, target)| [row, *target, top(score.top)]));
+                logit_rows.extend(first as u32..=last);
+            } else if seq.sample.is_some() {
+                logit_rows.push(last);
+            }
             if let Some(s) = seq.sample {
-                let logit_row = if plan.read_logits { last } else { logit_rows.len() as u32 };
+                let logit_row = if plan.read_logits { last } else { logit_rows.len() as u32 - 1 };
+                if let Some(asked) = s.logprobs {
+                    let sample = (samples.len() / SAMPLE_WORDS) as u32;
+                    logprobs.push([logit_row, LAST_SAMPLE | sample, top(asked)]);
+                }
+                let masked = if seq.mask == Mask::None { 0 } else { MASKED };
+                let tallied = if s.penalises() || s.bias { TALLIED } else { 0 };
                 samples.extend([
                     logit_row,
                     seq.slot,
@@ -116,11 +141,12 @@ impl Batch {
                     s.min_p.to_bits(),
                     s.seed as u32,
                     (s.seed >> 32) as u32,
-                    0,
+                    masked | tallied,
+                    s.presence_penalty.to_bits(),
+                    s.frequency_penalty.to_bits(),
+                    s.repetition_penalty.to_bits(),
                 ]);
-                logit_rows.push(last);
             }
-            tables.extend(&seq.blocks);
         }
         if plan.read_logits {
             logit_rows = (0..plan.rows() as u32).collect();
@@ -139,9 +165,15 @@ impl Batch {
             logit_rows: logit_rows.len() as u32,
             tiles: (tiles.len() / TILE_WORDS) as u32,
             samples: (samples.len() / SAMPLE_WORDS) as u32,
+            logprobs: (logprobs.len() + scores.len()) as u32,
+            result_words: 2 * (samples.len() / SAMPLE_WORDS) as u32,
             longest,
             words: vec![0; HEADER_WORDS],
         };
+        for [row, token, top] in logprobs.into_iter().chain(scores) {
+            samples.extend([row, token, top, batch.result_words]);
+            batch.result_words += 1 + 2 * top;
+        }
         let sections = [&rows, &logit_rows, &tiles, &samples];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
@@ -153,12 +185,6 @@ impl Batch {
         for section in sections {
             batch.words.extend(section);
         }
-        // Tables come last; rows point into them.
-        let tables_at = batch.words.len() as u32;
-        for row in 0..batch.rows as usize {
-            batch.words[HEADER_WORDS + row * ROW_WORDS + 3] += tables_at;
-        }
-        batch.words.extend(&tables);
         Ok(batch)
     }
 
@@ -166,7 +192,13 @@ impl Batch {
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (SAMPLE_WORDS + capacity.context.div_ceil(BLOCK_SIZE))
+            + capacity.seqs * SAMPLE_WORDS
+            + (capacity.seqs + capacity.logit_rows) * LOGPROB_WORDS
+    }
+
+    /// Words that the results of the largest step of this capacity can have.
+    pub fn max_result_words(capacity: &Capacity) -> usize {
+        2 * capacity.seqs + (capacity.seqs + capacity.logit_rows) * (1 + 2 * MAX_LOGPROBS as usize)
     }
 
     /// Row `i`.
@@ -181,23 +213,54 @@ impl Batch {
         self.words[self.words[5] as usize + i] as usize
     }
 
-    /// Where position `position` of the sequence of `row` lies in the KV cache, in tokens.
-    pub fn kv_slot(&self, row: Row, position: usize) -> usize {
-        let block = self.words[row.table as usize + position / BLOCK_SIZE] as usize;
-        block * BLOCK_SIZE + position % BLOCK_SIZE
-    }
-
     /// The words of sample `i`.
     pub fn sample(&self, i: usize) -> &[u32] {
         let at = self.words[7] as usize + SAMPLE_WORDS * i;
         &self.words[at..at + SAMPLE_WORDS]
     }
+
+    /// The words of log-probability `i`.
+    pub fn logprob(&self, i: usize) -> &[u32] {
+        let at = self.words[7] as usize + SAMPLE_WORDS * self.samples as usize + LOGPROB_WORDS * i;
+        &self.words[at..at + LOGPROB_WORDS]
+    }
+}
+
+/// What of a sequence's sampling is out of range, if anything.
+fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
+    let known = |token: &u32| (*token as usize) < vocab;
+    let refused = [
+        (
+            "the adjustment",
+            seq.adjust.as_ref().is_some_and(|adjust| {
+                let bias = |(token, value): &(u32, f32)| known(token) && value.is_finite();
+                !adjust.tokens.iter().all(known)
+                    || adjust.prompt > adjust.tokens.len()
+                    || adjust.bias.len() > MAX_BIAS
+                    || !adjust.bias.iter().all(bias)
+            }),
+        ),
+        ("the mask", matches!(&seq.mask, Mask::New(words) if words.len() != vocab.div_ceil(32))),
+        (
+            "the score",
+            seq.score.as_ref().is_some_and(|score| {
+                score.targets.len() != seq.tokens.count()
+                    || !score.targets.iter().all(known)
+                    || score.top > MAX_LOGPROBS
+            }),
+        ),
+        (
+            "the number of log-probabilities",
+            seq.sample.and_then(|s| s.logprobs).is_some_and(|top| top > MAX_LOGPROBS),
+        ),
+    ];
+    refused.into_iter().find(|(_, bad)| *bad).map(|(what, _)| what)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Sampling, SeqPlan};
+    use crate::step::{Adjust, BlockCopy, Sampling, Score, SeqPlan};
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -221,35 +284,124 @@ mod tests {
             seqs: vec![seq(0, chunk, 14, &[7, 3, 9]), seq(2, RowTokens::LastSample, 16, &[1, 4])],
             ..Default::default()
         };
-        let batch = Batch::encode(&plan, &CAPACITY, 8).unwrap();
+        let tables = BlockTables::of(&plan, &CAPACITY).unwrap();
+        let batch = Batch::encode(&plan, &CAPACITY, &tables, 8).unwrap();
         assert_eq!((batch.rows, batch.logit_rows, batch.tiles, batch.samples), (20, 2, 4, 2));
         assert_eq!(batch.longest, 33);
         let row = batch.row(2);
         assert_eq!((row.token, row.position, row.slot), (12, 16, 3 * 16));
-        assert_eq!(batch.kv_slot(row, 15), 7 * 16 + 15);
+        assert_eq!(tables.kv_slot(row.table, 15), 7 * 16 + 15);
         let row = batch.row(19);
         assert_eq!((row.token, row.position, row.slot), (LAST_SAMPLE | 2, 16, 4 * 16));
-        assert_eq!(batch.kv_slot(row, 0), 16);
+        assert_eq!(tables.kv_slot(row.table, 0), 16);
         assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
         assert_eq!(batch.sample(1)[..3], [1, 2, 17]);
         assert!(batch.words.len() <= Batch::max_words(&CAPACITY));
     }
 
+    fn encode(plan: &StepPlan) -> Result<Batch> {
+        Batch::encode(plan, &CAPACITY, &BlockTables::of(plan, &CAPACITY)?, 8)
+    }
+
     #[test]
     fn indices_out_of_range_are_refused() {
+        const ROOMY: Capacity = Capacity { context: 128, ..CAPACITY };
         let bad = [
             seq(0, RowTokens::Known(vec![100]), 0, &[1]),
-            seq(4, RowTokens::Known(vec![1]), 0, &[1]),
-            seq(0, RowTokens::Known(vec![1]), 16, &[1]),
-            seq(0, RowTokens::Known(vec![1]), 64, &[1, 2, 3, 4, 5]),
-            seq(0, RowTokens::Known(vec![1]), 0, &[10]),
-            seq(0, RowTokens::Known(vec![]), 0, &[1]),
             seq(0, RowTokens::Known(vec![1; 65]), 0, &[1, 2, 3, 4, 5]),
         ];
         for seq in bad {
             let plan = StepPlan { seqs: vec![seq], ..Default::default() };
-            let refused = Batch::encode(&plan, &CAPACITY, 8);
+            let tables = BlockTables::of(&plan, &ROOMY).unwrap();
+            let refused = Batch::encode(&plan, &CAPACITY, &tables, 8);
             assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
+        }
+        for (from, to) in [(10, 0), (0, 10)] {
+            let copies = vec![BlockCopy { from, to }];
+            let seqs = vec![seq(0, RowTokens::Known(vec![1]), 0, &[1])];
+            let plan = StepPlan { copies, seqs, ..Default::default() };
+            let tables = BlockTables::of(&plan, &CAPACITY).unwrap();
+            let refused = Batch::encode(&plan, &CAPACITY, &tables, 8);
+            assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn rows_that_are_scored_have_logits_and_log_probabilities() {
+        let sample = Some(Sampling { logprobs: Some(2), ..Sampling::GREEDY });
+        let score = Some(Score { targets: vec![7, 8], top: 1 });
+        let scored = SeqPlan { score, ..seq(0, RowTokens::Known(vec![6, 7]), 0, &[1]) };
+        let seqs = vec![
+            SeqPlan { sample, ..seq(1, RowTokens::LastSample, 4, &[2]) },
+            SeqPlan { sample: None, ..scored.clone() },
+            SeqPlan { sample: None, ..seq(2, RowTokens::Known(vec![9]), 0, &[3]) },
+        ];
+        for (read_logits, rows) in [(false, [0, 1, 2].as_slice()), (true, &[0, 1, 2, 3])] {
+            let plan = StepPlan { seqs: seqs.clone(), read_logits, ..Default::default() };
+            let batch = encode(&plan).unwrap();
+            assert_eq!((batch.samples, batch.logprobs, batch.result_words), (1, 3, 2 + 5 + 3 + 3));
+            let logit_rows: Vec<_> =
+                (0..batch.logit_rows as usize).map(|i| batch.logit_row(i)).collect();
+            assert_eq!(logit_rows, rows);
+            assert_eq!(batch.logprob(0), [0, LAST_SAMPLE, 2, 2]);
+            assert_eq!(batch.logprob(1), [1, 7, 1, 7]);
+            assert_eq!(batch.logprob(2), [2, 8, 1, 10]);
+        }
+        // A row that is scored and sampled has its logits once.
+        let both = SeqPlan { sample, ..scored };
+        let batch = encode(&StepPlan { seqs: vec![both], ..Default::default() }).unwrap();
+        assert_eq!((batch.logit_rows, batch.sample(0)[0], batch.logprob(0)[0]), (2, 1, 1));
+    }
+
+    #[test]
+    fn sampling_out_of_range_is_refused() {
+        let good = || seq(0, RowTokens::Known(vec![1]), 0, &[1]);
+        let adjust = |tokens: &[u32], prompt, bias: &[(u32, f32)]| {
+            let (tokens, bias) = (tokens.to_vec(), bias.to_vec());
+            SeqPlan { adjust: Some(Box::new(Adjust { tokens, prompt, bias })), ..good() }
+        };
+        let mask = |words| SeqPlan { mask: Mask::New(vec![1; words]), ..good() };
+        let score = |targets: &[u32], top| SeqPlan {
+            score: Some(Score { targets: targets.to_vec(), top }),
+            ..good()
+        };
+        let logprobs = |top| {
+            let sample = Some(Sampling { logprobs: Some(top), ..Sampling::GREEDY });
+            SeqPlan { sample, ..good() }
+        };
+        let fits = [
+            adjust(&[99, 1], 2, &[(99, -3e38)]),
+            adjust(&[], 0, &[(0, 1.0); MAX_BIAS]),
+            mask(4),
+            score(&[99], 20),
+            logprobs(20),
+        ];
+        let bad = [
+            adjust(&[100], 1, &[]),
+            adjust(&[1], 2, &[]),
+            adjust(&[1], 1, &[(100, 1.0)]),
+            adjust(&[1], 1, &[(1, f32::NAN)]),
+            adjust(&[1], 1, &[(1, f32::INFINITY)]),
+            adjust(&[1], 1, &[(1, 1.0); MAX_BIAS + 1]),
+            mask(3),
+            mask(5),
+            score(&[], 0),
+            score(&[1, 2], 0),
+            score(&[100], 0),
+            score(&[1], 21),
+            logprobs(21),
+        ];
+        for (seqs, fit) in [(fits.to_vec(), true), (bad.to_vec(), false)] {
+            for seq in seqs {
+                let plan = StepPlan { seqs: vec![seq], ..Default::default() };
+                let encoded = encode(&plan);
+                match fit {
+                    true => assert!(encoded.is_ok(), "{plan:?}: {encoded:?}"),
+                    false => {
+                        assert!(matches!(encoded, Err(Error::InvalidRequest { .. })), "{plan:?}")
+                    }
+                }
+            }
         }
     }
 }

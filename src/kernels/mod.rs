@@ -2,32 +2,38 @@
 //!
 //! The plain versions are the oracle of the kernel tests and, put together, the CPU executor.
 
+pub mod adjust;
 pub mod attention;
 pub mod batch;
 pub mod embed;
 pub mod gather;
 pub mod kv;
+pub mod logprobs;
 pub mod matmul;
 pub mod noise;
 pub mod repack;
 pub mod rms_norm;
 pub mod rope_kv;
 pub mod sample;
+pub mod tables;
 
 use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
+pub use adjust::{HostTables, Table, Upload};
 pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
 pub use embed::Embed;
 pub use gather::Gather;
 pub use kv::KvLayout;
+pub use logprobs::Logprobs;
 pub use matmul::{Matmul, Regime};
 pub use repack::Repack;
 pub use rms_norm::RmsNorm;
 pub use rope_kv::{RopeKv, rope_table};
 pub use sample::Sample;
+pub use tables::BlockTables;
 
 use crate::{
     gpu::{Access, AdapterReport, Shader},

@@ -3,16 +3,14 @@
 use minijinja::context;
 
 use super::{
-    Batch, Kernel, Tuning,
+    Batch, Bindings, HostTables, Kernel, Tuning,
+    adjust::{BIAS_AT, DRAWN},
     noise::{gumbel, philox},
 };
 use crate::{
-    gpu::{
-        Access::{Read, ReadWrite},
-        Shader,
-    },
+    gpu::Shader,
     layout::row_stride,
-    step::Sampling,
+    step::{MAX_BIAS, Sampling},
 };
 
 /// Draws one token per sample of the step, as [`Sampling`] says.
@@ -22,8 +20,13 @@ use crate::{
 /// tokens that tie at a threshold are all kept. Word i mod 4 of
 /// `philox([position, i / 4, 0, 0], seed)` makes the noise of token i.
 ///
-/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, last samples (out) `[slots]`, results
-/// (out) `[samples][2]`: the token, and how many logits are NaN or infinite.
+/// Before them come, in this order, the mask, the bias and the penalties: those of Hugging Face
+/// transformers for repetition, of OpenAI for frequency and presence,
+/// `mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence`.
+///
+/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, bias, masks, last samples (out)
+/// `[slots]`, results (out) `[samples][2]`: the token, and how many logits are NaN or infinite,
+/// tallies (in and out). See [`super::adjust::Table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// At most 2^24: counts are exact in f32.
@@ -42,29 +45,31 @@ impl Sample {
         &self,
         batch: &Batch,
         logits: &[f32],
+        tables: &mut HostTables,
         last_samples: &mut [u32],
-    ) -> Vec<[u32; 2]> {
-        (0..batch.samples as usize)
-            .map(|i| {
-                let [row, slot, position, temperature, top_k, top_p, min_p, low, high, _] =
-                    *batch.sample(i)
-                else {
-                    unreachable!("a sample has SAMPLE_WORDS words");
-                };
-                let sampling = Sampling {
-                    temperature: f32::from_bits(temperature),
-                    top_k,
-                    top_p: f32::from_bits(top_p),
-                    min_p: f32::from_bits(min_p),
-                    seed: u64::from(low) | u64::from(high) << 32,
-                    ..Sampling::GREEDY
-                };
-                let row = &logits[row as usize * row_stride(self.vocab)..][..self.vocab];
-                let token = draw(row, position, &sampling);
-                last_samples[slot as usize] = token;
-                [token, row.iter().filter(|v| !v.is_finite()).count() as u32]
-            })
-            .collect()
+    ) -> Vec<u32> {
+        let mut results = Vec::new();
+        for i in 0..batch.samples as usize {
+            let words = batch.sample(i);
+            let &[row, slot, position, temperature, top_k, top_p, min_p, low, high, ..] = words
+            else {
+                unreachable!("a sample has SAMPLE_WORDS words");
+            };
+            let sampling = Sampling {
+                temperature: f32::from_bits(temperature),
+                top_k,
+                top_p: f32::from_bits(top_p),
+                min_p: f32::from_bits(min_p),
+                seed: u64::from(low) | u64::from(high) << 32,
+                ..Sampling::GREEDY
+            };
+            let row = &logits[row as usize * row_stride(self.vocab)..][..self.vocab];
+            let token = draw(&tables.adjusted(self, words, row), position, &sampling);
+            tables.drawn(self, words, token);
+            last_samples[slot as usize] = token;
+            results.extend([token, row.iter().filter(|v| !v.is_finite()).count() as u32]);
+        }
+        results
     }
 }
 
@@ -141,12 +146,17 @@ fn min_p_limit(top: f32, sampling: &Sampling) -> Option<f32> {
 
 impl Kernel for Sample {
     fn shader(&self, tuning: Tuning) -> Shader {
+        let bindings = Bindings::read(&["step", "logits", "bias", "masks"]);
+        let bindings = bindings.write("last_samples").write("result").write("tallies");
         let values = context! {
             vocab => self.vocab,
             stride => row_stride(self.vocab),
             threads => self.threads(tuning),
+            max_bias => MAX_BIAS,
+            drawn => DRAWN,
+            bias_at => BIAS_AT,
         };
-        Shader::render("sample", values, vec![Read, Read, ReadWrite, ReadWrite])
+        Shader::render("sample", values, bindings.access())
     }
 
     fn grid(&self, _: Tuning, batch: &Batch) -> [u32; 3] {

@@ -1,6 +1,7 @@
 //! Which tokens a request's draws may choose.
 
 mod grammar;
+mod limits;
 
 use std::fmt::Debug;
 
@@ -9,6 +10,7 @@ use futures::future::LocalBoxFuture;
 use crate::{Result, api::Spec};
 
 pub use grammar::{Grammar, LocalCompiler, Vocabulary};
+pub use limits::TokenLimits;
 
 /// Restricts what an answer can say, token by token: a grammar, a schema, a choice.
 pub trait Constraint: Debug {

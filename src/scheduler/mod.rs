@@ -8,126 +8,221 @@
 //! A step is planned before the steps in flight are over. Their samples count
 //! as known, because the device reads them from its table of last samples. If
 //! one of them turns out to end its request, the row planned in vain is
-//! discarded.
+//! discarded. Slots and blocks are free again only when no step in flight uses
+//! them.
 
+mod options;
+mod pace;
+mod queue;
 mod request;
 mod sequence;
 #[cfg(test)]
 mod tests;
 
-pub use self::request::{Event, FinishReason, Goal, Request, RequestId, TabId, Usage};
-
-use std::collections::VecDeque;
-
-use self::sequence::Sequence;
-use crate::{
-    Error, Result,
-    cache::KvCache,
-    metrics::Metrics,
-    step::{BLOCK_SIZE, Capacity, StepPlan, StepResult},
+pub use self::{
+    options::{Options, Policy},
+    request::{Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
 };
 
-/// The requests of an engine and the KV blocks they share, first come, first served.
+use std::{collections::BTreeMap, time::Duration};
+
+use self::{pace::Pace, queue::Queue, sequence::Sequence};
+use crate::{
+    Error, Result,
+    cache::{BlockTable, KvCache, Pin},
+    metrics::{FinishedReason, Metrics},
+    sampling::Constraint,
+    step::{BLOCK_SIZE, Capacity, MAX_LOGPROBS, StepPlan, StepResult},
+};
+
+/// The requests of an engine and the KV blocks they share.
+///
+/// Running sequences come before waiting ones, decode rows before chunks of
+/// prompts, tabs that were served less before those that were served more.
 #[derive(Debug)]
 pub struct Scheduler {
     capacity: Capacity,
+    options: Options,
     cache: KvCache,
-    /// In order of arrival, behind those that were preempted.
-    waiting: VecDeque<Sequence>,
+    pins: BTreeMap<PinId, Pin>,
+    queue: Queue,
     /// In order of admission. Each holds a slot and the blocks of what it computed.
     running: Vec<Sequence>,
     /// Ended, but a step in flight still uses their slot and blocks.
     draining: Vec<Sequence>,
     free_slots: Vec<u32>,
+    pace: Pace,
     submitted: u64,
+    /// What has happened since [`Scheduler::take_events`] was last called.
+    events: Vec<Event>,
     metrics: Metrics,
+}
+
+/// What is left of a step while it is planned.
+struct Budget {
+    rows: usize,
+    /// Rows whose logits are computed.
+    logit_rows: usize,
+    /// Rows that one prompt may take.
+    chunk: usize,
+}
+
+/// What came of an attempt to find blocks for a running sequence.
+enum Room {
+    Found,
+    /// Blocks come back when a step in flight is over.
+    Later,
+    /// The sequence gave way itself.
+    Gone,
 }
 
 impl Scheduler {
     /// A scheduler without requests, for an executor of this capacity.
-    pub fn new(capacity: Capacity) -> Scheduler {
+    pub fn new(capacity: Capacity, options: Options) -> Scheduler {
+        let seqs = options.max_running.min(capacity.seqs);
+        let Capacity { blocks, window, rows, .. } = capacity;
         Scheduler {
-            capacity,
-            cache: KvCache::new(capacity.blocks),
-            waiting: VecDeque::new(),
+            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed),
+            pins: BTreeMap::new(),
+            queue: Queue::new(options.policy),
             running: Vec::new(),
             draining: Vec::new(),
-            free_slots: (0..capacity.seqs as u32).rev().collect(),
+            free_slots: (0..seqs as u32).rev().collect(),
+            pace: Pace::new(options.step_seconds, rows),
             submitted: 0,
+            events: Vec::new(),
             metrics: Metrics::default(),
+            capacity,
+            options,
         }
     }
 
-    /// Puts a request at the end of the queue.
+    /// Puts a request into the queue.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] or [`Error::ContextLengthExceeded`] if it could never be served.
-    pub fn submit(&mut self, request: Request) -> Result<RequestId> {
-        let refuse = |param: &str, message: String| {
-            Err(Error::InvalidRequest { param: param.into(), message })
+    /// [`Error::InvalidRequest`] or [`Error::ContextLengthExceeded`] if it could never be served;
+    /// [`Error::NoTokenAllowed`] if its limits leave no token to begin with; [`Error::QueueFull`] if
+    /// too many wait.
+    pub fn submit(&mut self, request: Request, now: Duration) -> Result<RequestId> {
+        Ok(self.submit_many(request, 1, now)?[0])
+    }
+
+    /// Puts `n` requests into the queue that differ in their seeds alone: seed, seed + 1, …
+    ///
+    /// The prompt is computed once, and its blocks are shared.
+    ///
+    /// # Errors
+    /// As for [`Scheduler::submit`], for all of them or none.
+    pub fn submit_many(
+        &mut self,
+        request: Request,
+        n: usize,
+        now: Duration,
+    ) -> Result<Vec<RequestId>> {
+        self.check(&request)?;
+        let (all, own) = (self.queue.len(), self.queue.waiting(request.tab));
+        for (waiting, limit) in
+            [(all, self.options.max_queue), (own, self.options.max_queue_per_tab)]
+        {
+            if waiting + n > limit {
+                return Err(Error::QueueFull { waiting, limit });
+            }
+        }
+        let (limit, vocab) = (self.longest(), self.capacity.vocab);
+        let first = RequestId(self.submitted);
+        let twin = |i: u64| {
+            let mut twin = request.clone();
+            twin.sampling.seed = request.sampling.seed.wrapping_add(i);
+            let mut seq = Sequence::new(RequestId(first.0 + i), twin, limit, vocab, now);
+            seq.check_limits()?;
+            seq.twin_of = (i > 0 && seq.may_skip_rows()).then_some(first);
+            Ok(seq)
         };
-        // A sequence must fit the pool alone, so that whoever runs first can always go on.
-        let limit = self.capacity.context.min(self.capacity.blocks * BLOCK_SIZE);
-        let (prompt, vocab) = (&request.prompt, self.capacity.vocab);
-        if prompt.is_empty() {
-            return refuse("prompt", "is empty; it needs at least one token".into());
+        let twins = (0..n as u64).map(twin).collect::<Result<Vec<Sequence>>>()?;
+        self.submitted += n as u64;
+        let ids = twins.iter().map(|seq| seq.id).collect();
+        twins.into_iter().for_each(|seq| self.queue.push(seq));
+        Ok(ids)
+    }
+
+    /// Brings the constraint that a request announced. Does nothing if the request has ended.
+    pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>) {
+        let running = self.running.iter_mut().find(|seq| seq.id == id);
+        if let Some(seq) = running.or_else(|| self.queue.get_mut(id)) {
+            seq.constrain(constraint);
         }
-        if let Some(token) = prompt.iter().find(|token| **token as usize >= vocab) {
-            return refuse("prompt", format!("has token {token}; ids must be below {vocab}"));
-        }
-        if request.max_tokens == Some(0) {
-            return refuse("max_tokens", "is 0; it must be at least 1".into());
-        }
-        if prompt.len() >= limit {
-            return Err(Error::ContextLengthExceeded { prompt: prompt.len(), limit });
-        }
-        let id = RequestId(self.submitted);
-        self.submitted += 1;
-        self.waiting.push_back(Sequence::new(id, request, limit));
-        Ok(id)
     }
 
     /// Chooses the rows of the next step; none if there is nothing to compute before a step in
     /// flight is over.
-    pub fn plan(&mut self) -> StepPlan {
+    pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
-        let mut budget = self.capacity.rows;
-        let mut next = 0;
-        while budget > 0 && (next < self.running.len() || self.admit()) {
-            let seq = &mut self.running[next];
-            let count = seq.remaining().min(budget);
-            let length = seq.computed() + count;
-            if count == 0 {
-                next += 1;
-            } else if self.cache.reserve(&mut seq.table, length) {
-                plan.seqs.push(seq.advance(count));
-                budget -= count;
-                next += 1;
-            } else if !self.preempt() {
-                break;
+        let mut budget = self.budget();
+        let mut may_admit = true;
+        for id in self.order() {
+            match self.extend(id, &mut budget, &mut plan, now) {
+                Room::Found => {}
+                // Nobody is admitted in a step in which somebody lacks memory.
+                Room::Later | Room::Gone => may_admit = false,
             }
+        }
+        may_admit &= self.running.iter().all(|seq| !seq.yielding);
+        while may_admit && budget.rows > 0 {
+            let Some(id) = self.admit(&mut plan, now) else { break };
+            self.extend(id, &mut budget, &mut plan, now);
         }
         plan
     }
 
-    /// Takes in what a planned step produced. Steps are committed in the order of their plans.
-    pub fn commit(&mut self, plan: &StepPlan, result: &StepResult) -> Vec<Event> {
-        let mut events = Vec::new();
+    /// Takes in what a planned step produced and how long it took. Steps are committed in the order
+    /// of their plans.
+    pub fn commit(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
+        self.pace.observe(plan.rows(), took);
+        self.metrics.stepped(plan.rows(), took);
         let mut samples = result.samples.iter();
+        let mut scores = result.scores.iter().cloned();
+        let mut embeddings = result.embeddings.iter().cloned();
         for rows in &plan.seqs {
+            let count = rows.tokens.count();
+            let end = rows.start as usize + count;
             let sample = rows.sample.and_then(|_| samples.next());
+            let scored = if rows.score.is_some() { count } else { 0 };
+            let scores: Vec<_> = scores.by_ref().take(scored).collect();
+            let embedding = rows.pool.filter(|pool| pool.last).and_then(|_| embeddings.next());
             let holds_slot = |seq: &Sequence| seq.slot == rows.slot;
             if let Some(at) = self.running.iter().position(holds_slot) {
                 let seq = &mut self.running[at];
-                seq.in_flight -= 1;
-                let Some(sample) = sample else { continue };
-                let Usage { prompt_tokens, completion_tokens, .. } = seq.usage();
-                if completion_tokens == 0 {
-                    self.metrics.prompt_tokens += prompt_tokens as u64;
+                if seq.verify(end) {
+                    self.metrics.prefilled(seq.tab.0, seq.prompt().len());
                 }
-                self.metrics.generation_tokens += u64::from(sample.not_finite == 0);
-                if let Some(reason) = seq.accept(sample, &mut events) {
-                    events.push(self.finish_running(at, reason));
+                let mut ended = None;
+                if let Some(logprobs) = (scored > 0).then(|| seq.score(scores)).flatten() {
+                    self.events.push(Event::PromptLogprobs { id: seq.id, logprobs });
+                }
+                if let Some(vector) = embedding {
+                    self.events.push(Event::Embedding { id: seq.id, vector });
+                    ended = Some(FinishReason::Stop);
+                }
+                if let Some(sample) = sample {
+                    let (answers, reason) = seq.accept(sample);
+                    if sample.not_finite == 0 {
+                        seq.times.token(now, &mut self.metrics);
+                        self.metrics.generated(seq.tab.0);
+                    }
+                    if answers {
+                        let (token, logprobs) = (sample.token, sample.logprobs.clone());
+                        self.events.push(Event::Token { id: seq.id, token, logprobs });
+                    }
+                    ended = reason;
+                }
+                let verified = seq.verified();
+                let (table, tokens) = seq.table_and_tokens();
+                self.cache.publish(table, &tokens[..verified]);
+                self.cache.retire(&mut seq.table, verified);
+                if let Some(reason) = ended {
+                    self.finish_running(at, reason, now);
+                } else if seq.yielding && seq.in_flight == 0 {
+                    self.preempt(at);
                 }
             } else if let Some(at) = self.draining.iter().position(holds_slot) {
                 self.draining[at].in_flight -= 1;
@@ -137,112 +232,440 @@ impl Scheduler {
                 }
             }
         }
-        events
     }
 
-    /// Ends a request for a reason of the caller's. None if it is not live, which is no error: the
-    /// caller may not have seen its end yet.
-    pub fn finish(&mut self, id: RequestId, reason: FinishReason) -> Option<Event> {
+    /// Ends a request for a reason of the caller's. Does nothing if it is not live, which is no
+    /// error: the caller may not have seen its end yet.
+    pub fn finish(&mut self, id: RequestId, reason: FinishReason, now: Duration) {
         if let Some(at) = self.running.iter().position(|seq| seq.id == id) {
-            return Some(self.finish_running(at, reason));
+            self.finish_running(at, reason, now);
+        } else if let Some(seq) = self.queue.remove(id) {
+            self.finished(&seq, reason, now);
         }
-        let at = self.waiting.iter().position(|seq| seq.id == id)?;
-        let seq = self.waiting.remove(at)?;
-        Some(self.finished(&seq, reason))
     }
 
-    /// Ends every request with an error and forgets the steps in flight.
-    pub fn abort(&mut self, error: &Error) -> Vec<Event> {
-        let live: Vec<Sequence> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
-        let event = |seq: &Sequence| self.finished(seq, FinishReason::Error(error.clone()));
-        let events = live.iter().map(event).collect();
-        let Scheduler { submitted, ref metrics, .. } = *self;
-        *self = Scheduler { submitted, metrics: metrics.clone(), ..Scheduler::new(self.capacity) };
-        events
+    /// Ends every request with an error and forgets the steps in flight and all cached prefixes.
+    pub fn abort(&mut self, error: &Error, now: Duration) {
+        let mut live = std::mem::take(&mut self.running);
+        live.extend(self.queue.drain());
+        for seq in &live {
+            self.finished(seq, FinishReason::Error(error.clone()), now);
+        }
+        let mut fresh = Scheduler::new(self.capacity, self.options.clone());
+        std::mem::swap(&mut fresh.events, &mut self.events);
+        std::mem::swap(&mut fresh.metrics, &mut self.metrics);
+        fresh.submitted = self.submitted;
+        *self = fresh;
     }
 
-    /// Whether no request is live and no step in flight is left to commit.
+    /// What has happened since the last call, in order.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether no request is live, no step in flight is left to commit and no event to be taken.
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.is_empty() && self.draining.is_empty()
+        self.queue.is_empty()
+            && self.running.is_empty()
+            && self.draining.is_empty()
+            && self.events.is_empty()
+    }
+
+    /// Says whether a tab can be seen: those that can go before those that cannot.
+    pub fn set_visible(&mut self, tab: TabId, visible: bool) {
+        self.queue.set_hidden(tab, !visible);
+    }
+
+    /// Cancels all requests of a tab and forgets it.
+    pub fn close_tab(&mut self, tab: TabId, now: Duration) {
+        let live = self.running.iter().chain(self.queue.iter()).filter(|seq| seq.tab == tab);
+        for id in live.map(|seq| seq.id).collect::<Vec<_>>() {
+            self.finish(id, FinishReason::Cancelled, now);
+        }
+        self.queue.forget(tab);
+        self.metrics.tabs.remove(&tab.0);
+    }
+
+    /// Keeps a computed prefix in the cache until [`Scheduler::unpin`], or until a request that runs
+    /// alone could not go on otherwise. None if not even its first
+    /// block is cached.
+    pub fn pin(&mut self, prefix: &[u32], salt: u64) -> Option<PinId> {
+        let pin = self.cache.pin(prefix, salt)?;
+        let id = PinId(self.submitted);
+        self.submitted += 1;
+        self.pins.insert(id, pin);
+        Some(id)
+    }
+
+    /// Lets go of a prefix. Does nothing if it is not pinned any more.
+    pub fn unpin(&mut self, id: PinId) {
+        if let Some(pin) = self.pins.remove(&id) {
+            self.cache.unpin(pin);
+        }
+    }
+
+    /// Forgets all cached prefixes. Returns false, and forgets nothing, while blocks are in use.
+    pub fn reset_prefix_cache(&mut self) -> bool {
+        self.cache.reset()
     }
 
     /// The counters so far, and the state now.
     pub fn metrics(&self) -> Metrics {
-        Metrics {
-            num_requests_running: self.running.len(),
-            num_requests_waiting: self.waiting.len(),
-            kv_cache_usage_perc: self.cache.usage(),
-            ..self.metrics.clone()
+        let mut metrics = self.metrics.clone();
+        metrics.num_requests_running = self.running.len();
+        metrics.num_requests_waiting = self.queue.len();
+        metrics.kv_cache_usage_perc = self.cache.usage();
+        let held: usize = self.running.iter().map(|seq| seq.table.blocks_held()).sum();
+        let used: usize = self.running.iter().map(|seq| self.in_sight(seq.computed())).sum();
+        metrics.kv_block_utilisation =
+            if held == 0 { 0.0 } else { used as f64 / (held * BLOCK_SIZE) as f64 };
+        let waiting = self.queue.iter().map(|seq| (seq, false));
+        for (seq, runs) in self.running.iter().map(|seq| (seq, true)).chain(waiting) {
+            let tab = metrics.tabs.entry(seq.tab.0).or_default();
+            *if runs { &mut tab.running } else { &mut tab.waiting } += 1;
+            tab.kv_blocks += seq.table.blocks_held();
         }
+        metrics
     }
 
-    /// Checks that every block and slot is either free or held once.
+    /// Checks that every block and slot is either free or held as the tables say.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.
     pub fn check_integrity(&self) {
-        let sequences = || self.running.iter().chain(&self.draining).chain(&self.waiting);
-        self.cache.check_integrity(sequences().map(|seq| &seq.table));
+        let sequences = || self.running.iter().chain(&self.draining).chain(self.queue.iter());
+        self.cache.check_integrity(sequences().map(|seq| &seq.table), self.pins.values());
 
         let held = self.running.iter().chain(&self.draining).map(|seq| seq.slot);
         let mut slots: Vec<u32> = held.chain(self.free_slots.iter().copied()).collect();
         slots.sort_unstable();
-        assert!(slots.into_iter().eq(0..self.capacity.seqs as u32), "a slot is lost or held twice");
+        let all = self.options.max_running.min(self.capacity.seqs) as u32;
+        assert!(slots.into_iter().eq(0..all), "a slot is lost or held twice");
     }
 
-    /// Lets the head of the queue run if it gets a slot and blocks for all its tokens and one more.
-    fn admit(&mut self) -> bool {
-        let Some(&slot) = self.free_slots.last() else { return false };
-        let fits = |seq: &mut Sequence| {
-            let length = seq.known() + 1;
-            self.cache.reserve(&mut seq.table, length)
+    /// Tokens at which every sequence ends. One must fit the pool alone, so that whoever is served
+    /// first can always go on.
+    fn longest(&self) -> usize {
+        let Capacity { context, rows, window, .. } = self.capacity;
+        let pool = self.cache.usable() * BLOCK_SIZE;
+        match window {
+            // What a step's rows see, wherever its first and last block begin.
+            Some(window) if window.sinks + window.tokens + rows + 2 * BLOCK_SIZE <= pool => context,
+            _ => context.min(pool),
+        }
+    }
+
+    fn check(&self, request: &Request) -> Result<()> {
+        let refuse = |param: &str, message: String| {
+            Err(Error::InvalidRequest { param: param.into(), message })
         };
-        let Some(mut seq) = self.waiting.pop_front_if(fits) else { return false };
-        self.free_slots.pop();
-        seq.slot = slot;
-        self.running.push(seq);
+        let (limit, vocab) = (self.longest(), self.capacity.vocab);
+        let prompt = &request.prompt;
+        if prompt.is_empty() {
+            return refuse("prompt", "is empty; it needs at least one token".into());
+        }
+        let named: [(&str, &mut dyn Iterator<Item = &u32>); 6] = [
+            ("prompt", &mut prompt.iter()),
+            ("end_tokens", &mut request.end_tokens.iter()),
+            ("stop_token_ids", &mut request.stop_tokens.iter()),
+            ("logit_bias", &mut request.logit_bias.iter().map(|(token, _)| token)),
+            ("allowed_token_ids", &mut request.allowed_tokens.iter().flatten()),
+            ("bad_words", &mut request.bad_words.iter().flatten()),
+        ];
+        for (param, tokens) in named {
+            for token in tokens {
+                if *token as usize >= vocab {
+                    let message = format!("has token {token}; ids must be below {vocab}");
+                    return refuse(param, message);
+                }
+            }
+        }
+        let logprobs =
+            [("logprobs", request.sampling.logprobs), ("prompt_logprobs", request.prompt_logprobs)];
+        for (param, top) in logprobs {
+            if let Some(top) = top.filter(|top| *top > MAX_LOGPROBS) {
+                return refuse(param, format!("is {top}; it must be at most {MAX_LOGPROBS}"));
+            }
+        }
+        if request.max_tokens == Some(0) {
+            return refuse("max_tokens", "is 0; it must be at least 1".into());
+        }
+        if let Some(max) = request.max_tokens.filter(|max| *max < request.min_tokens) {
+            let min = request.min_tokens;
+            return refuse("min_tokens", format!("is {min}; it must be at most max_tokens, {max}"));
+        }
+        if prompt.len() >= limit {
+            return Err(Error::ContextLengthExceeded { prompt: prompt.len(), limit });
+        }
+        Ok(())
+    }
+
+    fn budget(&self) -> Budget {
+        let rows = self.pace.rows();
+        let busy = self.running.iter().filter(|seq| seq.remaining() > 0).count();
+        let contenders = busy + self.queue.len().min(self.free_slots.len());
+        let mut chunk = rows;
+        if contenders > 1 {
+            chunk = self.options.long_prefill_threshold.min(rows);
+            if self.options.adaptive_threshold {
+                chunk = chunk.max(rows / contenders);
+            }
+        }
+        Budget { rows, logit_rows: self.capacity.logit_rows, chunk }
+    }
+
+    /// Who runs, in the order in which rows are dealt: decoding sequences as they were admitted,
+    /// then prompts by the standing of their tabs.
+    fn order(&self) -> Vec<RequestId> {
+        let mut order: Vec<_> = self
+            .running
+            .iter()
+            .enumerate()
+            .map(|(at, seq)| {
+                let standing = (!seq.decodes()).then(|| self.queue.standing(seq.tab));
+                ((standing, at), seq.id)
+            })
+            .collect();
+        order.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        order.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Gives a running sequence rows of a step, as many as it needs and gets.
+    fn extend(
+        &mut self,
+        id: RequestId,
+        budget: &mut Budget,
+        plan: &mut StepPlan,
+        now: Duration,
+    ) -> Room {
+        loop {
+            let Some(at) = self.running.iter().position(|seq| seq.id == id) else {
+                return Room::Gone;
+            };
+            let seq = &mut self.running[at];
+            let mut count = seq.remaining().min(budget.chunk).min(budget.rows);
+            if seq.scores_rows() {
+                count = count.min(budget.logit_rows);
+            } else if budget.logit_rows == 0 {
+                count = 0;
+            }
+            if count == 0 || seq.yielding {
+                return Room::Found;
+            }
+            let length = seq.computed() + count;
+            if !self.cache.reserve(&mut seq.table, length) {
+                match self.make_room() {
+                    Room::Found => continue,
+                    room => return room,
+                }
+            }
+            match seq.advance(count) {
+                Ok(rows) => {
+                    budget.rows -= count;
+                    let scored = if rows.score.is_some() { count } else { 0 };
+                    budget.logit_rows -= scored.max(usize::from(rows.sample.is_some()));
+                    self.queue.charge(seq.tab, count);
+                    plan.seqs.push(rows);
+                }
+                Err(error) => self.finish_running(at, FinishReason::Error(error), now),
+            }
+            return Room::Found;
+        }
+    }
+
+    /// Lets the next waiting request run if there are a slot and blocks for it.
+    ///
+    /// A tab with nothing running does not wait behind one that runs several: the latter gives up
+    /// its latest.
+    fn admit(&mut self, plan: &mut StepPlan, now: Duration) -> Option<RequestId> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        for tab in self.queue.turns() {
+            if self.free_slots.is_empty() {
+                if self.running.iter().all(|seq| seq.tab != tab) {
+                    self.displace();
+                }
+                return None;
+            }
+            for id in self.candidates(tab) {
+                if self.queue.get(id).is_none_or(|seq| self.awaits_prefix(seq)) {
+                    continue;
+                }
+                let mut blocks = self.blocks_for(id, plan);
+                while blocks.is_none() && self.running.is_empty() && self.let_go_of_a_pin() {
+                    blocks = self.blocks_for(id, plan);
+                }
+                let Some((table, cached)) = blocks else {
+                    if self.running.iter().all(|seq| seq.tab != tab) {
+                        self.displace();
+                    }
+                    // Nobody overtakes a request for which there is no memory.
+                    return None;
+                };
+                let (mut seq, slot) = (self.queue.take(id)?, self.free_slots.pop()?);
+                self.metrics.looked_up(seq.tab.0, seq.known(), cached, seq.has_run());
+                seq.times.admitted(now);
+                seq.admit(slot, table, cached);
+                self.running.push(seq);
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    fn candidates(&self, tab: TabId) -> Vec<RequestId> {
+        let cached = |seq: &Sequence| self.cache.lookup(seq.tokens(), seq.salt);
+        let aware = self.options.cache_aware && self.options.prefix_caching;
+        self.queue.candidates(tab, aware.then_some(&cached as &dyn Fn(&Sequence) -> usize))
+    }
+
+    /// Whether somebody is computing a prefix that this request would otherwise compute as well.
+    fn awaits_prefix(&self, seq: &Sequence) -> bool {
+        const WORTH: usize = 32;
+        if let Some(twin) = self.twin(seq) {
+            return self.running[twin].verified() + 1 < seq.known();
+        }
+        if !self.options.prefix_caching || !seq.may_skip_rows() {
+            return false;
+        }
+        let shared = |other: &Sequence| {
+            let prompts = seq.tokens().iter().zip(other.prompt());
+            prompts.take_while(|(a, b)| a == b).count()
+        };
+        let computing = |other: &&Sequence| {
+            !other.yielding && other.salt == seq.salt && other.verified() < other.prompt().len()
+        };
+        // What is verified already, the cache has.
+        self.running
+            .iter()
+            .filter(computing)
+            .any(|other| shared(other).min(seq.known() - 1) >= other.verified() + WORTH)
+    }
+
+    /// The running request whose prompt this one repeats, before either has answered.
+    fn twin(&self, seq: &Sequence) -> Option<usize> {
+        let twin_of = seq.twin_of.filter(|_| !seq.has_run())?;
+        self.running.iter().position(|other| other.id == twin_of && !other.yielding)
+    }
+
+    /// Blocks for a waiting request, and how many of its tokens they already hold.
+    fn blocks_for(&mut self, id: RequestId, plan: &mut StepPlan) -> Option<(BlockTable, usize)> {
+        let seq = self.queue.get(id)?;
+        let busy = !self.running.is_empty();
+        let usable = self.cache.usable() as f64;
+        let spare = if busy { (self.options.watermark * usable).ceil() as usize } else { 0 };
+        if let Some(twin) = self.twin(seq) {
+            // The last token is computed again, for its logits.
+            let shared = seq.known() - 1;
+            let parent = &self.running[twin].table;
+            let (table, copy) = self.cache.fork(parent, shared, seq.known(), spare)?;
+            plan.copies.extend(copy);
+            return Some((table, shared));
+        }
+        // With a window, blocks come back while the prompt is computed.
+        let room = match self.capacity.window {
+            None => seq.known(),
+            Some(_) => {
+                let cached = self.cache.lookup(seq.tokens(), seq.salt);
+                seq.known().min(cached + self.capacity.rows)
+            }
+        };
+        let (tokens, may_skip) = (seq.tokens(), seq.may_skip_rows());
+        let table = self.cache.admit(tokens, seq.salt, room, may_skip, spare)?;
+        let cached = table.cached();
+        Some((table, cached))
+    }
+
+    /// Finds blocks for a running sequence by sending another back to the queue.
+    fn make_room(&mut self) -> Room {
+        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
+            return Room::Later;
+        }
+        if let [seq] = &self.running[..] {
+            // Alone it fits, but for pinned blocks; a window lets go of some after a step in flight.
+            if seq.in_flight > 0 {
+                return Room::Later;
+            }
+            if self.let_go_of_a_pin() {
+                return Room::Found;
+            }
+        }
+        let rank = |at: &usize| self.queue.rank(&self.running[*at]);
+        let Some(last) = (0..self.running.len()).max_by_key(rank) else { return Room::Later };
+        self.give_way(last)
+    }
+
+    /// Makes blocks of the prefix that has been pinned for longest available.
+    fn let_go_of_a_pin(&mut self) -> bool {
+        let Some((_, pin)) = self.pins.pop_first() else { return false };
+        self.cache.unpin(pin);
         true
     }
 
-    /// Sends the latest admitted back to the queue, to be computed again later, so that its blocks
-    /// serve those before it. Does nothing and returns false if a step in flight must be over first.
-    fn preempt(&mut self) -> bool {
-        if !self.draining.is_empty() {
-            return false; // blocks come back without it
+    /// Sends the latest of the tab that runs most back to the queue, if it runs several.
+    fn displace(&mut self) {
+        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
+            return;
         }
-        let Some(mut seq) = self.running.pop_if(|seq| seq.in_flight == 0) else { return false };
+        let of_tab = |tab: TabId| self.running.iter().filter(|seq| seq.tab == tab).count();
+        let busiest = (0..self.running.len())
+            .max_by_key(|at| (of_tab(self.running[*at].tab), self.queue.rank(&self.running[*at])));
+        if let Some(at) = busiest.filter(|at| of_tab(self.running[*at].tab) > 1) {
+            self.give_way(at);
+        }
+    }
+
+    fn give_way(&mut self, at: usize) -> Room {
+        if self.running[at].in_flight > 0 {
+            self.running[at].yielding = true;
+            return Room::Later;
+        }
+        self.preempt(at);
+        Room::Found
+    }
+
+    /// Sends a sequence that no step in flight uses back to the queue, to be computed again later.
+    fn preempt(&mut self, at: usize) {
+        let mut seq = self.running.remove(at);
         self.vacate(&mut seq);
         seq.restart();
-        self.waiting.push_front(seq);
+        self.queue.push_front(seq);
         self.metrics.num_preemptions += 1;
-        true
     }
 
-    fn finish_running(&mut self, at: usize, reason: FinishReason) -> Event {
+    fn finish_running(&mut self, at: usize, reason: FinishReason, now: Duration) {
         let mut seq = self.running.remove(at);
-        let event = self.finished(&seq, reason);
+        self.finished(&seq, reason, now);
         if seq.in_flight == 0 {
             self.vacate(&mut seq);
         } else {
             self.draining.push(seq);
         }
-        event
     }
 
-    fn finished(&mut self, seq: &Sequence, reason: FinishReason) -> Event {
-        let counts = &mut self.metrics.request_success;
-        *match reason {
-            FinishReason::Stop | FinishReason::StopToken(_) => &mut counts.stop,
-            FinishReason::Length => &mut counts.length,
-            FinishReason::Cancelled => &mut counts.abort,
-            FinishReason::Error(_) => &mut counts.error,
-        } += 1;
-        Event::Finished { id: seq.id, reason, usage: seq.usage() }
+    fn finished(&mut self, seq: &Sequence, reason: FinishReason, now: Duration) {
+        self.queue.ended(seq.tab);
+        let usage = seq.usage();
+        let counted = match reason {
+            FinishReason::Stop | FinishReason::StopToken(_) => FinishedReason::Stop,
+            FinishReason::Length => FinishedReason::Length,
+            FinishReason::Cancelled => FinishedReason::Abort,
+            FinishReason::Error(_) => FinishedReason::Error,
+        };
+        seq.times.finished(now, counted, &mut self.metrics);
+        self.events.push(Event::Finished { id: seq.id, reason, usage });
     }
 
     /// Takes back the slot and the blocks of a sequence that no step in flight uses.
     fn vacate(&mut self, seq: &mut Sequence) {
         self.cache.release(&mut seq.table);
         self.free_slots.push(seq.slot);
+    }
+
+    /// Tokens of the first `computed` that rows to come can see.
+    fn in_sight(&self, computed: usize) -> usize {
+        let seen = |window: crate::step::Window| window.sinks + window.tokens;
+        self.capacity.window.map_or(computed, |window| computed.min(seen(window)))
     }
 }

@@ -1,10 +1,14 @@
 //! The tokens of one request, and how many of them have been computed.
 
-use super::request::{Event, FinishReason, Request, RequestId, Usage};
+use std::time::Duration;
+
+use super::request::{FinishReason, Goal, Request, RequestId, TabId, Usage};
 use crate::{
-    Error,
+    Error, Result,
     cache::BlockTable,
-    step::{RowTokens, Sample, Sampling, SeqPlan},
+    metrics::RequestTimes,
+    sampling::{Constraint, TokenLimits},
+    step::{Adjust, Logprobs, Mask, Pool, RowTokens, Sample, Sampling, Score, SeqPlan},
 };
 
 /// A request on its way: `computed` catches up with [`Sequence::known`].
@@ -13,44 +17,127 @@ use crate::{
 ///   prompt                output          sampled by steps in flight
 /// ├─────────────────────┼───────────────┼───────────┤
 ///   tokens: known to the host             pending: known to the device
+///   verified: its steps are over
 ///            computed ─►                             known() <= limit
 /// ```
 #[derive(Debug)]
 pub struct Sequence {
     pub id: RequestId,
-    /// Place in the executor's table of last samples; set on admission.
+    pub tab: TabId,
+    pub priority: i32,
+    pub salt: u64,
+    /// The request whose prompt this one repeats: it waits for that prompt and takes over its blocks.
+    pub twin_of: Option<RequestId>,
+    /// How often a request behind it was admitted first.
+    pub passed_over: u32,
+    /// Place in the executor's tables; set on admission.
     pub slot: u32,
     pub table: BlockTable,
     /// Steps in flight that have rows of this sequence, and so use its slot and blocks.
     pub in_flight: usize,
+    pub times: RequestTimes,
+    /// Gets no more rows: it gives way to others as soon as no step in flight uses its blocks.
+    pub yielding: bool,
+    goal: Goal,
     tokens: Vec<u32>,
     prompt: usize,
     pending: usize,
     computed: usize,
+    verified: usize,
+    /// Entries of the block table that the executor has.
+    sent: usize,
+    /// Whether rows have been computed since the last admission.
+    begun: bool,
+    /// Tokens found in the cache on the first admission.
+    cached: Option<usize>,
     /// The length at which it ends.
     limit: usize,
     end_tokens: Vec<u32>,
+    stop_tokens: Vec<u32>,
     sampling: Sampling,
+    bias: Vec<(u32, f32)>,
+    /// What forbids tokens, if anything does.
+    limits: Option<TokenLimits>,
+    /// A constraint is announced and has not come.
+    constraint_missing: bool,
+    prompt_logprobs: Option<u32>,
+    scores: Vec<Logprobs>,
 }
 
 impl Sequence {
     /// The sequence of a valid request, which ends at `context` tokens if nothing ends it before.
-    pub fn new(id: RequestId, request: Request, context: usize) -> Sequence {
+    pub fn new(
+        id: RequestId,
+        request: Request,
+        context: usize,
+        vocab: usize,
+        now: Duration,
+    ) -> Sequence {
         let prompt = request.prompt.len();
         let wanted = request.max_tokens.map_or(context, |max| prompt.saturating_add(max));
+        let limited = request.constrained
+            || request.allowed_tokens.is_some()
+            || request.min_tokens > 0
+            || !request.bad_words.is_empty();
+        let limits = limited.then(|| {
+            let endings = [&request.end_tokens[..], &request.stop_tokens].concat();
+            let allowed = request.allowed_tokens.as_deref();
+            TokenLimits::new(vocab, allowed, request.bad_words, request.min_tokens, &endings)
+        });
         Sequence {
             id,
+            tab: request.tab,
+            priority: request.priority,
+            salt: request.salt,
+            twin_of: None,
+            passed_over: 0,
             slot: 0,
             table: BlockTable::default(),
             in_flight: 0,
+            times: RequestTimes::new(now),
+            yielding: false,
+            goal: request.goal,
             tokens: request.prompt,
             prompt,
             pending: 0,
             computed: 0,
+            verified: 0,
+            sent: 0,
+            begun: false,
+            cached: None,
             limit: wanted.min(context),
             end_tokens: request.end_tokens,
-            sampling: request.sampling,
+            stop_tokens: request.stop_tokens,
+            sampling: Sampling { bias: !request.logit_bias.is_empty(), ..request.sampling },
+            bias: request.logit_bias,
+            limits,
+            constraint_missing: request.constrained,
+            prompt_logprobs: request.prompt_logprobs,
+            scores: Vec::new(),
         }
+    }
+
+    /// Checks that the first draw has something to choose from.
+    pub fn check_limits(&mut self) -> Result<()> {
+        let Some(limits) = &mut self.limits else { return Ok(()) };
+        limits.mask(&[], 0)?;
+        limits.restart();
+        Ok(())
+    }
+
+    /// The tokens that the host knows.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Its blocks, and the tokens that the host knows.
+    pub fn table_and_tokens(&mut self) -> (&mut BlockTable, &[u32]) {
+        (&mut self.table, &self.tokens)
+    }
+
+    /// The tokens of the prompt.
+    pub fn prompt(&self) -> &[u32] {
+        &self.tokens[..self.prompt]
     }
 
     /// Tokens that the device can compute, though the host may not have seen the last ones.
@@ -63,61 +150,175 @@ impl Sequence {
         self.computed
     }
 
+    /// Tokens whose keys and values are in the cache.
+    pub fn verified(&self) -> usize {
+        self.verified.min(self.tokens.len())
+    }
+
+    /// Whether it produces tokens already, at one row a step.
+    pub fn decodes(&self) -> bool {
+        self.goal == Goal::Generate && self.computed >= self.prompt && self.remaining() <= 1
+    }
+
+    /// Whether it has ever been admitted.
+    pub fn has_run(&self) -> bool {
+        self.cached.is_some()
+    }
+
+    /// Whether cached prefixes may stand in for rows of its own: not where every row counts.
+    pub fn may_skip_rows(&self) -> bool {
+        self.prompt_logprobs.is_none() && self.goal == Goal::Generate
+    }
+
     /// Rows left to compute. None once the last token is on its way: nothing follows it.
     pub fn remaining(&self) -> usize {
-        if self.known() == self.limit { 0 } else { self.known() - self.computed }
+        let known = self.known();
+        if self.goal == Goal::Generate && known == self.limit {
+            return 0;
+        }
+        let rows = known - self.computed;
+        let waits = self.constraint_missing
+            || self.pending > 0 && self.limits.as_ref().is_some_and(TokenLimits::needs_tokens);
+        if waits {
+            // All but the row that draws.
+            return rows.saturating_sub(1);
+        }
+        // The last row of a scored prompt has no next token to score: it goes alone.
+        if self.scores_rows() { rows - 1 } else { rows }
+    }
+
+    /// Whether the next rows are scored: each then needs its logits.
+    pub fn scores_rows(&self) -> bool {
+        self.prompt_logprobs.is_some() && self.computed + 1 < self.prompt
+    }
+
+    /// Takes the constraint that was announced.
+    pub fn constrain(&mut self, constraint: Box<dyn Constraint>) {
+        if let Some(limits) = &mut self.limits {
+            limits.set_constraint(constraint);
+        }
+        self.constraint_missing = false;
+    }
+
+    /// Takes a slot and blocks, of which the first `cached` tokens are computed.
+    pub fn admit(&mut self, slot: u32, table: BlockTable, cached: usize) {
+        debug_assert!(self.pending == 0 && self.in_flight == 0);
+        self.slot = slot;
+        self.table = table;
+        (self.computed, self.verified) = (cached, cached);
+        self.cached.get_or_insert(cached);
+        if let Some(limits) = &mut self.limits {
+            limits.restart();
+        }
     }
 
     /// Puts the next `count` rows into a step, where 1 <= `count` <= [`Sequence::remaining`].
-    pub fn advance(&mut self, count: usize) -> SeqPlan {
+    ///
+    /// # Errors
+    /// What the request's constraint has to say against going on.
+    pub fn advance(&mut self, count: usize) -> Result<SeqPlan> {
         let (start, end) = (self.computed, self.computed + count);
         debug_assert!(start < end && end <= self.known());
+        let draws = self.goal == Goal::Generate && end == self.known();
+        let mask = match &mut self.limits {
+            Some(limits) if draws => limits.mask(&self.tokens[self.prompt..], end - self.prompt)?,
+            _ => Mask::None,
+        };
         let tokens = match self.tokens.get(start..end) {
             Some(tokens) => RowTokens::Known(tokens.to_vec()),
             None => RowTokens::LastSample,
         };
-        let sample = (end == self.known()).then_some(self.sampling);
+        let adjusted = self.sampling.penalises() || self.sampling.bias;
+        let adjust = (adjusted && !self.begun).then(|| {
+            let (tokens, bias) = (self.tokens.clone(), self.bias.clone());
+            Box::new(Adjust { tokens, prompt: self.prompt, bias })
+        });
+        let score = self.prompt_logprobs.filter(|_| self.scores_rows());
+        let score = score.map(|top| Score { targets: self.tokens[start + 1..=end].to_vec(), top });
+        let pool = match self.goal {
+            Goal::Embed(pooling) => Some(Pool { pooling, last: end == self.known() }),
+            Goal::Generate => None,
+        };
+        let entries = self.table.covering(end);
+        let first_block = self.sent.min(entries.len());
+        let blocks = entries[first_block..].to_vec();
+        self.sent = entries.len().max(self.sent);
+        self.begun = true;
         self.computed = end;
         self.in_flight += 1;
-        self.pending += usize::from(sample.is_some());
-        SeqPlan {
+        self.pending += usize::from(draws);
+        Ok(SeqPlan {
             slot: self.slot,
             tokens,
             start: start as u32,
-            blocks: self.table.covering(end).to_vec(),
-            sample,
-            ..Default::default()
-        }
+            first_block: first_block as u32,
+            blocks,
+            sample: draws.then_some(self.sampling),
+            adjust,
+            mask,
+            score,
+            pool,
+        })
     }
 
-    /// Takes in the oldest pending token and tells whether the answer ends with it.
-    pub fn accept(&mut self, sample: &Sample, events: &mut Vec<Event>) -> Option<FinishReason> {
+    /// Notes that a step with rows up to `end` is over. Returns whether that completes the prompt,
+    /// for the first time.
+    pub fn verify(&mut self, end: usize) -> bool {
+        let before = self.verified;
+        self.verified = before.max(end);
+        self.in_flight -= 1;
+        before < self.prompt && self.verified >= self.prompt && self.tokens.len() == self.prompt
+    }
+
+    /// Takes in log-probabilities of the prompt; returns all of them once they are complete.
+    pub fn score(&mut self, scores: Vec<Logprobs>) -> Option<Vec<Logprobs>> {
+        self.scores.extend(scores);
+        if self.scores.len() + 1 < self.prompt {
+            return None;
+        }
+        // Should it be computed again, it is not told again.
+        self.prompt_logprobs = None;
+        Some(std::mem::take(&mut self.scores))
+    }
+
+    /// Takes in the oldest pending token. Returns whether it is part of the answer, and why the
+    /// answer ends if it does.
+    pub fn accept(&mut self, sample: &Sample) -> (bool, Option<FinishReason>) {
         self.pending -= 1;
         if sample.not_finite > 0 {
-            return Some(FinishReason::Error(Error::Numerical { count: sample.not_finite }));
+            let error = Error::Numerical { count: sample.not_finite };
+            return (false, Some(FinishReason::Error(error)));
         }
-        self.tokens.push(sample.token);
-        if self.end_tokens.contains(&sample.token) {
-            return Some(FinishReason::Stop);
+        let token = sample.token;
+        self.tokens.push(token);
+        if self.end_tokens.contains(&token) {
+            return (false, Some(FinishReason::Stop));
         }
-        events.push(Event::Token {
-            id: self.id,
-            token: sample.token,
-            logprobs: sample.logprobs.clone(),
-        });
-        (self.tokens.len() == self.limit).then_some(FinishReason::Length)
+        if self.stop_tokens.contains(&token) {
+            return (false, Some(FinishReason::StopToken(token)));
+        }
+        if let Some(limits) = &mut self.limits {
+            match limits.accept(token) {
+                Ok(()) if limits.is_complete() => return (true, Some(FinishReason::Stop)),
+                Ok(()) => {}
+                Err(error) => return (false, Some(FinishReason::Error(error))),
+            }
+        }
+        (true, (self.tokens.len() == self.limit).then_some(FinishReason::Length))
     }
 
     /// Forgets what was computed, once no step is in flight and the blocks are given up.
     pub fn restart(&mut self) {
         debug_assert!(self.in_flight == 0 && self.pending == 0);
-        self.computed = 0;
+        (self.computed, self.verified, self.sent) = (0, 0, 0);
+        (self.begun, self.yielding) = (false, false);
+        self.scores.clear();
     }
 
     pub fn usage(&self) -> Usage {
         Usage {
             prompt_tokens: self.prompt,
-            cached_tokens: 0,
+            cached_tokens: self.cached.unwrap_or(0),
             completion_tokens: self.tokens.len() - self.prompt,
         }
     }

@@ -3,17 +3,32 @@ use crate::step::{RowTokens, Sample, Sampling};
 
 const END: u32 = 0;
 const TOKEN: u32 = 7;
+const NOW: Duration = Duration::ZERO;
 
+/// No time limit, no spare blocks, and `blocks` of them besides the null block.
 fn scheduler(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
-    Scheduler::new(Capacity {
+    with(rows, seqs, blocks, |_| {})
+}
+
+fn with(rows: usize, seqs: usize, blocks: usize, set: impl Fn(&mut Options)) -> Scheduler {
+    let mut options = Options {
+        step_seconds: f64::INFINITY,
+        watermark: 0.0,
+        long_prefill_threshold: usize::MAX,
+        prefix_caching: false,
+        ..Default::default()
+    };
+    set(&mut options);
+    let capacity = Capacity {
         rows,
         seqs,
         logit_rows: seqs,
-        blocks,
+        blocks: blocks + 1,
         context: 4096,
         vocab: 100,
         window: None,
-    })
+    };
+    Scheduler::new(capacity, options)
 }
 
 fn request(prompt: usize, max_tokens: usize) -> Request {
@@ -27,7 +42,22 @@ fn request(prompt: usize, max_tokens: usize) -> Request {
 }
 
 fn submit(scheduler: &mut Scheduler, prompts: &[usize]) -> Vec<RequestId> {
-    prompts.iter().map(|len| scheduler.submit(request(*len, 1000)).unwrap()).collect()
+    prompts.iter().map(|len| add(scheduler, request(*len, 1000))).collect()
+}
+
+fn add(scheduler: &mut Scheduler, request: Request) -> RequestId {
+    scheduler.submit(request, NOW).unwrap()
+}
+
+/// Plans a step, which must not make events.
+fn plan(scheduler: &mut Scheduler) -> StepPlan {
+    scheduler.plan(NOW)
+}
+
+fn finish(scheduler: &mut Scheduler, id: RequestId, reason: FinishReason) -> Vec<Event> {
+    scheduler.finish(id, reason, NOW);
+    scheduler.check_integrity();
+    scheduler.take_events()
 }
 
 /// (slot, first position, rows) of each sequence.
@@ -48,14 +78,14 @@ fn answer(plan: &StepPlan, token: u32) -> StepResult {
 
 /// Commits a plan in which everybody draws `token`.
 fn commit(scheduler: &mut Scheduler, plan: &StepPlan, token: u32) -> Vec<Event> {
-    let events = scheduler.commit(plan, &answer(plan, token));
+    scheduler.commit(plan, &answer(plan, token), NOW, NOW);
     scheduler.check_integrity();
-    events
+    scheduler.take_events()
 }
 
 /// One step from plan to commit, with no other in flight.
 fn step(scheduler: &mut Scheduler) -> Vec<(u32, u32, usize)> {
-    let plan = scheduler.plan();
+    let plan = plan(scheduler);
     commit(scheduler, &plan, TOKEN);
     shape(&plan)
 }
@@ -86,12 +116,12 @@ fn a_step_takes_requests_in_order_of_arrival_up_to_its_limits() {
         case("slots run out", [1024, 3, 100], &[10; 16], &[10; 3]),
         case("blocks run out", [1024, 16, 10], &[70, 70, 10], &[70, 70]),
         case("nobody overtakes a head that does not fit", [1024, 16, 10], &[90, 90, 10], &[90]),
-        case("a prompt needs room for its first token", [1024, 16, 10], &[80, 80], &[80]),
+        case("prompts fill the pool", [1024, 16, 10], &[80, 80, 1], &[80, 80]),
     ];
     for Case { name, limits: [rows, seqs, blocks], prompts, expected } in cases {
         let mut scheduler = scheduler(rows, seqs, blocks);
         submit(&mut scheduler, prompts);
-        let plan = scheduler.plan();
+        let plan = plan(&mut scheduler);
         let counts: Vec<usize> = plan.seqs.iter().map(|seq| seq.tokens.count()).collect();
         assert_eq!(counts, expected, "{name}");
         scheduler.check_integrity();
@@ -113,7 +143,7 @@ fn only_the_step_with_the_last_known_token_samples() {
     let mut scheduler = scheduler(8, 1, 10);
     let id = submit(&mut scheduler, &[20])[0];
     for expected in [false, false, true, true] {
-        let plan = scheduler.plan();
+        let plan = plan(&mut scheduler);
         assert_eq!(plan.seqs[0].sample.is_some(), expected);
         let events = commit(&mut scheduler, &plan, TOKEN);
         assert_eq!(events, Vec::from_iter(expected.then(|| token(id))));
@@ -133,10 +163,10 @@ fn a_request_ends_for_the_first_reason_that_applies() {
     for (case, max_tokens, draws, visible, reason) in cases {
         // Two blocks hold 32 tokens, 10 of them the prompt.
         let mut scheduler = scheduler(64, 4, 2);
-        let id = scheduler.submit(request(10, max_tokens)).unwrap();
+        let id = add(&mut scheduler, request(10, max_tokens));
         let mut events = Vec::new();
         for token in &draws {
-            let plan = scheduler.plan();
+            let plan = plan(&mut scheduler);
             events.extend(commit(&mut scheduler, &plan, *token));
         }
         let mut expected = vec![token(id); visible];
@@ -151,25 +181,26 @@ fn a_request_ends_for_the_first_reason_that_applies() {
 fn logits_that_are_not_finite_end_only_their_request() {
     let mut scheduler = scheduler(64, 4, 10);
     let ids = submit(&mut scheduler, &[3, 3]);
-    let plan = scheduler.plan();
+    let plan = plan(&mut scheduler);
     let mut result = answer(&plan, TOKEN);
     result.samples[0].not_finite = 5;
     let reason = FinishReason::Error(Error::Numerical { count: 5 });
-    assert_eq!(scheduler.commit(&plan, &result), [finished(ids[0], reason, 3, 0), token(ids[1])]);
+    scheduler.commit(&plan, &result, NOW, NOW);
+    assert_eq!(scheduler.take_events(), [finished(ids[0], reason, 3, 0), token(ids[1])]);
     assert_eq!(step(&mut scheduler), [(1, 3, 1)]);
 }
 
 #[test]
 fn a_step_is_planned_before_the_last_one_is_over() {
     let mut scheduler = scheduler(64, 4, 10);
-    let id = scheduler.submit(request(20, 3)).unwrap();
-    let plans = [(); 3].map(|()| scheduler.plan());
+    let id = add(&mut scheduler, request(20, 3));
+    let plans = [(); 3].map(|()| plan(&mut scheduler));
     let tokens = plans.each_ref().map(|plan| plan.seqs[0].tokens.clone());
     assert_eq!(
         tokens,
         [RowTokens::Known(vec![1; 20]), RowTokens::LastSample, RowTokens::LastSample]
     );
-    assert_eq!(scheduler.plan(), StepPlan::default(), "the token limit is known in advance");
+    assert_eq!(plan(&mut scheduler), StepPlan::default(), "the token limit is known in advance");
     for plan in &plans[..2] {
         assert_eq!(commit(&mut scheduler, plan, TOKEN), [token(id)]);
     }
@@ -183,7 +214,7 @@ fn a_token_that_the_host_has_seen_is_sent_as_known() {
     let mut scheduler = scheduler(64, 4, 10);
     submit(&mut scheduler, &[20]);
     step(&mut scheduler);
-    assert_eq!(scheduler.plan().seqs[0].tokens, RowTokens::Known(vec![TOKEN]));
+    assert_eq!(plan(&mut scheduler).seqs[0].tokens, RowTokens::Known(vec![TOKEN]));
 }
 
 #[test]
@@ -191,24 +222,24 @@ fn slot_and_blocks_stay_held_while_a_step_in_flight_uses_them() {
     for reason in [FinishReason::Stop, FinishReason::Cancelled] {
         let mut scheduler = scheduler(64, 1, 4);
         let [first, second] = submit(&mut scheduler, &[20, 20])[..] else { unreachable!() };
-        let [prompt, surplus] = [scheduler.plan(), scheduler.plan()];
+        let [prompt, surplus] = [plan(&mut scheduler), plan(&mut scheduler)];
         let end = if reason == FinishReason::Stop {
             commit(&mut scheduler, &prompt, END)
         } else {
             assert_eq!(commit(&mut scheduler, &prompt, TOKEN), [token(first)]);
-            Vec::from_iter(scheduler.finish(first, reason.clone()))
+            finish(&mut scheduler, first, reason.clone())
         };
         assert_eq!(end, [finished(first, reason, 20, 1)]);
-        assert_eq!(scheduler.finish(first, FinishReason::Cancelled), None, "it has ended");
+        assert_eq!(finish(&mut scheduler, first, FinishReason::Cancelled), [], "it has ended");
 
-        assert_eq!(scheduler.plan(), StepPlan::default(), "the slot is not free yet");
+        assert_eq!(plan(&mut scheduler), StepPlan::default(), "the slot is not free yet");
         assert_eq!(scheduler.metrics().kv_cache_usage_perc, 0.5);
         assert_eq!(commit(&mut scheduler, &surplus, TOKEN), [], "the surplus token is dropped");
         assert_eq!(scheduler.metrics().kv_cache_usage_perc, 0.0);
         assert_eq!(step(&mut scheduler), [(0, 0, 20)]);
         assert_eq!(
-            scheduler.finish(second, FinishReason::Cancelled),
-            Some(finished(second, FinishReason::Cancelled, 20, 1))
+            finish(&mut scheduler, second, FinishReason::Cancelled),
+            [finished(second, FinishReason::Cancelled, 20, 1)]
         );
         assert!(scheduler.is_idle());
     }
@@ -219,9 +250,9 @@ fn a_waiting_request_can_be_cancelled() {
     let mut scheduler = scheduler(64, 1, 4);
     let ids = submit(&mut scheduler, &[20, 30, 10]);
     step(&mut scheduler);
-    let event = scheduler.finish(ids[1], FinishReason::Cancelled);
-    assert_eq!(event, Some(finished(ids[1], FinishReason::Cancelled, 30, 0)));
-    scheduler.finish(ids[0], FinishReason::Stop);
+    let event = finish(&mut scheduler, ids[1], FinishReason::Cancelled);
+    assert_eq!(event, [finished(ids[1], FinishReason::Cancelled, 30, 0)]);
+    finish(&mut scheduler, ids[0], FinishReason::Stop);
     assert_eq!(step(&mut scheduler), [(0, 0, 10)]);
 }
 
@@ -238,16 +269,16 @@ fn the_latest_admitted_gives_its_blocks_to_those_before_it_and_resumes_with_its_
     assert_eq!(metrics.kv_cache_usage_perc, 0.75);
     assert_eq!(step(&mut scheduler), [(0, 33, 1)], "the preempted heads the queue");
 
-    scheduler.finish(ids[0], FinishReason::Stop);
-    let plan = scheduler.plan();
+    finish(&mut scheduler, ids[0], FinishReason::Stop);
+    let plan = plan(&mut scheduler);
     assert_eq!(plan.seqs[0].start, 0);
     let known = [vec![1; 31], vec![TOKEN; 2]].concat();
     assert_eq!(plan.seqs[0].tokens, RowTokens::Known(known));
     assert_eq!(plan.seqs[1].tokens, RowTokens::Known(vec![1; 5]));
     assert_eq!(commit(&mut scheduler, &plan, TOKEN), [token(ids[1]), token(ids[2])]);
     assert_eq!(
-        scheduler.finish(ids[1], FinishReason::Cancelled),
-        Some(finished(ids[1], FinishReason::Cancelled, 31, 3))
+        finish(&mut scheduler, ids[1], FinishReason::Cancelled),
+        [finished(ids[1], FinishReason::Cancelled, 31, 3)]
     );
 }
 
@@ -255,11 +286,11 @@ fn the_latest_admitted_gives_its_blocks_to_those_before_it_and_resumes_with_its_
 fn preemption_waits_for_the_victims_steps_in_flight() {
     let mut scheduler = scheduler(64, 4, 4);
     let ids = submit(&mut scheduler, &[31, 31]);
-    let plans = [scheduler.plan(), scheduler.plan()];
+    let plans = [plan(&mut scheduler), plan(&mut scheduler)];
     assert_eq!(shape(&plans[1]), [(0, 31, 1), (1, 31, 1)]);
-    assert_eq!(scheduler.plan(), StepPlan::default());
+    assert_eq!(plan(&mut scheduler), StepPlan::default());
     commit(&mut scheduler, &plans[0], TOKEN);
-    assert_eq!(scheduler.plan(), StepPlan::default());
+    assert_eq!(plan(&mut scheduler), StepPlan::default());
     assert_eq!(scheduler.metrics().num_preemptions, 0);
     assert_eq!(commit(&mut scheduler, &plans[1], TOKEN), [token(ids[0]), token(ids[1])]);
     assert_eq!(step(&mut scheduler), [(0, 32, 1)]);
@@ -271,9 +302,9 @@ fn nobody_is_preempted_while_an_ended_request_is_about_to_free_blocks() {
     let mut scheduler = scheduler(64, 4, 6);
     let ids = submit(&mut scheduler, &[31, 31, 31]);
     step(&mut scheduler);
-    let surplus = scheduler.plan();
-    scheduler.finish(ids[2], FinishReason::Stop);
-    assert_eq!(scheduler.plan(), StepPlan::default());
+    let surplus = plan(&mut scheduler);
+    finish(&mut scheduler, ids[2], FinishReason::Stop);
+    assert_eq!(plan(&mut scheduler), StepPlan::default());
     commit(&mut scheduler, &surplus, TOKEN);
     assert_eq!(step(&mut scheduler), [(0, 32, 1), (1, 32, 1)]);
     assert_eq!(scheduler.metrics().num_preemptions, 0);
@@ -281,8 +312,9 @@ fn nobody_is_preempted_while_an_ended_request_is_about_to_free_blocks() {
 
 #[test]
 fn a_request_that_can_never_be_served_is_refused() {
-    let mut scheduler = Scheduler::new(Capacity { context: 40, ..scheduler(64, 4, 3).capacity });
-    let param = |request: Request| match scheduler.submit(request) {
+    let mut scheduler = scheduler(64, 4, 3);
+    scheduler.capacity.context = 40;
+    let param = |request: Request| match scheduler.submit(request, NOW) {
         Err(Error::InvalidRequest { param, .. }) => param,
         other => panic!("{other:?}"),
     };
@@ -290,9 +322,9 @@ fn a_request_that_can_never_be_served_is_refused() {
         [request(0, 1), Request { prompt: vec![1, 100], ..request(1, 1) }, request(1, 0)];
     assert_eq!(requests.map(param), ["prompt", "prompt", "max_tokens"]);
     let error = Error::ContextLengthExceeded { prompt: 40, limit: 40 };
-    assert_eq!(scheduler.submit(request(40, 1)), Err(error));
+    assert_eq!(scheduler.submit(request(40, 1), NOW), Err(error));
     assert!(scheduler.is_idle());
-    scheduler.submit(request(39, 1)).unwrap();
+    add(&mut scheduler, request(39, 1));
     assert_eq!(step(&mut scheduler), [(0, 0, 39)]);
     assert!(scheduler.is_idle());
 }
@@ -302,10 +334,11 @@ fn aborting_ends_everything_and_starts_afresh() {
     let mut scheduler = scheduler(64, 1, 4);
     let ids = submit(&mut scheduler, &[20, 10]);
     step(&mut scheduler);
-    scheduler.plan();
+    plan(&mut scheduler);
     let reason = FinishReason::Error(Error::Aborted);
+    scheduler.abort(&Error::Aborted, NOW);
     assert_eq!(
-        scheduler.abort(&Error::Aborted),
+        scheduler.take_events(),
         [finished(ids[0], reason.clone(), 20, 1), finished(ids[1], reason, 10, 0)]
     );
     scheduler.check_integrity();
@@ -323,9 +356,9 @@ fn metrics_count_what_was_computed_and_how_requests_ended() {
     assert_eq!((metrics.prompt_tokens, metrics.generation_tokens), (30, 2));
     assert_eq!(metrics.kv_cache_usage_perc, 0.3);
 
-    let plan = scheduler.plan();
+    let plan = plan(&mut scheduler);
     commit(&mut scheduler, &plan, END);
-    scheduler.finish(ids[2], FinishReason::Cancelled);
+    finish(&mut scheduler, ids[2], FinishReason::Cancelled);
     let metrics = scheduler.metrics();
     assert_eq!((metrics.prompt_tokens, metrics.generation_tokens), (30, 4));
     assert_eq!((metrics.request_success.stop, metrics.request_success.abort), (2, 1));

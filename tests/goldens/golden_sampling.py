@@ -6,13 +6,24 @@ exactly. Temperature, top-k, top-p and min-p are applied in this order, each to
 what the one before left, by the logits processors of transformers; null is off.
 `kept` is in ascending order and `probabilities`, beside it, sum to one.
 
+Some cases also have {bias, repetition_penalty, tokens}: pairs of a token and
+what is added to its logit, then the penalty on the tokens of the sequence,
+both before the temperature, as transformers orders its processors.
+
 No limit falls within CLEARANCE of a probability sum or ratio, so that the
 rounding of a correct implementation cannot change what is kept.
 """
 
 import numpy as np
 import torch
-from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers import (
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    SequenceBiasLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 from golden_json import rows
 
@@ -53,20 +64,35 @@ CASES = [
     (3000, 5.0, 0.8, 256, 0.98, 0.003),
 ]
 
+# (vocabulary, spread of the logits, temperature, top_k, top_p, min_p), tokens of the sequence, repetition
+# penalty, tokens with a bias
+ADJUSTED_CASES = [
+    ((60, 2.0, 1.0, None, None, None), 12, 1.3, 0),
+    ((60, 2.0, 0.7, None, None, None), 40, 2.0, 0),
+    ((60, 2.0, 1.0, None, None, None), 20, 0.6, 0),
+    ((131, 2.0, 1.0, None, None, None), 0, 1.0, 9),
+    ((131, 2.0, 0.8, 20, 0.9, None), 30, 1.1, 0),
+    ((257, 3.0, 1.0, 40, 0.95, 0.02), 100, 1.2, 30),
+    ((512, 3.0, 1.2, None, 0.9, None), 300, 1.5, 64),
+]
+
 
 def write(out):
     """Writes sampling.json."""
     generator = np.random.default_rng(0)
     cases = [draw(generator, *case) for case in CASES]
+    cases += [draw(generator, *case, adjust=adjust) for case, *adjust in ADJUSTED_CASES]
     (out / "sampling.json").write_text(rows(cases) + "\n")
     print(f"sampling.json: {len(cases)} cases, {(out / 'sampling.json').stat().st_size // 1000} kB")
 
 
-def draw(generator, vocab_size, spread, *settings):
+def draw(generator, vocab_size, spread, *settings, adjust=None):
     """Draws logits until all differ and no limit is close, and makes a case of them."""
     while True:
         units = np.rint(generator.standard_normal(vocab_size) * spread * UNIT).astype(int)
-        logits = torch.from_numpy(units / UNIT).float()
+        logits, adjustment = torch.from_numpy(units / UNIT).float(), {}
+        if adjust is not None:
+            logits, adjustment = adjusted(generator, logits, *adjust)
         if len(set(units)) == vocab_size and is_clear(logits, *settings):
             break
     probabilities = torch.softmax(filtered(logits, *settings), dim=-1)
@@ -77,10 +103,23 @@ def draw(generator, vocab_size, spread, *settings):
         "top_k": top_k,
         "top_p": top_p,
         "min_p": min_p,
+        **adjustment,
         "logits": units.tolist(),
         "kept": kept.tolist(),
         "probabilities": [float(f"{value:.6g}") for value in probabilities[kept].tolist()],
     }
+
+
+def adjusted(generator, logits, length, penalty, biases):
+    """Returns f64 logits under a random bias and the penalty of a random sequence, and what these are."""
+    tokens = generator.integers(len(logits), size=length).tolist()
+    biased = generator.choice(len(logits), size=biases, replace=False).tolist()
+    bias = [(token, float(value) / 8) for token, value in zip(biased, generator.integers(-32, 33, size=biases))]
+    scores, ids = logits.double().unsqueeze(0), torch.tensor([tokens], dtype=torch.long)
+    if bias:
+        scores = SequenceBiasLogitsProcessor({(token,): value for token, value in bias})(ids, scores)
+    scores = RepetitionPenaltyLogitsProcessor(penalty)(ids, scores)
+    return scores[0], {"bias": bias, "repetition_penalty": penalty, "tokens": tokens}
 
 
 def filtered(logits, temperature, top_k=None, top_p=None, min_p=None):

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 
 use tabloom::{
     Error, Result,
-    step::{BLOCK_SIZE, Capacity, Executor, RowTokens, Sample, SeqPlan, StepPlan, StepResult},
+    step::{
+        BLOCK_SIZE, Capacity, Executor, Logprobs, Mask, RowTokens, Sample, SeqPlan, StepPlan,
+        StepResult, Window,
+    },
 };
 
 pub const VOCAB: u32 = 24;
@@ -13,11 +16,25 @@ pub const END: u32 = 0;
 /// A prompt with this token makes logits that are not finite. It is never drawn.
 pub const POISON: u32 = VOCAB - 1;
 
-/// The token that follows `tokens`.
-pub fn next_token(tokens: &[u32], seed: u64) -> u32 {
+fn hash(tokens: &[u32], seed: u64) -> u32 {
     let mix = |hash: u64, token: &u32| (hash ^ u64::from(*token)).wrapping_mul(0x100_0000_01b3);
-    let hash = tokens.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix);
-    (hash >> 32) as u32 % POISON
+    (tokens.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix) >> 32) as u32
+}
+
+/// The token that follows `tokens`, of those that a bit of `mask` permits.
+pub fn next_token(tokens: &[u32], seed: u64, mask: u32) -> u32 {
+    let first = hash(tokens, seed) % POISON;
+    let candidates = (0..POISON).map(|i| (first + i) % POISON);
+    candidates.into_iter().find(|token| mask >> token & 1 == 1).expect("some token is permitted")
+}
+
+/// What the last of `tokens` scores after those before it.
+pub fn logprobs(tokens: &[u32], top: u32) -> Logprobs {
+    let score = |of: u32| -((of % 1000) as f32);
+    Logprobs {
+        chosen: score(hash(tokens, 1)),
+        top: (0..top).map(|i| (i, score(hash(tokens, 2 + u64::from(i))))).collect(),
+    }
 }
 
 /// When an executor loses its device.
@@ -31,12 +48,24 @@ pub enum Failure {
 pub struct Scripted<const DEPTH: usize> {
     pub capacity: Capacity,
     pub failure: Option<Failure>,
-    kv: Vec<u32>,                     // [blocks][BLOCK_SIZE] tokens
-    samples: Vec<Option<(u32, u32)>>, // [seqs] position and token of the last sample
-    computed: Vec<u32>,               // [seqs] tokens of the sequence last seen in the slot
+    kv: Vec<u32>, // [blocks][BLOCK_SIZE] tokens
+    slots: Vec<Slot>,
     in_flight: VecDeque<(StepPlan, StepResult)>,
     submitted: usize,
     returned: usize,
+}
+
+/// What is kept of the sequence last seen in a slot.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    table: Vec<u32>,
+    /// Position and token of the last sample.
+    sample: Option<(u32, u32)>,
+    computed: u32,
+    mask: Option<u32>,
+    /// The tokens that penalties look at, and how many are the prompt.
+    history: Option<(Vec<u32>, usize)>,
+    pooled: Vec<u32>,
 }
 
 impl<const DEPTH: usize> Scripted<DEPTH> {
@@ -45,7 +74,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             rows,
             seqs,
             logit_rows: seqs,
-            blocks,
+            blocks: blocks + 1, // the null block
             context,
             vocab: VOCAB as usize,
             window: None,
@@ -53,75 +82,139 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         Scripted {
             capacity,
             failure: None,
-            kv: vec![END; blocks * BLOCK_SIZE],
-            samples: vec![None; seqs],
-            computed: vec![0; seqs],
+            kv: vec![END; capacity.blocks * BLOCK_SIZE],
+            slots: vec![Slot::default(); seqs],
             in_flight: VecDeque::new(),
             submitted: 0,
             returned: 0,
         }
     }
 
-    fn check(&self, plan: &StepPlan) {
+    /// The same, but rows see only a window.
+    pub fn windowed(self, window: Window) -> Self {
+        let capacity = Capacity { window: Some(window), ..self.capacity };
+        Scripted { capacity, ..self }
+    }
+
+    fn check(&mut self, plan: &StepPlan) {
         assert!(self.in_flight.len() < DEPTH, "too many steps in flight");
         assert!((1..=self.capacity.rows).contains(&plan.rows()), "{} rows", plan.rows());
         assert!(!plan.read_logits);
+        let logit_rows = plan.seqs.iter().map(|seq| {
+            let scored = seq.score.as_ref().map_or(0, |score| score.targets.len());
+            scored.max(usize::from(seq.sample.is_some()))
+        });
+        assert!(logit_rows.sum::<usize>() <= self.capacity.logit_rows, "too many logits");
         for (at, seq) in plan.seqs.iter().enumerate() {
-            self.check_sequence(seq);
-            let earlier = self.in_flight.iter().flat_map(|(plan, _)| &plan.seqs);
-            for other in earlier.chain(&plan.seqs[..at]) {
-                self.check_pair(other, seq);
-            }
             assert!(plan.seqs[..at].iter().all(|other| other.slot != seq.slot), "slot twice");
+            let table = &mut self.slots[seq.slot as usize].table;
+            assert!(seq.first_block as usize <= table.len(), "a hole in the table of {seq:?}");
+            table.truncate(seq.first_block as usize);
+            table.extend(&seq.blocks);
+        }
+        for seq in &plan.seqs {
+            self.check_sequence(seq, plan);
         }
     }
 
-    fn check_sequence(&self, seq: &SeqPlan) {
-        let (slot, end) = (seq.slot as usize, seq.start as usize + seq.tokens.count());
+    fn check_sequence(&self, seq: &SeqPlan, plan: &StepPlan) {
+        let slot = &self.slots[seq.slot as usize];
+        let end = seq.start as usize + seq.tokens.count();
         assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
-        assert_eq!(seq.blocks.len(), end.div_ceil(BLOCK_SIZE), "{seq:?}");
-        assert!(seq.blocks.iter().all(|block| (*block as usize) < self.capacity.blocks));
-        assert!(seq.start == 0 || seq.start == self.computed[slot], "a gap before {seq:?}");
+        assert_eq!(slot.table.len(), end.div_ceil(BLOCK_SIZE), "{seq:?}");
+        assert!(slot.table.iter().all(|block| (*block as usize) < self.capacity.blocks));
+        for position in self.seen(seq.start as usize).chain(seq.start as usize..end) {
+            assert_ne!(slot.table[position / BLOCK_SIZE], 0, "position {position} of {seq:?}");
+        }
+        // What is written belongs to nobody else in this step or one in flight.
+        let written = &slot.table[seq.start as usize / BLOCK_SIZE..];
+        let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
+        for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
+            let table = &self.slots[other.slot as usize].table;
+            let (start, end) = (other.start as usize, other.start as usize + other.tokens.count());
+            for position in self.seen(start).chain(start..end) {
+                let block = table[position / BLOCK_SIZE];
+                assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
+            }
+        }
         match &seq.tokens {
             RowTokens::Known(ids) => assert!(ids.iter().all(|id| *id < VOCAB)),
             RowTokens::LastSample => {
-                let position = self.samples[slot].map(|(position, _)| position);
+                let position = slot.sample.map(|(position, _)| position);
                 assert_eq!(position, Some(seq.start), "no sample for {seq:?}");
             }
         }
     }
 
-    /// Two sequences share no block; one sequence only appends to its own.
-    fn check_pair(&self, earlier: &SeqPlan, seq: &SeqPlan) {
-        if earlier.slot == seq.slot {
-            assert!(seq.start > earlier.start, "slot reused in flight: {seq:?}");
-            assert!(seq.blocks.starts_with(&earlier.blocks), "table rewritten: {seq:?}");
-        } else {
-            let shared = seq.blocks.iter().find(|block| earlier.blocks.contains(block));
-            assert_eq!(shared, None, "{earlier:?} and {seq:?}");
-        }
+    /// The positions before `position` that its row sees.
+    fn seen(&self, position: usize) -> impl Iterator<Item = usize> + use<DEPTH> {
+        let Window { sinks, tokens } =
+            self.capacity.window.unwrap_or(Window { sinks: 0, tokens: usize::MAX });
+        (0..position).filter(move |at| *at < sinks || at.saturating_add(tokens) > position)
     }
 
-    fn compute(&mut self, seq: &SeqPlan) -> Option<Sample> {
-        let slot = seq.slot as usize;
+    fn compute(&mut self, seq: &SeqPlan, result: &mut StepResult) {
+        let index = seq.slot as usize;
+        let mut slot = std::mem::take(&mut self.slots[index]);
         let ids = match &seq.tokens {
             RowTokens::Known(ids) => ids.clone(),
-            RowTokens::LastSample => {
-                self.samples[slot].map(|(_, token)| token).into_iter().collect()
-            }
+            RowTokens::LastSample => slot.sample.map(|(_, token)| token).into_iter().collect(),
         };
-        let place = |at: usize| seq.blocks[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
-        let end = seq.start as usize + ids.len();
-        for (at, id) in (seq.start as usize..end).zip(ids) {
-            self.kv[place(at)] = id;
+        let place = |at: usize| slot.table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
+        let (start, end) = (seq.start as usize, seq.start as usize + ids.len());
+        for (at, id) in (start..end).zip(&ids) {
+            self.kv[place(at)] = *id;
         }
-        self.computed[slot] = end as u32;
-        let sampling = seq.sample?;
-        let tokens: Vec<u32> = (0..end).map(|at| self.kv[place(at)]).collect();
-        let token = next_token(&tokens, sampling.seed);
-        self.samples[slot] = Some((end as u32, token));
-        let not_finite = tokens.iter().filter(|token| **token == POISON).count() as u32;
-        Some(Sample { slot: seq.slot, token, not_finite, logprobs: None })
+        slot.computed = end as u32;
+        let read = |upto: usize| -> Vec<u32> {
+            self.seen(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
+        };
+        if let Some(score) = &seq.score {
+            assert_eq!(score.targets.len(), ids.len());
+            for (row, target) in (start..end).zip(&score.targets) {
+                let tokens = [read(row + 1), vec![*target]].concat();
+                result.scores.push(logprobs(&tokens, score.top));
+            }
+        }
+        if let Some(pool) = seq.pool {
+            if start == 0 {
+                slot.pooled.clear();
+            }
+            slot.pooled.extend(&ids);
+            assert_eq!(slot.pooled.len(), end, "rows are missing from {seq:?}");
+            if pool.last {
+                result.embeddings.push(slot.pooled.iter().map(|token| *token as f32).collect());
+            }
+        }
+        if let Some(adjust) = &seq.adjust {
+            slot.history = Some((adjust.tokens.clone(), adjust.prompt));
+        }
+        if let Some(sampling) = seq.sample {
+            let tokens = read(end);
+            if sampling.penalises() {
+                let (history, prompt) = slot.history.as_mut().expect("penalties know the tokens");
+                assert!(*prompt > 0 && history.len() >= *prompt);
+                // Where all is in sight, the history can be compared.
+                if self.capacity.window.is_none() {
+                    assert_eq!(*history, tokens);
+                }
+            }
+            slot.mask = match &seq.mask {
+                Mask::None => None,
+                Mask::Same => Some(slot.mask.expect("a mask was set before")),
+                Mask::New(words) => Some(words[0]),
+            };
+            let token = next_token(&tokens, sampling.seed, slot.mask.unwrap_or(u32::MAX));
+            slot.sample = Some((end as u32, token));
+            if let Some((history, _)) = &mut slot.history {
+                history.push(token);
+            }
+            let not_finite = tokens.iter().filter(|token| **token == POISON).count() as u32;
+            let drawn = [tokens, vec![token]].concat();
+            let logprobs = sampling.logprobs.map(|top| logprobs(&drawn, top));
+            result.samples.push(Sample { slot: seq.slot, token, not_finite, logprobs });
+        }
+        self.slots[index] = slot;
     }
 
     fn lost(&self, now: Failure) -> Result<()> {
@@ -143,8 +236,14 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
         self.lost(Failure::Submit(self.submitted))?;
         self.submitted += 1;
         self.check(plan);
-        let samples = plan.seqs.iter().filter_map(|seq| self.compute(seq)).collect();
-        let result = StepResult { samples, ..Default::default() };
+        for copy in &plan.copies {
+            let [from, to] = [copy.from, copy.to].map(|block| block as usize * BLOCK_SIZE);
+            self.kv.copy_within(from..from + BLOCK_SIZE, to);
+        }
+        let mut result = StepResult::default();
+        for seq in &plan.seqs {
+            self.compute(seq, &mut result);
+        }
         self.in_flight.push_back((plan.clone(), result));
         Ok(())
     }

@@ -124,7 +124,7 @@ pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) ->
 
 /// A block table whose blocks lie apart and out of order.
 fn blocks(tokens: usize) -> Vec<u32> {
-    (0..tokens.div_ceil(16) as u32).map(|i| (i * 3 + 5) % 8).collect()
+    (0..tokens.div_ceil(16) as u32).map(|i| (i * 3 + 4) % 8).collect()
 }
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -7,7 +7,7 @@ pub mod memory;
 
 use tabloom::{
     gpu::{Access, Gpu, Kernels, Power, Readback, Shader},
-    kernels::{Batch, Kernel, Tuning},
+    kernels::{Batch, BlockTables, Kernel, Tuning},
     layout::row_stride,
     step::{BLOCK_SIZE, Capacity, RowTokens, Sampling, SeqPlan, StepPlan},
 };
@@ -158,5 +158,6 @@ pub fn step(rows: usize, logit_rows: usize, vocab: usize) -> Batch {
         }
     });
     let plan = StepPlan { seqs: seqs.collect(), ..Default::default() };
-    Batch::encode(&plan, &capacity, 16).expect("a valid step")
+    let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
+    Batch::encode(&plan, &capacity, &tables, 16).expect("a valid step")
 }

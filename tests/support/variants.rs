@@ -3,8 +3,8 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Attention, AttentionMerge, Embed, Gather, Kernel, Matmul, Regime, Repack, RmsNorm, RopeKv,
-        RowsOf, Sample, Tuning,
+        Attention, AttentionMerge, Embed, Gather, Kernel, Logprobs, Matmul, Regime, Repack,
+        RmsNorm, RopeKv, RowsOf, Sample, Tuning,
     },
     layout::Layout,
     model::MatmulOutput,
@@ -97,6 +97,7 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     }
     for vocab in [1, 300, 128_256] {
         kernels.push(Box::new(Sample { vocab }));
+        kernels.push(Box::new(Logprobs { vocab }));
     }
     kernels
 }

@@ -58,6 +58,9 @@ pub fn build() -> Result<PathBuf> {
 fn compile(package: &str) -> Result<PathBuf> {
     let arguments = ["build", "--package", package, "--profile", "web"];
     let mut files = cargo::wasm_files("the wasm build", &arguments)?;
+    // Libraries may come as modules of their own, too.
+    let module = package.replace('-', "_");
+    files.retain(|file| file.file_stem().is_some_and(|stem| stem == module.as_str()));
     ensure!(files.len() == 1, "{package} made {} modules instead of one", files.len());
     Ok(files.remove(0))
 }

@@ -1,0 +1,219 @@
+//! The block tables of all slots, as the device keeps them from step to step.
+
+use crate::{
+    Error, Result,
+    step::{BLOCK_SIZE, Capacity, SeqPlan, StepPlan},
+};
+
+/// The host's copy of the device's tables, `[seqs][ceil(context / 16)]` KV block ids.
+///
+/// Every index that a kernel reads from a table is checked here once, when it is set: an index out
+/// of bounds would corrupt device memory in silence. Entries that no row will see again may hold
+/// anything.
+#[derive(Clone, Debug)]
+pub struct BlockTables {
+    /// One table of [`BlockTables::stride`] words per slot.
+    pub words: Vec<u32>,
+    capacity: Capacity,
+    slots: Vec<Slot>, // [seqs]
+}
+
+/// What a slot's table holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// Entries that are set.
+    len: usize,
+    /// Those from here on are blocks of the cache, and those of the sinks.
+    sound: usize,
+}
+
+impl BlockTables {
+    /// Empty tables.
+    pub fn new(capacity: &Capacity) -> BlockTables {
+        BlockTables {
+            words: vec![0; Self::words(capacity)],
+            capacity: *capacity,
+            slots: vec![Slot::default(); capacity.seqs],
+        }
+    }
+
+    /// Tables with the entries of one plan.
+    ///
+    /// # Errors
+    /// Those of [`BlockTables::update`].
+    pub fn of(plan: &StepPlan, capacity: &Capacity) -> Result<BlockTables> {
+        let mut tables = BlockTables::new(capacity);
+        tables.update(plan, |_, _| {})?;
+        Ok(tables)
+    }
+
+    /// Words of all tables.
+    pub fn words(capacity: &Capacity) -> usize {
+        capacity.seqs * Self::stride(capacity)
+    }
+
+    /// Words of one table.
+    fn stride(capacity: &Capacity) -> usize {
+        capacity.context.div_ceil(BLOCK_SIZE)
+    }
+
+    /// First word of the table of `slot`.
+    pub fn start(&self, slot: u32) -> usize {
+        slot as usize * Self::stride(&self.capacity)
+    }
+
+    /// The KV block of positions 16·i .. 16·i + 15 of the sequence whose table starts at `table`.
+    pub fn block(&self, table: u32, i: usize) -> usize {
+        self.words[table as usize + i] as usize
+    }
+
+    /// Where a position of the sequence whose table starts at `table` lies in the KV cache, in tokens.
+    pub fn kv_slot(&self, table: u32, position: usize) -> usize {
+        self.block(table, position / BLOCK_SIZE) * BLOCK_SIZE + position % BLOCK_SIZE
+    }
+
+    /// Takes in the entries that a plan brings, and tells `on_change` the words that became others:
+    /// the index of the first, and their values.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] if a row is out of range or would see an entry that is not set or
+    /// not a block.
+    pub fn update(
+        &mut self,
+        plan: &StepPlan,
+        mut on_change: impl FnMut(usize, &[u32]),
+    ) -> Result<()> {
+        for seq in &plan.seqs {
+            let slot = self.check(seq)?;
+            self.slots[seq.slot as usize] = slot;
+            let at = self.start(seq.slot) + slot.len - seq.blocks.len();
+            let known = self.words[at..].iter().zip(&seq.blocks);
+            let same = known.take_while(|(known, new)| known == new).count();
+            let new = &seq.blocks[same..];
+            if !new.is_empty() {
+                self.words[at + same..][..new.len()].copy_from_slice(new);
+                on_change(at + same, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the slot will hold once it has the entries of `seq`, if its rows may run then.
+    fn check(&self, seq: &SeqPlan) -> Result<Slot> {
+        let Capacity { blocks, context, window, .. } = self.capacity;
+        let (start, count) = (seq.start as usize, seq.tokens.count());
+        let end = start + count;
+        let slot = self.slots.get(seq.slot as usize).and_then(|kept| {
+            let first = if seq.blocks.is_empty() { kept.len } else { seq.first_block as usize };
+            let len = first + seq.blocks.len();
+            // A new sequence does not go on with the table of the one before it.
+            let anew = start > 0 || first == 0;
+            if first > kept.len || !anew || count == 0 || end > context.min(len * BLOCK_SIZE) {
+                return None;
+            }
+            let is_null = |block: &u32| *block as usize >= blocks;
+            let first_null = seq.blocks.iter().position(is_null).map(|at| first + at);
+            let last_null = seq.blocks.iter().rposition(is_null).map(|at| first + at);
+            let sound = last_null.map_or(kept.sound.min(first), |at| at + 1);
+            let sinks = window.map_or(0, |window| window.sinks / BLOCK_SIZE);
+            let seen = window.map_or(0, |window| window.start(start) / BLOCK_SIZE);
+            let unseen = sound <= seen && first_null.is_none_or(|at| at >= sinks);
+            (unseen && len <= Self::stride(&self.capacity)).then_some(Slot { len, sound })
+        });
+        slot.ok_or_else(|| Error::InvalidRequest {
+            param: "step".into(),
+            message: format!(
+                "slot {} has {count} rows from position {start} over {} blocks from {}; limits are {:?}",
+                seq.slot,
+                seq.blocks.len(),
+                seq.first_block,
+                self.capacity
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::{RowTokens, Window};
+
+    const CAPACITY: Capacity = Capacity {
+        rows: 64,
+        seqs: 4,
+        logit_rows: 4,
+        blocks: 10,
+        context: 100,
+        vocab: 100,
+        window: None,
+    };
+    const NULL: u32 = u32::MAX;
+
+    fn rows(slot: u32, start: u32, count: usize, first_block: u32, blocks: &[u32]) -> SeqPlan {
+        let tokens = RowTokens::Known(vec![1; count]);
+        SeqPlan { slot, start, tokens, first_block, blocks: blocks.into(), ..Default::default() }
+    }
+
+    /// The words that change, or none if the plan is refused.
+    fn update(tables: &mut BlockTables, seq: SeqPlan) -> Option<Vec<(usize, Vec<u32>)>> {
+        let plan = StepPlan { seqs: vec![seq], ..Default::default() };
+        let mut changes = Vec::new();
+        let updated = tables.update(&plan, |at, new| changes.push((at, new.to_vec())));
+        updated.ok().map(|()| changes)
+    }
+
+    #[test]
+    fn a_table_grows_by_what_is_new_and_begins_anew_with_a_sequence() {
+        let mut tables = BlockTables::new(&CAPACITY);
+        let mut seq = |start, count, first, blocks: &[u32]| {
+            update(&mut tables, rows(2, start, count, first, blocks))
+        };
+        // Tables of 7 entries: slot 2 starts at 14.
+        assert_eq!(seq(0, 20, 0, &[7, 3]), Some(vec![(14, vec![7, 3])]));
+        assert_eq!(seq(20, 12, 2, &[]), Some(vec![]));
+        assert_eq!(seq(32, 1, 2, &[9]), Some(vec![(16, vec![9])]));
+        // Whole tables again: what is known is not told twice.
+        assert_eq!(seq(33, 1, 0, &[7, 3, 9]), Some(vec![]));
+        assert_eq!(seq(34, 20, 0, &[7, 3, 9, 1]), Some(vec![(17, vec![1])]));
+        assert_eq!(seq(0, 16, 0, &[7]), Some(vec![]));
+        assert_eq!(seq(16, 1, 1, &[]), None, "the rest of the old table is gone");
+        assert_eq!(tables.kv_slot(14, 17), 3 * 16 + 1);
+    }
+
+    #[test]
+    fn what_a_row_could_not_read_is_refused() {
+        let bad = [
+            rows(0, 0, 0, 0, &[1]),
+            rows(4, 0, 1, 0, &[1]),
+            rows(0, 16, 1, 0, &[1]),
+            rows(0, 0, 1, 0, &[10]),
+            rows(0, 0, 1, 0, &[]),
+            rows(0, 16, 1, 1, &[1]),
+            rows(0, 90, 11, 0, &[1, 2, 3, 4, 5, 6, 7]),
+            rows(0, 1, 1, 0, &[1, 2, 3, 4, 5, 6, 7, 8]),
+            rows(0, 64, 1, 0, &[NULL, 2, 3, 4, 5]),
+        ];
+        for seq in bad {
+            let found = update(&mut BlockTables::new(&CAPACITY), seq.clone());
+            assert_eq!(found, None, "{seq:?}");
+        }
+    }
+
+    #[test]
+    fn entries_out_of_sight_may_be_anything() {
+        let window = Some(Window { sinks: 16, tokens: 20 });
+        let capacity = Capacity { window, ..CAPACITY };
+        let accepted = |seq| update(&mut BlockTables::new(&capacity), seq).is_some();
+        // A row at 67 sees 0 .. 15 and 48 .. 67; one at 66 sees 47, which is in block 2.
+        assert!(accepted(rows(0, 67, 5, 0, &[1, NULL, NULL, 4, 5])));
+        assert!(!accepted(rows(0, 66, 5, 0, &[1, NULL, NULL, 4, 5])));
+        assert!(!accepted(rows(0, 67, 5, 0, &[NULL, 2, 3, 4, 5])));
+        assert!(!accepted(rows(0, 67, 5, 0, &[1, 2, 3, NULL, 5])));
+
+        // Nor do rows before them run on a table that was set for later ones.
+        let mut tables = BlockTables::new(&capacity);
+        assert!(update(&mut tables, rows(0, 67, 1, 0, &[1, NULL, NULL, 4, 5])).is_some());
+        assert!(update(&mut tables, rows(0, 60, 1, 5, &[])).is_none());
+        assert!(update(&mut tables, rows(0, 60, 1, 1, &[2, 3, 4])).is_some());
+    }
+}

@@ -1,0 +1,263 @@
+//! What the serving core counts, under the names that vLLM gives it.
+
+mod histogram;
+mod hit_rate;
+mod prometheus;
+mod times;
+
+pub use self::{histogram::Histogram, hit_rate::HitRate, times::RequestTimes};
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Serialize, Serializer};
+
+/// The state of an engine at one moment, and its counters since the start. Times are in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Requests that hold KV blocks and are being computed.
+    pub num_requests_running: usize,
+    /// Requests that wait to be admitted, for the first time or after a preemption.
+    pub num_requests_waiting: usize,
+    /// The share of KV blocks that are held, from 0 to 1.
+    pub kv_cache_usage_perc: f64,
+    /// The share of the held blocks' places that hold a token, from 0 to 1; 0 if none is held.
+    pub kv_block_utilisation: f64,
+    /// Tokens that were looked for in the prefix cache.
+    pub prefix_cache_queries: u64,
+    /// Tokens that were found there.
+    pub prefix_cache_hits: u64,
+    /// The share that was found over the last 1000 requests.
+    pub prefix_cache_hit_rate: HitRate,
+    /// Tokens that were looked for when a preempted request came back; not in the counts above.
+    pub preempted_queries: u64,
+    /// Tokens that were found then.
+    pub preempted_hits: u64,
+    /// How often a request gave up its blocks, to be computed again.
+    pub num_preemptions: u64,
+    /// Tokens of the prompts that have been computed or found in the cache.
+    pub prompt_tokens: u64,
+    /// Tokens sampled and accepted.
+    pub generation_tokens: u64,
+    /// Requests that ended, by reason.
+    pub request_success: RequestSuccess,
+    /// Steps that the executor has run.
+    pub steps: u64,
+    /// Rows of each step.
+    pub iteration_tokens_total: Histogram,
+    /// From one step's result to the next, or from submission where the executor was idle.
+    pub step_time_seconds: Histogram,
+    /// From arrival to the first token.
+    pub time_to_first_token_seconds: Histogram,
+    /// From one token to the next.
+    pub inter_token_latency_seconds: Histogram,
+    /// From the first token to the last, divided by the tokens after the first.
+    pub request_time_per_output_token_seconds: Histogram,
+    /// From arrival to the end.
+    pub e2e_request_latency_seconds: Histogram,
+    /// From arrival to the first admission.
+    pub request_queue_time_seconds: Histogram,
+    /// From admission to the first token.
+    pub request_prefill_time_seconds: Histogram,
+    /// From the first token to the last.
+    pub request_decode_time_seconds: Histogram,
+    /// From admission to the last token.
+    pub request_inference_time_seconds: Histogram,
+    /// Each tab's part, by its id.
+    #[serde(serialize_with = "by_name")]
+    pub tabs: BTreeMap<u64, TabMetrics>,
+}
+
+/// Ended requests by reason.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RequestSuccess {
+    /// An end token or a stop string.
+    pub stop: u64,
+    /// The token limit or the context length.
+    pub length: u64,
+    /// Cancelled by the caller.
+    pub abort: u64,
+    pub error: u64,
+}
+
+/// What one tab has asked for and got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TabMetrics {
+    /// Requests that are being computed.
+    pub running: usize,
+    /// Requests that wait.
+    pub waiting: usize,
+    /// Entries of the block tables of its requests; a block that several share counts for each.
+    pub kv_blocks: usize,
+    /// Tokens of its prompts that have been computed or found in the cache.
+    pub prompt_tokens: u64,
+    /// How many of them were found in the cache.
+    pub cached_tokens: u64,
+    /// Tokens sampled and accepted.
+    pub generation_tokens: u64,
+}
+
+/// Why a request ended, as metrics tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinishedReason {
+    Stop,
+    Length,
+    Abort,
+    Error,
+}
+
+impl Metrics {
+    /// A tab's request looked for `queries` tokens in the prefix cache and found `hits` of them;
+    /// `again` if it had been preempted.
+    pub fn looked_up(&mut self, tab: u64, queries: usize, hits: usize, again: bool) {
+        let (queries, hits) = (queries as u64, hits as u64);
+        if again {
+            self.preempted_queries += queries;
+            self.preempted_hits += hits;
+        } else {
+            self.prefix_cache_queries += queries;
+            self.prefix_cache_hits += hits;
+            self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
+            self.tab(tab).cached_tokens += hits;
+        }
+    }
+
+    /// A tab's prompt of so many tokens is complete in the cache.
+    pub fn prefilled(&mut self, tab: u64, tokens: usize) {
+        self.prompt_tokens += tokens as u64;
+        self.tab(tab).prompt_tokens += tokens as u64;
+    }
+
+    /// A tab got a token.
+    pub fn generated(&mut self, tab: u64) {
+        self.generation_tokens += 1;
+        self.tab(tab).generation_tokens += 1;
+    }
+
+    /// The executor ran a step of so many rows.
+    pub fn stepped(&mut self, rows: usize, took: Duration) {
+        self.steps += 1;
+        self.iteration_tokens_total.observe(rows as f64);
+        self.step_time_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A tab's part.
+    pub fn tab(&mut self, tab: u64) -> &mut TabMetrics {
+        self.tabs.entry(tab).or_default()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let [to_first_token, per_token, per_request, per_step, rows] =
+            [TO_FIRST_TOKEN, PER_TOKEN, PER_REQUEST, PER_STEP, ROWS].map(Histogram::new);
+        Metrics {
+            num_requests_running: 0,
+            num_requests_waiting: 0,
+            kv_cache_usage_perc: 0.0,
+            kv_block_utilisation: 0.0,
+            prefix_cache_queries: 0,
+            prefix_cache_hits: 0,
+            prefix_cache_hit_rate: HitRate::default(),
+            preempted_queries: 0,
+            preempted_hits: 0,
+            num_preemptions: 0,
+            prompt_tokens: 0,
+            generation_tokens: 0,
+            request_success: RequestSuccess::default(),
+            steps: 0,
+            iteration_tokens_total: rows,
+            step_time_seconds: per_step,
+            time_to_first_token_seconds: to_first_token,
+            inter_token_latency_seconds: per_token.clone(),
+            request_time_per_output_token_seconds: per_token,
+            e2e_request_latency_seconds: per_request.clone(),
+            request_queue_time_seconds: per_request.clone(),
+            request_prefill_time_seconds: per_request.clone(),
+            request_decode_time_seconds: per_request.clone(),
+            request_inference_time_seconds: per_request,
+            tabs: BTreeMap::new(),
+        }
+    }
+}
+
+impl RequestSuccess {
+    /// Counts an ended request.
+    pub fn count(&mut self, reason: FinishedReason) {
+        *match reason {
+            FinishedReason::Stop => &mut self.stop,
+            FinishedReason::Length => &mut self.length,
+            FinishedReason::Abort => &mut self.abort,
+            FinishedReason::Error => &mut self.error,
+        } += 1;
+    }
+}
+
+// Bounds of the buckets: vLLM's, so that dashboards made for it fit.
+const ROWS: &[f64] =
+    &[1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
+const TO_FIRST_TOKEN: &[f64] = &[
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+    20.0, 40.0, 80.0, 160.0, 640.0, 2560.0,
+];
+const PER_TOKEN: &[f64] = &[
+    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
+    40.0, 80.0,
+];
+const PER_REQUEST: &[f64] = &[
+    0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0,
+    480.0, 960.0, 1920.0, 7680.0,
+];
+/// vLLM has none; a GPU may be reset after two seconds in one step.
+const PER_STEP: &[f64] =
+    &[0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.0];
+
+/// Writes ids as strings, as keys of objects must be.
+fn by_name<S: Serializer>(
+    tabs: &BTreeMap<u64, TabMetrics>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(tabs.iter().map(|(id, tab)| (id.to_string(), tab)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookups_of_preempted_requests_are_counted_apart() {
+        let mut metrics = Metrics::default();
+        metrics.looked_up(3, 100, 32, false);
+        metrics.looked_up(3, 110, 96, true);
+        assert_eq!((metrics.prefix_cache_queries, metrics.prefix_cache_hits), (100, 32));
+        assert_eq!((metrics.preempted_queries, metrics.preempted_hits), (110, 96));
+        assert_eq!(metrics.tabs[&3].cached_tokens, 32);
+    }
+
+    #[test]
+    fn tabs_add_up_to_the_whole() {
+        let mut metrics = Metrics::default();
+        for (tab, prompt, answer) in [(1, 10, 2), (2, 30, 1), (1, 5, 4)] {
+            metrics.prefilled(tab, prompt);
+            (0..answer).for_each(|_| metrics.generated(tab));
+        }
+        assert_eq!((metrics.prompt_tokens, metrics.generation_tokens), (45, 7));
+        assert_eq!((metrics.tabs[&1].prompt_tokens, metrics.tabs[&1].generation_tokens), (15, 6));
+        assert_eq!((metrics.tabs[&2].prompt_tokens, metrics.tabs[&2].generation_tokens), (30, 1));
+    }
+
+    #[test]
+    fn bounds_ascend() {
+        for bounds in [ROWS, TO_FIRST_TOKEN, PER_TOKEN, PER_REQUEST, PER_STEP] {
+            assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
+        }
+    }
+
+    #[test]
+    fn tabs_are_written_by_name() {
+        let mut metrics = Metrics::default();
+        metrics.generated(7);
+        let json = serde_json::to_value(&metrics).unwrap();
+        assert_eq!(json["tabs"]["7"]["generation_tokens"], 1);
+        assert_eq!(json["time_to_first_token_seconds"]["count"], 0);
+    }
+}

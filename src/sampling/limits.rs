@@ -1,0 +1,293 @@
+//! Everything that forbids tokens to a request.
+
+use super::Constraint;
+use crate::{Error, Result, step::Mask};
+
+/// The tokens that the draws of one request may choose: allowed tokens, bad words, the least length
+/// of the answer and a constraint.
+#[derive(Debug)]
+pub struct TokenLimits {
+    /// What holds for every draw, one bit per token.
+    fixed: Vec<u32>,
+    /// Sequences of two tokens or more that may not appear.
+    bad_words: Vec<Vec<u32>>,
+    min_tokens: usize,
+    end_tokens: Vec<u32>,
+    constraint: Option<Box<dyn Constraint>>,
+    full: Vec<u32>,
+    /// The mask of the draw before in this slot; none if it allowed everything.
+    before: Option<Vec<u32>>,
+}
+
+impl TokenLimits {
+    /// The limits of a request: the `allowed` tokens only (none: all), none of `bad_words`, and none
+    /// of `end_tokens` among the first `min_tokens` tokens. Ids from `vocab` on name no token.
+    pub fn new(
+        vocab: usize,
+        allowed: Option<&[u32]>,
+        mut bad_words: Vec<Vec<u32>>,
+        min_tokens: usize,
+        end_tokens: &[u32],
+    ) -> TokenLimits {
+        let mut full = vec![u32::MAX; vocab.div_ceil(32)];
+        if let Some(last) = full.last_mut() {
+            *last >>= (32 - vocab % 32) % 32;
+        }
+        let mut fixed = full.clone();
+        if let Some(allowed) = allowed {
+            let mut only = vec![0; full.len()];
+            allowed.iter().for_each(|token| insert(&mut only, *token));
+            intersect(&mut fixed, &only);
+        }
+        bad_words.retain(|word| match word[..] {
+            [] => false,
+            [token] => {
+                remove(&mut fixed, token);
+                false
+            }
+            _ => true,
+        });
+        let end_tokens = end_tokens.to_vec();
+        let (constraint, before) = (None, None);
+        TokenLimits { fixed, bad_words, min_tokens, end_tokens, constraint, full, before }
+    }
+
+    /// Adds a constraint, which has seen no token yet.
+    pub fn set_constraint(&mut self, constraint: Box<dyn Constraint>) {
+        self.constraint = Some(constraint);
+    }
+
+    /// Whether a mask depends on the tokens drawn before: such a sequence draws only when the host
+    /// knows them all.
+    pub fn needs_tokens(&self) -> bool {
+        self.constraint.is_some() || !self.bad_words.is_empty()
+    }
+
+    /// The mask of the draw after `drawn` tokens, of which the host knows `output`: all of them if
+    /// [`TokenLimits::needs_tokens`].
+    ///
+    /// # Errors
+    /// [`Error::NoTokenAllowed`] if the limits leave nothing to be drawn; what the constraint reports.
+    pub fn mask(&mut self, output: &[u32], drawn: usize) -> Result<Mask> {
+        let mut mask = self.fixed.clone();
+        if drawn < self.min_tokens {
+            self.end_tokens.iter().for_each(|token| remove(&mut mask, *token));
+        }
+        for word in &self.bad_words {
+            if let [begun @ .., last] = &word[..]
+                && output.ends_with(begun)
+            {
+                remove(&mut mask, *last);
+            }
+        }
+        if let Some(constraint) = &mut self.constraint {
+            intersect(&mut mask, &constraint.mask()?);
+        }
+        if mask.iter().all(|word| *word == 0) {
+            return Err(Error::NoTokenAllowed { drawn });
+        }
+        if mask == self.full {
+            self.before = None;
+            return Ok(Mask::None);
+        }
+        if self.before.as_ref() == Some(&mask) {
+            return Ok(Mask::Same);
+        }
+        self.before = Some(mask.clone());
+        Ok(Mask::New(mask))
+    }
+
+    /// Tells that the sequence has moved to another slot, which knows no mask of it.
+    pub fn restart(&mut self) {
+        self.before = None;
+    }
+
+    /// Takes in a token that was drawn.
+    ///
+    /// # Errors
+    /// What the constraint reports.
+    pub fn accept(&mut self, token: u32) -> Result<()> {
+        self.constraint.as_mut().map_or(Ok(()), |constraint| constraint.accept(token))
+    }
+
+    /// Whether the constraint calls the answer complete.
+    pub fn is_complete(&self) -> bool {
+        self.constraint.as_ref().is_some_and(|constraint| constraint.is_complete())
+    }
+}
+
+fn insert(mask: &mut [u32], token: u32) {
+    if let Some(word) = mask.get_mut(token as usize / 32) {
+        *word |= 1 << (token % 32);
+    }
+}
+
+fn remove(mask: &mut [u32], token: u32) {
+    if let Some(word) = mask.get_mut(token as usize / 32) {
+        *word &= !(1 << (token % 32));
+    }
+}
+
+/// Keeps what is in both; words that `other` lacks are empty.
+fn intersect(mask: &mut [u32], other: &[u32]) {
+    for (word, other) in mask.iter_mut().zip(other.iter().chain(std::iter::repeat(&0))) {
+        *word &= other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(mask: &Mask, vocab: u32) -> Vec<u32> {
+        match mask {
+            Mask::None => (0..vocab).collect(),
+            Mask::Same => panic!("the same as before"),
+            Mask::New(words) => {
+                assert_eq!(words.len(), vocab.div_ceil(32) as usize);
+                (0..words.len() as u32 * 32)
+                    .filter(|t| words[*t as usize / 32] >> (t % 32) & 1 == 1)
+                    .collect()
+            }
+        }
+    }
+
+    fn all_but(vocab: u32, missing: &[u32]) -> Vec<u32> {
+        (0..vocab).filter(|token| !missing.contains(token)).collect()
+    }
+
+    /// Lets an answer say 3, 4, 3, 4 … and end with 0 after a 4.
+    #[derive(Debug, Default)]
+    struct Alternate(Vec<u32>);
+
+    impl Constraint for Alternate {
+        fn mask(&mut self) -> Result<Vec<u32>> {
+            Ok(vec![if self.0.len() % 2 == 0 { 1 << 3 | 1 } else { 1 << 4 }])
+        }
+
+        fn accept(&mut self, token: u32) -> Result<()> {
+            self.0.push(token);
+            Ok(())
+        }
+
+        fn is_complete(&self) -> bool {
+            self.0.last() == Some(&0)
+        }
+    }
+
+    #[test]
+    fn each_limit_forbids_its_tokens() {
+        let bad = |words: &[&[u32]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
+        let none = bad(&[]);
+        // (vocabulary, allowed, bad words, min_tokens, end tokens, output, drawn, tokens)
+        #[allow(clippy::type_complexity)]
+        let table: [(
+            u32,
+            Option<&[u32]>,
+            Vec<Vec<u32>>,
+            usize,
+            &[u32],
+            &[u32],
+            usize,
+            Vec<u32>,
+        ); 14] = [
+            (40, None, none.clone(), 0, &[2], &[], 0, all_but(40, &[])),
+            (64, None, none.clone(), 0, &[2], &[], 0, all_but(64, &[])),
+            (
+                40,
+                Some(&[39, 1, 33, 1, 40, 63, 9999]),
+                none.clone(),
+                0,
+                &[],
+                &[],
+                0,
+                vec![1, 33, 39],
+            ),
+            (40, None, bad(&[&[5], &[], &[39], &[77]]), 0, &[], &[], 0, all_but(40, &[5, 39])),
+            // The end tokens, until the least length is drawn, whatever the host has seen of it.
+            (40, None, none.clone(), 2, &[2, 39], &[], 0, all_but(40, &[2, 39])),
+            (40, None, none.clone(), 2, &[2, 39], &[], 1, all_but(40, &[2, 39])),
+            (40, None, none.clone(), 2, &[2, 39], &[7], 2, all_but(40, &[])),
+            // A longer bad word is forbidden where it would be completed, and only there.
+            (40, None, bad(&[&[5, 6]]), 0, &[], &[], 0, all_but(40, &[])),
+            (40, None, bad(&[&[5, 6]]), 0, &[], &[6, 5], 2, all_but(40, &[6])),
+            (40, None, bad(&[&[5, 6]]), 0, &[], &[5, 1], 2, all_but(40, &[])),
+            (40, None, bad(&[&[5, 5, 5]]), 0, &[], &[5], 1, all_but(40, &[])),
+            (40, None, bad(&[&[5, 5, 5], &[5, 7]]), 0, &[], &[5, 5], 2, all_but(40, &[5, 7])),
+            (40, None, bad(&[&[9, 5, 6], &[4]]), 0, &[], &[5], 1, all_but(40, &[4])),
+            (40, Some(&[2, 3]), bad(&[&[1, 3]]), 2, &[2, 4], &[1, 1], 2, vec![2]),
+        ];
+        for (vocab, allowed, bad, min_tokens, end, output, drawn, expected) in table {
+            let mut limits =
+                TokenLimits::new(vocab as usize, allowed, bad.clone(), min_tokens, end);
+            let mask = limits.mask(output, drawn).unwrap();
+            assert_eq!(
+                tokens(&mask, vocab),
+                expected,
+                "{allowed:?} {bad:?} {min_tokens} {output:?}"
+            );
+            assert_eq!(mask == Mask::None, expected.len() == vocab as usize);
+            assert_eq!(limits.needs_tokens(), bad.iter().any(|word| word.len() > 1));
+        }
+    }
+
+    #[test]
+    fn a_mask_is_told_once() {
+        let mut limits = TokenLimits::new(40, None, vec![vec![5, 6], vec![1]], 2, &[0]);
+        let steps: [(&[u32], Option<&[u32]>); 7] = [
+            (&[], Some(&[0, 1])),
+            (&[7], None),
+            (&[7, 7], Some(&[1])),
+            (&[7, 7, 5], Some(&[1, 6])),
+            (&[7, 7, 5, 5], None),
+            (&[7, 7, 5, 5, 7], Some(&[1])),
+            (&[7, 7, 5, 5, 7, 7], None),
+        ];
+        for (output, missing) in steps {
+            let mask = limits.mask(output, output.len()).unwrap();
+            match missing {
+                Some(missing) => assert_eq!(tokens(&mask, 40), all_but(40, missing)),
+                None => assert_eq!(mask, Mask::Same),
+            }
+        }
+        limits.restart();
+        assert!(matches!(limits.mask(&[7], 7).unwrap(), Mask::New(_)));
+    }
+
+    #[test]
+    fn a_mask_after_a_draw_without_one_is_told_again() {
+        let mut limits = TokenLimits::new(8, None, vec![vec![1, 2]], 0, &[]);
+        for _ in 0..2 {
+            assert_eq!(tokens(&limits.mask(&[1], 1).unwrap(), 8), all_but(8, &[2]));
+            assert_eq!(limits.mask(&[1, 3], 2).unwrap(), Mask::None);
+        }
+    }
+
+    #[test]
+    fn a_constraint_sees_the_tokens_and_meets_the_other_limits() {
+        let mut limits = TokenLimits::new(70, None, Vec::new(), 2, &[0]);
+        assert!(!limits.needs_tokens());
+        limits.set_constraint(Box::new(Alternate::default()));
+        assert!(limits.needs_tokens());
+        let mut output = Vec::new();
+        for (expected, token) in [(vec![3], 3), (vec![4], 4), (vec![0, 3], 0)] {
+            assert_eq!(tokens(&limits.mask(&output, output.len()).unwrap(), 70), expected);
+            assert!(!limits.is_complete());
+            limits.accept(token).unwrap();
+            output.push(token);
+        }
+        assert!(limits.is_complete());
+    }
+
+    #[test]
+    fn limits_that_leave_nothing_are_an_error() {
+        let mut ends_only = TokenLimits::new(40, Some(&[0]), Vec::new(), 2, &[0]);
+        assert_eq!(ends_only.mask(&[], 1), Err(Error::NoTokenAllowed { drawn: 1 }));
+        assert_eq!(tokens(&ends_only.mask(&[], 2).unwrap(), 40), [0]);
+        let mut contradiction = TokenLimits::new(40, Some(&[5]), vec![vec![5]], 0, &[]);
+        assert_eq!(contradiction.mask(&[], 0), Err(Error::NoTokenAllowed { drawn: 0 }));
+        let mut constrained = TokenLimits::new(40, Some(&[5]), Vec::new(), 0, &[]);
+        constrained.set_constraint(Box::new(Alternate::default()));
+        assert_eq!(constrained.mask(&[], 0), Err(Error::NoTokenAllowed { drawn: 0 }));
+    }
+}

@@ -1,0 +1,83 @@
+//! How many rows a step may have so that it ends in time.
+
+use std::time::Duration;
+
+/// Learns from measured steps what a row costs.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Seconds that a step should take at most.
+    target: f64,
+    /// The executor's limit.
+    most: usize,
+    rows: usize,
+}
+
+impl Pace {
+    /// Rows of the first steps, while nothing is known.
+    const FIRST: usize = 64;
+    /// Never fewer: weights are read once for so many rows, so that fewer would hardly be faster.
+    const LEAST: usize = 16;
+
+    pub fn new(target: f64, most: usize) -> Pace {
+        let rows = if target.is_finite() { most.min(Pace::FIRST) } else { most };
+        Pace { target, most, rows }
+    }
+
+    /// Rows that the next step may have.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Takes in how long a step of `rows` rows took.
+    pub fn observe(&mut self, rows: usize, took: Duration) {
+        // Aims below the target, so that rows of longer contexts do not overshoot.
+        let room = 0.8 * self.target / took.as_secs_f64().max(1e-6);
+        // Short steps say nothing about long ones, and one odd step should not say too much.
+        if room < 1.0 || 2 * rows > self.rows {
+            let wanted = rows.max(Pace::LEAST) as f64 * room.clamp(0.25, 2.0);
+            let least = Pace::LEAST.min(self.most);
+            self.rows = (wanted as usize).clamp(least, self.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs steps of as many rows as allowed on a device with these costs.
+    fn settle(pace: &mut Pace, fixed: f64, row: f64) -> f64 {
+        for _ in 0..20 {
+            let took = fixed + row * pace.rows() as f64;
+            pace.observe(pace.rows(), Duration::from_secs_f64(took));
+        }
+        fixed + row * pace.rows() as f64
+    }
+
+    #[test]
+    fn steps_come_close_to_the_target_and_stay_below() {
+        for (fixed, row) in [(0.001, 0.001), (0.05, 0.002), (0.0, 0.01)] {
+            let mut pace = Pace::new(0.2, 1024);
+            let took = settle(&mut pace, fixed, row);
+            assert!((0.1..0.2).contains(&took), "{took} s a step at {fixed} + {row} n");
+        }
+    }
+
+    #[test]
+    fn fast_devices_get_all_rows_and_slow_ones_the_least() {
+        let mut pace = Pace::new(0.2, 256);
+        settle(&mut pace, 0.001, 1e-6);
+        assert_eq!(pace.rows(), 256);
+        settle(&mut pace, 1.0, 0.1);
+        assert_eq!(pace.rows(), Pace::LEAST);
+        settle(&mut pace, 0.001, 1e-6);
+        assert_eq!(pace.rows(), 256);
+    }
+
+    #[test]
+    fn decode_steps_say_nothing_about_prompts() {
+        let mut pace = Pace::new(0.2, 256);
+        pace.observe(1, Duration::from_millis(1));
+        assert_eq!(pace.rows(), Pace::FIRST);
+    }
+}

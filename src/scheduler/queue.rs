@@ -1,0 +1,198 @@
+//! The requests that wait, and whose turn it is: fair between tabs, by policy within one.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, VecDeque},
+};
+
+use super::{
+    Policy,
+    request::{RequestId, TabId},
+    sequence::Sequence,
+};
+
+/// Waiting requests by tab.
+///
+/// Turns go to the tab that has been served least, counted in computed rows, since it last came out
+/// of idleness: deficit round-robin with costs paid after the fact, because nobody knows the length
+/// of an answer before it ends (the virtual token counter of Sheng et al., "Fairness in serving
+/// large language models", OSDI 2024). Visible tabs go before hidden ones.
+#[derive(Debug, Default)]
+pub struct Queue {
+    policy: Policy,
+    tabs: BTreeMap<TabId, Tab>,
+    len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Tab {
+    /// In order of arrival, behind those that were preempted.
+    waiting: VecDeque<Sequence>,
+    /// Requests that wait or run.
+    live: usize,
+    /// Rows computed for it.
+    served: u64,
+    hidden: bool,
+}
+
+impl Queue {
+    pub fn new(policy: Policy) -> Queue {
+        Queue { policy, ..Default::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Requests of a tab that wait.
+    pub fn waiting(&self, tab: TabId) -> usize {
+        self.tabs.get(&tab).map_or(0, |tab| tab.waiting.len())
+    }
+
+    /// Adds a new request.
+    pub fn push(&mut self, seq: Sequence) {
+        // Idleness earns no credit.
+        let active = self.tabs.values().filter(|tab| tab.live > 0);
+        let least = active.map(|tab| tab.served).min().unwrap_or(0);
+        let tab = self.tabs.entry(seq.tab).or_default();
+        if tab.live == 0 {
+            tab.served = tab.served.max(least);
+        }
+        tab.live += 1;
+        tab.waiting.push_back(seq);
+        self.len += 1;
+    }
+
+    /// Takes back a request that ran, before all others of its tab.
+    pub fn push_front(&mut self, seq: Sequence) {
+        self.tabs.entry(seq.tab).or_default().waiting.push_front(seq);
+        self.len += 1;
+    }
+
+    /// Takes a request out.
+    pub fn remove(&mut self, id: RequestId) -> Option<Sequence> {
+        let removed = self.tabs.values_mut().find_map(|tab| {
+            let at = tab.waiting.iter().position(|seq| seq.id == id)?;
+            tab.waiting.remove(at)
+        });
+        self.len -= usize::from(removed.is_some());
+        removed
+    }
+
+    /// Notes that a request of a tab has ended.
+    pub fn ended(&mut self, tab: TabId) {
+        if let Some(tab) = self.tabs.get_mut(&tab) {
+            tab.live -= 1;
+        }
+    }
+
+    /// Notes that rows of a tab are computed.
+    pub fn charge(&mut self, tab: TabId, rows: usize) {
+        if let Some(tab) = self.tabs.get_mut(&tab) {
+            tab.served += rows as u64;
+        }
+    }
+
+    pub fn set_hidden(&mut self, tab: TabId, hidden: bool) {
+        self.tabs.entry(tab).or_default().hidden = hidden;
+    }
+
+    /// Forgets a tab without live requests.
+    pub fn forget(&mut self, tab: TabId) {
+        if self.tabs.get(&tab).is_some_and(|tab| tab.live == 0) {
+            self.tabs.remove(&tab);
+        }
+    }
+
+    /// Where a tab stands: the smallest comes first.
+    pub fn standing(&self, tab: TabId) -> impl Ord + use<> {
+        self.tabs.get(&tab).map(|tab| (tab.hidden, tab.served))
+    }
+
+    /// Tabs with waiting requests, the next to be served first.
+    pub fn turns(&self) -> Vec<TabId> {
+        let waiting = self.tabs.iter().filter(|(_, tab)| !tab.waiting.is_empty());
+        let mut turns: Vec<_> = waiting
+            .map(|(id, tab)| {
+                let first = tab.waiting.iter().map(|seq| self.rank(seq)).min();
+                ((tab.hidden, first.map(|(priority, _)| priority), tab.served, first), *id)
+            })
+            .collect();
+        turns.sort_unstable();
+        turns.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// The requests of a tab in the order in which they are to be admitted. `cached` tells how long
+    /// a prefix is cached: longer ones go first, unless that passes somebody over too often.
+    pub fn candidates(
+        &self,
+        tab: TabId,
+        cached: Option<&dyn Fn(&Sequence) -> usize>,
+    ) -> Vec<RequestId> {
+        let Some(tab) = self.tabs.get(&tab) else { return Vec::new() };
+        let cached = cached.filter(|_| self.len <= Queue::MOST_SORTED && tab.waiting.len() > 1);
+        let patient = |seq: &Sequence| seq.passed_over < Queue::PATIENCE;
+        let mut order: Vec<_> = tab
+            .waiting
+            .iter()
+            .enumerate()
+            .map(|(at, seq)| {
+                let (priority, arrival) = self.rank(seq);
+                let prefix = cached.map_or(0, |cached| cached(seq));
+                // Those that ran before stay in front.
+                let resumed = !seq.has_run();
+                ((priority, resumed, patient(seq), Reverse(prefix), arrival, at), seq.id)
+            })
+            .collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Takes a candidate out, to be admitted, and counts whom it passes over.
+    pub fn take(&mut self, id: RequestId) -> Option<Sequence> {
+        let taken = self.remove(id)?;
+        if let Some(tab) = self.tabs.get_mut(&taken.tab) {
+            let passed = tab.waiting.iter_mut().filter(|seq| seq.id < taken.id);
+            passed.for_each(|seq| seq.passed_over += 1);
+        }
+        Some(taken)
+    }
+
+    /// A request that waits.
+    pub fn get(&self, id: RequestId) -> Option<&Sequence> {
+        self.iter().find(|seq| seq.id == id)
+    }
+
+    pub fn get_mut(&mut self, id: RequestId) -> Option<&mut Sequence> {
+        self.tabs.values_mut().flat_map(|tab| &mut tab.waiting).find(|seq| seq.id == id)
+    }
+
+    /// All that wait, tab by tab.
+    pub fn iter(&self) -> impl Iterator<Item = &Sequence> {
+        self.tabs.values().flat_map(|tab| &tab.waiting)
+    }
+
+    /// Takes all that wait.
+    pub fn drain(&mut self) -> Vec<Sequence> {
+        self.len = 0;
+        self.tabs.values_mut().flat_map(|tab| tab.waiting.drain(..)).collect()
+    }
+
+    /// The place of a request in the order of the policy; the smallest is served first and the
+    /// greatest gives way.
+    pub fn rank(&self, seq: &Sequence) -> (i32, RequestId) {
+        match self.policy {
+            Policy::Fcfs => (0, seq.id),
+            Policy::Priority => (seq.priority, seq.id),
+        }
+    }
+
+    /// Longer queues are not searched for cached prefixes.
+    const MOST_SORTED: usize = 128;
+    /// How often a request is passed over before its turn comes whatever is cached.
+    const PATIENCE: u32 = 8;
+}
