@@ -196,7 +196,7 @@ fn schemas() -> Vec<Value> {
         }),
         json!({"type": "string", "pattern": "^[αβγ]+ (straße|été|日本)$"}),
         json!({"type": "string", "minLength": 3, "maxLength": 5}),
-        json!({"type": "string", "format": "date-time"}),
+        json!({"type": "string", "format": "ipv4"}),
         json!({"type": "string", "format": "uuid"}),
         json!({
             "$defs": {

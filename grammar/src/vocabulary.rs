@@ -24,9 +24,8 @@ const NO_TEXT: u8 = 0xFF;
 /// Grammars may name tokens that are not text. None is known by name here, but the trie wants one.
 const NAMELESS: &[u8] = b"\xFF<|none|>";
 
-/// Bounds for what one constraint may cost, in time and memory.
-///
-/// At most some 100 ms and 100 MB in WebAssembly; schemas met in practice take a tenth of it.
+/// Bounds for what one constraint may cost: steps of its compilation and of each mask, items and
+/// states held. Schemas met in practice stay far below.
 const LIMITS: ParserLimits = ParserLimits {
     max_items_in_row: 2000,
     initial_lexer_fuel: 1_000_000,

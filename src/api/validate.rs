@@ -333,7 +333,7 @@ mod tests {
             (r#""stream":"yes""#, "stream", "yes"),
             (r#""stream_options":{"include_usage":true}"#, "stream_options", "options"),
             (r#""stream":true,"stream_options":{"x":1}"#, "stream_options.x", "x"),
-            (r#""response_format":{"type":"yaml"}"#, "response_format", "yaml"),
+            (r#""response_format":{"type":"yaml"}"#, "response_format.type", "yaml"),
             (r#""structured_outputs":{"xml":""}"#, "structured_outputs.xml", "xml"),
             (r#""structured_outputs":{"choice":["a",1]}"#, "structured_outputs.choice[1]", "1"),
         ] {
