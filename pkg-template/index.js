@@ -35,7 +35,15 @@ export { TabloomError };
  * @typedef {object} LoadOptions
  * @property {"auto" | "gpu" | "cpu"} [device] `auto` (default) uses the GPU; `cpu` is the slow fallback where there is none
  * @property {"keep" | "w8" | "w4"} [quantize] how 16- and 32-bit matrices are held; default `keep`
- * @property {number} [context] most tokens of one conversation; default the model's own, at most 4096
+ * @property {number} [context] most tokens of one conversation; default the model's own, as far as
+ *   `kvBytes` reach
+ * @property {"f16" | "int8"} [kv] how keys and values are held; `int8` takes little more than half the
+ *   memory of `f16` (default). Layers for which it is unsafe stay in f16
+ * @property {number} [kvBytes] memory for keys and values, shared by all conversations; default
+ *   256 MiB, or what 4096 tokens need where that is more
+ * @property {{sinks?: number, tokens: number}} [slidingWindow] lets a conversation outgrow the model's
+ *   context: each token sees the first `sinks` tokens (a multiple of 16, default 16) and the last
+ *   `tokens`, both together within the context. What lies between them is forgotten
  * @property {(progress: Progress) => void} [onProgress]
  * @property {AbortSignal} [signal] ends loading
  * @property {string | {toString(): string}} [workerUrl] where `worker.js` is served, if not beside
@@ -78,6 +86,18 @@ export { TabloomError };
  *   description?: string, schema: object | boolean, strict?: boolean | null}}} [response_format]
  *   what the answer must look like; schemas are always enforced
  * @property {StructuredOutputs} [structured_outputs] the same in vLLM's terms
+ * @property {number} [presence_penalty] -2 to 2, on tokens of the answer so far
+ * @property {number} [frequency_penalty] -2 to 2, on each of their occurrences
+ * @property {number} [repetition_penalty] above 0, on tokens of prompt and answer; 1 is off
+ * @property {Record<string, number>} [logit_bias] token ids to -100 to 100, at most 1024
+ * @property {boolean} [logprobs] tells how likely each token was, before penalties, bias and filters
+ * @property {number} [top_logprobs] 0 to 20 of the likeliest tokens beside each
+ * @property {number} [prompt_logprobs] the same for the tokens of the prompt; not in a stream
+ * @property {number[]} [allowed_token_ids] the only tokens that may be drawn
+ * @property {string[]} [bad_words] texts that may not appear, at most 256
+ * @property {number[]} [stop_token_ids] tokens that end the answer
+ * @property {boolean} [ignore_eos] the model's own end tokens do not
+ * @property {number} [min_tokens] before so many tokens, no end token can be drawn
  * @property {string} [model] ignored: an engine holds one model
  */
 
@@ -103,12 +123,27 @@ export { TabloomError };
 /** @typedef {"stop" | "length"} FinishReason */
 
 /**
+ * A token and the natural logarithm of its probability.
+ *
+ * @typedef {object} TopLogprob
+ * @property {string} token
+ * @property {number} logprob
+ * @property {number[]} bytes the token's UTF-8, which may be part of a character
+ */
+
+/** @typedef {TopLogprob & {top_logprobs: TopLogprob[]}} TokenLogprob */
+
+/** @typedef {{content: TokenLogprob[], refusal: null}} Logprobs */
+
+/**
  * @typedef {object} ChatCompletionChunk
  * @property {string} id
  * @property {"chat.completion.chunk"} object
  * @property {number} created seconds since 1970
  * @property {string} model
- * @property {{index: number, delta: {role?: "assistant", content?: string}, finish_reason: FinishReason | null}[]} choices
+ * @property {{index: number, delta: {role?: "assistant", content?: string}, logprobs: Logprobs | null, finish_reason: FinishReason | null, stop_reason?: number}[]} choices
+ *   `logprobs` are those of the tokens whose text ends in this chunk; `stop_reason` is the one of
+ *   `stop_token_ids` that ended the answer
  * @property {Usage | null} [usage]
  */
 
@@ -118,8 +153,9 @@ export { TabloomError };
  * @property {"chat.completion"} object
  * @property {number} created seconds since 1970
  * @property {string} model
- * @property {{index: number, message: {role: "assistant", content: string, refusal: null}, finish_reason: FinishReason}[]} choices
+ * @property {{index: number, message: {role: "assistant", content: string, refusal: null}, logprobs: Logprobs | null, finish_reason: FinishReason, stop_reason?: number}[]} choices
  * @property {Usage} usage
+ * @property {(TokenLogprob | null)[]} [prompt_logprobs] one per token of the prompt; null for the first
  */
 
 /** A loaded model in a worker of its own; the page's thread never waits for it. */

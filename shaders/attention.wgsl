@@ -2,8 +2,8 @@
 // heads of one KV head at once, so that keys and values are read once for all of them.
 // A vector is one (row, query head) of these: at most {{ vectors }}, vector v = row v / GROUP, head v % GROUP.
 // in   tables  array<u32>  the block tables of all slots
-//      query  array<vec4<f32>> [rows][STRIDE / 4]
-//      kv     array<vec2<u32>>  the layer's cache
+//      query  array<vec4<f32>> [rows][QUERY_STRIDE / 4]  with sinks twice, as they see it the second time
+//      kv     array<KvFour>  the layer's cache
 {% if split %}
 // out  partials  array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
 // grid (tiles, KV_HEADS * SLICES, segments) workgroups of 128
@@ -15,7 +15,7 @@
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> tables: array<u32>;
 @group(0) @binding(2) var<storage, read> query: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> kv: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> kv: array<KvFour>;
 {% if split %}
 @group(0) @binding(4) var<storage, read_write> partials: array<f32>;
 {% else %}
@@ -25,6 +25,7 @@
 const HEADS = {{ heads }}u;
 const KV_HEADS = {{ kv_heads }}u;
 const HEAD_DIM = {{ head_dim }}u;
+const QUERY_STRIDE = {{ query_stride }}u;
 const STRIDE = {{ stride }}u;
 // Query heads of a KV head are dealt to SLICES workgroups, GROUP to each.
 const SLICES = {{ slices }}u;
@@ -35,17 +36,19 @@ const THREADS = 128u;
 const KEYS = 64u;
 const CHUNK = 8u;
 const FOURS = HEAD_DIM / 4u;
+const FOUR_WORDS = {{ four_words }}u;
 // Values: a thread sums 4 dims of every SPREAD-th vector.
 const SPREAD = THREADS / FOURS;
 
 {% include "include/step.wgsl" %}
 {% include "include/kv.wgsl" %}
+{% include "include/window.wgsl" %}
 {% include "include/softmax.wgsl" %}
 
 // Rows are padded so that neighbouring threads meet different banks.
 const KEY_PITCH = CHUNK + 1u;
 const WEIGHT_PITCH = KEYS + 8u;
-var<workgroup> keys: array<vec2<u32>, KEYS * KEY_PITCH>;
+var<workgroup> keys: array<KvFour, KEYS * KEY_PITCH>;
 // Scores, then exp(score - m), of [vector][key].
 var<workgroup> weights: array<f32, {{ vectors }}u * WEIGHT_PITCH>;
 // Per vector, by each of the 8 threads that reduce it: a largest score or a sum.
@@ -53,10 +56,6 @@ var<workgroup> reduced: array<f32, THREADS>;
 // Per vector: what o is scaled by when m rises, and m.
 var<workgroup> rescale: array<f32, {{ vectors }}>;
 var<workgroup> largest: array<f32, {{ vectors }}>;
-
-fn unpack(w: vec2<u32>) -> vec4<f32> {
-    return vec4(unpack2x16float(w.x), unpack2x16float(w.y));
-}
 
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -76,7 +75,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let parity = thread / KEYS;
 {% for i in range(score_vectors) %}
     let score_vector{{ i }} = parity + {{ 2 * i }}u;
-    let query{{ i }} = ((tile.row + score_vector{{ i }} / group) * STRIDE + (head + score_vector{{ i }} % group) * HEAD_DIM) / 4u;
+    let query{{ i }} = ((tile.row + score_vector{{ i }} / group) * QUERY_STRIDE + (head + score_vector{{ i }} % group) * HEAD_DIM) / 4u;
 {% endfor %}
     // Softmax: 8 threads share a vector.
     let vector = thread / 8u;
@@ -93,10 +92,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% endif %}
 
 {% if split %}
-    let segment = start / SEGMENT + workgroup.z;
+    let segment = workgroup.z + select(0u, hidden_segments(start), workgroup.z >= SINK_SEGMENTS);
     if (segment * SEGMENT >= end) { return; }
+    let begin = next_seen(start, segment * SEGMENT);
 {% else %}
-    for (var segment = start / SEGMENT; segment * SEGMENT < end; segment++) {
+    var begin = next_seen(start, 0u);
+    while (begin < end) {
+    let segment = begin / SEGMENT;
 {% endif %}
     var m = LOWEST;
     var l = 0.0;
@@ -104,7 +106,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var o{{ i }} = vec4<f32>();
 {% endfor %}
     let segment_end = min(end, (segment + 1u) * SEGMENT);
-    for (var base = max(segment * SEGMENT, start / KEYS * KEYS); base < segment_end; base += KEYS) {
+    for (var base = begin / KEYS * KEYS; base < segment_end; base = next_seen(start, base + KEYS) / KEYS * KEYS) {
+        let position = base + key;
+        // Sinks are met with the second queries.
+        let view = select(0u, HEADS * HEAD_DIM / 4u, position < SINKS);
 {% for i in range(score_vectors) %}
         var score{{ i }} = 0.0;
 {% endfor %}
@@ -113,26 +118,34 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             workgroupBarrier();
             for (var i = thread; i < KEYS * CHUNK; i += THREADS) {
                 let position = base + i / CHUNK;
-                if (position < segment_end && i % CHUNK < width) {
-                    let token = keys_of(tables[first.table + position / BLOCK], kv_head)
-                        + position % BLOCK * KV_TOKEN_WORDS;
-                    keys[i / CHUNK * KEY_PITCH + i % CHUNK] = kv[token / 2u + chunk + i % CHUNK];
+                if (position < segment_end && sees(start, position) && i % CHUNK < width) {
+                    let token = keys_of(tables[first.table + position / BLOCK], kv_head) / FOUR_WORDS
+                        + position % BLOCK * FOURS;
+                    keys[i / CHUNK * KEY_PITCH + i % CHUNK] = kv[token + chunk + i % CHUNK];
                 }
             }
             workgroupBarrier();
             for (var i = 0u; i < width; i++) {
-                let k = unpack(keys[key * KEY_PITCH + i]);
+                let k = kv_four(keys[key * KEY_PITCH + i]);
 {% for i in range(score_vectors) %}
-                if (score_vector{{ i }} < vectors) { score{{ i }} += dot(query[query{{ i }} + chunk + i], k); }
+                if (score_vector{{ i }} < vectors) { score{{ i }} += dot(query[query{{ i }} + view + chunk + i], k); }
 {% endfor %}
             }
         }
-        let position = base + key;
+{% if int8 %}
+        var scale = 0.0;
+        if (position < segment_end && sees(start, position)) {
+            let scales = keys_of(tables[first.table + position / BLOCK], kv_head) + KV_SCALES;
+            scale = {{ scale }} * bitcast<f32>(kv[scales + position % BLOCK]);
+        }
+{% else %}
+        let scale = {{ scale }};
+{% endif %}
 {% for i in range(score_vectors) %}
         if (score_vector{{ i }} < vectors) {
             let row_position = first.position + score_vector{{ i }} / group;
-            let seen = position <= row_position && position >= window_start(row_position);
-            weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, score{{ i }} * {{ scale }}, seen);
+            let seen = position <= row_position && sees(window_start(row_position), position);
+            weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, score{{ i }} * scale, seen);
         }
 {% endfor %}
         workgroupBarrier();
@@ -163,20 +176,23 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             let vector{{ i }} = spread + {{ i }}u * SPREAD;
             if (vector{{ i }} < vectors) { o{{ i }} *= rescale[vector{{ i }}]; }
 {% endfor %}
-            // Values outside the tile's window may be anything, NaN too: they are not read.
+            // Values that no row of the tile sees may be anything, NaN too: they are not read.
             let step_end = min(segment_end, base + KEYS);
-            var position = max(base, start);
+            var position = next_seen(start, base);
             while (position < step_end) {
-                let values = values_of(tables[first.table + position / BLOCK], kv_head) / 2u + four;
+                let values = values_of(tables[first.table + position / BLOCK], kv_head);
                 let block_end = min(step_end, (position / BLOCK + 1u) * BLOCK);
                 for (; position < block_end; position++) {
-                    let value = unpack(kv[values + position % BLOCK * (KV_TOKEN_WORDS / 2u)]);
+                    let token = position % BLOCK;
+                    let at = values / FOUR_WORDS + token * FOURS + four;
+                    let value = kv_four(kv[at]){% if int8 %} * bitcast<f32>(kv[values + KV_SCALES + token]){% endif %};
 {% for i in range(value_vectors) %}
                     if (vector{{ i }} < vectors) {
                         o{{ i }} += weights[vector{{ i }} * WEIGHT_PITCH + position - base] * value;
                     }
 {% endfor %}
                 }
+                position = next_seen(start, position);
             }
         }
     }
@@ -193,9 +209,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             for (var i = 0u; i < 8u; i++) { total += reduced[v * 8u + i]; }
 {% if split %}
             let row_position = first.position + v / group;
-            let row_first = window_start(row_position) / SEGMENT;
-            if (segment >= row_first && segment <= row_position / SEGMENT) {
-                let row = (segment - row_first) * row_count() + tile.row + v / group;
+            let past_sinks = segment >= SINK_SEGMENTS;
+            let hidden = select(0u, hidden_segments(window_start(row_position)), past_sinks);
+            let seen = segment <= row_position / SEGMENT && (!past_sinks || segment >= SINK_SEGMENTS + hidden);
+            if (seen) {
+                let row = (segment - hidden) * row_count() + tile.row + v / group;
                 let at = (row * HEADS + head + v % group) * (HEAD_DIM + 2u);
                 for (var i = 0u; i < 4u; i++) { partials[at + 4u * four + i] = o{{ i }}[i]; }
                 if (four == 0u) {
@@ -213,6 +231,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
 {% endfor %}
 {% if not split %}
+    begin = next_seen(start, (segment + 1u) * SEGMENT);
     }
 {% for i in range(value_vectors) %}
     {

@@ -11,6 +11,7 @@ const HEAD_DIM = {{ head_dim }}u;
 const STRIDE = {{ stride }}u;
 
 {% include "include/step.wgsl" %}
+{% include "include/window.wgsl" %}
 {% include "include/softmax.wgsl" %}
 
 @compute @workgroup_size(64)
@@ -18,7 +19,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let head = workgroup.x;
     let row = workgroup.y;
     let position = row_at(row).position;
-    let segments = position / SEGMENT - window_start(position) / SEGMENT + 1u;
+    let segments = position / SEGMENT + 1u - hidden_segments(window_start(position));
     for (var d = thread; d < HEAD_DIM; d += 64u) {
         var m = LOWEST;
         var l = 0.0;

@@ -4,8 +4,8 @@
 //      rope   array<vec2<f32>> [256 + ceil(context / 256)][HEAD_DIM / 2]  (cos, sin) of the angles
 //             of positions 0..255, then of 0, 256, 512, ...
 //      q_norm, k_norm  array<vec2<f32>> [HEAD_DIM / 2]  with norms only
-// out  query  array<vec2<f32>> [rows][QUERY_STRIDE / 2]
-//      kv     array<u32>       the layer's cache
+// out  query  array<vec2<f32>> [rows][QUERY_STRIDE / 2]{% if sinks %}  twice, see `hidden`{% endif %}
+//      kv     array<u32>       the layer's cache, {% if int8 %}int8{% else %}f16{% endif %}
 {% if barriers %}
 // grid (ceil(heads of a row / HEADS_PER_GROUP), rows) workgroups of 64, a thread per 4 dims
 {% else %}
@@ -29,10 +29,11 @@ const KV_HEADS = {{ kv_heads }}u;
 const HEAD_DIM = {{ head_dim }}u;
 const QKV_STRIDE = {{ qkv_stride }}u;
 const QUERY_STRIDE = {{ query_stride }}u;
-const ALL_HEADS = HEADS + 2u * KV_HEADS;
+const QKV_HEADS = HEADS + 2u * KV_HEADS;
+// Behind them come the queries once more where there are sinks: see `hidden`.
+const ALL_HEADS = QKV_HEADS{% if sinks %} + HEADS{% endif %};
 // Dims are handled in fours, (2i, 2i + 1) of the lower half and of the upper one.
 const FOURS = HEAD_DIM / 4u;
-const HALF_MAX = vec2<f32>(65504.0);
 
 {% include "include/step.wgsl" %}
 {% include "include/kv.wgsl" %}
@@ -45,43 +46,86 @@ fn turn(position: u32, d: u32) -> vec2<f32> {
     return vec2(coarse.x * fine.x - coarse.y * fine.y, coarse.y * fine.x + coarse.x * fine.y);
 }
 
+// Positions between the sinks and the window, which a row does not see. To the sinks a query is so
+// much nearer, as if what it sees were all there is.
+fn hidden(position: u32) -> u32 {
+{% if sinks %}
+    return max(position + 1u, {{ sinks + window }}u) - {{ sinks + window }}u;
+{% else %}
+    return 0u;
+{% endif %}
+}
+
 struct Four { low: vec2<f32>, high: vec2<f32> }
 
 fn load(row: u32, head: u32, i: u32) -> Four {
-    let at = (row * QKV_STRIDE + head * HEAD_DIM) / 2u + i;
+    let at = (row * QKV_STRIDE + head % QKV_HEADS * HEAD_DIM) / 2u + i;
     return Four(qkv[at], qkv[at + FOURS]);
 }
 
 fn squares(x: Four) -> f32 { return dot(x.low, x.low) + dot(x.high, x.high); }
 
-fn store(row: u32, head: u32, i: u32, loaded: Four, factor: f32) {
-    let info = row_at(row);
+fn is_query(head: u32) -> bool { return head % QKV_HEADS < HEADS; }
+
+// Dims of a head as they are stored: values are left as they are.
+fn turned(row: Row, head: u32, i: u32, loaded: Four, factor: f32) -> Four {
+    if (head >= HEADS + KV_HEADS && head < QKV_HEADS) { return loaded; }
     var x = loaded;
-    if (head < HEADS + KV_HEADS) {
 {% if norm %}
-        if (head < HEADS) {
-            x = Four(x.low * factor * q_norm[i], x.high * factor * q_norm[i + FOURS]);
-        } else {
-            x = Four(x.low * factor * k_norm[i], x.high * factor * k_norm[i + FOURS]);
-        }
-{% endif %}
-        let a = turn(info.position, 2u * i);
-        let b = turn(info.position, 2u * i + 1u);
-        let cosines = vec2(a.x, b.x);
-        let sines = vec2(a.y, b.y);
-        x = Four(x.low * cosines - x.high * sines, x.high * cosines + x.low * sines);
-    }
-    if (head < HEADS) {
-        let at = (row * QUERY_STRIDE + head * HEAD_DIM) / 2u + i;
-        query[at] = x.low;
-        query[at + FOURS] = x.high;
+    if (is_query(head)) {
+        x = Four(x.low * factor * q_norm[i], x.high * factor * q_norm[i + FOURS]);
     } else {
-        // Values follow the keys as if they were further KV heads.
-        let at = keys_of(info.slot / BLOCK, head - HEADS) + (info.slot % BLOCK) * KV_TOKEN_WORDS + i;
-        kv[at] = pack2x16float(clamp(x.low, -HALF_MAX, HALF_MAX));
-        kv[at + FOURS] = pack2x16float(clamp(x.high, -HALF_MAX, HALF_MAX));
+        x = Four(x.low * factor * k_norm[i], x.high * factor * k_norm[i + FOURS]);
     }
+{% endif %}
+    let position = row.position - select(0u, hidden(row.position), head >= QKV_HEADS);
+    let a = turn(position, 2u * i);
+    let b = turn(position, 2u * i + 1u);
+    let cosines = vec2(a.x, b.x);
+    let sines = vec2(a.y, b.y);
+    return Four(x.low * cosines - x.high * sines, x.high * cosines + x.low * sines);
 }
+
+fn store_query(row: u32, head: u32, i: u32, x: Four) {
+    let place = select(head, head - QKV_HEADS + HEADS, head >= QKV_HEADS);
+    let at = (row * QUERY_STRIDE + place * HEAD_DIM) / 2u + i;
+    query[at] = x.low;
+    query[at + FOURS] = x.high;
+}
+
+// First word of a key or value in the cache; values follow the keys as if they were further KV heads.
+fn kv_at(row: Row, head: u32) -> u32 {
+    return keys_of(row.slot / BLOCK, head - HEADS) + row.slot % BLOCK * KV_TOKEN_WORDS;
+}
+{% if int8 %}
+// Where its scale goes.
+fn scale_at(row: Row, head: u32) -> u32 {
+    return keys_of(row.slot / BLOCK, head - HEADS) + KV_SCALES + row.slot % BLOCK;
+}
+
+fn largest(x: Four) -> f32 {
+    let most = max(abs(x.low), abs(x.high));
+    return max(most.x, most.y);
+}
+
+// What 1 stands for, where `largest` is the largest magnitude of a head.
+fn scale_of(largest: f32) -> f32 { return max(largest / 127.0, 1e-6); }
+
+// Rounded to nearest, halves away from zero.
+fn quantised(a: vec2<f32>, b: vec2<f32>, scale: f32) -> u32 {
+    let x = clamp(vec4(a, b) / scale, vec4(-127.0), vec4(127.0));
+    let bytes = vec4<u32>(vec4<i32>(sign(x) * floor(abs(x) + 0.5))) & vec4(0xffu);
+    return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+}
+{% else %}
+const HALF_MAX = vec2<f32>(65504.0);
+
+fn store_kv(row: Row, head: u32, i: u32, x: Four) {
+    let at = kv_at(row, head) + i;
+    kv[at] = pack2x16float(clamp(x.low, -HALF_MAX, HALF_MAX));
+    kv[at + FOURS] = pack2x16float(clamp(x.high, -HALF_MAX, HALF_MAX));
+}
+{% endif %}
 
 {% if norm %}
 fn norm_factor(sum: f32) -> f32 {
@@ -94,12 +138,16 @@ const HEADS_PER_GROUP = {{ heads_per_group }}u;
 {% if norm %}
 var<workgroup> partial: array<f32, 64>;
 {% endif %}
+{% if int8 %}
+var<workgroup> heads: array<Four, 64>;
+{% endif %}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let i = thread % FOURS;
     let head = group.x * HEADS_PER_GROUP + thread / FOURS;
     let used = thread < HEADS_PER_GROUP * FOURS && head < ALL_HEADS;
+    let row = row_at(group.y);
     var x = Four();
     if (used) { x = load(group.y, head, i); }
     var factor = 1.0;
@@ -110,20 +158,67 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var j = thread - i; j < min(thread - i + FOURS, 64u); j++) { sum += partial[j]; }
     factor = norm_factor(sum);
 {% endif %}
-    if (used) { store(group.y, head, i, x, factor); }
+    if (used) {
+        x = turned(row, head, i, x, factor);
+        if (is_query(head)) { store_query(group.y, head, i, x); }
+{% if not int8 %}
+        else { store_kv(row, head, i, x); }
+{% endif %}
+    }
+{% if int8 %}
+    heads[thread] = x;
+    workgroupBarrier();
+    if (used && !is_query(head)) {
+        let first = thread - i;
+        var most = 0.0;
+        for (var j = 0u; j < FOURS; j++) { most = max(most, largest(heads[first + j])); }
+        let scale = scale_of(most);
+        // Word i holds dims 4i .. 4i + 3: two threads' lower dims, or their upper ones.
+        let a = heads[first + 2u * i % FOURS];
+        let b = heads[first + (2u * i + 1u) % FOURS];
+        let is_low = 2u * i < FOURS;
+        kv[kv_at(row, head) + i] =
+            quantised(select(a.high, a.low, is_low), select(b.high, b.low, is_low), scale);
+        if (i == 0u) { kv[scale_at(row, head)] = bitcast<u32>(scale); }
+    }
+{% endif %}
 }
 {% else %}
 @compute @workgroup_size({{ lanes }})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let head = id.x;
-    let row = id.y;
     if (head >= ALL_HEADS) { return; }
+    let row = row_at(id.y);
     var factor = 1.0;
 {% if norm %}
     var sum = 0.0;
-    for (var i = 0u; i < FOURS; i++) { sum += squares(load(row, head, i)); }
+    for (var i = 0u; i < FOURS; i++) { sum += squares(load(id.y, head, i)); }
     factor = norm_factor(sum);
 {% endif %}
-    for (var i = 0u; i < FOURS; i++) { store(row, head, i, load(row, head, i), factor); }
+    if (is_query(head)) {
+        for (var i = 0u; i < FOURS; i++) {
+            store_query(id.y, head, i, turned(row, head, i, load(id.y, head, i), factor));
+        }
+        return;
+    }
+{% if int8 %}
+    var most = 0.0;
+    for (var i = 0u; i < FOURS; i++) {
+        most = max(most, largest(turned(row, head, i, load(id.y, head, i), factor)));
+    }
+    let scale = scale_of(most);
+    let at = kv_at(row, head);
+    for (var i = 0u; i < FOURS; i += 2u) {
+        let a = turned(row, head, i, load(id.y, head, i), factor);
+        let b = turned(row, head, i + 1u, load(id.y, head, i + 1u), factor);
+        kv[at + i / 2u] = quantised(a.low, b.low, scale);
+        kv[at + (FOURS + i) / 2u] = quantised(a.high, b.high, scale);
+    }
+    kv[scale_at(row, head)] = bitcast<u32>(scale);
+{% else %}
+    for (var i = 0u; i < FOURS; i++) {
+        store_kv(row, head, i, turned(row, head, i, load(id.y, head, i), factor));
+    }
+{% endif %}
 }
 {% endif %}

@@ -83,9 +83,9 @@ pub enum Error {
     /// The tokenizer file is invalid or refused a text.
     #[error("the tokenizer failed: {message}")]
     Tokenizer { message: String },
-    /// The model produced logits that are not finite.
+    /// The model produced logits or hidden states that are not finite.
     #[error(
-        "the model produced {count} logits that are not finite numbers; the weights are damaged or overflow"
+        "the model produced {count} values that are not finite numbers; the weights are damaged or overflow"
     )]
     Numerical { count: u32 },
     /// The caller aborted the operation.

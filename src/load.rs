@@ -4,11 +4,14 @@ use std::ops::ControlFlow;
 
 use crate::{
     Error, Result,
-    executor::{AnyExecutor, CpuExecutor, GpuExecutor, block_bytes},
+    executor::{
+        AnyExecutor, CpuExecutor, GpuExecutor, KvKind, block_bytes, gpu_kv_kinds, host_kv_kinds,
+        layer_block_bytes,
+    },
     gpu::{Gpu, Power},
     layout::Layout,
     model::{ModelConfig, Quantization},
-    step::{BLOCK_SIZE, Capacity, Window},
+    step::{BLOCK_SIZE, Capacity, Executor, Window},
     text::{Chat, ChatFiles},
     weights::{self, Checkpoint, GpuSink, HostSink, Quantise, Source},
 };
@@ -17,18 +20,28 @@ use crate::{
 const ROWS: usize = 256;
 /// Sequences of a step; the kernels read each weight once for up to 16 rows.
 const SEQS: usize = 16;
-/// The context of a conversation, where the caller names none and the model allows it.
-const DEFAULT_CONTEXT: usize = 4096;
-/// Memory for the KV cache, unless one conversation of full length needs more.
+/// Memory for the KV cache, where the caller names none and [`KV_TOKENS`] do not need more.
 const KV_BYTES: u64 = 256 << 20;
+/// A conversation of this length fits by default.
+const KV_TOKENS: usize = 4096;
+/// The longest context of any model.
+const MAX_CONTEXT: usize = 1 << 20;
 
 /// How to load a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadOptions {
     pub device: Device,
     pub quantise: Quantise,
-    /// Most tokens of one conversation.
+    /// Most tokens of one conversation; if none, the model's own, or 1,048,576 with sinks.
     pub context: Option<usize>,
+    /// What each token sees of its conversation, for models that would see everything. With sinks a
+    /// conversation may outgrow the model's context (StreamingLLM); what lies between them and the
+    /// last tokens is forgotten.
+    pub window: Option<Window>,
+    /// How keys and values are held; layers for which int8 is unsafe stay in f16.
+    pub kv: KvKind,
+    /// Memory for the KV cache; if none, 256 MiB, or what 4096 tokens need where that is more.
+    pub kv_bytes: Option<u64>,
 }
 
 /// What a model runs on.
@@ -59,7 +72,7 @@ pub struct Model {
 pub struct Loaded {
     pub config: ModelConfig,
     pub executor: AnyExecutor,
-    /// Most tokens of one conversation.
+    /// Most tokens of one conversation, by context and KV cache.
     pub context: usize,
     /// Bytes of weights in memory.
     pub weight_bytes: u64,
@@ -102,7 +115,7 @@ pub async fn executor(
     let config_json = source.read("config.json").await?;
     let config = ModelConfig::from_json(&config_json)?;
     let quantization = Quantization::from_json(&config_json)?;
-    let capacity = capacity(&config, options.context)?;
+    capacity(&config, options, &vec![options.kv; config.layers], u64::MAX)?;
     let checkpoint = Checkpoint::open(source).await?;
     let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
 
@@ -115,19 +128,25 @@ pub async fn executor(
             let mut sink = HostSink::new();
             checkpoint.load(&plan, &mut sink, on_bytes).await?;
             let weights = sink.into_weights();
-            AnyExecutor::Cpu(Box::new(CpuExecutor::new(config.clone(), weights, capacity)?))
+            let kinds = host_kv_kinds(&config, &weights, options.kv)?;
+            let capacity = capacity(&config, options, &kinds, u64::MAX)?;
+            let executor = CpuExecutor::new(config.clone(), weights, capacity, kinds)?;
+            AnyExecutor::Cpu(Box::new(executor))
         }
         Device::Gpu => {
             let gpu = Gpu::open(Power::HighPerformance).await?;
             let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
             checkpoint.load(&plan, &mut sink, on_bytes).await?;
             let weights = sink.into_weights();
+            let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
+            let capacity = capacity(&config, options, &kinds, gpu.largest_binding())?;
             let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
-            let executor = GpuExecutor::new(gpu, &config, weights, capacity, on_compiled).await?;
-            AnyExecutor::Gpu(Box::new(executor))
+            let executor = GpuExecutor::new(gpu, &config, weights, capacity, &kinds, on_compiled);
+            AnyExecutor::Gpu(Box::new(executor.await?))
         }
     };
-    Ok(Loaded { config, executor, context: capacity.context, weight_bytes: plan.bytes() })
+    let context = executor.capacity().longest();
+    Ok(Loaded { config, executor, context, weight_bytes: plan.bytes() })
 }
 
 async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {
@@ -146,38 +165,162 @@ async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {
     })
 }
 
-/// Sizes an executor for a model.
+/// Sizes an executor for a model whose layers hold keys and values as `kinds` say, on a device that
+/// can bind buffers of `largest_binding` bytes.
 ///
 /// # Errors
-/// [`Error::InvalidRequest`] for a context the model was not trained for.
-pub fn capacity(config: &ModelConfig, context: Option<usize>) -> Result<Capacity> {
-    let context = match context {
-        Some(context) if context == 0 || context > config.context => {
-            return Err(Error::InvalidRequest {
-                param: "context".into(),
-                message: format!(
-                    "found {context}, expected 1 to {}, the model's own",
-                    config.context
-                ),
-            });
-        }
-        Some(context) => context,
-        None => config.context.min(DEFAULT_CONTEXT),
+/// [`Error::InvalidRequest`] for a context or window the model was not trained for, or a KV cache
+/// without room for a block.
+pub fn capacity(
+    config: &ModelConfig,
+    options: &LoadOptions,
+    kinds: &[KvKind],
+    largest_binding: u64,
+) -> Result<Capacity> {
+    let refuse =
+        |param: &str, message: String| Err(Error::InvalidRequest { param: param.into(), message });
+    let window = window(config, options.window)?;
+    let longest = match window {
+        Some(Window { sinks: 1.., .. }) => MAX_CONTEXT,
+        _ => config.context.min(MAX_CONTEXT),
     };
-    let least = context.div_ceil(BLOCK_SIZE);
-    let affordable = (KV_BYTES / block_bytes(config)) as usize;
+    let context = options.context.unwrap_or(longest);
+    if !(1..=longest).contains(&context) {
+        return refuse(
+            "context",
+            format!("found {context}, expected 1 to {longest}, which the model can take"),
+        );
+    }
+    let block = block_bytes(config, kinds);
+    // One more block than hold tokens: the null block.
+    let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE) + 1) as u64);
+    let kv_bytes = options.kv_bytes.unwrap_or(default);
+    if kv_bytes < 2 * block {
+        let expected = format!("at least {}, which hold {BLOCK_SIZE} tokens", 2 * block);
+        return refuse("kvBytes", format!("found {kv_bytes}, expected {expected}"));
+    }
+    // A layer's keys and values are one binding.
+    let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
+    let most = (context.div_ceil(BLOCK_SIZE) * SEQS + 1) as u64;
     Ok(Capacity {
         rows: ROWS,
         seqs: SEQS,
         logit_rows: SEQS,
-        blocks: affordable.clamp(least, least * SEQS) + 1, // the null block
+        blocks: (kv_bytes / block).min(largest_binding / layer).min(most) as usize,
         context,
         vocab: config.vocab,
-        window: config.window.map(|tokens| Window { sinks: 0, tokens }),
+        window,
     })
+}
+
+/// What rows see: as asked for, within what the model was trained for.
+fn window(config: &ModelConfig, asked: Option<Window>) -> Result<Option<Window>> {
+    let own = config.window.map(|tokens| Window { sinks: 0, tokens });
+    let Some(Window { sinks, tokens }) = asked else { return Ok(own) };
+    let trained = config.window.map_or(config.context, |window| window.min(config.context));
+    if !sinks.is_multiple_of(BLOCK_SIZE) || tokens == 0 || tokens > trained.saturating_sub(sinks) {
+        return Err(Error::InvalidRequest {
+            param: "slidingWindow".into(),
+            message: format!(
+                "found {sinks} sinks and {tokens} tokens, expected sinks a multiple of \
+                 {BLOCK_SIZE}, a token or more, and at most {trained} of both, which the model was \
+                 trained for"
+            ),
+        });
+    }
+    Ok(asked)
 }
 
 /// Quantisation of everything that is stored in 16 or 32 bits.
 pub fn quantise_all(layout: Layout) -> Quantise {
     Quantise { matrices: Some(layout), embeddings: Some(Layout::W8 { group: 32 }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 layers of 2 KV heads of 16 dims: in halves, 128 bytes a token and layer.
+    fn config(architecture: &str, context: usize) -> ModelConfig {
+        let json = format!(
+            r#"{{"architectures": ["{architecture}"], "hidden_size": 64, "intermediate_size": 64,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "head_dim": 16, "vocab_size": 10, "max_position_embeddings": {context},
+            "sliding_window": 512, "rms_norm_eps": 1e-6, "hidden_act": "silu"}}"#
+        );
+        ModelConfig::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn llama(context: usize) -> ModelConfig {
+        config("LlamaForCausalLM", context)
+    }
+
+    fn sized(config: &ModelConfig, options: LoadOptions) -> Result<Capacity> {
+        capacity(config, &options, &[options.kv; 2], u64::MAX)
+    }
+
+    fn refused(config: &ModelConfig, options: LoadOptions) -> Option<String> {
+        match sized(config, options) {
+            Err(Error::InvalidRequest { param, .. }) => Some(param),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_context_is_the_models_own_unless_a_shorter_one_is_asked_for() {
+        let context = |asked| LoadOptions { context: asked, ..Default::default() };
+        assert_eq!(sized(&llama(131_072), context(None)).unwrap().context, 131_072);
+        assert_eq!(sized(&llama(131_072), context(Some(100))).unwrap().context, 100);
+        assert_eq!(sized(&llama(1 << 24), context(None)).unwrap().context, 1 << 20);
+        for asked in [0, 2049] {
+            let refused = refused(&llama(2048), context(Some(asked)));
+            assert_eq!(refused.as_deref(), Some("context"));
+        }
+    }
+
+    #[test]
+    fn the_cache_has_the_blocks_that_its_memory_holds() {
+        let config = llama(65_536);
+        let blocks = |kv, kv_bytes, largest_binding| {
+            let options = LoadOptions { kv, kv_bytes, ..Default::default() };
+            let capacity = capacity(&config, &options, &[kv; 2], largest_binding);
+            capacity.map(|capacity| capacity.blocks)
+        };
+        use KvKind::{F16, Int8};
+        // 16 tokens of 128 bytes in 2 layers; in int8 64 bytes and 4 scales.
+        assert_eq!(blocks(F16, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 4096);
+        assert_eq!(blocks(Int8, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 2560);
+        assert_eq!(blocks(F16, Some(1 << 20), 64 << 10).unwrap(), 32);
+        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), 65_536);
+        assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 65_537);
+        assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
+        assert!(blocks(F16, Some(8191), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn sinks_lift_the_limit_of_the_context_within_a_window_the_model_knows() {
+        let streaming = |sinks, tokens, context| LoadOptions {
+            window: Some(Window { sinks, tokens }),
+            context,
+            ..Default::default()
+        };
+        let (model, mistral) = (llama(1024), config("MistralForCausalLM", 1024));
+        let found = sized(&model, streaming(16, 1008, None)).unwrap();
+        assert_eq!(
+            (found.context, found.window),
+            (1 << 20, Some(Window { sinks: 16, tokens: 1008 }))
+        );
+        assert_eq!(sized(&model, streaming(0, 100, None)).unwrap().context, 1024);
+        let found = sized(&mistral, LoadOptions::default()).unwrap();
+        assert_eq!(found.window, Some(Window { sinks: 0, tokens: 512 }));
+
+        let refused =
+            |config, sinks, tokens, context| refused(config, streaming(sinks, tokens, context));
+        for (sinks, tokens) in [(4, 100), (16, 0), (16, 1009), (1040, 100)] {
+            assert_eq!(refused(&model, sinks, tokens, None).as_deref(), Some("slidingWindow"));
+        }
+        assert_eq!(refused(&mistral, 16, 500, None).as_deref(), Some("slidingWindow"));
+        assert_eq!(refused(&model, 0, 100, Some(2000)).as_deref(), Some("context"));
+        assert_eq!(refused(&model, 16, 100, Some((1 << 20) + 1)).as_deref(), Some("context"));
+    }
 }

@@ -1,16 +1,22 @@
 //! Chat over an engine: conversations in, answers in OpenAI's shapes out.
 
+mod answer;
+mod request;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
+use self::{answer::Answer, request::engine_request};
 use crate::{
     Result,
     api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, Responder, Spec},
-    engine::{Clock, Engine, Event, FinishReason, Options, Request, RequestId, Usage},
+    engine::{Clock, Engine, Event, FinishReason, Options, RequestId, Usage},
     error::Error,
     metrics::Metrics,
     sampling::{Compiler, Tokens},
-    step::Executor,
-    text::{Chat, Detokenizer, StopFilter},
+    step::{Executor, Logprobs},
+    text::Chat,
 };
 
 /// Answers conversations with one model.
@@ -49,15 +55,6 @@ pub struct Moment {
     pub entropy: u64,
 }
 
-struct Answer {
-    responder: Responder,
-    stream: bool,
-    detokenizer: Detokenizer,
-    stops: StopFilter,
-    /// Text so far, kept where no stream was asked for.
-    text: String,
-}
-
 impl<E: Executor> Service<E> {
     /// A service without requests; `model` is how it names itself in answers.
     pub fn new(
@@ -89,39 +86,26 @@ impl<E: Executor> Service<E> {
     /// Queues a request; its replies come from [`Service::step`].
     ///
     /// # Errors
-    /// What [`Chat::prompt`] and [`Engine::submit`] refuse.
+    /// What [`Chat::prompt`] and [`Engine::submit`] refuse; [`Error::InvalidRequest`] for token ids
+    /// beyond the vocabulary.
     pub fn submit(&mut self, request: ChatRequest, moment: Moment) -> Result<RequestId> {
         if let (Some(spec), None) = (&request.constraint, &self.compiler) {
             let message = "found a constraint, expected none: answers cannot be constrained here";
             let param = spec.param.clone();
             return Err(Error::InvalidRequest { param, message: message.into() });
         }
-        let prompt = self.chat.prompt(&request.messages, Some(moment.now.cast_signed()))?;
-        let defaults = self.chat.defaults();
-        let id = self.engine.submit(Request {
-            prompt,
-            sampling: defaults.sampling(&request.sampling, moment.entropy),
-            end_tokens: defaults.eos_ids.clone(),
-            max_tokens: request.max_tokens.map(|max| max as usize),
-            constrained: request.constraint.is_some(),
-            ..Default::default()
-        })?;
-        self.specs.extend(request.constraint.map(|spec| (id, spec)));
-        let answer = Answer {
-            responder: Responder {
-                id: format!("chatcmpl-{:016x}", moment.entropy),
-                created: moment.now,
-                model: request.model.unwrap_or_else(|| self.model.clone()),
-                include_usage: request.include_usage,
-            },
-            stream: request.stream,
-            detokenizer: Detokenizer::new(self.chat.tokenizer().clone()),
-            stops: StopFilter::new(request.stop),
-            text: String::new(),
+        let asked = engine_request(&request, &self.chat, self.vocab, moment)?;
+        let prompt = asked.prompt.clone();
+        let id = self.engine.submit(asked)?;
+        self.specs.extend(request.constraint.clone().map(|spec| (id, spec)));
+        let responder = Responder {
+            id: format!("chatcmpl-{:016x}", moment.entropy),
+            created: moment.now,
+            model: request.model.clone().unwrap_or_else(|| self.model.clone()),
+            include_usage: request.include_usage,
         };
-        if answer.stream {
-            self.outbox.push((id, Reply::Chunk(answer.responder.start())));
-        }
+        let answer = Answer::new(responder, request, self.chat.tokenizer().clone(), prompt);
+        self.outbox.extend(answer.start().map(|reply| (id, reply)));
         self.answers.insert(id, answer);
         Ok(id)
     }
@@ -141,8 +125,14 @@ impl<E: Executor> Service<E> {
     pub async fn step(&mut self) -> Result<Vec<(RequestId, Reply)>> {
         for event in self.engine.step().await? {
             match event {
-                Event::Token { id, token, .. } => self.token(id, token),
-                Event::PromptLogprobs { .. } | Event::Embedding { .. } => {}
+                Event::Token { id, token, logprobs } => self.token(id, token, logprobs.as_ref()),
+                Event::PromptLogprobs { id, logprobs } => {
+                    let Some(answer) = self.answers.get_mut(&id) else { continue };
+                    if let Err(error) = answer.prompt_logprobs(&logprobs) {
+                        self.fail(id, error);
+                    }
+                }
+                Event::Embedding { .. } => {}
                 Event::Finished { id, reason, usage } => self.finish(id, reason, usage),
             }
         }
@@ -160,19 +150,16 @@ impl<E: Executor> Service<E> {
         self.engine.metrics()
     }
 
-    fn token(&mut self, id: RequestId, token: u32) {
+    fn token(&mut self, id: RequestId, token: u32, logprobs: Option<&Logprobs>) {
         let Some(answer) = self.answers.get_mut(&id) else { return };
-        let text = match answer.detokenizer.push(token) {
-            Ok(text) => answer.stops.push(&text),
-            Err(error) => {
-                self.outbox.push((id, Reply::Error(error)));
-                return self.drop_answer(id);
+        match answer.token(token, logprobs) {
+            Ok(reply) => {
+                self.outbox.extend(reply.map(|reply| (id, reply)));
+                if answer.stopped() {
+                    self.engine.finish(id);
+                }
             }
-        };
-        let stopped = answer.stops.stopped();
-        self.outbox.extend(answer.add(text).map(|reply| (id, reply)));
-        if stopped {
-            self.engine.finish(id);
+            Err(error) => self.fail(id, error),
         }
     }
 
@@ -190,15 +177,13 @@ impl<E: Executor> Service<E> {
             };
             match compiler.compile(&spec, &tokens).await {
                 Ok(constraint) => self.engine.constrain(id, constraint),
-                Err(error) => {
-                    self.outbox.push((id, Reply::Error(error)));
-                    self.drop_answer(id);
-                }
+                Err(error) => self.fail(id, error),
             }
         }
     }
 
-    fn drop_answer(&mut self, id: RequestId) {
+    fn fail(&mut self, id: RequestId, error: Error) {
+        self.outbox.push((id, Reply::Error(error)));
         self.answers.remove(&id);
         self.engine.cancel(id);
     }
@@ -206,44 +191,14 @@ impl<E: Executor> Service<E> {
     fn finish(&mut self, id: RequestId, reason: FinishReason, usage: Usage) {
         let Some(answer) = self.answers.remove(&id) else { return };
         let replies = match reason {
-            // The token that completed a stop string may also have been the last one allowed.
-            FinishReason::Length if answer.stops.stopped() => {
-                answer.finish(api::FinishReason::Stop, usage)
+            FinishReason::Stop => answer.finish(api::FinishReason::Stop, None, usage),
+            FinishReason::StopToken(token) => {
+                answer.finish(api::FinishReason::Stop, Some(token), usage)
             }
-            FinishReason::Stop | FinishReason::StopToken(_) => {
-                answer.finish(api::FinishReason::Stop, usage)
-            }
-            FinishReason::Length => answer.finish(api::FinishReason::Length, usage),
+            FinishReason::Length => answer.finish(api::FinishReason::Length, None, usage),
             FinishReason::Cancelled => vec![Reply::Error(Error::Aborted)],
             FinishReason::Error(error) => vec![Reply::Error(error)],
         };
         self.outbox.extend(replies.into_iter().map(|reply| (id, reply)));
-    }
-}
-
-impl Answer {
-    fn add(&mut self, text: String) -> Option<Reply> {
-        if text.is_empty() {
-            return None;
-        }
-        if self.stream {
-            return Some(Reply::Chunk(self.responder.delta(text)));
-        }
-        self.text.push_str(&text);
-        None
-    }
-
-    fn finish(self, reason: api::FinishReason, usage: Usage) -> Vec<Reply> {
-        let Answer { responder, stream, detokenizer, mut stops, text } = self;
-        let mut rest = stops.push(&detokenizer.finish());
-        rest += &stops.finish();
-        let usage = api::Usage::new(usage.prompt_tokens as u32, usage.completion_tokens as u32);
-        if !stream {
-            return vec![Reply::Completion(responder.complete(text + &rest, reason, usage))];
-        }
-        let last = (!rest.is_empty()).then(|| Reply::Chunk(responder.delta(rest)));
-        let finish = Reply::Chunk(responder.finish(reason));
-        let usage = responder.usage(usage).map(Reply::Chunk);
-        [last, Some(finish), usage, Some(Reply::End)].into_iter().flatten().collect()
     }
 }

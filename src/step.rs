@@ -266,6 +266,24 @@ pub struct Capacity {
     pub window: Option<Window>,
 }
 
+impl Capacity {
+    /// Most tokens of one sequence that the blocks have room for: with a window, only what rows see
+    /// takes any.
+    pub fn longest(&self) -> usize {
+        let pool = self.blocks.saturating_sub(1) * BLOCK_SIZE;
+        match self.window {
+            // What a step's rows see, wherever its first and last block begin.
+            Some(Window { sinks, tokens })
+                if sinks.saturating_add(tokens)
+                    <= pool.saturating_sub(self.rows + 2 * BLOCK_SIZE) =>
+            {
+                self.context
+            }
+            _ => self.context.min(pool),
+        }
+    }
+}
+
 /// A limited view of the past: the last `tokens` positions, and the first `sinks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
@@ -280,5 +298,10 @@ impl Window {
     /// The first of the last positions that a row at `position` sees; the sinks may reach beyond it.
     pub fn start(&self, position: usize) -> usize {
         (position + 1).saturating_sub(self.tokens)
+    }
+
+    /// How many positions, between the sinks and those, a row at `position` does not see.
+    pub fn hidden(&self, position: usize) -> usize {
+        self.start(position).saturating_sub(self.sinks)
     }
 }

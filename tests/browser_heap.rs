@@ -91,7 +91,8 @@ async fn loading_does_not_take_the_weights_through_the_heap() {
     for quantise in [Quantise::KEEP, quantise_all(Layout::W4 { group: 32 })] {
         let before = heap_bytes();
         let mut read = 0;
-        let options = LoadOptions { device: Device::Gpu, quantise, context: Some(256) };
+        let options =
+            LoadOptions { device: Device::Gpu, quantise, context: Some(256), ..Default::default() };
         let loaded = load::executor(&source, &options, |progress| {
             if let load::Progress::Download { loaded, .. } = progress {
                 read = loaded;

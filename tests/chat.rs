@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 
 use serde::Deserialize;
 use tabloom::{
-    api::ChatCompletionRequest,
+    api::{ChatCompletion, ChatCompletionRequest, FinishReason},
     engine::{Options, RequestId, steady_clock},
     error::Error,
-    executor::AnyExecutor,
+    executor::{AnyExecutor, KvKind},
     load::{self, Device, LoadOptions},
     sampling::LocalCompiler,
     service::{Moment, Reply, Service},
@@ -31,8 +31,12 @@ fn goldens() -> Vec<Golden> {
 }
 
 fn service() -> Service<AnyExecutor> {
+    service_with(LoadOptions::default())
+}
+
+fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
     let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
-    let options = LoadOptions { device: Device::Cpu, ..Default::default() };
+    let options = LoadOptions { device: Device::Cpu, ..options };
     let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
     let model = pollster::block_on(load).expect("the built-in model loads");
     Service::new(
@@ -70,6 +74,21 @@ fn streamed(replies: &[(RequestId, Reply)], id: RequestId) -> String {
         _ => None,
     });
     chunks.collect()
+}
+
+#[test]
+fn keys_and_values_in_int8_hardly_change_an_answer() {
+    let mut service = service_with(LoadOptions { kv: KvKind::Int8, ..Default::default() });
+    let goldens = goldens();
+    let mut same = 0;
+    for golden in &goldens {
+        let messages = &golden.messages;
+        let request = serde_json::json!({ "messages": messages, "stream": true, "temperature": 0 });
+        let id = submit(&mut service, request);
+        let answer = streamed(&run(&mut service), id);
+        same += usize::from(answer == golden.answer);
+    }
+    assert!(same + 1 >= goldens.len(), "{same} of {} answers", goldens.len());
 }
 
 #[test]
@@ -129,8 +148,142 @@ fn the_text_ends_before_a_stop_string_and_the_length_limit_holds() {
             _ => None,
         })
         .collect();
-    assert_eq!(reasons, [tabloom::api::FinishReason::Length]);
+    assert_eq!(reasons, [FinishReason::Length]);
     assert!(matches!(replies.last(), Some((_, Reply::End))));
+}
+
+#[test]
+fn log_probabilities_are_told_alike_whole_and_in_a_stream() {
+    let mut service = service();
+    let golden = &goldens()[0];
+    let mut request = serde_json::json!({
+        "messages": golden.messages, "temperature": 0, "logprobs": true, "top_logprobs": 3,
+    });
+    submit(&mut service, request.clone());
+    let replies = run(&mut service);
+    let [(_, Reply::Completion(completion))] = &replies[..] else { panic!("{replies:?}") };
+    let whole = completion.choices[0].logprobs.as_ref().expect("asked for").content.clone();
+    // Greedy: each token is the likeliest. The end token is no part of the answer.
+    assert_eq!(whole.len(), golden.answer_ids.len() - 1);
+    for entry in &whole {
+        assert_eq!(entry.top_logprobs.len(), 3);
+        assert_eq!(entry.top_logprobs[0], entry.chosen);
+        assert!(entry.chosen.logprob <= 0.0);
+        let mass: f32 = entry.top_logprobs.iter().map(|top| top.logprob.exp()).sum();
+        assert!((0.1..1.0001).contains(&mass), "{entry:?}");
+    }
+    let text: Vec<u8> = whole.iter().flat_map(|entry| entry.chosen.bytes.clone()).collect();
+    assert_eq!(String::from_utf8(text).expect("whole characters"), golden.answer);
+
+    request["stream"] = true.into();
+    submit(&mut service, request);
+    let choices = run(&mut service).into_iter().filter_map(|(_, reply)| match reply {
+        Reply::Chunk(chunk) => chunk.choices.into_iter().next()?.logprobs,
+        _ => None,
+    });
+    let streamed: Vec<_> = choices.flat_map(|told| told.content).collect();
+    assert_eq!(streamed, whole);
+}
+
+/// The whole answer to a golden's messages with more fields, greedy.
+fn whole(service: &mut Service<AnyExecutor>, fields: serde_json::Value) -> ChatCompletion {
+    let mut request = serde_json::json!({
+        "messages": goldens()[0].messages, "temperature": 0, "logprobs": true,
+    });
+    request.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
+    let id = submit(service, request);
+    match run(service).pop() {
+        Some((of, Reply::Completion(completion))) if of == id => completion,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The text of each token of an answer.
+fn tokens(completion: &ChatCompletion) -> Vec<&str> {
+    let logprobs = completion.choices[0].logprobs.as_ref().expect("they were asked for");
+    logprobs.content.iter().map(|entry| entry.chosen.token.as_str()).collect()
+}
+
+#[test]
+fn what_a_request_forbids_is_not_said() {
+    let (mut service, golden) = (service(), &goldens()[0]);
+    let plain = whole(&mut service, serde_json::json!({}));
+    let said = tokens(&plain);
+
+    let first = said[0].trim_start();
+    let without =
+        whole(&mut service, serde_json::json!({ "bad_words": [first], "max_tokens": 30 }));
+    assert!(tokens(&without).iter().all(|token| token.trim_start() != first), "{without:?}");
+    // A bad word of several tokens: its beginning may be said.
+    let phrase = said[..3].concat();
+    let without = whole(&mut service, serde_json::json!({ "bad_words": [phrase] }));
+    assert!(without.choices[0].message.content.starts_with(&said[..2].concat()));
+    assert_ne!(tokens(&without)[2], said[2]);
+
+    let ids = &golden.answer_ids;
+    let mut distinct: Vec<u32> = ids[..ids.len() - 1].to_vec();
+    distinct.sort();
+    distinct.dedup();
+    distinct.truncate(3);
+    let fields = serde_json::json!({ "allowed_token_ids": distinct, "max_tokens": 40 });
+    let only = whole(&mut service, fields.clone());
+    let mut texts = tokens(&only);
+    assert_eq!(texts.len(), 40);
+    texts.sort();
+    texts.dedup();
+    assert!(texts.len() <= 3, "{texts:?}");
+    // Penalties wear down whatever was said before.
+    let mut worn = fields;
+    worn["frequency_penalty"] = 2.into();
+    let worn = whole(&mut service, worn);
+    let mut texts = tokens(&worn);
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), 3, "{worn:?}");
+
+    let bias = serde_json::json!({ "logit_bias": { ids[1].to_string(): 100 }, "max_tokens": 6 });
+    assert_eq!(tokens(&whole(&mut service, bias)), [said[1]; 6]);
+}
+
+#[test]
+fn an_answer_ends_where_the_request_lets_it() {
+    let (mut service, golden) = (service(), &goldens()[0]);
+    let ids = &golden.answer_ids;
+    let at = (1..ids.len()).find(|at| !ids[..*at].contains(&ids[*at])).expect("a new token");
+    let stopped = whole(&mut service, serde_json::json!({ "stop_token_ids": [ids[at]] }));
+    let choice = &stopped.choices[0];
+    assert_eq!((choice.finish_reason, choice.stop_reason), (FinishReason::Stop, Some(ids[at])));
+    assert_eq!(stopped.usage.completion_tokens as usize, at + 1);
+    assert!(golden.answer.starts_with(&choice.message.content));
+
+    let most = ids.len() + 5;
+    for (field, value) in [("ignore_eos", serde_json::json!(true)), ("min_tokens", most.into())] {
+        let longer = whole(&mut service, serde_json::json!({ field: value, "max_tokens": most }));
+        let choice = &longer.choices[0];
+        assert_eq!((choice.finish_reason, choice.stop_reason), (FinishReason::Length, None));
+        assert_eq!(longer.usage.completion_tokens as usize, most);
+        assert!(choice.message.content.starts_with(&golden.answer));
+    }
+    let in_time = whole(&mut service, serde_json::json!({ "min_tokens": 2, "max_tokens": most }));
+    assert_eq!(in_time.choices[0].message.content, golden.answer);
+}
+
+#[test]
+fn every_token_of_the_prompt_is_told_but_the_first() {
+    let mut service = service();
+    let golden = &goldens()[0];
+    let answer = whole(&mut service, serde_json::json!({ "prompt_logprobs": 2 }));
+    assert_eq!(answer.choices[0].message.content, golden.answer);
+    let told = answer.prompt_logprobs.expect("it was asked for");
+    assert_eq!((told.len(), &told[0]), (answer.usage.prompt_tokens as usize, &None));
+    let text: String = told.iter().flatten().map(|entry| entry.chosen.token.as_str()).collect();
+    let asked = golden.messages.as_array().expect("messages").last().expect("a message");
+    assert!(text.contains(asked["content"].as_str().expect("a text")), "{text}");
+    for entry in told.iter().flatten() {
+        assert_eq!(entry.top_logprobs.len(), 2);
+        let [first, second] = [0, 1].map(|i| entry.top_logprobs[i].logprob);
+        assert!(entry.chosen.logprob <= first && second <= first && first <= 0.0, "{entry:?}");
+    }
 }
 
 #[test]

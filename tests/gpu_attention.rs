@@ -7,15 +7,20 @@ use half::f16;
 use support::{Bench, bits, floats, nmse, uniform};
 use tabloom::{
     kernels::{
-        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvLayout, RopeKv, Tuning,
-        batch::Row, rope_table,
+        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvKind, KvLayout, RopeKv, Tuning,
+        batch::Row, query_heads, rope_table,
     },
     layout::row_stride,
-    step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan},
+    step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan, Window},
 };
 
-/// Two halves that are NaN: what the cache holds wherever no kernel may look.
-const NAN: u32 = 0x7E00_7E00;
+/// What the cache holds wherever no kernel may look: two halves that are NaN, or a scale that is.
+fn unset(kind: KvKind) -> u32 {
+    match kind {
+        KvKind::F16 => 0x7E00_7E00,
+        KvKind::Int8 => f32::NAN.to_bits(),
+    }
+}
 
 /// The variants that differ for these kernels.
 fn tunings() -> [Tuning; 2] {
@@ -28,16 +33,39 @@ struct Heads {
     heads: usize,
     kv_heads: usize,
     dim: usize,
-    window: Option<usize>,
+    kind: KvKind,
+    window: Option<Window>,
 }
 
 impl Heads {
     const fn new(heads: usize, kv_heads: usize, dim: usize) -> Heads {
-        Heads { heads, kv_heads, dim, window: None }
+        Heads { heads, kv_heads, dim, kind: KvKind::F16, window: None }
+    }
+
+    const fn int8(self) -> Heads {
+        Heads { kind: KvKind::Int8, ..self }
+    }
+
+    const fn window(self, sinks: usize, tokens: usize) -> Heads {
+        Heads { window: Some(Window { sinks, tokens }), ..self }
     }
 
     fn layout(self) -> KvLayout {
-        KvLayout { kv_heads: self.kv_heads, head_dim: self.dim }
+        KvLayout { kind: self.kind, kv_heads: self.kv_heads, head_dim: self.dim }
+    }
+
+    fn query_stride(self) -> usize {
+        row_stride(query_heads(self.heads, self.window) * self.dim)
+    }
+
+    fn sinks(self) -> usize {
+        self.window.map_or(0, |window| window.sinks)
+    }
+
+    /// The positions that a row sees.
+    fn seen(self, position: usize) -> impl Iterator<Item = usize> {
+        let start = self.window.map_or(0, |w| (position + 1).saturating_sub(w.tokens));
+        (0..=position).filter(move |other| *other >= start || *other < self.sinks())
     }
 
     fn stride(self) -> usize {
@@ -45,8 +73,8 @@ impl Heads {
     }
 
     fn attention(self, split: bool) -> Attention {
-        let Heads { heads, kv_heads, dim: head_dim, window } = self;
-        Attention { heads, kv_heads, head_dim, window, split }
+        let Heads { heads, kv_heads, dim: head_dim, kind, window } = self;
+        Attention { heads, kv_heads, head_dim, kind, window, split }
     }
 
     /// Encodes sequences of (first position, rows) with shuffled blocks of one pool.
@@ -112,26 +140,31 @@ struct Data {
 
 impl Data {
     fn new(rng: &mut fastrand::Rng, shape: Heads, step: &Step) -> Data {
-        let layout = shape.layout();
-        let mut cache = vec![NAN; step.capacity.blocks * layout.block_words()];
+        let (layout, unset) = (shape.layout(), unset(shape.kind));
+        let mut cache = vec![unset; step.capacity.blocks * layout.block_words()];
         for row in step.rows() {
-            for position in first_seen(shape, row.position as usize)..=row.position as usize {
+            for position in shape.seen(row.position as usize) {
                 let slot = step.kv_slot(row, position);
-                for head in 0..shape.kv_heads {
-                    for at in [layout.key(slot, head), layout.value(slot, head)] {
-                        for word in &mut cache[at..at + layout.token_words()] {
-                            if *word == NAN {
-                                *word = random_halves(rng);
-                            }
-                        }
+                for head in 0..2 * shape.kv_heads {
+                    let at = layout.key(slot, head);
+                    if cache[at] != unset {
+                        continue;
+                    }
+                    cache[at..at + layout.token_words()].fill_with(|| match shape.kind {
+                        KvKind::F16 => random_halves(rng),
+                        KvKind::Int8 => rng.u32(..),
+                    });
+                    if shape.kind == KvKind::Int8 {
+                        cache[layout.scale(slot, head)] = (rng.f32() / 127.0).to_bits();
                     }
                 }
             }
         }
         // Queries of this size give scores that differ by several units: a softmax worth the name.
-        let mut query = vec![f32::NAN; step.batch.rows as usize * shape.stride()];
-        for row in query.chunks_exact_mut(shape.stride()) {
-            row[..shape.heads * shape.dim].fill_with(|| rng.f32() * 6.0 - 3.0);
+        let mut query = vec![f32::NAN; step.batch.rows as usize * shape.query_stride()];
+        for row in query.chunks_exact_mut(shape.query_stride()) {
+            row[..query_heads(shape.heads, shape.window) * shape.dim]
+                .fill_with(|| rng.f32() * 6.0 - 3.0);
         }
         Data { query, cache }
     }
@@ -142,12 +175,16 @@ fn random_halves(rng: &mut fastrand::Rng) -> u32 {
     half() | half() << 16
 }
 
-fn first_seen(shape: Heads, position: usize) -> usize {
-    (position + 1).saturating_sub(shape.window.unwrap_or(usize::MAX))
-}
-
-fn half_at(cache: &[u32], word: usize, d: usize) -> f64 {
-    f16::from_bits((cache[word + d / 2] >> (16 * (d % 2))) as u16).to_f64()
+/// Dim `d` of a token's key in the cache; of its value with `head` + `kv_heads`.
+fn cached(layout: KvLayout, cache: &[u32], slot: usize, head: usize, d: usize) -> f64 {
+    let at = layout.key(slot, head);
+    match layout.kind {
+        KvKind::F16 => f16::from_bits((cache[at + d / 2] >> (16 * (d % 2))) as u16).to_f64(),
+        KvKind::Int8 => {
+            let byte = (cache[at + d / 4] >> (8 * (d % 4))) as u8 as i8;
+            f64::from(f32::from_bits(cache[layout.scale(slot, head)])) * f64::from(byte)
+        }
+    }
 }
 
 /// The definition, in f64, head by head. Padding stays as [`run`] fills it.
@@ -159,23 +196,24 @@ fn naive(shape: Heads, step: &Step, data: &Data) -> Vec<f32> {
         for head in 0..heads {
             let at = i * shape.stride() + head * dim;
             let kv_head = head * kv_heads / heads;
-            let seen: Vec<usize> = (first_seen(shape, row.position as usize)
-                ..=row.position as usize)
-                .map(|position| step.kv_slot(row, position))
-                .collect();
+            let cached = |slot, head, d| cached(layout, &data.cache, slot, head, d);
+            let seen: Vec<usize> = shape.seen(row.position as usize).collect();
             let scores: Vec<f64> = seen
                 .iter()
-                .map(|slot| {
-                    let key = layout.key(*slot, kv_head);
-                    let product = |d| f64::from(data.query[at + d]) * half_at(&data.cache, key, d);
+                .map(|position| {
+                    let view = if *position < shape.sinks() { heads * dim } else { 0 };
+                    let query = i * shape.query_stride() + view + head * dim;
+                    let slot = step.kv_slot(row, *position);
+                    let product = |d| f64::from(data.query[query + d]) * cached(slot, kv_head, d);
                     (0..dim).map(product).sum::<f64>() / (dim as f64).sqrt()
                 })
                 .collect();
             let top = scores.iter().copied().fold(f64::MIN, f64::max);
             let sum: f64 = scores.iter().map(|score| (score - top).exp()).sum();
             for d in 0..dim {
-                let weighted = |(score, slot): (&f64, &usize)| {
-                    (score - top).exp() * half_at(&data.cache, layout.value(*slot, kv_head), d)
+                let weighted = |(score, position): (&f64, &usize)| {
+                    let slot = step.kv_slot(row, *position);
+                    (score - top).exp() * cached(slot, kv_head + kv_heads, d)
                 };
                 let value: f64 = scores.iter().zip(&seen).map(weighted).sum();
                 output[at + d] = (value / sum) as f32;
@@ -198,7 +236,7 @@ async fn run(
     let kernel = shape.attention(split);
     let query = bits(&data.query);
     let inputs = [&batch.words[..], &tables.words, &query, &data.cache];
-    let zeros = vec![0; query.len()];
+    let zeros = vec![0; batch.rows as usize * shape.stride()];
     if !split {
         let outputs = bench.run(&kernel, tuning, batch, &[&inputs[..], &[&zeros]].concat()).await;
         return floats(&outputs[0]);
@@ -206,7 +244,7 @@ async fn run(
     let capacity =
         Capacity { rows: batch.rows as usize, context: batch.longest as usize, ..capacity(&[]) };
     // What the kernel leaves alone must not be read by the merge.
-    let partials = vec![f32::NAN.to_bits(); kernel.partial_words(&capacity)];
+    let partials = vec![f32::NAN.to_bits(); kernel.partial_words(tuning, &capacity)];
     let partials =
         bench.run(&kernel, tuning, batch, &[&inputs[..], &[&partials]].concat()).await.remove(0);
     let Heads { heads, dim: head_dim, window, .. } = shape;
@@ -228,16 +266,19 @@ fn random_seqs(rng: &mut fastrand::Rng, rows: usize) -> Vec<(usize, usize)> {
     seqs
 }
 
-const SHAPES: [Heads; 9] = [
+const SHAPES: [Heads; 12] = [
     Heads::new(2, 2, 24),
-    Heads { window: Some(16), ..Heads::new(4, 2, 48) },
+    Heads::new(4, 2, 48).window(0, 16),
     Heads::new(4, 1, 64),
-    Heads { window: Some(300), ..Heads::new(8, 1, 80) },
+    Heads::new(8, 1, 80).window(0, 300),
     Heads::new(14, 2, 96),
-    Heads { window: Some(100), ..Heads::new(8, 2, 128) },
+    Heads::new(8, 2, 128).window(0, 100),
     Heads::new(2, 1, 256),
-    Heads::new(3, 3, 32),
+    Heads::new(3, 3, 32).int8().window(144, 70),
     Heads::new(20, 1, 8),
+    Heads::new(4, 2, 24).int8(),
+    Heads::new(6, 2, 64).window(16, 200),
+    Heads::new(4, 1, 128).int8().window(0, 90),
 ];
 
 #[test]
@@ -271,7 +312,7 @@ fn attention_equals_the_definition() {
                     assert!(error < 1e-11, "{error:e} {shape:?} {seqs:?} {tuning:?}");
                     // Not for every shape: software adapters take seconds to compile a pipeline.
                     let merged = shape.window.is_some() || shape.dim == 64;
-                    if !merged || !tuning.barriers || step.batch.rows > 16 {
+                    if !merged || !shape.attention(false).splits(tuning, &step.batch) {
                         continue;
                     }
                     let split = run(&mut bench, tuning, shape, &step, &data, true).await;
@@ -308,7 +349,8 @@ fn alone(step: &Step, shape: Heads, data: &Data, rows: std::ops::Range<usize>) -
     };
     let plan = StepPlan { seqs: vec![seq], ..Default::default() };
     let alone = shape.encode(&plan, capacity);
-    let query = data.query[rows.start * shape.stride()..rows.end * shape.stride()].to_vec();
+    let query = rows.start * shape.query_stride()..rows.end * shape.query_stride();
+    let query = data.query[query].to_vec();
     (alone, Data { query, cache: data.cache.clone() })
 }
 
@@ -319,8 +361,9 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut rng = fastrand::Rng::with_seed(seed);
-        let windowed = Heads { window: Some(150), ..Heads::new(6, 2, 40) };
-        for shape in [Heads::new(8, 2, 64), windowed] {
+        let windowed = Heads::new(6, 2, 40).window(0, 150);
+        let streaming = Heads::new(6, 2, 40).int8().window(48, 150);
+        for shape in [Heads::new(8, 2, 64), windowed, streaming] {
             // Fifteen decode rows and a chunk that crosses blocks, steps and segments.
             let mut seqs: Vec<_> = (0..15).map(|_| (rng.usize(0..600), 1)).collect();
             seqs.insert(rng.usize(..15), (100, 45));
@@ -363,9 +406,16 @@ fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     assert!(!splits(barriers, &[(255, 1)]));
     assert!(!splits(barriers, &[(1000, 17)]));
     assert!(!splits(lanes, &[(1000, 1)]));
-    let room = |context| attention.partial_words(&Capacity { context, rows: 512, ..capacity(&[]) });
-    assert_eq!(room(256), 2 * 16 * 32 * 130);
-    assert_eq!(room(1 << 17), 4 << 20);
+    assert!(splits(lanes, &[(16_384, 1), (0, 300)]));
+    assert!(!splits(lanes, &[(16_383, 1)]));
+    let room = |tuning, context| {
+        attention.partial_words(tuning, &Capacity { context, rows: 512, ..capacity(&[]) })
+    };
+    assert_eq!(room(barriers, 256), 0);
+    assert_eq!(room(barriers, 512), 4 * 16 * 32 * 130);
+    assert_eq!(room(barriers, 1 << 17), 4 << 20);
+    assert_eq!(room(lanes, 1 << 14), 0);
+    assert_eq!(room(lanes, 1 << 17), 8 * 512 * 32 * 130);
     let direct = Kernel::grid(&attention, barriers, &shape.step(&mut rng, &[(1000, 1)]).batch);
     let split =
         Kernel::grid(&shape.attention(true), barriers, &shape.step(&mut rng, &[(1000, 1)]).batch);
@@ -399,11 +449,12 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
         for (shape, qk_norm) in [
             (Heads::new(3, 1, 24), None),
             (Heads::new(4, 2, 64), Some(1e-6)),
-            (Heads::new(2, 1, 80), Some(1e-6)),
-            (Heads::new(5, 5, 128), None),
+            (Heads::new(2, 1, 80).int8(), Some(1e-6)),
+            (Heads::new(5, 5, 128).window(48, 200), None),
             (Heads::new(2, 2, 256), Some(1e-6)),
+            (Heads::new(3, 1, 24).int8().window(16, 100), None),
         ] {
-            let Heads { heads, kv_heads, dim, .. } = shape;
+            let Heads { heads, kv_heads, dim, kind, window } = shape;
             let seqs = [(0, 5), (250, 20), (4095, 1), (9000, 3)];
             let Step { batch, capacity, .. } = shape.step(&mut rng, &seqs);
             let inv_freq: Vec<f64> =
@@ -414,62 +465,70 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
             let mut qkv = uniform(&mut rng, rows * stride);
             qkv[0] = 1e6; // a query may exceed the range of halves, a value is clamped
             qkv[(heads + kv_heads) * dim] = -1e6;
+            qkv[(heads + kv_heads + 1) * dim..][..dim].fill(0.0); // the next value, or padding
             let norms = [uniform(&mut rng, dim), uniform(&mut rng, dim)];
             let weights = qk_norm.map(|_| [&norms[0][..], &norms[1][..]]);
             let layout = shape.layout();
 
-            // The definition.
-            let mut query = vec![0.0; rows * shape.stride()];
-            let mut cache = vec![NAN; capacity.blocks * layout.block_words()];
+            // The definition: queries, and (KV slot, head, dims) of what the cache holds.
+            let mut query = vec![0.0; rows * shape.query_stride()];
+            let mut stored = Vec::new();
             for i in 0..rows {
                 let row = batch.row(i);
                 let position = row.position as usize;
                 for head in 0..heads + 2 * kv_heads {
                     let x = &qkv[i * stride + head * dim..][..dim];
                     let weight = weights.map(|w| w[usize::from(head >= heads)]);
+                    let turned = |position| rotated(x, weight, position, &inv_freq);
                     if head < heads {
-                        let at = i * shape.stride() + head * dim;
-                        query[at..at + dim]
-                            .copy_from_slice(&rotated(x, weight, position, &inv_freq));
+                        let at = i * shape.query_stride() + head * dim;
+                        query[at..][..dim].copy_from_slice(&turned(position));
+                        if shape.sinks() > 0 {
+                            // As if what it sees were all there is.
+                            let last = shape.seen(position).count() - 1;
+                            query[at + heads * dim..][..dim].copy_from_slice(&turned(last));
+                        }
                         continue;
                     }
-                    let (y, at) = match head - heads {
-                        k if k < kv_heads => (
-                            rotated(x, weight, position, &inv_freq),
-                            layout.key(row.slot as usize, k),
-                        ),
-                        v => (x.to_vec(), layout.value(row.slot as usize, v - kv_heads)),
-                    };
-                    for (word, pair) in cache[at..].iter_mut().zip(y.chunks(2)) {
-                        let half =
-                            |v: f32| u32::from(f16::from_f32(v.clamp(-65504.0, 65504.0)).to_bits());
-                        *word = half(pair[0]) | half(pair[1]) << 16;
-                    }
+                    let is_value = head >= heads + kv_heads;
+                    let x = if is_value { x.to_vec() } else { turned(position) };
+                    stored.push((row.slot as usize, head - heads, x));
                 }
             }
 
-            let kernel = RopeKv { heads, kv_heads, head_dim: dim, qk_norm };
-            let check = |name: &str, found_query: &[f32], found_cache: &[u32]| {
+            let kernel = RopeKv { heads, kv_heads, head_dim: dim, qk_norm, kind, window };
+            let check = |name: &str, found_query: &[f32], mut found: Vec<u32>| {
                 let error = nmse(&query, found_query);
                 assert!(error < 1e-11, "{name}: query {error:e} {kernel:?}");
-                // Equal where nothing may be written; elsewhere the halves agree to their rounding.
-                let written = |words: &[u32]| -> Vec<f32> {
-                    let halves = words.iter().flat_map(|w| [*w as u16, (*w >> 16) as u16]);
-                    let value = |h| f16::from_bits(h).to_f32();
-                    halves.map(value).map(|v| if v.is_nan() { 0.0 } else { v }).collect()
-                };
-                let nans = |words: &[u32]| words.iter().filter(|w| **w == NAN).count();
-                assert_eq!(nans(&cache), nans(found_cache), "{name}: stray write, {kernel:?}");
-                for (a, b) in written(&cache).iter().zip(written(found_cache)) {
-                    let step = a.abs() / 1024.0 + 1e-7;
-                    assert!((a - b).abs() <= step, "{name}: {a} in the cache is {b}, {kernel:?}");
+                for (slot, head, expected) in &stored {
+                    let largest = expected.iter().fold(0f32, |most, x| most.max(x.abs()));
+                    for (d, x) in expected.iter().enumerate() {
+                        let step = match kind {
+                            KvKind::F16 => x.abs().min(65504.0) / 1024.0 + 1e-7,
+                            KvKind::Int8 => (largest / 127.0).max(1e-6) * 0.5001,
+                        };
+                        let x = if kind == KvKind::F16 { x.clamp(-65504.0, 65504.0) } else { *x };
+                        let y = cached(layout, &found, *slot, *head, d);
+                        let error = (f64::from(x) - y).abs();
+                        assert!(error <= f64::from(step), "{name}: {x} is {y}, {kernel:?}");
+                    }
                 }
+                for (slot, head, _) in &stored {
+                    let at = layout.key(*slot, *head);
+                    found[at..at + layout.token_words()].fill(unset(kind));
+                    if kind == KvKind::Int8 {
+                        found[layout.scale(*slot, *head)] = unset(kind);
+                    }
+                }
+                let strays = found.iter().filter(|word| **word != unset(kind)).count();
+                assert_eq!(strays, 0, "{name}: stray writes, {kernel:?}");
             };
 
+            let untouched = vec![unset(kind); capacity.blocks * layout.block_words()];
             let mut plain_query = vec![0.0; query.len()];
-            let mut plain_cache = vec![NAN; cache.len()];
+            let mut plain_cache = untouched.clone();
             kernel.reference(&batch, &qkv, &table, weights, &mut plain_query, &mut plain_cache);
-            check("plain Rust", &plain_query, &plain_cache);
+            check("plain Rust", &plain_query, plain_cache);
 
             for tuning in tunings() {
                 let (qkv, table) = (bits(&qkv), bits(&table));
@@ -478,10 +537,107 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                 if qk_norm.is_some() {
                     buffers.extend(norms.iter().map(|w| &w[..]));
                 }
-                let (zeros, nans) = (vec![0; query.len()], vec![NAN; cache.len()]);
-                buffers.extend([&zeros[..], &nans]);
-                let outputs = bench.run(&kernel, tuning, &batch, &buffers).await;
-                check(&format!("{tuning:?}"), &floats(&outputs[0]), &outputs[1]);
+                let zeros = vec![0; query.len()];
+                buffers.extend([&zeros[..], &untouched]);
+                let mut outputs = bench.run(&kernel, tuning, &batch, &buffers).await;
+                check(&format!("{tuning:?}"), &floats(&outputs[0]), outputs.remove(1));
+            }
+        }
+    });
+}
+
+/// StreamingLLM by its definition: what a row sees has the positions 0, 1, 2, … within the cache.
+fn streaming(shape: Heads, qkv: &[f32], position: usize, inv_freq: &[f64]) -> Vec<f32> {
+    let Heads { heads, kv_heads, dim, .. } = shape;
+    let stride = row_stride((heads + 2 * kv_heads) * dim);
+    let dims = |position: usize, head: usize| &qkv[position * stride + head * dim..][..dim];
+    let seen: Vec<usize> = shape.seen(position).collect();
+    let mut output = Vec::new();
+    for head in 0..heads {
+        let kv_head = heads + head * kv_heads / heads;
+        let query = rotated(dims(position, head), None, seen.len() - 1, inv_freq);
+        let score = |(place, position): (usize, &usize)| {
+            let key = rotated(dims(*position, kv_head), None, place, inv_freq);
+            let products = query.iter().zip(&key).map(|(q, k)| f64::from(*q) * f64::from(*k));
+            (products.sum::<f64>() / (dim as f64).sqrt()).exp()
+        };
+        let weights: Vec<f64> = seen.iter().enumerate().map(score).collect();
+        let sum: f64 = weights.iter().sum();
+        for d in 0..dim {
+            let value = |position: usize| f64::from(dims(position, kv_head + kv_heads)[d]);
+            let parts = weights.iter().zip(&seen).map(|(w, position)| w * value(*position));
+            output.push((parts.sum::<f64>() / sum) as f32);
+        }
+    }
+    output
+}
+
+#[test]
+fn sinks_and_window_are_seen_as_if_nothing_lay_between_them() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let shape = Heads::new(4, 2, 32).window(32, 100);
+        let Heads { heads, kv_heads, dim, kind, window } = shape;
+        let inv_freq: Vec<f64> =
+            (0..dim / 2).map(|d| 1e4f64.powf(-2.0 * d as f64 / dim as f64)).collect();
+        let step = shape.step(&mut rng, &[(0, 400)]);
+        let table = rope_table(&inv_freq, 400);
+        let mut qkv = uniform(&mut rng, 400 * row_stride((heads + 2 * kv_heads) * dim));
+        qkv.iter_mut().for_each(|x| *x *= 3.0);
+        let rope = RopeKv { heads, kv_heads, head_dim: dim, qk_norm: None, kind, window };
+        let expected: Vec<f32> =
+            (0..400).flat_map(|row| streaming(shape, &qkv, row, &inv_freq)).collect();
+        assert_eq!(shape.stride(), heads * dim);
+
+        let mut found = Vec::new();
+        let mut query = vec![0.0; 400 * shape.query_stride()];
+        let mut cache = vec![0; step.capacity.blocks * shape.layout().block_words()];
+        rope.reference(&step.batch, &qkv, &table, None, &mut query, &mut cache);
+        let mut plain = vec![0.0; expected.len()];
+        shape.attention(false).reference(&step.batch, &step.tables, &query, &cache, &mut plain);
+        found.push(("plain Rust".to_owned(), plain));
+        for tuning in tunings() {
+            let (query, cache) = (vec![0; query.len()], vec![0; cache.len()]);
+            let (qkv, table) = (bits(&qkv), bits(&table));
+            let buffers = [&step.batch.words[..], &qkv, &table, &query, &cache];
+            let mut outputs = bench.run(&rope, tuning, &step.batch, &buffers).await;
+            let data = Data { cache: outputs.remove(1), query: floats(&outputs[0]) };
+            let output = run(&mut bench, tuning, shape, &step, &data, false).await;
+            found.push((format!("{tuning:?}"), output));
+        }
+        for (name, found) in found {
+            let error = nmse(&expected, &found);
+            println!("{name}: NMSE {error:.1e}");
+            assert!(error < 1e-6, "{name}: NMSE {error:e}"); // the cache holds halves
+        }
+    });
+}
+
+#[test]
+fn a_row_sees_all_of_a_context_of_70_000_tokens() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let streaming = Heads::new(2, 2, 16).int8().window(16, 40_000);
+        for shape in [Heads::new(2, 1, 16), streaming] {
+            let step = shape.step(&mut rng, &[(69_999, 1), (50, 3)]);
+            let data = Data::new(&mut rng, shape, &step);
+            let expected = naive(shape, &step, &data);
+            for tuning in tunings() {
+                assert!(shape.attention(false).splits(tuning, &step.batch));
+                let found = run(&mut bench, tuning, shape, &step, &data, true).await;
+                let error = nmse(&expected, &found);
+                println!("{shape:?} {tuning:?}: NMSE {error:.1e}");
+                assert!(error < 1e-7, "{error:e} {shape:?} {tuning:?}");
+                // Rows beside it have the same bits as in a step that is not split.
+                let (step, data) = alone(&step, shape, &data, 1..4);
+                let short = run(&mut bench, tuning, shape, &step, &data, false).await;
+                assert_eq!(bits(&found[shape.stride()..]), bits(&short), "{shape:?} {tuning:?}");
             }
         }
     });

@@ -10,11 +10,11 @@ use support::{
     nmse,
 };
 use tabloom::{
-    executor::AnyExecutor,
+    executor::{AnyExecutor, KvKind},
     layout::Layout,
     load::{self, Device, LoadOptions},
     model::ModelConfig,
-    step::{BlockCopy, Executor, RowTokens, SeqPlan, StepPlan},
+    step::{BLOCK_SIZE, BlockCopy, Executor, RowTokens, SeqPlan, StepPlan, Window},
     weights::{FolderSource, Quantise, Source},
 };
 
@@ -87,6 +87,93 @@ fn a_copied_block_holds_the_same_keys_and_values_in_all_layers() {
     }
 }
 
+async fn loaded(name: &str, options: LoadOptions) -> AnyExecutor {
+    let source = FolderSource::new(folder(name));
+    let loaded = load::executor(&source, &options, |_| ControlFlow::Continue(()));
+    loaded.await.expect(name).executor
+}
+
+#[test]
+fn int8_keys_and_values_change_logits_little() {
+    for name in MODELS {
+        pollster::block_on(async {
+            let golden = golden(name);
+            let mut found = Vec::new();
+            for device in [Device::Gpu, Device::Cpu] {
+                let options = LoadOptions { device, kv: KvKind::Int8, ..Default::default() };
+                let mut executor = loaded(name, options).await;
+                let tokens = &golden.tokens;
+                let mut logits =
+                    goldens::logits(&mut executor, &tokens[..16], 0).await.expect(name);
+                logits.extend(goldens::logits(&mut executor, tokens, 16).await.expect(name));
+                found.push(logits);
+            }
+            let error = nmse(&golden.logits, &found[0]);
+            let difference = nmse(&found[1], &found[0]);
+            println!("{name}: NMSE {error:.1e}, between the executors {difference:.1e}");
+            assert!(error <= 1e-3, "{name}: NMSE {error:.2e} of the logits");
+            // A number on the edge between two steps is rounded this way or that.
+            assert!(difference <= 1e-5, "{name}: {difference:.2e} between executors");
+        });
+    }
+}
+
+/// The logits of all positions, chunk by chunk, over a ring of blocks behind one for the sinks.
+async fn streamed(executor: &mut AnyExecutor, tokens: &[u32], chunk: usize) -> Vec<f32> {
+    let block = |i: usize| if i == 0 { 7 } else { (i % 6) as u32 };
+    let mut logits = Vec::new();
+    for start in (0..tokens.len()).step_by(chunk) {
+        let end = tokens.len().min(start + chunk);
+        let first = start.div_ceil(BLOCK_SIZE);
+        let seq = SeqPlan {
+            slot: 2,
+            tokens: RowTokens::Known(tokens[start..end].to_vec()),
+            start: start as u32,
+            first_block: first as u32,
+            blocks: (first..end.div_ceil(BLOCK_SIZE)).map(block).collect(),
+            ..Default::default()
+        };
+        let plan = StepPlan { seqs: vec![seq], read_logits: true, ..Default::default() };
+        executor.submit(&plan).expect("a valid plan");
+        logits.extend(executor.result().await.expect("it runs").logits);
+    }
+    logits
+}
+
+#[test]
+fn a_conversation_with_sinks_outgrows_the_context_on_both_executors() {
+    pollster::block_on(async {
+        let name = "smollm2_bf16";
+        let source = FolderSource::new(folder(name));
+        let config = source.read("config.json").await.expect("a configuration");
+        let config = ModelConfig::from_json(&config).expect("a valid one");
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let tokens: Vec<u32> =
+            (0..config.context + 50).map(|_| rng.u32(..config.vocab as u32)).collect();
+        for (kv, limit) in [(KvKind::F16, 1e-6), (KvKind::Int8, 1e-5)] {
+            let window = Some(Window { sinks: 16, tokens: 40 });
+            let options = |device| LoadOptions { device, kv, window, ..Default::default() };
+            let mut gpu = loaded(name, options(Device::Gpu)).await;
+            let mut cpu = loaded(name, options(Device::Cpu)).await;
+            let expected = streamed(&mut cpu, &tokens, 16).await;
+            for chunk in [16, 7] {
+                let found = streamed(&mut gpu, &tokens, chunk).await;
+                let error = nmse(&expected, &found);
+                println!("{kv:?} in chunks of {chunk}: NMSE {error:.1e}");
+                assert!(error <= limit, "{kv:?} in chunks of {chunk}: NMSE {error:.2e}");
+            }
+            // Up to the size of the window nothing is forgotten, afterwards something is.
+            let mut whole = loaded(name, LoadOptions { kv, ..Default::default() }).await;
+            let known = streamed(&mut whole, &tokens[..72], 16).await;
+            let row = config.vocab;
+            assert!(nmse(&known[..56 * row], &expected[..56 * row]) <= limit);
+            assert!(nmse(&known[60 * row..], &expected[60 * row..72 * row]) > 1e-3);
+        }
+    });
+}
+
 #[test]
 fn weights_quantised_while_loading_are_the_same_on_both_executors() {
     // What quantising itself may cost: llama.cpp allows whole models 2e-3 against f32; a model of
@@ -98,7 +185,7 @@ fn weights_quantised_while_loading_are_the_same_on_both_executors() {
             let mut found = Vec::new();
             for device in [Device::Gpu, Device::Cpu] {
                 let quantise = Quantise { matrices: Some(layout), embeddings: Some(layout) };
-                let options = LoadOptions { device, quantise, context: None };
+                let options = LoadOptions { device, quantise, ..Default::default() };
                 let loaded = load::executor(&source, &options, |_| ControlFlow::Continue(()));
                 let mut executor = loaded.await.expect("it loads").executor;
                 found.push(

@@ -1,12 +1,15 @@
-//! Embedding, normalisation and gathering of rows on the GPU against the same in plain Rust.
+//! Embedding, normalisation, gathering and pooling of rows on the GPU against the same in plain Rust.
 #![cfg(not(target_arch = "wasm32"))]
 
 mod support;
 
-use support::{Bench, activations, bits, floats, nmse, step, uniform};
+use support::{Bench, activations, bits, floats, nmse, uniform};
 use tabloom::{
-    kernels::{Embed, Gather, RmsNorm, RowsOf, embed, gather, rms_norm},
+    kernels::{
+        Batch, BlockTables, Embed, Gather, Pool, RmsNorm, RowsOf, embed, gather, pool, rms_norm,
+    },
     layout::{HostMatrix, Layout, row_stride},
+    step::{self, Capacity, Pooling, RowTokens, SeqPlan, StepPlan},
 };
 
 fn seeded() -> fastrand::Rng {
@@ -30,7 +33,7 @@ fn embedding_of_known_and_sampled_tokens() {
             for rows in [1, 70] {
                 let matrix =
                     HostMatrix::pack(layout, vocab, width, &uniform(&mut rng, vocab * width));
-                let mut batch = step(rows, 1, vocab);
+                let mut batch = support::step(rows, 1, vocab);
                 let last_samples = [7, 81, 12];
                 // The last row's token is the sample of slot 1.
                 let token = batch.words[4] as usize + 4 * (rows - 1);
@@ -85,9 +88,10 @@ fn normalisation() {
             for (x, out) in x.chunks(stride).zip(expected.chunks_mut(stride)) {
                 rms_norm::reference(&x[..width], &weight, 1e-5, &mut out[..width]);
             }
-            for (of, batch) in
-                [(RowsOf::Rows, step(rows, 1, 9)), (RowsOf::LogitRows, step(rows + 2, rows, 9))]
-            {
+            for (of, batch) in [
+                (RowsOf::Rows, support::step(rows, 1, 9)),
+                (RowsOf::LogitRows, support::step(rows + 2, rows, 9)),
+            ] {
                 let kernel = RmsNorm { width, eps: 1e-5, rows: of };
                 for tuning in bench.tunings() {
                     let [x, weight, before] = [&x, &weight, &before].map(|values| bits(values));
@@ -112,7 +116,7 @@ fn gathering() {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         let width = 172;
         for (rows, logit_rows) in [(1, 1), (40, 1), (40, 17)] {
-            let batch = step(rows, logit_rows, 9);
+            let batch = support::step(rows, logit_rows, 9);
             let x = activations(&mut rng, rows, width);
             let before = uniform(&mut rng, (logit_rows + 1) * row_stride(width));
             let mut expected = before.clone();
@@ -125,4 +129,86 @@ fn gathering() {
             }
         }
     });
+}
+
+/// Rows of sequences: slot, first position, number of rows, pooling.
+type Pooled = (u32, usize, usize, Option<step::Pool>);
+
+fn pooling_step(seqs: &[Pooled]) -> Batch {
+    let capacity = Capacity {
+        rows: 100,
+        seqs: 4,
+        logit_rows: 4,
+        blocks: 9,
+        context: 128,
+        vocab: 9,
+        window: None,
+    };
+    let seqs = seqs.iter().map(|&(slot, start, count, pool)| SeqPlan {
+        slot,
+        tokens: RowTokens::Known(vec![1; count]),
+        start: start as u32,
+        blocks: (0..8).collect(),
+        pool,
+        ..Default::default()
+    });
+    let plan = StepPlan { seqs: seqs.collect(), ..Default::default() };
+    let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
+    Batch::encode(&plan, &capacity, &tables, 16).expect("a valid step")
+}
+
+#[test]
+fn pooling_adds_rows_in_order_however_they_are_spread_over_steps() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (width, count, tunings) = (172, 70, bench.tunings());
+        let (stride, kernel) = (row_stride(width), Pool { width });
+        let states = activations(&mut rng, count, width);
+        let state = |row: usize| &states[row * stride..][..stride];
+        let mut before = uniform(&mut rng, 4 * stride);
+        before[2 * stride..][..stride].fill(f32::NAN);
+        let mut mean = vec![0.0; stride];
+        for row in 0..count {
+            mean.iter_mut().zip(state(row)).for_each(|(sum, x)| *sum += x);
+        }
+        let cuts = [vec![0, 70], vec![0, 1, 33, 34, 69, 70], (0..=70).collect()];
+        for (pooling, expected) in [(Pooling::Mean, &mean[..]), (Pooling::Last, state(count - 1))] {
+            for (cut, tuning) in cuts.iter().flat_map(|cut| tunings.iter().map(move |t| (cut, *t)))
+            {
+                let (mut sums, mut same) = (before.clone(), before.clone());
+                for ends in cut.windows(2) {
+                    let last = ends[1] == count;
+                    let pool = Some(step::Pool { pooling, last });
+                    // Between rows of others, which pool nothing or into a slot of their own.
+                    let other = Some(step::Pool { pooling: Pooling::Mean, last: false });
+                    let seqs =
+                        [(0, 5, 3, None), (2, ends[0], ends[1] - ends[0], pool), (1, 0, 2, other)];
+                    let batch = pooling_step(&seqs);
+                    let mut x = activations(&mut rng, batch.rows as usize, width);
+                    x[3 * stride..][..(ends[1] - ends[0]) * stride]
+                        .copy_from_slice(&states[ends[0] * stride..ends[1] * stride]);
+                    pool::reference(&batch, width, &x, &mut same);
+                    let (x, old) = (bits(&x), bits(&sums));
+                    let buffers = [&batch.words[..], &x, &old];
+                    sums = floats(&bench.run(&kernel, tuning, &batch, &buffers).await[0]);
+                }
+                assert_eq!(bits(&sums[2 * stride..3 * stride]), bits(expected), "{cut:?}");
+                assert_eq!(bits(&sums), bits(&same), "{tuning:?} {cut:?}");
+                for slot in [0, 3] {
+                    let rows = slot * stride..(slot + 1) * stride;
+                    assert_eq!(sums[rows.clone()], before[rows], "slot {slot}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn an_embedding_has_length_1_and_nothing_is_made_up() {
+    assert!(nmse(&[0.6, 0.0, -0.8], &pool::unit(&[3.0, 0.0, -4.0])) < 1e-13);
+    assert!(nmse(&[0.6, 0.8], &pool::unit(&[3e30, 4e30])) < 1e-13, "squares overflow");
+    assert_eq!(pool::unit(&[0.0; 3]), [0.0; 3]);
+    for broken in [f32::NAN, f32::INFINITY] {
+        assert!(pool::unit(&[1.0, broken]).iter().any(|v| !v.is_finite()));
+    }
 }

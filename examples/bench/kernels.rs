@@ -4,8 +4,8 @@ use anyhow::Result;
 use tabloom::{
     gpu::{Gpu, Kernels},
     kernels::{
-        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvLayout, Matmul, Regime, RowsOf,
-        Sample, Tuning,
+        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvKind, KvLayout, Matmul, Regime,
+        RowsOf, Sample, Tuning,
     },
     layout::{Layout, row_stride},
     model::MatmulOutput,
@@ -125,16 +125,20 @@ impl Bench<'_> {
     async fn attention(&mut self, context: usize) -> Result<()> {
         let (heads, kv_heads, head_dim) = (32, 8, 64);
         let (batch, tables) = batch(1, context, Sampling::GREEDY)?;
-        let whole = Attention { heads, kv_heads, head_dim, window: None, split: false };
+        let whole =
+            Attention { heads, kv_heads, head_dim, kind: KvKind::F16, window: None, split: false };
         let split = Attention { split: true, ..whole };
         let merge = AttentionMerge { heads, head_dim, window: None };
-        let words = context / BLOCK_SIZE * KvLayout { kv_heads, head_dim }.block_words();
+        let words =
+            context / BLOCK_SIZE * KvLayout { kind: KvKind::F16, kv_heads, head_dim }.block_words();
         let step = self.gpu.upload("step", &batch.words).await?;
         let tables = self.gpu.upload("tables", &tables.words).await?;
         let query = self.numbers(heads * head_dim).await?;
         let out = self.gpu.storage("out", (heads * head_dim * 4) as u64).await?;
-        let partials =
-            self.gpu.storage("partials", whole.partial_words(&CAPACITY) as u64 * 4).await?;
+        let partials = self
+            .gpu
+            .storage("partials", whole.partial_words(self.tuning, &CAPACITY) as u64 * 4)
+            .await?;
         let bytes = words as u64 * 4;
         let calls = copies(bytes);
         let mut sequence = Sequence::new();

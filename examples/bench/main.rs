@@ -8,20 +8,25 @@
 //! but a driver. Every speed is the median of several runs, after one to warm up.
 
 mod kernels;
+mod load;
 mod model;
+mod serve;
 mod steps;
 mod table;
 mod timing;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use tabloom::gpu::{Gpu, Kernels, Power};
 
 use model::SHAPES;
 use table::Row;
 
 #[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -42,6 +47,11 @@ struct Arguments {
     prompt: Option<usize>,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Options),
+}
+
 /// How much is measured.
 #[derive(Clone, Copy)]
 struct Effort {
@@ -57,6 +67,9 @@ struct Effort {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let Some(Command::Serve(options)) = &arguments.command {
+        return pollster::block_on(serve::run(options));
+    }
     let rows = pollster::block_on(measure(&arguments))?;
     match arguments.json {
         true => println!("{}", serde_json::to_string_pretty(&rows)?),

@@ -14,11 +14,9 @@ fn fold(m: f32, next: f32) -> Fold {
     return Fold(top, exp(m - top), exp(next - top));
 }
 
-// The first position that a row sees.
-fn window_start(position: u32) -> u32 {
-{% if window %}
-    return max(position + 1u, {{ window }}u) - {{ window }}u;
-{% else %}
-    return 0u;
-{% endif %}
+// Segments are counted without those that a row does not see at all, which lie between the sinks and
+// its window.
+const SINK_SEGMENTS = (SINKS + SEGMENT - 1u) / SEGMENT;
+fn hidden_segments(start: u32) -> u32 {
+    return max(start / SEGMENT, SINK_SEGMENTS) - SINK_SEGMENTS;
 }

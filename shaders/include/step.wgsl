@@ -4,6 +4,7 @@ const LAST_SAMPLE = 0x80000000u;
 
 struct Row { token: u32, position: u32, slot: u32, table: u32 }
 struct Tile { row: u32, rows: u32 }
+struct Pool { row: u32, rows: u32, slot: u32, begins: u32 }
 
 fn row_count() -> u32 { return step[0]; }
 fn logit_row_count() -> u32 { return step[1]; }
@@ -24,3 +25,7 @@ fn sample_at(i: u32) -> u32 { return step[7] + 13u * i; }
 // Word index of log-probability i's parameters, behind the samples: logit row, token or LAST_SAMPLE and
 // a sample, how many of the likeliest, where in the results.
 fn logprob_at(i: u32) -> u32 { return sample_at(sample_count()) + 4u * i; }
+fn pool_at(i: u32) -> Pool {
+    let at = step[8] + 4u * i;
+    return Pool(step[at], step[at + 1u], step[at + 2u], step[at + 3u]);
+}

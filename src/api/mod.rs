@@ -8,6 +8,7 @@ mod constraint;
 mod message;
 mod request;
 mod response;
+mod sampling;
 mod validate;
 
 pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
@@ -16,8 +17,9 @@ pub use request::{
     ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,
 };
 pub use response::{
-    ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta, FinishReason, Responder,
-    ResponseMessage, Usage,
+    ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice, Delta, FinishReason,
+    Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
 };
+pub use sampling::{SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
-pub use validate::{ChatRequest, SamplingParams};
+pub use validate::ChatRequest;

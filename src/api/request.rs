@@ -10,8 +10,10 @@ use crate::error::{Error, Result};
 
 /// A request for a chat completion as it comes over the wire, not yet checked.
 ///
-/// Besides OpenAI's fields it takes `top_k`, `min_p` and `structured_outputs`. [`ChatCompletionRequest::validate`]
-/// turns it into a [`crate::api::ChatRequest`].
+/// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
+/// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
+/// `prompt_logprobs` and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
+/// [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ChatCompletionRequest {
@@ -27,6 +29,19 @@ pub struct ChatCompletionRequest {
     pub top_k: Option<i64>,
     pub min_p: Option<f64>,
     pub seed: Option<i64>,
+    pub presence_penalty: Option<f64>,
+    pub frequency_penalty: Option<f64>,
+    pub repetition_penalty: Option<f64>,
+    /// Token ids to what is added to their logits.
+    pub logit_bias: Option<BTreeMap<String, f64>>,
+    pub logprobs: Option<bool>,
+    pub top_logprobs: Option<i64>,
+    pub prompt_logprobs: Option<i64>,
+    pub allowed_token_ids: Option<Vec<i64>>,
+    pub bad_words: Option<Vec<String>>,
+    pub stop_token_ids: Option<Vec<i64>>,
+    pub min_tokens: Option<i64>,
+    pub ignore_eos: Option<bool>,
     pub stop: Option<Stop>,
     pub n: Option<i64>,
     pub response_format: Option<ResponseFormat>,

@@ -14,6 +14,10 @@ pub struct ChatCompletion {
     /// Exactly one.
     pub choices: Vec<Choice>,
     pub usage: Usage,
+    /// If asked for: null for the first token of the prompt, which follows nothing, then one entry
+    /// per token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
 }
 
 /// The answer inside a [`ChatCompletion`].
@@ -21,9 +25,56 @@ pub struct ChatCompletion {
 pub struct Choice {
     pub index: u32,
     pub message: ResponseMessage,
-    /// Always null: log-probabilities are not offered.
-    pub logprobs: (),
+    /// Null unless asked for.
+    pub logprobs: Option<ChoiceLogprobs>,
     pub finish_reason: FinishReason,
+    /// The one of the request's stop tokens that ended the answer, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<u32>,
+}
+
+impl Choice {
+    /// An answer, without log-probabilities.
+    pub fn new(content: impl Into<String>, finish_reason: FinishReason) -> Choice {
+        let message = ResponseMessage { role: "assistant", content: content.into(), refusal: () };
+        Choice { index: 0, message, logprobs: None, finish_reason, stop_reason: None }
+    }
+}
+
+/// How likely the tokens of a text were.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ChoiceLogprobs {
+    pub content: Vec<TokenLogprob>,
+    /// Always null: a refusal is plain content here.
+    pub refusal: (),
+}
+
+/// How likely a token was, before penalties, bias, temperature and filters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TokenLogprob {
+    #[serde(flatten)]
+    pub chosen: TopLogprob,
+    /// The likeliest tokens in its place, as many as asked for.
+    pub top_logprobs: Vec<TopLogprob>,
+}
+
+/// A token and its log-probability.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TopLogprob {
+    /// The token's text; bytes that are no character come as U+FFFD.
+    pub token: String,
+    /// Not below −9999.
+    pub logprob: f32,
+    /// From which a client can put split characters together.
+    pub bytes: Vec<u8>,
+}
+
+impl TopLogprob {
+    /// A token that stands for these bytes.
+    pub fn new(bytes: Vec<u8>, logprob: f32) -> TopLogprob {
+        let token = String::from_utf8_lossy(&bytes).into_owned();
+        TopLogprob { token, logprob: logprob.max(-9999.0), bytes }
+    }
 }
 
 /// The message the model wrote.
@@ -54,13 +105,16 @@ pub struct ChatCompletionChunk {
 }
 
 /// The answer's next piece inside a [`ChatCompletionChunk`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ChunkChoice {
     pub index: u32,
     pub delta: Delta,
-    /// Always null: log-probabilities are not offered.
-    pub logprobs: (),
+    /// Of the tokens that end in this chunk; null unless asked for.
+    pub logprobs: Option<ChoiceLogprobs>,
     pub finish_reason: Option<FinishReason>,
+    /// The one of the request's stop tokens that ended the answer, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<u32>,
 }
 
 /// What a chunk adds to the message.
@@ -116,17 +170,24 @@ pub struct Responder {
 impl Responder {
     /// The first chunk: the role and an empty content.
     pub fn start(&self) -> ChatCompletionChunk {
-        self.choice(Delta { role: Some("assistant"), content: Some(String::new()) }, None)
+        let delta = Delta { role: Some("assistant"), content: Some(String::new()) };
+        self.choice(ChunkChoice { delta, ..Default::default() })
     }
 
-    /// A chunk that adds text.
-    pub fn delta(&self, text: impl Into<String>) -> ChatCompletionChunk {
-        self.choice(Delta { role: None, content: Some(text.into()) }, None)
+    /// A chunk that adds text, and how likely its tokens were.
+    pub fn delta(
+        &self,
+        text: impl Into<String>,
+        logprobs: Option<ChoiceLogprobs>,
+    ) -> ChatCompletionChunk {
+        let delta = Delta { role: None, content: Some(text.into()) };
+        self.choice(ChunkChoice { delta, logprobs, ..Default::default() })
     }
 
-    /// The chunk that says why the answer ended.
-    pub fn finish(&self, reason: FinishReason) -> ChatCompletionChunk {
-        self.choice(Delta::default(), Some(reason))
+    /// The chunk that says why the answer ended, and with which stop token.
+    pub fn finish(&self, reason: FinishReason, stop_reason: Option<u32>) -> ChatCompletionChunk {
+        let finish_reason = Some(reason);
+        self.choice(ChunkChoice { finish_reason, stop_reason, ..Default::default() })
     }
 
     /// The last chunk, without choices, if usage is wanted.
@@ -137,23 +198,23 @@ impl Responder {
     /// The whole answer at once.
     pub fn complete(
         &self,
-        content: impl Into<String>,
-        finish_reason: FinishReason,
+        choice: Choice,
+        prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
         usage: Usage,
     ) -> ChatCompletion {
-        let message = ResponseMessage { role: "assistant", content: content.into(), refusal: () };
         ChatCompletion {
             id: self.id.clone(),
             object: "chat.completion",
             created: self.created,
             model: self.model.clone(),
-            choices: vec![Choice { index: 0, message, logprobs: (), finish_reason }],
+            choices: vec![choice],
             usage,
+            prompt_logprobs,
         }
     }
 
-    fn choice(&self, delta: Delta, finish_reason: Option<FinishReason>) -> ChatCompletionChunk {
-        self.chunk(vec![ChunkChoice { index: 0, delta, logprobs: (), finish_reason }], None)
+    fn choice(&self, choice: ChunkChoice) -> ChatCompletionChunk {
+        self.chunk(vec![choice], None)
     }
 
     fn chunk(&self, choices: Vec<ChunkChoice>, usage: Option<Usage>) -> ChatCompletionChunk {
@@ -195,9 +256,12 @@ mod tests {
             to_value(r.start()).unwrap(),
             choice(json!({"role": "assistant", "content": ""}), json!(null))
         );
-        assert_eq!(to_value(r.delta("hi")).unwrap(), choice(json!({"content": "hi"}), json!(null)));
         assert_eq!(
-            to_value(r.finish(FinishReason::Length)).unwrap(),
+            to_value(r.delta("hi", None)).unwrap(),
+            choice(json!({"content": "hi"}), json!(null))
+        );
+        assert_eq!(
+            to_value(r.finish(FinishReason::Length, None)).unwrap(),
             choice(json!({}), json!("length"))
         );
         assert_eq!(r.usage(Usage::new(3, 4)), None);
@@ -206,7 +270,7 @@ mod tests {
     #[test]
     fn a_stream_with_usage_has_null_until_the_last_chunk() {
         let r = responder(true);
-        for piece in [r.start(), r.delta("x"), r.finish(FinishReason::Stop)] {
+        for piece in [r.start(), r.delta("x", None), r.finish(FinishReason::Stop, None)] {
             let piece = to_value(piece).unwrap();
             assert_eq!(piece.get("usage"), Some(&serde_json::Value::Null));
         }
@@ -217,7 +281,8 @@ mod tests {
 
     #[test]
     fn a_whole_completion_has_openai_s_shape() {
-        let whole = responder(false).complete("hi", FinishReason::Stop, Usage::new(1, 2));
+        let choice = Choice::new("hi", FinishReason::Stop);
+        let whole = responder(false).complete(choice, None, Usage::new(1, 2));
         assert_eq!(
             to_value(whole).unwrap(),
             json!({
@@ -231,5 +296,32 @@ mod tests {
                 "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
             })
         );
+    }
+
+    #[test]
+    fn log_probabilities_have_openai_s_shape() {
+        let top = vec![TopLogprob::new("a".into(), -0.5), TopLogprob::new(vec![0xF0], f32::MIN)];
+        let hi = TokenLogprob { chosen: TopLogprob::new("é".into(), -1.5), top_logprobs: top };
+        let logprobs = ChoiceLogprobs { content: vec![hi.clone()], refusal: () };
+        let written = json!({
+            "token": "é", "logprob": -1.5, "bytes": [195, 169],
+            "top_logprobs": [
+                {"token": "a", "logprob": -0.5, "bytes": [97]},
+                {"token": "\u{FFFD}", "logprob": -9999.0, "bytes": [240]},
+            ],
+        });
+        let chunk = to_value(responder(false).delta("é", Some(logprobs.clone()))).unwrap();
+        let expected = json!({"content": [written], "refusal": null});
+        assert_eq!(chunk["choices"][0]["logprobs"], expected);
+        let choice = Choice {
+            logprobs: Some(logprobs),
+            stop_reason: Some(7),
+            ..Choice::new("é", FinishReason::Stop)
+        };
+        let whole = responder(false).complete(choice, Some(vec![None, Some(hi)]), Usage::new(2, 1));
+        let whole = to_value(whole).unwrap();
+        assert_eq!(whole["choices"][0]["logprobs"], expected);
+        assert_eq!(whole["choices"][0]["stop_reason"], 7);
+        assert_eq!(whole["prompt_logprobs"], json!([null, written]));
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::constraint::Spec;
 use super::message::{Message, Role};
 use super::request::{ChatCompletionRequest, Content, RequestMessage, Stop};
+use super::sampling::{SamplingParams, TokenRules, prompt_logprobs};
 use crate::error::{Error, Result};
 
 const MAX_STOPS: usize = 16;
@@ -25,24 +26,14 @@ pub struct ChatRequest {
     /// At least 1; absent means as many as the context holds.
     pub max_tokens: Option<u32>,
     pub sampling: SamplingParams,
+    pub tokens: TokenRules,
+    /// How many of the likeliest tokens to tell with the log-probability of each token of the prompt,
+    /// if those are wanted; only where no stream is.
+    pub prompt_logprobs: Option<u32>,
     /// None is empty.
     pub stop: Vec<String>,
     /// What the answer must look like.
     pub constraint: Option<Spec>,
-}
-
-/// What a request says about sampling; whatever is absent is the model's own default.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SamplingParams {
-    /// 0 ..= 2.
-    pub temperature: Option<f32>,
-    /// Above 0, at most 1.
-    pub top_p: Option<f32>,
-    /// 0 keeps all.
-    pub top_k: Option<u32>,
-    /// 0 ..= 1.
-    pub min_p: Option<f32>,
-    pub seed: Option<u64>,
 }
 
 impl ChatCompletionRequest {
@@ -59,21 +50,15 @@ impl ChatCompletionRequest {
         if self.n.is_some_and(|n| n != 1) {
             return Err(invalid("n", self.n.unwrap_or_default(), "1, one answer per request"));
         }
-        let sampling = SamplingParams {
-            temperature: number("temperature", self.temperature, "0 to 2", |t| {
-                (0.0..=2.0).contains(&t)
-            })?,
-            top_p: number("top_p", self.top_p, "above 0, at most 1", |p| p > 0.0 && p <= 1.0)?,
-            top_k: top_k(self.top_k)?,
-            min_p: number("min_p", self.min_p, "0 to 1", |p| (0.0..=1.0).contains(&p))?,
-            seed: self.seed.map(i64::cast_unsigned),
-        };
+        let max_tokens = max_tokens(self.max_tokens, self.max_completion_tokens)?;
         Ok(ChatRequest {
+            sampling: SamplingParams::read(&self)?,
+            tokens: TokenRules::read(&self, max_tokens)?,
+            prompt_logprobs: prompt_logprobs(self.prompt_logprobs, stream)?,
             messages: messages(self.messages)?,
             stream,
             include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
-            max_tokens: max_tokens(self.max_tokens, self.max_completion_tokens)?,
-            sampling,
+            max_tokens,
             stop: stop(self.stop)?,
             constraint: Spec::read(self.response_format, self.structured_outputs)?,
             model: self.model,
@@ -86,11 +71,6 @@ type Neutral = (&'static str, fn(&Value) -> bool);
 
 /// Fields of a request that are harmless with these values.
 const NEUTRAL_FIELDS: &[Neutral] = &[
-    ("frequency_penalty", |v| v.as_f64() == Some(0.0)),
-    ("presence_penalty", |v| v.as_f64() == Some(0.0)),
-    ("repetition_penalty", |v| v.as_f64() == Some(1.0)),
-    ("logit_bias", |v| v.as_object().is_some_and(|map| map.is_empty())),
-    ("logprobs", |v| v == &Value::Bool(false)),
     ("tool_choice", |v| v == "none"),
     ("tools", |v| v.as_array().is_some_and(|list| list.is_empty())),
     ("user", Value::is_string),
@@ -117,30 +97,6 @@ fn refuse_unsupported(
                 brief(value)
             ),
         }),
-    }
-}
-
-fn number(
-    param: &str,
-    value: Option<f64>,
-    expected: &str,
-    in_range: impl Fn(f64) -> bool,
-) -> Result<Option<f32>> {
-    match value {
-        // NaN is in no range.
-        Some(value) if !in_range(value) => Err(invalid(param, format!("{value:?}"), expected)),
-        value => Ok(value.map(|value| value as f32)),
-    }
-}
-
-fn top_k(value: Option<i64>) -> Result<Option<u32>> {
-    match value {
-        Some(-1) => Ok(Some(0)),
-        Some(k) => match u32::try_from(k) {
-            Ok(k) => Ok(Some(k)),
-            Err(_) => Err(invalid("top_k", k, "a count, or 0 or -1 for no limit")),
-        },
-        None => Ok(None),
     }
 }
 
@@ -225,7 +181,7 @@ fn check_message(i: usize, message: RequestMessage) -> Result<Message> {
     Ok(Message { role, content })
 }
 
-fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {
+pub(super) fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {
     let message = format!("found {found}, expected {expected}");
     Error::InvalidRequest { param: param.into(), message }
 }
@@ -270,7 +226,11 @@ mod tests {
                 {"role":"user","content":"go"}],
               "stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":7,
               "temperature":0.5,"top_p":1,"top_k":-1,"min_p":0.1,"seed":-3,"stop":"x","n":1,
-              "logprobs":false,"tools":[],"user":"me","presence_penalty":0,"metadata":null}"#,
+              "presence_penalty":-2,"frequency_penalty":1.5,"repetition_penalty":1.1,
+              "logit_bias":{"5":-100,"70000":0.5,"6":0},"logprobs":true,"top_logprobs":20,
+              "allowed_token_ids":[1,2],"bad_words":["no"," never"],"stop_token_ids":[9],
+              "min_tokens":7,"ignore_eos":true,"prompt_logprobs":null,
+              "tools":[],"user":"me","metadata":null}"#,
         )
         .unwrap();
         assert_eq!(
@@ -292,7 +252,20 @@ mod tests {
                     top_k: Some(0),
                     min_p: Some(0.1),
                     seed: Some(u64::MAX - 2),
+                    presence_penalty: -2.0,
+                    frequency_penalty: 1.5,
+                    repetition_penalty: Some(1.1),
+                    logit_bias: vec![(5, -100.0), (70000, 0.5)],
+                    logprobs: Some(20),
                 },
+                tokens: TokenRules {
+                    allowed: Some(vec![1, 2]),
+                    bad_words: vec!["no".into(), " never".into()],
+                    stop: vec![9],
+                    ignore_eos: true,
+                    min_tokens: 7,
+                },
+                prompt_logprobs: None,
                 stop: vec!["x".into()],
                 constraint: None,
             }
@@ -305,6 +278,10 @@ mod tests {
         assert_eq!(request.sampling, SamplingParams::default());
         assert!(!request.stream && !request.include_usage && request.stop.is_empty());
         assert_eq!((request.model, request.max_tokens), (None, None));
+        assert_eq!(request.tokens, TokenRules::default());
+        assert_eq!(with(r#""logprobs":true"#).unwrap().sampling.logprobs, Some(0));
+        assert_eq!(with(r#""logprobs":false"#).unwrap().sampling.logprobs, None);
+        assert_eq!(with(r#""prompt_logprobs":0"#).unwrap().prompt_logprobs, Some(0));
     }
 
     #[test]
@@ -324,6 +301,33 @@ mod tests {
             (r#""max_tokens":1e30"#, "max_tokens", "1e+30"),
             (r#""max_completion_tokens":99999999999"#, "max_completion_tokens", "99999999999"),
             (r#""max_tokens":1,"max_completion_tokens":2"#, "max_tokens", "1"),
+            (r#""presence_penalty":2.5"#, "presence_penalty", "2.5"),
+            (r#""frequency_penalty":-3"#, "frequency_penalty", "-3"),
+            (r#""repetition_penalty":0"#, "repetition_penalty", "0"),
+            (r#""repetition_penalty":-1"#, "repetition_penalty", "-1"),
+            (r#""repetition_penalty":1e300"#, "repetition_penalty", "1e300"),
+            (r#""repetition_penalty":1e-300"#, "repetition_penalty", "1e-300"),
+            (r#""logit_bias":{"5":101}"#, "logit_bias.5", "101"),
+            (r#""logit_bias":{"five":1}"#, "logit_bias", "five"),
+            (r#""logit_bias":{"05":1}"#, "logit_bias", "05"),
+            (r#""logit_bias":{"-1":1}"#, "logit_bias", "-1"),
+            (r#""logit_bias":{"4294967296":1}"#, "logit_bias", "4294967296"),
+            (r#""logit_bias":{"5":"1"}"#, "logit_bias.5", "expected f64"),
+            (r#""top_logprobs":3"#, "top_logprobs", "3"),
+            (r#""logprobs":false,"top_logprobs":0"#, "top_logprobs", "0"),
+            (r#""logprobs":true,"top_logprobs":21"#, "top_logprobs", "21"),
+            (r#""logprobs":true,"top_logprobs":-1"#, "top_logprobs", "-1"),
+            (r#""logprobs":5"#, "logprobs", "5"),
+            (r#""prompt_logprobs":21"#, "prompt_logprobs", "21"),
+            (r#""prompt_logprobs":1,"stream":true"#, "prompt_logprobs", "1"),
+            (r#""allowed_token_ids":[]"#, "allowed_token_ids", "empty"),
+            (r#""allowed_token_ids":[3,-1]"#, "allowed_token_ids[1]", "-1"),
+            (r#""stop_token_ids":[4294967296]"#, "stop_token_ids[0]", "4294967296"),
+            (r#""bad_words":["a",""]"#, "bad_words[1]", "0 characters"),
+            (r#""bad_words":"a""#, "bad_words", "expected a sequence"),
+            (r#""min_tokens":-1"#, "min_tokens", "-1"),
+            (r#""min_tokens":8,"max_tokens":7"#, "min_tokens", "8"),
+            (r#""ignore_eos":1"#, "ignore_eos", "1"),
             (r#""n":2"#, "n", "2"),
             (r#""n":0"#, "n", "0"),
             (r#""seed":0.5"#, "seed", "0.5"),
@@ -346,6 +350,15 @@ mod tests {
         assert!(with(&format!(r#""stop":["{}"]"#, "é".repeat(256))).is_ok());
         let many = vec![r#""s""#; 17].join(",");
         assert_eq!(refusal(with(&format!(r#""stop":[{many}]"#))).0, "stop");
+        let words = |n| format!(r#""bad_words":[{}]"#, vec![r#""s""#; n].join(","));
+        assert_eq!(refusal(with(&words(257))).0, "bad_words");
+        assert!(with(&words(256)).is_ok());
+        let bias = |n: u32| {
+            let entries: Vec<_> = (0..n).map(|id| format!(r#""{id}":1"#)).collect();
+            format!(r#""logit_bias":{{{}}}"#, entries.join(","))
+        };
+        assert_eq!(refusal(with(&bias(1025))).0, "logit_bias");
+        assert_eq!(with(&bias(1024)).unwrap().sampling.logit_bias.len(), 1024);
     }
 
     #[test]
@@ -374,12 +387,6 @@ mod tests {
         for (field, param) in [
             (r#""tools":[{"type":"function"}]"#, "tools"),
             (r#""tool_choice":"auto""#, "tool_choice"),
-            (r#""logprobs":true"#, "logprobs"),
-            (r#""top_logprobs":3"#, "top_logprobs"),
-            (r#""logit_bias":{"5":1}"#, "logit_bias"),
-            (r#""frequency_penalty":0.5"#, "frequency_penalty"),
-            (r#""presence_penalty":-1"#, "presence_penalty"),
-            (r#""repetition_penalty":1.1"#, "repetition_penalty"),
             (r#""temprature":1"#, "temprature"),
         ] {
             let (at, message) = refusal(with(field));

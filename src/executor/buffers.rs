@@ -4,11 +4,18 @@ use super::shapes;
 use crate::{
     Result,
     gpu::Gpu,
-    kernels::{Batch, BlockTables, Table},
+    kernels::{Batch, BlockTables, KvKind, Table, Tuning, query_heads},
     layout::row_stride,
     model::{Act, ModelConfig},
     step::{BlockCopy, Capacity},
 };
+
+/// The keys and values of a layer.
+pub struct Kv {
+    pub kind: KvKind,
+    pub buffer: wgpu::Buffer, // [blocks] of a block's words, see kernels::kv
+    block_bytes: u64,
+}
 
 /// Activations and tables of an executor. Activations are f32 `[rows][row_stride(width)]`.
 pub struct StepBuffers {
@@ -18,24 +25,31 @@ pub struct StepBuffers {
     pub residual: wgpu::Buffer,     // [rows][hidden]
     pub normed: wgpu::Buffer,       // [rows][hidden], where the norm is a dispatch of its own
     pub qkv: wgpu::Buffer,          // [rows][(heads + 2 kv_heads)·head_dim]
-    pub query: wgpu::Buffer,        // [rows][heads·head_dim]
+    pub query: wgpu::Buffer,        // [rows][query heads·head_dim], see kernels::rope_kv
     pub attention: wgpu::Buffer,    // [rows][heads·head_dim]
     pub partials: wgpu::Buffer,     // attention's splits, see kernels::attention
     pub gated: wgpu::Buffer,        // [rows][intermediate]
     pub last: wgpu::Buffer,         // [logit rows][hidden]
     pub logits: wgpu::Buffer,       // [logit rows][vocab]
+    pub pooled: wgpu::Buffer,       // [seqs][hidden]: sums of hidden states per slot
     pub last_samples: wgpu::Buffer, // [seqs] u32
     pub results: wgpu::Buffer,      // see kernels::Logprobs
     pub tallies: wgpu::Buffer,      // per slot, see kernels::Table, as the next two
     pub bias: wgpu::Buffer,
     pub masks: wgpu::Buffer,
     pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
-    pub kv: Vec<wgpu::Buffer>, // per layer [blocks][2][kv_heads][16][head_dim/2] u32
+    pub kv: Vec<Kv>,           // per layer
 }
 
 impl StepBuffers {
-    /// Allocates the buffers for a model and a capacity.
-    pub async fn new(gpu: &Gpu, config: &ModelConfig, capacity: &Capacity) -> Result<StepBuffers> {
+    /// Allocates the buffers for a model and a capacity; `kinds` are those of the layers.
+    pub async fn new(
+        gpu: &Gpu,
+        config: &ModelConfig,
+        capacity: &Capacity,
+        kinds: &[KvKind],
+        tuning: Tuning,
+    ) -> Result<StepBuffers> {
         let activation = async |what: &str, rows: usize, width: usize| {
             gpu.storage(what, rows as u64 * row_stride(width) as u64 * 4).await
         };
@@ -46,11 +60,17 @@ impl StepBuffers {
         let rows = capacity.rows;
         let rope = shapes::rope_table(config, capacity.context);
         let mut kv = Vec::with_capacity(config.layers);
-        for layer in 0..config.layers {
-            let block_words = shapes::kv_layout(config).block_words() as u64;
-            let bytes = capacity.blocks as u64 * block_words * 4;
-            kv.push(gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?);
+        for (layer, &kind) in kinds.iter().enumerate() {
+            let block_bytes = shapes::layer_block_bytes(config, kind);
+            let bytes = capacity.blocks as u64 * block_bytes;
+            let buffer = gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?;
+            kv.push(Kv { kind, buffer, block_bytes });
         }
+        let largest_block = kv.iter().map(|kv| kv.block_bytes).max().unwrap_or(0);
+        let window = capacity.window;
+        let queries = query_heads(config.heads, window) * config.head_dim;
+        // Partial results do not depend on the kind of the keys and values they were made of.
+        let attention = shapes::attention(config, window, KvKind::F16);
         Ok(StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
             tables: words("block tables", BlockTables::words(capacity)).await?,
@@ -58,32 +78,29 @@ impl StepBuffers {
             residual: activation("residual", rows, config.hidden).await?,
             normed: activation("normed", rows, config.hidden).await?,
             qkv: activation("qkv", rows, config.qkv_rows()).await?,
-            query: activation("query", rows, config.attention_width()).await?,
+            query: activation("query", rows, queries).await?,
             attention: activation("attention", rows, config.attention_width()).await?,
-            partials: words("partials", shapes::attention(config, true).partial_words(capacity))
-                .await?,
+            partials: words("partials", attention.partial_words(tuning, capacity)).await?,
             gated: activation("gated", rows, config.intermediate).await?,
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
+            pooled: activation("pooled", capacity.seqs, config.hidden).await?,
             last_samples: words("last samples", capacity.seqs).await?,
             results: words("results", Batch::max_result_words(capacity)).await?,
             tallies: table("tallies", Table::Tallies).await?,
             bias: table("bias", Table::Bias).await?,
             masks: table("masks", Table::Masks).await?,
-            kv_copy: gpu
-                .storage("KV block", shapes::kv_layout(config).block_words() as u64 * 4)
-                .await?,
+            kv_copy: gpu.storage("KV block", largest_block).await?,
             kv,
         })
     }
 
     /// Records the copy of a block in all layers. A buffer cannot be copied to itself.
     pub fn copy_block(&self, encoder: &mut wgpu::CommandEncoder, copy: BlockCopy) {
-        for kv in &self.kv {
-            let bytes = self.kv_copy.size();
+        for Kv { buffer, block_bytes: bytes, .. } in &self.kv {
             let [from, to] = [copy.from, copy.to].map(|block| u64::from(block) * bytes);
-            encoder.copy_buffer_to_buffer(kv, from, &self.kv_copy, 0, bytes);
-            encoder.copy_buffer_to_buffer(&self.kv_copy, 0, kv, to, bytes);
+            encoder.copy_buffer_to_buffer(buffer, from, &self.kv_copy, 0, *bytes);
+            encoder.copy_buffer_to_buffer(&self.kv_copy, 0, buffer, to, *bytes);
         }
     }
 
@@ -124,6 +141,7 @@ impl StepBuffers {
             &self.gated,
             &self.last,
             &self.logits,
+            &self.pooled,
             &self.last_samples,
             &self.results,
             &self.tallies,
@@ -131,6 +149,7 @@ impl StepBuffers {
             &self.masks,
             &self.kv_copy,
         ];
-        shared.into_iter().chain(&self.kv).for_each(wgpu::Buffer::destroy);
+        let kv = self.kv.iter().map(|kv| &kv.buffer);
+        shared.into_iter().chain(kv).for_each(wgpu::Buffer::destroy);
     }
 }

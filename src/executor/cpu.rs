@@ -5,7 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use super::{outcome::Outcome, shapes};
 use crate::{
     Error, Result,
-    kernels::{Batch, BlockTables, HostTables, Matmul, Regime, RowsOf, Upload, embed, gather},
+    kernels::{
+        Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, embed, gather,
+        pool, query_heads, rms_norm,
+    },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
     step::{BlockCopy, Capacity, Executor, StepPlan, StepResult},
@@ -21,7 +24,9 @@ pub struct CpuExecutor {
     tables: BlockTables,
     rope: Vec<f32>,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
+    kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
+    pooled: Vec<f32>,             // [seqs][row_stride(hidden)]: sums of hidden states per slot
     last_samples: Vec<u32>,       // [seqs]
     adjustments: HostTables,
     results: Vec<u32>, // see kernels::Logprobs
@@ -29,7 +34,8 @@ pub struct CpuExecutor {
 }
 
 impl CpuExecutor {
-    /// Allocates what steps of this capacity need.
+    /// Allocates what steps of this capacity need; `kinds` say how each layer holds its keys and
+    /// values, see [`super::host_kv_kinds`].
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the KV cache does not fit into main memory.
@@ -37,26 +43,32 @@ impl CpuExecutor {
         config: ModelConfig,
         weights: HostWeights,
         capacity: Capacity,
+        kinds: Vec<KvKind>,
     ) -> Result<CpuExecutor> {
-        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config);
+        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config, &kinds);
         ensure_room("the KV cache in main memory", kv_bytes)?;
         let act = |act, rows: usize, width| (act, vec![0.0; rows * row_stride(width)]);
         let (rows, logit_rows) = (capacity.rows, capacity.logit_rows);
+        let queries = query_heads(config.heads, capacity.window) * config.head_dim;
         let acts = HashMap::from([
             act(Act::Residual, rows, config.hidden),
             act(Act::Qkv, rows, config.qkv_rows()),
-            act(Act::Query, rows, config.attention_width()),
+            act(Act::Query, rows, queries),
             act(Act::Attention, rows, config.attention_width()),
             act(Act::Gated, rows, config.intermediate),
             act(Act::Last, logit_rows, config.hidden),
             act(Act::Logits, logit_rows, config.vocab),
         ]);
-        let layout = shapes::kv_layout(&config);
+        let cache = |kind: &KvKind| {
+            vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
+        };
         Ok(CpuExecutor {
             program: program(&config),
             rope: shapes::rope_table(&config, capacity.context),
-            kv: vec![vec![0; capacity.blocks * layout.block_words()]; config.layers],
+            kv: kinds.iter().map(cache).collect(),
+            kinds,
             tables: BlockTables::new(&capacity),
+            pooled: vec![0.0; capacity.seqs * row_stride(config.hidden)],
             last_samples: vec![0; capacity.seqs],
             adjustments: HostTables::new(config.vocab, capacity.seqs),
             results: Vec::new(),
@@ -69,9 +81,9 @@ impl CpuExecutor {
     }
 
     fn copy_block(&mut self, copy: BlockCopy) {
-        let words = shapes::kv_layout(&self.config).block_words();
-        let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
-        for kv in &mut self.kv {
+        for (kv, kind) in self.kv.iter_mut().zip(&self.kinds) {
+            let words = shapes::kv_layout(&self.config, *kind).block_words();
+            let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
             kv.copy_within(from..from + words, to);
         }
     }
@@ -80,8 +92,11 @@ impl CpuExecutor {
         let CpuExecutor {
             config,
             weights,
+            capacity,
             acts,
+            kinds,
             kv,
+            pooled,
             last_samples,
             rope,
             results,
@@ -122,7 +137,7 @@ impl CpuExecutor {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                shapes::rope_kv(config).reference(
+                shapes::rope_kv(config, capacity.window, kinds[layer]).reference(
                     batch,
                     qkv,
                     rope,
@@ -135,7 +150,7 @@ impl CpuExecutor {
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                shapes::attention(config, false).reference(
+                shapes::attention(config, capacity.window, kinds[layer]).reference(
                     batch,
                     tables,
                     query,
@@ -144,6 +159,16 @@ impl CpuExecutor {
                 );
                 *out(acts, Act::Attention) = attention;
             }
+            Op::Pool { norm } if batch.pools > 0 => {
+                let (hidden, stride) = (config.hidden, row_stride(config.hidden));
+                let (weight, x) = (vector(weights, Some(norm))?, out(acts, Act::Residual));
+                let mut normed = vec![0.0; batch.rows as usize * stride];
+                for (x, out) in x.chunks_exact(stride).zip(normed.chunks_exact_mut(stride)) {
+                    rms_norm::reference(&x[..hidden], weight, config.rms_eps, &mut out[..hidden]);
+                }
+                pool::reference(batch, hidden, &normed, pooled);
+            }
+            Op::Pool { .. } => {}
             Op::Gather => {
                 let mut last = std::mem::take(out(acts, Act::Last));
                 gather::reference(batch, config.hidden, out(acts, Act::Residual), &mut last);
@@ -178,8 +203,13 @@ impl Executor for CpuExecutor {
         let ran = program.iter().try_for_each(|op| self.run(op, &batch));
         self.program = program;
         ran?;
-        let (samples, scores) = Outcome::of(plan, self.config.vocab).read(&self.results);
-        let mut result = StepResult { samples, scores, ..Default::default() };
+        let outcome = Outcome::of(plan, self.config.vocab);
+        let (samples, scores) = outcome.read(&self.results);
+        let sum = |slot: &u32| {
+            &self.pooled[*slot as usize * row_stride(self.config.hidden)..][..self.config.hidden]
+        };
+        let embeddings = outcome.embedded.iter().map(|slot| pool::unit(sum(slot))).collect();
+        let mut result = StepResult { samples, scores, embeddings, ..Default::default() };
         if plan.read_logits {
             let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
             result.logits =

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Kernels, Readback},
-    kernels::{Attention, Batch, BlockTables, Kernel, Regime, Tuning, Upload},
+    kernels::{Attention, Batch, BlockTables, Kernel, KvKind, Regime, Tuning, Upload, pool},
     layout::row_stride,
     model::{ModelConfig, Op, program},
     step::{Capacity, Executor, StepPlan, StepResult},
@@ -29,6 +29,7 @@ pub struct GpuExecutor {
     gpu: Gpu,
     tuning: Tuning,
     capacity: Capacity,
+    hidden: usize,
     attention: Attention,
     buffers: StepBuffers,
     tables: BlockTables,
@@ -63,7 +64,7 @@ struct Recorded {
 
 struct InFlight {
     outcome: Outcome,
-    /// Results, then timestamps where there are any.
+    /// Sums of the embeddings `[embedded][hidden]`, results, then timestamps where there are any.
     small: Readback,
     logits: Option<Readback>,
 }
@@ -71,17 +72,20 @@ struct InFlight {
 impl GpuExecutor {
     /// Allocates, compiles every kernel the model can need and records every dispatch.
     ///
+    /// `kinds` say how each layer holds its keys and values; see [`super::gpu_kv_kinds`].
     /// `on_progress` is told how many of all dispatches are ready, and may break off.
     pub async fn new(
         gpu: Gpu,
         config: &ModelConfig,
         weights: GpuWeights,
         capacity: Capacity,
+        kinds: &[KvKind],
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<GpuExecutor> {
         let tuning = Tuning::of(&gpu.adapter);
-        let buffers = StepBuffers::new(&gpu, config, &capacity).await?;
-        let lowering = Lowering { config, weights: &weights, buffers: &buffers, tuning };
+        let buffers = StepBuffers::new(&gpu, config, &capacity, kinds, tuning).await?;
+        let lowering =
+            Lowering { config, weights: &weights, buffers: &buffers, tuning, capacity: &capacity };
 
         let ops = program(config);
         let split = ops.iter().position(|op| *op == Op::Gather).unwrap_or(ops.len());
@@ -107,17 +111,19 @@ impl GpuExecutor {
         };
 
         let profiler = Profiler::new(&gpu).await?;
-        let small_bytes = buffers.results.size() + Profiler::BYTES;
+        let small_bytes = buffers.pooled.size() + buffers.results.size() + Profiler::BYTES;
         let mut spare = Vec::new();
         for _ in 0..Self::DEPTH {
             spare.push(Readback::new(&gpu, small_bytes).await?);
         }
         Ok(GpuExecutor {
-            attention: shapes::attention(config, false),
+            // For the grid, which does not depend on a layer's kind.
+            attention: shapes::attention(config, capacity.window, KvKind::F16),
             tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
             tuning,
             capacity,
+            hidden: config.hidden,
             weights,
             body,
             head,
@@ -156,12 +162,15 @@ impl GpuExecutor {
             0 => &[][..],
             rows => &self.head[&Regime::of(rows)],
         };
-        let skipped = match self.attention.splits(self.tuning, batch) {
-            true => When::Whole,
-            false => When::Split,
+        let splits = self.attention.splits(self.tuning, batch);
+        let runs = |when: &When| match when {
+            When::Always => true,
+            When::Split => splits,
+            When::Whole => !splits,
+            When::Pools => batch.pools > 0,
         };
         for Recorded { kernel, dispatch, when } in body.iter().chain(head) {
-            if *when == skipped {
+            if !runs(when) {
                 continue;
             }
             let grid = kernel.grid(self.tuning, batch);
@@ -207,6 +216,12 @@ impl Executor for GpuExecutor {
             self.buffers.copy_block(&mut encoder, *copy);
         }
         self.record_step(&mut encoder, &batch);
+        let outcome = Outcome::of(plan, self.capacity.vocab);
+        for slot in &outcome.embedded {
+            let at = u64::from(*slot) * row_stride(self.hidden) as u64 * 4;
+            let row = at..at + self.hidden as u64 * 4;
+            small.copy_range(&mut encoder, &self.buffers.pooled, row);
+        }
         // At least one word, so that there is something to wait for.
         small.copy(&mut encoder, &self.buffers.results, u64::from(batch.result_words.max(1)) * 4);
         if let Some(profiler) = &self.profiler {
@@ -226,7 +241,6 @@ impl Executor for GpuExecutor {
         self.gpu.queue.submit([encoder.finish()]);
         small.map();
         logits.iter_mut().for_each(Readback::map);
-        let outcome = Outcome::of(plan, self.capacity.vocab);
         self.in_flight.push_back(InFlight { outcome, small, logits });
         Ok(())
     }
@@ -251,13 +265,16 @@ impl Executor for GpuExecutor {
         let times =
             words.len() - if self.profiler.is_some() { Profiler::BYTES as usize / 4 } else { 0 };
         let (results, times) = words.split_at(times);
+        let (sums, results) = results.split_at(step.outcome.embedded.len() * self.hidden);
+        let sums = sums.chunks_exact(self.hidden).map(bytemuck::cast_slice);
+        let embeddings = sums.map(pool::unit).collect();
         let (samples, scores) = step.outcome.read(results);
         Ok(StepResult {
             samples,
             scores,
+            embeddings,
             logits,
             device_nanos: self.profiler.as_ref().and_then(|profiler| profiler.nanos(times)),
-            ..Default::default()
         })
     }
 }

@@ -3,8 +3,9 @@
 use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
-    kernels::{Embed, Gather, Kernel, Matmul, Regime, RmsNorm, RowsOf, Tuning},
+    kernels::{Attention, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning},
     model::{Act, ModelConfig, Op, Param, Product},
+    step::Capacity,
     weights::{GpuMatrix, GpuPart, GpuWeights},
 };
 
@@ -23,6 +24,8 @@ pub enum When {
     Split,
     /// Attention does not.
     Whole,
+    /// Hidden states become part of an embedding.
+    Pools,
 }
 
 /// What the lowering of a model looks things up in.
@@ -31,6 +34,7 @@ pub struct Lowering<'a> {
     pub weights: &'a GpuWeights,
     pub buffers: &'a StepBuffers,
     pub tuning: Tuning,
+    pub capacity: &'a Capacity,
 }
 
 impl<'a> Lowering<'a> {
@@ -65,27 +69,40 @@ impl<'a> Lowering<'a> {
             }
             Op::Matmul(product) => self.matmul(product, regime, calls)?,
             Op::RopeKv { layer, q_norm, k_norm } => {
-                let kernel = shapes::rope_kv(config);
+                let kv = &buffers.kv[layer];
+                let kernel = shapes::rope_kv(config, self.capacity.window, kv.kind);
                 let mut list = vec![step, &buffers.qkv, &buffers.rope];
                 for norm in [q_norm, k_norm].into_iter().flatten() {
                     list.push(self.vector(norm)?);
                 }
-                list.extend([&buffers.query, &buffers.kv[layer]]);
+                list.extend([&buffers.query, &kv.buffer]);
                 calls.push(call(kernel, list));
             }
             Op::Attention { layer } => {
-                let (query, kv) = (&buffers.query, &buffers.kv[layer]);
+                let kv = &buffers.kv[layer];
                 let (partials, out) = (&buffers.partials, &buffers.attention);
-                let inputs = [step, &buffers.tables, query, kv];
+                let inputs = [step, &buffers.tables, &buffers.query, &kv.buffer];
                 let with = |out| inputs.into_iter().chain([out]).collect();
-                let whole = shapes::attention(config, false);
+                let whole = shapes::attention(config, self.capacity.window, kv.kind);
                 calls.push(call_when(When::Whole, whole, with(out)));
-                if self.tuning.barriers && regime != Regime::Many {
-                    let split = shapes::attention(config, true);
+                let rows = match regime {
+                    Regime::Few(rows) => rows as usize,
+                    Regime::Many => self.capacity.rows,
+                };
+                if whole.may_split(self.tuning, rows, self.capacity.context) {
+                    let split = Attention { split: true, ..whole };
                     calls.push(call_when(When::Split, split, with(partials)));
-                    let merge = shapes::attention_merge(config);
+                    let merge = shapes::attention_merge(config, self.capacity.window);
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
+            }
+            Op::Pool { norm } => {
+                let (residual, normed) = (&buffers.residual, &buffers.normed);
+                let normalise = self.norm(RowsOf::Rows);
+                let list = vec![step, residual, self.vector(norm)?, normed];
+                calls.push(call_when(When::Pools, normalise, list));
+                let pool = Pool { width: config.hidden };
+                calls.push(call_when(When::Pools, pool, vec![step, normed, &buffers.pooled]));
             }
             Op::Gather => {
                 let kernel = Gather { width: config.hidden };
@@ -119,9 +136,8 @@ impl<'a> Lowering<'a> {
         if let Some(norm) = norm
             && !regime.fuses_norm(self.tuning)
         {
-            let kernel = RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows };
             let normed = &self.buffers.normed;
-            calls.push(call(kernel, vec![step, input, self.vector(norm)?, normed]));
+            calls.push(call(self.norm(rows), vec![step, input, self.vector(norm)?, normed]));
             (input, fused) = (normed, None);
         }
         let matrix = self.matrix(weight)?;
@@ -151,6 +167,10 @@ impl<'a> Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    fn norm(&self, rows: RowsOf) -> RmsNorm {
+        RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows }
+    }
+
     fn matrix(&self, param: Param) -> Result<&'a GpuMatrix> {
         self.weights.matrices.get(&param).ok_or_else(|| param.missing())
     }

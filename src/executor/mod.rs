@@ -3,6 +3,7 @@
 mod buffers;
 mod cpu;
 mod gpu;
+mod kinds;
 mod lower;
 mod outcome;
 mod profile;
@@ -10,13 +11,15 @@ mod shapes;
 
 pub use cpu::CpuExecutor;
 pub use gpu::{GpuExecutor, HostWork};
+pub use kinds::{gpu_kv_kinds, host_kv_kinds};
 
 use crate::{
     Result,
     step::{Capacity, Executor, StepPlan, StepResult},
 };
 
-pub use shapes::block_bytes;
+pub use crate::kernels::KvKind;
+pub use shapes::{block_bytes, layer_block_bytes};
 
 /// Either executor, chosen when a model is loaded.
 pub enum AnyExecutor {

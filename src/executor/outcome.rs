@@ -1,14 +1,16 @@
 //! What a step's results mean.
 
-use crate::step::{Logprobs, Sample, SeqPlan, StepPlan};
+use crate::step::{Logprobs, Pool, Sample, SeqPlan, StepPlan};
 
-/// The samples and scores that a plan asked for, in the order of the words of its results
-/// ([`crate::kernels::Batch::result_words`]).
+/// What a plan asked for: samples and scores in the order of the words of its results
+/// ([`crate::kernels::Batch::result_words`]), and embeddings.
 pub struct Outcome {
     /// Slot, and how many of the likeliest tokens come along, if log-probabilities do.
     samples: Vec<(u32, Option<u32>)>,
     /// The same for each scored row.
     scores: Vec<u32>,
+    /// The slots whose pooling ends, in the plan's order.
+    pub embedded: Vec<u32>,
 }
 
 impl Outcome {
@@ -17,9 +19,11 @@ impl Outcome {
         let top = |asked: u32| asked.min(vocab as u32);
         let sample = |seq: &SeqPlan| Some((seq.slot, seq.sample?.logprobs.map(top)));
         let scores = plan.seqs.iter().filter_map(|seq| seq.score.as_ref());
+        let ends = |seq: &&SeqPlan| matches!(seq.pool, Some(Pool { last: true, .. }));
         Outcome {
             samples: plan.seqs.iter().filter_map(sample).collect(),
             scores: scores.flat_map(|s| s.targets.iter().map(|_| top(s.top))).collect(),
+            embedded: plan.seqs.iter().filter(ends).map(|seq| seq.slot).collect(),
         }
     }
 

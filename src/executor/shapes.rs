@@ -1,22 +1,25 @@
-//! The kernels of a model that follow from its configuration alone.
+//! The kernels of a model that follow from its configuration, what its rows see, and how a layer's
+//! cache is held.
 
 use crate::{
-    kernels::{Attention, AttentionMerge, KvLayout, Logprobs, RopeKv, Sample},
+    kernels::{Attention, AttentionMerge, KvKind, KvLayout, Logprobs, RopeKv, Sample},
     model::ModelConfig,
+    step::Window,
 };
 
-pub fn rope_kv(config: &ModelConfig) -> RopeKv {
+pub fn rope_kv(config: &ModelConfig, window: Option<Window>, kind: KvKind) -> RopeKv {
     let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
-    RopeKv { heads, kv_heads, head_dim, qk_norm: config.qk_norm.then_some(config.rms_eps) }
+    let qk_norm = config.qk_norm.then_some(config.rms_eps);
+    RopeKv { heads, kv_heads, head_dim, qk_norm, kind, window }
 }
 
-pub fn attention(config: &ModelConfig, split: bool) -> Attention {
-    let ModelConfig { heads, kv_heads, head_dim, window, .. } = *config;
-    Attention { heads, kv_heads, head_dim, window, split }
+pub fn attention(config: &ModelConfig, window: Option<Window>, kind: KvKind) -> Attention {
+    let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
+    Attention { heads, kv_heads, head_dim, kind, window, split: false }
 }
 
-pub fn attention_merge(config: &ModelConfig) -> AttentionMerge {
-    let ModelConfig { heads, head_dim, window, .. } = *config;
+pub fn attention_merge(config: &ModelConfig, window: Option<Window>) -> AttentionMerge {
+    let ModelConfig { heads, head_dim, .. } = *config;
     AttentionMerge { heads, head_dim, window }
 }
 
@@ -29,13 +32,18 @@ pub fn logprobs(config: &ModelConfig) -> Logprobs {
 }
 
 /// How the KV cache of one layer is laid out.
-pub fn kv_layout(config: &ModelConfig) -> KvLayout {
-    KvLayout { kv_heads: config.kv_heads, head_dim: config.head_dim }
+pub fn kv_layout(config: &ModelConfig, kind: KvKind) -> KvLayout {
+    KvLayout { kind, kv_heads: config.kv_heads, head_dim: config.head_dim }
 }
 
-/// Bytes of one KV block of all layers.
-pub fn block_bytes(config: &ModelConfig) -> u64 {
-    config.layers as u64 * kv_layout(config).block_words() as u64 * 4
+/// Bytes of one layer's KV block.
+pub fn layer_block_bytes(config: &ModelConfig, kind: KvKind) -> u64 {
+    kv_layout(config, kind).block_words() as u64 * 4
+}
+
+/// Bytes of one KV block of all layers, whose kinds are `kinds`.
+pub fn block_bytes(config: &ModelConfig, kinds: &[KvKind]) -> u64 {
+    kinds.iter().map(|kind| layer_block_bytes(config, *kind)).sum()
 }
 
 /// (cos, sin) of the angles of all positions, see [`crate::kernels::rope_table`].

@@ -1,5 +1,7 @@
 //! Bringing bytes back from the device.
 
+use std::ops::Range;
+
 use futures::channel::oneshot;
 use wgpu::{BufferUsages, MapMode};
 
@@ -22,7 +24,18 @@ impl Readback {
 
     /// Records a copy of the first `bytes` of `source`, behind what has been copied already.
     pub fn copy(&mut self, encoder: &mut wgpu::CommandEncoder, source: &wgpu::Buffer, bytes: u64) {
-        encoder.copy_buffer_to_buffer(source, 0, &self.buffer, self.bytes, bytes);
+        self.copy_range(encoder, source, 0..bytes);
+    }
+
+    /// Records a copy of a range of bytes of `source`, behind what has been copied already.
+    pub fn copy_range(
+        &mut self,
+        encoder: &mut wgpu::CommandEncoder,
+        source: &wgpu::Buffer,
+        range: Range<u64>,
+    ) {
+        let bytes = range.end - range.start;
+        encoder.copy_buffer_to_buffer(source, range.start, &self.buffer, self.bytes, bytes);
         self.bytes += bytes;
     }
 

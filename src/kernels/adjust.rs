@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_full_count_stays() {
-        let mut tally = IN_PROMPT | 5 << BIAS_AT | DRAWN - 1;
+        let mut tally = IN_PROMPT | 5 << BIAS_AT | (DRAWN - 1);
         for _ in 0..3 {
             count(&mut tally);
             assert_eq!(tally, IN_PROMPT | 5 << BIAS_AT | DRAWN);

@@ -1,6 +1,6 @@
 //! Attention over the paged cache, for ragged batches of chunks and decode rows alike.
 //!
-//! The softmax is taken over segments of [`SEGMENT`] keys at fixed multiples of it, and the segments
+//! The softmax is taken over segments of keys at fixed multiples of their length, and the segments
 //! are folded in order. One workgroup folds all segments of its rows, or each segment has its own
 //! workgroup and [`AttentionMerge`] folds them: the arithmetic is the same, so a row's bits depend
 //! on its own query, keys and values alone, never on the batch around it.
@@ -9,7 +9,8 @@ use minijinja::context;
 
 use super::{
     Batch, BlockTables, Kernel, Tuning,
-    kv::{self, KvLayout},
+    kv::{KvKind, KvLayout},
+    rope_kv::query_heads,
 };
 use crate::{
     gpu::{
@@ -17,35 +18,40 @@ use crate::{
         Shader,
     },
     layout::row_stride,
-    step::Capacity,
+    step::{Capacity, Window},
 };
 
 /// Keys of a segment.
 const SEGMENT: usize = 128;
+/// The same where barriers are dear and a thread takes a whole segment. Some software adapters end a
+/// thread after 65,535 turns of its loops, of which a key takes two.
+const LANE_SEGMENT: usize = 16_384;
 /// Query vectors (row, head) that share a pass over the keys.
 const VECTORS: usize = 16;
 /// Steps of more rows fill the device without splitting their contexts.
 const SPLIT_ROWS: usize = 16;
 /// Contexts up to this length are not worth a second dispatch.
-const SPLIT_FROM: u32 = 256;
-/// Most words of partial results, 16 MiB; steps that would need more are not split.
+const SPLIT_FROM: usize = 256;
+/// Most words of partial results, 16 MiB, where steps that would need more need not be split.
 const PARTIAL_WORDS: usize = 4 << 20;
 /// Threads of a workgroup where barriers are dear: one per head.
 const LANES: usize = 8;
 
 /// Attention = softmax(scale · Query · Kᵀ) · V, each row over its sequence up to itself.
 ///
-/// Bindings: step, tables ([`BlockTables`]), query `[rows][row_stride(heads·head_dim)]`, kv ([`KvLayout`]), and the output:
-/// attention, shaped like query; or, with `split`, partials `[segments][rows][heads][head_dim + 2]`
-/// (o, m, l), which [`AttentionMerge`] turns into attention.
+/// Bindings: step, tables ([`BlockTables`]), query (as [`super::RopeKv`] leaves it), kv
+/// ([`KvLayout`]), and the output: attention `[rows][row_stride(heads·head_dim)]`; or, with `split`,
+/// partials `[segments][rows][heads][head_dim + 2]` (o, m, l), which [`AttentionMerge`] turns into
+/// attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attention {
     pub heads: usize,
     pub kv_heads: usize,
     /// A multiple of 8, at most 256.
     pub head_dim: usize,
-    /// A row sees only the last `window` positions, itself included.
-    pub window: Option<usize>,
+    pub kind: KvKind,
+    /// What a row sees; everything before it if none.
+    pub window: Option<Window>,
     /// Each segment of the context has its own workgroups: for the steps of [`Attention::splits`].
     pub split: bool,
 }
@@ -57,7 +63,7 @@ pub struct Attention {
 pub struct AttentionMerge {
     pub heads: usize,
     pub head_dim: usize,
-    pub window: Option<usize>,
+    pub window: Option<Window>,
 }
 
 impl Attention {
@@ -67,28 +73,43 @@ impl Attention {
         if rows == 0 { 1 } else { rows }
     }
 
-    /// Whether a step is worth splitting over its contexts. The choice changes no bit of the result.
+    /// Whether a step is split over its contexts. The choice changes no bit of the result.
     pub fn splits(&self, tuning: Tuning, batch: &Batch) -> bool {
-        tuning.barriers
-            && batch.rows as usize <= SPLIT_ROWS
-            && batch.longest > SPLIT_FROM
-            && self.words(batch.rows as usize, batch.longest as usize) <= PARTIAL_WORDS
+        let (rows, longest) = (batch.rows as usize, batch.longest as usize);
+        self.may_split(tuning, rows, longest)
+            && (!tuning.barriers || self.words(tuning, rows, longest) <= PARTIAL_WORDS)
+    }
+
+    /// Whether steps of `rows` rows, with contexts of up to `longest` tokens, may be split.
+    pub fn may_split(&self, tuning: Tuning, rows: usize, longest: usize) -> bool {
+        match tuning.barriers {
+            true => rows <= SPLIT_ROWS && longest > SPLIT_FROM,
+            false => longest > LANE_SEGMENT,
+        }
     }
 
     /// Words of the partial results of the largest step that is split.
-    pub fn partial_words(&self, capacity: &Capacity) -> usize {
-        self.words(capacity.rows.min(SPLIT_ROWS), capacity.context).min(PARTIAL_WORDS)
+    pub fn partial_words(&self, tuning: Tuning, capacity: &Capacity) -> usize {
+        let Capacity { rows, context, .. } = *capacity;
+        match (self.may_split(tuning, 1, context), tuning.barriers) {
+            (false, _) => 0,
+            (true, true) => self.words(tuning, rows.min(SPLIT_ROWS), context).min(PARTIAL_WORDS),
+            (true, false) => self.words(tuning, rows, context),
+        }
     }
 
-    fn words(&self, rows: usize, context: usize) -> usize {
-        self.segments(context) * rows * self.heads * (self.head_dim + 2)
+    fn words(&self, tuning: Tuning, rows: usize, context: usize) -> usize {
+        self.segments(tuning, context) * rows * self.heads * (self.head_dim + 2)
     }
 
     /// The most segments that a tile's rows see of a context.
-    fn segments(&self, context: usize) -> usize {
-        let all = context.div_ceil(SEGMENT);
+    fn segments(&self, tuning: Tuning, context: usize) -> usize {
+        let segment = segment(tuning);
+        let all = context.div_ceil(segment);
         // The window of the first row and the rows after it, beginning anywhere in a segment.
-        let seen = |window: usize| (window + VECTORS).div_ceil(SEGMENT) + 1;
+        let seen = |window: Window| {
+            window.sinks.div_ceil(segment) + (window.tokens + VECTORS).div_ceil(segment) + 1
+        };
         self.window.map_or(all, |window| all.min(seen(window)))
     }
 
@@ -116,30 +137,35 @@ impl Attention {
         output: &mut [f32],
     ) {
         let (dim, group) = (self.head_dim, self.heads / self.kv_heads);
-        let layout = KvLayout { kv_heads: self.kv_heads, head_dim: dim };
+        let layout = KvLayout { kind: self.kind, kv_heads: self.kv_heads, head_dim: dim };
         let stride = row_stride(self.heads * dim);
+        let query_stride = row_stride(query_heads(self.heads, self.window) * dim);
+        let sinks = self.window.map_or(0, |window| window.sinks);
         let mut vector = vec![0.0; dim];
         let mut scores = Vec::new();
         for i in 0..batch.rows as usize {
             let row = batch.row(i);
             let end = row.position as usize + 1;
-            let start = end.saturating_sub(self.window.unwrap_or(end));
+            let start = self.window.map_or(0, |window| window.start(end - 1));
+            let seen = || (0..sinks.min(start)).chain(start..end);
             for kv_head in 0..self.kv_heads {
                 let heads = kv_head * group * dim..(kv_head + 1) * group * dim;
-                let queries = &query[i * stride..][heads.clone()];
-                let outputs = &mut output[i * stride..][heads];
+                let outputs = &mut output[i * stride..][heads.clone()];
                 scores.clear();
-                for position in start..end {
-                    let at = layout.key(tables.kv_slot(row.table, position), kv_head);
-                    kv::unpack(&cache[at..at + dim / 2], &mut vector);
+                for position in seen() {
+                    // Sinks are met with the second queries.
+                    let view = if position < sinks { self.heads * dim } else { 0 };
+                    let queries = &query[i * query_stride + view..][heads.clone()];
+                    let slot = tables.kv_slot(row.table, position);
+                    layout.load(cache, slot, kv_head, &mut vector);
                     scores
                         .extend(queries.chunks_exact(dim).map(|q| self.scale() * dot(q, &vector)));
                 }
                 softmax(&mut scores, group);
                 outputs.fill(0.0);
-                for (position, weights) in (start..end).zip(scores.chunks_exact(group)) {
-                    let at = layout.value(tables.kv_slot(row.table, position), kv_head);
-                    kv::unpack(&cache[at..at + dim / 2], &mut vector);
+                for (position, weights) in seen().zip(scores.chunks_exact(group)) {
+                    let slot = tables.kv_slot(row.table, position);
+                    layout.load(cache, slot, kv_head + self.kv_heads, &mut vector);
                     for (output, weight) in outputs.chunks_exact_mut(dim).zip(weights) {
                         for (o, v) in output.iter_mut().zip(&vector) {
                             *o += weight * v;
@@ -149,6 +175,11 @@ impl Attention {
             }
         }
     }
+}
+
+/// Keys of a segment.
+fn segment(tuning: Tuning) -> usize {
+    if tuning.barriers { SEGMENT } else { LANE_SEGMENT }
 }
 
 /// Softmax of each of the `n` columns of `scores`.
@@ -187,9 +218,13 @@ impl Kernel for Attention {
             kv_heads => self.kv_heads,
             head_dim => self.head_dim,
             stride => row_stride(self.heads * self.head_dim),
+            query_stride => row_stride(query_heads(self.heads, self.window) * self.head_dim),
             scale => format!("{:e}", self.scale()),
-            window => self.window,
-            segment => SEGMENT,
+            int8 => self.kind == KvKind::Int8,
+            four_words => if self.kind == KvKind::Int8 { 1 } else { 2 },
+            window => self.window.map(|window| window.tokens),
+            sinks => self.window.map_or(0, |window| window.sinks),
+            segment => segment(tuning),
             split => self.split,
             group => self.group(),
             slices => self.slices(),
@@ -204,22 +239,26 @@ impl Kernel for Attention {
     }
 
     fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {
-        if !tuning.barriers {
-            return [self.heads.div_ceil(LANES) as u32, batch.rows, 1];
+        let segments = match self.split {
+            true => self.segments(tuning, batch.longest as usize) as u32,
+            false => 1,
+        };
+        match tuning.barriers {
+            true => [batch.tiles, (self.kv_heads * self.slices()) as u32, segments],
+            false => [self.heads.div_ceil(LANES) as u32, batch.rows, segments],
         }
-        let segments = if self.split { self.segments(batch.longest as usize) } else { 1 };
-        [batch.tiles, (self.kv_heads * self.slices()) as u32, segments as u32]
     }
 }
 
 impl Kernel for AttentionMerge {
-    fn shader(&self, _: Tuning) -> Shader {
+    fn shader(&self, tuning: Tuning) -> Shader {
         let values = context! {
             heads => self.heads,
             head_dim => self.head_dim,
             stride => row_stride(self.heads * self.head_dim),
-            window => self.window,
-            segment => SEGMENT,
+            window => self.window.map(|window| window.tokens),
+            sinks => self.window.map_or(0, |window| window.sinks),
+            segment => segment(tuning),
         };
         Shader::render("attention_merge", values, vec![Read, Read, ReadWrite])
     }

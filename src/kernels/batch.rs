@@ -1,7 +1,7 @@
 //! The words that describe a step to every kernel: one buffer, written once per step.
 //!
-//! A header of [`HEADER_WORDS`] words (row, logit row, tile and sample counts, then where each
-//! section starts) and the sections:
+//! A header of [`HEADER_WORDS`] words (row, logit row, tile and sample counts, then where rows, logit
+//! rows, tiles, samples and pools start) and the sections:
 //!
 //! | section | entry |
 //! |---|---|
@@ -10,22 +10,24 @@
 //! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
 //! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition |
 //! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results |
+//! | pools | first row, rows: those whose hidden states are added up; slot; whether the sum begins with them |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
 
 use super::BlockTables;
 use crate::{
     Error, Result,
-    step::{Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, RowTokens, SeqPlan, StepPlan},
+    step::{Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, Pool, Pooling, RowTokens, SeqPlan, StepPlan},
 };
 
 /// Marks a row's token id as a slot of the table of last samples.
 pub const LAST_SAMPLE: u32 = 1 << 31;
-pub const HEADER_WORDS: usize = 8;
+pub const HEADER_WORDS: usize = 9;
 pub const ROW_WORDS: usize = 4;
 pub const TILE_WORDS: usize = 2;
 pub const SAMPLE_WORDS: usize = 13;
 pub const LOGPROB_WORDS: usize = 4;
+pub const POOL_WORDS: usize = 4;
 /// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits.
 pub const MASKED: u32 = 1;
 pub const TALLIED: u32 = 2;
@@ -40,6 +42,8 @@ pub struct Batch {
     pub samples: u32,
     /// Log-probabilities wanted: first those of samples, then those of scored rows, as in the plan.
     pub logprobs: u32,
+    /// Sequences whose hidden states become part of an embedding in this step.
+    pub pools: u32,
     /// Words of the results: two per sample, then 1 + 2·(how many of the likeliest) per
     /// log-probability.
     pub result_words: u32,
@@ -84,7 +88,8 @@ impl Batch {
         if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
             return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
         }
-        let [mut rows, mut logit_rows, mut tiles, mut samples] = [const { Vec::<u32>::new() }; 4];
+        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools] =
+            [const { Vec::<u32>::new() }; 5];
         let [mut logprobs, mut scores] = [const { Vec::<[u32; 3]>::new() }; 2];
         let mut longest = 0;
         for seq in &plan.seqs {
@@ -114,6 +119,16 @@ impl Batch {
                 tiles.extend([(first + tile) as u32, (count - tile).min(tile_rows) as u32]);
             }
             let last = (first + count - 1) as u32;
+            let begins = u32::from(seq.start == 0);
+            match seq.pool {
+                Some(Pool { pooling: Pooling::Mean, .. }) => {
+                    pools.extend([first as u32, count as u32, seq.slot, begins]);
+                }
+                Some(Pool { pooling: Pooling::Last, last: true }) => {
+                    pools.extend([last, 1, seq.slot, 1]);
+                }
+                Some(Pool { pooling: Pooling::Last, last: false }) | None => {}
+            }
             let top = |asked: u32| asked.min(capacity.vocab as u32);
             if let Some(score) = &seq.score {
                 let from = if plan.read_logits { first } else { logit_rows.len() } as u32;
@@ -166,6 +181,7 @@ impl Batch {
             tiles: (tiles.len() / TILE_WORDS) as u32,
             samples: (samples.len() / SAMPLE_WORDS) as u32,
             logprobs: (logprobs.len() + scores.len()) as u32,
+            pools: (pools.len() / POOL_WORDS) as u32,
             result_words: 2 * (samples.len() / SAMPLE_WORDS) as u32,
             longest,
             words: vec![0; HEADER_WORDS],
@@ -174,7 +190,7 @@ impl Batch {
             samples.extend([row, token, top, batch.result_words]);
             batch.result_words += 1 + 2 * top;
         }
-        let sections = [&rows, &logit_rows, &tiles, &samples];
+        let sections = [&rows, &logit_rows, &tiles, &samples, &pools];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
             *at += section.len();
@@ -192,7 +208,7 @@ impl Batch {
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * SAMPLE_WORDS
+            + capacity.seqs * (SAMPLE_WORDS + POOL_WORDS)
             + (capacity.seqs + capacity.logit_rows) * LOGPROB_WORDS
     }
 
@@ -223,6 +239,12 @@ impl Batch {
     pub fn logprob(&self, i: usize) -> &[u32] {
         let at = self.words[7] as usize + SAMPLE_WORDS * self.samples as usize + LOGPROB_WORDS * i;
         &self.words[at..at + LOGPROB_WORDS]
+    }
+
+    /// The words of pool `i`.
+    pub fn pool(&self, i: usize) -> &[u32] {
+        let at = self.words[8] as usize + POOL_WORDS * i;
+        &self.words[at..at + POOL_WORDS]
     }
 }
 
@@ -351,6 +373,26 @@ mod tests {
         let both = SeqPlan { sample, ..scored };
         let batch = encode(&StepPlan { seqs: vec![both], ..Default::default() }).unwrap();
         assert_eq!((batch.logit_rows, batch.sample(0)[0], batch.logprob(0)[0]), (2, 1, 1));
+    }
+
+    #[test]
+    fn pools_are_the_rows_that_count() {
+        let pooled = |slot, count: usize, start, pooling, last| SeqPlan {
+            sample: None,
+            pool: Some(Pool { pooling, last }),
+            ..seq(slot, RowTokens::Known(vec![1; count]), start, &[1, 2, 3])
+        };
+        let seqs = vec![
+            pooled(0, 5, 16, Pooling::Mean, false),
+            pooled(1, 7, 0, Pooling::Last, false),
+            pooled(2, 3, 0, Pooling::Mean, true),
+            pooled(3, 9, 20, Pooling::Last, true),
+        ];
+        let batch = encode(&StepPlan { seqs, ..Default::default() }).unwrap();
+        assert_eq!((batch.pools, batch.logit_rows, batch.result_words), (3, 0, 0));
+        let found: Vec<_> = (0..3).map(|i| batch.pool(i)).collect();
+        assert_eq!(found, [[0, 5, 0, 0], [12, 3, 2, 1], [23, 1, 3, 1]]);
+        assert!(batch.words.len() <= Batch::max_words(&CAPACITY));
     }
 
     #[test]

@@ -1,7 +1,14 @@
 //! Where keys and values lie in the paged cache.
 //!
-//! Each layer has one buffer of u32 words of two halves, dims 2d and 2d + 1:
-//! `[block][K, then V][kv head][16 tokens][head_dim / 2]`. `shaders/include/kv.wgsl` says the same.
+//! Each layer has one buffer of u32 words, `[block][K, then V][kv head]`, and of each head:
+//!
+//! | kind | words |
+//! |---|---|
+//! | f16 | `[16 tokens][head_dim / 2]` two halves, dims 2d and 2d + 1 |
+//! | int8 | `[16 tokens][head_dim / 4]` four bytes, the first dim lowest; then `[16 tokens]` scales, f32 |
+//!
+//! `shaders/include/kv.wgsl` says the same. A token's words are a function of its own key and value,
+//! so what the cache holds depends on neither batch nor chunk.
 
 use half::{
     f16,
@@ -10,9 +17,20 @@ use half::{
 
 use crate::step::BLOCK_SIZE;
 
+/// How keys and values are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum KvKind {
+    /// Halves; what exceeds their range becomes the largest.
+    #[default]
+    F16,
+    /// Integers from -127 to 127, scaled by each token's and head's largest magnitude.
+    Int8,
+}
+
 /// The shape of one layer's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KvLayout {
+    pub kind: KvKind,
     pub kv_heads: usize,
     /// A multiple of 8.
     pub head_dim: usize,
@@ -21,29 +39,79 @@ pub struct KvLayout {
 impl KvLayout {
     /// Words of a block: the keys and values of 16 tokens.
     pub const fn block_words(&self) -> usize {
-        2 * self.kv_heads * BLOCK_SIZE * self.token_words()
+        2 * self.kv_heads * self.head_words()
     }
 
-    /// Words of one token's key, or value, of one head.
+    /// Words of one token's key, or value, of one head, without its scale.
     pub const fn token_words(&self) -> usize {
-        self.head_dim / 2
+        match self.kind {
+            KvKind::F16 => self.head_dim / 2,
+            KvKind::Int8 => self.head_dim / 4,
+        }
     }
 
-    /// First word of a token's key; `slot` is 16·block + offset, as in [`super::batch::Row`].
+    /// Words of a block's keys, or values, of one head.
+    const fn head_words(&self) -> usize {
+        let scales = match self.kind {
+            KvKind::F16 => 0,
+            KvKind::Int8 => BLOCK_SIZE,
+        };
+        BLOCK_SIZE * self.token_words() + scales
+    }
+
+    /// First word of a head in the block of a token; values follow the keys as if they were further
+    /// KV heads. `slot` is 16·block + offset, as in [`super::batch::Row`].
+    const fn head(&self, slot: usize, head: usize) -> usize {
+        (slot / BLOCK_SIZE * 2 * self.kv_heads + head) * self.head_words()
+    }
+
+    /// First word of a token's key.
     pub const fn key(&self, slot: usize, kv_head: usize) -> usize {
-        let (block, offset) = (slot / BLOCK_SIZE, slot % BLOCK_SIZE);
-        let head = block * 2 * self.kv_heads + kv_head;
-        (head * BLOCK_SIZE + offset) * self.token_words()
+        self.head(slot, kv_head) + slot % BLOCK_SIZE * self.token_words()
     }
 
     /// First word of a token's value.
     pub const fn value(&self, slot: usize, kv_head: usize) -> usize {
         self.key(slot, kv_head + self.kv_heads)
     }
+
+    /// The word of the scale of a token's key, in int8; of its value with `kv_head` + `kv_heads`.
+    pub const fn scale(&self, slot: usize, kv_head: usize) -> usize {
+        self.head(slot, kv_head) + BLOCK_SIZE * self.token_words() + slot % BLOCK_SIZE
+    }
+
+    /// Writes a token's key; its value with `kv_head` + `kv_heads`.
+    pub fn store(&self, cache: &mut [u32], slot: usize, kv_head: usize, values: &[f32]) {
+        let at = self.key(slot, kv_head);
+        let words = &mut cache[at..at + self.token_words()];
+        match self.kind {
+            KvKind::F16 => pack(values, words),
+            KvKind::Int8 => {
+                let scale = quantise(values, words);
+                cache[self.scale(slot, kv_head)] = scale.to_bits();
+            }
+        }
+    }
+
+    /// Reads a token's key; its value with `kv_head` + `kv_heads`.
+    pub fn load(&self, cache: &[u32], slot: usize, kv_head: usize, values: &mut [f32]) {
+        let at = self.key(slot, kv_head);
+        let words = &cache[at..at + self.token_words()];
+        match self.kind {
+            KvKind::F16 => unpack(words, values),
+            KvKind::Int8 => {
+                let scale = f32::from_bits(cache[self.scale(slot, kv_head)]);
+                let bytes: &[i8] = bytemuck::cast_slice(words);
+                for (value, byte) in values.iter_mut().zip(bytes) {
+                    *value = scale * f32::from(*byte);
+                }
+            }
+        }
+    }
 }
 
-/// Rounds to halves, two a word; what exceeds the range of a half becomes its largest.
-pub fn pack(values: &[f32], words: &mut [u32]) {
+/// Rounds to halves, two a word.
+fn pack(values: &[f32], words: &mut [u32]) {
     let half = |v: f32| u32::from(f16::from_f32(v.clamp(-65504.0, 65504.0)).to_bits());
     for (word, pair) in words.iter_mut().zip(values.chunks_exact(2)) {
         *word = half(pair[0]) | half(pair[1]) << 16;
@@ -51,7 +119,18 @@ pub fn pack(values: &[f32], words: &mut [u32]) {
 }
 
 /// Reads the halves of `words` into `values`.
-pub fn unpack(words: &[u32], values: &mut [f32]) {
+fn unpack(words: &[u32], values: &mut [f32]) {
     let halves: &[u16] = bytemuck::cast_slice(words);
     halves.reinterpret_cast::<f16>().convert_to_f32_slice(values);
+}
+
+/// Rounds to multiples of a scale, halves away from zero, four a word; returns the scale.
+fn quantise(values: &[f32], words: &mut [u32]) -> f32 {
+    let largest = values.iter().fold(0.0, |most: f32, v| most.max(v.abs()));
+    let scale = (largest / 127.0).max(1e-6);
+    let byte = |v: &f32| (v / scale).clamp(-127.0, 127.0).round() as i8 as u8;
+    for (word, four) in words.iter_mut().zip(values.chunks_exact(4)) {
+        *word = u32::from_le_bytes([0, 1, 2, 3].map(|i| byte(&four[i])));
+    }
+    scale
 }

@@ -4,7 +4,7 @@ use minijinja::context;
 
 use super::{
     Batch, Kernel, Tuning,
-    kv::{self, KvLayout},
+    kv::{KvKind, KvLayout},
 };
 use crate::{
     gpu::{
@@ -12,6 +12,7 @@ use crate::{
         Shader,
     },
     layout::row_stride,
+    step::Window,
 };
 
 /// Positions of the fine part of a rope table.
@@ -21,9 +22,14 @@ const LANES: usize = 16;
 
 /// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
 ///
+/// Keys turn by their positions. So do queries, towards the keys of the window. Where there are
+/// sinks, queries come a second time, turned as the sinks see them: as if the positions between
+/// sinks and window, which the row does not see, did not exist (StreamingLLM counts positions within
+/// the cache). How many these are follows from the row's position alone.
+///
 /// Bindings: step, qkv `[rows][row_stride((heads + 2 kv_heads)·head_dim)]`, rope table
 /// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, query (out)
-/// `[rows][row_stride(heads·head_dim)]`, kv (out, [`KvLayout`]).
+/// `[rows][row_stride(query heads·head_dim)]`, kv (out, [`KvLayout`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RopeKv {
     pub heads: usize,
@@ -32,6 +38,17 @@ pub struct RopeKv {
     pub head_dim: usize,
     /// Epsilon of an RMS norm over each query and key head before the rotation (Qwen3).
     pub qk_norm: Option<f32>,
+    pub kind: KvKind,
+    /// What a row sees, for its sinks.
+    pub window: Option<Window>,
+}
+
+/// Queries of a row, for `heads` heads: twice as many where there are sinks.
+pub const fn query_heads(heads: usize, window: Option<Window>) -> usize {
+    match window {
+        Some(Window { sinks: 1.., .. }) => 2 * heads,
+        _ => heads,
+    }
 }
 
 /// Tabulates (cos, sin) of the angles position · `inv_freq`, `[256 + ceil(context / 256)][head_dim/2][2]`.
@@ -52,11 +69,17 @@ pub fn rope_table(inv_freq: &[f64], context: usize) -> Vec<f32> {
 
 impl RopeKv {
     fn layout(&self) -> KvLayout {
-        KvLayout { kv_heads: self.kv_heads, head_dim: self.head_dim }
+        KvLayout { kind: self.kind, kv_heads: self.kv_heads, head_dim: self.head_dim }
     }
 
-    fn all_heads(&self) -> usize {
+    /// Heads that the projection has made.
+    fn qkv_heads(&self) -> usize {
         self.heads + 2 * self.kv_heads
+    }
+
+    /// Heads to be stored.
+    fn all_heads(&self) -> usize {
+        query_heads(self.heads, self.window) + 2 * self.kv_heads
     }
 
     /// Heads that a workgroup of 64 threads handles, a thread per 4 dims.
@@ -74,45 +97,53 @@ impl RopeKv {
         query: &mut [f32],
         cache: &mut [u32],
     ) {
-        let (dim, half, layout) = (self.head_dim, self.head_dim / 2, self.layout());
-        let rows = qkv.chunks_exact(row_stride(self.all_heads() * dim));
-        let outputs = query.chunks_exact_mut(row_stride(self.heads * dim));
-        let mut turns = vec![[0.0; 2]; half];
-        let mut turned = vec![0.0; dim];
+        let (dim, layout) = (self.head_dim, self.layout());
+        let rows = qkv.chunks_exact(row_stride(self.qkv_heads() * dim));
+        let outputs =
+            query.chunks_exact_mut(row_stride(query_heads(self.heads, self.window) * dim));
         for (i, (input, output)) in rows.zip(outputs).take(batch.rows as usize).enumerate() {
             let row = batch.row(i);
             let position = row.position as usize;
-            let [fine, coarse] =
-                [position % FINE, FINE + position / FINE].map(|at| &table[at * dim..][..dim]);
-            for (turn, (f, c)) in
-                turns.iter_mut().zip(fine.chunks_exact(2).zip(coarse.chunks_exact(2)))
-            {
-                *turn = [c[0] * f[0] - c[1] * f[1], c[1] * f[0] + c[0] * f[1]];
-            }
-            for (head, x) in input.chunks_exact(dim).take(self.all_heads()).enumerate() {
-                turned.copy_from_slice(x);
-                if head < self.heads + self.kv_heads {
-                    if let (Some(eps), Some([q_norm, k_norm])) = (self.qk_norm, norms) {
-                        normalise(
-                            &mut turned,
-                            if head < self.heads { q_norm } else { k_norm },
-                            eps,
-                        );
-                    }
-                    let (low, high) = turned.split_at_mut(half);
-                    for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(&turns) {
-                        (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
-                    }
+            let hidden = self.window.map_or(0, |window| window.hidden(position));
+            let sink_turns = turns(table, position - hidden, dim);
+            let turns = turns(table, position, dim);
+            for (head, x) in input.chunks_exact(dim).take(self.qkv_heads()).enumerate() {
+                let mut x = x.to_vec();
+                let norm = if head < self.heads { 0 } else { 1 };
+                if let (Some(eps), Some(norms)) = (self.qk_norm, norms)
+                    && head < self.heads + self.kv_heads
+                {
+                    normalise(&mut x, norms[norm], eps);
                 }
                 if head < self.heads {
-                    output[head * dim..][..dim].copy_from_slice(&turned);
-                } else {
-                    // Values follow the keys as if they were further KV heads.
-                    let at = layout.key(row.slot as usize, head - self.heads);
-                    kv::pack(&turned, &mut cache[at..at + half]);
+                    let views = query_heads(self.heads, self.window) / self.heads;
+                    for (view, turns) in [&turns, &sink_turns].into_iter().take(views).enumerate() {
+                        let out = &mut output[(view * self.heads + head) * dim..][..dim];
+                        out.copy_from_slice(&x);
+                        rotate(out, turns);
+                    }
+                    continue;
                 }
+                if head < self.heads + self.kv_heads {
+                    rotate(&mut x, &turns);
+                }
+                layout.store(cache, row.slot as usize, head - self.heads, &x);
             }
         }
+    }
+}
+
+/// (cos, sin) of the angles of a position, of every pair of dims.
+fn turns(table: &[f32], position: usize, dim: usize) -> Vec<[f32; 2]> {
+    let entries = [position % FINE, FINE + position / FINE].map(|at| &table[at * dim..][..dim]);
+    let [fine, coarse] = entries.map(|entry| entry.chunks_exact(2));
+    fine.zip(coarse).map(|(f, c)| [c[0] * f[0] - c[1] * f[1], c[1] * f[0] + c[0] * f[1]]).collect()
+}
+
+fn rotate(x: &mut [f32], turns: &[[f32; 2]]) {
+    let (low, high) = x.split_at_mut(turns.len());
+    for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(turns) {
+        (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
     }
 }
 
@@ -130,8 +161,11 @@ impl Kernel for RopeKv {
             heads => self.heads,
             kv_heads => self.kv_heads,
             head_dim => self.head_dim,
-            qkv_stride => row_stride(self.all_heads() * self.head_dim),
-            query_stride => row_stride(self.heads * self.head_dim),
+            qkv_stride => row_stride(self.qkv_heads() * self.head_dim),
+            query_stride => row_stride(query_heads(self.heads, self.window) * self.head_dim),
+            int8 => self.kind == KvKind::Int8,
+            sinks => self.window.map_or(0, |window| window.sinks),
+            window => self.window.map_or(0, |window| window.tokens),
             norm => self.qk_norm.is_some(),
             eps => format!("{:e}", self.qk_norm.unwrap_or_default()),
             barriers => tuning.barriers,

@@ -68,13 +68,17 @@ pub enum Op {
     Attention {
         layer: usize,
     },
+    /// Adds normalised Residual rows to the sums of embeddings. Does nothing in steps without any.
+    Pool {
+        norm: Param,
+    },
     /// Last = the residual rows whose logits are wanted.
     Gather,
     /// Draws one token per sampling sequence from Logits.
     Sample,
 }
 
-/// Returns the operations that turn a step's rows into samples.
+/// Returns the operations that turn a step's rows into samples and embeddings.
 pub fn program(config: &ModelConfig) -> Vec<Op> {
     let mut ops = vec![Op::Embed { weight: Param::Embed }];
     for i in 0..config.layers {
@@ -120,6 +124,7 @@ pub fn program(config: &ModelConfig) -> Vec<Op> {
         ]);
     }
     ops.extend([
+        Op::Pool { norm: Param::FinalNorm },
         Op::Gather,
         Op::Matmul(Product {
             x: Act::Last,

@@ -162,7 +162,7 @@ mod tests {
 
     impl Constraint for Alternate {
         fn mask(&mut self) -> Result<Vec<u32>> {
-            Ok(vec![if self.0.len() % 2 == 0 { 1 << 3 | 1 } else { 1 << 4 }])
+            Ok(vec![if self.0.len().is_multiple_of(2) { 1 << 3 | 1 } else { 1 << 4 }])
         }
 
         fn accept(&mut self, token: u32) -> Result<()> {

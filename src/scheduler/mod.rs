@@ -200,8 +200,14 @@ impl Scheduler {
                     self.events.push(Event::PromptLogprobs { id: seq.id, logprobs });
                 }
                 if let Some(vector) = embedding {
-                    self.events.push(Event::Embedding { id: seq.id, vector });
-                    ended = Some(FinishReason::Stop);
+                    let not_finite = vector.iter().filter(|value| !value.is_finite()).count();
+                    ended = Some(match not_finite as u32 {
+                        0 => FinishReason::Stop,
+                        count => FinishReason::Error(Error::Numerical { count }),
+                    });
+                    if not_finite == 0 {
+                        self.events.push(Event::Embedding { id: seq.id, vector });
+                    }
                 }
                 if let Some(sample) = sample {
                     let (answers, reason) = seq.accept(sample);
@@ -414,20 +420,15 @@ impl Scheduler {
         Budget { rows, logit_rows: self.capacity.logit_rows, chunk }
     }
 
-    /// Who runs, in the order in which rows are dealt: decoding sequences as they were admitted,
-    /// then prompts by the standing of their tabs.
+    /// Who runs, in the order in which rows are dealt: decoding sequences first, then prompts by the
+    /// standing of their tabs.
     fn order(&self) -> Vec<RequestId> {
-        let mut order: Vec<_> = self
-            .running
-            .iter()
-            .enumerate()
-            .map(|(at, seq)| {
-                let standing = (!seq.decodes()).then(|| self.queue.standing(seq.tab));
-                ((standing, at), seq.id)
-            })
-            .collect();
-        order.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        order.into_iter().map(|(_, id)| id).collect()
+        let mut order: Vec<&Sequence> = self.running.iter().collect();
+        order.sort_by_cached_key(|seq| {
+            let standing = (!seq.decodes()).then(|| self.queue.standing(seq.tab));
+            (standing, self.queue.rank(seq))
+        });
+        order.into_iter().map(|seq| seq.id).collect()
     }
 
     /// Gives a running sequence rows of a step, as many as it needs and gets.
@@ -442,10 +443,13 @@ impl Scheduler {
             let Some(at) = self.running.iter().position(|seq| seq.id == id) else {
                 return Room::Gone;
             };
+            let others = self.running.len() - 1;
             let seq = &mut self.running[at];
             let mut count = seq.remaining().min(budget.chunk).min(budget.rows);
             if seq.scores_rows() {
-                count = count.min(budget.logit_rows);
+                // The others draw, or will.
+                let spare = budget.logit_rows.saturating_sub(others).max(1);
+                count = count.min(spare).min(budget.logit_rows);
             } else if budget.logit_rows == 0 {
                 count = 0;
             }

@@ -25,6 +25,8 @@ pub struct GenerationDefaults {
     pub top_p: f32,
     /// 0 keeps all.
     pub min_p: f32,
+    /// 1 changes nothing.
+    pub repetition_penalty: f32,
 }
 
 impl Default for GenerationDefaults {
@@ -35,6 +37,7 @@ impl Default for GenerationDefaults {
             top_k: 0,
             top_p: 1.0,
             min_p: 0.0,
+            repetition_penalty: 1.0,
         }
     }
 }
@@ -49,6 +52,7 @@ struct Fields {
     top_k: Option<i64>,
     top_p: Option<f64>,
     min_p: Option<f64>,
+    repetition_penalty: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -94,23 +98,37 @@ impl GenerationDefaults {
             },
             top_p: ranged("top_p", fields.top_p, "0 to 1", 0.0..=1.0)?.unwrap_or(defaults.top_p),
             min_p: ranged("min_p", fields.min_p, "0 to 1", 0.0..=1.0)?.unwrap_or(defaults.min_p),
+            repetition_penalty: ranged(
+                "repetition_penalty",
+                fields.repetition_penalty,
+                "0.01 to 100",
+                0.01..=100.0,
+            )?
+            .unwrap_or(defaults.repetition_penalty),
         })
     }
 
     /// How to draw tokens for a request; `seed` is for requests that name none.
     pub fn sampling(&self, asked: &SamplingParams, seed: u64) -> Sampling {
-        let seed = asked.seed.unwrap_or(seed);
+        let greedy = Sampling {
+            seed: asked.seed.unwrap_or(seed),
+            presence_penalty: asked.presence_penalty,
+            frequency_penalty: asked.frequency_penalty,
+            repetition_penalty: asked.repetition_penalty.unwrap_or(self.repetition_penalty),
+            bias: !asked.logit_bias.is_empty(),
+            logprobs: asked.logprobs,
+            ..Sampling::GREEDY
+        };
         let temperature = asked.temperature.unwrap_or(self.temperature);
         if temperature < MIN_TEMPERATURE {
-            return Sampling { seed, ..Sampling::GREEDY };
+            return greedy;
         }
         Sampling {
             temperature,
             top_k: asked.top_k.unwrap_or(self.top_k),
             top_p: asked.top_p.unwrap_or(self.top_p),
             min_p: asked.min_p.unwrap_or(self.min_p),
-            seed,
-            ..Sampling::GREEDY
+            ..greedy
         }
     }
 }
@@ -183,10 +201,38 @@ mod tests {
     }
 
     #[test]
+    fn penalties_bias_and_log_probabilities_hold_at_any_temperature() {
+        let defaults = read(r#"{"repetition_penalty":1.1}"#, "{}").unwrap();
+        for temperature in [0.0, 0.7] {
+            let mut asked = SamplingParams {
+                temperature: Some(temperature),
+                presence_penalty: 0.5,
+                frequency_penalty: -0.5,
+                logit_bias: vec![(1, 2.0)],
+                logprobs: Some(3),
+                ..Default::default()
+            };
+            let mut expected = Sampling {
+                temperature,
+                presence_penalty: 0.5,
+                frequency_penalty: -0.5,
+                repetition_penalty: 1.1,
+                bias: true,
+                logprobs: Some(3),
+                ..Sampling::GREEDY
+            };
+            assert_eq!(defaults.sampling(&asked, 0), expected);
+            (asked.repetition_penalty, expected.repetition_penalty) = (Some(1.0), 1.0);
+            assert_eq!(defaults.sampling(&asked, 0), expected);
+        }
+    }
+
+    #[test]
     fn nonsense_is_refused_by_name() {
         for (json, name) in [
             (r#"{"temperature":-1}"#, "temperature"),
             (r#"{"top_p":1.5}"#, "top_p"),
+            (r#"{"repetition_penalty":0}"#, "repetition_penalty"),
             (r#"{"top_k":-7}"#, "top_k"),
             (r#"{"top_k":"many"}"#, "top_k"),
             (r#"{"eos_token_id":-1}"#, "eos_token_id"),

@@ -5,6 +5,7 @@
 //! one in a message; the marks vanish again when the rendered prompt has been
 //! split at its control tokens.
 
+mod aligned;
 mod chat;
 mod detokenizer;
 mod generation;
@@ -17,6 +18,7 @@ mod stop;
 mod template;
 mod tokenizer;
 
+pub use aligned::Aligned;
 pub use chat::{Chat, ChatFiles};
 pub use detokenizer::Detokenizer;
 pub use generation::GenerationDefaults;

@@ -135,6 +135,14 @@ impl Tokenizer {
         }
     }
 
+    /// The bytes that a token shows as: its text, or its name if it is special.
+    pub fn spell(&self, id: u32) -> Result<Vec<u8>> {
+        match self.inner.id_to_token(id) {
+            Some(name) if self.special.contains(&id) => Ok(name.into_bytes()),
+            _ => self.bytes(id),
+        }
+    }
+
     /// The character that is stripped from the beginning of a text, and how many at most.
     pub fn leading_strip(&self) -> Option<(char, usize)> {
         self.spelling.strip()

@@ -12,17 +12,20 @@ use web_sys::{AbortController, MessageEvent, MessagePort};
 
 use super::{
     FetchSource, ModuleCompiler,
-    protocol::{Answer, Call, Device, HostMetrics, Info, Options, Progress, Quantize},
+    protocol::{
+        Answer, Call, Device, HostMetrics, Info, Kv, Options, Progress, Quantize, SlidingWindow,
+    },
     turn::Turn,
 };
 use crate::{
     Error, Result,
     api::ChatCompletionRequest,
     engine::{self, RequestId},
-    executor::AnyExecutor,
+    executor::{AnyExecutor, KvKind},
     layout::Layout,
     load::{self, LoadOptions, Loaded, quantise_all},
     service::{Moment, Reply, Service},
+    step::Window,
     weights::Quantise,
 };
 
@@ -212,6 +215,14 @@ async fn load_model(
             Quantize::W4 => quantise_all(Layout::W4 { group: 32 }),
         },
         context: options.context,
+        window: options
+            .sliding_window
+            .map(|SlidingWindow { sinks, tokens }| Window { sinks, tokens }),
+        kv: match options.kv {
+            Kv::F16 => KvKind::F16,
+            Kv::Int8 => KvKind::Int8,
+        },
+        kv_bytes: options.kv_bytes,
     };
     let mut clock = ("", 0.0);
     let model = load::model(&source, &options, |progress| {

@@ -10,6 +10,7 @@ use crate::{
     api::{ChatCompletionChunk, ChatCompletionRequest},
     error::WireError,
     metrics::Metrics,
+    step::BLOCK_SIZE,
 };
 
 /// What a page asks for.
@@ -37,13 +38,17 @@ pub enum Call {
 
 /// How to load.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Options {
     #[serde(default)]
     pub device: Device,
     #[serde(default)]
     pub quantize: Quantize,
     pub context: Option<usize>,
+    #[serde(default)]
+    pub kv: Kv,
+    pub kv_bytes: Option<u64>,
+    pub sliding_window: Option<SlidingWindow>,
 }
 
 impl Options {
@@ -84,6 +89,32 @@ pub enum Quantize {
     Keep,
     W8,
     W4,
+}
+
+/// How keys and values are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kv {
+    #[default]
+    F16,
+    Int8,
+}
+
+/// What each token sees of its conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlidingWindow {
+    /// Tokens at the beginning that stay visible; one block by default.
+    #[serde(default = "SlidingWindow::sinks")]
+    pub sinks: usize,
+    /// Last tokens, itself included.
+    pub tokens: usize,
+}
+
+impl SlidingWindow {
+    fn sinks() -> usize {
+        BLOCK_SIZE
+    }
 }
 
 /// What a page is told.

@@ -186,7 +186,11 @@ test("requests: whatever is out of range names its parameter", async () => {
     [{ messages, max_completion_tokens: -5 }, "max_completion_tokens", /found -5/],
     [{ messages, n: 3 }, "n", /found 3, expected 1/],
     [{ messages, stop: "" }, "stop", /0 characters/],
-    [{ messages, logprobs: true }, "logprobs", /not supported/],
+    [{ messages, presence_penalty: 3 }, "presence_penalty", /found 3.*expected -2 to 2/],
+    [{ messages, top_logprobs: 3 }, "top_logprobs", /unless logprobs is true/],
+    [{ messages, logit_bias: { 5: 101 } }, "logit_bias.5", /found 101.*expected -100 to 100/],
+    [{ messages, allowed_token_ids: [1e6] }, "allowed_token_ids", /found token id 1000000.*below/],
+    [{ messages, bad_words: [""] }, "bad_words[0]", /0 characters/],
     [{ messages, wings: 2 }, "wings", /not supported/],
   ];
   for (const [params, param, message] of cases) {

@@ -10,6 +10,7 @@ differ in the last bits of a float.
     <model>/                a complete Hugging Face folder with tiny random weights
       golden.json           prompt, greedy continuation and how clear its choices are
       logits.bin            f32 little endian, [prompt tokens][vocabulary]
+    embeddings.json         pooled hidden states of prompts and texts
     tokenizer_<kind>/       a tokenizer with golden.json: texts and chats to ids
     chat_templates.json     chat templates with the text they must render
     sampling.json           logits with the tokens and probabilities kept from them
@@ -24,6 +25,7 @@ from pathlib import Path
 # One thread, no network: the order of every sum is fixed, and nothing is fetched.
 os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
+import golden_embeddings  # noqa: E402
 import golden_models  # noqa: E402
 import golden_sampling  # noqa: E402
 import golden_templates  # noqa: E402
@@ -35,6 +37,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     out = parser.parse_args().out
     golden_models.write(out)
+    golden_embeddings.write(out)
     golden_tokenizers.write(out)
     golden_templates.write(out)
     golden_sampling.write(out)

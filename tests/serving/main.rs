@@ -22,7 +22,7 @@ use tabloom::{
 };
 
 use constraint::Alternate;
-use scripted::{END, Failure, POISON, Scripted, VOCAB, logprobs, next_token};
+use scripted::{END, Failure, POISON, Scripted, VOCAB, embedded, logprobs, next_token};
 
 /// How one request went.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,8 +58,11 @@ fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
     let mut tokens = request.prompt.clone();
     let prompt = tokens.len();
     if let Goal::Embed(_) = request.goal {
-        outcome.embedding = Some(tokens.iter().map(|token| *token as f32).collect());
-        outcome.end = Some((FinishReason::Stop, 0));
+        let count = tokens.iter().filter(|token| **token == POISON).count() as u32;
+        let broken = FinishReason::Error(Error::Numerical { count });
+        outcome.end = Some((if count > 0 { broken } else { FinishReason::Stop }, 0));
+        let vector = || tokens.iter().map(|token| embedded(*token)).collect();
+        outcome.embedding = (count == 0).then(vector);
         return outcome;
     }
     let seen = |tokens: &[u32]| -> Vec<u32> {

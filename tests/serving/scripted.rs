@@ -13,12 +13,17 @@ use tabloom::{
 
 pub const VOCAB: u32 = 24;
 pub const END: u32 = 0;
-/// A prompt with this token makes logits that are not finite. It is never drawn.
+/// A prompt with this token makes logits and embeddings that are not finite. It is never drawn.
 pub const POISON: u32 = VOCAB - 1;
 
 fn hash(tokens: &[u32], seed: u64) -> u32 {
     let mix = |hash: u64, token: &u32| (hash ^ u64::from(*token)).wrapping_mul(0x100_0000_01b3);
     (tokens.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix) >> 32) as u32
+}
+
+/// What a token adds to the embedding of its prompt.
+pub fn embedded(token: u32) -> f32 {
+    if token == POISON { f32::NAN } else { token as f32 }
 }
 
 /// The token that follows `tokens`, of those that a bit of `mask` permits.
@@ -183,7 +188,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             slot.pooled.extend(&ids);
             assert_eq!(slot.pooled.len(), end, "rows are missing from {seq:?}");
             if pool.last {
-                result.embeddings.push(slot.pooled.iter().map(|token| *token as f32).collect());
+                result.embeddings.push(slot.pooled.iter().map(|token| embedded(*token)).collect());
             }
         }
         if let Some(adjust) = &seq.adjust {

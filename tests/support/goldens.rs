@@ -6,7 +6,7 @@ use super::nmse;
 use serde::Deserialize;
 use tabloom::{
     Result,
-    executor::{AnyExecutor, GpuExecutor},
+    executor::{AnyExecutor, GpuExecutor, KvKind},
     gpu::{Gpu, Power},
     load::{self, Device, LoadOptions},
     model::ModelConfig,
@@ -73,8 +73,10 @@ pub async fn split_executor(source: &impl Source, part: u64) -> Result<AnyExecut
     checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())).await?;
     let weights = sink.into_weights();
     assert!(weights.matrices.values().any(|matrix| matrix.parts.len() > 2), "nothing was split");
-    let (capacity, proceed) = (load::capacity(&config, None)?, |_, _| ControlFlow::Continue(()));
-    let executor = GpuExecutor::new(gpu, &config, weights, capacity, proceed).await?;
+    let kinds = vec![KvKind::F16; config.layers];
+    let capacity = load::capacity(&config, &LoadOptions::default(), &kinds, u64::MAX)?;
+    let proceed = |_, _| ControlFlow::Continue(());
+    let executor = GpuExecutor::new(gpu, &config, weights, capacity, &kinds, proceed).await?;
     Ok(AnyExecutor::Gpu(Box::new(executor)))
 }
 

@@ -3,11 +3,12 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Attention, AttentionMerge, Embed, Gather, Kernel, Logprobs, Matmul, Regime, Repack,
-        RmsNorm, RopeKv, RowsOf, Sample, Tuning,
+        Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool, Regime,
+        Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning,
     },
     layout::Layout,
     model::MatmulOutput,
+    step::Window,
 };
 
 const LAYOUTS: [Layout; 7] = [
@@ -70,7 +71,8 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
 }
 
 fn rows() -> Vec<Box<dyn Kernel>> {
-    let mut kernels: Vec<Box<dyn Kernel>> = vec![Box::new(Gather { width: 172 })];
+    let mut kernels: Vec<Box<dyn Kernel>> =
+        vec![Box::new(Gather { width: 172 }), Box::new(Pool { width: 172 })];
     for rows in [RowsOf::Rows, RowsOf::LogitRows] {
         kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, rows }));
     }
@@ -86,11 +88,15 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     let shapes = [(20, 1, 8), (2, 2, 24), (32, 8, 64), (7, 1, 80), (8, 2, 128), (2, 1, 256)];
     for (heads, kv_heads, head_dim) in shapes {
         for qk_norm in [None, Some(1e-6)] {
-            kernels.push(Box::new(RopeKv { heads, kv_heads, head_dim, qk_norm }));
+            for (kind, window) in kinds_and_windows() {
+                let kernel = RopeKv { heads, kv_heads, head_dim, qk_norm, kind, window };
+                kernels.push(Box::new(kernel));
+            }
         }
-        for window in [None, Some(100)] {
+        for (kind, window) in kinds_and_windows() {
             for split in [false, true] {
-                kernels.push(Box::new(Attention { heads, kv_heads, head_dim, window, split }));
+                let kernel = Attention { heads, kv_heads, head_dim, kind, window, split };
+                kernels.push(Box::new(kernel));
             }
             kernels.push(Box::new(AttentionMerge { heads, head_dim, window }));
         }
@@ -100,6 +106,14 @@ fn heads() -> Vec<Box<dyn Kernel>> {
         kernels.push(Box::new(Logprobs { vocab }));
     }
     kernels
+}
+
+fn kinds_and_windows() -> impl Iterator<Item = (KvKind, Option<Window>)> {
+    let windows = [None, Some(0), Some(48)];
+    let windows = windows.map(|sinks| sinks.map(|sinks| Window { sinks, tokens: 100 }));
+    [KvKind::F16, KvKind::Int8]
+        .into_iter()
+        .flat_map(move |kind| windows.map(|window| (kind, window)))
 }
 
 fn repacking() -> Vec<Repack> {

@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: speed and size in one table. Each source of numbers gives rows; adding
-//! a source is adding a function to `SOURCES`.
+//! a source is adding a function to `SOURCES`. `cargo xtask bench serve`: many tabs on one engine.
 
 use crate::process::{Task, minutes};
 use crate::serve::Site;
@@ -16,8 +16,10 @@ type Source = fn(&Options) -> Result<Vec<Row>>;
 
 const SOURCES: [Source; 3] = [native, browser, package_sizes];
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Options {
+    /// What to measure instead of speed and size.
+    what: Option<What>,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -26,7 +28,17 @@ pub struct Options {
     arguments: Vec<String>,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum What {
+    /// How long many tabs wait for one engine.
+    Serve,
+}
+
 pub fn run(options: &Options) -> Result<()> {
+    if let Some(What::Serve) = options.what {
+        print!("{}", example(options, &["serve"])?);
+        return Ok(());
+    }
     let mut rows = Vec::new();
     for source in SOURCES {
         rows.extend(source(options)?);
@@ -41,12 +53,20 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// The rows that examples/bench prints as JSON.
 fn native(options: &Options) -> Result<Vec<Row>> {
-    let text = cargo::task("bench")
-        .args(["run", "--release", "--package", "tabloom", "--example", "bench", "--", "--json"])
+    let options = Options { json: true, ..options.clone() };
+    let text = example(&options, &[])?;
+    serde_json::from_str(&text).context("examples/bench --json printed something else than rows")
+}
+
+/// What examples/bench prints.
+fn example(options: &Options, command: &[&str]) -> Result<String> {
+    cargo::task("bench")
+        .args(["run", "--release", "--package", "tabloom", "--example", "bench", "--"])
+        .args(command)
+        .args(options.json.then_some("--json"))
         .args(&options.arguments)
         .limit(minutes(60))
-        .output()?;
-    serde_json::from_str(&text).context("examples/bench --json printed something else than rows")
+        .output()
 }
 
 /// What tests/e2e/bench.mjs measures of the package in headless Chromium.

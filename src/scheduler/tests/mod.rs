@@ -1,5 +1,12 @@
+//! The scheduler on plans and results made by hand.
+
+mod fairness;
+mod memory;
+mod rows;
+mod sharing;
+
 use super::*;
-use crate::step::{RowTokens, Sample, Sampling};
+use crate::step::{BlockCopy, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, Window};
 
 const END: u32 = 0;
 const TOKEN: u32 = 7;

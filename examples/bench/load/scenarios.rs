@@ -1,0 +1,125 @@
+//! The loads that are run, and what each is to show.
+
+use anyhow::Result;
+use tabloom::{
+    engine::{Engine, Options},
+    step::{Capacity, Executor},
+};
+
+use super::{
+    clock::Clock,
+    drive::{Outcome, drive},
+    report::{Percentiles, Report},
+    workload::{Kind, Load, Pace, Tab},
+};
+
+/// An engine that has served nobody yet, what its executor can hold, and the clock of both.
+pub struct Setup<E, C> {
+    engine: Engine<E>,
+    capacity: Capacity,
+    clock: C,
+}
+
+/// How much is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic {
+    /// Requests of the mixed load, over all tabs.
+    pub requests: usize,
+    /// Requests a second of each tab.
+    pub rate: f64,
+}
+
+impl<E: Executor, C: Clock> Setup<E, C> {
+    pub fn new(executor: E, options: Options, clock: C) -> Setup<E, C> {
+        let capacity = executor.capacity();
+        let time = clock.clone();
+        Setup {
+            engine: Engine::new(executor, options, Box::new(move || time.now())),
+            capacity,
+            clock,
+        }
+    }
+
+    /// Runs a load on it.
+    pub async fn drive(mut self, load: &Load) -> Result<Outcome> {
+        drive(&mut self.engine, self.capacity, &self.clock, load).await
+    }
+}
+
+/// Tabs that each ask this often, whatever becomes of the answers.
+pub fn mixed(tabs: usize, requests: usize, rate: f64) -> Load {
+    let tab = Tab {
+        mix: Kind::MIXED,
+        pace: Pace::Poisson(rate),
+        requests: Some(requests.div_ceil(tabs)),
+    };
+    Load::alike(tabs, tab, 1)
+}
+
+/// Eight tabs in conversations without a pause, `requests` each: first with all of them running at
+/// once, then one at a time.
+pub async fn without_a_pause<E: Executor, C: Clock>(
+    mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
+    requests: usize,
+) -> Result<[Outcome; 2]> {
+    let pace = Pace::Closed { think: 0.0 };
+    let tab = Tab { mix: &[Kind::Chat], pace, requests: Some(requests) };
+    let load = Load::alike(8, tab, 2);
+    let together = setup(Options::default()).await?.drive(&load).await?;
+    let one = Options { max_running: 1, ..Options::default() };
+    Ok([together, setup(one).await?.drive(&load).await?])
+}
+
+/// Short requests without and with a tab beside them that always has a long prompt computed: times
+/// to their first token, and the longest step then, all in seconds.
+pub async fn beside_a_long_prompt<E: Executor, C: Clock>(
+    mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
+    requests: usize,
+) -> Result<(Percentiles, Percentiles, f64)> {
+    let short =
+        Tab { mix: &[Kind::Short], pace: Pace::Closed { think: 0.5 }, requests: Some(requests) };
+    let long = Tab { mix: &[Kind::Long], pace: Pace::Closed { think: 0.0 }, requests: None };
+    let alone = Load::alike(1, short.clone(), 3);
+    let beside = Load { tabs: vec![short, long], ..alone.clone() };
+    let alone = setup(Options::default()).await?.drive(&alone).await?;
+    let beside = setup(Options::default()).await?.drive(&beside).await?;
+    let first_token = |outcome: &Outcome| {
+        Percentiles::of(outcome.of(Kind::Short).map(|record| record.first_token()))
+    };
+    Ok((first_token(&alone), first_token(&beside), beside.longest_step()))
+}
+
+/// Runs all loads, each on an engine of its own.
+pub async fn measure<E: Executor, C: Clock>(
+    on: String,
+    mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
+    traffic: Traffic,
+) -> Result<Report> {
+    let Traffic { requests, rate } = traffic;
+    let mut runs = Vec::new();
+    let pace = Pace::Closed { think: 0.0 };
+    let tab = Tab { mix: Kind::MIXED, pace, requests: Some(requests.div_ceil(4)) };
+    let closed = setup(Options::default()).await?.drive(&Load::alike(1, tab, 1)).await?;
+    runs.push(closed.summary("1 tab, closed loop"));
+    for tabs in [1, 2, 4, 8, 16] {
+        let outcome = setup(Options::default()).await?.drive(&mixed(tabs, requests, rate)).await?;
+        let plural = if tabs == 1 { "" } else { "s" };
+        runs.push(outcome.summary(&format!("{tabs} tab{plural}")));
+    }
+    let eight = runs[4].clone();
+    let [together, in_turn] = without_a_pause(&mut setup, requests.div_ceil(16)).await?;
+    runs.push(together.summary("8 chats without pause"));
+    runs.push(in_turn.summary("one at a time"));
+    let (alone, beside, step) = beside_a_long_prompt(&mut setup, requests.div_ceil(2)).await?;
+    Ok(Report {
+        on,
+        throughput_ratio_8_tabs: together.busy_throughput() / in_turn.busy_throughput(),
+        ttft_p99_ratio: (beside.p99 - step) / alone.p99,
+        kv_utilisation: eight.kv_utilisation,
+        cache_hit_rate: eight.cache_hit_rate,
+        goodput_relaxed: eight.goodput_relaxed,
+        goodput_strict: eight.goodput_strict,
+        preemptions: eight.preemptions,
+        runs,
+    })
+}

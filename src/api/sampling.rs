@@ -1,0 +1,187 @@
+//! The parameters that decide how tokens are drawn, and their ranges.
+
+use std::collections::BTreeMap;
+
+use super::request::ChatCompletionRequest;
+use super::validate::invalid;
+use crate::error::Result;
+use crate::step::{MAX_BIAS, MAX_LOGPROBS};
+
+const MAX_BAD_WORDS: usize = 256;
+const MAX_BAD_WORD_CHARS: usize = 256;
+
+/// What a request says about sampling; whatever is absent is the model's own default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SamplingParams {
+    /// 0 ..= 2.
+    pub temperature: Option<f32>,
+    /// Above 0, at most 1.
+    pub top_p: Option<f32>,
+    /// 0 keeps all.
+    pub top_k: Option<u32>,
+    /// 0 ..= 1.
+    pub min_p: Option<f32>,
+    pub seed: Option<u64>,
+    /// −2 ..= 2; 0 changes nothing.
+    pub presence_penalty: f32,
+    /// −2 ..= 2; 0 changes nothing.
+    pub frequency_penalty: f32,
+    /// Above 0; 1 changes nothing.
+    pub repetition_penalty: Option<f32>,
+    /// (token, −100 ..= 100), each token once, at most [`MAX_BIAS`].
+    pub logit_bias: Vec<(u32, f32)>,
+    /// How many of the likeliest tokens to tell with each token's log-probability, if those are
+    /// wanted.
+    pub logprobs: Option<u32>,
+}
+
+/// What a request says about the tokens of its answer. Ids may lie beyond the vocabulary.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TokenRules {
+    /// The only tokens that may be drawn; not empty.
+    pub allowed: Option<Vec<u32>>,
+    /// Texts that may not appear, none of them empty.
+    pub bad_words: Vec<String>,
+    /// Tokens that end the answer, besides the model's own.
+    pub stop: Vec<u32>,
+    /// Whether the model's own end tokens do not.
+    pub ignore_eos: bool,
+    /// Before so many tokens, none of either can be drawn.
+    pub min_tokens: u32,
+}
+
+impl SamplingParams {
+    /// Checks a request's fields.
+    pub(super) fn read(request: &ChatCompletionRequest) -> Result<SamplingParams> {
+        let penalty = |param, value| {
+            let penalty = number(param, value, "-2 to 2", |p| (-2.0..=2.0).contains(&p))?;
+            Ok(penalty.unwrap_or(0.0))
+        };
+        Ok(SamplingParams {
+            temperature: number("temperature", request.temperature, "0 to 2", |t| {
+                (0.0..=2.0).contains(&t)
+            })?,
+            top_p: number("top_p", request.top_p, "above 0, at most 1", |p| p > 0.0 && p <= 1.0)?,
+            top_k: top_k(request.top_k)?,
+            min_p: number("min_p", request.min_p, "0 to 1", |p| (0.0..=1.0).contains(&p))?,
+            seed: request.seed.map(i64::cast_unsigned),
+            presence_penalty: penalty("presence_penalty", request.presence_penalty)?,
+            frequency_penalty: penalty("frequency_penalty", request.frequency_penalty)?,
+            repetition_penalty: number(
+                "repetition_penalty",
+                request.repetition_penalty,
+                "a number above 0",
+                |p| p as f32 > 0.0 && (p as f32).is_finite(),
+            )?,
+            logit_bias: logit_bias(request.logit_bias.as_ref())?,
+            logprobs: logprobs(request.logprobs, request.top_logprobs)?,
+        })
+    }
+}
+
+impl TokenRules {
+    /// Checks a request's fields.
+    pub(super) fn read(
+        request: &ChatCompletionRequest,
+        max_tokens: Option<u32>,
+    ) -> Result<TokenRules> {
+        let allowed = request.allowed_token_ids.as_deref();
+        if allowed.is_some_and(<[i64]>::is_empty) {
+            return Err(invalid("allowed_token_ids", "an empty list", "at least one id"));
+        }
+        let bad_words = request.bad_words.clone().unwrap_or_default();
+        if bad_words.len() > MAX_BAD_WORDS {
+            return Err(invalid("bad_words", format!("{} texts", bad_words.len()), "at most 256"));
+        }
+        for (i, word) in bad_words.iter().enumerate() {
+            let chars = word.chars().count();
+            if !(1..=MAX_BAD_WORD_CHARS).contains(&chars) {
+                let param = format!("bad_words[{i}]");
+                return Err(invalid(param, format!("{chars} characters"), "1 to 256"));
+            }
+        }
+        let min_tokens = request.min_tokens.unwrap_or(0);
+        let most = max_tokens.unwrap_or(u32::MAX);
+        Ok(TokenRules {
+            allowed: allowed.map(|ids| token_ids("allowed_token_ids", ids)).transpose()?,
+            bad_words,
+            stop: token_ids("stop_token_ids", request.stop_token_ids.as_deref().unwrap_or(&[]))?,
+            ignore_eos: request.ignore_eos.unwrap_or(false),
+            min_tokens: match u32::try_from(min_tokens) {
+                Ok(least) if least <= most => least,
+                _ => return Err(invalid("min_tokens", min_tokens, "0 to max_tokens")),
+            },
+        })
+    }
+}
+
+/// Checks how many of the likeliest tokens are wanted for each token of the prompt.
+pub(super) fn prompt_logprobs(count: Option<i64>, stream: bool) -> Result<Option<u32>> {
+    if stream && let Some(count) = count {
+        return Err(invalid("prompt_logprobs", count, "none unless stream is false"));
+    }
+    count.map(|count| likeliest("prompt_logprobs", count)).transpose()
+}
+
+fn logprobs(wanted: Option<bool>, top: Option<i64>) -> Result<Option<u32>> {
+    match (wanted.unwrap_or(false), top) {
+        (false, Some(top)) => Err(invalid("top_logprobs", top, "none unless logprobs is true")),
+        (false, None) => Ok(None),
+        (true, top) => likeliest("top_logprobs", top.unwrap_or(0)).map(Some),
+    }
+}
+
+fn likeliest(param: &str, count: i64) -> Result<u32> {
+    match u32::try_from(count) {
+        Ok(count) if count <= MAX_LOGPROBS => Ok(count),
+        _ => Err(invalid(param, count, "0 to 20")),
+    }
+}
+
+fn logit_bias(bias: Option<&BTreeMap<String, f64>>) -> Result<Vec<(u32, f32)>> {
+    let Some(bias) = bias else { return Ok(Vec::new()) };
+    if bias.len() > MAX_BIAS {
+        return Err(invalid("logit_bias", format!("{} entries", bias.len()), "at most 1024"));
+    }
+    let entry = |(id, value): (&String, &f64)| {
+        // One spelling per id, so that none comes twice.
+        let token = id.parse::<u32>().ok().filter(|token| token.to_string() == *id);
+        let token = token.ok_or_else(|| invalid("logit_bias", format!("{id:?}"), "token ids"))?;
+        let value = number(&format!("logit_bias.{id}"), Some(*value), "-100 to 100", |value| {
+            (-100.0..=100.0).contains(&value)
+        })?;
+        Ok((token, value.unwrap_or(0.0)))
+    };
+    bias.iter().map(entry).filter(|entry| !matches!(entry, Ok((_, 0.0)))).collect()
+}
+
+fn token_ids(param: &str, ids: &[i64]) -> Result<Vec<u32>> {
+    let id = |(i, id): (usize, &i64)| {
+        u32::try_from(*id).map_err(|_| invalid(format!("{param}[{i}]"), id, "a token id"))
+    };
+    ids.iter().enumerate().map(id).collect()
+}
+
+fn number(
+    param: &str,
+    value: Option<f64>,
+    expected: &str,
+    in_range: impl Fn(f64) -> bool,
+) -> Result<Option<f32>> {
+    match value {
+        // NaN is in no range.
+        Some(value) if !in_range(value) => Err(invalid(param, format!("{value:?}"), expected)),
+        value => Ok(value.map(|value| value as f32)),
+    }
+}
+
+fn top_k(value: Option<i64>) -> Result<Option<u32>> {
+    match value {
+        Some(-1) => Ok(Some(0)),
+        Some(k) => match u32::try_from(k) {
+            Ok(k) => Ok(Some(k)),
+            Err(_) => Err(invalid("top_k", k, "a count, or 0 or -1 for no limit")),
+        },
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,161 @@
+//! Whose turn it is.
+
+use super::*;
+
+fn from_tab(tab: u64, prompt: usize, max_tokens: usize) -> Request {
+    Request { tab: TabId(tab), ..request(prompt, max_tokens) }
+}
+
+/// Tabs in the order in which their requests are admitted, one at a time.
+fn admissions(scheduler: &mut Scheduler) -> Vec<u64> {
+    let mut tabs = Vec::new();
+    let mut last = None;
+    while !scheduler.is_idle() {
+        step(scheduler);
+        if let Some(seq) = scheduler.running.first()
+            && last.replace(seq.id) != Some(seq.id)
+        {
+            tabs.push(seq.tab.0);
+        }
+    }
+    tabs
+}
+
+#[test]
+fn tabs_take_turns_whoever_came_first() {
+    let mut scheduler = scheduler(64, 1, 100);
+    for _ in 0..4 {
+        add(&mut scheduler, from_tab(0, 10, 5));
+    }
+    for tab in [1, 1, 2] {
+        add(&mut scheduler, from_tab(tab, 10, 5));
+    }
+    assert_eq!(admissions(&mut scheduler), [0, 1, 2, 0, 1, 0, 0]);
+}
+
+#[test]
+fn turns_are_counted_in_rows_not_in_requests() {
+    let mut scheduler = scheduler(64, 1, 100);
+    for _ in 0..2 {
+        add(&mut scheduler, from_tab(0, 60, 10));
+    }
+    for _ in 0..8 {
+        add(&mut scheduler, from_tab(1, 5, 4));
+    }
+    let order = admissions(&mut scheduler);
+    assert_eq!(order[0], 0);
+    assert_eq!(order[1..9], [1; 8], "eight short answers cost less than one long one");
+}
+
+#[test]
+fn idleness_earns_no_credit() {
+    let mut scheduler = scheduler(64, 1, 100);
+    for _ in 0..6 {
+        add(&mut scheduler, from_tab(0, 20, 5));
+    }
+    for _ in 0..60 {
+        step(&mut scheduler);
+    }
+    for _ in 0..6 {
+        add(&mut scheduler, from_tab(0, 20, 5));
+        add(&mut scheduler, from_tab(1, 20, 5));
+    }
+    let order = admissions(&mut scheduler);
+    assert_eq!(order, [0, 1].repeat(6));
+}
+
+#[test]
+fn visible_tabs_go_before_hidden_ones() {
+    let mut scheduler = scheduler(64, 1, 100);
+    for tab in [0, 1, 2, 0, 1, 2] {
+        add(&mut scheduler, from_tab(tab, 10, 5));
+    }
+    scheduler.set_visible(TabId(0), false);
+    assert_eq!(admissions(&mut scheduler), [1, 2, 1, 2, 0, 0]);
+
+    scheduler.set_visible(TabId(0), true);
+    for tab in [0, 1] {
+        add(&mut scheduler, from_tab(tab, 10, 5));
+    }
+    scheduler.set_visible(TabId(1), false);
+    assert_eq!(admissions(&mut scheduler), [0, 1]);
+}
+
+#[test]
+fn prompts_of_tabs_that_were_served_less_get_their_rows_first() {
+    let mut scheduler = scheduler(64, 4, 100);
+    add(&mut scheduler, from_tab(0, 1000, 5));
+    for _ in 0..3 {
+        step(&mut scheduler);
+    }
+    add(&mut scheduler, from_tab(1, 50, 5));
+    // Running comes before waiting; from then on the newcomer is ahead.
+    step(&mut scheduler);
+    scheduler.options.long_prefill_threshold = 40;
+    let shapes = [(); 2].map(|()| step(&mut scheduler));
+    assert_eq!(shapes[0].len(), 2, "{shapes:?}");
+    assert_eq!(shapes[1].first().map(|(slot, ..)| *slot), Some(1), "{shapes:?}");
+}
+
+/// A tab with nothing running waits at most for the steps in flight, if there are no more tabs than
+/// slots: whoever runs several gives one up.
+#[test]
+fn a_newcomer_does_not_wait_behind_a_tab_that_fills_all_slots() {
+    let mut scheduler = scheduler(256, 4, 100);
+    for _ in 0..20 {
+        add(&mut scheduler, from_tab(0, 10, 500));
+    }
+    let mut in_flight = vec![plan(&mut scheduler), plan(&mut scheduler)];
+    for tab in [1, 2, 3] {
+        add(&mut scheduler, from_tab(tab, 10, 500));
+        let mut steps = 0;
+        while scheduler.running.iter().all(|seq| seq.tab != TabId(tab)) {
+            assert!(steps <= 3, "tab {tab} still waits after {steps} steps");
+            let oldest = in_flight.remove(0);
+            commit(&mut scheduler, &oldest, TOKEN);
+            in_flight.push(plan(&mut scheduler));
+            steps += 1;
+        }
+    }
+    let mut tabs: Vec<u64> = scheduler.running.iter().map(|seq| seq.tab.0).collect();
+    tabs.sort_unstable();
+    assert_eq!(tabs, [0, 1, 2, 3], "everybody has one, and nobody takes the last of another");
+    for _ in 0..5 {
+        let oldest = in_flight.remove(0);
+        commit(&mut scheduler, &oldest, TOKEN);
+        in_flight.push(plan(&mut scheduler));
+    }
+    assert_eq!(scheduler.metrics().num_preemptions, 3);
+}
+
+#[test]
+fn the_queue_is_bounded_for_all_and_for_each() {
+    let mut scheduler = with(64, 1, 10, |options| {
+        (options.max_queue, options.max_queue_per_tab) = (5, 3);
+    });
+    let mut ask = |tab, n| scheduler.submit_many(from_tab(tab, 5, 5), n, NOW).map(|ids| ids.len());
+    assert_eq!(ask(0, 3), Ok(3));
+    assert_eq!(ask(0, 1), Err(Error::QueueFull { waiting: 3, limit: 3 }));
+    assert_eq!(ask(1, 1), Ok(1));
+    assert_eq!(ask(2, 2), Err(Error::QueueFull { waiting: 4, limit: 5 }), "all or none");
+    assert_eq!(ask(2, 1), Ok(1));
+    while !scheduler.is_idle() {
+        step(&mut scheduler);
+    }
+    assert_eq!(scheduler.metrics().request_success.length, 5);
+}
+
+#[test]
+fn closing_a_tab_cancels_its_requests_alone() {
+    let mut scheduler = scheduler(64, 2, 10);
+    let ids = [0, 1, 0, 1].map(|tab| add(&mut scheduler, from_tab(tab, 5, 5)));
+    step(&mut scheduler);
+    scheduler.close_tab(TabId(0), NOW);
+    let cancelled = |id, tokens| finished(id, FinishReason::Cancelled, 5, tokens);
+    assert_eq!(scheduler.take_events(), [cancelled(ids[0], 1), cancelled(ids[2], 0)]);
+    while !scheduler.is_idle() {
+        step(&mut scheduler);
+    }
+    let counts = scheduler.metrics().request_success;
+    assert_eq!((counts.abort, counts.length), (2, 2));
+}

@@ -1,0 +1,193 @@
+//! How the rows of a step are dealt.
+
+use super::*;
+use crate::sampling::Constraint;
+
+/// Rows per sequence of the next steps.
+fn counts<const N: usize>(scheduler: &mut Scheduler) -> [Vec<usize>; N] {
+    [(); N].map(|()| step(scheduler).iter().map(|(_, _, count)| *count).collect())
+}
+
+#[test]
+fn the_threshold_cuts_prompts_only_beside_others() {
+    let case = |threshold, adaptive, prompts: &[usize]| {
+        let mut scheduler = with(1024, 16, 300, |options| {
+            options.long_prefill_threshold = threshold;
+            options.adaptive_threshold = adaptive;
+        });
+        submit(&mut scheduler, prompts);
+        scheduler
+    };
+    let mut three = case(400, false, &[800; 3]);
+    assert_eq!(counts(&mut three), [vec![400, 400, 224], vec![400, 400, 224], vec![1, 1, 352]]);
+    assert_eq!(counts(&mut case(400, false, &[2000])), [[1024]], "alone it does not apply");
+    assert_eq!(counts(&mut case(400, false, &[2000, 10])), [[400, 10]]);
+    assert_eq!(counts(&mut case(100, true, &[2000, 10])), [[512, 10]], "an equal share at least");
+}
+
+#[test]
+fn no_more_run_than_may() {
+    let mut scheduler = with(1024, 16, 100, |options| options.max_running = 3);
+    submit(&mut scheduler, &[10; 10]);
+    assert_eq!(counts(&mut scheduler), [[10; 3]]);
+    let metrics = scheduler.metrics();
+    assert_eq!((metrics.num_requests_running, metrics.num_requests_waiting), (3, 7));
+}
+
+#[test]
+fn chunks_are_cut_to_what_measured_steps_allow() {
+    let mut scheduler = with(1024, 4, 300, |options| options.step_seconds = 0.1);
+    submit(&mut scheduler, &[4000]);
+    let mut longest = Duration::ZERO;
+    for at in 0..20 {
+        let plan = plan(&mut scheduler);
+        let took = Duration::from_micros(1000 * plan.rows() as u64); // 1 ms a row
+        longest = longest.max(took);
+        scheduler.commit(&plan, &answer(&plan, TOKEN), took, NOW);
+        if at > 3 && plan.rows() > 1 {
+            assert!((50..100).contains(&plan.rows()), "{} rows", plan.rows());
+        }
+    }
+    assert!(longest < Duration::from_millis(200), "{longest:?}");
+}
+
+#[test]
+fn the_executor_is_told_a_block_once() {
+    let mut scheduler = scheduler(20, 1, 10);
+    submit(&mut scheduler, &[30]);
+    let mut told = |rows| {
+        let plan = plan(&mut scheduler);
+        commit(&mut scheduler, &plan, TOKEN);
+        let seq = &plan.seqs[0];
+        assert_eq!(seq.tokens.count(), rows);
+        (seq.first_block, seq.blocks.clone())
+    };
+    assert_eq!(told(20), (0, vec![1, 2]));
+    assert_eq!(told(10), (2, vec![]));
+    assert_eq!(told(1), (2, vec![]));
+    assert_eq!(told(1), (2, vec![]));
+    assert_eq!(told(1), (2, vec![3]));
+    assert_eq!(told(1), (3, vec![]));
+}
+
+#[test]
+fn stop_tokens_are_told_and_cannot_come_before_the_least_length() {
+    let mut scheduler = scheduler(64, 4, 10);
+    let ask = Request { stop_tokens: vec![42], min_tokens: 2, ..request(3, 10) };
+    let id = add(&mut scheduler, ask);
+    let permits = |plan: &StepPlan, token: u32| match &plan.seqs[0].mask {
+        Mask::None => Some(true),
+        Mask::Same => None,
+        Mask::New(words) => Some(words[token as usize / 32] >> (token % 32) & 1 == 1),
+    };
+    let mut seen = Vec::new();
+    for draw in [7, 7, 42] {
+        let plan = plan(&mut scheduler);
+        seen.push([42, END, 7].map(|token| permits(&plan, token)));
+        let events = commit(&mut scheduler, &plan, draw);
+        if draw == 42 {
+            assert_eq!(events, [finished(id, FinishReason::StopToken(42), 3, 3)]);
+        }
+    }
+    let masked = [Some(false), Some(false), Some(true)];
+    assert_eq!(seen, [masked, [None; 3], [Some(true); 3]], "masked, as before, free");
+}
+
+#[test]
+fn the_length_limit_comes_before_the_least_length_of_a_short_context() {
+    // Two blocks hold 32 tokens.
+    let mut scheduler = scheduler(64, 4, 2);
+    let ask = Request { min_tokens: 100, max_tokens: None, ..request(30, 1) };
+    let id = add(&mut scheduler, ask);
+    step(&mut scheduler);
+    let plan = plan(&mut scheduler);
+    let events = commit(&mut scheduler, &plan, TOKEN);
+    assert_eq!(events, [token(id), finished(id, FinishReason::Length, 30, 2)]);
+}
+
+/// Allows token 5 twice.
+#[derive(Debug, Default)]
+struct Twice(usize);
+
+impl Constraint for Twice {
+    fn mask(&mut self) -> Result<Vec<u32>> {
+        Ok(vec![1 << 5])
+    }
+
+    fn accept(&mut self, token: u32) -> Result<()> {
+        assert_eq!(token, 5);
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.0 == 2
+    }
+}
+
+#[test]
+fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_holds_nobody_up() {
+    let mut scheduler = scheduler(64, 4, 20);
+    let first = add(&mut scheduler, Request { constrained: true, ..request(20, 10) });
+    let second = add(&mut scheduler, request(10, 2));
+    assert_eq!(step(&mut scheduler), [(0, 0, 19), (1, 0, 10)]);
+    assert_eq!(step(&mut scheduler), [(1, 10, 1)]);
+    assert_eq!(plan(&mut scheduler), StepPlan::default());
+    scheduler.constrain(first, Box::new(Twice::default()));
+    scheduler.constrain(second, Box::new(Twice::default())); // it has ended
+
+    let ahead = plan(&mut scheduler);
+    assert_eq!(
+        (shape(&ahead), &ahead.seqs[0].mask),
+        (vec![(0, 19, 1)], &Mask::New(vec![32, 0, 0, 0]))
+    );
+    assert_eq!(plan(&mut scheduler), StepPlan::default(), "the mask depends on the token");
+    let five = |id| Event::Token { id, token: 5, logprobs: None };
+    assert_eq!(commit(&mut scheduler, &ahead, 5), [five(first)]);
+    let last = plan(&mut scheduler);
+    assert_eq!(last.seqs[0].mask, Mask::Same);
+    let end = [five(first), finished(first, FinishReason::Stop, 20, 2)];
+    assert_eq!(commit(&mut scheduler, &last, 5), end);
+}
+
+#[test]
+fn scored_rows_stay_within_the_logit_rows_and_the_last_one_draws_alone() {
+    let mut scheduler = scheduler(64, 4, 20);
+    let ask = Request { prompt_logprobs: Some(0), ..request(10, 1) };
+    let id = add(&mut scheduler, ask);
+    add(&mut scheduler, request(5, 10));
+    let mut scored = Vec::new();
+    let mut events = Vec::new();
+    while scheduler.running.iter().any(|seq| seq.id == id) || scored.is_empty() {
+        let plan = plan(&mut scheduler);
+        let seq = plan.seqs.iter().find(|seq| seq.slot == 0);
+        let targets = seq.and_then(|seq| seq.score.as_ref()).map(|score| score.targets.len());
+        scored.extend(seq.map(|seq| (seq.tokens.count(), targets)));
+        let mut result = answer(&plan, TOKEN);
+        result.scores = vec![Logprobs::default(); targets.unwrap_or(0)];
+        scheduler.commit(&plan, &result, NOW, NOW);
+        events.extend(scheduler.take_events().into_iter().filter(|event| event.id() == id));
+    }
+    assert_eq!(scored, [(4, Some(4)), (3, Some(3)), (2, Some(2)), (1, None)]);
+    let logprobs = vec![Logprobs::default(); 9];
+    let end = finished(id, FinishReason::Length, 10, 1);
+    assert_eq!(events, [Event::PromptLogprobs { id, logprobs }, token(id), end]);
+}
+
+#[test]
+fn an_embedding_ends_its_request() {
+    let mut scheduler = scheduler(16, 4, 20);
+    let id = add(&mut scheduler, Request { goal: Goal::Embed(Pooling::Mean), ..request(20, 1) });
+    for last in [false, true] {
+        let plan = plan(&mut scheduler);
+        assert_eq!(plan.seqs[0].pool, Some(Pool { pooling: Pooling::Mean, last }));
+        assert_eq!(plan.seqs[0].sample, None);
+        let embeddings = if last { vec![vec![1.0, 0.0]] } else { Vec::new() };
+        let result = StepResult { embeddings, ..Default::default() };
+        scheduler.commit(&plan, &result, NOW, NOW);
+    }
+    let vector = vec![1.0, 0.0];
+    let end = finished(id, FinishReason::Stop, 20, 0);
+    assert_eq!(scheduler.take_events(), [Event::Embedding { id, vector }, end]);
+    assert!(scheduler.is_idle());
+}

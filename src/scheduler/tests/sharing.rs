@@ -1,0 +1,216 @@
+//! Prefixes that are computed once.
+
+use super::*;
+
+fn caching(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
+    with(rows, seqs, blocks, |options| options.prefix_caching = true)
+}
+
+/// A prompt of `common` tokens that begin alike for each family, and `own` others.
+fn prompt(family: u32, common: usize, own: &[u32]) -> Vec<u32> {
+    let shared = (0..common as u32).map(|i| (i * family + i / 7 + family) % 90 + 1);
+    shared.chain(own.iter().copied()).collect()
+}
+
+fn asking(prompt: Vec<u32>) -> Request {
+    Request { prompt, ..request(1, 3) }
+}
+
+fn run_to_the_end(scheduler: &mut Scheduler) -> Vec<Event> {
+    let mut events = Vec::new();
+    while !scheduler.is_idle() {
+        let plan = plan(scheduler);
+        events.extend(commit(scheduler, &plan, TOKEN));
+    }
+    events
+}
+
+fn cached(events: &[Event]) -> Vec<usize> {
+    let usage = |event: &Event| match event {
+        Event::Finished { usage, .. } => Some(usage.cached_tokens),
+        _ => None,
+    };
+    events.iter().filter_map(usage).collect()
+}
+
+#[test]
+fn a_second_request_computes_only_what_the_first_did_not() {
+    let mut scheduler = caching(64, 4, 20);
+    add(&mut scheduler, asking(prompt(1, 40, &[3, 4])));
+    run_to_the_end(&mut scheduler);
+    add(&mut scheduler, asking(prompt(1, 40, &[5, 6, 7])));
+    assert_eq!(step(&mut scheduler), [(0, 32, 11)]);
+    assert_eq!(cached(&run_to_the_end(&mut scheduler)), [32]);
+    let metrics = scheduler.metrics();
+    assert_eq!((metrics.prefix_cache_queries, metrics.prefix_cache_hits), (42 + 43, 32));
+    assert_eq!(metrics.tabs[&0].cached_tokens, 32);
+}
+
+#[test]
+fn the_next_turn_of_a_chat_finds_the_answer_too() {
+    let mut scheduler = caching(64, 4, 20);
+    let mut chat = prompt(2, 30, &[]);
+    add(&mut scheduler, asking(chat.clone()));
+    run_to_the_end(&mut scheduler);
+    chat.extend([TOKEN; 3]);
+    chat.extend([9; 10]);
+    add(&mut scheduler, asking(chat));
+    // The last token of an answer is drawn, but not computed.
+    assert_eq!(step(&mut scheduler), [(0, 32, 11)]);
+}
+
+#[test]
+fn a_prompt_that_is_cached_whole_computes_its_last_block_again() {
+    let mut scheduler = caching(64, 4, 20);
+    for expected in [(0, 0, 48), (0, 32, 16)] {
+        add(&mut scheduler, asking(prompt(1, 48, &[])));
+        assert_eq!(step(&mut scheduler), [expected]);
+        run_to_the_end(&mut scheduler);
+    }
+}
+
+#[test]
+fn salts_and_options_keep_prefixes_apart() {
+    for (salt, caches, expected) in [(0, true, 32), (1, true, 0), (0, false, 0)] {
+        let mut scheduler = with(64, 4, 20, |options| options.prefix_caching = caches);
+        add(&mut scheduler, asking(prompt(1, 40, &[3])));
+        run_to_the_end(&mut scheduler);
+        add(&mut scheduler, Request { salt, ..asking(prompt(1, 40, &[4])) });
+        assert_eq!(cached(&run_to_the_end(&mut scheduler)), [expected]);
+    }
+}
+
+#[test]
+fn whoever_wants_every_row_computes_every_row() {
+    let mut scheduler = caching(64, 64, 20);
+    add(&mut scheduler, asking(prompt(1, 40, &[3])));
+    run_to_the_end(&mut scheduler);
+    let scored = Request { prompt_logprobs: Some(0), ..asking(prompt(1, 40, &[3])) };
+    let embedded = Request { goal: Goal::Embed(Pooling::Mean), ..asking(prompt(1, 40, &[3])) };
+    for (request, rows) in [(scored, 40), (embedded, 41)] {
+        let id = add(&mut scheduler, request);
+        assert_eq!(step(&mut scheduler), [(0, 0, rows)]);
+        finish(&mut scheduler, id, FinishReason::Cancelled);
+    }
+}
+
+#[test]
+fn a_request_waits_for_the_prefix_that_another_is_computing() {
+    let mut scheduler = caching(32, 4, 40);
+    add(&mut scheduler, asking(prompt(1, 64, &[3])));
+    add(&mut scheduler, asking(prompt(1, 64, &[4])));
+    add(&mut scheduler, asking(prompt(3, 40, &[])));
+    assert_eq!(step(&mut scheduler), [(0, 0, 32)]);
+    assert_eq!(step(&mut scheduler), [(0, 32, 32)]);
+    // All but one block of what they share is there.
+    let third = plan(&mut scheduler);
+    assert_eq!(shape(&third)[..2], [(0, 64, 1), (1, 64, 1)]);
+    commit(&mut scheduler, &third, TOKEN);
+    assert_eq!(cached(&run_to_the_end(&mut scheduler)), [0, 64, 0]);
+}
+
+#[test]
+fn twins_share_the_blocks_of_their_prompt_and_copy_its_tail() {
+    for caches in [true, false] {
+        let mut scheduler = with(64, 4, 20, |options| options.prefix_caching = caches);
+        let ids = scheduler.submit_many(asking(prompt(1, 40, &[])), 3, NOW).unwrap();
+        assert_eq!(step(&mut scheduler), [(0, 0, 40)]);
+        let fork = plan(&mut scheduler);
+        assert_eq!(shape(&fork), [(0, 40, 1), (1, 39, 1), (2, 39, 1)]);
+        let tables = fork.seqs[1..].iter().map(|seq| seq.blocks.clone()).collect::<Vec<_>>();
+        assert_eq!(tables, [[1, 2, 4], [1, 2, 5]]);
+        let copies = [4, 5].map(|to| BlockCopy { from: 3, to });
+        assert_eq!(fork.copies, copies);
+        let seeds = fork.seqs.iter().map(|seq| seq.sample.map(|sampling| sampling.seed));
+        assert_eq!(seeds.collect::<Vec<_>>(), [Some(0), Some(1), Some(2)]);
+        commit(&mut scheduler, &fork, TOKEN);
+        assert_eq!(scheduler.metrics().kv_cache_usage_perc, 5.0 / 20.0);
+        let events = run_to_the_end(&mut scheduler);
+        let ended = events.iter().filter(|event| matches!(event, Event::Finished { .. }));
+        assert_eq!(ended.map(Event::id).collect::<Vec<_>>(), ids);
+    }
+}
+
+#[test]
+fn longer_cached_prefixes_go_first_but_nobody_is_passed_over_for_ever() {
+    let mut scheduler = caching(64, 1, 40);
+    add(&mut scheduler, asking(prompt(1, 48, &[])));
+    run_to_the_end(&mut scheduler);
+    let running = add(&mut scheduler, asking(prompt(5, 10, &[])));
+    step(&mut scheduler);
+    let stranger = add(&mut scheduler, asking(prompt(2, 48, &[])));
+    let friends: Vec<RequestId> =
+        (0..12).map(|i| add(&mut scheduler, asking(prompt(1, 48, &[i + 1])))).collect();
+    finish(&mut scheduler, running, FinishReason::Stop);
+    let events = run_to_the_end(&mut scheduler);
+    let ended = events.iter().filter(|event| matches!(event, Event::Finished { .. }));
+    let mut expected = friends;
+    expected.insert(8, stranger);
+    assert_eq!(ended.map(Event::id).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_pinned_prefix_survives_others_until_it_is_let_go() {
+    for pinned in [true, false] {
+        let mut scheduler = caching(64, 4, 8);
+        add(&mut scheduler, asking(prompt(1, 32, &[2])));
+        run_to_the_end(&mut scheduler);
+        let pin = scheduler.pin(&prompt(1, 32, &[]), 0).expect("it is cached");
+        if !pinned {
+            scheduler.unpin(pin);
+        }
+        add(&mut scheduler, asking(prompt(3, 90, &[])));
+        add(&mut scheduler, asking(prompt(4, 90, &[])));
+        run_to_the_end(&mut scheduler);
+        add(&mut scheduler, asking(prompt(1, 32, &[2])));
+        assert_eq!(cached(&run_to_the_end(&mut scheduler)), [if pinned { 32 } else { 0 }]);
+    }
+}
+
+#[test]
+fn a_pin_gives_way_to_a_request_that_could_not_run_otherwise() {
+    let mut scheduler = caching(200, 4, 8);
+    add(&mut scheduler, asking(prompt(1, 64, &[2])));
+    run_to_the_end(&mut scheduler);
+    scheduler.pin(&prompt(1, 64, &[]), 0).expect("it is cached");
+    let id = add(&mut scheduler, asking(prompt(2, 120, &[])));
+    let events = run_to_the_end(&mut scheduler);
+    assert_eq!(events.last(), Some(&finished(id, FinishReason::Length, 120, 3)));
+}
+
+#[test]
+fn what_a_step_in_flight_computes_is_not_found_yet() {
+    let mut scheduler = caching(64, 4, 20);
+    add(&mut scheduler, asking(prompt(1, 33, &[])));
+    let first = plan(&mut scheduler);
+    let request = asking(prompt(1, 33, &[]));
+    assert_eq!(scheduler.cache.lookup(&request.prompt, 0), 0);
+    commit(&mut scheduler, &first, TOKEN);
+    assert_eq!(scheduler.cache.lookup(&request.prompt, 0), 32);
+}
+
+#[test]
+fn the_cache_is_reset_only_when_nothing_runs() {
+    let mut scheduler = caching(64, 4, 20);
+    let id = add(&mut scheduler, asking(prompt(1, 33, &[])));
+    step(&mut scheduler);
+    assert!(!scheduler.reset_prefix_cache());
+    finish(&mut scheduler, id, FinishReason::Stop);
+    assert!(scheduler.reset_prefix_cache());
+    assert_eq!(scheduler.cache.lookup(&prompt(1, 33, &[]), 0), 0);
+}
+
+#[test]
+fn a_lookup_is_counted_once_and_apart_after_a_preemption() {
+    let mut scheduler = caching(64, 4, 4);
+    let prompts = [prompt(1, 31, &[]), prompt(2, 31, &[])];
+    let ids = prompts.map(|prompt| add(&mut scheduler, Request { prompt, ..request(1, 20) }));
+    while scheduler.metrics().num_preemptions == 0 {
+        step(&mut scheduler);
+    }
+    finish(&mut scheduler, ids[0], FinishReason::Stop);
+    step(&mut scheduler);
+    let metrics = scheduler.metrics();
+    assert_eq!((metrics.prefix_cache_queries, metrics.prefix_cache_hits), (62, 0));
+    assert!(metrics.preempted_queries > 31);
+}

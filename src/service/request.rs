@@ -1,0 +1,67 @@
+//! From a chat request to what the engine is asked.
+
+use super::Moment;
+use crate::{
+    Error, Result,
+    api::{ChatRequest, TokenRules},
+    engine::Request,
+    text::{Chat, Tokenizer},
+};
+
+/// What to ask an engine whose model has `vocab` tokens.
+///
+/// # Errors
+/// What [`Chat::prompt`] refuses; [`Error::InvalidRequest`] for token ids beyond the vocabulary.
+pub fn engine_request(
+    request: &ChatRequest,
+    chat: &Chat,
+    vocab: usize,
+    moment: Moment,
+) -> Result<Request> {
+    let ChatRequest { sampling, tokens, .. } = request;
+    let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens } = tokens;
+    let biased: Vec<u32> = sampling.logit_bias.iter().map(|(id, _)| *id).collect();
+    for (param, ids) in [
+        ("logit_bias", &biased[..]),
+        ("allowed_token_ids", allowed.as_deref().unwrap_or(&[])),
+        ("stop_token_ids", stop),
+    ] {
+        if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
+            let message = format!("found token id {id}, expected ids below {vocab}");
+            return Err(Error::InvalidRequest { param: param.into(), message });
+        }
+    }
+    let defaults = chat.defaults();
+    Ok(Request {
+        prompt: chat.prompt(&request.messages, Some(moment.now.cast_signed()))?,
+        sampling: defaults.sampling(sampling, moment.entropy),
+        end_tokens: if *ignore_eos { Vec::new() } else { defaults.eos_ids.clone() },
+        stop_tokens: stop.clone(),
+        min_tokens: *min_tokens as usize,
+        max_tokens: request.max_tokens.map(|max| max as usize),
+        logit_bias: sampling.logit_bias.clone(),
+        allowed_tokens: allowed.clone(),
+        bad_words: spellings(chat.tokenizer(), bad_words)?,
+        prompt_logprobs: request.prompt_logprobs,
+        constrained: request.constraint.is_some(),
+        ..Default::default()
+    })
+}
+
+/// The tokens of each text as it is and with the other choice of a leading space.
+fn spellings(tokenizer: &Tokenizer, texts: &[String]) -> Result<Vec<Vec<u32>>> {
+    let mut found = Vec::new();
+    for text in texts {
+        let other = match text.strip_prefix(' ') {
+            Some(bare) => bare.to_owned(),
+            None => format!(" {text}"),
+        };
+        for spelling in [text, &other] {
+            let tokens = tokenizer.encode_plain(spelling, false)?;
+            if !tokens.is_empty() && !found.contains(&tokens) {
+                found.push(tokens);
+            }
+        }
+    }
+    Ok(found)
+}

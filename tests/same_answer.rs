@@ -1,0 +1,165 @@
+//! An answer does not depend on its neighbours, on what is cached, on chunks, or on preemption.
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
+
+use pollster::block_on;
+use serde::Deserialize;
+use tabloom::{
+    engine::{Engine, Event, Options, Request, RequestId},
+    executor::{AnyExecutor, CpuExecutor, GpuExecutor, KvKind},
+    gpu::{Gpu, Power},
+    load::{self, LoadOptions},
+    metrics::Metrics,
+    model::{ModelConfig, Quantization},
+    step::Sampling,
+    weights::{Checkpoint, FolderSource, GpuSink, HostSink, Quantise, Source},
+};
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum On {
+    Cpu,
+    /// The GPU, with the kernels that suit it.
+    Gpu,
+    /// The GPU, with the kernels of graphics hardware.
+    GpuWithBarriers,
+}
+
+/// The built-in model, with this much memory for keys and values.
+async fn built_in(on: On, kv_bytes: Option<u64>) -> AnyExecutor {
+    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
+    let json = source.read("config.json").await.expect("a configuration");
+    let config = ModelConfig::from_json(&json).expect("a valid one");
+    let quantization = Quantization::from_json(&json).expect("a valid one");
+    let checkpoint = Checkpoint::open(&source).await.expect("a checkpoint");
+    let plan = checkpoint.plan(&config, quantization, &Quantise::KEEP).expect("a valid one");
+    let kinds = vec![KvKind::F16; config.layers];
+    let options = LoadOptions { kv_bytes, ..Default::default() };
+    let capacity = load::capacity(&config, &options, &kinds, u64::MAX).expect("it fits");
+    if on == On::Cpu {
+        let mut sink = HostSink::new();
+        checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())).await.expect("it loads");
+        let executor = CpuExecutor::new(config, sink.into_weights(), capacity, kinds);
+        return AnyExecutor::Cpu(Box::new(executor.expect("it fits")));
+    }
+    let mut gpu = Gpu::open(Power::HighPerformance).await.expect("a GPU");
+    if on == On::GpuWithBarriers {
+        gpu.adapter.software = false;
+    }
+    let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await.expect("a device");
+    checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())).await.expect("it loads");
+    let proceed = |_, _| ControlFlow::Continue(());
+    let weights = sink.into_weights();
+    let executor = GpuExecutor::new(gpu, &config, weights, capacity, &kinds, proceed).await;
+    AnyExecutor::Gpu(Box::new(executor.expect("it fits")))
+}
+
+#[derive(Deserialize)]
+struct Question {
+    prompt_ids: Vec<u32>,
+}
+
+/// Questions to the built-in model, answered greedily and by seeded chance.
+fn requests() -> Vec<Request> {
+    let json = include_bytes!("goldens/embedded.json");
+    let questions: Vec<Question> = serde_json::from_slice(json).expect("valid goldens");
+    let request = |(i, question): (usize, &Question)| Request {
+        prompt: question.prompt_ids.clone(),
+        sampling: match i % 2 {
+            0 => Sampling::GREEDY,
+            _ => Sampling {
+                temperature: 1.2,
+                top_p: 0.95,
+                repetition_penalty: 1.1,
+                seed: i as u64,
+                ..Sampling::GREEDY
+            },
+        },
+        end_tokens: vec![2],
+        max_tokens: Some(24),
+        ..Default::default()
+    };
+    let requests: Vec<Request> =
+        questions.iter().cycle().take(8).enumerate().map(request).collect();
+    assert!(requests.iter().any(|request| request.prompt.len() > 32), "some prompt is long");
+    requests
+}
+
+/// The answers to `rounds` of requests, each round submitted at once.
+fn answers(
+    executor: AnyExecutor,
+    options: Options,
+    rounds: &[&[Request]],
+) -> (Vec<Vec<u32>>, Metrics) {
+    let mut engine = Engine::new(executor, options, Box::new(|| Duration::ZERO));
+    let mut answers = BTreeMap::<RequestId, Vec<u32>>::new();
+    for round in rounds {
+        for request in *round {
+            let id = engine.submit(request.clone()).expect("it is accepted");
+            answers.insert(id, Vec::new());
+        }
+        while !engine.is_idle() {
+            for event in block_on(engine.step()).expect("the device lives") {
+                match event {
+                    Event::Token { id, token, .. } => {
+                        answers.get_mut(&id).expect("it was asked").push(token);
+                    }
+                    Event::Finished { reason, .. } => println!("{reason:?}"),
+                    other => panic!("nobody asked for {other:?}"),
+                }
+            }
+        }
+    }
+    (answers.into_values().collect(), engine.metrics())
+}
+
+fn every_way_gives_the_same_answer(on: On) {
+    let executor = |kv_bytes| block_on(built_in(on, kv_bytes));
+    let whole = Options {
+        step_seconds: f64::INFINITY,
+        long_prefill_threshold: usize::MAX,
+        prefix_caching: false,
+        ..Default::default()
+    };
+    let requests = requests();
+    let one_by_one: Vec<&[Request]> = requests.chunks(1).collect();
+    let (alone, _) = answers(executor(None), whole.clone(), &one_by_one);
+    assert!(alone.iter().any(|answer| answer.len() > 10), "{alone:?}");
+
+    let (together, _) = answers(executor(None), whole.clone(), &[&requests]);
+    assert_eq!(alone, together, "in a batch");
+
+    // Steps that take no time at all and yet too long.
+    let chunked = Options { step_seconds: 0.0, ..whole.clone() };
+    let (chunks, metrics) = answers(executor(None), chunked, &[&requests]);
+    assert_eq!(alone, chunks, "in chunks");
+    assert!(metrics.iteration_tokens_total.quantile(1.0) <= Some(64.0));
+
+    let caching = Options { prefix_caching: true, ..whole.clone() };
+    let (cached, metrics) = answers(executor(None), caching, &[&requests, &requests]);
+    assert_eq!(alone, cached[..8], "with the prefix cache");
+    assert_eq!(alone, cached[8..], "from the prefix cache");
+    assert!(metrics.prefix_cache_hits > 0);
+
+    // Room for the longest request and little else.
+    let block = 16 * 1024;
+    let (preempted, metrics) = answers(executor(Some(9 * block)), whole, &[&requests]);
+    assert_eq!(alone, preempted, "after a preemption");
+    assert!(metrics.num_preemptions > 0);
+}
+
+#[test]
+fn on_the_processor() {
+    every_way_gives_the_same_answer(On::Cpu);
+}
+
+#[test]
+fn on_the_gpu() {
+    every_way_gives_the_same_answer(On::Gpu);
+}
+
+#[test]
+fn on_the_gpu_with_the_kernels_of_graphics_hardware() {
+    every_way_gives_the_same_answer(On::GpuWithBarriers);
+}
