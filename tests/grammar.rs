@@ -98,7 +98,7 @@ impl Model {
         if drawn > FREE_TOKENS && random.bool() {
             let closing = |token: &&u32| {
                 let spelling = self.spellings[**token as usize].as_slice();
-                **token == self.end || matches!(spelling, b"\"" | b"}" | b"]" | b"@")
+                **token == self.end || matches!(spelling, b"\"" | b"}" | b"]")
             };
             let closing: Vec<&u32> = allowed.iter().filter(closing).collect();
             if let Some(&&token) = random.choice(&closing) {
@@ -138,7 +138,7 @@ fn schemas() -> Vec<Value> {
             "properties": {
                 "name": {"type": "string", "minLength": 1, "maxLength": 12},
                 "age": {"type": "integer", "minimum": 0, "maximum": 150},
-                "email": {"type": "string", "format": "email"},
+                "home": {"type": "string", "format": "ipv4"},
                 "nick": {"type": ["string", "null"]},
             },
             "required": ["name", "age"],
