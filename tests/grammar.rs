@@ -327,13 +327,13 @@ fn a_grammar_is_followed() {
         atom: NUMBER | "(" sum ")"
         NUMBER: /[0-9]{1,3}/
     "#;
+    let judge = Regex::new(r"^[0-9]{1,3}([+*][0-9]{1,3})*$").unwrap();
     for model in Model::all() {
         for _ in 0..10 {
             let text = model.walk(&Form::Grammar(grammar.into()), &mut random);
             let open = text.matches('(').count();
             assert_eq!(open, text.matches(')').count(), "{}: {text:?}", model.name);
             let flat = text.replace(['(', ')'], "");
-            let judge = Regex::new(r"^[0-9]{1,3}([+*][0-9]{1,3})*$").unwrap();
             assert!(judge.is_match(&flat), "{}: {text:?}", model.name);
         }
     }

@@ -179,7 +179,7 @@ async fn handle(
             }
         }
         Ok(Call::Chat { id, request }) => match session {
-            Some(session) => session.chat(port, id, request),
+            Some(session) => session.chat(port, id, *request),
             None => port.fail(id, &Error::Closed),
         },
         Ok(Call::Metrics { id }) => match session {
