@@ -82,6 +82,10 @@ export { TabloomError };
  * @property {number} [min_p]
  * @property {number} [seed]
  * @property {string | string[]} [stop]
+ * @property {{type: "text"} | {type: "json_object"} | {type: "json_schema", json_schema: {name?: string,
+ *   description?: string, schema: object | boolean, strict?: boolean | null}}} [response_format]
+ *   what the answer must look like; schemas are always enforced
+ * @property {StructuredOutputs} [structured_outputs] the same in vLLM's terms
  * @property {number} [presence_penalty] -2 to 2, on tokens of the answer so far
  * @property {number} [frequency_penalty] -2 to 2, on each of their occurrences
  * @property {number} [repetition_penalty] above 0, on tokens of prompt and answer; 1 is off
@@ -95,6 +99,18 @@ export { TabloomError };
  * @property {boolean} [ignore_eos] the model's own end tokens do not
  * @property {number} [min_tokens] before so many tokens, no end token can be drawn
  * @property {string} [model] ignored: an engine holds one model
+ */
+
+/**
+ * What an answer must look like: exactly one of these.
+ *
+ * @typedef {object} StructuredOutputs
+ * @property {object | boolean} [json] a JSON schema
+ * @property {string} [regex] a regular expression that the whole answer matches, in the syntax of
+ *   Rust's `regex`
+ * @property {string[]} [choice] texts of which the answer is one
+ * @property {string} [grammar] a grammar in llguidance's dialect of Lark
+ * @property {boolean} [json_object] any JSON object
  */
 
 /**

@@ -1,11 +1,12 @@
 // The engine's side: a worker that loads the WebAssembly module and serves one or more message ports.
 // It runs as a dedicated worker (the page sends a port) and as a SharedWorker (each tab connects one).
 
+import { loadGrammar } from "./constraints.js";
 import { requestSubgroups } from "./subgroups.js";
 import init, { Host } from "./wasm/tabloom.js";
 
 requestSubgroups();
-const host = init().then(() => new Host());
+const host = init().then(() => new Host(loadGrammar));
 
 /** @param {MessagePort} port */
 async function connect(port) {

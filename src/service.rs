@@ -11,10 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 use self::{answer::Answer, embeddings::Job, request::engine_request};
 use crate::{
     Result,
-    api::{self, ChatCompletion, ChatCompletionChunk, ChatRequest, EmbeddingResponse, Responder},
+    api::{
+        self, ChatCompletion, ChatCompletionChunk, ChatRequest, EmbeddingResponse, Responder, Spec,
+    },
     engine::{Clock, Engine, Event, FinishReason, Options, RequestId, Usage},
     error::Error,
     metrics::Metrics,
+    sampling::{Compiler, Tokens},
     step::{Executor, Logprobs},
     text::Chat,
 };
@@ -25,6 +28,9 @@ pub struct Service<E> {
     chat: Chat,
     model: String,
     vocab: usize,
+    compiler: Option<Box<dyn Compiler>>,
+    /// What requests announced and is not compiled yet.
+    specs: Vec<(RequestId, Spec)>,
     answers: HashMap<RequestId, Answer>,
     /// Requests for embeddings, by the engine's name for their first input.
     jobs: BTreeMap<RequestId, Job>,
@@ -67,8 +73,22 @@ impl<E: Executor> Service<E> {
     ) -> Service<E> {
         let vocab = executor.capacity().vocab;
         let engine = Engine::new(executor, options, clock);
-        let (answers, jobs) = Default::default();
-        Service { engine, chat, model, vocab, answers, jobs, outbox: Vec::new() }
+        Service {
+            engine,
+            chat,
+            model,
+            vocab,
+            compiler: None,
+            specs: Vec::new(),
+            answers: HashMap::new(),
+            jobs: BTreeMap::new(),
+            outbox: Vec::new(),
+        }
+    }
+
+    /// The same service, which takes requests that constrain their answers.
+    pub fn with_compiler(self, compiler: Box<dyn Compiler>) -> Service<E> {
+        Service { compiler: Some(compiler), ..self }
     }
 
     /// Queues a request; its replies come from [`Service::step`].
@@ -77,9 +97,15 @@ impl<E: Executor> Service<E> {
     /// What [`Chat::prompt`] and [`Engine::submit`] refuse; [`Error::InvalidRequest`] for token ids
     /// beyond the vocabulary.
     pub fn submit(&mut self, request: ChatRequest, moment: Moment) -> Result<RequestId> {
+        if let (Some(spec), None) = (&request.constraint, &self.compiler) {
+            let message = "found a constraint, expected none: answers cannot be constrained here";
+            let param = spec.param.clone();
+            return Err(Error::InvalidRequest { param, message: message.into() });
+        }
         let asked = engine_request(&request, &self.chat, self.vocab, moment)?;
         let prompt = asked.prompt.clone();
         let id = self.engine.submit(asked)?;
+        self.specs.extend(request.constraint.clone().map(|spec| (id, spec)));
         let responder = Responder {
             id: format!("chatcmpl-{:016x}", moment.entropy),
             created: moment.now,
@@ -95,6 +121,7 @@ impl<E: Executor> Service<E> {
     /// Gives a request up; it gets no more replies.
     pub fn cancel(&mut self, id: RequestId) {
         self.answers.remove(&id);
+        self.specs.retain(|(other, _)| *other != id);
         self.outbox.retain(|(other, _)| *other != id);
         match self.jobs.remove(&id) {
             Some(job) => job.cancel(&mut self.engine),
@@ -123,6 +150,7 @@ impl<E: Executor> Service<E> {
                 }
             }
         }
+        self.compile().await;
         Ok(std::mem::take(&mut self.outbox))
     }
 
@@ -146,6 +174,25 @@ impl<E: Executor> Service<E> {
                 }
             }
             Err(error) => self.fail(id, error),
+        }
+    }
+
+    /// Compiles announced constraints, while the device works on their prompts.
+    async fn compile(&mut self) {
+        for (id, spec) in std::mem::take(&mut self.specs) {
+            let Some(compiler) = &mut self.compiler else { continue };
+            let tokens = || {
+                let tokenizer = self.chat.tokenizer();
+                Ok(Tokens {
+                    spellings: tokenizer.spellings(self.vocab)?,
+                    end_ids: self.chat.defaults().eos_ids.clone(),
+                    strip: tokenizer.leading_strip(),
+                })
+            };
+            match compiler.compile(&spec, &tokens).await {
+                Ok(constraint) => self.engine.constrain(id, constraint),
+                Err(error) => self.fail(id, error),
+            }
         }
     }
 

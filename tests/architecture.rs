@@ -8,8 +8,11 @@ use std::{
 
 /// Each module and what it may import besides itself and the leaves.
 const IMPORTS: [(&str, &[&str]); 14] = [
-    ("web", &["service", "load", "engine", "executor", "weights", "model", "text", "gpu"]),
-    ("service", &["engine", "text"]),
+    (
+        "web",
+        &["service", "load", "engine", "executor", "weights", "model", "text", "gpu", "sampling"],
+    ),
+    ("service", &["engine", "sampling", "text"]),
     ("load", &["executor", "weights", "model", "text", "gpu"]),
     ("engine", &["scheduler", "sampling", "executor", "weights"]),
     ("scheduler", &["cache", "sampling", "speculate", "text"]),

@@ -11,6 +11,7 @@ use tabloom::{
     error::Error,
     executor::{AnyExecutor, KvKind},
     load::{self, Device, LoadOptions},
+    sampling::LocalCompiler,
     service::{Moment, Reply, Service},
     weights::FolderSource,
 };
@@ -45,6 +46,7 @@ fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
         Options::default(),
         steady_clock(),
     )
+    .with_compiler(Box::new(LocalCompiler::default()))
 }
 
 fn submit(service: &mut Service<AnyExecutor>, request: serde_json::Value) -> RequestId {
@@ -305,4 +307,50 @@ fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
         serde_json::json!({ "messages": golden.messages, "stream": true, "temperature": 0 }),
     );
     assert_eq!(streamed(&run(&mut service), id), golden.answer, "the engine stays usable");
+}
+
+#[test]
+fn constrained_answers_keep_to_their_form_beside_one_that_is_free() {
+    let mut service = service();
+    let golden = &goldens()[0];
+    let asked = |field: &str, value: serde_json::Value| {
+        let mut request = serde_json::json!({ "messages": golden.messages, "temperature": 0 });
+        request[field] = value;
+        request
+    };
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": {
+            "animal": { "enum": ["cat", "dog"] },
+            "legs": { "type": "integer", "minimum": 0, "maximum": 8 },
+        },
+        "required": ["animal", "legs"],
+        "additionalProperties": false,
+    });
+    let format = serde_json::json!({ "type": "json_schema", "json_schema": { "schema": schema } });
+    let json = submit(&mut service, asked("response_format", format));
+    let choices = ["neither", "of these"];
+    let choice = serde_json::json!({ "choice": choices });
+    let choice = submit(&mut service, asked("structured_outputs", choice));
+    let free = submit(&mut service, asked("stream", false.into()));
+    // What only compiling tells.
+    let regex = serde_json::json!({ "regex": r"a\bb" });
+    let refused = submit(&mut service, asked("structured_outputs", regex));
+
+    let replies = run(&mut service);
+    let text = |id: RequestId| match replies.iter().find(|(of, _)| *of == id) {
+        Some((_, Reply::Completion(completion))) => completion.choices[0].message.content.clone(),
+        other => panic!("{other:?}"),
+    };
+    let answer: serde_json::Value = serde_json::from_str(&text(json)).expect("JSON");
+    jsonschema::validate(&schema, &answer).expect("it is valid");
+    assert!(choices.contains(&text(choice).as_str()));
+    assert_eq!(text(free), golden.answer);
+    let error = replies.iter().find(|(of, _)| *of == refused).map(|(_, reply)| reply);
+    match error {
+        Some(Reply::Error(Error::InvalidRequest { param, .. })) => {
+            assert_eq!(param, "structured_outputs.regex");
+        }
+        other => panic!("{other:?}"),
+    }
 }

@@ -5,6 +5,7 @@
 //! answered through a [`Responder`]; likewise an [`EmbeddingRequest`] becomes an
 //! [`EmbedRequest`], answered by an [`EmbeddingResponse`].
 
+mod constraint;
 mod embeddings;
 mod message;
 mod request;
@@ -12,6 +13,7 @@ mod response;
 mod sampling;
 mod validate;
 
+pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
 pub use embeddings::{
     EmbedInput, EmbedRequest, Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse,
     EmbeddingUsage, Encoding, Vector,
@@ -25,4 +27,5 @@ pub use response::{
     Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
 };
 pub use sampling::{SamplingParams, TokenRules};
+pub use tabloom_grammar::Form;
 pub use validate::ChatRequest;

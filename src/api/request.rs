@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::constraint::{ResponseFormat, StructuredOutputs};
 use crate::error::{Error, Result};
 
 /// A request for a chat completion as it comes over the wire, not yet checked.
 ///
 /// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
-/// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos` and
-/// `prompt_logprobs`. [`ChatCompletionRequest::validate`] turns it into a
+/// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
+/// `prompt_logprobs` and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
 /// [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -43,6 +44,8 @@ pub struct ChatCompletionRequest {
     pub ignore_eos: Option<bool>,
     pub stop: Option<Stop>,
     pub n: Option<i64>,
+    pub response_format: Option<ResponseFormat>,
+    pub structured_outputs: Option<StructuredOutputs>,
     /// Every other field, so that none is ignored in silence.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
+use super::constraint::Spec;
 use super::message::{Message, Role};
 use super::request::{ChatCompletionRequest, Content, RequestMessage, Stop};
 use super::sampling::{SamplingParams, TokenRules, prompt_logprobs};
@@ -31,6 +32,8 @@ pub struct ChatRequest {
     pub prompt_logprobs: Option<u32>,
     /// None is empty.
     pub stop: Vec<String>,
+    /// What the answer must look like.
+    pub constraint: Option<Spec>,
 }
 
 impl ChatCompletionRequest {
@@ -57,6 +60,7 @@ impl ChatCompletionRequest {
             include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
             max_tokens,
             stop: stop(self.stop)?,
+            constraint: Spec::read(self.response_format, self.structured_outputs)?,
             model: self.model,
         })
     }
@@ -67,7 +71,6 @@ pub(super) type Neutral = (&'static str, fn(&Value) -> bool);
 
 /// Fields of a request that are harmless with these values.
 const NEUTRAL_FIELDS: &[Neutral] = &[
-    ("response_format", |v| v["type"] == "text"),
     ("tool_choice", |v| v == "none"),
     ("tools", |v| v.as_array().is_some_and(|list| list.is_empty())),
     ("user", Value::is_string),
@@ -264,6 +267,7 @@ mod tests {
                 },
                 prompt_logprobs: None,
                 stop: vec!["x".into()],
+                constraint: None,
             }
         );
     }
@@ -333,6 +337,9 @@ mod tests {
             (r#""stream":"yes""#, "stream", "yes"),
             (r#""stream_options":{"include_usage":true}"#, "stream_options", "options"),
             (r#""stream":true,"stream_options":{"x":1}"#, "stream_options.x", "x"),
+            (r#""response_format":{"type":"yaml"}"#, "response_format.type", "yaml"),
+            (r#""structured_outputs":{"xml":""}"#, "structured_outputs.xml", "xml"),
+            (r#""structured_outputs":{"choice":["a",1]}"#, "structured_outputs.choice[1]", "1"),
         ] {
             let (at, message) = refusal(with(field));
             assert_eq!(at, param, "{field}");
@@ -380,7 +387,6 @@ mod tests {
         for (field, param) in [
             (r#""tools":[{"type":"function"}]"#, "tools"),
             (r#""tool_choice":"auto""#, "tool_choice"),
-            (r#""response_format":{"type":"json_object"}"#, "response_format"),
             (r#""temprature":1"#, "temprature"),
         ] {
             let (at, message) = refusal(with(field));

@@ -1,12 +1,16 @@
 //! Which tokens a request's draws may choose.
 
+mod grammar;
 mod limits;
-
-pub use limits::TokenLimits;
 
 use std::fmt::Debug;
 
-use crate::Result;
+use futures::future::LocalBoxFuture;
+
+use crate::{Result, api::Spec};
+
+pub use grammar::{Grammar, LocalCompiler, Vocabulary};
+pub use limits::TokenLimits;
 
 /// Restricts what an answer can say, token by token: a grammar, a schema, a choice.
 pub trait Constraint: Debug {
@@ -19,4 +23,25 @@ pub trait Constraint: Debug {
 
     /// Whether the answer is complete and nothing can follow.
     fn is_complete(&self) -> bool;
+}
+
+/// Makes the constraints of one model.
+pub trait Compiler {
+    /// Makes the constraint of a request; the model's `tokens` are asked for the first time only.
+    fn compile<'a>(
+        &'a mut self,
+        spec: &'a Spec,
+        tokens: &'a dyn Fn() -> Result<Tokens>,
+    ) -> LocalBoxFuture<'a, Result<Box<dyn Constraint>>>;
+}
+
+/// What constraints know of a model's tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tokens {
+    /// `[vocab]`: what each adds to the text, nothing for control tokens.
+    pub spellings: Vec<Vec<u8>>,
+    /// Those that end an answer.
+    pub end_ids: Vec<u32>,
+    /// The character that an answer loses at its beginning, and how many of it at most.
+    pub strip: Option<(char, usize)>,
 }

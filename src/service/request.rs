@@ -43,6 +43,7 @@ pub fn engine_request(
         allowed_tokens: allowed.clone(),
         bad_words: spellings(chat.tokenizer(), bad_words)?,
         prompt_logprobs: request.prompt_logprobs,
+        constrained: request.constraint.is_some(),
         ..Default::default()
     })
 }

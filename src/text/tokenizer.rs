@@ -122,6 +122,11 @@ impl Tokenizer {
         self.control.contains(&id)
     }
 
+    /// What each of the ids below `count` adds to a text: nothing for special and unknown ones.
+    pub fn spellings(&self, count: usize) -> Result<Vec<Vec<u8>>> {
+        (0..count as u32).map(|id| self.bytes(id)).collect()
+    }
+
     /// The bytes of text a token stands for; none for special and unknown ids.
     pub(super) fn bytes(&self, id: u32) -> Result<Vec<u8>> {
         match self.inner.id_to_token(id) {
@@ -139,7 +144,7 @@ impl Tokenizer {
     }
 
     /// The character that is stripped from the beginning of a text, and how many at most.
-    pub(super) fn leading_strip(&self) -> Option<(char, usize)> {
+    pub fn leading_strip(&self) -> Option<(char, usize)> {
         self.spelling.strip()
     }
 

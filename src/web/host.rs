@@ -11,7 +11,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{AbortController, MessageEvent, MessagePort};
 
 use super::{
-    FetchSource,
+    FetchSource, ModuleCompiler,
     protocol::{
         Answer, Call, Device, HostMetrics, Info, Kv, Options, Progress, Quantize, SlidingWindow,
     },
@@ -57,14 +57,14 @@ type Loads = Rc<RefCell<HashMap<(usize, u32), AbortController>>>;
 
 #[wasm_bindgen]
 impl Host {
-    /// A host without a model; it runs until its worker ends.
+    /// A host without a model; it runs until its worker ends. `load_grammar` gives a promise of the
+    /// module of constrained answers.
     #[wasm_bindgen(constructor)]
-    #[allow(clippy::new_without_default)] // a constructor for JavaScript
-    pub fn new() -> Host {
+    pub fn new(load_grammar: js_sys::Function) -> Host {
         console_error_panic_hook::set_once();
         let (inbox, messages) = unbounded();
         let loads = Loads::default();
-        wasm_bindgen_futures::spawn_local(serve(messages, loads.clone()));
+        wasm_bindgen_futures::spawn_local(serve(messages, loads.clone(), load_grammar));
         Host { inbox, loads }
     }
 
@@ -126,7 +126,11 @@ fn read_call(data: JsValue) -> Result<Call, (u32, Error)> {
 }
 
 /// Reads the inbox and runs the model, one after the other, for ever.
-async fn serve(mut messages: UnboundedReceiver<Message>, loads: Loads) {
+async fn serve(
+    mut messages: UnboundedReceiver<Message>,
+    loads: Loads,
+    load_grammar: js_sys::Function,
+) {
     let mut session = None;
     let turn = Turn::new();
     loop {
@@ -139,14 +143,19 @@ async fn serve(mut messages: UnboundedReceiver<Message>, loads: Loads) {
             false => messages.try_recv().ok(),
         };
         match (message, &mut session) {
-            (Some(message), session) => handle(message, session, &loads).await,
+            (Some(message), session) => handle(message, session, &loads, &load_grammar).await,
             (None, Some(session)) => session.step(&turn).await,
             (None, None) => {}
         }
     }
 }
 
-async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) {
+async fn handle(
+    message: Message,
+    session: &mut Option<Session>,
+    loads: &Loads,
+    load_grammar: &js_sys::Function,
+) {
     let Message { port, call } = message;
     match call {
         Err((id, error)) => port.fail(id, &error),
@@ -157,7 +166,7 @@ async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) 
                 old.close();
             }
             let result = match options {
-                Ok(options) => load_model(&port, id, url, &options, loads).await,
+                Ok(options) => load_model(&port, id, url, &options, loads, load_grammar).await,
                 Err(error) => Err(error),
             };
             loads.borrow_mut().remove(&key);
@@ -170,7 +179,7 @@ async fn handle(message: Message, session: &mut Option<Session>, loads: &Loads) 
             }
         }
         Ok(Call::Chat { id, request }) => match session {
-            Some(session) => session.chat(port, id, request),
+            Some(session) => session.chat(port, id, *request),
             None => port.fail(id, &Error::Closed),
         },
         Ok(Call::Embed { id, request }) => match session {
@@ -195,6 +204,7 @@ async fn load_model(
     url: String,
     options: &Options,
     loads: &Loads,
+    load_grammar: &js_sys::Function,
 ) -> Result<(Session, Info)> {
     let signal = loads.borrow().get(&(port.id, id)).map(AbortController::signal);
     let source = FetchSource::new(&url, signal.clone());
@@ -243,7 +253,8 @@ async fn load_model(
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
     let options = engine::Options { seed, ..Default::default() };
     let Loaded { executor, .. } = model.loaded;
-    let service = Service::new(executor, model.chat, url, options, engine::steady_clock());
+    let service = Service::new(executor, model.chat, url, options, engine::steady_clock())
+        .with_compiler(Box::new(ModuleCompiler::new(load_grammar.clone())));
     Ok((Session { service, asked: HashMap::new() }, info))
 }
 

@@ -1,9 +1,11 @@
 //! The browser's side: message ports, fetch, the event loop.
 
 mod fetch;
+mod grammar;
 mod host;
 mod protocol;
 mod turn;
 
 pub use fetch::{FetchSource, FetchStream};
+pub use grammar::ModuleCompiler;
 pub use host::Host;

@@ -28,7 +28,7 @@ pub enum Call {
     Chat {
         id: u32,
         #[serde(deserialize_with = "read_request")]
-        request: Result<ChatCompletionRequest>,
+        request: Box<Result<ChatCompletionRequest>>,
     },
     /// Embed texts; answered by a `value`.
     Embed {
@@ -73,8 +73,8 @@ impl Options {
 /// Never fails: what is wrong is in the result, with the parameter to blame.
 fn read_request<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Result<ChatCompletionRequest>, D::Error> {
-    Ok(ChatCompletionRequest::read(deserializer))
+) -> Result<Box<Result<ChatCompletionRequest>>, D::Error> {
+    Ok(Box::new(ChatCompletionRequest::read(deserializer)))
 }
 
 /// Never fails, as [`read_request`].

@@ -117,6 +117,45 @@ test("stop strings and token limits end an answer", async () => {
   assert.ok(short.content && answer.startsWith(short.content) && short.content !== answer);
 });
 
+test("answers keep to the form that is asked for", async () => {
+  const schema = {
+    type: "object",
+    properties: { animal: { enum: ["cat", "dog"] }, legs: { type: "integer", maximum: 8, minimum: 0 } },
+    required: ["animal", "legs"],
+    additionalProperties: false,
+  };
+  const [json, choice] = await page.evaluate(async (schema) => {
+    const messages = [{ role: "user", content: "Tell me about an animal." }];
+    const ask = (form) => engine.chat.completions.create({ messages, temperature: 0, ...form });
+    const answers = await Promise.all([
+      ask({ response_format: { type: "json_schema", json_schema: { name: "animal", schema } } }),
+      ask({ structured_outputs: { choice: ["neither", "of these"] } }),
+    ]);
+    return answers.map((answer) => answer.choices[0].message.content);
+  }, schema);
+  const { animal, legs } = JSON.parse(json);
+  assert.ok(["cat", "dog"].includes(animal) && legs >= 0 && legs <= 8, json);
+  assert.ok(["neither", "of these"].includes(choice), choice);
+});
+
+test("a form that is refused names its place and leaves the engine as it was", async () => {
+  const { messages, answer: golden } = goldens[0];
+  const [refused, hostile, next] = await page.evaluate(async (messages) => {
+    const ask = (form) => engine.chat.completions.create({ messages, temperature: 0, ...form });
+    const chain = Array.from({ length: 290 }, (_, i) => `r${i}: r${i + 1} "x"`).join("\n");
+    return [
+      await failure(ask({ structured_outputs: { json: { properties: { a: { minimum: "x" } } } } })),
+      await ask({ max_tokens: 1, structured_outputs: { grammar: `start: r0\n${chain}\nr290: "y"` } })
+        .then(() => "an answer", (error) => error.code),
+      await answer(engine, messages),
+    ];
+  }, messages);
+  assert.equal(refused.param, "structured_outputs.json.properties.a.minimum");
+  assert.equal(refused.code, "invalid_request");
+  assert.ok(["an answer", "invalid_request"].includes(hostile), hostile);
+  assert.equal(next, golden);
+});
+
 test("an abort signal ends a stream, a whole answer, and what has not begun", async () => {
   const result = await page.evaluate(async (messages) => {
     const started = (await engine.metrics()).request_success.abort;

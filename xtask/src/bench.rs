@@ -93,6 +93,8 @@ fn package_sizes(_: &Options) -> Result<Vec<Row>> {
         row("JavaScript, brotli", sizes.script.brotli),
         row("wasm and JavaScript, raw", total.raw),
         row("wasm and JavaScript, brotli", total.brotli),
+        row("constrained answers, on demand, raw", sizes.on_demand.raw),
+        row("constrained answers, on demand, brotli", sizes.on_demand.brotli),
     ])
 }
 

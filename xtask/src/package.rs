@@ -24,14 +24,14 @@ pub fn build() -> Result<PathBuf> {
     let root = workspace::root();
     let template = root.join("pkg-template");
     check_version(&template.join("package.json"))?;
-    let module = wasm::build()?;
+    let modules = wasm::build()?;
 
     let package = workspace::target().join("package");
     make_empty(&package)?;
-    // The template's `wasm` is the crate; the package's is what was built from it.
-    let crate_folder = template.join("wasm");
-    copy_tree(&template, &package, &|path| path != crate_folder)?;
-    copy_tree(&module, &package.join("wasm"), &|path| !path.ends_with("made-from"))?;
+    // The template's folders are the crates; the package's `wasm` is what was built from them.
+    let crates = ["wasm", "grammar"].map(|folder| template.join(folder));
+    copy_tree(&template, &package, &|path| !crates.iter().any(|folder| path == folder))?;
+    copy_tree(&modules, &package.join("wasm"), &|path| !path.ends_with("made-from"))?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy_file(&root.join(file), &package.join(file))?;
     }

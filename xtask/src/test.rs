@@ -6,7 +6,7 @@ use crate::process::{Task, minutes};
 use crate::provision::{self, Adapter};
 use crate::serve::Site;
 use crate::tally::Tally;
-use crate::{site, workspace};
+use crate::{site, wasm, workspace};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::fs;
@@ -88,8 +88,8 @@ fn clippy_wasm() -> Result<()> {
     provision::wasm_target()?;
     let targets = TestTargets::read()?;
     cargo::task("clippy for wasm")
-        .args(["clippy", "--target", WASM, "--package", "tabloom", "--package", "tabloom-wasm"])
-        .arg("--lib")
+        .args(["clippy", "--target", WASM, "--lib", "--package", "tabloom"])
+        .args(wasm::packages().flat_map(|package| ["--package", package]))
         .args(test_flags(&targets.browser))
         .args(["--", "-D", "warnings"])
         .run()

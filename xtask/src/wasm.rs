@@ -1,4 +1,4 @@
-//! The wasm module as it ships: built, bound to JavaScript, optimised.
+//! The wasm modules as they ship: built, bound to JavaScript, optimised.
 
 use crate::process::{Task, minutes};
 use crate::workspace::{self, make_empty};
@@ -12,34 +12,64 @@ use std::path::{Path, PathBuf};
 /// `--all-features` it would write files that browsers refuse.
 const OPTIMISE: [&str; 3] = ["-Os", "--strip-debug", "--strip-producers"];
 
-/// Builds the module and returns the folder that holds it with its JavaScript and its types:
-/// `tabloom.js`, `tabloom_bg.wasm` and their `.d.ts`.
+/// A module: its crate, its name in the package, and what else wasm-bindgen is told.
+type Module = (&'static str, &'static str, &'static [&'static str]);
+
+/// The engine, and what it loads once an answer is to be constrained. That one can be made anew
+/// after a trap.
+const MODULES: [Module; 2] = [
+    ("tabloom-wasm", "tabloom", &[]),
+    ("tabloom-grammar-wasm", ON_DEMAND, &["--experimental-reset-state-function"]),
+];
+
+/// The name of the module that only some pages load.
+pub const ON_DEMAND: &str = "grammar";
+
+/// The crates that become modules.
+pub fn packages() -> impl Iterator<Item = &'static str> {
+    MODULES.iter().map(|(package, ..)| *package)
+}
+
+/// Builds the modules and returns the folder that holds them with their JavaScript and their types:
+/// `tabloom.js`, `tabloom_bg.wasm`, their `.d.ts`, and the same of `grammar`.
 pub fn build() -> Result<PathBuf> {
     provision::wasm_target()?;
     let tools = provision::npm_packages()?;
     eprintln!("  compiling to WebAssembly (profile web; minutes when cold)");
-    let arguments = ["build", "--package", "tabloom-wasm", "--profile", "web"];
-    let files = cargo::wasm_files("the wasm build", &arguments)?;
-    ensure!(files.len() == 1, "the wasm build made {} modules instead of one", files.len());
-    let module = fs::read(&files[0]).context("cannot read the built module")?;
+    let built = MODULES.map(|(package, ..)| compile(package));
+    let built: Vec<PathBuf> = built.into_iter().collect::<Result<_>>()?;
 
     let out = workspace::target().join("wasm-package");
     let stamp = out.join("made-from");
-    let key = fingerprint(&module, &tools)?;
+    let key = fingerprint(&built, &tools)?;
     if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == key) {
         return Ok(out);
     }
     make_empty(&out)?;
-    bind(&files[0], &out)?;
-    optimise(&tools, &out.join("tabloom_bg.wasm"))?;
-    fs::write(&stamp, key).context("cannot note what the module was made from")?;
+    for (file, (_, name, options)) in built.iter().zip(MODULES) {
+        bind(file, name, options, &out)?;
+        optimise(&tools, &out.join(format!("{name}_bg.wasm")))?;
+    }
+    fs::write(&stamp, key).context("cannot note what the modules were made from")?;
     Ok(out)
 }
 
-fn bind(module: &Path, out: &Path) -> Result<()> {
+/// Compiles one crate by itself, so that no other crate's features end up in its module.
+fn compile(package: &str) -> Result<PathBuf> {
+    let arguments = ["build", "--package", package, "--profile", "web"];
+    let mut files = cargo::wasm_files("the wasm build", &arguments)?;
+    // Libraries may come as modules of their own, too.
+    let module = package.replace('-', "_");
+    files.retain(|file| file.file_stem().is_some_and(|stem| stem == module.as_str()));
+    ensure!(files.len() == 1, "{package} made {} modules instead of one", files.len());
+    Ok(files.remove(0))
+}
+
+fn bind(module: &Path, name: &str, options: &[&str], out: &Path) -> Result<()> {
     eprintln!("  wasm-bindgen");
-    let fixed = ["wasm-bindgen", "--target", "web", "--out-name", "tabloom", "--out-dir"];
-    let arguments = fixed.iter().map(|word| word.into()).chain([out.into(), module.into()]);
+    let fixed = ["wasm-bindgen", "--target", "web", "--out-name", name];
+    let words = fixed.iter().chain(options).chain(&["--out-dir"]).map(|word| word.into());
+    let arguments = words.chain([out.into(), module.into()]);
     wasm_bindgen_cli::wasm_bindgen::run_cli_with_args(
         arguments.collect::<Vec<std::ffi::OsString>>(),
     )
@@ -56,10 +86,12 @@ fn optimise(tools: &Path, module: &Path) -> Result<()> {
         .run()
 }
 
-/// Changes whenever the optimised module would.
-fn fingerprint(module: &[u8], tools: &Path) -> Result<String> {
+/// Changes whenever the optimised modules would.
+fn fingerprint(modules: &[PathBuf], tools: &Path) -> Result<String> {
     let lock = fs::read(tools.join(".installed-lock.json")).context("npm packages are missing")?;
+    let read = |file| fs::read(file).context("cannot read a built module");
+    let modules: Vec<Vec<u8>> = modules.iter().map(read).collect::<Result<_>>()?;
     let mut hasher = DefaultHasher::new();
-    (module, lock, OPTIMISE).hash(&mut hasher);
+    (modules, lock, OPTIMISE).hash(&mut hasher);
     Ok(format!("{:016x}", hasher.finish()))
 }

@@ -1,0 +1,75 @@
+//! Constrained answers: what may come next, token by token.
+//!
+//! A [`Grammar`] is compiled from a [`Form`] for the [`Vocabulary`] of one model. It knows neither
+//! model nor engine, so that a browser can load it on its own, when a request first asks for it.
+
+mod check;
+mod grammar;
+mod vocabulary;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use grammar::Grammar;
+pub use vocabulary::{Strip, Vocabulary};
+
+/// What an answer must look like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that is valid under a schema.
+    JsonSchema(Value),
+    /// Text that matches a regular expression as a whole, in the syntax of Rust's `regex`.
+    Regex(String),
+    /// Text of a grammar in llguidance's dialect of Lark.
+    Grammar(String),
+    /// One of these texts.
+    Choice(Vec<String>),
+}
+
+impl Form {
+    /// Checks what can be told without a vocabulary, quickly.
+    ///
+    /// # Errors
+    /// What is malformed or beyond the bounds.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Form::JsonObject => Ok(()),
+            Form::JsonSchema(schema) => check::json_schema(schema),
+            Form::Regex(regex) => check::regex(regex),
+            Form::Grammar(grammar) => check::grammar(grammar),
+            Form::Choice(texts) => check::choice(texts),
+        }
+    }
+}
+
+/// Why a form was refused, or an answer cannot go on.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// Where in the form, such as `.properties.age.minimum`; empty for the whole.
+    pub path: String,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+impl Error {
+    fn new(message: impl Into<String>) -> Error {
+        Error { path: String::new(), message: message.into() }
+    }
+
+    fn found(found: impl std::fmt::Display, expected: &str) -> Error {
+        Error::new(format!("found {found}, expected {expected}"))
+    }
+
+    /// The same error seen from one level further up.
+    fn below(mut self, name: &str) -> Error {
+        self.path = format!(".{name}{}", self.path);
+        self
+    }
+}
+
+/// A result whose error is [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,218 @@
+//! What a request asks of its answer's form: `response_format` and `structured_outputs`.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tabloom_grammar::Form;
+
+use crate::error::{Error, Result};
+
+/// OpenAI's `response_format`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ResponseFormat {
+    /// Whatever the model says.
+    Text,
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that is valid under a schema.
+    JsonSchema { json_schema: JsonSchemaFormat },
+}
+
+/// A schema as `response_format` carries it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JsonSchemaFormat {
+    /// A label; it changes nothing.
+    pub name: Option<String>,
+    /// A label; it changes nothing.
+    pub description: Option<String>,
+    pub schema: Option<Value>,
+    /// Schemas are always enforced, whatever this says.
+    pub strict: Option<bool>,
+}
+
+/// vLLM's `structured_outputs`: exactly one of its fields.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StructuredOutputs {
+    /// A JSON schema.
+    pub json: Option<Value>,
+    /// A regular expression that the whole answer matches, in the syntax of Rust's `regex`.
+    pub regex: Option<String>,
+    /// Texts of which the answer is one.
+    pub choice: Option<Vec<String>>,
+    /// A grammar in llguidance's dialect of Lark.
+    pub grammar: Option<String>,
+    /// Any JSON object.
+    pub json_object: Option<bool>,
+}
+
+/// What an answer must look like, and which parameter says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    pub form: Form,
+    /// For errors.
+    pub param: String,
+}
+
+impl Spec {
+    /// Reads the two parameters; at most one of them asks for something.
+    pub(super) fn read(
+        format: Option<ResponseFormat>,
+        outputs: Option<StructuredOutputs>,
+    ) -> Result<Option<Spec>> {
+        let spec = match (Spec::of_format(format)?, outputs.map(Spec::of_outputs).transpose()?) {
+            (Some(format), Some(outputs)) => {
+                let message = format!("found it beside {}, expected one of them", format.param);
+                return Err(Error::InvalidRequest { param: outputs.param, message });
+            }
+            (format, outputs) => format.or(outputs),
+        };
+        if let Some(spec) = &spec {
+            spec.form.check().map_err(|error| spec.refused(error))?;
+        }
+        Ok(spec)
+    }
+
+    fn of_format(format: Option<ResponseFormat>) -> Result<Option<Spec>> {
+        let (form, param) = match format {
+            None | Some(ResponseFormat::Text) => return Ok(None),
+            Some(ResponseFormat::JsonObject) => (Form::JsonObject, "response_format"),
+            Some(ResponseFormat::JsonSchema { json_schema: JsonSchemaFormat { schema, .. } }) => {
+                let param = "response_format.json_schema.schema";
+                let schema = schema.ok_or_else(|| Error::InvalidRequest {
+                    param: param.into(),
+                    message: "found nothing, expected a JSON schema".into(),
+                })?;
+                (Form::JsonSchema(schema), param)
+            }
+        };
+        Ok(Some(Spec { form, param: param.into() }))
+    }
+
+    fn of_outputs(outputs: StructuredOutputs) -> Result<Spec> {
+        let StructuredOutputs { json, regex, choice, grammar, json_object } = outputs;
+        let forms = [
+            json.map(|schema| (Form::JsonSchema(schema), "structured_outputs.json")),
+            regex.map(|regex| (Form::Regex(regex), "structured_outputs.regex")),
+            choice.map(|texts| (Form::Choice(texts), "structured_outputs.choice")),
+            grammar.map(|grammar| (Form::Grammar(grammar), "structured_outputs.grammar")),
+            (json_object == Some(true))
+                .then_some((Form::JsonObject, "structured_outputs.json_object")),
+        ];
+        let mut forms: Vec<_> = forms.into_iter().flatten().collect();
+        match (forms.pop(), forms.len()) {
+            (Some((form, param)), 0) => Ok(Spec { form, param: param.into() }),
+            (last, others) => Err(Error::InvalidRequest {
+                param: "structured_outputs".into(),
+                message: format!(
+                    "found {} of them, expected one of json, regex, choice, grammar and json_object",
+                    others + usize::from(last.is_some())
+                ),
+            }),
+        }
+    }
+
+    /// Tells what is wrong with the form as an error of the request.
+    pub fn refused(&self, error: tabloom_grammar::Error) -> Error {
+        let param = format!("{}{}", self.param, error.path);
+        Error::InvalidRequest { param, message: error.message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Option<Spec>> {
+        #[derive(Deserialize)]
+        struct Fields {
+            response_format: Option<ResponseFormat>,
+            structured_outputs: Option<StructuredOutputs>,
+        }
+        let fields: Fields = serde_json::from_str(json).unwrap();
+        Spec::read(fields.response_format, fields.structured_outputs)
+    }
+
+    #[test]
+    fn each_parameter_gives_a_form_and_names_itself() {
+        let schema = serde_json::json!({"type": "integer"});
+        for (json, form, param) in [
+            (r#"{"response_format":{"type":"json_object"}}"#, Form::JsonObject, "response_format"),
+            (
+                r#"{"response_format":{"type":"json_schema","json_schema":
+                    {"name":"n","schema":{"type":"integer"},"strict":true}}}"#,
+                Form::JsonSchema(schema.clone()),
+                "response_format.json_schema.schema",
+            ),
+            (
+                r#"{"structured_outputs":{"json":{"type":"integer"}}}"#,
+                Form::JsonSchema(schema),
+                "structured_outputs.json",
+            ),
+            (
+                r#"{"structured_outputs":{"regex":"a+"},"response_format":{"type":"text"}}"#,
+                Form::Regex("a+".into()),
+                "structured_outputs.regex",
+            ),
+            (
+                r#"{"structured_outputs":{"choice":["a","b"],"json_object":false}}"#,
+                Form::Choice(vec!["a".into(), "b".into()]),
+                "structured_outputs.choice",
+            ),
+            (
+                r#"{"structured_outputs":{"grammar":"start: \"a\""}}"#,
+                Form::Grammar("start: \"a\"".into()),
+                "structured_outputs.grammar",
+            ),
+            (
+                r#"{"structured_outputs":{"json_object":true}}"#,
+                Form::JsonObject,
+                "structured_outputs.json_object",
+            ),
+        ] {
+            assert_eq!(read(json), Ok(Some(Spec { form, param: param.into() })), "{json}");
+        }
+        assert_eq!(read(r#"{"response_format":{"type":"text"}}"#), Ok(None));
+        assert_eq!(read("{}"), Ok(None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_path() {
+        for (json, param, found) in [
+            (r#"{"structured_outputs":{}}"#, "structured_outputs", "0 of them"),
+            (
+                r#"{"structured_outputs":{"regex":"a","choice":["a"]}}"#,
+                "structured_outputs",
+                "2 of them",
+            ),
+            (
+                r#"{"structured_outputs":{"regex":"a"},"response_format":{"type":"json_object"}}"#,
+                "structured_outputs.regex",
+                "response_format",
+            ),
+            (
+                r#"{"response_format":{"type":"json_schema","json_schema":{"name":"n"}}}"#,
+                "response_format.json_schema.schema",
+                "nothing",
+            ),
+            (
+                r#"{"response_format":{"type":"json_schema","json_schema":
+                    {"schema":{"properties":{"age":{"minimum":"é"}}}}}}"#,
+                "response_format.json_schema.schema.properties.age.minimum",
+                "\"é\"",
+            ),
+            (r#"{"structured_outputs":{"regex":"a("}}"#, "structured_outputs.regex", "unclosed"),
+            (r#"{"structured_outputs":{"choice":[]}}"#, "structured_outputs.choice", "0 texts"),
+        ] {
+            match read(json) {
+                Err(Error::InvalidRequest { param: at, message }) => {
+                    assert_eq!(at, param, "{json}: {message}");
+                    assert!(message.contains(found), "{json}: {message}");
+                    assert!(message.contains("expected"), "{json}: {message}");
+                }
+                other => panic!("{json}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Constraints compiled where the engine runs.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::LocalBoxFuture};
+use tabloom_grammar::Strip;
+
+use super::{Compiler, Constraint, Tokens};
+use crate::{Error, Result, api::Spec};
+
+/// The tokens of a model, made ready once for all its constraints.
+#[derive(Clone)]
+pub struct Vocabulary(Arc<tabloom_grammar::Vocabulary>);
+
+impl Vocabulary {
+    /// Prepares the tokens of a model.
+    ///
+    /// # Errors
+    /// [`Error::Tokenizer`] for vocabularies beyond 4 MiB of text.
+    pub fn new(tokens: Tokens) -> Result<Vocabulary> {
+        let strip = tokens.strip.map(|(content, count)| Strip { content, count });
+        match tabloom_grammar::Vocabulary::new(tokens.spellings, &tokens.end_ids, strip) {
+            Ok(vocabulary) => Ok(Vocabulary(Arc::new(vocabulary))),
+            Err(error) => Err(Error::Tokenizer { message: error.to_string() }),
+        }
+    }
+}
+
+/// A constraint made from a request's [`Spec`].
+#[derive(Debug)]
+pub struct Grammar {
+    inner: tabloom_grammar::Grammar,
+    /// For errors.
+    spec: Spec,
+}
+
+impl Grammar {
+    /// Compiles what a request asks of its answer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] for what the request gets wrong, is too large or too complex, or
+    /// cannot be met by these tokens.
+    pub fn compile(vocabulary: &Vocabulary, spec: &Spec) -> Result<Box<dyn Constraint>> {
+        let inner = tabloom_grammar::Grammar::compile(&vocabulary.0, &spec.form)
+            .map_err(|error| spec.refused(error))?;
+        Ok(Box::new(Grammar { inner, spec: spec.clone() }))
+    }
+}
+
+impl Constraint for Grammar {
+    fn mask(&mut self) -> Result<Vec<u32>> {
+        self.inner.mask().map_err(|error| self.spec.refused(error))
+    }
+
+    fn accept(&mut self, token: u32) -> Result<()> {
+        self.inner.accept(token).map_err(|error| self.spec.refused(error))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.inner.is_complete()
+    }
+}
+
+/// Compiles constraints in place.
+#[derive(Default)]
+pub struct LocalCompiler(Option<Vocabulary>);
+
+impl LocalCompiler {
+    fn compile_now(
+        &mut self,
+        spec: &Spec,
+        tokens: &dyn Fn() -> Result<Tokens>,
+    ) -> Result<Box<dyn Constraint>> {
+        let vocabulary = match self.0.take() {
+            Some(vocabulary) => vocabulary,
+            None => Vocabulary::new(tokens()?)?,
+        };
+        Grammar::compile(self.0.insert(vocabulary), spec)
+    }
+}
+
+impl Compiler for LocalCompiler {
+    fn compile<'a>(
+        &'a mut self,
+        spec: &'a Spec,
+        tokens: &'a dyn Fn() -> Result<Tokens>,
+    ) -> LocalBoxFuture<'a, Result<Box<dyn Constraint>>> {
+        async move { self.compile_now(spec, tokens) }.boxed_local()
+    }
+}

@@ -1,0 +1,201 @@
+//! Constraints compiled in a WebAssembly module of their own, loaded when a request first asks for
+//! one. What goes wrong there ends the answers in hand, not the engine.
+
+use std::{cell::Cell, fmt, rc::Rc};
+
+use futures::{FutureExt, future::LocalBoxFuture};
+use js_sys::{Array, Function, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use crate::{
+    Error, Result,
+    api::Spec,
+    sampling::{Compiler, Constraint, Tokens},
+};
+
+#[wasm_bindgen]
+extern "C" {
+    /// What `worker.js` makes of the module.
+    #[derive(Clone)]
+    type Module;
+    #[wasm_bindgen(method, structural, catch)]
+    fn vocabulary(
+        this: &Module,
+        bytes: &[u8],
+        lengths: &[u32],
+        end_ids: &[u32],
+        strip: Option<char>,
+        strip_count: u32,
+    ) -> Result<Grammars, JsValue>;
+    /// Makes the module anew; what came from it before is void.
+    #[wasm_bindgen(method, structural, catch)]
+    fn reset(this: &Module) -> Result<(), JsValue>;
+
+    #[derive(Clone)]
+    type Grammars;
+    #[wasm_bindgen(method, structural, catch)]
+    fn compile(this: &Grammars, form: &str) -> Result<Matcher, JsValue>;
+
+    type Matcher;
+    #[wasm_bindgen(method, structural, catch)]
+    fn mask(this: &Matcher) -> Result<Vec<u32>, JsValue>;
+    #[wasm_bindgen(method, structural, catch)]
+    fn accept(this: &Matcher, token: u32) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, structural, catch, js_name = isComplete)]
+    fn is_complete(this: &Matcher) -> Result<bool, JsValue>;
+    #[wasm_bindgen(method, structural, catch)]
+    fn free(this: &Matcher) -> Result<(), JsValue>;
+}
+
+/// Compiles constraints in the package's second module.
+pub struct ModuleCompiler {
+    /// Gives a promise of the module.
+    load: Function,
+    module: Option<Rc<Instance>>,
+    vocabulary: Option<(Grammars, u32)>,
+}
+
+/// The module, and how often it was made anew.
+struct Instance {
+    module: Module,
+    generation: Cell<u32>,
+}
+
+struct ModuleConstraint {
+    matcher: Matcher,
+    instance: Rc<Instance>,
+    generation: u32,
+    spec: Spec,
+}
+
+impl ModuleCompiler {
+    /// A compiler that calls `load` for the module when it is first needed.
+    pub fn new(load: Function) -> ModuleCompiler {
+        ModuleCompiler { load, module: None, vocabulary: None }
+    }
+
+    async fn instance(&mut self) -> Result<Rc<Instance>> {
+        if let Some(instance) = &self.module {
+            return Ok(instance.clone());
+        }
+        let promise = self.load.call0(&JsValue::NULL).map_err(not_loaded)?;
+        let module = JsFuture::from(Promise::resolve(&promise)).await.map_err(not_loaded)?;
+        let instance = Instance { module: module.unchecked_into(), generation: Cell::new(0) };
+        Ok(self.module.insert(Rc::new(instance)).clone())
+    }
+
+    fn vocabulary(
+        &mut self,
+        instance: &Instance,
+        spec: &Spec,
+        tokens: &dyn Fn() -> Result<Tokens>,
+    ) -> Result<Grammars> {
+        let generation = instance.generation.get();
+        if let Some((vocabulary, of)) = &self.vocabulary
+            && *of == generation
+        {
+            return Ok(vocabulary.clone());
+        }
+        let Tokens { spellings, end_ids, strip } = tokens()?;
+        let lengths: Vec<u32> = spellings.iter().map(|token| token.len() as u32).collect();
+        let (content, count) = strip.unzip();
+        let count = count.unwrap_or_default() as u32;
+        let made =
+            instance.module.vocabulary(&spellings.concat(), &lengths, &end_ids, content, count);
+        let vocabulary = made.map_err(|thrown| instance.failed(thrown, spec))?;
+        Ok(self.vocabulary.insert((vocabulary, generation)).0.clone())
+    }
+}
+
+impl Compiler for ModuleCompiler {
+    fn compile<'a>(
+        &'a mut self,
+        spec: &'a Spec,
+        tokens: &'a dyn Fn() -> Result<Tokens>,
+    ) -> LocalBoxFuture<'a, Result<Box<dyn Constraint>>> {
+        let compiled = async move {
+            let instance = self.instance().await?;
+            let vocabulary = self.vocabulary(&instance, spec, tokens)?;
+            let form = serde_json::to_string(&spec.form).unwrap_or_default();
+            let matcher =
+                vocabulary.compile(&form).map_err(|thrown| instance.failed(thrown, spec))?;
+            let generation = instance.generation.get();
+            let constraint = ModuleConstraint { matcher, instance, generation, spec: spec.clone() };
+            Ok(Box::new(constraint) as _)
+        };
+        compiled.boxed_local()
+    }
+}
+
+impl Instance {
+    /// What the module threw as an error of the request. Where that is no refusal but a trap or
+    /// exhaustion, the module is made anew: its memory may be in any state.
+    fn failed(&self, thrown: JsValue, spec: &Spec) -> Error {
+        if let Some(refusal) = thrown.dyn_ref::<Array>() {
+            let part = |index| refusal.get(index).as_string().unwrap_or_default();
+            return spec.refused(tabloom_grammar::Error { path: part(0), message: part(1) });
+        }
+        log::warn!("the module of constrained answers is made anew after {thrown:?}");
+        self.generation.set(self.generation.get() + 1);
+        if let Err(error) = self.module.reset() {
+            log::error!("the module of constrained answers could not be made anew: {error:?}");
+        }
+        gone(spec)
+    }
+}
+
+impl ModuleConstraint {
+    fn is_void(&self) -> bool {
+        self.generation != self.instance.generation.get()
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&Matcher) -> Result<T, JsValue>) -> Result<T> {
+        if self.is_void() {
+            return Err(gone(&self.spec));
+        }
+        call(&self.matcher).map_err(|thrown| self.instance.failed(thrown, &self.spec))
+    }
+}
+
+impl Constraint for ModuleConstraint {
+    fn mask(&mut self) -> Result<Vec<u32>> {
+        self.call(Matcher::mask)
+    }
+
+    fn accept(&mut self, token: u32) -> Result<()> {
+        self.call(|matcher| matcher.accept(token))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.call(Matcher::is_complete).unwrap_or(false)
+    }
+}
+
+impl Drop for ModuleConstraint {
+    fn drop(&mut self) {
+        if !self.is_void() {
+            // The module frees what is left when its handle is collected.
+            let _ = self.matcher.free();
+        }
+    }
+}
+
+impl fmt::Debug for ModuleConstraint {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.debug_struct("ModuleConstraint").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+fn not_loaded(error: JsValue) -> Error {
+    Error::Fetch {
+        what: "the package's module of constrained answers".into(),
+        reason: format!("{error:?}"),
+    }
+}
+
+fn gone(spec: &Spec) -> Error {
+    let message = "found a form that takes too much time or memory, or was lost with another one \
+                   that does; expected a simpler one";
+    Error::InvalidRequest { param: spec.param.clone(), message: message.into() }
+}

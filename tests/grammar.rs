@@ -1,0 +1,340 @@
+//! Constrained answers against independent judges: random walks over the allowed tokens end in texts
+//! that a validator of JSON schemas, or a regular expression, accepts.
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::{fs, path::Path};
+
+use regex::Regex;
+use serde_json::{Value, json};
+use tabloom::{
+    Error,
+    api::{Form, Spec},
+    sampling::{Constraint, Grammar, Tokens, Vocabulary},
+    text::Tokenizer,
+};
+
+/// Tokenizers by bytes and by words, and the tokens that end their answers.
+const TOKENIZERS: [(&str, &str); 3] = [
+    ("www/model", "<|im_end|>"),
+    ("tests/goldens/tokenizer_bytes", "<|im_end|>"),
+    ("tests/goldens/tokenizer_words", "</s>"),
+];
+
+/// After this many tokens a walk prefers those that end the answer soon.
+const FREE_TOKENS: usize = 60;
+
+/// No answer is longer.
+const MAX_TOKENS: usize = 3000;
+
+struct Model {
+    name: &'static str,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    size: usize,
+    end: u32,
+    spellings: Vec<Vec<u8>>,
+}
+
+impl Model {
+    fn open(folder: &'static str, end: &str) -> Model {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("tokenizer.json");
+        let tokenizer = Tokenizer::from_bytes(&fs::read(path).expect(folder)).expect(folder);
+        // A model's embedding may have more rows than the tokenizer has tokens.
+        let size = tokenizer.max_id() as usize + 38;
+        let end = tokenizer.token_id(end).expect(end);
+        let spellings = tokenizer.spellings(size).unwrap();
+        let strip = tokenizer.leading_strip();
+        let tokens = Tokens { spellings: spellings.clone(), end_ids: vec![end], strip };
+        let vocabulary = Vocabulary::new(tokens).unwrap();
+        Model { name: folder, tokenizer, vocabulary, size, end, spellings }
+    }
+
+    fn all() -> Vec<Model> {
+        TOKENIZERS.iter().map(|(folder, end)| Model::open(folder, end)).collect()
+    }
+
+    fn compile(&self, form: &Form) -> tabloom::Result<Box<dyn Constraint>> {
+        Grammar::compile(&self.vocabulary, &Spec { form: form.clone(), param: "it".into() })
+    }
+
+    /// Draws allowed tokens until the answer is complete, and returns its text.
+    fn walk(&self, form: &Form, random: &mut fastrand::Rng) -> String {
+        let mut constraint = self.compile(form).unwrap();
+        let mut drawn = Vec::new();
+        while !constraint.is_complete() {
+            let mask = constraint.mask().unwrap();
+            assert_eq!(mask.len(), self.size.div_ceil(32));
+            let allowed = tokens(&mask);
+            assert!(allowed.iter().all(|&token| (token as usize) < self.size));
+            self.refuse_one(form, &drawn, &allowed, random);
+            let token = self.draw(&allowed, drawn.len(), random);
+            constraint.accept(token).unwrap();
+            if token == self.end {
+                break;
+            }
+            drawn.push(token);
+            assert!(drawn.len() < MAX_TOKENS, "{form:?}: {:?}", self.tokenizer.decode(&drawn));
+        }
+        self.tokenizer.decode(&drawn).unwrap()
+    }
+
+    /// A walk whose text is JSON, and its value.
+    fn json(&self, form: &Form, random: &mut fastrand::Rng) -> (String, Value) {
+        loop {
+            let text = self.walk(form, random);
+            if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+                panic!("{}: {form:?}: {text:?}: {error}", self.name);
+            }
+            // JSON knows larger numbers than its readers.
+            if let Ok(value) = serde_json::from_str(&text) {
+                return (text, value);
+            }
+        }
+    }
+
+    /// One of the allowed tokens; in a long answer one that ends, or closes something.
+    fn draw(&self, allowed: &[u32], drawn: usize, random: &mut fastrand::Rng) -> u32 {
+        // Not always: a form may want something else first.
+        if drawn > FREE_TOKENS && random.bool() {
+            let closing = |token: &&u32| {
+                let spelling = self.spellings[**token as usize].as_slice();
+                **token == self.end || matches!(spelling, b"\"" | b"}" | b"]")
+            };
+            let closing: Vec<&u32> = allowed.iter().filter(closing).collect();
+            if let Some(&&token) = random.choice(&closing) {
+                return token;
+            }
+        }
+        *random.choice(allowed).expect("something is allowed")
+    }
+
+    /// A token that the mask leaves out is refused when it comes all the same.
+    fn refuse_one(&self, form: &Form, drawn: &[u32], allowed: &[u32], random: &mut fastrand::Rng) {
+        let token = random.u32(0..self.size as u32);
+        if !random.u8(..).is_multiple_of(16) || allowed.contains(&token) {
+            return;
+        }
+        let mut again = self.compile(form).unwrap();
+        drawn.iter().for_each(|&token| again.accept(token).unwrap());
+        let refused = again.accept(token);
+        assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{form:?}: {refused:?}");
+    }
+}
+
+fn tokens(mask: &[u32]) -> Vec<u32> {
+    (0..mask.len() as u32 * 32).filter(|&t| mask[t as usize / 32] >> (t % 32) & 1 == 1).collect()
+}
+
+fn random() -> fastrand::Rng {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    fastrand::Rng::with_seed(seed)
+}
+
+fn schemas() -> Vec<Value> {
+    vec![
+        json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "maxLength": 12},
+                "age": {"type": "integer", "minimum": 0, "maximum": 150},
+                "home": {"type": "string", "format": "ipv4"},
+                "nick": {"type": ["string", "null"]},
+            },
+            "required": ["name", "age"],
+            "additionalProperties": false,
+        }),
+        json!({"enum": ["red", "grün", 3, -2.5, null, true, {"a": [1]}, "\u{1F600} \"\\ \n"]}),
+        json!({
+            "type": "array",
+            "items": {"enum": ["a", "b"]},
+            "minItems": 2,
+            "maxItems": 5,
+        }),
+        json!({"type": "array", "items": {"type": "boolean"}, "minItems": 30, "maxItems": 40}),
+        json!({
+            "type": "array",
+            "prefixItems": [{"type": "string", "maxLength": 3}, {"type": "integer"}],
+            "items": {"const": null},
+            "maxItems": 4,
+        }),
+        json!({"type": "number", "minimum": -1.5, "exclusiveMaximum": 99.25}),
+        json!({"type": "integer", "exclusiveMinimum": -1000, "maximum": 12345}),
+        json!({"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 500}),
+        json!({
+            "type": "object",
+            "properties": {
+                "user": {
+                    "type": "object",
+                    "properties": {
+                        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+                        "place": {
+                            "type": "object",
+                            "properties": {"x": {"type": "number"}, "y": {"type": "number"}},
+                            "required": ["x", "y"],
+                            "additionalProperties": false,
+                        },
+                    },
+                    "required": ["place"],
+                    "additionalProperties": false,
+                },
+            },
+            "required": ["user"],
+            "additionalProperties": false,
+        }),
+        json!({
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {"kind": {"const": "dog"}, "barks": {"type": "boolean"}},
+                    "required": ["kind", "barks"],
+                    "additionalProperties": false,
+                },
+                {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3,5}$"},
+                {"type": "null"},
+            ],
+        }),
+        json!({
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {"kind": {"const": "a"}, "x": {"type": "integer"}},
+                    "required": ["kind", "x"],
+                },
+                {
+                    "type": "object",
+                    "properties": {"kind": {"const": "b"}, "y": {"type": "string"}},
+                    "required": ["kind", "y"],
+                },
+            ],
+        }),
+        json!({"type": "string", "pattern": "^[αβγ]+ (straße|été|日本)$"}),
+        json!({"type": "string", "minLength": 3, "maxLength": 5}),
+        json!({"type": "string", "format": "ipv4"}),
+        json!({"type": "string", "format": "uuid"}),
+        json!({
+            "$defs": {
+                "tree": {
+                    "type": "object",
+                    "properties": {
+                        "value": {"type": "integer"},
+                        "children": {
+                            "type": "array",
+                            "items": {"$ref": "#/$defs/tree"},
+                            "maxItems": 2,
+                        },
+                    },
+                    "required": ["value"],
+                    "additionalProperties": false,
+                },
+            },
+            "$ref": "#/$defs/tree",
+        }),
+        json!({
+            "allOf": [
+                {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+                {"type": "object", "properties": {"a": {"minimum": 10, "maximum": 20}}},
+            ],
+        }),
+        json!({"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 3}),
+        json!({"type": "object", "patternProperties": {"^k_[a-z]{1,3}$": {"type": "boolean"}},
+            "additionalProperties": false, "minProperties": 1, "maxProperties": 3}),
+        json!({}),
+        json!(true),
+    ]
+}
+
+#[test]
+fn answers_are_valid_under_their_schema() {
+    let mut random = random();
+    for model in Model::all() {
+        for schema in schemas() {
+            let options = jsonschema::options().should_validate_formats(true);
+            let validator = options.build(&schema).expect("the schema is valid");
+            for _ in 0..8 {
+                let (text, value) = model.json(&Form::JsonSchema(schema.clone()), &mut random);
+                if let Err(error) = validator.validate(&value) {
+                    panic!("{}: {schema}: {text:?}: {error}", model.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_json_object_is_an_object() {
+    let mut random = random();
+    for model in Model::all() {
+        for _ in 0..20 {
+            let (text, value) = model.json(&Form::JsonObject, &mut random);
+            assert!(value.is_object(), "{}: {text:?}", model.name);
+        }
+    }
+}
+
+#[test]
+fn answers_match_their_regular_expression() {
+    let mut random = random();
+    for model in Model::all() {
+        for regex in [
+            "[a-z]{3,8}",
+            r"\d{3}-\d{4}",
+            "(yes|no|maybe), (I think|sure)",
+            "(?i)tabloom!",
+            r" \w+( \w+){0,3}",
+            r"[^a-z\n]{2,10}",
+            "a?b?c?",
+            "\u{e9}+|\u{65e5}\u{672c}|\u{1F600}{2}",
+            "/\\*.{0,9}\\*/",
+            "(.|\n){0,20}",
+        ] {
+            let judge = Regex::new(&format!("^(?:{regex})$")).unwrap();
+            for _ in 0..10 {
+                let text = model.walk(&Form::Regex(regex.into()), &mut random);
+                assert!(judge.is_match(&text), "{}: {regex}: {text:?}", model.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_choice_is_reached_and_nothing_else() {
+    let mut random = random();
+    let choices =
+        ["a", "ab", "abc", " blank", "\"quoted\" \\ /", "a|b", "(x", "日本", "two\nlines"];
+    let choices: Vec<String> = choices.map(String::from).to_vec();
+    for model in Model::all() {
+        let mut missing = choices.clone();
+        for _ in 0..2000 {
+            let text = model.walk(&Form::Choice(choices.clone()), &mut random);
+            assert!(choices.contains(&text), "{}: {text:?}", model.name);
+            missing.retain(|choice| *choice != text);
+            if missing.is_empty() {
+                break;
+            }
+        }
+        assert!(missing.is_empty(), "{}: never {missing:?}", model.name);
+    }
+}
+
+#[test]
+fn a_grammar_is_followed() {
+    let mut random = random();
+    let grammar = r#"
+        start: sum
+        sum: product ("+" product)*
+        product: atom ("*" atom)*
+        atom: NUMBER | "(" sum ")"
+        NUMBER: /[0-9]{1,3}/
+    "#;
+    let judge = Regex::new(r"^[0-9]{1,3}([+*][0-9]{1,3})*$").unwrap();
+    for model in Model::all() {
+        for _ in 0..10 {
+            let text = model.walk(&Form::Grammar(grammar.into()), &mut random);
+            let open = text.matches('(').count();
+            assert_eq!(open, text.matches(')').count(), "{}: {text:?}", model.name);
+            let flat = text.replace(['(', ')'], "");
+            assert!(judge.is_match(&flat), "{}: {text:?}", model.name);
+        }
+    }
+}
