@@ -1,6 +1,7 @@
 //! Chat and embeddings over an engine: requests in, answers in OpenAI's shapes out.
 
 mod answer;
+mod conversation;
 mod embeddings;
 mod request;
 #[cfg(test)]
@@ -8,7 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
-use self::{answer::Answer, embeddings::Job, request::engine_request};
+use self::{answer::Answer, conversation::Conversation, embeddings::Job, request::engine_request};
 use crate::{
     Result,
     api::{
@@ -31,7 +32,10 @@ pub struct Service<E> {
     compiler: Option<Box<dyn Compiler>>,
     /// What requests announced and is not compiled yet.
     specs: Vec<(RequestId, Spec)>,
+    /// By the engine's names for them.
     answers: HashMap<RequestId, Answer>,
+    /// Requests for chat completions, by the engine's name for their first answer.
+    conversations: HashMap<RequestId, Conversation>,
     /// Requests for embeddings, by the engine's name for their first input.
     jobs: BTreeMap<RequestId, Job>,
     /// What is to be told at the end of the next step.
@@ -81,6 +85,7 @@ impl<E: Executor> Service<E> {
             compiler: None,
             specs: Vec::new(),
             answers: HashMap::new(),
+            conversations: HashMap::new(),
             jobs: BTreeMap::new(),
             outbox: Vec::new(),
         }
@@ -104,28 +109,39 @@ impl<E: Executor> Service<E> {
         }
         let asked = engine_request(&request, &self.chat, self.vocab, moment)?;
         let prompt = asked.prompt.clone();
-        let id = self.engine.submit(asked)?;
-        self.specs.extend(request.constraint.clone().map(|spec| (id, spec)));
+        let ids = self.engine.submit_many(asked, request.n)?;
         let responder = Responder {
             id: format!("chatcmpl-{:016x}", moment.entropy),
             created: moment.now,
             model: request.model.clone().unwrap_or_else(|| self.model.clone()),
+            index: 0,
             include_usage: request.include_usage,
         };
-        let answer = Answer::new(responder, request, self.chat.tokenizer().clone(), prompt);
-        self.outbox.extend(answer.start().map(|reply| (id, reply)));
-        self.answers.insert(id, answer);
-        Ok(id)
+        let first = ids[0];
+        for (index, id) in (0..).zip(&ids) {
+            self.specs.extend(request.constraint.clone().map(|spec| (*id, spec)));
+            let responder = Responder { index, ..responder.clone() };
+            let tokenizer = self.chat.tokenizer().clone();
+            let answer = Answer::new(first, responder, &request, tokenizer, &prompt);
+            self.outbox.extend(answer.start().map(|reply| (first, reply)));
+            self.answers.insert(*id, answer);
+        }
+        self.conversations.insert(first, Conversation::new(ids, responder));
+        Ok(first)
     }
 
     /// Gives a request up; it gets no more replies.
     pub fn cancel(&mut self, id: RequestId) {
-        self.answers.remove(&id);
-        self.specs.retain(|(other, _)| *other != id);
         self.outbox.retain(|(other, _)| *other != id);
-        match self.jobs.remove(&id) {
-            Some(job) => job.cancel(&mut self.engine),
-            None => self.engine.cancel(id),
+        if let Some(job) = self.jobs.remove(&id) {
+            job.cancel(&mut self.engine);
+        }
+        if let Some(conversation) = self.conversations.remove(&id) {
+            for id in conversation.answers() {
+                self.answers.remove(id);
+                self.specs.retain(|(other, _)| other != id);
+                self.engine.cancel(*id);
+            }
         }
     }
 
@@ -168,7 +184,7 @@ impl<E: Executor> Service<E> {
         let Some(answer) = self.answers.get_mut(&id) else { return };
         match answer.token(token, logprobs) {
             Ok(reply) => {
-                self.outbox.extend(reply.map(|reply| (id, reply)));
+                self.outbox.extend(reply.map(|reply| (answer.conversation, reply)));
                 if answer.stopped() {
                     self.engine.finish(id);
                 }
@@ -196,23 +212,29 @@ impl<E: Executor> Service<E> {
         }
     }
 
+    /// Ends a whole conversation because one of its answers failed.
     fn fail(&mut self, id: RequestId, error: Error) {
-        self.outbox.push((id, Reply::Error(error)));
-        self.answers.remove(&id);
-        self.engine.cancel(id);
+        let Some(answer) = self.answers.get(&id) else { return };
+        let conversation = answer.conversation;
+        self.cancel(conversation);
+        self.outbox.push((conversation, Reply::Error(error)));
     }
 
     fn finish(&mut self, id: RequestId, reason: FinishReason, usage: Usage) {
-        let Some(answer) = self.answers.remove(&id) else { return };
-        let replies = match reason {
-            FinishReason::Stop => answer.finish(api::FinishReason::Stop, None, usage),
-            FinishReason::StopToken(token) => {
-                answer.finish(api::FinishReason::Stop, Some(token), usage)
-            }
-            FinishReason::Length => answer.finish(api::FinishReason::Length, None, usage),
-            FinishReason::Cancelled => vec![Reply::Error(Error::Aborted)],
-            FinishReason::Error(error) => vec![Reply::Error(error)],
+        let (reason, stop) = match reason {
+            FinishReason::Stop => (api::FinishReason::Stop, None),
+            FinishReason::StopToken(token) => (api::FinishReason::Stop, Some(token)),
+            FinishReason::Length => (api::FinishReason::Length, None),
+            FinishReason::Cancelled => return self.fail(id, Error::Aborted),
+            FinishReason::Error(error) => return self.fail(id, error),
         };
-        self.outbox.extend(replies.into_iter().map(|reply| (id, reply)));
+        let Some(answer) = self.answers.remove(&id) else { return };
+        let first = answer.conversation;
+        let Some(conversation) = self.conversations.get_mut(&first) else { return };
+        let replies = conversation.ended(answer.finish(reason, stop), usage);
+        if conversation.is_over() {
+            self.conversations.remove(&first);
+        }
+        self.outbox.extend(replies.into_iter().map(|reply| (first, reply)));
     }
 }

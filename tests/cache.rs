@@ -172,14 +172,6 @@ impl Model {
         (at * BLOCK_SIZE..(at + 1) * BLOCK_SIZE).any(|key| self.sees(computed, key))
     }
 
-    /// So many first blocks of a sequence can be shared.
-    fn shareable(&self) -> usize {
-        match self.window {
-            Some(Window { sinks, tokens }) if sinks > 0 => (sinks + tokens) / BLOCK_SIZE,
-            _ => usize::MAX,
-        }
-    }
-
     fn holders(&self, block: u32) -> usize {
         let tables = self.seqs.iter().map(|seq| &seq.entries);
         let all = tables.chain(self.pins.iter().map(|(_, entries)| entries));
@@ -192,7 +184,6 @@ impl Model {
 
     /// The entries of the longest cached prefix of at most `most` blocks.
     fn find(&self, prompt: &Prompt, most: usize) -> Vec<u32> {
-        let most = most.min(self.shareable());
         let block = |at: usize| {
             let prefix = prompt.tokens.get(..(at + 1) * BLOCK_SIZE + self.lookahead)?;
             let same = |p: &&Published| p.salt == prompt.salt && p.prefix == prefix;
@@ -339,7 +330,7 @@ impl Model {
         let seq = &mut self.seqs[at];
         self.cache.publish(&mut seq.table, &seq.tokens[..seq.computed]);
         let full = seq.computed.saturating_sub(self.lookahead) / BLOCK_SIZE;
-        let blocks = seq.offered..full.min(self.shareable());
+        let blocks = seq.offered..full;
         let seq = &mut self.seqs[at];
         seq.offered = seq.offered.max(blocks.end);
         for at_block in blocks {

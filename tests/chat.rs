@@ -287,6 +287,43 @@ fn every_token_of_the_prompt_is_told_but_the_first() {
 }
 
 #[test]
+fn several_answers_are_those_of_as_many_seeds() {
+    let mut service = service();
+    let fields = |n: usize, seed: usize| serde_json::json!({ "n": n, "seed": seed, "temperature": 1.5, "max_tokens": 12 });
+    let three = whole(&mut service, fields(3, 40));
+    let indices: Vec<u32> = three.choices.iter().map(|choice| choice.index).collect();
+    assert_eq!(indices, [0, 1, 2]);
+    let mut generated = 0;
+    for (choice, seed) in three.choices.iter().zip(40..) {
+        let alone = whole(&mut service, fields(1, seed));
+        assert_eq!(choice.message.content, alone.choices[0].message.content, "seed {seed}");
+        assert_eq!(three.usage.prompt_tokens, alone.usage.prompt_tokens, "the prompt counts once");
+        generated += alone.usage.completion_tokens;
+    }
+    assert_eq!(three.usage.completion_tokens, generated);
+
+    let mut request = fields(3, 40);
+    request["messages"] = goldens()[0].messages.clone();
+    request["stream"] = true.into();
+    let id = submit(&mut service, request);
+    let mut texts = [const { String::new() }; 3];
+    let mut finishes = [0; 3];
+    let replies = run(&mut service);
+    for (of, reply) in &replies {
+        assert_eq!(*of, id);
+        let Reply::Chunk(chunk) = reply else { continue };
+        let choice = &chunk.choices[0];
+        let index = choice.index as usize;
+        texts[index] += choice.delta.content.as_deref().unwrap_or("");
+        finishes[index] += usize::from(choice.finish_reason.is_some());
+    }
+    assert_eq!(replies.last(), Some(&(id, Reply::End)));
+    assert_eq!(finishes, [1; 3]);
+    let contents = three.choices.iter().map(|choice| &choice.message.content);
+    assert!(contents.eq(&texts), "{texts:?}");
+}
+
+#[test]
 fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
     let mut service = service();
     let golden = &goldens()[0];

@@ -120,6 +120,7 @@ fn every_way_gives_the_same_answer(on: On) {
         step_seconds: f64::INFINITY,
         long_prefill_threshold: usize::MAX,
         prefix_caching: false,
+        watermark: 0.0,
         ..Default::default()
     };
     let requests = requests();
@@ -144,7 +145,7 @@ fn every_way_gives_the_same_answer(on: On) {
 
     // Room for the longest request and little else.
     let block = 16 * 1024;
-    let (preempted, metrics) = answers(executor(Some(9 * block)), whole, &[&requests]);
+    let (preempted, metrics) = answers(executor(Some(8 * block)), whole, &[&requests]);
     assert_eq!(alone, preempted, "after a preemption");
     assert!(metrics.num_preemptions > 0);
 }

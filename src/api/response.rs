@@ -11,7 +11,7 @@ pub struct ChatCompletion {
     /// Seconds since 1970.
     pub created: u64,
     pub model: String,
-    /// Exactly one.
+    /// As many as were asked for, in order.
     pub choices: Vec<Choice>,
     pub usage: Usage,
     /// If asked for: null for the first token of the prompt, which follows nothing, then one entry
@@ -34,7 +34,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// An answer, without log-probabilities.
+    /// The first answer, without log-probabilities.
     pub fn new(content: impl Into<String>, finish_reason: FinishReason) -> Choice {
         let message = ResponseMessage { role: "assistant", content: content.into(), refusal: () };
         Choice { index: 0, message, logprobs: None, finish_reason, stop_reason: None }
@@ -163,6 +163,8 @@ pub struct Responder {
     /// Seconds since 1970.
     pub created: u64,
     pub model: String,
+    /// Which of the request's answers the chunks belong to.
+    pub index: u32,
     /// Whether a last chunk carries the token counts.
     pub include_usage: bool,
 }
@@ -195,10 +197,10 @@ impl Responder {
         self.include_usage.then(|| self.chunk(Vec::new(), Some(usage)))
     }
 
-    /// The whole answer at once.
+    /// All answers at once.
     pub fn complete(
         &self,
-        choice: Choice,
+        choices: Vec<Choice>,
         prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
         usage: Usage,
     ) -> ChatCompletion {
@@ -207,14 +209,14 @@ impl Responder {
             object: "chat.completion",
             created: self.created,
             model: self.model.clone(),
-            choices: vec![choice],
+            choices,
             usage,
             prompt_logprobs,
         }
     }
 
     fn choice(&self, choice: ChunkChoice) -> ChatCompletionChunk {
-        self.chunk(vec![choice], None)
+        self.chunk(vec![ChunkChoice { index: self.index, ..choice }], None)
     }
 
     fn chunk(&self, choices: Vec<ChunkChoice>, usage: Option<Usage>) -> ChatCompletionChunk {
@@ -236,7 +238,13 @@ mod tests {
     use super::*;
 
     fn responder(include_usage: bool) -> Responder {
-        Responder { id: "chatcmpl-1".into(), created: 5, model: "m".into(), include_usage }
+        Responder {
+            id: "chatcmpl-1".into(),
+            created: 5,
+            model: "m".into(),
+            index: 0,
+            include_usage,
+        }
     }
 
     fn chunk(choices: serde_json::Value) -> serde_json::Value {
@@ -282,7 +290,7 @@ mod tests {
     #[test]
     fn a_whole_completion_has_openai_s_shape() {
         let choice = Choice::new("hi", FinishReason::Stop);
-        let whole = responder(false).complete(choice, None, Usage::new(1, 2));
+        let whole = responder(false).complete(vec![choice], None, Usage::new(1, 2));
         assert_eq!(
             to_value(whole).unwrap(),
             json!({
@@ -318,7 +326,8 @@ mod tests {
             stop_reason: Some(7),
             ..Choice::new("é", FinishReason::Stop)
         };
-        let whole = responder(false).complete(choice, Some(vec![None, Some(hi)]), Usage::new(2, 1));
+        let scores = Some(vec![None, Some(hi)]);
+        let whole = responder(false).complete(vec![choice], scores, Usage::new(2, 1));
         let whole = to_value(whole).unwrap();
         assert_eq!(whole["choices"][0]["logprobs"], expected);
         assert_eq!(whole["choices"][0]["stop_reason"], 7);

@@ -11,6 +11,8 @@ use super::request::{ChatCompletionRequest, Content, RequestMessage, Stop};
 use super::sampling::{SamplingParams, TokenRules, prompt_logprobs};
 use crate::error::{Error, Result};
 
+/// Answers to one request.
+const MAX_ANSWERS: i64 = 16;
 const MAX_STOPS: usize = 16;
 const MAX_STOP_CHARS: usize = 256;
 
@@ -21,6 +23,8 @@ pub struct ChatRequest {
     pub model: Option<String>,
     /// At least one message.
     pub messages: Vec<Message>,
+    /// How many answers are wanted, 1 ..= 16.
+    pub n: usize,
     pub stream: bool,
     pub include_usage: bool,
     /// At least 1; absent means as many as the context holds.
@@ -47,8 +51,9 @@ impl ChatCompletionRequest {
         if self.stream_options.is_some() && !stream {
             return Err(invalid("stream_options", "options", "none unless stream is true"));
         }
-        if self.n.is_some_and(|n| n != 1) {
-            return Err(invalid("n", self.n.unwrap_or_default(), "1, one answer per request"));
+        let n = self.n.unwrap_or(1);
+        if !(1..=MAX_ANSWERS).contains(&n) {
+            return Err(invalid("n", n, "1 to 16 answers"));
         }
         let max_tokens = max_tokens(self.max_tokens, self.max_completion_tokens)?;
         Ok(ChatRequest {
@@ -56,6 +61,7 @@ impl ChatCompletionRequest {
             tokens: TokenRules::read(&self, max_tokens)?,
             prompt_logprobs: prompt_logprobs(self.prompt_logprobs, stream)?,
             messages: messages(self.messages)?,
+            n: n as usize,
             stream,
             include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
             max_tokens,
@@ -236,6 +242,7 @@ mod tests {
         assert_eq!(
             request,
             ChatRequest {
+                n: 1,
                 model: Some("m".into()),
                 messages: vec![
                     Message::system("Be kind."),
@@ -328,7 +335,7 @@ mod tests {
             (r#""min_tokens":-1"#, "min_tokens", "-1"),
             (r#""min_tokens":8,"max_tokens":7"#, "min_tokens", "8"),
             (r#""ignore_eos":1"#, "ignore_eos", "1"),
-            (r#""n":2"#, "n", "2"),
+            (r#""n":17"#, "n", "17"),
             (r#""n":0"#, "n", "0"),
             (r#""seed":0.5"#, "seed", "0.5"),
             (r#""stop":"""#, "stop", "0 characters"),

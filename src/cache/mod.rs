@@ -141,7 +141,7 @@ impl KvCache {
         if !self.prefix_caching {
             return;
         }
-        for at in table.hashes.len()..table.len().min(self.view.shareable) {
+        for at in table.hashes.len()..table.len() {
             let Some(content) = self.index.content(tokens, at) else { break };
             let parent = table.hashes.last().copied();
             let parent = parent.unwrap_or_else(|| self.index.root(table.salt));
@@ -274,7 +274,7 @@ impl KvCache {
         }
         let [mut longest, mut cached_in_a_row] = [0; 2];
         let mut parent = self.index.root(salt);
-        for at in 0..self.view.shareable.min(most / BLOCK_SIZE) {
+        for at in 0..most / BLOCK_SIZE {
             let Some(content) = self.index.content(tokens, at) else { break };
             let hash = self.index.hash(parent, content);
             let block = self.index.find(hash, parent, content);

@@ -131,7 +131,7 @@ impl Scheduler {
                 return Err(Error::QueueFull { waiting, limit });
             }
         }
-        let (limit, vocab) = (self.longest(), self.capacity.vocab);
+        let (limit, vocab) = (self.capacity.longest(), self.capacity.vocab);
         let first = RequestId(self.submitted);
         let twin = |i: u64| {
             let mut twin = request.clone();
@@ -368,23 +368,11 @@ impl Scheduler {
         assert!(slots.into_iter().eq(0..all), "a slot is lost or held twice");
     }
 
-    /// Tokens at which every sequence ends. One must fit the pool alone, so that whoever is served
-    /// first can always go on.
-    fn longest(&self) -> usize {
-        let Capacity { context, rows, window, .. } = self.capacity;
-        let pool = self.cache.usable() * BLOCK_SIZE;
-        match window {
-            // What a step's rows see, wherever its first and last block begin.
-            Some(window) if window.sinks + window.tokens + rows + 2 * BLOCK_SIZE <= pool => context,
-            _ => context.min(pool),
-        }
-    }
-
     fn check(&self, request: &Request) -> Result<()> {
         let refuse = |param: &str, message: String| {
             Err(Error::InvalidRequest { param: param.into(), message })
         };
-        let (limit, vocab) = (self.longest(), self.capacity.vocab);
+        let (limit, vocab) = (self.capacity.longest(), self.capacity.vocab);
         let prompt = &request.prompt;
         if prompt.is_empty() {
             return refuse("prompt", "is empty; it needs at least one token".into());

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use super::Reply;
 use crate::{
     Result,
-    api::{
-        self, ChatRequest, Choice, ChoiceLogprobs, FinishReason, Responder, TokenLogprob,
-        TopLogprob,
-    },
-    engine::Usage,
+    api::{ChatRequest, Choice, ChoiceLogprobs, FinishReason, Responder, TokenLogprob, TopLogprob},
+    engine::RequestId,
     step::Logprobs,
     text::{Aligned, Detokenizer, StopFilter, Tokenizer},
 };
 
 /// The text of an answer so far, and what is known of its tokens.
 pub struct Answer {
+    /// The request that it answers, perhaps with others.
+    pub conversation: RequestId,
     responder: Responder,
     stream: bool,
     tokenizer: Arc<Tokenizer>,
@@ -32,25 +31,35 @@ pub struct Answer {
     prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
 }
 
+/// How an answer ended.
+pub enum Ended {
+    /// The last chunks of its stream.
+    Streamed(Vec<Reply>),
+    /// The choice, and the log-probabilities of the prompt if they were asked for.
+    Whole(Choice, Option<Vec<Option<TokenLogprob>>>),
+}
+
 impl Answer {
     /// The answer to a request, which begins after `prompt`.
     pub fn new(
+        conversation: RequestId,
         responder: Responder,
-        request: ChatRequest,
+        request: &ChatRequest,
         tokenizer: Arc<Tokenizer>,
-        prompt: Vec<u32>,
+        prompt: &[u32],
     ) -> Answer {
         Answer {
+            conversation,
             responder,
             stream: request.stream,
             detokenizer: Detokenizer::new(tokenizer.clone()),
             tokenizer,
-            stops: StopFilter::new(request.stop),
+            stops: StopFilter::new(request.stop.clone()),
             tells: request.sampling.logprobs.is_some(),
             aligned: Aligned::default(),
             text: String::new(),
             told: Vec::new(),
-            prompt: if request.prompt_logprobs.is_some() { prompt } else { Vec::new() },
+            prompt: if request.prompt_logprobs.is_some() { prompt.to_vec() } else { Vec::new() },
             prompt_logprobs: None,
         }
     }
@@ -97,8 +106,9 @@ impl Answer {
         self.stops.stopped()
     }
 
-    /// What there is to tell at the end, given the stop token that ended the answer, if one did.
-    pub fn finish(self, reason: FinishReason, stop: Option<u32>, usage: Usage) -> Vec<Reply> {
+    /// What there is to tell at the end, given the stop token that ended the answer, if one did: the
+    /// last chunks of a stream, or the choice.
+    pub fn finish(self, reason: FinishReason, stop: Option<u32>) -> Ended {
         // The token that completed a stop string may also have been the last one allowed.
         let reason = if self.stopped() { FinishReason::Stop } else { reason };
         let Answer { responder, stream, detokenizer, mut stops, tells, mut aligned, .. } = self;
@@ -107,22 +117,20 @@ impl Answer {
         rest += &stops.finish();
         let mut told = aligned.release(rest.len());
         told.extend(aligned.finish(stopped));
-        let usage = api::Usage::new(usage.prompt_tokens as u32, usage.completion_tokens as u32);
         if !stream {
             let told = self.told.into_iter().chain(told).collect();
             let choice = Choice {
+                index: responder.index,
                 logprobs: choice_logprobs(tells, told),
                 stop_reason: stop,
                 ..Choice::new(self.text + &rest, reason)
             };
-            let whole = responder.complete(choice, self.prompt_logprobs, usage);
-            return vec![Reply::Completion(whole)];
+            return Ended::Whole(choice, self.prompt_logprobs);
         }
         let last = !rest.is_empty() || !told.is_empty();
         let last = last.then(|| Reply::Chunk(responder.delta(rest, choice_logprobs(tells, told))));
         let finish = Reply::Chunk(responder.finish(reason, stop));
-        let usage = responder.usage(usage).map(Reply::Chunk);
-        [last, Some(finish), usage, Some(Reply::End)].into_iter().flatten().collect()
+        Ended::Streamed(last.into_iter().chain([finish]).collect())
     }
 
     fn describe(&self, token: u32, logprobs: &Logprobs) -> Result<TokenLogprob> {

@@ -44,10 +44,9 @@ fn permitted(request: &Request, output: &[u32]) -> u32 {
         });
         let ends = request.end_tokens.contains(token) || request.stop_tokens.contains(token);
         let allowed = request.allowed_tokens.as_ref().is_none_or(|list| list.contains(token));
-        allowed
-            && !bad
-            && !(ends && output.len() < request.min_tokens)
-            && !(request.constrained && !Alternate::permits(output.len(), *token))
+        let early = ends && output.len() < request.min_tokens;
+        let fits = !request.constrained || Alternate::permits(output.len(), *token);
+        allowed && !bad && !early && fits
     };
     (0..VOCAB).filter(permits).fold(0, |bits, token| bits | 1 << token)
 }

@@ -1,0 +1,73 @@
+//! The answers to one request, which end one by one and are told together.
+
+use super::{Reply, answer::Ended};
+use crate::{
+    api::{self, Choice, Responder, TokenLogprob},
+    engine::{RequestId, Usage},
+};
+
+/// A request for one answer or several.
+pub struct Conversation {
+    answers: Vec<RequestId>,
+    responder: Responder,
+    ended: usize,
+    prompt_tokens: usize,
+    completion_tokens: usize,
+    /// Where no stream was asked for.
+    choices: Vec<Choice>,
+    prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
+}
+
+impl Conversation {
+    /// None of the answers has ended.
+    pub fn new(answers: Vec<RequestId>, responder: Responder) -> Conversation {
+        Conversation {
+            answers,
+            responder,
+            ended: 0,
+            prompt_tokens: 0,
+            completion_tokens: 0,
+            choices: Vec::new(),
+            prompt_logprobs: None,
+        }
+    }
+
+    /// The engine's names for the answers.
+    pub fn answers(&self) -> &[RequestId] {
+        &self.answers
+    }
+
+    /// Whether all answers have ended.
+    pub fn is_over(&self) -> bool {
+        self.ended == self.answers.len()
+    }
+
+    /// Takes in the end of an answer and returns what there is to tell. The prompt counts once.
+    pub fn ended(&mut self, ended: Ended, usage: Usage) -> Vec<Reply> {
+        self.ended += 1;
+        self.prompt_tokens = usage.prompt_tokens;
+        self.completion_tokens += usage.completion_tokens;
+        let usage = api::Usage::new(self.prompt_tokens as u32, self.completion_tokens as u32);
+        match ended {
+            Ended::Streamed(mut replies) => {
+                if self.is_over() {
+                    replies.extend(self.responder.usage(usage).map(Reply::Chunk));
+                    replies.push(Reply::End);
+                }
+                replies
+            }
+            Ended::Whole(choice, prompt_logprobs) => {
+                self.choices.push(choice);
+                // All answers were asked for those of the same prompt.
+                self.prompt_logprobs = self.prompt_logprobs.take().or(prompt_logprobs);
+                if !self.is_over() {
+                    return Vec::new();
+                }
+                self.choices.sort_by_key(|choice| choice.index);
+                let choices = std::mem::take(&mut self.choices);
+                let whole = self.responder.complete(choices, self.prompt_logprobs.take(), usage);
+                vec![Reply::Completion(whole)]
+            }
+        }
+    }
+}
