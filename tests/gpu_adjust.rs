@@ -174,7 +174,7 @@ fn only_what_a_plan_brings_is_uploaded_or_computed() {
         let mut dispatches = Vec::new();
         // (what is drawn with, mask, adjustment, buffer writes)
         let steps = [
-            (plain, Mask::None, None, 1),
+            (plain, Mask::None, None, 2), // the step, and its first block
             (penalties, Mask::None, Some(Box::new(adjust)), 2),
             (penalties, Mask::None, None, 1),
             (penalties, only_5, None, 2),

@@ -114,7 +114,7 @@ fn answers(
     (answers.into_values().collect(), engine.metrics())
 }
 
-fn every_way_gives_the_same_answer(on: On) {
+fn every_way_gives_the_same_answer(on: On, count: usize) {
     let executor = |kv_bytes| block_on(built_in(on, kv_bytes));
     let whole = Options {
         step_seconds: f64::INFINITY,
@@ -123,44 +123,45 @@ fn every_way_gives_the_same_answer(on: On) {
         watermark: 0.0,
         ..Default::default()
     };
-    let requests = requests();
+    let requests = &requests()[8 - count..];
     let one_by_one: Vec<&[Request]> = requests.chunks(1).collect();
     let (alone, _) = answers(executor(None), whole.clone(), &one_by_one);
     assert!(alone.iter().any(|answer| answer.len() > 10), "{alone:?}");
 
-    let (together, _) = answers(executor(None), whole.clone(), &[&requests]);
+    let (together, _) = answers(executor(None), whole.clone(), &[requests]);
     assert_eq!(alone, together, "in a batch");
 
     // Steps that take no time at all and yet too long.
     let chunked = Options { step_seconds: 0.0, ..whole.clone() };
-    let (chunks, metrics) = answers(executor(None), chunked, &[&requests]);
+    let (chunks, metrics) = answers(executor(None), chunked, &[requests]);
     assert_eq!(alone, chunks, "in chunks");
     assert!(metrics.iteration_tokens_total.quantile(1.0) <= Some(64.0));
 
     let caching = Options { prefix_caching: true, ..whole.clone() };
-    let (cached, metrics) = answers(executor(None), caching, &[&requests, &requests]);
-    assert_eq!(alone, cached[..8], "with the prefix cache");
-    assert_eq!(alone, cached[8..], "from the prefix cache");
+    let (cached, metrics) = answers(executor(None), caching, &[requests, requests]);
+    assert_eq!(alone, cached[..count], "with the prefix cache");
+    assert_eq!(alone, cached[count..], "from the prefix cache");
     assert!(metrics.prefix_cache_hits > 0);
 
     // Room for the longest request and little else.
     let block = 16 * 1024;
-    let (preempted, metrics) = answers(executor(Some(8 * block)), whole, &[&requests]);
+    let (preempted, metrics) = answers(executor(Some(8 * block)), whole, &[requests]);
     assert_eq!(alone, preempted, "after a preemption");
     assert!(metrics.num_preemptions > 0);
 }
 
 #[test]
 fn on_the_processor() {
-    every_way_gives_the_same_answer(On::Cpu);
+    every_way_gives_the_same_answer(On::Cpu, 8);
 }
 
 #[test]
 fn on_the_gpu() {
-    every_way_gives_the_same_answer(On::Gpu);
+    every_way_gives_the_same_answer(On::Gpu, 8);
 }
 
 #[test]
 fn on_the_gpu_with_the_kernels_of_graphics_hardware() {
-    every_way_gives_the_same_answer(On::GpuWithBarriers);
+    // Few, because they are slow where barriers are emulated.
+    every_way_gives_the_same_answer(On::GpuWithBarriers, 4);
 }
