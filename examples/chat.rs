@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use tabloom::{
     api::{ChatCompletionRequest, RequestMessage, StreamOptions, Usage},
-    engine::{Options, steady_clock},
+    engine::{Options, TabId, steady_clock},
     executor::AnyExecutor,
     load::{self, Device, LoadOptions, Progress},
     service::{Moment, Reply, Service},
@@ -118,7 +118,8 @@ async fn answer(
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let start = Instant::now();
-    service.submit(request.validate()?, Moment { now, entropy: fastrand::u64(..) })?;
+    service
+        .submit(request.validate()?, Moment { now, entropy: fastrand::u64(..), tab: TabId(0) })?;
 
     let mut text = String::new();
     let (mut usage, mut first) = (None, None);

@@ -81,6 +81,7 @@ export { TabloomError };
  * @property {number} [top_k]
  * @property {number} [min_p]
  * @property {number} [seed]
+ * @property {number} [n] answers to the same messages, 1 to 16; the i-th uses `seed` + i
  * @property {string | string[]} [stop]
  * @property {{type: "text"} | {type: "json_object"} | {type: "json_schema", json_schema: {name?: string,
  *   description?: string, schema: object | boolean, strict?: boolean | null}}} [response_format]

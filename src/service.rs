@@ -15,7 +15,7 @@ use crate::{
     api::{
         self, ChatCompletion, ChatCompletionChunk, ChatRequest, EmbeddingResponse, Responder, Spec,
     },
-    engine::{Clock, Engine, Event, FinishReason, Options, RequestId, Usage},
+    engine::{Clock, Engine, Event, FinishReason, Options, RequestId, TabId, Usage},
     error::Error,
     metrics::Metrics,
     sampling::{Compiler, Tokens},
@@ -57,13 +57,15 @@ pub enum Reply {
     Error(Error),
 }
 
-/// What the core, which knows neither clock nor chance, is told about the moment of a request.
+/// What the core, which knows neither clock nor chance nor who asks, is told beside a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Seconds since 1970.
     pub now: u64,
     /// Names the request, and seeds it if it brings no seed.
     pub entropy: u64,
+    /// Who asks. Tabs share the engine fairly.
+    pub tab: TabId,
 }
 
 impl<E: Executor> Service<E> {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use serde::Deserialize;
 use tabloom::{
     api::{ChatCompletion, ChatCompletionRequest, FinishReason},
-    engine::{Options, RequestId, steady_clock},
+    engine::{Options, RequestId, TabId, steady_clock},
     error::Error,
     executor::{AnyExecutor, KvKind},
     load::{self, Device, LoadOptions},
@@ -52,7 +52,9 @@ fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
 fn submit(service: &mut Service<AnyExecutor>, request: serde_json::Value) -> RequestId {
     let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
     let request = request.validate().expect("a valid request");
-    service.submit(request, Moment { now: 1_800_000_000, entropy: 7 }).expect("it is accepted")
+    service
+        .submit(request, Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0) })
+        .expect("it is accepted")
 }
 
 /// Steps until nothing is left to do.
@@ -337,7 +339,7 @@ fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
     let request = serde_json::json!({ "messages": [{ "role": "user", "content": long }] });
     let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
     let request = request.validate().expect("a valid request");
-    let refused = service.submit(request, Moment { now: 0, entropy: 0 });
+    let refused = service.submit(request, Moment { now: 0, entropy: 0, tab: TabId(0) });
     assert!(matches!(refused, Err(Error::ContextLengthExceeded { .. })), "{refused:?}");
     let id = submit(
         &mut service,

@@ -6,7 +6,7 @@ use super::{Reply, Service};
 use crate::{
     Result,
     api::{EmbedInput, EmbedRequest, EmbeddingResponse, Encoding},
-    engine::{Engine, FinishReason, Goal, Request, RequestId, Usage},
+    engine::{Engine, FinishReason, Goal, Request, RequestId, TabId, Usage},
     error::Error,
     step::{Executor, Pooling},
     text::Chat,
@@ -21,6 +21,7 @@ pub(super) struct Job {
     model: String,
     encoding: Encoding,
     pooling: Pooling,
+    tab: TabId,
     /// Prompts that the engine has not got yet.
     waiting: Enumerate<vec::IntoIter<Vec<u32>>>,
     /// The engine's requests and their inputs.
@@ -38,7 +39,7 @@ impl<E: Executor> Service<E> {
     /// # Errors
     /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further what
     /// [`Engine::submit`] refuses.
-    pub fn embed(&mut self, request: EmbedRequest) -> Result<RequestId> {
+    pub fn embed(&mut self, request: EmbedRequest, tab: TabId) -> Result<RequestId> {
         let inputs = request.inputs.into_iter().enumerate();
         let prompts = inputs.map(|(i, input)| prompt(&self.chat, i, input));
         let prompts = prompts.collect::<Result<Vec<_>>>()?;
@@ -46,6 +47,7 @@ impl<E: Executor> Service<E> {
             model: request.model.unwrap_or_else(|| self.model.clone()),
             encoding: request.encoding,
             pooling: request.pooling,
+            tab,
             vectors: vec![Vec::new(); prompts.len()],
             waiting: prompts.into_iter().enumerate(),
             running: BTreeMap::new(),
@@ -114,7 +116,8 @@ impl Job {
         while self.running.len() < AT_ONCE {
             let Some((input, prompt)) = self.waiting.next() else { break };
             let goal = Goal::Embed(self.pooling);
-            let submitted = engine.submit(Request { prompt, goal, ..Default::default() });
+            let asked = Request { prompt, goal, tab: self.tab, ..Default::default() };
+            let submitted = engine.submit(asked);
             let id = submitted.map_err(|error| blame(input, error))?;
             self.running.insert(id, input);
         }

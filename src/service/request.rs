@@ -44,6 +44,7 @@ pub fn engine_request(
         bad_words: spellings(chat.tokenizer(), bad_words)?,
         prompt_logprobs: request.prompt_logprobs,
         constrained: request.constraint.is_some(),
+        tab: moment.tab,
         ..Default::default()
     })
 }

@@ -8,7 +8,7 @@ use crate::{
     text::ChatFiles,
 };
 
-const NOW: Moment = Moment { now: 1_800_000_000, entropy: 7 };
+const NOW: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0) };
 
 /// The built-in model's tokenizer and template.
 fn chat() -> Chat {

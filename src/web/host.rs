@@ -20,7 +20,7 @@ use super::{
 use crate::{
     Error, Result,
     api::{ChatCompletionRequest, EmbeddingRequest},
-    engine::{self, RequestId},
+    engine::{self, RequestId, TabId},
     executor::{AnyExecutor, KvKind},
     layout::Layout,
     load::{self, LoadOptions, Loaded, quantise_all},
@@ -109,6 +109,11 @@ impl Port {
             }
             Err(error) => log::error!("an answer could not be turned into a message: {error}"),
         }
+    }
+
+    /// Each port is a tab to the engine.
+    fn tab(&self) -> TabId {
+        TabId(self.id as u64)
     }
 
     fn fail(&self, id: u32, error: &Error) {
@@ -291,6 +296,7 @@ impl Session {
 
     fn chat(&mut self, port: Port, id: u32, request: Result<ChatCompletionRequest>) {
         let moment = Moment {
+            tab: port.tab(),
             now: (js_sys::Date::now() / 1000.0) as u64,
             entropy: (js_sys::Math::random() * 2f64.powi(53)) as u64,
         };
@@ -311,7 +317,7 @@ impl Session {
 
     fn embed(&mut self, port: Port, id: u32, request: Result<EmbeddingRequest>) {
         let checked = request.and_then(EmbeddingRequest::validate);
-        match checked.and_then(|request| self.service.embed(request)) {
+        match checked.and_then(|request| self.service.embed(request, port.tab())) {
             Ok(request) => {
                 self.asked.insert(request, (port, id));
             }
