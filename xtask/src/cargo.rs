@@ -81,10 +81,13 @@ pub fn wasm_files(what: &str, arguments: &[&str]) -> Result<Vec<PathBuf>> {
 }
 
 /// The wasm file a line of cargo's JSON messages announces: of a cdylib or a test, not of a
-/// library.
+/// library, even if it is a cdylib too.
 fn wasm_in_message(line: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
     if message["reason"] != "compiler-artifact" {
+        return None;
+    }
+    if list(&message["target"]["kind"]).any(|kind| kind == "rlib") {
         return None;
     }
     let files = list(&message["filenames"]).filter_map(Value::as_str);
@@ -121,6 +124,9 @@ mod tests {
         assert_eq!(wasm_in_message(&artifact.to_string()), Some(PathBuf::from("/t/a.wasm")));
         let library = json!({ "reason": "compiler-artifact", "filenames": ["/t/a.rlib"] });
         assert_eq!(wasm_in_message(&library.to_string()), None);
+        let both = json!({ "reason": "compiler-artifact", "filenames": ["/t/a.rlib", "/t/a.wasm"],
+            "target": { "kind": ["rlib", "cdylib"] } });
+        assert_eq!(wasm_in_message(&both.to_string()), None);
         assert_eq!(wasm_in_message("warning: not JSON"), None);
     }
 }
