@@ -193,7 +193,7 @@ test("requests: whatever is out of range names its parameter", async () => {
     [{ messages, top_p: 0 }, "top_p", /found 0.*above 0/],
     [{ messages, max_tokens: 0 }, "max_tokens", /found 0, expected at least 1/],
     [{ messages, max_completion_tokens: -5 }, "max_completion_tokens", /found -5/],
-    [{ messages, n: 3 }, "n", /found 3, expected 1/],
+    [{ messages, n: 17 }, "n", /found 17, expected 1 to 16/],
     [{ messages, stop: "" }, "stop", /0 characters/],
     [{ messages, presence_penalty: 3 }, "presence_penalty", /found 3.*expected -2 to 2/],
     [{ messages, top_logprobs: 3 }, "top_logprobs", /unless logprobs is true/],
