@@ -312,8 +312,7 @@ impl Scheduler {
     }
 
     /// Keeps a computed prefix in the cache until [`Scheduler::unpin`], or until a request that runs
-    /// alone could not go on otherwise. None if not even its first
-    /// block is cached.
+    /// alone could not go on otherwise. None if not even its first block is cached.
     pub fn pin(&mut self, prefix: &[u32], salt: u64) -> Option<PinId> {
         let pin = self.cache.pin(prefix, salt)?;
         let id = PinId(self.submitted);
@@ -480,14 +479,12 @@ impl Scheduler {
 
     /// Lets the next waiting request run if there are a slot and blocks for it.
     ///
-    /// A tab with nothing running does not wait behind one that runs several: the latter gives up
-    /// its latest.
+    /// A tab with nothing running does not wait behind one that runs several and has no better
+    /// claim: the latter gives up its latest.
     fn admit(&mut self, now: Duration) -> bool {
         for tab in self.queue.turns() {
             if self.free_slots.is_empty() {
-                if self.running.iter().all(|seq| seq.tab != tab) {
-                    self.displace();
-                }
+                self.displace(tab);
                 return false;
             }
             for id in self.candidates(tab) {
@@ -499,9 +496,7 @@ impl Scheduler {
                     blocks = self.blocks_for(id);
                 }
                 let Some((table, cached)) = blocks else {
-                    if self.running.iter().all(|seq| seq.tab != tab) {
-                        self.displace();
-                    }
+                    self.displace(tab);
                     // Nobody overtakes a request for which there is no memory.
                     return false;
                 };
@@ -614,15 +609,21 @@ impl Scheduler {
         true
     }
 
-    /// Sends the latest of the tab that runs most back to the queue, if it runs several.
-    fn displace(&mut self) {
-        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
+    /// Makes way for a tab with nothing running: sends the latest of the tab that runs most back to
+    /// the queue, if that runs several and its turn there would be after the other's.
+    fn displace(&mut self, tab: TabId) {
+        let has_part = self.running.iter().any(|seq| seq.tab == tab);
+        if has_part || !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
             return;
         }
         let of_tab = |tab: TabId| self.running.iter().filter(|seq| seq.tab == tab).count();
         let busiest = (0..self.running.len())
             .max_by_key(|at| (of_tab(self.running[*at].tab), self.queue.rank(&self.running[*at])));
-        if let Some(at) = busiest.filter(|at| of_tab(self.running[*at].tab) > 1) {
+        let gives_way = |at: &usize| {
+            let seq = &self.running[*at];
+            of_tab(seq.tab) > 1 && self.queue.is_before(tab, seq)
+        };
+        if let Some(at) = busiest.filter(gives_way) {
             self.give_way(at);
         }
     }

@@ -115,15 +115,27 @@ impl Queue {
 
     /// Tabs with waiting requests, the next to be served first.
     pub fn turns(&self) -> Vec<TabId> {
-        let waiting = self.tabs.iter().filter(|(_, tab)| !tab.waiting.is_empty());
-        let mut turns: Vec<_> = waiting
-            .map(|(id, tab)| {
-                let first = tab.waiting.iter().map(|seq| self.rank(seq)).min();
-                ((tab.hidden, first.map(|(priority, _)| priority), tab.served, first), *id)
-            })
-            .collect();
+        let first = |id: &TabId| Some((self.turn(self.first(*id)?), *id));
+        let mut turns: Vec<_> = self.tabs.keys().filter_map(first).collect();
         turns.sort_unstable();
         turns.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Whether the next of a tab's waiting requests is to be served before `seq`, if that waited too.
+    pub fn is_before(&self, tab: TabId, seq: &Sequence) -> bool {
+        self.first(tab).is_some_and(|first| self.turn(first) < self.turn(seq))
+    }
+
+    fn first(&self, tab: TabId) -> Option<&Sequence> {
+        self.tabs.get(&tab)?.waiting.iter().min_by_key(|seq| self.rank(seq))
+    }
+
+    /// When a request has its turn: the smallest is first.
+    fn turn(&self, seq: &Sequence) -> (bool, i32, u64, RequestId) {
+        let (priority, arrival) = self.rank(seq);
+        let tab = self.tabs.get(&seq.tab);
+        let (hidden, served) = tab.map_or((false, 0), |tab| (tab.hidden, tab.served));
+        (hidden, priority, served, arrival)
     }
 
     /// The requests of a tab in the order in which they are to be admitted. `cached` tells how long

@@ -128,6 +128,23 @@ fn a_newcomer_does_not_wait_behind_a_tab_that_fills_all_slots() {
 }
 
 #[test]
+fn nobody_makes_way_for_a_tab_without_a_better_claim() {
+    for (hidden, priority) in [(true, 0), (false, 1)] {
+        let mut scheduler = with(64, 2, 100, |options| options.policy = Policy::Priority);
+        for _ in 0..2 {
+            add(&mut scheduler, from_tab(0, 10, 50));
+        }
+        step(&mut scheduler);
+        add(&mut scheduler, Request { priority, ..from_tab(1, 10, 5) });
+        scheduler.set_visible(TabId(1), !hidden);
+        for _ in 0..10 {
+            assert_eq!(step(&mut scheduler).len(), 2);
+        }
+        assert_eq!(scheduler.metrics().num_preemptions, 0, "hidden {hidden}, priority {priority}");
+    }
+}
+
+#[test]
 fn the_queue_is_bounded_for_all_and_for_each() {
     let mut scheduler = with(64, 1, 10, |options| {
         (options.max_queue, options.max_queue_per_tab) = (5, 3);
