@@ -32,7 +32,7 @@ use crate::{
     cache::{BlockTable, KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    step::{BLOCK_SIZE, BlockCopy, Capacity, MAX_LOGPROBS, StepPlan, StepResult},
+    step::{BLOCK_SIZE, BlockCopy, Capacity, MAX_LOGPROBS, StepPlan, StepResult, Window},
 };
 
 /// The requests of an engine and the KV blocks they share.
@@ -559,10 +559,10 @@ impl Scheduler {
         let share = if self.running.is_empty() { 0.0 } else { self.options.watermark };
         let mut spare = (share * self.cache.usable() as f64).ceil() as usize;
         // A window gives blocks back while the prompt is computed.
-        let windowed = self.capacity.window.is_some();
-        if !windowed {
-            spare += self.running.iter().map(Sequence::promised_blocks).sum::<usize>();
-        }
+        let rows = self.capacity.rows;
+        let seen = |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
+        let most = self.capacity.window.map_or(usize::MAX, seen);
+        spare += self.running.iter().map(|seq| seq.promised_blocks(most)).sum::<usize>();
         if let Some(twin) = self.twin(seq) {
             // The last token is computed again, for its logits.
             let shared = known - 1;
@@ -573,11 +573,9 @@ impl Scheduler {
         }
         let (tokens, may_skip) = (seq.tokens(), seq.may_skip_rows());
         let cached = if may_skip { self.cache.lookup(tokens, seq.salt) } else { 0 };
-        let first = cached + if windowed { self.capacity.rows } else { 1 };
-        let room = known.min(first);
-        if !windowed {
-            spare += known.div_ceil(BLOCK_SIZE) - room.div_ceil(BLOCK_SIZE);
-        }
+        let room = known.min(cached + 1);
+        let [needed, taken] = [known, room].map(|tokens| tokens.div_ceil(BLOCK_SIZE).min(most));
+        spare += needed - taken;
         let table = self.cache.admit(tokens, seq.salt, room, may_skip, spare)?;
         let cached = table.cached();
         Some((table, cached))
@@ -597,8 +595,8 @@ impl Scheduler {
                 return Room::Found;
             }
         }
-        let rank = |at: &usize| self.queue.rank(&self.running[*at]);
-        let Some(last) = (0..self.running.len()).max_by_key(rank) else { return Room::Later };
+        let claim = |at: &usize| self.queue.claim(&self.running[*at]);
+        let Some(last) = (0..self.running.len()).max_by_key(claim) else { return Room::Later };
         self.give_way(last)
     }
 
@@ -677,7 +675,7 @@ impl Scheduler {
 
     /// Tokens of the first `computed` that rows to come can see.
     fn in_sight(&self, computed: usize) -> usize {
-        let seen = |window: crate::step::Window| window.sinks + window.tokens;
+        let seen = |window: Window| window.sinks + window.tokens;
         self.capacity.window.map_or(computed, |window| computed.min(seen(window)))
     }
 }

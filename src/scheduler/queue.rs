@@ -194,8 +194,14 @@ impl Queue {
         self.tabs.values_mut().flat_map(|tab| tab.waiting.drain(..)).collect()
     }
 
-    /// The place of a request in the order of the policy; the smallest is served first and the
-    /// greatest gives way.
+    /// A request's claim to memory: the greatest gives way.
+    pub fn claim(&self, seq: &Sequence) -> (bool, i32, RequestId) {
+        let (priority, arrival) = self.rank(seq);
+        let hidden = self.tabs.get(&seq.tab).is_some_and(|tab| tab.hidden);
+        (hidden, priority, arrival)
+    }
+
+    /// The place of a request in the order of the policy; the smallest is served first.
     pub fn rank(&self, seq: &Sequence) -> (i32, RequestId) {
         match self.policy {
             Policy::Fcfs => (0, seq.id),

@@ -187,9 +187,9 @@ impl Sequence {
         if self.scores_rows() { rows - 1 } else { rows }
     }
 
-    /// Blocks that its tokens need and that it does not hold yet.
-    pub fn promised_blocks(&self) -> usize {
-        self.known().div_ceil(BLOCK_SIZE).saturating_sub(self.table.len())
+    /// Blocks that its tokens need, `most` at a time, and that it does not hold yet.
+    pub fn promised_blocks(&self, most: usize) -> usize {
+        self.known().div_ceil(BLOCK_SIZE).min(most).saturating_sub(self.table.blocks_held())
     }
 
     /// Whether the next rows are scored: each then needs its logits.
