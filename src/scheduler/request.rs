@@ -1,8 +1,8 @@
 //! A request as it is asked and answered.
 
 use crate::{
-    Error,
-    step::{Logprobs, Pooling, Sampling},
+    Error, Result,
+    step::{Capacity, Logprobs, MAX_LOGPROBS, Pooling, Sampling},
 };
 
 /// What a caller asks for.
@@ -58,6 +58,54 @@ impl Default for Request {
             priority: 0,
             salt: 0,
         }
+    }
+}
+
+impl Request {
+    /// Checks that a request can be served at all where an executor has this capacity.
+    pub(super) fn check(&self, capacity: &Capacity) -> Result<()> {
+        let refuse = |param: &str, message: String| {
+            Err(Error::InvalidRequest { param: param.into(), message })
+        };
+        let (limit, vocab) = (capacity.longest(), capacity.vocab);
+        let prompt = &self.prompt;
+        if prompt.is_empty() {
+            return refuse("prompt", "is empty; it needs at least one token".into());
+        }
+        let named: [(&str, &mut dyn Iterator<Item = &u32>); 6] = [
+            ("prompt", &mut prompt.iter()),
+            ("end_tokens", &mut self.end_tokens.iter()),
+            ("stop_token_ids", &mut self.stop_tokens.iter()),
+            ("logit_bias", &mut self.logit_bias.iter().map(|(token, _)| token)),
+            ("allowed_token_ids", &mut self.allowed_tokens.iter().flatten()),
+            ("bad_words", &mut self.bad_words.iter().flatten()),
+        ];
+        for (param, tokens) in named {
+            for token in tokens {
+                if *token as usize >= vocab {
+                    let message = format!("has token {token}; ids must be below {vocab}");
+                    return refuse(param, message);
+                }
+            }
+        }
+        let logprobs =
+            [("logprobs", self.sampling.logprobs), ("prompt_logprobs", self.prompt_logprobs)];
+        for (param, top) in logprobs {
+            if let Some(top) = top.filter(|top| *top > MAX_LOGPROBS) {
+                return refuse(param, format!("is {top}; it must be at most {MAX_LOGPROBS}"));
+            }
+        }
+        if self.max_tokens == Some(0) {
+            return refuse("max_tokens", "is 0; it must be at least 1".into());
+        }
+        if let Some(max) = self.max_tokens.filter(|max| *max < self.min_tokens) {
+            let min = self.min_tokens;
+            return refuse("min_tokens", format!("is {min}; it must be at most max_tokens, {max}"));
+        }
+        if prompt.len() >= limit {
+            return Err(Error::ContextLengthExceeded { prompt: prompt.len(), limit });
+        }
+        Ok(())
     }
 }
 
