@@ -299,10 +299,11 @@ impl Session {
             tab: port.tab(),
             now: (js_sys::Date::now() / 1000.0) as u64,
             entropy: (js_sys::Math::random() * 2f64.powi(53)) as u64,
+            salt: 0,
         };
         let submitted = request.and_then(ChatCompletionRequest::validate).and_then(|request| {
             let stream = request.stream;
-            Ok((self.service.submit(request, moment)?, stream))
+            Ok((self.service.submit(request, moment, &[])?, stream))
         });
         match submitted {
             Ok((request, stream)) => {
@@ -317,7 +318,7 @@ impl Session {
 
     fn embed(&mut self, port: Port, id: u32, request: Result<EmbeddingRequest>) {
         let checked = request.and_then(EmbeddingRequest::validate);
-        match checked.and_then(|request| self.service.embed(request, port.tab())) {
+        match checked.and_then(|request| self.service.embed(request, port.tab(), 0)) {
             Ok(request) => {
                 self.asked.insert(request, (port, id));
             }
@@ -365,7 +366,7 @@ impl Session {
     fn reply(&mut self, request: RequestId, reply: Reply) {
         let Some((port, id)) = self.asked.get(&request).cloned() else { return };
         match reply {
-            Reply::Chunk(value) => return port.send::<()>(&Answer::Chunk { id, value }),
+            Reply::Chunk { value, .. } => return port.send::<()>(&Answer::Chunk { id, value }),
             Reply::End => port.send::<()>(&Answer::End { id }),
             Reply::Completion(value) => port.send(&Answer::Value { id, value }),
             Reply::Embeddings(value) => port.send(&Answer::Value { id, value }),
