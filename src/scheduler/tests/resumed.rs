@@ -104,8 +104,8 @@ fn a_late_constraint_is_told_what_was_answered() {
     ];
     for (allowed, max_tokens, ended) in cases {
         let mut scheduler = scheduler(64, 4, 20);
-        let request = Request { constrained: true, ..resumed(20, &[5, 6], max_tokens) };
-        let id = add(&mut scheduler, request);
+        let ask = Request { constrained: true, ..resumed(20, &[5, 6], max_tokens) };
+        let id = add(&mut scheduler, ask);
         let other = add(&mut scheduler, request(10, 1));
         // A full answer waits in the queue, and holds nobody up.
         let rows = if max_tokens > 2 { vec![(0, 0, 21), (1, 0, 10)] } else { vec![(0, 0, 10)] };
