@@ -113,7 +113,8 @@ impl Scheduler {
 
     /// Puts `n` requests into the queue that differ in their seeds alone: seed, seed + 1, …
     ///
-    /// The prompt is computed once, and its blocks are shared.
+    /// The prompt is computed once, and its blocks are shared. All go on after the same
+    /// [`Request::answered`].
     ///
     /// # Errors
     /// As for [`Scheduler::submit`], for all of them or none.
@@ -145,15 +146,22 @@ impl Scheduler {
         let twins = (0..n as u64).map(twin).collect::<Result<Vec<Sequence>>>()?;
         self.submitted += n as u64;
         let ids = twins.iter().map(|seq| seq.id).collect();
-        twins.into_iter().for_each(|seq| self.queue.push(seq));
+        for mut seq in twins {
+            let (id, ended) = (seq.id, seq.resume(&request.answered));
+            self.queue.push(seq);
+            if let Some(reason) = ended {
+                self.finish(id, reason, now);
+            }
+        }
         Ok(ids)
     }
 
     /// Brings the constraint that a request announced. Does nothing if the request has ended.
-    pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>) {
+    pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>, now: Duration) {
         let running = self.running.iter_mut().find(|seq| seq.id == id);
-        if let Some(seq) = running.or_else(|| self.queue.get_mut(id)) {
-            seq.constrain(constraint);
+        let seq = running.or_else(|| self.queue.get_mut(id));
+        if let Some(reason) = seq.and_then(|seq| seq.constrain(constraint)) {
+            self.finish(id, reason, now);
         }
     }
 
@@ -164,7 +172,8 @@ impl Scheduler {
         let rows = self.pace.rows();
         let mut budget = Budget { rows, logit_rows: self.capacity.logit_rows, chunk: rows };
         let mut may_admit = true;
-        for id in self.order(true) {
+        let decoding = self.order(Sequence::decodes);
+        for &id in &decoding {
             match self.extend(id, &mut budget, &mut plan, now) {
                 Room::Found => {}
                 // Nobody is admitted in a step in which somebody lacks memory.
@@ -175,7 +184,7 @@ impl Scheduler {
         // Newcomers have their part in the rows for prompts.
         while may_admit && budget.rows > 0 && self.admit(now) {}
         budget.chunk = self.chunk(budget.rows);
-        for id in self.order(false) {
+        for id in self.order(|seq| !decoding.contains(&seq.id)) {
             self.extend(id, &mut budget, &mut plan, now);
         }
         // Without rows there is no step.
@@ -378,11 +387,10 @@ impl Scheduler {
         self.options.long_prefill_threshold.max(share)
     }
 
-    /// Who runs and decodes, or does not, in the order in which rows are dealt: by the standing of
+    /// Those of the running who are `due`, in the order in which rows are dealt: by the standing of
     /// tabs, then by policy.
-    fn order(&self, decodes: bool) -> Vec<RequestId> {
-        let mut order: Vec<&Sequence> =
-            self.running.iter().filter(|seq| seq.decodes() == decodes).collect();
+    fn order(&self, due: impl Fn(&Sequence) -> bool) -> Vec<RequestId> {
+        let mut order: Vec<&Sequence> = self.running.iter().filter(|seq| due(seq)).collect();
         order.sort_by_cached_key(|seq| (self.queue.standing(seq.tab), self.queue.rank(seq)));
         order.into_iter().map(|seq| seq.id).collect()
     }
