@@ -53,6 +53,16 @@ fn permitted(request: &Request, output: &[u32]) -> u32 {
     (0..VOCAB).filter(permits).fold(0, |bits, token| bits | 1 << token)
 }
 
+/// Why an answer ends after so many tokens, if it does, where sequences end at `limit` tokens.
+fn complete(request: &Request, answered: usize, limit: usize) -> Option<FinishReason> {
+    let most = limit - request.prompt.len();
+    let most = request.max_tokens.map_or(most, |max| max.min(most));
+    if request.constrained && Alternate::is_complete(answered) {
+        return Some(FinishReason::Stop);
+    }
+    (answered == most).then_some(FinishReason::Length)
+}
+
 /// What a request gives by itself, where sequences end at `limit` tokens.
 fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
     let mut outcome = Outcome { tokens: request.answered.clone(), ..Default::default() };
@@ -72,17 +82,13 @@ fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
             |at: &usize| window.is_none_or(|window| *at < window.sinks || at + window.tokens > row);
         (0..=row).filter(visible).map(|at| tokens[at]).collect()
     };
-    let limit = limit.min(request.max_tokens.map_or(limit, |max| prompt + max));
     if let Some(top) = request.prompt_logprobs.filter(|_| prompt > 1) {
         let score = |at| logprobs(&[seen(&tokens[..at]), vec![tokens[at]]].concat(), top);
         outcome.prompt_logprobs = Some((1..prompt).map(score).collect());
     }
     let reason = loop {
-        if request.constrained && Alternate::is_complete(tokens.len() - prompt) {
-            break FinishReason::Stop;
-        }
-        if tokens.len() == limit {
-            break FinishReason::Length;
+        if let Some(reason) = complete(request, tokens.len() - prompt, limit) {
+            break reason;
         }
         let mask = permitted(request, &tokens[prompt..]);
         if mask & !(1 << POISON) == 0 {
@@ -235,7 +241,11 @@ impl<E: Executor> Client<E> {
     }
 
     fn note_end(&mut self, id: RequestId, reason: FinishReason) {
-        if self.outcomes[&id].end.is_none() {
+        let request = &self.requests[&id];
+        // It may have been over when it came, and nobody been told yet.
+        let over = complete(request, request.answered.len(), self.limit).is_some()
+            && !self.unconstrained.contains(&id);
+        if self.outcomes[&id].end.is_none() && !over {
             self.ended.entry(id).or_insert(reason);
         }
     }
