@@ -119,6 +119,8 @@ export { TabloomError };
  * @property {number} prompt_tokens
  * @property {number} completion_tokens
  * @property {number} total_tokens
+ * @property {{cached_tokens: number}} prompt_tokens_details `cached_tokens` of the prompt had been
+ *   computed already, for an earlier request
  */
 
 /** @typedef {"stop" | "length"} FinishReason */
