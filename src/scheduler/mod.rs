@@ -165,6 +165,18 @@ impl Scheduler {
         }
     }
 
+    /// Holds a request, or releases it. A held request gets no rows; steps in flight may still bring
+    /// it tokens. It keeps its place and its blocks until others need them. Does nothing if it has
+    /// ended.
+    pub fn hold(&mut self, id: RequestId, held: bool) {
+        let running = self.running.iter_mut().find(|seq| seq.id == id);
+        let seq = running.or_else(|| self.queue.get_mut(id)).filter(|seq| seq.held != held);
+        let Some(seq) = seq else { return };
+        seq.held = held;
+        let tab = seq.tab;
+        if held { self.queue.leave(tab) } else { self.queue.enter(tab) }
+    }
+
     /// Chooses the rows of the next step; none if there is nothing to compute before a step in
     /// flight is over.
     pub fn plan(&mut self, now: Duration) -> StepPlan {
@@ -298,10 +310,11 @@ impl Scheduler {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether no request is live, no step in flight is left to commit and no event to be taken.
+    /// Whether no request is live but those that are held, no step in flight is left to commit and no
+    /// event to be taken.
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty()
-            && self.running.is_empty()
+        let rests = |seq: &Sequence| seq.held && seq.in_flight == 0;
+        self.queue.iter().chain(&self.running).all(rests)
             && self.draining.is_empty()
             && self.events.is_empty()
     }
@@ -452,7 +465,9 @@ impl Scheduler {
     }
 
     fn finished(&mut self, seq: &Sequence, reason: FinishReason, now: Duration) {
-        self.queue.ended(seq.tab);
+        if !seq.held {
+            self.queue.leave(seq.tab);
+        }
         let usage = seq.usage();
         let counted = match reason {
             FinishReason::Stop | FinishReason::StopToken(_) => FinishedReason::Stop,

@@ -55,7 +55,10 @@ test("a greedy answer is the reference's, token for token", async () => {
     assert.equal(choice.finish_reason, "stop");
     const [prompt_tokens, completion_tokens] = [prompt_ids.length, answer_ids.length];
     const total_tokens = prompt_tokens + completion_tokens;
-    assert.deepEqual(completion.usage, { prompt_tokens, completion_tokens, total_tokens });
+    const { prompt_tokens_details, ...usage } = completion.usage;
+    assert.deepEqual(usage, { prompt_tokens, completion_tokens, total_tokens });
+    const { cached_tokens } = prompt_tokens_details;
+    assert.ok(cached_tokens >= 0 && cached_tokens < prompt_tokens, `${cached_tokens} cached`);
   }
 });
 
