@@ -13,8 +13,8 @@ const SUGGESTIONS = [
   "What is the opposite of hot?",
 ];
 
-/** Errors after which an engine answers no more. */
-const GONE = ["device_lost", "engine_crashed", "closed"];
+/** Errors after which an engine, which survives a lost worker or device by itself, has given up. */
+const GONE = ["engine_crashed", "no_gpu", "closed"];
 
 // The page requires Trusted Types, so the worker's address comes from a policy that knows no other.
 const workerUrl = globalThis.trustedTypes

@@ -77,7 +77,9 @@ export class Panel {
         samples.add(metrics, performance.now());
         if (wanted()) this.#show(engine, metrics, samples);
       } catch (/** @type {any} */ error) {
+        // To ask again would bring it back to life; that is for others to do.
         if (wanted()) this.#say(error.message);
+        return;
       }
       await new Promise((resolve) => setTimeout(resolve, PERIOD));
     }
