@@ -7,8 +7,6 @@ mod models;
 mod outlet;
 mod protocol;
 mod state;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -301,7 +299,8 @@ impl<E: Executor> Host<E> {
             self.models.set_budget(bytes);
         }
         let options = Options { budget_bytes: None, ..options };
-        let had = self.tabs.get(&tab).and_then(|tab| tab.model).and_then(|had| self.models.get(had));
+        let had =
+            self.tabs.get(&tab).and_then(|tab| tab.model).and_then(|had| self.models.get(had));
         let other = had.is_some_and(|had| had.url != url || had.options != options);
         if other || self.models.is_waiting(tab) {
             return Err(invalid("url", "found a second model, expected one for each engine"));
@@ -335,7 +334,8 @@ impl<E: Executor> Host<E> {
     }
 
     fn fail_load(&mut self, model: ModelId, error: &Error) {
-        let waiting = self.models.loading(model).map(|loading| std::mem::take(&mut loading.waiting));
+        let waiting =
+            self.models.loading(model).map(|loading| std::mem::take(&mut loading.waiting));
         self.models.remove(model);
         for (tab, id) in waiting.into_iter().flatten() {
             self.answer(tab, id, Err(error.clone()));

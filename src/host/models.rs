@@ -162,7 +162,8 @@ impl<E: Executor> Models<E> {
 
     /// Drops the model that no tab has had for longest. Returns false if tabs have them all.
     pub fn drop_idle(&mut self) -> bool {
-        let idle = |model: &Model<E>| matches!(&model.state, State::Ready(ready) if ready.tabs.is_empty());
+        let idle =
+            |model: &Model<E>| matches!(&model.state, State::Ready(ready) if ready.tabs.is_empty());
         let all = self.entries.iter().filter(|(_, model)| idle(model));
         let oldest = all.min_by_key(|(_, model)| model.released).map(|(id, _)| *id);
         oldest.is_some_and(|oldest| self.entries.remove(&oldest).is_some())
@@ -174,12 +175,7 @@ impl<E: Executor> Models<E> {
     }
 
     /// A model on its way has come. Returns the calls that waited for it.
-    pub fn insert(
-        &mut self,
-        model: ModelId,
-        service: Service<E>,
-        info: Info,
-    ) -> Vec<(TabId, u32)> {
+    pub fn insert(&mut self, model: ModelId, service: Service<E>, info: Info) -> Vec<(TabId, u32)> {
         let Some(entry) = self.entries.get_mut(&model) else { return Vec::new() };
         let State::Loading(loading) = &mut entry.state else { return Vec::new() };
         let waiting = std::mem::take(&mut loading.waiting);
@@ -233,7 +229,9 @@ impl<E: Executor> Ready<E> {
     /// The request of a tab's call.
     pub fn find(&self, tab: TabId, id: u32) -> Option<RequestId> {
         let mut callers = self.callers.iter();
-        callers.find(|(_, caller)| caller.tab == tab && caller.id == id).map(|(request, _)| *request)
+        callers
+            .find(|(_, caller)| caller.tab == tab && caller.id == id)
+            .map(|(request, _)| *request)
     }
 
     /// Requests that are being answered or wait.
@@ -252,7 +250,8 @@ impl<E: Executor> Ready<E> {
     /// A tab's page has room for so many chunks more.
     pub fn refill(&mut self, tab: TabId, id: u32, chunks: u32, outbox: &mut Vec<(TabId, Answer)>) {
         let Some(request) = self.find(tab, id) else { return };
-        if let Some(outlet) = self.callers.get_mut(&request).and_then(|caller| caller.outlet.as_mut())
+        if let Some(outlet) =
+            self.callers.get_mut(&request).and_then(|caller| caller.outlet.as_mut())
         {
             outlet.refill(chunks);
             self.flush(request, outbox);
@@ -308,7 +307,8 @@ impl<E: Executor> Ready<E> {
 
     /// Ends all requests of a tab.
     fn leave(&mut self, tab: TabId) {
-        let of_tab = |(request, caller): (&RequestId, &Caller)| (caller.tab == tab).then_some(*request);
+        let of_tab =
+            |(request, caller): (&RequestId, &Caller)| (caller.tab == tab).then_some(*request);
         for request in self.callers.iter().filter_map(of_tab).collect::<Vec<_>>() {
             self.callers.remove(&request);
             self.service.cancel(request);

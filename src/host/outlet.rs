@@ -37,7 +37,8 @@ impl Outlet {
 
     /// Takes in a chunk.
     pub fn push(&mut self, piece: Piece) {
-        let earlier = self.pending.iter_mut().rev().find(|earlier| earlier.index() == piece.index());
+        let earlier =
+            self.pending.iter_mut().rev().find(|earlier| earlier.index() == piece.index());
         match earlier {
             Some(earlier) if earlier.takes(&piece) => earlier.merge(piece),
             _ => self.pending.push_back(piece),
@@ -95,7 +96,11 @@ impl Piece {
         else {
             return;
         };
-        choice.delta.content.get_or_insert_default().push_str(&more.delta.content.unwrap_or_default());
+        choice
+            .delta
+            .content
+            .get_or_insert_default()
+            .push_str(&more.delta.content.unwrap_or_default());
         if let Some(more) = more.logprobs {
             choice.logprobs.get_or_insert_default().content.extend(more.content);
         }

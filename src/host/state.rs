@@ -76,8 +76,9 @@ impl<E: Executor> Host<E> {
             State::Ready(ready) => Some((model, ready)),
             State::Loading(_) => None,
         });
-        let visible = models
-            .filter(|(_, ready)| ready.tabs.is_empty() || ready.tabs.iter().any(|tab| related(tab.0)));
+        let visible = models.filter(|(_, ready)| {
+            ready.tabs.is_empty() || ready.tabs.iter().any(|tab| related(tab.0))
+        });
         let models = visible.map(|(model, ready)| ModelState {
             url: model.url.clone(),
             bytes: model.bytes,

@@ -90,7 +90,9 @@ pub struct TabMetrics {
     pub kv_blocks: usize,
     /// Tokens of its prompts that have been computed or found in the cache.
     pub prompt_tokens: u64,
-    /// How many of them were found in the cache.
+    /// Tokens that were looked up in the prefix cache.
+    pub prefix_cache_queries: u64,
+    /// How many of them were found there.
     pub cached_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
@@ -117,7 +119,9 @@ impl Metrics {
             self.prefix_cache_queries += queries;
             self.prefix_cache_hits += hits;
             self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
-            self.tab(tab).cached_tokens += hits;
+            let tab = self.tab(tab);
+            tab.prefix_cache_queries += queries;
+            tab.cached_tokens += hits;
         }
     }
 

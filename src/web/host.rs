@@ -35,7 +35,7 @@ const WASM_PAGE_BYTES: usize = 65_536;
 extern "C" {
     /// What the worker's script offers.
     #[wasm_bindgen(
-        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenFree(lock: string): Promise<unknown> }"
+        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown> }"
     )]
     pub type Environment;
     /// The Web Lock that the worker holds as long as it lives, where there are such locks.
@@ -44,9 +44,9 @@ extern "C" {
     /// Gives a promise of the module of constrained answers.
     #[wasm_bindgen(method, structural, getter, js_name = loadGrammar)]
     fn load_grammar(this: &Environment) -> Function;
-    /// Gives a promise that is kept once a Web Lock can be had.
-    #[wasm_bindgen(method, structural, catch, js_name = whenFree)]
-    fn when_free(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
+    /// Gives a promise that is kept once nobody holds a Web Lock.
+    #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
+    fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
 }
 
 /// Serves any number of message ports with one or more models.
@@ -177,11 +177,11 @@ impl Serving {
                 }
             }
             Task::Watch { tab, lock } => {
-                let Ok(free) = self.environment.when_free(&lock) else { return };
+                let Ok(gone) = self.environment.when_gone(&lock) else { return };
                 let inbox = self.inbox.clone();
                 spawn_local(async move {
                     // Fails only where there are no locks, and then nobody names one.
-                    if JsFuture::from(free).await.is_ok() {
+                    if JsFuture::from(gone).await.is_ok() {
                         tell(&inbox, Event::Gone(tab));
                     }
                 });
