@@ -4,10 +4,13 @@ mod answer;
 mod conversation;
 mod embeddings;
 mod request;
+mod resume;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+
+pub use self::resume::Resumed;
 
 use self::{answer::Answer, conversation::Conversation, embeddings::Job, request::engine_request};
 use crate::{
@@ -19,7 +22,7 @@ use crate::{
     error::Error,
     metrics::Metrics,
     sampling::{Compiler, Tokens},
-    step::{Executor, Logprobs},
+    step::{Capacity, Executor, Logprobs},
     text::Chat,
 };
 
@@ -28,7 +31,7 @@ pub struct Service<E> {
     engine: Engine<E>,
     chat: Chat,
     model: String,
-    vocab: usize,
+    capacity: Capacity,
     compiler: Option<Box<dyn Compiler>>,
     /// What requests announced and is not compiled yet.
     specs: Vec<(RequestId, Spec)>,
@@ -46,7 +49,13 @@ pub struct Service<E> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The next piece of a stream.
-    Chunk(ChatCompletionChunk),
+    Chunk {
+        value: ChatCompletionChunk,
+        /// The tokens of the answer whose text, and whose log-probabilities, this chunk tells, in order.
+        tokens: Vec<u32>,
+        /// In the chunk with the finish reason: the answer's tokens as usage counts them.
+        ended: Option<usize>,
+    },
     /// The stream is over.
     End,
     /// The whole answer, where no stream was asked for.
@@ -66,6 +75,15 @@ pub struct Moment {
     pub entropy: u64,
     /// Who asks. Tabs share the engine fairly.
     pub tab: TabId,
+    /// Requests share cached prefixes only with those of the same salt.
+    pub salt: u64,
+}
+
+impl Reply {
+    /// A chunk that tells no tokens.
+    fn plain(value: ChatCompletionChunk) -> Reply {
+        Reply::Chunk { value, tokens: Vec::new(), ended: None }
+    }
 }
 
 impl<E: Executor> Service<E> {
@@ -77,13 +95,13 @@ impl<E: Executor> Service<E> {
         options: Options,
         clock: Clock,
     ) -> Service<E> {
-        let vocab = executor.capacity().vocab;
+        let capacity = executor.capacity();
         let engine = Engine::new(executor, options, clock);
         Service {
             engine,
             chat,
             model,
-            vocab,
+            capacity,
             compiler: None,
             specs: Vec::new(),
             answers: HashMap::new(),
@@ -100,18 +118,27 @@ impl<E: Executor> Service<E> {
 
     /// Queues a request; its replies come from [`Service::step`].
     ///
+    /// A stream that another service began goes on where `resume` says, which has one entry per
+    /// answer: asked for at the same moment, its chunks are those that have not been told yet. Empty
+    /// for a stream from its beginning.
+    ///
     /// # Errors
     /// What [`Chat::prompt`] and [`Engine::submit`] refuse; [`Error::InvalidRequest`] for token ids
-    /// beyond the vocabulary.
-    pub fn submit(&mut self, request: ChatRequest, moment: Moment) -> Result<RequestId> {
+    /// beyond the vocabulary, and for a `resume` that cannot be of this request.
+    pub fn submit(
+        &mut self,
+        request: ChatRequest,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
         if let (Some(spec), None) = (&request.constraint, &self.compiler) {
             let message = "found a constraint, expected none: answers cannot be constrained here";
             let param = spec.param.clone();
             return Err(Error::InvalidRequest { param, message: message.into() });
         }
-        let asked = engine_request(&request, &self.chat, self.vocab, moment)?;
+        let asked = engine_request(&request, &self.chat, self.capacity.vocab, moment)?;
         let prompt = asked.prompt.clone();
-        let ids = self.engine.submit_many(asked, request.n)?;
+        resume::check(resume, &request, prompt.len(), &self.capacity)?;
         let responder = Responder {
             id: format!("chatcmpl-{:016x}", moment.entropy),
             created: moment.now,
@@ -119,17 +146,40 @@ impl<E: Executor> Service<E> {
             index: 0,
             include_usage: request.include_usage,
         };
+        let ids = match resume {
+            [] => self.engine.submit_many(asked, request.n)?,
+            _ => resume::submit(&mut self.engine, &asked, resume)?,
+        };
         let first = ids[0];
-        for (index, id) in (0..).zip(&ids) {
-            self.specs.extend(request.constraint.clone().map(|spec| (*id, spec)));
-            let responder = Responder { index, ..responder.clone() };
+        let answer = |index: usize| {
+            let resumed = resume.get(index).cloned().unwrap_or_default();
+            let responder = Responder { index: index as u32, ..responder.clone() };
             let tokenizer = self.chat.tokenizer().clone();
-            let answer = Answer::new(first, responder, &request, tokenizer, &prompt);
+            Answer::new(first, responder, &request, tokenizer, &prompt, &resumed)
+        };
+        let answers: Result<Vec<_>> = (0..ids.len()).map(answer).collect();
+        let answers = answers.inspect_err(|_| ids.iter().for_each(|id| self.engine.cancel(*id)))?;
+        // What is over is not computed again.
+        let computed = answers.iter().position(|answer| !answer.is_over());
+        let computed = computed.map_or(first, |index| ids[index]);
+        for (id, answer) in ids.iter().zip(answers) {
             self.outbox.extend(answer.start().map(|reply| (first, reply)));
+            match answer.is_over() {
+                true => self.engine.finish(*id),
+                false => self.specs.extend(request.constraint.clone().map(|spec| (*id, spec))),
+            }
             self.answers.insert(*id, answer);
         }
-        self.conversations.insert(first, Conversation::new(ids, responder));
+        self.conversations.insert(first, Conversation::new(ids, computed, responder));
         Ok(first)
+    }
+
+    /// Holds all answers of a conversation, or lets them go on: while they are held, nothing is
+    /// computed for them. Steps in flight may still bring them tokens.
+    pub fn hold(&mut self, id: RequestId, held: bool) {
+        if let Some(conversation) = self.conversations.get(&id) {
+            conversation.answers().iter().for_each(|id| self.engine.hold(*id, held));
+        }
     }
 
     /// Gives a request up; it gets no more replies.
@@ -172,9 +222,25 @@ impl<E: Executor> Service<E> {
         Ok(std::mem::take(&mut self.outbox))
     }
 
-    /// Whether [`Service::step`] has nothing to do and nothing to tell.
+    /// Whether [`Service::step`] has nothing to do and nothing to tell: all conversations are over, or
+    /// held.
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle() && self.outbox.is_empty()
+    }
+
+    /// Whether the executor has failed; every call is then answered with [`Error::Closed`].
+    pub fn is_closed(&self) -> bool {
+        self.engine.is_closed()
+    }
+
+    /// Says whether a tab can be seen: those that can are served before those that cannot.
+    pub fn set_visible(&mut self, tab: TabId, visible: bool) {
+        self.engine.set_visible(tab, visible);
+    }
+
+    /// Forgets a tab whose requests have been cancelled.
+    pub fn close_tab(&mut self, tab: TabId) {
+        self.engine.close_tab(tab);
     }
 
     /// Counters and gauges of the engine.
@@ -187,7 +253,7 @@ impl<E: Executor> Service<E> {
         match answer.token(token, logprobs) {
             Ok(reply) => {
                 self.outbox.extend(reply.map(|reply| (answer.conversation, reply)));
-                if answer.stopped() {
+                if answer.is_over() {
                     self.engine.finish(id);
                 }
             }
@@ -202,7 +268,7 @@ impl<E: Executor> Service<E> {
             let tokens = || {
                 let tokenizer = self.chat.tokenizer();
                 Ok(Tokens {
-                    spellings: tokenizer.spellings(self.vocab)?,
+                    spellings: tokenizer.spellings(self.capacity.vocab)?,
                     end_ids: self.chat.defaults().eos_ids.clone(),
                     strip: tokenizer.leading_strip(),
                 })
@@ -233,7 +299,10 @@ impl<E: Executor> Service<E> {
         let Some(answer) = self.answers.remove(&id) else { return };
         let first = answer.conversation;
         let Some(conversation) = self.conversations.get_mut(&first) else { return };
-        let replies = conversation.ended(answer.finish(reason, stop), usage);
+        let completion_tokens = answer.ended.unwrap_or(usage.completion_tokens);
+        let usage = Usage { completion_tokens, ..usage };
+        let ended = answer.finish(reason, stop, completion_tokens);
+        let replies = conversation.ended(id, ended, usage);
         if conversation.is_over() {
             self.conversations.remove(&first);
         }
