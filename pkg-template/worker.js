@@ -1,22 +1,112 @@
-// The engine's side: a worker that loads the WebAssembly module and serves one or more message ports.
-// It runs as a dedicated worker (the page sends a port) and as a SharedWorker (each tab connects one).
+// The host's side: a worker that holds the engine and serves message ports. It runs as a SharedWorker
+// (each tab connects a port), as the leader tab's (pages name channels in a lobby) and as a private
+// one (the page sends a port).
 
 import { loadGrammar } from "./constraints.js";
+import { crashed } from "./error.js";
+import { available, hold, whenFree } from "./locks.js";
 import { requestSubgroups } from "./subgroups.js";
-import init, { Host } from "./wasm/tabloom.js";
 
-requestSubgroups();
-const host = init().then(() => new Host(loadGrammar));
+/** @typedef {import("./rungs/greeting.js").Port} Port */
 
-/** @param {MessagePort} port */
-async function connect(port) {
+/** The lock that is held as long as the worker lives; null where locks are denied. */
+const lock = available().then(async (allowed) => {
+  if (!allowed) return null;
+  const name = `tabloom host ${crypto.randomUUID()}`;
+  await hold(name);
+  return name;
+});
+
+/** @type {Set<Port>} */
+const ports = new Set();
+/** @type {Promise<import("./wasm/tabloom.js").Host> | null} loaded when a page first has something to say */
+let host = null;
+
+/** Loads the WebAssembly module; `whenGone` resolves when the tab that holds a lock is gone. */
+async function start() {
+  requestSubgroups();
+  const { default: init, Host } = await import("./wasm/tabloom.js");
+  await init();
+  return new Host({ loadGrammar, whenGone: whenFree, name: await lock });
+}
+
+/**
+ * Greets a page; the host gets its messages.
+ *
+ * @param {Port} port
+ * @param {number} [epoch]
+ */
+async function connect(port, epoch) {
+  ports.add(port);
+  /** @type {MessageEvent[]} what has come before the host listens */
+  const early = [];
+  port.onmessage = (event) => {
+    // A page asks whether the worker is alive, not whether it is ready.
+    const { type, id } = event.data;
+    if (type === "ping") port.postMessage({ type: "value", id, value: null });
+    else if (early.push(event) === 1) introduce(line);
+  };
+  const line = {
+    postMessage: (/** @type {unknown} */ message) => port.postMessage(message),
+    close() {
+      ports.delete(port);
+      port.close();
+    },
+    set onmessage(/** @type {((event: MessageEvent) => void) | null} */ listener) {
+      port.onmessage = listener;
+      for (const event of early.splice(0)) listener?.(event);
+    },
+  };
+  port.postMessage({ type: "here", gpu: "gpu" in navigator && Boolean(navigator.gpu), host: await lock, epoch });
+}
+
+/**
+ * Brings a port to the host, which is made for the first of them.
+ *
+ * @param {Port} port
+ */
+async function introduce(port) {
   try {
-    (await host).connect(port);
+    host ??= start();
+    (await host).connect(/** @type {MessagePort} */ (port));
   } catch (error) {
     const message = `the WebAssembly module did not start: ${error}. Check that the package's folder is served whole and that the content security policy allows 'wasm-unsafe-eval'`;
-    port.postMessage({ type: "failed", error: { code: "start_failed", message } });
+    fail({ code: "start_failed", message });
   }
 }
 
-globalThis.onconnect = (/** @type {MessageEvent} */ event) => connect(event.ports[0]);
-globalThis.onmessage = (/** @type {MessageEvent} */ event) => connect(event.ports[0]);
+/**
+ * Serves as the leader's worker.
+ *
+ * @param {{lobby: string, epoch: number}} office
+ */
+async function lead({ lobby, epoch }) {
+  const channel = new BroadcastChannel(lobby);
+  channel.onmessage = ({ data }) => {
+    // A later leader was elected while this one was frozen.
+    if (data.epoch > epoch) close();
+    else if (data.type === "join") connect(new BroadcastChannel(data.channel), epoch);
+  };
+  channel.postMessage({ type: "up", epoch });
+  postMessage({ host: await lock });
+}
+
+/**
+ * Ends the worker: what has failed may be in any state and is not used again.
+ *
+ * @param {{code: string, message: string}} error
+ */
+function fail({ code, message }) {
+  for (const port of ports) port.postMessage({ type: "failed", error: { code, message } });
+  close();
+}
+
+addEventListener("error", ({ message }) => fail(crashed(message)));
+addEventListener("unhandledrejection", ({ reason }) => {
+  // A trap, or a stack or a memory that is full.
+  const fatal = reason instanceof WebAssembly.RuntimeError || reason instanceof RangeError;
+  if (fatal) fail(crashed(`${reason}`));
+});
+
+addEventListener("connect", (/** @type {any} */ event) => connect(event.ports[0]));
+addEventListener("message", ({ data, ports: [port] }) => (data.type === "lead" ? lead(data) : connect(port)));

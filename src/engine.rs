@@ -160,6 +160,11 @@ impl<E: Executor> Engine<E> {
         self.scheduler.is_idle()
     }
 
+    /// Whether the executor has failed.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// A snapshot of the counters and of the state now.
     pub fn metrics(&self) -> Metrics {
         self.scheduler.metrics()

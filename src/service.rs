@@ -228,6 +228,21 @@ impl<E: Executor> Service<E> {
         self.engine.is_idle() && self.outbox.is_empty()
     }
 
+    /// Whether the executor has failed; every call is then answered with [`Error::Closed`].
+    pub fn is_closed(&self) -> bool {
+        self.engine.is_closed()
+    }
+
+    /// Says whether a tab can be seen: those that can are served before those that cannot.
+    pub fn set_visible(&mut self, tab: TabId, visible: bool) {
+        self.engine.set_visible(tab, visible);
+    }
+
+    /// Forgets a tab whose requests have been cancelled.
+    pub fn close_tab(&mut self, tab: TabId) {
+        self.engine.close_tab(tab);
+    }
+
     /// Counters and gauges of the engine.
     pub fn metrics(&self) -> Metrics {
         self.engine.metrics()

@@ -119,7 +119,7 @@ impl Scheduler {
         let room = known.min(cached + 1);
         let [needed, taken] = [known, room].map(|tokens| tokens.div_ceil(BLOCK_SIZE).min(most));
         spare += needed - taken;
-        let table = self.cache.admit(tokens, seq.salt, room, may_skip, spare)?;
+        let table = self.cache.admit(tokens, seq.salt, seq.tab.0, room, may_skip, spare)?;
         let cached = table.cached();
         Some((table, cached))
     }

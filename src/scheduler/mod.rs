@@ -85,7 +85,8 @@ impl Scheduler {
         let seqs = options.max_running.min(capacity.seqs);
         let Capacity { blocks, window, rows, .. } = capacity;
         Scheduler {
-            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed),
+            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed)
+                .with_share(options.tab_share),
             pins: BTreeMap::new(),
             queue: Queue::new(options.policy),
             running: Vec::new(),
@@ -331,6 +332,7 @@ impl Scheduler {
             self.finish(id, FinishReason::Cancelled, now);
         }
         self.queue.forget(tab);
+        self.cache.forget(tab.0);
         self.metrics.tabs.remove(&tab.0);
     }
 

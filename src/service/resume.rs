@@ -1,5 +1,7 @@
 //! Streams that go on where another service left off.
 
+use serde::Deserialize;
+
 use crate::{
     Error, Result,
     api::ChatRequest,
@@ -11,7 +13,8 @@ use crate::{
 ///
 /// Every chunk brings the tokens whose text it tells, so the tokens received say what was told; those
 /// whose text was still held back are drawn again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Resumed {
     /// The tokens that its chunks brought, in order.
     pub tokens: Vec<u32>,

@@ -8,11 +8,13 @@ export const url = required("TABLOOM_URL");
 /**
  * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on.
  *
- * @param {{webgpu?: boolean}} [options]
+ * @param {{webgpu?: boolean, pageCache?: boolean}} [options] `pageCache`: pages that are left are
+ *   kept for the way back, as visitors' browsers do
  */
-export function launch({ webgpu = true } = {}) {
+export function launch({ webgpu = true, pageCache = false } = {}) {
   const { args } = capabilities()["goog:chromeOptions"];
   return chromium.launch({
+    ignoreDefaultArgs: pageCache ? ["--disable-back-forward-cache"] : [],
     executablePath: required("TABLOOM_CHROMIUM"),
     args: args.filter((name) => webgpu || !name.includes("webgpu")).map((name) => `--${name}`),
   });

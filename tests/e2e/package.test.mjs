@@ -195,8 +195,13 @@ test("loading can be aborted, and begun anew", async () => {
   const result = await page.evaluate(async (messages) => {
     const controller = new AbortController();
     const onProgress = () => controller.abort();
-    const aborted = await failure(Engine.load("model/", { onProgress, signal: controller.signal }));
-    const other = await Engine.load("model/", { signal: new AbortController().signal });
+    // Not as the tabs' engine has loaded it: that would be there at once.
+    const options = { context: 512 };
+    const aborted = await failure(
+      Engine.load("model/", { ...options, onProgress, signal: controller.signal }),
+    );
+    const { signal } = new AbortController();
+    const other = await Engine.load("model/", { ...options, signal });
     const text = await answer(other, messages);
     other.close();
     return { aborted, text };

@@ -9,22 +9,23 @@ import { url } from "./browser.mjs";
  * by itself. Below `models/` a file that its folder does not list is the built-in model's.
  *
  * @param {Record<string, Record<string, string | Buffer | ((response: import("node:http").ServerResponse) => void)>>} folders
+ * @param {Record<string, string>} [headers] of every file
  */
-export async function serve(folders) {
+export async function serve(folders, headers = {}) {
   const server = createServer(async (request, response) => {
     const path = request.url.slice(1).split("?")[0];
     const slash = path.lastIndexOf("/") + 1;
     const [folder, file] = [path.slice(0, slash), path.slice(slash)];
     const found = folders[folder]?.[file];
     if (typeof found === "function") return found(response);
-    if (found !== undefined) return send(response, 200, { "content-type": type(file) }, found);
+    if (found !== undefined) return send(response, 200, { ...headers, "content-type": type(file) }, found);
     const original = await fetch(`${url}${path.replace(/^models\/[^/]*/, "model")}`);
     const kept = ["content-type", "content-security-policy"].map((name) => [
       name,
       original.headers.get(name) ?? "",
     ]);
     const body = Buffer.from(await original.arrayBuffer());
-    send(response, original.status, Object.fromEntries(kept), body);
+    send(response, original.status, { ...headers, ...Object.fromEntries(kept) }, body);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {

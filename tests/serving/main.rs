@@ -482,7 +482,7 @@ fn action() -> impl Strategy<Value = Action> {
 fn options() -> impl Strategy<Value = Options> {
     let limits = (1..6_usize, 1..40_usize, prop_oneof![Just(f64::INFINITY), 0.001..0.5]);
     let rules = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<u64>());
-    (limits, rules, 0.0..0.3).prop_map(|(limits, rules, watermark)| {
+    (limits, rules, 0.0..0.3, 0.0..1.0).prop_map(|(limits, rules, watermark, tab_share)| {
         let (max_running, long_prefill_threshold, step_seconds) = limits;
         let (priority, adaptive_threshold, prefix_caching, cache_aware, seed) = rules;
         Options {
@@ -494,6 +494,7 @@ fn options() -> impl Strategy<Value = Options> {
             adaptive_threshold,
             step_seconds,
             watermark,
+            tab_share,
             prefix_caching,
             cache_aware,
             seed,

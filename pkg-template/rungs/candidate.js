@@ -1,0 +1,95 @@
+import { whenAborted } from "../abort.js";
+import { Departure } from "../error.js";
+import { whenFree } from "../locks.js";
+import { failure, startWorker } from "./dedicated.js";
+
+/**
+ * An engine that would lead: it queues for a Web Lock, the office; who gets that runs the worker.
+ */
+export class Candidate {
+  /** When the latest known leader took office; later leaders have larger epochs. */
+  epoch = 0;
+  #office;
+  #lobby;
+  #workerUrl;
+  #onFailure;
+  /** @type {AbortController | null} queueing and leading end with it */
+  #candidacy = null;
+
+  /**
+   * @param {object} options
+   * @param {string} options.office the lock's name
+   * @param {string} options.lobby the channel where the worker is to be found
+   * @param {string | undefined} options.workerUrl
+   * @param {(error: Error) => void} options.onFailure told why this candidate can run no worker
+   */
+  constructor({ office, lobby, workerUrl, onFailure }) {
+    this.#office = office;
+    this.#lobby = lobby;
+    this.#workerUrl = workerUrl;
+    this.#onFailure = onFailure;
+  }
+
+  /** Queues, unless it does already. */
+  stand() {
+    if (this.#candidacy?.signal.aborted ?? true) this.#run();
+  }
+
+  /** Takes the office from whoever holds it. */
+  seize() {
+    this.#candidacy?.abort();
+    this.#run({ steal: true });
+  }
+
+  /** Leaves the queue or the office. */
+  resign() {
+    this.#candidacy?.abort(new Departure("the leader has left"));
+  }
+
+  /**
+   * Queues and leads, again and again until it resigns or can run no worker.
+   *
+   * @param {LockOptions} [how]
+   */
+  async #run(how) {
+    const candidacy = new AbortController();
+    const { signal } = candidacy;
+    this.#candidacy = candidacy;
+    let again = true;
+    try {
+      await navigator.locks.request(this.#office, how ?? { signal }, () => this.#lead(signal));
+    } catch (/** @type {any} */ error) {
+      // With an AbortError another has taken the office away.
+      again = error.name === "AbortError";
+      if (!again && !signal.aborted) this.#onFailure(error);
+    }
+    if (signal.aborted) return;
+    candidacy.abort();
+    if (again) this.#run();
+  }
+
+  /**
+   * Runs the worker until it ends or `signal` is aborted.
+   *
+   * @param {AbortSignal} signal
+   * @returns {Promise<void>}
+   */
+  #lead(signal) {
+    const epoch = (this.epoch = Math.max(Date.now(), this.epoch + 1));
+    return new Promise((ended, failed) => {
+      const worker = startWorker(this.#workerUrl);
+      const lobby = new BroadcastChannel(this.#lobby);
+      whenAborted(signal, () => {
+        // Tabs that lose their host without its fault do not hold that against their requests.
+        if (signal.reason instanceof Departure) lobby.postMessage({ type: "down", epoch });
+        lobby.close();
+        worker.terminate();
+        ended();
+      });
+      worker.onerror = (event) => failed(failure(event));
+      // It names the lock that it holds as long as it lives.
+      worker.onmessage = ({ data }) => whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
+      worker.postMessage({ type: "lead", lobby: this.#lobby, epoch });
+    });
+  }
+}
