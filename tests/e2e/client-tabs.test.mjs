@@ -105,6 +105,31 @@ describe("a host that stands still", () => {
   });
 });
 
+test("a leader's worker that comes back late ends itself", async () => {
+  const page = await open(null);
+  const alive = await page.evaluate(async () => {
+    const lobby = new BroadcastChannel("a lobby");
+    const lead = (epoch) => {
+      const worker = new Worker("tabloom/worker.js", { type: "module" });
+      worker.postMessage({ type: "lead", lobby: lobby.name, epoch });
+      return new Promise((resolve) => (worker.onmessage = ({ data }) => resolve(data.host)));
+    };
+    const hosts = [await lead(5), await lead(6)];
+    await navigator.locks.request(hosts[0], () => {});
+    // Nor does it answer those who know of a later leader.
+    lobby.postMessage({ type: "join", channel: "a tab", epoch: 7 });
+    await navigator.locks.request(hosts[1], () => {});
+    hosts.push(await lead(8));
+    lobby.postMessage({ type: "up", epoch: 7 });
+    const answer = new Promise((resolve) => {
+      new BroadcastChannel("another tab").onmessage = ({ data }) => resolve(data);
+    });
+    lobby.postMessage({ type: "join", channel: "another tab", epoch: 8 });
+    return (await answer).host === hosts[2];
+  });
+  assert.ok(alive);
+});
+
 describe("pages", () => {
   test("tell whether they are seen", async () => {
     const page = await open();
