@@ -78,7 +78,7 @@ export class Host {
       tab.model = { lost: false };
       return send({ type: "value", value: { model: message.url, device: "gpu" } });
     }
-    if (tab.model.lost) return fail("device_lost");
+    if (tab.model.lost) return fail("closed");
     if (type === "metrics") return send({ type: "value", value: { tabs: this.#tabs.size } });
     if (type === "embed") {
       if (fate) return this.#meet(fate, fail);
