@@ -6,15 +6,17 @@ import { chromium } from "playwright-core";
 export const url = required("TABLOOM_URL");
 
 /**
- * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on.
+ * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on, and
+ * with those of `more`.
  *
- * @param {{webgpu?: boolean}} [options]
+ * @param {{webgpu?: boolean, more?: string[]}} [options]
  */
-export function launch({ webgpu = true } = {}) {
+export function launch({ webgpu = true, more = [] } = {}) {
   const { args } = capabilities()["goog:chromeOptions"];
+  const switches = [...args.filter((name) => webgpu || !name.includes("webgpu")), ...more];
   return chromium.launch({
     executablePath: required("TABLOOM_CHROMIUM"),
-    args: args.filter((name) => webgpu || !name.includes("webgpu")).map((name) => `--${name}`),
+    args: switches.map((name) => `--${name}`),
   });
 }
 
