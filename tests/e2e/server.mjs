@@ -50,7 +50,7 @@ function stored(path) {
 }
 
 function type(file) {
-  const known = { html: "text/html", js: "text/javascript" };
+  const known = { html: "text/html", js: "text/javascript", mjs: "text/javascript" };
   return known[file.split(".").pop()] ?? "application/octet-stream";
 }
 

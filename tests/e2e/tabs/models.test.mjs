@@ -40,7 +40,7 @@ for (const rung of SHARING) {
       const { models, used_bytes } = host;
       assert.equal(used_bytes, models.reduce((sum, { bytes }) => sum + bytes, 0));
       assert.ok(used_bytes <= host.budget_bytes, `${used_bytes} of ${host.budget_bytes}`);
-      return models.map(({ url, tabs, running }) => ({ url, tabs, running })).sort((a, b) => (a.url < b.url ? -1 : 1));
+      return models.map(({ url, tabs, requests }) => ({ url, tabs, requests })).sort((a, b) => (a.url < b.url ? -1 : 1));
     };
 
     test("two models answer side by side in one host", async () => {
@@ -52,14 +52,14 @@ for (const rung of SHARING) {
       assert.ok(size >= info.weightBytes + (16 << 20), `${size} bytes are less than weights and KV`);
       assert.ok(two - one >= size && two <= 2 * one, `the GPU held ${one} bytes, then ${two}`);
       const [a, b] = urls(visitor, ["a", "b"]);
-      const idle = { tabs: 1, running: 0 };
+      const idle = { tabs: 1, requests: 0 };
       assert.deepEqual(await listed(tabs[0]), [{ url: a, ...idle }, { url: b, ...idle }]);
       const { host } = await tabs[0].metrics();
       assert.deepEqual(host.tabs.map(({ model }) => model).filter(Boolean).sort(), [a, b]);
 
       await Promise.all([tabs[0].begin("story", STORY.params), tabs[1].begin("story", STORY.params)]);
       await Promise.all([tabs[0].pieces("story", 4), tabs[1].pieces("story", 4)]);
-      assert.deepEqual((await listed(tabs[0])).map(({ running }) => running), [1, 1]);
+      assert.deepEqual((await listed(tabs[0])).map(({ requests }) => requests), [1, 1]);
       for (const tab of [tabs[0], tabs[1]]) assert.equal(text(await tab.answer("story")), STORY.answer);
     });
 
@@ -86,8 +86,8 @@ for (const rung of SHARING) {
       await tabs[1].run("close", () => engine.close());
       await tabs[2].load({ host: rung, budgetBytes: Math.floor(2.5 * size) }, MODELS[2]);
       assert.deepEqual(await listed(tabs[2]), [
-        { url: b, tabs: 0, running: 0 },
-        { url: c, tabs: 1, running: 0 },
+        { url: b, tabs: 0, requests: 0 },
+        { url: c, tabs: 1, requests: 0 },
       ]);
       assert.equal(await gpuBytes(), two, "bytes of the GPU with two models, then two others");
       assert.equal(text(await tabs[2].ask(STORY.params)), STORY.answer);
@@ -99,7 +99,7 @@ for (const rung of SHARING) {
       assert.deepEqual(requests.filter((path) => path.startsWith("models/b/")), [], "it was still there");
       await tabs[0].run("close", () => engine.close());
       await tabs[0].load({ host: rung, budgetBytes: Math.floor(1.5 * size) }, MODELS[2]);
-      assert.deepEqual(await listed(tabs[2]), [{ url: c, tabs: 2, running: 0 }]);
+      assert.deepEqual(await listed(tabs[2]), [{ url: c, tabs: 2, requests: 0 }]);
       assert.ok((await gpuBytes()) <= two - size, "bytes of the GPU with one model");
       assert.equal(text(await tabs[0].ask(FRANCE.params)), FRANCE.answer);
     });
