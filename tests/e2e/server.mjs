@@ -7,13 +7,12 @@ import { url } from "./browser.mjs";
  *
  * A folder, by its name, lists files with their contents: text, bytes, or a function that answers
  * by itself. Below `models/` a file that its folder does not list is the built-in model's, below
- * `packages/` the package's. `headers` are sent with every answer but those of functions.
- * `requests` fills up with the paths asked for.
+ * `packages/` the package's. `requests` fills up with the paths asked for.
  *
  * @param {Record<string, Record<string, string | Buffer | ((response: import("node:http").ServerResponse) => void)>>} folders
- * @param {{headers?: Record<string, string>}} [options]
+ * @param {Record<string, string>} [headers] of every file, in place of the site's own
  */
-export async function serve(folders, { headers = {} } = {}) {
+export async function serve(folders, headers = {}) {
   const requests = [];
   const server = createServer(async (request, response) => {
     const path = request.url.slice(1).split("?")[0];

@@ -73,7 +73,7 @@ const site = Object.fromEntries(
  */
 export async function open(folders = {}, headers = {}) {
   const policed = { "content-security-policy": policy, ...headers };
-  const server = await serve({ ...folders, "": { ...site, ...folders[""] } }, { headers: policed });
+  const server = await serve({ ...folders, "": { ...site, ...folders[""] } }, policed);
   // Garbage collection on demand: buffers that are merely dropped count as freed once collected.
   const browser = await launch({ more: ["js-flags=--expose-gc"] });
   return {
