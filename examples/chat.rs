@@ -118,15 +118,15 @@ async fn answer(
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let start = Instant::now();
-    service
-        .submit(request.validate()?, Moment { now, entropy: fastrand::u64(..), tab: TabId(0) })?;
+    let moment = Moment { now, entropy: fastrand::u64(..), tab: TabId(0), salt: 0 };
+    service.submit(request.validate()?, moment, &[])?;
 
     let mut text = String::new();
     let (mut usage, mut first) = (None, None);
     loop {
         for (_, reply) in service.step().await? {
             match reply {
-                Reply::Chunk(chunk) => {
+                Reply::Chunk { value: chunk, .. } => {
                     usage = chunk.usage.flatten().or(usage);
                     let pieces =
                         chunk.choices.into_iter().filter_map(|choice| choice.delta.content);

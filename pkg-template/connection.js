@@ -1,72 +1,115 @@
-import { TabloomError } from "./error.js";
+import { whenAborted, unlessAborted } from "./abort.js";
+import { TabloomError, crashed } from "./error.js";
+import { keepAsking } from "./heartbeat.js";
+import { hold, whenFree } from "./locks.js";
+import { visible, whenVisibilityChanges } from "./page.js";
+import { PROTOCOL, VERSION } from "./version.js";
+
+/** Answers that end their call. */
+export const LAST = ["value", "end", "error"];
 
 /**
- * One message port to the engine: pairs replies with the calls they answer.
+ * One port to a host: pairs answers with the calls they belong to, and notices when the host is gone.
  *
- * Every call has an id; its replies carry the same id until one of them ends it.
+ * Every call has an id; its answers carry the same id until one of them ends it. The connection
+ * lives as long as its link: aborting `life` closes it, and `life.signal.reason` says why it ended.
  */
 export class Connection {
   #port;
+  #signal;
   #next = 1;
-  /** @type {Map<number, {reply: (message: any) => void, fail: (error: Error) => void}>} */
+  /** @type {Map<number, (answer: any) => void>} */
   #calls = new Map();
-  /** @type {Error | null} */
-  #closed = null;
 
-  /** @param {MessagePort} port */
-  constructor(port) {
-    this.#port = port;
-    port.onmessage = ({ data }) => {
-      if (data.type === "failed") this.close(new TabloomError(data.error));
-      else this.#calls.get(data.id)?.reply(data);
-    };
+  /**
+   * Introduces the page to the host at the other end.
+   *
+   * @param {import("./ladder.js").Link} link
+   * @param {unknown} isolation
+   * @returns {Promise<Connection>}
+   */
+  static async open({ port, host, freezes, life }, isolation) {
+    const connection = new Connection(port, life);
+    const { signal } = life;
+    if (freezes) keepAsking(connection, life);
+    if (host) whenFree(host, { mode: "shared", signal }).then(() => life.abort(crashed("it is gone")), () => {});
+    // The host in turn learns from a lock that the page is gone.
+    const tab = host && `tabloom tab ${crypto.randomUUID()}`;
+    if (tab) await hold(tab, signal);
+    const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
+    await connection.request({ type: "hello", ...introduction });
+    whenVisibilityChanges((visible) => connection.tell({ type: "visible", visible }), signal);
+    return connection;
   }
 
   /**
-   * Sends a call. `reply` sees every answer; `fail` is told once if the connection ends first.
+   * @param {import("./ladder.js").Port} port
+   * @param {AbortController} life
+   */
+  constructor(port, life) {
+    this.#port = port;
+    this.#signal = life.signal;
+    port.onmessage = ({ data }) => {
+      if (data.type === "failed") return life.abort(new TabloomError(data.error));
+      const call = this.#calls.get(data.id);
+      if (LAST.includes(data.type)) this.#calls.delete(data.id);
+      call?.(data);
+    };
+    whenAborted(life.signal, () => {
+      port.postMessage({ type: "bye" });
+      port.close();
+      this.#calls.clear();
+    });
+  }
+
+  /**
+   * Sends what gets no answer.
    *
    * @param {object} message
-   * @param {{reply: (message: any) => void, fail: (error: Error) => void}} handlers
+   */
+  tell(message) {
+    if (!this.#signal.aborted) this.#port.postMessage(message);
+  }
+
+  /**
+   * Sends a call.
+   *
+   * @param {object} message
+   * @param {(answer: any) => void} answered sees every answer
    * @returns {number} the call's id
    */
-  call(message, handlers) {
-    if (this.#closed) throw this.#closed;
+  call(message, answered) {
     const id = this.#next++;
     // Throws if the message holds what cannot be sent; then there is no call.
-    this.#port.postMessage({ ...message, id });
-    this.#calls.set(id, handlers);
+    this.tell({ ...message, id });
+    this.#calls.set(id, answered);
     return id;
   }
 
   /**
-   * Asks the engine to drop a call and forgets it.
+   * Asks the host to drop a call and forgets it.
    *
    * @param {number} id
    */
   cancel(id) {
-    if (this.#calls.delete(id)) this.#port.postMessage({ type: "cancel", id });
+    if (this.#calls.delete(id)) this.tell({ type: "cancel", id });
   }
 
   /**
-   * Forgets a call that has ended.
+   * A call with one result; rejects when the connection ends.
    *
-   * @param {number} id
+   * @param {object} message
+   * @param {(progress: any) => void} [onProgress]
+   * @returns {Promise<any>}
    */
-  done(id) {
-    this.#calls.delete(id);
-  }
-
-  /**
-   * Ends the connection; every open call fails with `error`.
-   *
-   * @param {Error} error
-   */
-  close(error) {
-    if (this.#closed) return;
-    this.#closed = error;
-    this.#port.close();
-    const open = [...this.#calls.values()];
-    this.#calls.clear();
-    for (const { fail } of open) fail(error);
+  request(message, onProgress) {
+    const answer = new Promise((resolve, reject) => {
+      this.call(message, (answer) => {
+        if (answer.type === "progress") onProgress?.(answer.progress);
+        else if (answer.type === "error") reject(new TabloomError(answer.error));
+        else resolve(answer.value);
+      });
+    });
+    return unlessAborted(answer, this.#signal);
   }
 }

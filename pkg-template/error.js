@@ -21,3 +21,32 @@ export class TabloomError extends Error {
     this.details = details;
   }
 }
+
+/**
+ * The engine's worker could not be started, or is gone.
+ *
+ * @param {string} what
+ */
+export function crashed(what) {
+  const message = `the engine's worker failed: ${what}. Reload the page`;
+  return new TabloomError({ code: "engine_crashed", message });
+}
+
+/**
+ * A page cannot have its engine where `host` says.
+ *
+ * @param {string} host
+ * @param {string} reason
+ */
+export function noHost(host, reason) {
+  const message = `this page can have no ${host} engine: ${reason}. Load with host "auto"`;
+  return new TabloomError({ code: "no_host", message, details: { reason } });
+}
+
+/** A host that may be alive, but does not answer. */
+export class Silence extends TabloomError {
+  constructor() {
+    const { code, message } = crashed("it does not answer");
+    super({ code, message });
+  }
+}

@@ -14,9 +14,10 @@
  * @module tabloom
  */
 
-import { Connection } from "./connection.js";
+import { Streamed, Whole } from "./calls.js";
 import { TabloomError } from "./error.js";
-import { Stream } from "./stream.js";
+import { Ladder } from "./ladder.js";
+import { Session } from "./session.js";
 
 export { TabloomError };
 
@@ -44,6 +45,15 @@ export { TabloomError };
  * @property {{sinks?: number, tokens: number}} [slidingWindow] lets a conversation outgrow the model's
  *   context: each token sees the first `sinks` tokens (a multiple of 16, default 16) and the last
  *   `tokens`, both together within the context. What lies between them is forgotten
+ * @property {"auto" | "shared" | "leader" | "private"} [host] where the engine lives: in a worker that
+ *   the site's tabs share, a SharedWorker (`shared`) or one tab's (`leader`), or in one of its own
+ *   (`private`). `auto` (default) is the first that works here; another that does not rejects with
+ *   code `no_host`
+ * @property {"shared" | "tab" | {session: string}} [isolation] who may share cached prompts, whose
+ *   shorter time to the first token others could notice: all tabs (default), none, or those with the
+ *   same `session`
+ * @property {number} [budgetBytes] memory for the weights, keys and values of all models that the
+ *   site's tabs share; default 4 GiB. The latest to be named counts
  * @property {(progress: Progress) => void} [onProgress]
  * @property {AbortSignal} [signal] ends loading
  * @property {string | {toString(): string}} [workerUrl] where `worker.js` is served, if not beside
@@ -176,14 +186,16 @@ export { TabloomError };
  * @property {{prompt_tokens: number, total_tokens: number}} usage
  */
 
-/** A loaded model in a worker of its own; the page's thread never waits for it. */
+/** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
-  #connection;
-  #worker;
+  #session;
 
   /**
    * Loads a model from a folder in Hugging Face's layout: `config.json`, `tokenizer.json`,
    * `tokenizer_config.json`, `model.safetensors` (or its shards).
+   *
+   * Where another tab of the site has loaded the same model in the same way, there is nothing to
+   * load: its tabs share one worker, which answers their requests together.
    *
    * Rejects with a {@link TabloomError} that says what was found, what was expected and what to
    * do, or with the signal's reason when aborted.
@@ -193,51 +205,42 @@ export class Engine {
    * @returns {Promise<Engine>}
    */
   static async load(url, options = {}) {
-    const { onProgress, signal, workerUrl, ...settings } = options;
+    const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", ...settings } = options;
     signal?.throwIfAborted();
-    const worker = workerUrl
-      ? new Worker(/** @type {string} */ (workerUrl), { type: "module", name: "tabloom" })
-      : new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "tabloom" });
-    const { port1, port2 } = new MessageChannel();
-    const connection = new Connection(port1);
-    worker.onerror = (event) => {
-      event.preventDefault();
-      const message = `the engine's worker failed: ${event.message ?? "its script could not be loaded"}. Reload the page`;
-      connection.close(new TabloomError({ code: "engine_crashed", message }));
-      worker.terminate();
-    };
-    worker.postMessage("connect", [port2]);
-
-    try {
-      const base = globalThis.document?.baseURI ?? globalThis.location?.href;
-      const folder = new URL(url, base).href.replace(/\/*$/, "/");
-      const info = await once(connection, { type: "load", url: folder, options: settings }, {
-        signal,
-        onProgress,
-      });
-      return new Engine(connection, worker, info);
-    } catch (error) {
-      worker.terminate();
-      throw error;
-    }
+    const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+    const folder = new URL(url, base).href.replace(/\/*$/, "/");
+    const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
+    // A TrustedScriptURL stays one.
+    const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
+    const session = new Session(ladder, isolation, { url: folder, options: settings });
+    await session.start(signal, onProgress);
+    return new Engine(session);
   }
 
   /**
    * Use {@link Engine.load}.
    *
-   * @param {Connection} connection
-   * @param {Worker} worker
-   * @param {EngineInfo} info
+   * @param {Session} session
    */
-  constructor(connection, worker, info) {
-    this.#connection = connection;
-    this.#worker = worker;
+  constructor(session) {
+    this.#session = session;
     /** @readonly */
-    this.info = info;
+    this.chat = { completions: new Completions(session) };
     /** @readonly */
-    this.chat = { completions: new Completions(connection) };
-    /** @readonly */
-    this.embeddings = new Embeddings(connection);
+    this.embeddings = new Embeddings(session);
+  }
+
+  /** What was loaded, and on what. */
+  get info() {
+    return /** @type {EngineInfo} */ (this.#session.info);
+  }
+
+  /**
+   * Where the engine lives: in a worker that all tabs `shared`, in the `leader` tab's, or in a
+   * `private` one. It may move when a worker is lost.
+   */
+  get host() {
+    return this.#session.host;
   }
 
   /**
@@ -246,24 +249,25 @@ export class Engine {
    *
    * @returns {Promise<Record<string, number>>}
    */
-  metrics() {
-    return once(this.#connection, { type: "metrics" });
+  async metrics() {
+    return ask(this.#session, new Whole({ type: "metrics" }));
   }
 
-  /** Stops the engine and frees what it holds; open requests fail with code `closed`. */
+  /**
+   * Ends this engine's requests, which fail with code `closed`, and frees what no other tab uses.
+   */
   close() {
     const message = "the engine was closed. Load it again";
-    this.#connection.close(new TabloomError({ code: "closed", message }));
-    this.#worker.terminate();
+    this.#session.close(new TabloomError({ code: "closed", message }));
   }
 }
 
 class Completions {
-  #connection;
+  #session;
 
-  /** @param {Connection} connection */
-  constructor(connection) {
-    this.#connection = connection;
+  /** @param {Session} session */
+  constructor(session) {
+    this.#session = session;
   }
 
   /**
@@ -279,20 +283,19 @@ class Completions {
    */
   async create(params, { signal } = {}) {
     signal?.throwIfAborted();
-    const call = { type: "chat", request: params };
-    const result = params.stream
-      ? await stream(this.#connection, call, signal)
-      : await once(this.#connection, call, { signal });
-    return /** @type {any} */ (result);
+    // Asked again, it is the same question, whatever the page has done to its object since.
+    const message = { type: "chat", request: structuredClone(params), moment: moment(), credit: 0, resume: null };
+    const call = params.stream ? new Streamed(message, this.#session) : new Whole(message);
+    return /** @type {any} */ (ask(this.#session, call, signal));
   }
 }
 
 class Embeddings {
-  #connection;
+  #session;
 
-  /** @param {Connection} connection */
-  constructor(connection) {
-    this.#connection = connection;
+  /** @param {Session} session */
+  constructor(session) {
+    this.#session = session;
   }
 
   /**
@@ -304,79 +307,22 @@ class Embeddings {
    */
   async create(params, { signal } = {}) {
     signal?.throwIfAborted();
-    return once(this.#connection, { type: "embed", request: params }, { signal });
+    return ask(this.#session, new Whole({ type: "embed", request: structuredClone(params) }), signal);
   }
 }
 
 /**
- * A call with one result.
- *
- * @param {Connection} connection
- * @param {object} message
- * @param {{signal?: AbortSignal, onProgress?: (progress: Progress) => void}} [options]
- * @returns {Promise<any>}
+ * @template T
+ * @param {Session} session
+ * @param {import("./calls.js").Call & {result: Promise<T>}} call
+ * @param {AbortSignal} [signal]
  */
-function once(connection, message, { signal, onProgress } = {}) {
-  return new Promise((resolve, reject) => {
-    const id = connection.call(message, {
-      reply(answer) {
-        if (answer.type === "progress") return onProgress?.(answer.progress);
-        finish();
-        if (answer.type === "error") reject(new TabloomError(answer.error));
-        else resolve(answer.value);
-      },
-      fail(error) {
-        finish();
-        reject(error);
-      },
-    });
-    const abort = () => {
-      connection.cancel(id);
-      reject(signal?.reason);
-    };
-    const finish = () => {
-      connection.done(id);
-      signal?.removeEventListener("abort", abort);
-    };
-    signal?.addEventListener("abort", abort, { once: true });
-  });
+function ask(session, call, signal) {
+  session.ask(call, signal);
+  return call.result;
 }
 
-/**
- * A call with a stream of results; resolves with the iterator once the request is accepted.
- *
- * @param {Connection} connection
- * @param {object} message
- * @param {AbortSignal} [signal]
- * @returns {Promise<Stream<ChatCompletionChunk>>}
- */
-function stream(connection, message, signal) {
-  return new Promise((resolve, reject) => {
-    /** @type {number} */
-    let id;
-    const chunks = new Stream(() => {
-      connection.cancel(id);
-      signal?.removeEventListener("abort", abort);
-    });
-    /** @param {Error} [error] */
-    const finish = (error) => {
-      connection.done(id);
-      signal?.removeEventListener("abort", abort);
-      if (error) reject(error);
-      chunks.end(error);
-    };
-    const abort = () => {
-      connection.cancel(id);
-      finish(signal?.reason);
-    };
-    id = connection.call(message, {
-      reply(answer) {
-        if (answer.type === "accepted") resolve(chunks);
-        else if (answer.type === "chunk") chunks.push(answer.value);
-        else finish(answer.type === "error" ? new TabloomError(answer.error) : undefined);
-      },
-      fail: finish,
-    });
-    signal?.addEventListener("abort", abort, { once: true });
-  });
+/** Names, dates and seeds an answer, so that asking again asks for the same. */
+function moment() {
+  return { now: Math.floor(Date.now() / 1000), entropy: Math.floor(Math.random() * 2 ** 53) };
 }

@@ -12,19 +12,28 @@ export class Stream {
   #ended = false;
   /** @type {Error | null} */
   #error = null;
-  #onReturn;
+  #reader;
 
-  /** @param {() => void} onReturn called when the reader leaves early */
-  constructor(onReturn) {
-    this.#onReturn = onReturn;
+  /**
+   * @param {{onTake: () => void, onReturn: () => void}} reader told of each item that is read, and
+   *   when the reader leaves early
+   */
+  constructor(reader) {
+    this.#reader = reader;
+  }
+
+  /** How many items have not been read. */
+  get unread() {
+    return this.#items.length;
   }
 
   /** @param {T} item */
   push(item) {
     if (this.#ended) return;
     const reader = this.#waiting.shift();
-    if (reader) reader.resolve({ value: item, done: false });
-    else this.#items.push(item);
+    if (!reader) return void this.#items.push(item);
+    reader.resolve({ value: item, done: false });
+    this.#reader.onTake();
   }
 
   /** @param {Error} [error] */
@@ -41,7 +50,9 @@ export class Stream {
   /** @returns {Promise<IteratorResult<T>>} */
   next() {
     if (this.#items.length > 0) {
-      return Promise.resolve({ value: /** @type {T} */ (this.#items.shift()), done: false });
+      const value = /** @type {T} */ (this.#items.shift());
+      this.#reader.onTake();
+      return Promise.resolve({ value, done: false });
     }
     if (this.#error) {
       const error = this.#error;
@@ -54,7 +65,7 @@ export class Stream {
 
   /** @returns {Promise<IteratorResult<T>>} */
   return() {
-    if (!this.#ended) this.#onReturn();
+    if (!this.#ended) this.#reader.onReturn();
     this.#items.length = 0;
     this.#error = null;
     this.end();

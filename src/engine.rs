@@ -62,7 +62,7 @@ impl<E: Executor> Engine<E> {
     ///
     /// # Errors
     /// - [`Error::InvalidRequest`]: a parameter is out of range, the prompt is empty, or a token is
-    ///   beyond the vocabulary.
+    ///   beyond the vocabulary; an embedding or scored prompt has an answer already.
     /// - [`Error::ContextLengthExceeded`]: the prompt leaves no room for an answer.
     /// - [`Error::NoTokenAllowed`]: the request's limits leave no token to begin with.
     /// - [`Error::QueueFull`]: too many requests wait.
@@ -73,7 +73,7 @@ impl<E: Executor> Engine<E> {
     }
 
     /// Queues `n` requests that differ in their seeds alone: seed, seed + 1, … They share the
-    /// computation and the blocks of their prompt.
+    /// computation and the blocks of their prompt. All go on after the same [`Request::answered`].
     ///
     /// # Errors
     /// As for [`Engine::submit`], for all of them or none.
@@ -85,7 +85,7 @@ impl<E: Executor> Engine<E> {
     /// Brings the constraint that a request announced with [`Request::constrained`]. Does nothing if
     /// the request has ended.
     pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>) {
-        self.scheduler.constrain(id, constraint);
+        self.scheduler.constrain(id, constraint, (self.clock)());
     }
 
     /// Gives a request up: it ends with [`FinishReason::Cancelled`] and makes no more tokens. Does
@@ -149,6 +149,11 @@ impl<E: Executor> Engine<E> {
     /// Whether [`Engine::step`] has nothing to do and nothing to tell.
     pub fn is_idle(&self) -> bool {
         self.scheduler.is_idle()
+    }
+
+    /// Whether the executor has failed.
+    pub fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// A snapshot of the counters and of the state now.

@@ -69,6 +69,19 @@ pub enum Error {
         "{waiting} requests wait already, and the queue holds {limit}. Try again when some are answered"
     )]
     QueueFull { waiting: usize, limit: usize },
+    /// The models that tabs have leave too little memory for another.
+    #[error(
+        "the model needs {needed} bytes, but {used} of the {budget} for all models are in use. Close an engine, or load with a larger budgetBytes"
+    )]
+    OverBudget { needed: u64, budget: u64, used: u64 },
+    /// Page and host come from different versions of the package.
+    #[error(
+        "this page runs version {page}, but the engine shared by all tabs is version {host}. Reload the page"
+    )]
+    VersionMismatch { page: String, host: String },
+    /// A call came before the page said hello.
+    #[error("the first message on a port must be a hello")]
+    Handshake,
     /// A request parameter is missing or out of range.
     #[error("{param}: {message}")]
     InvalidRequest { param: String, message: String },

@@ -6,6 +6,7 @@ pub mod engine;
 pub mod error;
 pub mod executor;
 pub mod gpu;
+pub mod host;
 pub mod kernels;
 pub mod layout;
 pub mod load;

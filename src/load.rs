@@ -13,7 +13,7 @@ use crate::{
     model::{ModelConfig, Quantization},
     step::{BLOCK_SIZE, Capacity, Executor, Window},
     text::{Chat, ChatFiles},
-    weights::{self, Checkpoint, GpuSink, HostSink, Quantise, Source},
+    weights::{self, Checkpoint, GpuSink, HostSink, LoadPlan, Quantise, Source},
 };
 
 /// Rows of a step: enough to keep a GPU busy with a prompt, few enough to keep a step short.
@@ -90,6 +90,13 @@ pub async fn model(
     options: &LoadOptions,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Model> {
+    let chat = chat(source).await?;
+    let loaded = executor(source, options, on_progress).await?;
+    Ok(Model { chat, loaded })
+}
+
+/// Loads the text side of a model.
+pub async fn chat(source: &impl Source) -> Result<Chat> {
     let config_json = source.read("config.json").await?;
     let vocab = ModelConfig::from_json(&config_json)?.vocab;
     let chat = read_chat(source, &config_json).await?;
@@ -102,51 +109,82 @@ pub async fn model(
             expected: format!("more than {highest}, the highest id of tokenizer.json"),
         });
     }
-    let loaded = executor(source, options, on_progress).await?;
-    Ok(Model { chat, loaded })
+    Ok(chat)
 }
 
 /// Loads a model without its text side.
 pub async fn executor(
     source: &impl Source,
     options: &LoadOptions,
-    mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
+    on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Loaded> {
-    let config_json = source.read("config.json").await?;
-    let config = ModelConfig::from_json(&config_json)?;
-    let quantization = Quantization::from_json(&config_json)?;
-    capacity(&config, options, &vec![options.kv; config.layers], u64::MAX)?;
-    let checkpoint = Checkpoint::open(source).await?;
-    let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
+    Prepared::open(source, options).await?.load(on_progress).await
+}
 
-    let on_bytes = |progress: weights::Progress| {
-        let weights::Progress { file, loaded, total } = progress;
-        on_progress(Progress::Download { file, loaded, total })
-    };
-    let executor = match options.device {
-        Device::Cpu => {
-            let mut sink = HostSink::new();
-            checkpoint.load(&plan, &mut sink, on_bytes).await?;
-            let weights = sink.into_weights();
-            let kinds = host_kv_kinds(&config, &weights, options.kv)?;
-            let capacity = capacity(&config, options, &kinds, u64::MAX)?;
-            let executor = CpuExecutor::new(config.clone(), weights, capacity, kinds)?;
-            AnyExecutor::Cpu(Box::new(executor))
-        }
-        Device::Gpu => {
-            let gpu = Gpu::open(Power::HighPerformance).await?;
-            let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
-            checkpoint.load(&plan, &mut sink, on_bytes).await?;
-            let weights = sink.into_weights();
-            let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
-            let capacity = capacity(&config, options, &kinds, gpu.largest_binding())?;
-            let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
-            let executor = GpuExecutor::new(gpu, &config, weights, capacity, &kinds, on_compiled);
-            AnyExecutor::Gpu(Box::new(executor.await?))
-        }
-    };
-    let context = executor.capacity().longest();
-    Ok(Loaded { config, executor, context, weight_bytes: plan.bytes() })
+/// A model whose headers have been read and checked; nothing is allocated yet.
+pub struct Prepared<'a, S: Source> {
+    config: ModelConfig,
+    options: LoadOptions,
+    checkpoint: Checkpoint<'a, S>,
+    plan: LoadPlan,
+    kv_bytes: u64,
+}
+
+impl<'a, S: Source> Prepared<'a, S> {
+    /// Reads the configuration and the headers of the weights.
+    pub async fn open(source: &'a S, options: &LoadOptions) -> Result<Prepared<'a, S>> {
+        let config_json = source.read("config.json").await?;
+        let config = ModelConfig::from_json(&config_json)?;
+        let quantization = Quantization::from_json(&config_json)?;
+        let kinds = vec![options.kv; config.layers];
+        let blocks = capacity(&config, options, &kinds, u64::MAX)?.blocks;
+        let kv_bytes = blocks as u64 * block_bytes(&config, &kinds);
+        let checkpoint = Checkpoint::open(source).await?;
+        let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
+        Ok(Prepared { config, options: *options, checkpoint, plan, kv_bytes })
+    }
+
+    /// Bytes that weights, keys and values will take, unless the device binds less.
+    pub fn bytes(&self) -> u64 {
+        self.plan.bytes() + self.kv_bytes
+    }
+
+    /// Loads the weights and makes the executor ready.
+    pub async fn load(
+        self,
+        mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Loaded> {
+        let Prepared { config, options, checkpoint, plan, .. } = self;
+        let on_bytes = |progress: weights::Progress| {
+            let weights::Progress { file, loaded, total } = progress;
+            on_progress(Progress::Download { file, loaded, total })
+        };
+        let executor = match options.device {
+            Device::Cpu => {
+                let mut sink = HostSink::new();
+                checkpoint.load(&plan, &mut sink, on_bytes).await?;
+                let weights = sink.into_weights();
+                let kinds = host_kv_kinds(&config, &weights, options.kv)?;
+                let capacity = capacity(&config, &options, &kinds, u64::MAX)?;
+                let executor = CpuExecutor::new(config.clone(), weights, capacity, kinds)?;
+                AnyExecutor::Cpu(Box::new(executor))
+            }
+            Device::Gpu => {
+                let gpu = Gpu::open(Power::HighPerformance).await?;
+                let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
+                checkpoint.load(&plan, &mut sink, on_bytes).await?;
+                let weights = sink.into_weights();
+                let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
+                let capacity = capacity(&config, &options, &kinds, gpu.largest_binding())?;
+                let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
+                let executor =
+                    GpuExecutor::new(gpu, &config, weights, capacity, &kinds, on_compiled);
+                AnyExecutor::Gpu(Box::new(executor.await?))
+            }
+        };
+        let context = executor.capacity().longest();
+        Ok(Loaded { config, executor, context, weight_bytes: plan.bytes() })
+    }
 }
 
 async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {

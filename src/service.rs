@@ -4,10 +4,13 @@ mod answer;
 mod conversation;
 mod embeddings;
 mod request;
+mod resume;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+
+pub use self::resume::Resumed;
 
 use self::{answer::Answer, conversation::Conversation, embeddings::Job, request::engine_request};
 use crate::{
@@ -46,7 +49,13 @@ pub struct Service<E> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The next piece of a stream.
-    Chunk(ChatCompletionChunk),
+    Chunk {
+        value: ChatCompletionChunk,
+        /// The tokens of the answer whose text, and whose log-probabilities, this chunk tells, in order.
+        tokens: Vec<u32>,
+        /// In the chunk with the finish reason: the answer's tokens as usage counts them.
+        ended: Option<usize>,
+    },
     /// The stream is over.
     End,
     /// The whole answer, where no stream was asked for.
@@ -66,6 +75,15 @@ pub struct Moment {
     pub entropy: u64,
     /// Who asks. Tabs share the engine fairly.
     pub tab: TabId,
+    /// Requests share cached prefixes only with those of the same salt.
+    pub salt: u64,
+}
+
+impl Reply {
+    /// A chunk that tells no tokens.
+    fn plain(value: ChatCompletionChunk) -> Reply {
+        Reply::Chunk { value, tokens: Vec::new(), ended: None }
+    }
 }
 
 impl<E: Executor> Service<E> {
@@ -100,10 +118,19 @@ impl<E: Executor> Service<E> {
 
     /// Queues a request; its replies come from [`Service::step`].
     ///
+    /// A stream that another service began goes on where `resume` says, which has one entry per
+    /// answer: asked for at the same moment, its chunks are those that have not been told yet. Empty
+    /// for a stream from its beginning.
+    ///
     /// # Errors
     /// What [`Chat::prompt`] and [`Engine::submit`] refuse; [`Error::InvalidRequest`] for token ids
-    /// beyond the vocabulary.
-    pub fn submit(&mut self, request: ChatRequest, moment: Moment) -> Result<RequestId> {
+    /// beyond the vocabulary, and for a `resume` that cannot be of this request.
+    pub fn submit(
+        &mut self,
+        request: ChatRequest,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
         if let (Some(spec), None) = (&request.constraint, &self.compiler) {
             let message = "found a constraint, expected none: answers cannot be constrained here";
             let param = spec.param.clone();
@@ -130,6 +157,11 @@ impl<E: Executor> Service<E> {
         }
         self.conversations.insert(first, Conversation::new(ids, responder));
         Ok(first)
+    }
+
+    /// Holds all answers of a conversation, or lets them go on: while held they are not computed.
+    pub fn hold(&mut self, id: RequestId, held: bool) {
+        let _ = (id, held);
     }
 
     /// Gives a request up; it gets no more replies.
@@ -175,6 +207,21 @@ impl<E: Executor> Service<E> {
     /// Whether [`Service::step`] has nothing to do and nothing to tell.
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle() && self.outbox.is_empty()
+    }
+
+    /// Whether the executor has failed; every call is then answered with [`Error::Closed`].
+    pub fn is_closed(&self) -> bool {
+        self.engine.is_closed()
+    }
+
+    /// Says whether a tab can be seen: those that can are served before those that cannot.
+    pub fn set_visible(&mut self, tab: TabId, visible: bool) {
+        self.engine.set_visible(tab, visible);
+    }
+
+    /// Forgets a tab whose requests have been cancelled.
+    pub fn close_tab(&mut self, tab: TabId) {
+        self.engine.close_tab(tab);
     }
 
     /// Counters and gauges of the engine.

@@ -7,11 +7,9 @@ use std::{
 };
 
 /// Each module and what it may import besides itself and the leaves.
-const IMPORTS: [(&str, &[&str]); 14] = [
-    (
-        "web",
-        &["service", "load", "engine", "executor", "weights", "model", "text", "gpu", "sampling"],
-    ),
+const IMPORTS: [(&str, &[&str]); 15] = [
+    ("web", &["host", "service", "load", "engine", "executor", "weights", "sampling"]),
+    ("host", &["service", "engine"]),
     ("service", &["engine", "sampling", "text"]),
     ("load", &["executor", "weights", "model", "text", "gpu"]),
     ("engine", &["scheduler", "sampling", "executor", "weights"]),

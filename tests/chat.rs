@@ -16,6 +16,8 @@ use tabloom::{
     weights::FolderSource,
 };
 
+const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
+
 /// What transformers answers with the same weights.
 #[derive(Deserialize)]
 struct Golden {
@@ -52,9 +54,7 @@ fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
 fn submit(service: &mut Service<AnyExecutor>, request: serde_json::Value) -> RequestId {
     let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
     let request = request.validate().expect("a valid request");
-    service
-        .submit(request, Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0) })
-        .expect("it is accepted")
+    service.submit(request, MOMENT, &[]).expect("it is accepted")
 }
 
 /// Steps until nothing is left to do.
@@ -72,7 +72,7 @@ fn run(service: &mut Service<AnyExecutor>) -> Vec<(RequestId, Reply)> {
 /// The text that a request streamed.
 fn streamed(replies: &[(RequestId, Reply)], id: RequestId) -> String {
     let chunks = replies.iter().filter(|(of, _)| *of == id).filter_map(|(_, reply)| match reply {
-        Reply::Chunk(chunk) => chunk.choices.first()?.delta.content.clone(),
+        Reply::Chunk { value, .. } => value.choices.first()?.delta.content.clone(),
         _ => None,
     });
     chunks.collect()
@@ -146,7 +146,7 @@ fn the_text_ends_before_a_stop_string_and_the_length_limit_holds() {
     let reasons: Vec<_> = replies
         .iter()
         .filter_map(|(_, reply)| match reply {
-            Reply::Chunk(chunk) => chunk.choices.first()?.finish_reason,
+            Reply::Chunk { value, .. } => value.choices.first()?.finish_reason,
             _ => None,
         })
         .collect();
@@ -180,7 +180,7 @@ fn log_probabilities_are_told_alike_whole_and_in_a_stream() {
     request["stream"] = true.into();
     submit(&mut service, request);
     let choices = run(&mut service).into_iter().filter_map(|(_, reply)| match reply {
-        Reply::Chunk(chunk) => chunk.choices.into_iter().next()?.logprobs,
+        Reply::Chunk { value, .. } => value.choices.into_iter().next()?.logprobs,
         _ => None,
     });
     let streamed: Vec<_> = choices.flat_map(|told| told.content).collect();
@@ -313,7 +313,7 @@ fn several_answers_are_those_of_as_many_seeds() {
     let replies = run(&mut service);
     for (of, reply) in &replies {
         assert_eq!(*of, id);
-        let Reply::Chunk(chunk) = reply else { continue };
+        let Reply::Chunk { value: chunk, .. } = reply else { continue };
         let choice = &chunk.choices[0];
         let index = choice.index as usize;
         texts[index] += choice.delta.content.as_deref().unwrap_or("");
@@ -339,7 +339,7 @@ fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
     let request = serde_json::json!({ "messages": [{ "role": "user", "content": long }] });
     let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
     let request = request.validate().expect("a valid request");
-    let refused = service.submit(request, Moment { now: 0, entropy: 0, tab: TabId(0) });
+    let refused = service.submit(request, MOMENT, &[]);
     assert!(matches!(refused, Err(Error::ContextLengthExceeded { .. })), "{refused:?}");
     let id = submit(
         &mut service,

@@ -47,7 +47,7 @@ fn service() -> Service<AnyExecutor> {
 }
 
 fn embed(service: &mut Service<AnyExecutor>, request: Value) -> Result<RequestId> {
-    service.embed(EmbeddingRequest::read(&request)?.validate()?, TabId(0))
+    service.embed(EmbeddingRequest::read(&request)?.validate()?, TabId(0), 0)
 }
 
 /// Steps until nothing is left to do.
@@ -103,8 +103,9 @@ fn many_inputs_come_back_in_order_beside_a_chat() {
     let messages = json!([{ "role": "user", "content": "Hello!" }]);
     let chat = ChatCompletionRequest::read(json!({ "messages": messages, "max_tokens": 5 }));
     let chat = chat.and_then(ChatCompletionRequest::validate).expect("a valid request");
-    let chat =
-        service.submit(chat, Moment { now: 0, entropy: 1, tab: TabId(0) }).expect("it is accepted");
+    let chat = service
+        .submit(chat, Moment { now: 0, entropy: 1, tab: TabId(0), salt: 0 }, &[])
+        .expect("it is accepted");
     let request = json!({ "input": input, "model": "mine" });
     let many = embed(&mut service, request).expect("it is accepted");
     let (mut response, mut chats) = (None, 0);

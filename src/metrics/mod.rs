@@ -90,7 +90,9 @@ pub struct TabMetrics {
     pub kv_blocks: usize,
     /// Tokens of its prompts that have been computed or found in the cache.
     pub prompt_tokens: u64,
-    /// How many of them were found in the cache.
+    /// Tokens that were looked up in the prefix cache.
+    pub prefix_cache_queries: u64,
+    /// How many of them were found there.
     pub cached_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
@@ -117,7 +119,9 @@ impl Metrics {
             self.prefix_cache_queries += queries;
             self.prefix_cache_hits += hits;
             self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
-            self.tab(tab).cached_tokens += hits;
+            let tab = self.tab(tab);
+            tab.prefix_cache_queries += queries;
+            tab.cached_tokens += hits;
         }
     }
 
@@ -138,6 +142,18 @@ impl Metrics {
         self.steps += 1;
         self.iteration_tokens_total.observe(rows as f64);
         self.step_time_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Leaves out what concerns other tabs than these; what was looked up and found in the prefix cache
+    /// becomes their part.
+    pub fn restrict_to(&mut self, own: impl Fn(u64) -> bool) {
+        self.tabs.retain(|tab, _| own(*tab));
+        let sum = |count: fn(&TabMetrics) -> u64| self.tabs.values().map(count).sum::<u64>();
+        let (queries, hits) = (sum(|tab| tab.prefix_cache_queries), sum(|tab| tab.cached_tokens));
+        (self.prefix_cache_queries, self.prefix_cache_hits) = (queries, hits);
+        self.prefix_cache_hit_rate = HitRate::default();
+        self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
+        (self.preempted_queries, self.preempted_hits) = (0, 0);
     }
 
     /// A tab's part.

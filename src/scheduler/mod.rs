@@ -113,7 +113,8 @@ impl Scheduler {
 
     /// Puts `n` requests into the queue that differ in their seeds alone: seed, seed + 1, …
     ///
-    /// The prompt is computed once, and its blocks are shared.
+    /// The prompt is computed once, and its blocks are shared. All go on after the same
+    /// [`Request::answered`].
     ///
     /// # Errors
     /// As for [`Scheduler::submit`], for all of them or none.
@@ -145,15 +146,22 @@ impl Scheduler {
         let twins = (0..n as u64).map(twin).collect::<Result<Vec<Sequence>>>()?;
         self.submitted += n as u64;
         let ids = twins.iter().map(|seq| seq.id).collect();
-        twins.into_iter().for_each(|seq| self.queue.push(seq));
+        for mut seq in twins {
+            let (id, ended) = (seq.id, seq.resume(&request.answered));
+            self.queue.push(seq);
+            if let Some(reason) = ended {
+                self.finish(id, reason, now);
+            }
+        }
         Ok(ids)
     }
 
     /// Brings the constraint that a request announced. Does nothing if the request has ended.
-    pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>) {
+    pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>, now: Duration) {
         let running = self.running.iter_mut().find(|seq| seq.id == id);
-        if let Some(seq) = running.or_else(|| self.queue.get_mut(id)) {
-            seq.constrain(constraint);
+        let seq = running.or_else(|| self.queue.get_mut(id));
+        if let Some(reason) = seq.and_then(|seq| seq.constrain(constraint)) {
+            self.finish(id, reason, now);
         }
     }
 

@@ -113,7 +113,7 @@ impl Queue {
         self.tabs.get(&tab).map(|tab| (tab.hidden, tab.served))
     }
 
-    /// Tabs with waiting requests, the next to be served first.
+    /// Tabs with waiting requests that may run, the next to be served first.
     pub fn turns(&self) -> Vec<TabId> {
         let first = |id: &TabId| Some((self.turn(self.first(*id)?), *id));
         let mut turns: Vec<_> = self.tabs.keys().filter_map(first).collect();
@@ -127,7 +127,8 @@ impl Queue {
     }
 
     fn first(&self, tab: TabId) -> Option<&Sequence> {
-        self.tabs.get(&tab)?.waiting.iter().min_by_key(|seq| self.rank(seq))
+        let waiting = self.tabs.get(&tab)?.waiting.iter();
+        waiting.filter(|seq| seq.may_run()).min_by_key(|seq| self.rank(seq))
     }
 
     /// When a request has its turn: the smallest is first.
@@ -152,6 +153,7 @@ impl Queue {
             .waiting
             .iter()
             .enumerate()
+            .filter(|(_, seq)| seq.may_run())
             .map(|(at, seq)| {
                 let (priority, arrival) = self.rank(seq);
                 let prefix = cached.map_or(0, |cached| cached(seq));

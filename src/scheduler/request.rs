@@ -10,6 +10,9 @@ use crate::{
 pub struct Request {
     /// The tokens to continue, at least one.
     pub prompt: Vec<u32>,
+    /// The first tokens of the answer, where another engine has made them. The answer goes on after
+    /// them as if they had been drawn here, but they are not told again.
+    pub answered: Vec<u32>,
     pub goal: Goal,
     pub sampling: Sampling,
     /// Tokens that end the answer without being part of it. Empty: none does.
@@ -43,6 +46,7 @@ impl Default for Request {
     fn default() -> Request {
         Request {
             prompt: Vec::new(),
+            answered: Vec::new(),
             goal: Goal::Generate,
             sampling: Sampling::GREEDY,
             end_tokens: Vec::new(),
@@ -72,8 +76,13 @@ impl Request {
         if prompt.is_empty() {
             return refuse("prompt", "is empty; it needs at least one token".into());
         }
-        let named: [(&str, &mut dyn Iterator<Item = &u32>); 6] = [
+        let generates_only = self.goal == Goal::Generate && self.prompt_logprobs.is_none();
+        if !self.answered.is_empty() && !generates_only {
+            return refuse("answered", "goes with neither embeddings nor prompt_logprobs".into());
+        }
+        let named: [(&str, &mut dyn Iterator<Item = &u32>); 7] = [
             ("prompt", &mut prompt.iter()),
+            ("answered", &mut self.answered.iter()),
             ("end_tokens", &mut self.end_tokens.iter()),
             ("stop_token_ids", &mut self.stop_tokens.iter()),
             ("logit_bias", &mut self.logit_bias.iter().map(|(token, _)| token)),
@@ -174,6 +183,6 @@ pub struct Usage {
     pub prompt_tokens: usize,
     /// Tokens of the prompt whose keys and values were found in the cache.
     pub cached_tokens: usize,
-    /// Tokens generated, including the end token.
+    /// Tokens generated, here or before, including the end token.
     pub completion_tokens: usize,
 }

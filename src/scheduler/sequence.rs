@@ -41,6 +41,8 @@ pub struct Sequence {
     goal: Goal,
     tokens: Vec<u32>,
     prompt: usize,
+    /// Tokens of prompt and answer that the request brought along.
+    given: usize,
     pending: usize,
     computed: usize,
     verified: usize,
@@ -99,6 +101,7 @@ impl Sequence {
             goal: request.goal,
             tokens: request.prompt,
             prompt,
+            given: prompt,
             pending: 0,
             computed: 0,
             verified: 0,
@@ -115,6 +118,14 @@ impl Sequence {
             prompt_logprobs: request.prompt_logprobs,
             scores: Vec::new(),
         }
+    }
+
+    /// Takes in tokens of the answer that were drawn elsewhere. Returns why it ends with them if it
+    /// does.
+    pub fn resume(&mut self, answered: &[u32]) -> Option<FinishReason> {
+        self.given += answered.len();
+        let ends = answered.iter().map(|token| self.draw(*token).1);
+        ends.fold(None, |first, reason| first.or(reason))
     }
 
     /// Checks that the first draw has something to choose from.
@@ -173,7 +184,7 @@ impl Sequence {
     /// Rows left to compute. None once the last token is on its way: nothing follows it.
     pub fn remaining(&self) -> usize {
         let known = self.known();
-        if self.goal == Goal::Generate && known == self.limit {
+        if self.is_full() {
             return 0;
         }
         let rows = known - self.computed;
@@ -187,6 +198,16 @@ impl Sequence {
         if self.scores_rows() { rows - 1 } else { rows }
     }
 
+    /// Whether it would have rows if it were admitted.
+    pub fn may_run(&self) -> bool {
+        !self.is_full()
+    }
+
+    /// Whether it has all tokens that it may have, or will once the steps in flight are over.
+    pub fn is_full(&self) -> bool {
+        self.goal == Goal::Generate && self.known() >= self.limit
+    }
+
     /// Blocks that its tokens need, `most` at a time, and that it does not hold yet.
     pub fn promised_blocks(&self, most: usize) -> usize {
         self.known().div_ceil(BLOCK_SIZE).min(most).saturating_sub(self.table.blocks_held())
@@ -197,12 +218,15 @@ impl Sequence {
         self.prompt_logprobs.is_some() && self.computed + 1 < self.prompt
     }
 
-    /// Takes the constraint that was announced.
-    pub fn constrain(&mut self, constraint: Box<dyn Constraint>) {
-        if let Some(limits) = &mut self.limits {
-            limits.set_constraint(constraint);
-        }
+    /// Takes the constraint that was announced. Returns why the answer ends with the tokens it has
+    /// already, if it does.
+    pub fn constrain(&mut self, constraint: Box<dyn Constraint>) -> Option<FinishReason> {
         self.constraint_missing = false;
+        let limits = self.limits.as_mut()?;
+        limits.set_constraint(constraint);
+        let answer = &self.tokens[self.prompt..];
+        let ended = answer.iter().find_map(|token| constrained(limits, *token));
+        ended.or((self.tokens.len() >= self.limit).then_some(FinishReason::Length))
     }
 
     /// Takes a slot and blocks, of which the first `cached` tokens are computed.
@@ -272,7 +296,7 @@ impl Sequence {
         let before = self.verified;
         self.verified = before.max(end);
         self.in_flight -= 1;
-        before < self.prompt && self.verified >= self.prompt && self.tokens.len() == self.prompt
+        before < self.given && self.verified >= self.given && self.tokens.len() == self.given
     }
 
     /// Takes in log-probabilities of the prompt; returns all of them once they are complete.
@@ -294,7 +318,12 @@ impl Sequence {
             let error = Error::Numerical { count: sample.not_finite };
             return (false, Some(FinishReason::Error(error)));
         }
-        let token = sample.token;
+        self.draw(sample.token)
+    }
+
+    /// Adds a token to the answer. Returns whether it is part of what the caller is told, and why the
+    /// answer ends if it does.
+    fn draw(&mut self, token: u32) -> (bool, Option<FinishReason>) {
         self.tokens.push(token);
         if self.end_tokens.contains(&token) {
             return (false, Some(FinishReason::Stop));
@@ -302,14 +331,12 @@ impl Sequence {
         if self.stop_tokens.contains(&token) {
             return (false, Some(FinishReason::StopToken(token)));
         }
-        if let Some(limits) = &mut self.limits {
-            match limits.accept(token) {
-                Ok(()) if limits.is_complete() => return (true, Some(FinishReason::Stop)),
-                Ok(()) => {}
-                Err(error) => return (false, Some(FinishReason::Error(error))),
-            }
+        if let Some(reason) = self.limits.as_mut().and_then(|limits| constrained(limits, token)) {
+            return (reason == FinishReason::Stop, Some(reason));
         }
-        (true, (self.tokens.len() == self.limit).then_some(FinishReason::Length))
+        // A constraint still to come may call the answer complete.
+        let ends = self.tokens.len() >= self.limit && !self.constraint_missing;
+        (true, ends.then_some(FinishReason::Length))
     }
 
     /// Forgets what was computed, once no step is in flight and the blocks are given up.
@@ -323,8 +350,16 @@ impl Sequence {
     pub fn usage(&self) -> Usage {
         Usage {
             prompt_tokens: self.prompt,
-            cached_tokens: self.cached.unwrap_or(0),
+            cached_tokens: self.cached.unwrap_or(0).min(self.prompt),
             completion_tokens: self.tokens.len() - self.prompt,
         }
+    }
+}
+
+/// Tells a constraint, if there is one, of a token. Returns why the answer ends with it if it does.
+fn constrained(limits: &mut TokenLimits, token: u32) -> Option<FinishReason> {
+    match limits.accept(token) {
+        Ok(()) => limits.is_complete().then_some(FinishReason::Stop),
+        Err(error) => Some(FinishReason::Error(error)),
     }
 }

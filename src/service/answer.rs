@@ -66,7 +66,7 @@ impl Answer {
 
     /// What there is to tell before the first token.
     pub fn start(&self) -> Option<Reply> {
-        self.stream.then(|| Reply::Chunk(self.responder.start()))
+        self.stream.then(|| Reply::plain(self.responder.start()))
     }
 
     /// Takes in how likely the prompt's tokens were, from the second on.
@@ -94,7 +94,7 @@ impl Answer {
         }
         if self.stream {
             let logprobs = choice_logprobs(self.tells, told);
-            return Ok(Some(Reply::Chunk(self.responder.delta(text, logprobs))));
+            return Ok(Some(Reply::plain(self.responder.delta(text, logprobs))));
         }
         self.text.push_str(&text);
         self.told.extend(told);
@@ -128,8 +128,8 @@ impl Answer {
             return Ended::Whole(choice, self.prompt_logprobs);
         }
         let last = !rest.is_empty() || !told.is_empty();
-        let last = last.then(|| Reply::Chunk(responder.delta(rest, choice_logprobs(tells, told))));
-        let finish = Reply::Chunk(responder.finish(reason, stop));
+        let last = last.then(|| Reply::plain(responder.delta(rest, choice_logprobs(tells, told))));
+        let finish = Reply::plain(responder.finish(reason, stop));
         Ended::Streamed(last.into_iter().chain([finish]).collect())
     }
 

@@ -51,7 +51,7 @@ impl Conversation {
         match ended {
             Ended::Streamed(mut replies) => {
                 if self.is_over() {
-                    replies.extend(self.responder.usage(usage).map(Reply::Chunk));
+                    replies.extend(self.responder.usage(usage).map(Reply::plain));
                     replies.push(Reply::End);
                 }
                 replies

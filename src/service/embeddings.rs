@@ -22,6 +22,7 @@ pub(super) struct Job {
     encoding: Encoding,
     pooling: Pooling,
     tab: TabId,
+    salt: u64,
     /// Prompts that the engine has not got yet.
     waiting: Enumerate<vec::IntoIter<Vec<u32>>>,
     /// The engine's requests and their inputs.
@@ -34,12 +35,13 @@ pub(super) struct Job {
 impl<E: Executor> Service<E> {
     /// Queues a request for embeddings; [`Service::step`] answers it with [`Reply::Embeddings`].
     ///
-    /// Each text gets the tokens that the tokenizer adds to a text, and no chat template.
+    /// Each text gets the tokens that the tokenizer adds to a text, and no chat template. Its tab and its
+    /// salt are what [`Moment`](super::Moment) says of a chat's.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further what
     /// [`Engine::submit`] refuses.
-    pub fn embed(&mut self, request: EmbedRequest, tab: TabId) -> Result<RequestId> {
+    pub fn embed(&mut self, request: EmbedRequest, tab: TabId, salt: u64) -> Result<RequestId> {
         let inputs = request.inputs.into_iter().enumerate();
         let prompts = inputs.map(|(i, input)| prompt(&self.chat, i, input));
         let prompts = prompts.collect::<Result<Vec<_>>>()?;
@@ -48,6 +50,7 @@ impl<E: Executor> Service<E> {
             encoding: request.encoding,
             pooling: request.pooling,
             tab,
+            salt,
             vectors: vec![Vec::new(); prompts.len()],
             waiting: prompts.into_iter().enumerate(),
             running: BTreeMap::new(),
@@ -116,7 +119,8 @@ impl Job {
         while self.running.len() < AT_ONCE {
             let Some((input, prompt)) = self.waiting.next() else { break };
             let goal = Goal::Embed(self.pooling);
-            let asked = Request { prompt, goal, tab: self.tab, ..Default::default() };
+            let Job { tab, salt, .. } = *self;
+            let asked = Request { prompt, goal, tab, salt, ..Default::default() };
             let submitted = engine.submit(asked);
             let id = submitted.map_err(|error| blame(input, error))?;
             self.running.insert(id, input);

@@ -45,6 +45,7 @@ pub fn engine_request(
         prompt_logprobs: request.prompt_logprobs,
         constrained: request.constraint.is_some(),
         tab: moment.tab,
+        salt: moment.salt,
         ..Default::default()
     })
 }

@@ -8,7 +8,7 @@ use crate::{
     text::ChatFiles,
 };
 
-const NOW: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0) };
+const NOW: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
 
 /// The built-in model's tokenizer and template.
 fn chat() -> Chat {
@@ -140,11 +140,11 @@ fn pieces(text: Vec<u32>, fields: serde_json::Value) -> Vec<(String, Option<Vec<
     let script = Script { text, plans: Vec::new() };
     let clock = crate::engine::steady_clock();
     let mut service = Service::new(script, chat(), "m".into(), Options::default(), clock);
-    service.submit(with(fields), NOW).expect("it is accepted");
+    service.submit(with(fields), NOW, &[]).expect("it is accepted");
     let mut pieces = Vec::new();
     while !service.is_idle() {
         for (_, reply) in pollster::block_on(service.step()).expect("it runs") {
-            let Reply::Chunk(chunk) = reply else { continue };
+            let Reply::Chunk { value: chunk, .. } = reply else { continue };
             let choice = chunk.choices.into_iter().next().expect("a choice");
             let told = choice
                 .logprobs

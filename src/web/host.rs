@@ -1,376 +1,205 @@
-//! The engine's side of the message ports: takes calls, runs the model, answers.
+//! Runs a [`host::Host`] in a worker: hands it the messages of its ports and the models that it wants
+//! loaded.
 
-use std::{cell::RefCell, collections::HashMap, ops::ControlFlow, rc::Rc};
+use std::collections::BTreeMap;
 
 use futures::{
     StreamExt,
-    channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
+    channel::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
+        oneshot,
+    },
 };
-use serde::Serialize;
+use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
-use web_sys::{AbortController, MessageEvent, MessagePort};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::AbortController;
 
 use super::{
-    FetchSource, ModuleCompiler,
-    protocol::{
-        Answer, Call, Device, HostMetrics, Info, Kv, Options, Progress, Quantize, SlidingWindow,
-    },
+    load::load,
+    port::{Line, Port},
     turn::Turn,
 };
 use crate::{
-    Error, Result,
-    api::{ChatCompletionRequest, EmbeddingRequest},
-    engine::{self, RequestId, TabId},
-    executor::{AnyExecutor, KvKind},
-    layout::Layout,
-    load::{self, LoadOptions, Loaded, quantise_all},
-    service::{Moment, Reply, Service},
-    step::Window,
-    weights::Quantise,
+    Result,
+    engine::TabId,
+    executor::AnyExecutor,
+    host::{self, Answer, Call, Identity, Info, ModelId, Progress, Refused, Task},
+    service::Service,
 };
 
 /// The unit that WebAssembly memory grows by.
 const WASM_PAGE_BYTES: usize = 65_536;
 
-/// Serves any number of message ports with one model.
+#[wasm_bindgen]
+extern "C" {
+    /// What the worker's script offers.
+    #[wasm_bindgen(
+        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown> }"
+    )]
+    pub type Environment;
+    /// The Web Lock that the worker holds as long as it lives, where there are such locks.
+    #[wasm_bindgen(method, structural, getter)]
+    fn name(this: &Environment) -> Option<String>;
+    /// Gives a promise of the module of constrained answers.
+    #[wasm_bindgen(method, structural, getter, js_name = loadGrammar)]
+    fn load_grammar(this: &Environment) -> Function;
+    /// Gives a promise that is kept once nobody holds a Web Lock.
+    #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
+    fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
+}
+
+/// Serves any number of message ports with one or more models.
 #[wasm_bindgen]
 pub struct Host {
-    inbox: UnboundedSender<Message>,
-    loads: Loads,
+    inbox: UnboundedSender<Event>,
 }
 
-/// A call and the port it came from.
-struct Message {
-    port: Port,
-    call: Result<Call, (u32, Error)>,
+/// Something that happened.
+pub(super) enum Event {
+    Connected(Port),
+    Called(TabId, Result<Call, Refused>),
+    Gone(TabId),
+    Sized(ModelId, u64, oneshot::Sender<()>),
+    Progress(ModelId, Progress),
+    Loaded(ModelId, Box<Result<(Service<AnyExecutor>, Info)>>),
 }
-
-/// A port that knows how to send answers.
-#[derive(Clone)]
-struct Port {
-    id: usize,
-    port: MessagePort,
-}
-
-/// Loads under way, which a cancel has to reach before the inbox is read again.
-type Loads = Rc<RefCell<HashMap<(usize, u32), AbortController>>>;
 
 #[wasm_bindgen]
 impl Host {
-    /// A host without a model; it runs until its worker ends. `load_grammar` gives a promise of the
-    /// module of constrained answers.
+    /// A host without models; it runs until its worker ends.
     #[wasm_bindgen(constructor)]
-    pub fn new(load_grammar: js_sys::Function) -> Host {
+    pub fn new(environment: Environment) -> Host {
         console_error_panic_hook::set_once();
-        let (inbox, messages) = unbounded();
-        let loads = Loads::default();
-        wasm_bindgen_futures::spawn_local(serve(messages, loads.clone(), load_grammar));
-        Host { inbox, loads }
+        let (inbox, events) = unbounded();
+        let serving = Serving {
+            host: host::Host::new(Identity {
+                lock: environment.name(),
+                secret: (js_sys::Math::random() * 2f64.powi(53)) as u64,
+                heap_bytes: || std::arch::wasm32::memory_size::<0>() * WASM_PAGE_BYTES,
+            }),
+            environment,
+            inbox: inbox.clone(),
+            lines: BTreeMap::new(),
+            connected: 0,
+            loads: BTreeMap::new(),
+        };
+        spawn_local(serving.run(events));
+        Host { inbox }
     }
 
     /// Takes calls from a port and answers there.
-    pub fn connect(&self, port: MessagePort) {
-        thread_local!(static NEXT: RefCell<usize> = const { RefCell::new(0) });
-        let id = NEXT.with_borrow_mut(|next| std::mem::replace(next, *next + 1));
-        let (inbox, loads) = (self.inbox.clone(), self.loads.clone());
-        let sender = Port { id, port: port.clone() };
-        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            let call = read_call(event.data());
-            match &call {
-                Ok(Call::Load { id, .. }) => {
-                    if let Ok(controller) = AbortController::new() {
-                        loads.borrow_mut().insert((sender.id, *id), controller);
-                    }
-                }
-                Ok(Call::Cancel { id }) => {
-                    if let Some(controller) = loads.borrow().get(&(sender.id, *id)) {
-                        controller.abort();
-                    }
-                }
-                _ => {}
-            }
-            // The loop that reads the inbox lives as long as the worker.
-            let _ = inbox.unbounded_send(Message { port: sender.clone(), call });
-        });
-        port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-        // The port owns its handler from here on.
-        on_message.forget();
+    pub fn connect(&self, port: Port) {
+        tell(&self.inbox, Event::Connected(port));
     }
 }
 
-impl Port {
-    fn send<T: Serialize>(&self, answer: &Answer<T>) {
-        let serializer = serde_wasm_bindgen::Serializer::json_compatible();
-        match answer.serialize(&serializer) {
-            Ok(value) => {
-                if let Err(error) = self.port.post_message(&value) {
-                    log::error!("an answer could not be posted: {error:?}");
-                }
-            }
-            Err(error) => log::error!("an answer could not be turned into a message: {error}"),
-        }
-    }
-
-    /// Each port is a tab to the engine.
-    fn tab(&self) -> TabId {
-        TabId(self.id as u64)
-    }
-
-    fn fail(&self, id: u32, error: &Error) {
-        self.send::<()>(&Answer::Error { id, error: error.to_wire() });
-    }
+/// A host at work.
+struct Serving {
+    host: host::Host<AnyExecutor>,
+    environment: Environment,
+    inbox: UnboundedSender<Event>,
+    lines: BTreeMap<TabId, Line>,
+    /// Ports connected so far.
+    connected: u64,
+    /// What ends the loads under way.
+    loads: BTreeMap<ModelId, AbortController>,
 }
 
-/// Reads a message; what is wrong with it is told to the id it carries.
-fn read_call(data: JsValue) -> Result<Call, (u32, Error)> {
-    let id = js_sys::Reflect::get(&data, &"id".into()).ok().and_then(|id| id.as_f64());
-    serde_wasm_bindgen::from_value(data).map_err(|error| {
-        let error = Error::InvalidRequest { param: "request".into(), message: error.to_string() };
-        (id.unwrap_or_default() as u32, error)
-    })
-}
-
-/// Reads the inbox and runs the model, one after the other, for ever.
-async fn serve(
-    mut messages: UnboundedReceiver<Message>,
-    loads: Loads,
-    load_grammar: js_sys::Function,
-) {
-    let mut session = None;
-    let turn = Turn::new();
-    loop {
-        let idle = session.as_ref().is_none_or(Session::is_idle);
-        let message = match idle {
-            true => match messages.next().await {
-                Some(message) => Some(message),
-                None => return,
-            },
-            false => messages.try_recv().ok(),
-        };
-        match (message, &mut session) {
-            (Some(message), session) => handle(message, session, &loads, &load_grammar).await,
-            (None, Some(session)) => session.step(&turn).await,
-            (None, None) => {}
-        }
-    }
-}
-
-async fn handle(
-    message: Message,
-    session: &mut Option<Session>,
-    loads: &Loads,
-    load_grammar: &js_sys::Function,
-) {
-    let Message { port, call } = message;
-    match call {
-        Err((id, error)) => port.fail(id, &error),
-        Ok(Call::Load { id, url, options }) => {
-            let key = (port.id, id);
-            // The old model's memory comes free before the new one takes its own.
-            if let Some(old) = session.take() {
-                old.close();
-            }
-            let result = match options {
-                Ok(options) => load_model(&port, id, url, &options, loads, load_grammar).await,
-                Err(error) => Err(error),
+impl Serving {
+    /// Takes in what has happened and steps the models, one after the other, for ever.
+    async fn run(mut self, mut events: UnboundedReceiver<Event>) {
+        let turn = Turn::new();
+        loop {
+            let event = match self.host.is_idle() {
+                true => match events.next().await {
+                    Some(event) => Some(event),
+                    None => return,
+                },
+                false => events.try_recv().ok(),
             };
-            loads.borrow_mut().remove(&key);
-            match result {
-                Ok((new, info)) => {
-                    *session = Some(new);
-                    port.send(&Answer::Value { id, value: info });
-                }
-                Err(error) => port.fail(id, &error),
-            }
-        }
-        Ok(Call::Chat { id, request }) => match session {
-            Some(session) => session.chat(port, id, *request),
-            None => port.fail(id, &Error::Closed),
-        },
-        Ok(Call::Embed { id, request }) => match session {
-            Some(session) => session.embed(port, id, request),
-            None => port.fail(id, &Error::Closed),
-        },
-        Ok(Call::Metrics { id }) => match session {
-            Some(session) => port.send(&Answer::Value { id, value: session.metrics() }),
-            None => port.fail(id, &Error::Closed),
-        },
-        Ok(Call::Cancel { id }) => {
-            if let Some(session) = session {
-                session.cancel(&port, id);
-            }
-        }
-    }
-}
-
-async fn load_model(
-    port: &Port,
-    id: u32,
-    url: String,
-    options: &Options,
-    loads: &Loads,
-    load_grammar: &js_sys::Function,
-) -> Result<(Session, Info)> {
-    let signal = loads.borrow().get(&(port.id, id)).map(AbortController::signal);
-    let source = FetchSource::new(&url, signal.clone());
-    let options = LoadOptions {
-        device: match options.device {
-            Device::Auto | Device::Gpu => load::Device::Gpu,
-            Device::Cpu => load::Device::Cpu,
-        },
-        quantise: match options.quantize {
-            Quantize::Keep => Quantise::KEEP,
-            Quantize::W8 => quantise_all(Layout::W8 { group: 32 }),
-            Quantize::W4 => quantise_all(Layout::W4 { group: 32 }),
-        },
-        context: options.context,
-        window: options
-            .sliding_window
-            .map(|SlidingWindow { sinks, tokens }| Window { sinks, tokens }),
-        kv: match options.kv {
-            Kv::F16 => KvKind::F16,
-            Kv::Int8 => KvKind::Int8,
-        },
-        kv_bytes: options.kv_bytes,
-    };
-    let mut clock = ("", 0.0);
-    let model = load::model(&source, &options, |progress| {
-        let (stage, file, loaded, total) = match progress {
-            load::Progress::Download { file, loaded, total } => {
-                ("download", file, loaded as f64, total as f64)
-            }
-            load::Progress::Compile { done, total } => ("compile", "", done as f64, total as f64),
-        };
-        if clock.0 != stage {
-            clock = (stage, js_sys::Date::now());
-        }
-        let seconds = ((js_sys::Date::now() - clock.1) / 1000.0).max(1e-3);
-        let rate = loaded / seconds;
-        let progress = Progress { stage, file: file.into(), loaded, total, rate };
-        port.send::<()>(&Answer::Progress { id, progress });
-        match signal.as_ref().is_some_and(|signal| signal.aborted()) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    })
-    .await?;
-    let info = describe(&model.loaded, &url);
-    let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
-    let options = engine::Options { seed, ..Default::default() };
-    let Loaded { executor, .. } = model.loaded;
-    let service = Service::new(executor, model.chat, url, options, engine::steady_clock())
-        .with_compiler(Box::new(ModuleCompiler::new(load_grammar.clone())));
-    Ok((Session { service, asked: HashMap::new() }, info))
-}
-
-fn describe(loaded: &Loaded, url: &str) -> Info {
-    let (device, adapter, software) = match &loaded.executor {
-        AnyExecutor::Gpu(executor) => {
-            let adapter = &executor.gpu().adapter;
-            ("gpu", adapter.name.clone(), adapter.software)
-        }
-        AnyExecutor::Cpu(_) => ("cpu", "processor, without WebGPU".into(), true),
-    };
-    Info {
-        model: url.into(),
-        architecture: loaded.config.architecture.clone(),
-        device,
-        adapter,
-        software,
-        context: loaded.context,
-        weight_bytes: loaded.weight_bytes as f64,
-    }
-}
-
-/// A loaded model and who waits for which answer.
-struct Session {
-    service: Service<AnyExecutor>,
-    /// The port and call id of each request.
-    asked: HashMap<RequestId, (Port, u32)>,
-}
-
-impl Session {
-    fn is_idle(&self) -> bool {
-        self.service.is_idle()
-    }
-
-    fn chat(&mut self, port: Port, id: u32, request: Result<ChatCompletionRequest>) {
-        let moment = Moment {
-            tab: port.tab(),
-            now: (js_sys::Date::now() / 1000.0) as u64,
-            entropy: (js_sys::Math::random() * 2f64.powi(53)) as u64,
-        };
-        let submitted = request.and_then(ChatCompletionRequest::validate).and_then(|request| {
-            let stream = request.stream;
-            Ok((self.service.submit(request, moment)?, stream))
-        });
-        match submitted {
-            Ok((request, stream)) => {
-                if stream {
-                    port.send::<()>(&Answer::Accepted { id });
-                }
-                self.asked.insert(request, (port, id));
-            }
-            Err(error) => port.fail(id, &error),
-        }
-    }
-
-    fn embed(&mut self, port: Port, id: u32, request: Result<EmbeddingRequest>) {
-        let checked = request.and_then(EmbeddingRequest::validate);
-        match checked.and_then(|request| self.service.embed(request, port.tab())) {
-            Ok(request) => {
-                self.asked.insert(request, (port, id));
-            }
-            Err(error) => port.fail(id, &error),
-        }
-    }
-
-    fn cancel(&mut self, port: &Port, id: u32) {
-        let asked = |(of, call): &(Port, u32)| of.id == port.id && *call == id;
-        let request = self.asked.iter().find(|(_, caller)| asked(caller)).map(|(id, _)| *id);
-        if let Some(request) = request {
-            self.asked.remove(&request);
-            self.service.cancel(request);
-        }
-    }
-
-    /// Ends every request; who waits is told.
-    fn close(self) {
-        for (port, id) in self.asked.values() {
-            port.fail(*id, &Error::Closed);
-        }
-    }
-
-    fn metrics(&self) -> HostMetrics {
-        HostMetrics {
-            engine: self.service.metrics(),
-            wasm_heap_bytes: std::arch::wasm32::memory_size::<0>() * WASM_PAGE_BYTES,
-        }
-    }
-
-    async fn step(&mut self, turn: &Turn) {
-        match self.service.step().await {
-            Ok(replies) => {
-                for (request, reply) in replies {
-                    self.reply(request, reply);
+            match event {
+                Some(event) => self.handle(event),
+                None => {
+                    self.host.step().await;
+                    // Messages that came meanwhile are delivered now, even if the step never had to wait.
+                    turn.end().await;
                 }
             }
-            // Whoever asked has been told; later calls are told by the service.
-            Err(error) => log::error!("the engine has stopped: {error}"),
+            for (tab, answer) in self.host.take_answers() {
+                self.send(tab, &answer);
+            }
+            for task in self.host.take_tasks() {
+                self.carry_out(task);
+            }
         }
-        // Messages that came meanwhile are delivered now, even if the step never had to wait.
-        turn.end().await;
     }
 
-    fn reply(&mut self, request: RequestId, reply: Reply) {
-        let Some((port, id)) = self.asked.get(&request).cloned() else { return };
-        match reply {
-            Reply::Chunk(value) => return port.send::<()>(&Answer::Chunk { id, value }),
-            Reply::End => port.send::<()>(&Answer::End { id }),
-            Reply::Completion(value) => port.send(&Answer::Value { id, value }),
-            Reply::Embeddings(value) => port.send(&Answer::Value { id, value }),
-            Reply::Error(error) => port.fail(id, &error),
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Connected(port) => {
+                let (tab, inbox) = (TabId(self.connected), self.inbox.clone());
+                self.connected += 1;
+                let line = Line::open(port, move |call| tell(&inbox, Event::Called(tab, call)));
+                self.lines.insert(tab, line);
+            }
+            Event::Called(tab, call) => self.host.receive(tab, call),
+            Event::Gone(tab) => self.host.close(tab),
+            Event::Sized(model, bytes, go_on) => {
+                if self.host.sized(model, bytes) {
+                    // Who asked may have been told to stop meanwhile.
+                    let _ = go_on.send(());
+                }
+            }
+            Event::Progress(model, progress) => self.host.progress(model, &progress),
+            Event::Loaded(model, result) => {
+                self.loads.remove(&model);
+                self.host.loaded(model, *result);
+            }
         }
-        self.asked.remove(&request);
     }
+
+    fn carry_out(&mut self, task: Task) {
+        match task {
+            Task::Load { model, url, options } => {
+                let Ok(controller) = AbortController::new() else { return };
+                let (signal, inbox) = (controller.signal(), self.inbox.clone());
+                let load_grammar = self.environment.load_grammar();
+                self.loads.insert(model, controller);
+                spawn_local(async move {
+                    let result = load(model, &url, &options, signal, load_grammar, &inbox).await;
+                    tell(&inbox, Event::Loaded(model, Box::new(result)));
+                });
+            }
+            Task::Abort { model } => {
+                if let Some(controller) = self.loads.remove(&model) {
+                    controller.abort();
+                }
+            }
+            Task::Watch { tab, lock } => {
+                let Ok(gone) = self.environment.when_gone(&lock) else { return };
+                let inbox = self.inbox.clone();
+                spawn_local(async move {
+                    // Fails only where there are no locks, and then nobody names one.
+                    if JsFuture::from(gone).await.is_ok() {
+                        tell(&inbox, Event::Gone(tab));
+                    }
+                });
+            }
+            Task::Hang { tab } => {
+                self.lines.remove(&tab);
+            }
+        }
+    }
+
+    fn send(&self, tab: TabId, answer: &Answer) {
+        if let Some(line) = self.lines.get(&tab) {
+            line.send(answer);
+        }
+    }
+}
+
+/// Hands an event to the loop, which lives as long as the worker.
+pub(super) fn tell(inbox: &UnboundedSender<Event>, event: Event) {
+    let _ = inbox.unbounded_send(event);
 }

@@ -3,7 +3,8 @@
 mod fetch;
 mod grammar;
 mod host;
-mod protocol;
+mod load;
+mod port;
 mod turn;
 
 pub use fetch::{FetchSource, FetchStream};

@@ -8,7 +8,8 @@ export const goldens = JSON.parse(
   readFileSync(new URL("../goldens/embedded.json", import.meta.url), "utf8"),
 );
 
-const HTML = `<!doctype html>
+/** A page that has imported the package. */
+export const HTML = `<!doctype html>
 <title>The package in use</title>
 <script type="module">
   import { Engine, TabloomError } from "./tabloom/index.js";

@@ -27,7 +27,9 @@ use scripted::{END, Failure, POISON, Scripted, VOCAB, embedded, logprobs, next_t
 /// How one request went.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outcome {
+    /// The whole answer, with what was answered before.
     tokens: Vec<u32>,
+    /// Of the tokens that were told.
     logprobs: Vec<Logprobs>,
     prompt_logprobs: Option<Vec<Logprobs>>,
     embedding: Option<Vec<f32>>,
@@ -53,9 +55,9 @@ fn permitted(request: &Request, output: &[u32]) -> u32 {
 
 /// What a request gives by itself, where sequences end at `limit` tokens.
 fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
-    let mut outcome = Outcome::default();
-    let mut tokens = request.prompt.clone();
-    let prompt = tokens.len();
+    let mut outcome = Outcome { tokens: request.answered.clone(), ..Default::default() };
+    let mut tokens = [&request.prompt[..], &request.answered].concat();
+    let prompt = request.prompt.len();
     if let Goal::Embed(_) = request.goal {
         let count = tokens.iter().filter(|token| **token == POISON).count() as u32;
         let broken = FinishReason::Error(Error::Numerical { count });
@@ -76,6 +78,12 @@ fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
         outcome.prompt_logprobs = Some((1..prompt).map(score).collect());
     }
     let reason = loop {
+        if request.constrained && Alternate::is_complete(tokens.len() - prompt) {
+            break FinishReason::Stop;
+        }
+        if tokens.len() == limit {
+            break FinishReason::Length;
+        }
         let mask = permitted(request, &tokens[prompt..]);
         if mask & !(1 << POISON) == 0 {
             break FinishReason::Error(Error::NoTokenAllowed { drawn: tokens.len() - prompt });
@@ -96,12 +104,6 @@ fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
         outcome.tokens.push(token);
         let asked = request.sampling.logprobs;
         outcome.logprobs.extend(asked.map(|top| logprobs(&[visible, vec![token]].concat(), top)));
-        if request.constrained && Alternate::is_complete(tokens.len() - prompt) {
-            break FinishReason::Stop;
-        }
-        if tokens.len() == limit {
-            break FinishReason::Length;
-        }
     };
     outcome.end = Some((reason, tokens.len() - prompt));
     outcome
@@ -169,6 +171,24 @@ impl<E: Executor> Client<E> {
         self.submit_many(request, 1);
     }
 
+    /// Submits a request with a part of the answer that it would get.
+    fn resume(&mut self, request: Request, part: f64, n: usize) {
+        let request = Request { prompt_logprobs: None, goal: Goal::Generate, ..request };
+        // Requests that are refused have no answer.
+        let unconstrained = Request { constrained: false, ..request.clone() };
+        if request.prompt.len() >= self.limit || permitted(&unconstrained, &[]) == 0 {
+            return self.submit_many(request, n);
+        }
+        let whole = alone(&request, self.limit, self.window);
+        let cut = (part * (whole.tokens.len() + 1) as f64) as usize;
+        let answered = whole.tokens[..cut].to_vec();
+        let resumed = Request { answered, ..request };
+        let rest = alone(&resumed, self.limit, self.window);
+        assert_eq!((&rest.tokens, &rest.end), (&whole.tokens, &whole.end));
+        assert!(whole.logprobs.ends_with(&rest.logprobs));
+        self.submit_many(resumed, n);
+    }
+
     fn submit_many(&mut self, request: Request, n: usize) {
         let prompt = request.prompt.len();
         match self.engine.submit_many(request.clone(), n) {
@@ -181,7 +201,8 @@ impl<E: Executor> Client<E> {
                         self.unconstrained.insert(id);
                     }
                     assert!(self.requests.insert(id, twin).is_none(), "{id:?} names two requests");
-                    self.outcomes.insert(id, Outcome::default());
+                    let tokens = request.answered.clone();
+                    self.outcomes.insert(id, Outcome { tokens, ..Default::default() });
                 }
             }
             Err(Error::QueueFull { waiting, limit }) => {
@@ -264,8 +285,9 @@ impl<E: Executor> Client<E> {
                     assert_eq!(outcome.embedding.replace(vector), None, "told twice");
                 }
                 Event::Finished { reason, usage, .. } => {
-                    assert_eq!(usage.prompt_tokens, self.requests[&id].prompt.len());
-                    assert!(usage.cached_tokens < usage.prompt_tokens);
+                    let Request { prompt, answered, .. } = &self.requests[&id];
+                    assert_eq!(usage.prompt_tokens, prompt.len());
+                    assert!(usage.cached_tokens < prompt.len() + usize::from(!answered.is_empty()));
                     outcome.end = Some((reason, usage.completion_tokens));
                 }
             }
@@ -314,8 +336,9 @@ impl<E: Executor> Client<E> {
         let ended = counts.stop + counts.length + counts.abort + counts.error;
         assert_eq!(ended, self.requests.len() as u64);
         let ends = self.outcomes.values().flat_map(|outcome| &outcome.end);
-        let generated: usize = ends.map(|(_, tokens)| tokens).sum();
-        assert_eq!(metrics.generation_tokens, generated as u64);
+        let answered: usize = ends.map(|(_, tokens)| tokens).sum();
+        let before: usize = self.requests.values().map(|request| request.answered.len()).sum();
+        assert_eq!(metrics.generation_tokens, (answered - before) as u64);
         assert!(metrics.prefix_cache_hits <= metrics.prefix_cache_queries);
         assert!(self.engine.reset_prefix_cache(), "a block is still held");
     }
@@ -324,6 +347,7 @@ impl<E: Executor> Client<E> {
 #[derive(Clone, Debug)]
 enum Action {
     Submit(Box<Request>, usize),
+    Resume(Box<Request>, f64, usize),
     Cancel(usize),
     Finish(usize),
     Hide(TabId, bool),
@@ -398,9 +422,11 @@ fn any_request() -> impl Strategy<Value = Request> {
 }
 
 fn action() -> impl Strategy<Value = Action> {
-    let submit = (any_request(), prop_oneof![4 => Just(1), 1 => 2..4_usize]);
+    let submit = || (any_request(), prop_oneof![4 => Just(1), 1 => 2..4_usize]);
     prop_oneof![
-        6 => submit.prop_map(|(request, n)| Action::Submit(Box::new(request), n)),
+        6 => submit().prop_map(|(request, n)| Action::Submit(Box::new(request), n)),
+        2 => (submit(), 0.0..1.0)
+            .prop_map(|((request, n), part)| Action::Resume(Box::new(request), part, n)),
         1 => any::<usize>().prop_map(Action::Cancel),
         1 => any::<usize>().prop_map(Action::Finish),
         1 => (tab(), any::<bool>()).prop_map(|(tab, hidden)| Action::Hide(tab, hidden)),
@@ -439,6 +465,7 @@ fn serve<E: Executor>(executor: E, options: Options, actions: Vec<Action>) {
     for action in actions {
         match action {
             Action::Submit(request, n) => client.submit_many(*request, n),
+            Action::Resume(request, part, n) => client.resume(*request, part, n),
             Action::Cancel(nth) => client.end(nth, FinishReason::Cancelled),
             Action::Finish(nth) => client.end(nth, FinishReason::Stop),
             Action::Hide(tab, hidden) => client.engine.set_visible(tab, !hidden),

@@ -23,7 +23,7 @@ pub fn run() -> Result<()> {
 pub fn build() -> Result<PathBuf> {
     let root = workspace::root();
     let template = root.join("pkg-template");
-    check_version(&template.join("package.json"))?;
+    check_version(&template)?;
     let modules = wasm::build()?;
 
     let package = workspace::target().join("package");
@@ -61,14 +61,24 @@ fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The package and the crate carry one version.
-fn check_version(manifest: &Path) -> Result<()> {
-    let text = fs::read(manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
-    let manifest: Value = serde_json::from_slice(&text).context("pkg-template/package.json")?;
-    let (package, tabloom) = (manifest["version"].as_str(), cargo::version("tabloom")?);
-    ensure!(
-        package == Some(tabloom.as_str()),
-        "pkg-template/package.json has version {package:?}, the crate has {tabloom}"
-    );
+/// The package, its client and the crate carry one version.
+fn check_version(template: &Path) -> Result<()> {
+    let read = |file: &str| {
+        let path = template.join(file);
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let manifest: Value = serde_json::from_str(&read("package.json")?).context("package.json")?;
+    let module = read("version.js")?;
+    let client = module.split_once("VERSION = \"").and_then(|(_, rest)| rest.split_once('"'));
+    let tabloom = cargo::version("tabloom")?;
+    for (file, version) in [
+        ("package.json", manifest["version"].as_str()),
+        ("version.js", client.map(|(version, _)| version)),
+    ] {
+        ensure!(
+            version == Some(tabloom.as_str()),
+            "pkg-template/{file} has version {version:?}, the crate has {tabloom}"
+        );
+    }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod fairness;
 mod memory;
+mod resumed;
 mod rows;
 mod sharing;
 

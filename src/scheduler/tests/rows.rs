@@ -133,8 +133,8 @@ fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_holds_nobody_
     assert_eq!(step(&mut scheduler), [(0, 0, 19), (1, 0, 10)]);
     assert_eq!(step(&mut scheduler), [(1, 10, 1)]);
     assert_eq!(plan(&mut scheduler), StepPlan::default());
-    scheduler.constrain(first, Box::new(Twice::default()));
-    scheduler.constrain(second, Box::new(Twice::default())); // it has ended
+    scheduler.constrain(first, Box::new(Twice::default()), NOW);
+    scheduler.constrain(second, Box::new(Twice::default()), NOW); // it has ended
 
     let ahead = plan(&mut scheduler);
     assert_eq!(

@@ -1,0 +1,41 @@
+// Web Locks tell at once when their holder is gone, however it went: closed, crashed or terminated.
+import { whenAborted } from "./abort.js";
+
+/** Whether this context may use locks: sandboxed frames, and those of other sites, may not. */
+export async function available() {
+  try {
+    await navigator.locks.query();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Takes a lock and holds it until `signal` is aborted, or for ever; resolves once it is held.
+ *
+ * @param {string} name
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<void>}
+ */
+export function hold(name, signal) {
+  return new Promise((held, denied) => {
+    const holding = () => {
+      held();
+      return new Promise((release) => signal && whenAborted(signal, () => release(null)));
+    };
+    navigator.locks.request(name, holding).catch(denied);
+  });
+}
+
+/**
+ * Resolves when a lock can be had: whoever held it is gone.
+ *
+ * @param {string} name
+ * @param {{mode?: LockMode, signal?: AbortSignal}} [options] those who wait in mode `shared` do not
+ *   keep each other waiting
+ * @returns {Promise<void>}
+ */
+export async function whenFree(name, options = {}) {
+  await navigator.locks.request(name, options, () => {});
+}

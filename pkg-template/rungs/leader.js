@@ -1,0 +1,94 @@
+import { whenAborted } from "../abort.js";
+import { Silence, crashed, noHost } from "../error.js";
+import { available } from "../locks.js";
+import { visible } from "../page.js";
+import { VERSION } from "../version.js";
+import { Candidate } from "./candidate.js";
+import { within } from "./greeting.js";
+
+const OFFICE = `tabloom ${VERSION} leader`;
+const LOBBY = `tabloom ${VERSION} lobby`;
+
+/** @typedef {import("./greeting.js").Greeting & {epoch: number}} LeaderGreeting */
+
+/**
+ * The dedicated worker of one tab, the leader, for all tabs of the site.
+ *
+ * Every engine is a candidate. All, the leader too, reach the leader's worker through channels of
+ * their own, which they name in the lobby.
+ */
+export class Leader {
+  /** @readonly */
+  name = "leader";
+  freezes = true;
+  #candidate;
+  /** @type {AbortController | null} the latest connection */
+  #life = null;
+
+  /** @param {string | undefined} workerUrl */
+  constructor(workerUrl) {
+    this.#candidate = new Candidate({
+      office: OFFICE,
+      lobby: LOBBY,
+      workerUrl,
+      onFailure: (error) => this.#life?.abort(error),
+    });
+  }
+
+  /** @param {AbortController} life */
+  async open(life) {
+    if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
+    life.signal.throwIfAborted();
+    this.#life = life;
+    this.#candidate.stand();
+    whenAborted(life.signal, () => {
+      // A leader that keeps silent is frozen; the tab that the visitor looks at takes its place.
+      if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();
+    });
+    return within(this.#join(life), life);
+  }
+
+  close() {
+    this.#candidate.resign();
+  }
+
+  /**
+   * Asks in the lobby for the leader's worker, and again whenever one comes up. Each time the answer
+   * is to come to another channel, so that a worker which answers late answers nobody.
+   *
+   * @param {AbortController} life
+   * @returns {Promise<LeaderGreeting & {port: BroadcastChannel}>}
+   */
+  #join(life) {
+    return new Promise((resolve) => {
+      const lobby = new BroadcastChannel(LOBBY);
+      const candidate = this.#candidate;
+      /** @type {BroadcastChannel | null} */
+      let waiting = null;
+      const join = () => {
+        waiting?.close();
+        const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
+        port.onmessage = ({ data }) => {
+          if (data.type !== "here") return;
+          waiting = null;
+          candidate.epoch = Math.max(candidate.epoch, data.epoch);
+          resolve({ ...data, port });
+        };
+        waiting = port;
+        lobby.postMessage({ type: "join", channel: port.name, epoch: candidate.epoch });
+      };
+      lobby.onmessage = ({ data }) => {
+        if (data.type !== "up") return;
+        const later = data.epoch > candidate.epoch;
+        if (later) candidate.epoch = data.epoch;
+        if (waiting) join();
+        else if (later) life.abort(crashed("another has taken its place"));
+      };
+      whenAborted(life.signal, () => {
+        lobby.close();
+        waiting?.close();
+      });
+      join();
+    });
+  }
+}

@@ -1,0 +1,408 @@
+//! The host: tabs that come and go, the models they share, and who is told what.
+//!
+//! It knows neither ports nor files: whoever drives it hands in messages and loaded models, steps it,
+//! and carries out its [`Task`]s.
+
+mod models;
+mod outlet;
+mod protocol;
+mod state;
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use futures::future::join_all;
+
+pub use self::{
+    models::ModelId,
+    protocol::{
+        Answer, Asked, Call, Device, Info, Isolation, Kv, Options, PROTOCOL, Progress, Quantize,
+        Refused, SlidingWindow, VERSION, Value, Welcome,
+    },
+    state::{HostMetrics, HostState, ModelState, TabState},
+};
+
+use self::{
+    models::{Models, Ready},
+    outlet::Outlet,
+};
+use crate::{
+    Error, Result,
+    api::{ChatCompletionRequest, EmbeddingRequest},
+    engine::TabId,
+    service::{Moment, Resumed, Service},
+    step::Executor,
+};
+
+/// Every tab's lock has a name that begins so: nobody can make the host wait for another lock.
+const TAB_LOCK: &str = "tabloom tab ";
+const LONGEST_LOCK: usize = 100;
+
+/// Serves any number of tabs with any number of models.
+///
+/// Each tab has one model at most. Tabs that ask for the same model with the same options share it.
+pub struct Host<E> {
+    identity: Identity,
+    tabs: BTreeMap<TabId, Tab>,
+    models: Models<E>,
+    /// Whether all tabs so far share their prefixes.
+    all_share: bool,
+    tasks: Vec<Task>,
+    outbox: Vec<(TabId, Answer)>,
+}
+
+/// What a host is told about itself.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// A Web Lock that the host holds as long as it lives, where there are such locks.
+    pub lock: Option<String>,
+    /// A random number that nobody else knows.
+    pub secret: u64,
+    /// Tells the size of the WebAssembly memory, in bytes.
+    pub heap_bytes: fn() -> usize,
+}
+
+/// Something that the host needs done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// Load a model: tell [`Host::sized`] its size, go on if that agrees, tell [`Host::progress`], and
+    /// in the end [`Host::loaded`].
+    Load { model: ModelId, url: String, options: Options },
+    /// Give up loading a model; nobody waits for it.
+    Abort { model: ModelId },
+    /// Call [`Host::close`] once this Web Lock can be had.
+    Watch { tab: TabId, lock: String },
+    /// Close the tab's port.
+    Hang { tab: TabId },
+}
+
+struct Tab {
+    visible: bool,
+    /// Whose prefixes it may share.
+    salt: u64,
+    model: Option<ModelId>,
+}
+
+impl<E: Executor> Host<E> {
+    /// A host without tabs and models.
+    pub fn new(identity: Identity) -> Host<E> {
+        Host {
+            identity,
+            tabs: BTreeMap::new(),
+            models: Models::new(),
+            all_share: true,
+            tasks: Vec::new(),
+            outbox: Vec::new(),
+        }
+    }
+
+    /// Takes in a message of a tab.
+    pub fn receive(&mut self, tab: TabId, message: Result<Call, Refused>) {
+        let call = match message {
+            Ok(call) => call,
+            Err((id, error)) => return self.answer(tab, id, Err(error)),
+        };
+        let salt = match (self.tabs.get(&tab), &call) {
+            (Some(known), _) => known.salt,
+            (None, Call::Hello { .. }) => 0,
+            (None, call) => return self.answer(tab, call.id(), Err(Error::Handshake)),
+        };
+        match call {
+            Call::Hello { id, version, protocol, tab: lock, visible, isolation } => {
+                let welcome = self.greet(tab, (&version, protocol), lock, visible, isolation);
+                self.answer(tab, id, welcome.map(Value::Welcome));
+            }
+            Call::Load { id, url, options } => {
+                let result = self.load(tab, id, &url, options);
+                self.tell_failure(tab, id, result);
+            }
+            Call::Chat { id, request, moment: Asked { now, entropy }, credit, resume } => {
+                let moment = Moment { now, entropy, tab, salt };
+                let resume = resume.unwrap_or_default();
+                let result = self.chat(tab, id, *request, moment, credit, &resume);
+                self.tell_failure(tab, id, result);
+            }
+            Call::Embed { id, request } => {
+                let result = self.embed(tab, id, request, salt);
+                self.tell_failure(tab, id, result);
+            }
+            Call::Credit { id, chunks } => {
+                if let Some((ready, outbox)) = self.model_of(tab) {
+                    ready.refill(tab, id, chunks, outbox);
+                }
+            }
+            Call::Cancel { id } => {
+                if let Some((ready, _)) = self.model_of(tab) {
+                    ready.cancel(tab, id);
+                }
+                self.stop_waiting(tab, Some(id));
+            }
+            Call::Visible { visible } => {
+                if let Some(known) = self.tabs.get_mut(&tab) {
+                    known.visible = visible;
+                }
+                if let Some((ready, _)) = self.model_of(tab) {
+                    ready.service.set_visible(tab, visible);
+                }
+            }
+            Call::Metrics { id } => {
+                let metrics = self.metrics(tab).map(Value::Metrics);
+                self.answer(tab, id, metrics);
+            }
+            Call::Ping { id } => self.answer(tab, id, Ok(Value::Pong(()))),
+            Call::Bye {} => self.close(tab),
+        }
+    }
+
+    /// Forgets a tab that has gone: ends its requests and lets go of its model.
+    pub fn close(&mut self, tab: TabId) {
+        self.stop_waiting(tab, None);
+        if let Some(Tab { model: Some(model), .. }) = self.tabs.remove(&tab) {
+            self.models.let_go(model, tab);
+        }
+        self.outbox.retain(|(to, _)| *to != tab);
+        self.tasks.push(Task::Hang { tab });
+    }
+
+    /// Takes in how many bytes a model needs and makes room for them: models that nobody has go, the
+    /// longest unused first. Returns whether loading should go on; if not, who waits has been told.
+    pub fn sized(&mut self, model: ModelId, bytes: u64) -> bool {
+        let room = self.models.make_room(model, bytes);
+        room.map_err(|error| self.fail_load(model, &error)).is_ok()
+    }
+
+    /// Tells who waits for a model how far loading is.
+    pub fn progress(&mut self, model: ModelId, progress: &Progress) {
+        let Some(loading) = self.models.loading(model) else { return };
+        loading.progress = Some(progress.clone());
+        let told = |(tab, id): &(TabId, u32)| {
+            (*tab, Answer::Progress { id: *id, progress: progress.clone() })
+        };
+        self.outbox.extend(loading.waiting.iter().map(told));
+    }
+
+    /// Takes in a model, or why there is none.
+    pub fn loaded(&mut self, model: ModelId, result: Result<(Service<E>, Info)>) {
+        match result {
+            Ok((service, info)) => {
+                for (tab, id) in self.models.insert(model, service, info) {
+                    self.have(tab, id, model);
+                }
+            }
+            // Models that nobody has may be in the way.
+            Err(Error::OutOfMemory { .. }) if self.models.drop_idle() => {
+                self.tasks.extend(self.models.get(model).map(|entry| Task::Load {
+                    model,
+                    url: entry.url.clone(),
+                    options: entry.options.clone(),
+                }));
+            }
+            Err(error) => self.fail_load(model, &error),
+        }
+    }
+
+    /// Advances all requests by a step of their models.
+    pub async fn step(&mut self) {
+        let steps = self.models.busy().map(|(model, ready)| async move {
+            let result = ready.service.step().await;
+            (model, ready, result)
+        });
+        let mut stopped = Vec::new();
+        for (model, ready, result) in join_all(steps).await {
+            for (request, reply) in result.into_iter().flatten() {
+                ready.reply(request, reply, &mut self.outbox);
+            }
+            if ready.service.is_closed() {
+                stopped.push(model);
+            }
+        }
+        // Whoever asked has been told; to ask again, a tab loads again.
+        for model in stopped {
+            self.models.remove(model);
+            self.tabs.values_mut().filter(|tab| tab.model == Some(model)).for_each(|tab| {
+                tab.model = None;
+            });
+        }
+    }
+
+    /// Whether [`Host::step`] has nothing to do.
+    pub fn is_idle(&mut self) -> bool {
+        self.models.busy().next().is_none()
+    }
+
+    /// What is to be done, in order.
+    pub fn take_tasks(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.tasks)
+    }
+
+    /// What is to be told to whom, in order.
+    pub fn take_answers(&mut self) -> Vec<(TabId, Answer)> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    fn greet(
+        &mut self,
+        tab: TabId,
+        page: (&str, u32),
+        lock: Option<String>,
+        visible: bool,
+        isolation: Isolation,
+    ) -> Result<Welcome> {
+        let host = (VERSION, PROTOCOL);
+        if page != host {
+            let name = |(version, protocol)| format!("{version} (protocol {protocol})");
+            return Err(Error::VersionMismatch { page: name(page), host: name(host) });
+        }
+        if self.tabs.contains_key(&tab) {
+            return Err(invalid("message", "found a second hello, expected one"));
+        }
+        if let Some(lock) = lock {
+            if !lock.starts_with(TAB_LOCK) || lock.len() > LONGEST_LOCK {
+                return Err(invalid("tab", "found another name, expected that of a tab's lock"));
+            }
+            self.tasks.push(Task::Watch { tab, lock });
+        }
+        self.all_share &= isolation == Isolation::Shared;
+        let salt = self.salt(tab, &isolation);
+        self.tabs.insert(tab, Tab { visible, salt, model: None });
+        let host = self.identity.lock.clone();
+        Ok(Welcome { version: VERSION, protocol: PROTOCOL, host })
+    }
+
+    /// Tells apart, by a number that pages cannot foresee, whose prefixes a tab may share.
+    fn salt(&self, tab: TabId, isolation: &Isolation) -> u64 {
+        let own = (*isolation == Isolation::Tab).then_some(tab.0);
+        let mut hasher = DefaultHasher::new();
+        (self.identity.secret, isolation, own).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The model of a tab if it answers, and where its answers go.
+    fn model_of(&mut self, tab: TabId) -> Option<(&mut Ready<E>, &mut Vec<(TabId, Answer)>)> {
+        let model = self.tabs.get(&tab)?.model?;
+        Some((self.models.ready(model)?, &mut self.outbox))
+    }
+
+    /// Lets a tab, or one of its calls, wait for no model any more.
+    fn stop_waiting(&mut self, tab: TabId, id: Option<u32>) {
+        if let Some(model) = self.models.stop_waiting(tab, id) {
+            self.tasks.push(Task::Abort { model });
+        }
+    }
+
+    /// Lets a tab have a model, at once or when it is loaded.
+    fn load(&mut self, tab: TabId, id: u32, url: &str, options: Result<Options>) -> Result<()> {
+        let options = options?;
+        if let Some(bytes) = options.budget_bytes {
+            self.models.set_budget(bytes);
+        }
+        let options = Options { budget_bytes: None, ..options };
+        let had =
+            self.tabs.get(&tab).and_then(|tab| tab.model).and_then(|had| self.models.get(had));
+        let other = had.is_some_and(|had| had.url != url || had.options != options);
+        if other || self.models.is_waiting(tab) {
+            return Err(invalid("url", "found a second model, expected one for each engine"));
+        }
+        let (model, is_new) = self.models.find_or_announce(url, &options);
+        if is_new {
+            self.tasks.push(Task::Load { model, url: url.to_owned(), options });
+        }
+        match self.models.loading(model) {
+            Some(loading) => {
+                loading.waiting.push((tab, id));
+                if let Some(progress) = loading.progress.clone() {
+                    self.outbox.push((tab, Answer::Progress { id, progress }));
+                }
+            }
+            None => self.have(tab, id, model),
+        }
+        Ok(())
+    }
+
+    /// Gives a tab a model that answers.
+    fn have(&mut self, tab: TabId, id: u32, model: ModelId) {
+        let (Some(known), Some(ready)) = (self.tabs.get_mut(&tab), self.models.ready(model)) else {
+            return;
+        };
+        known.model = Some(model);
+        ready.tabs.insert(tab);
+        ready.service.set_visible(tab, known.visible);
+        let info = ready.info.clone();
+        self.answer(tab, id, Ok(Value::Info(info)));
+    }
+
+    fn fail_load(&mut self, model: ModelId, error: &Error) {
+        let waiting =
+            self.models.loading(model).map(|loading| std::mem::take(&mut loading.waiting));
+        self.models.remove(model);
+        for (tab, id) in waiting.into_iter().flatten() {
+            self.answer(tab, id, Err(error.clone()));
+        }
+    }
+
+    /// The model of a tab, for a new call.
+    fn ready(&mut self, tab: TabId, id: u32) -> Result<&mut Ready<E>> {
+        let model = self.tabs.get(&tab).and_then(|tab| tab.model);
+        let ready = model.and_then(|model| self.models.ready(model)).ok_or(Error::Closed)?;
+        match ready.find(tab, id) {
+            Some(_) => Err(invalid("id", "found that of an open call, expected a new one")),
+            None => Ok(ready),
+        }
+    }
+
+    fn chat(
+        &mut self,
+        tab: TabId,
+        id: u32,
+        request: Result<ChatCompletionRequest>,
+        moment: Moment,
+        credit: u32,
+        resume: &[Resumed],
+    ) -> Result<()> {
+        let ready = self.ready(tab, id)?;
+        let request = request?.validate()?;
+        let outlet = request.stream.then(|| Outlet::new(id, credit));
+        let streams = outlet.is_some();
+        let asked = ready.service.submit(request, moment, resume)?;
+        ready.ask(tab, id, asked, outlet);
+        if streams {
+            self.outbox.push((tab, Answer::Accepted { id }));
+        }
+        Ok(())
+    }
+
+    fn embed(
+        &mut self,
+        tab: TabId,
+        id: u32,
+        request: Result<EmbeddingRequest>,
+        salt: u64,
+    ) -> Result<()> {
+        let ready = self.ready(tab, id)?;
+        let asked = ready.service.embed(request?.validate()?, tab, salt)?;
+        ready.ask(tab, id, asked, None);
+        Ok(())
+    }
+
+    /// Tells a call that it has failed.
+    fn tell_failure(&mut self, tab: TabId, id: u32, result: Result<()>) {
+        if let Err(error) = result {
+            self.answer(tab, id, Err(error));
+        }
+    }
+
+    /// Answers a call.
+    fn answer(&mut self, tab: TabId, id: u32, result: Result<Value>) {
+        let answer = match result {
+            Ok(value) => Answer::Value { id, value: Box::new(value) },
+            Err(error) => Answer::Error { id, error: error.to_wire() },
+        };
+        self.outbox.push((tab, answer));
+    }
+}
+
+fn invalid(param: &str, message: &str) -> Error {
+    Error::InvalidRequest { param: param.into(), message: message.into() }
+}

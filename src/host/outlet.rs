@@ -1,0 +1,232 @@
+//! One stream on its way to a page that may read slower than the model writes.
+
+use std::collections::VecDeque;
+
+use super::protocol::Answer;
+use crate::api::{ChatCompletionChunk, ChunkChoice};
+
+/// A stream that has so many tokens unsent is not computed further.
+const MOST_TOKENS: usize = 64;
+/// Nobody has room for more chunks than this.
+const MOST_CREDIT: u32 = 1 << 16;
+
+/// Sends chunks as far as the page has room for them and merges the others, so that what waits is
+/// never more than a few chunks for each choice.
+#[derive(Debug)]
+pub struct Outlet {
+    id: u32,
+    credit: u32,
+    pending: VecDeque<Piece>,
+    /// What comes after the last chunk.
+    last: Option<Answer>,
+}
+
+/// A chunk with what the page has to know to ask for the rest of the stream.
+#[derive(Debug)]
+pub struct Piece {
+    pub chunk: ChatCompletionChunk,
+    pub tokens: Vec<u32>,
+    pub ended: Option<usize>,
+}
+
+impl Outlet {
+    /// The stream of a call, whose page has room for `credit` chunks.
+    pub fn new(id: u32, credit: u32) -> Outlet {
+        Outlet { id, credit: credit.min(MOST_CREDIT), pending: VecDeque::new(), last: None }
+    }
+
+    /// Takes in a chunk.
+    pub fn push(&mut self, piece: Piece) {
+        let earlier =
+            self.pending.iter_mut().rev().find(|earlier| earlier.index() == piece.index());
+        match earlier {
+            Some(earlier) if earlier.takes(&piece) => earlier.merge(piece),
+            _ => self.pending.push_back(piece),
+        }
+    }
+
+    /// Takes in what comes after the last chunk.
+    pub fn finish(&mut self, last: Answer) {
+        self.last = Some(last);
+    }
+
+    /// Takes note that the page has room for `chunks` more.
+    pub fn refill(&mut self, chunks: u32) {
+        self.credit = self.credit.saturating_add(chunks).min(MOST_CREDIT);
+    }
+
+    /// What can be sent now.
+    pub fn next(&mut self) -> Option<Answer> {
+        if self.pending.is_empty() {
+            return self.last.take();
+        }
+        self.credit = self.credit.checked_sub(1)?;
+        let Piece { chunk, tokens, ended } = self.pending.pop_front()?;
+        Some(Answer::Chunk { id: self.id, value: chunk, tokens, ended })
+    }
+
+    /// Whether the stream should be computed no further until the page has read some of it.
+    pub fn is_full(&self) -> bool {
+        self.pending.iter().map(|piece| piece.tokens.len()).sum::<usize>() >= MOST_TOKENS
+    }
+}
+
+impl Piece {
+    fn choice(&self) -> Option<&ChunkChoice> {
+        self.chunk.choices.first()
+    }
+
+    fn index(&self) -> Option<u32> {
+        self.choice().map(|choice| choice.index)
+    }
+
+    /// Whether another chunk's text can be added to this one's.
+    fn takes(&self, next: &Piece) -> bool {
+        let adds = |piece: &Piece| {
+            let choice = piece.choice().filter(|choice| choice.finish_reason.is_none());
+            choice.is_some_and(|choice| choice.delta.content.is_some())
+        };
+        adds(self) && adds(next)
+    }
+
+    fn merge(&mut self, next: Piece) {
+        self.tokens.extend(next.tokens);
+        let (Some(choice), Some(more)) =
+            (self.chunk.choices.first_mut(), next.chunk.choices.into_iter().next())
+        else {
+            return;
+        };
+        choice
+            .delta
+            .content
+            .get_or_insert_default()
+            .push_str(&more.delta.content.unwrap_or_default());
+        if let Some(more) = more.logprobs {
+            choice.logprobs.get_or_insert_default().content.extend(more.content);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{FinishReason, Responder, Usage};
+    use proptest::prelude::*;
+
+    fn responder(index: u32) -> Responder {
+        let (id, model) = ("chatcmpl-0".into(), "model".into());
+        Responder { id, created: 0, model, index, include_usage: true }
+    }
+
+    fn text(index: u32, token: u32) -> Piece {
+        let chunk = responder(index).delta(format!("<{token}>"), None);
+        Piece { chunk, tokens: vec![token], ended: None }
+    }
+
+    fn start(index: u32) -> Piece {
+        Piece { chunk: responder(index).start(), tokens: vec![], ended: None }
+    }
+
+    fn finish(index: u32, tokens: usize) -> Piece {
+        let chunk = responder(index).finish(FinishReason::Stop, None);
+        Piece { chunk, tokens: vec![], ended: Some(tokens) }
+    }
+
+    fn usage() -> Piece {
+        let chunk = responder(0).usage(Usage::new(1, 2)).unwrap();
+        Piece { chunk, tokens: vec![], ended: None }
+    }
+
+    /// Text, tokens and end of one choice in what was sent.
+    fn received(sent: &[Answer], index: u32) -> (String, Vec<u32>, Option<usize>) {
+        let mut all = (String::new(), vec![], None);
+        for answer in sent {
+            let Answer::Chunk { value, tokens, ended, .. } = answer else { continue };
+            let Some(choice) = value.choices.first().filter(|choice| choice.index == index) else {
+                continue;
+            };
+            assert_eq!(all.2, None, "something follows the end");
+            all.0 += choice.delta.content.as_deref().unwrap_or_default();
+            all.1.extend(tokens);
+            all.2 = *ended;
+        }
+        all
+    }
+
+    #[test]
+    fn chunks_pass_as_they_come_while_there_is_room() {
+        let mut outlet = Outlet::new(7, 2);
+        let mut sent = Vec::new();
+        for piece in [start(0), text(0, 1), text(0, 2), text(0, 3)] {
+            outlet.push(piece);
+            sent.extend(outlet.next());
+        }
+        assert_eq!(sent.len(), 2);
+        outlet.refill(1);
+        let Some(Answer::Chunk { id: 7, tokens, .. }) = outlet.next() else { panic!() };
+        assert_eq!(tokens, [2, 3], "what had to wait comes in one chunk");
+        assert!(outlet.next().is_none());
+    }
+
+    #[test]
+    fn the_end_comes_last_and_needs_no_room() {
+        let mut outlet = Outlet::new(7, 0);
+        outlet.push(finish(0, 0));
+        outlet.finish(Answer::End { id: 7 });
+        assert!(outlet.next().is_none());
+        outlet.refill(1);
+        assert!(matches!(outlet.next(), Some(Answer::Chunk { ended: Some(0), .. })));
+        assert_eq!(outlet.next(), Some(Answer::End { id: 7 }));
+        assert!(outlet.next().is_none());
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_is_full_after_some_tokens() {
+        let mut outlet = Outlet::new(7, 0);
+        let full = (0..).take_while(|token| {
+            outlet.push(text(0, *token));
+            !outlet.is_full()
+        });
+        assert_eq!(full.count() + 1, MOST_TOKENS);
+        assert_eq!(outlet.pending.len(), 1);
+        outlet.refill(u32::MAX);
+        outlet.refill(u32::MAX);
+        assert!(outlet.next().is_some() && !outlet.is_full());
+    }
+
+    proptest! {
+        /// However the reader gives room, each choice's text and tokens come whole and in order, and
+        /// no more chunks wait than a few for each choice.
+        #[test]
+        fn nothing_is_lost_or_twice(
+            writes in prop::collection::vec((0u32..3, 0u32..4), 1..200),
+            first in 0u32..4,
+        ) {
+            let mut outlet = Outlet::new(7, first);
+            let (mut sent, mut counts) = (Vec::new(), [0; 3]);
+            (0..3).for_each(|index| outlet.push(start(index)));
+            for (index, room) in writes {
+                counts[index as usize] += 1;
+                outlet.push(text(index, counts[index as usize]));
+                prop_assert!(outlet.pending.len() <= 6);
+                sent.extend(std::iter::from_fn(|| outlet.next()));
+                outlet.refill(room.saturating_sub(2));
+            }
+            (0..3).for_each(|index| outlet.push(finish(index, counts[index as usize] as usize)));
+            outlet.push(usage());
+            outlet.finish(Answer::End { id: 7 });
+            prop_assert!(outlet.pending.len() <= 10);
+            outlet.refill(10);
+            sent.extend(std::iter::from_fn(|| outlet.next()));
+            for index in 0..3 {
+                let count = counts[index as usize];
+                let tokens: Vec<u32> = (1..=count).collect();
+                let text: String = tokens.iter().map(|token| format!("<{token}>")).collect();
+                prop_assert_eq!(received(&sent, index), (text, tokens, Some(count as usize)));
+            }
+            prop_assert_eq!(sent.pop(), Some(Answer::End { id: 7 }));
+            let Some(Answer::Chunk { value, .. }) = sent.pop() else { panic!() };
+            prop_assert!(value.choices.is_empty(), "the usage comes last");
+        }
+    }
+}

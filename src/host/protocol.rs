@@ -1,0 +1,312 @@
+//! The messages between a page and the host.
+//!
+//! A page sends [`Call`]s, most with an id of its own choice; every [`Answer`] names the id it
+//! answers. A call is over with its first `value`, `end` or `error`. The first call is
+//! [`Call::Hello`].
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{
+    Error, Result,
+    api::{
+        ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, EmbeddingRequest,
+        EmbeddingResponse,
+    },
+    error::WireError,
+    service::Resumed,
+    step::BLOCK_SIZE,
+};
+
+use super::HostMetrics;
+
+/// The version of these messages.
+pub const PROTOCOL: u32 = 1;
+/// The version of the package.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Longest message, in bytes of JSON: far more than the longest context.
+const LONGEST: usize = 64 << 20;
+
+/// What a page asks for.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Call {
+    /// Says who asks, and is answered with [`Welcome`].
+    Hello {
+        id: u32,
+        version: String,
+        protocol: u32,
+        /// A Web Lock that the page holds as long as it lives.
+        tab: Option<String>,
+        visible: bool,
+        #[serde(default)]
+        isolation: Isolation,
+    },
+    /// Load the model in the folder `url`; answered by `progress`…, then `value` with [`Info`].
+    Load {
+        id: u32,
+        url: String,
+        #[serde(deserialize_with = "options")]
+        options: Result<Options>,
+    },
+    /// Answer a conversation; streams give `accepted`, `chunk`… and `end`, others a `value`.
+    Chat {
+        id: u32,
+        #[serde(deserialize_with = "chat_request")]
+        request: Box<Result<ChatCompletionRequest>>,
+        moment: Asked,
+        /// Chunks of the stream that the page has room for.
+        #[serde(default)]
+        credit: u32,
+        /// What the page has of each choice of a stream that another host began.
+        #[serde(default)]
+        resume: Option<Vec<Resumed>>,
+    },
+    /// Embed texts; answered by a `value`.
+    Embed {
+        id: u32,
+        #[serde(deserialize_with = "embedding_request")]
+        request: Result<EmbeddingRequest>,
+    },
+    /// The page has room for so many chunks more of that stream.
+    Credit { id: u32, chunks: u32 },
+    /// Drop the call of that id; it gets no more answers.
+    Cancel { id: u32 },
+    /// Whether the page can be seen.
+    Visible { visible: bool },
+    /// A snapshot of the metrics, as a `value` with [`HostMetrics`].
+    Metrics { id: u32 },
+    /// Answered with null, to show that the host lives.
+    Ping { id: u32 },
+    /// The page takes its leave.
+    Bye {},
+}
+
+/// When a request was first asked, and a random number: they name, date and seed its answer, also when
+/// it is asked again of another host.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// Seconds since 1970.
+    pub now: u64,
+    pub entropy: u64,
+}
+
+/// Whose cached prefixes a page may share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Those of all pages that say so too.
+    #[default]
+    Shared,
+    /// Nobody's.
+    Tab,
+    /// Those of the pages that name the same session.
+    Session(String),
+}
+
+/// How to load.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Options {
+    pub device: Device,
+    pub quantize: Quantize,
+    pub context: Option<usize>,
+    pub kv: Kv,
+    pub kv_bytes: Option<u64>,
+    pub sliding_window: Option<SlidingWindow>,
+    /// Memory for weights, keys and values of all models of the host; the last load that names it
+    /// counts.
+    pub budget_bytes: Option<u64>,
+}
+
+/// Which executor to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    #[default]
+    Auto,
+    Gpu,
+    Cpu,
+}
+
+/// How 16- and 32-bit matrices are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantize {
+    #[default]
+    Keep,
+    W8,
+    W4,
+}
+
+/// How keys and values are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kv {
+    #[default]
+    F16,
+    Int8,
+}
+
+/// What each token sees of its conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlidingWindow {
+    /// Tokens at the beginning that stay visible; one block by default.
+    #[serde(default = "SlidingWindow::sinks")]
+    pub sinks: usize,
+    /// Last tokens, itself included.
+    pub tokens: usize,
+}
+
+impl SlidingWindow {
+    fn sinks() -> usize {
+        BLOCK_SIZE
+    }
+}
+
+/// What a page is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer {
+    Progress {
+        id: u32,
+        progress: Progress,
+    },
+    Accepted {
+        id: u32,
+    },
+    Chunk {
+        id: u32,
+        value: ChatCompletionChunk,
+        /// The choice's tokens that are new since its last chunk.
+        tokens: Vec<u32>,
+        /// In the chunk that ends a choice: its tokens, all told.
+        ended: Option<usize>,
+    },
+    End {
+        id: u32,
+    },
+    Value {
+        id: u32,
+        value: Box<Value>,
+    },
+    Error {
+        id: u32,
+        error: WireError,
+    },
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    Welcome(Welcome),
+    Info(Info),
+    Completion(ChatCompletion),
+    Embeddings(EmbeddingResponse),
+    Metrics(HostMetrics),
+    Pong(()),
+}
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Welcome {
+    pub version: &'static str,
+    pub protocol: u32,
+    /// A Web Lock that the host holds as long as it lives.
+    pub host: Option<String>,
+}
+
+/// How far loading is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Progress {
+    /// `download` or `compile`.
+    pub stage: &'static str,
+    pub file: String,
+    pub loaded: f64,
+    pub total: f64,
+    /// Bytes, or kernels, per second.
+    pub rate: f64,
+}
+
+/// What was loaded, and on what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Info {
+    pub model: String,
+    pub architecture: String,
+    /// `gpu` or `cpu`.
+    pub device: &'static str,
+    pub adapter: String,
+    pub software: bool,
+    pub context: usize,
+    pub weight_bytes: f64,
+}
+
+/// What is wrong with a message, and the id of its call where it names one.
+pub type Refused = (u32, Error);
+
+impl Call {
+    /// The page's name for it, or 0.
+    pub fn id(&self) -> u32 {
+        match self {
+            Call::Hello { id, .. }
+            | Call::Load { id, .. }
+            | Call::Chat { id, .. }
+            | Call::Embed { id, .. }
+            | Call::Credit { id, .. }
+            | Call::Cancel { id }
+            | Call::Metrics { id }
+            | Call::Ping { id } => *id,
+            Call::Visible { .. } | Call::Bye {} => 0,
+        }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] where it is no call. What is wrong with the parameters of a call is in
+    /// the call itself.
+    pub fn read(json: &str) -> Result<Call, Refused> {
+        let refused = |id, message| {
+            let error = Error::InvalidRequest { param: "message".into(), message };
+            Err((id, error))
+        };
+        if json.len() > LONGEST {
+            let message = format!("found {} bytes, expected at most {LONGEST}", json.len());
+            return refused(0, message);
+        }
+        let message: serde_json::Value = match serde_json::from_str(json) {
+            Ok(message) => message,
+            Err(error) => return refused(0, error.to_string()),
+        };
+        let id = message["id"].as_u64().and_then(|id| u32::try_from(id).ok()).unwrap_or_default();
+        Call::deserialize(message).or_else(|error| refused(id, error.to_string()))
+    }
+}
+
+/// Never fails: what is wrong is in the result, with the option to blame.
+fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Result<Options>, D::Error> {
+    Ok(serde_path_to_error::deserialize(deserializer).map_err(|error| Error::InvalidRequest {
+        param: match error.path().to_string().as_str() {
+            "." => "options".into(),
+            path => path.into(),
+        },
+        message: error.inner().to_string(),
+    }))
+}
+
+/// Never fails, as [`options`].
+fn chat_request<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Box<Result<ChatCompletionRequest>>, D::Error> {
+    Ok(Box::new(ChatCompletionRequest::read(deserializer)))
+}
+
+/// Never fails, as [`options`].
+fn embedding_request<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Result<EmbeddingRequest>, D::Error> {
+    Ok(EmbeddingRequest::read(deserializer))
+}

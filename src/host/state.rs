@@ -1,0 +1,98 @@
+//! What a host tells about itself.
+
+use serde::Serialize;
+
+use super::{Host, models::State};
+use crate::{Error, Result, engine::TabId, metrics::Metrics, step::Executor};
+
+/// Counters and gauges of a model's engine, and of the host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostMetrics {
+    #[serde(flatten)]
+    pub engine: Metrics,
+    /// Size of the WebAssembly memory, which never shrinks: the peak so far.
+    pub wasm_heap_bytes: usize,
+    pub host: HostState,
+}
+
+/// What a host has, as far as the tab that asks may know.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostState {
+    /// The Web Lock that it holds as long as it lives.
+    pub name: Option<String>,
+    /// The tabs whose prefixes the asking one may share.
+    pub tabs: Vec<TabState>,
+    /// Their models, and those that nobody has.
+    pub models: Vec<ModelState>,
+    /// Memory for weights, keys and values of all models.
+    pub budget_bytes: u64,
+    pub used_bytes: u64,
+}
+
+/// A tab as others see it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TabState {
+    pub id: u64,
+    pub visible: bool,
+    /// The address of its model.
+    pub model: Option<String>,
+    /// Whether it is the one that asks.
+    pub you: bool,
+}
+
+/// A loaded model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelState {
+    pub url: String,
+    /// Weights, keys and values.
+    pub bytes: u64,
+    /// How many tabs have it.
+    pub tabs: usize,
+    /// Requests that are being answered or wait.
+    pub requests: usize,
+}
+
+impl<E: Executor> Host<E> {
+    /// What a tab may know: nothing of those whose prefixes it does not share.
+    pub(super) fn metrics(&mut self, tab: TabId) -> Result<HostMetrics> {
+        let (asking, heap_bytes) = (tab, self.identity.heap_bytes);
+        let known = self.tabs.get(&tab).ok_or(Error::Handshake)?;
+        let (model, salt) = (known.model.ok_or(Error::Closed)?, known.salt);
+        let ready = self.models.ready(model).ok_or(Error::Closed)?;
+        let mut engine = ready.service.metrics();
+        let related = |tab: u64| self.tabs.get(&TabId(tab)).is_some_and(|tab| tab.salt == salt);
+        if !self.all_share {
+            engine.restrict_to(related);
+        }
+        let tabs = self.tabs.iter().filter(|(_, tab)| tab.salt == salt);
+        let url = |model| self.models.get(model).map(|model| model.url.clone());
+        let tabs = tabs.map(|(id, tab)| TabState {
+            id: id.0,
+            visible: tab.visible,
+            model: tab.model.and_then(url),
+            you: *id == asking,
+        });
+        let models = self.models.iter().filter_map(|(_, model)| match &model.state {
+            State::Ready(ready) => Some((model, ready)),
+            State::Loading(_) => None,
+        });
+        let visible = models.filter(|(_, ready)| {
+            ready.tabs.is_empty() || ready.tabs.iter().any(|tab| related(tab.0))
+        });
+        let models = visible.map(|(model, ready)| ModelState {
+            url: model.url.clone(),
+            bytes: model.bytes,
+            tabs: ready.tabs.len(),
+            requests: ready.requests(),
+        });
+        let (budget_bytes, used_bytes) = self.models.memory();
+        let host = HostState {
+            name: self.identity.lock.clone(),
+            tabs: tabs.collect(),
+            models: models.collect(),
+            budget_bytes,
+            used_bytes,
+        };
+        Ok(HostMetrics { engine, wasm_heap_bytes: heap_bytes(), host })
+    }
+}

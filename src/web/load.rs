@@ -1,0 +1,111 @@
+//! Loads models for a host, by `fetch`.
+
+use std::ops::ControlFlow;
+
+use futures::channel::{mpsc::UnboundedSender, oneshot};
+use js_sys::Function;
+use web_sys::AbortSignal;
+
+use super::{
+    FetchSource, ModuleCompiler,
+    host::{Event, tell},
+};
+use crate::{
+    Error, Result, engine,
+    executor::{AnyExecutor, KvKind},
+    host::{Device, Info, Kv, ModelId, Options, Progress, Quantize, SlidingWindow},
+    layout::Layout,
+    load::{self, LoadOptions, Loaded, Prepared, quantise_all},
+    service::Service,
+    step::Window,
+    weights::Quantise,
+};
+
+/// Loads the model in the folder `url`, as far as the host agrees to its size.
+pub async fn load(
+    model: ModelId,
+    url: &str,
+    options: &Options,
+    signal: AbortSignal,
+    load_grammar: Function,
+    inbox: &UnboundedSender<Event>,
+) -> Result<(Service<AnyExecutor>, Info)> {
+    let source = FetchSource::new(url, Some(signal.clone()));
+    let chat = load::chat(&source).await?;
+    let prepared = Prepared::open(&source, &load_options(options)).await?;
+    let (go_on, agreed) = oneshot::channel();
+    tell(inbox, Event::Sized(model, prepared.bytes(), go_on));
+    // If not, who waited has been told.
+    agreed.await.map_err(|_| Error::Aborted)?;
+
+    let mut clock = ("", 0.0);
+    let on_progress = |progress: load::Progress| {
+        let (stage, file, loaded, total) = match progress {
+            load::Progress::Download { file, loaded, total } => {
+                ("download", file, loaded as f64, total as f64)
+            }
+            load::Progress::Compile { done, total } => ("compile", "", done as f64, total as f64),
+        };
+        if clock.0 != stage {
+            clock = (stage, js_sys::Date::now());
+        }
+        let seconds = ((js_sys::Date::now() - clock.1) / 1000.0).max(1e-3);
+        let rate = loaded / seconds;
+        let progress = Progress { stage, file: file.into(), loaded, total, rate };
+        tell(inbox, Event::Progress(model, progress));
+        match signal.aborted() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let loaded = prepared.load(on_progress).await?;
+    let info = describe(&loaded, url);
+    let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
+    let options = engine::Options { seed, ..Default::default() };
+    let Loaded { executor, .. } = loaded;
+    let service = Service::new(executor, chat, url.into(), options, engine::steady_clock())
+        .with_compiler(Box::new(ModuleCompiler::new(load_grammar)));
+    Ok((service, info))
+}
+
+fn load_options(options: &Options) -> LoadOptions {
+    LoadOptions {
+        device: match options.device {
+            Device::Auto | Device::Gpu => load::Device::Gpu,
+            Device::Cpu => load::Device::Cpu,
+        },
+        quantise: match options.quantize {
+            Quantize::Keep => Quantise::KEEP,
+            Quantize::W8 => quantise_all(Layout::W8 { group: 32 }),
+            Quantize::W4 => quantise_all(Layout::W4 { group: 32 }),
+        },
+        context: options.context,
+        window: options
+            .sliding_window
+            .map(|SlidingWindow { sinks, tokens }| Window { sinks, tokens }),
+        kv: match options.kv {
+            Kv::F16 => KvKind::F16,
+            Kv::Int8 => KvKind::Int8,
+        },
+        kv_bytes: options.kv_bytes,
+    }
+}
+
+fn describe(loaded: &Loaded, url: &str) -> Info {
+    let (device, adapter, software) = match &loaded.executor {
+        AnyExecutor::Gpu(executor) => {
+            let adapter = &executor.gpu().adapter;
+            ("gpu", adapter.name.clone(), adapter.software)
+        }
+        AnyExecutor::Cpu(_) => ("cpu", "processor, without WebGPU".into(), true),
+    };
+    Info {
+        model: url.into(),
+        architecture: loaded.config.architecture.clone(),
+        device,
+        adapter,
+        software,
+        context: loaded.context,
+        weight_bytes: loaded.weight_bytes as f64,
+    }
+}

@@ -1,0 +1,72 @@
+//! What the host talks to a tab through.
+
+use js_sys::{Function, JSON};
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+use web_sys::MessageEvent;
+
+use crate::{
+    Error,
+    host::{Answer, Call, Refused},
+};
+
+#[wasm_bindgen]
+extern "C" {
+    /// A `MessagePort`, or a `BroadcastChannel` that only one tab listens to.
+    #[wasm_bindgen(typescript_type = "MessagePort | BroadcastChannel")]
+    pub type Port;
+    #[wasm_bindgen(method, structural, catch, js_name = postMessage)]
+    fn post_message(this: &Port, message: &JsValue) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, structural, setter)]
+    fn set_onmessage(this: &Port, handler: Option<&Function>);
+    #[wasm_bindgen(method, structural)]
+    fn close(this: &Port);
+}
+
+/// A port that is listened to.
+pub struct Line {
+    port: Port,
+    _on_message: Closure<dyn FnMut(MessageEvent)>,
+}
+
+impl Line {
+    /// Listens to a port.
+    pub fn open(port: Port, mut on_call: impl FnMut(Result<Call, Refused>) + 'static) -> Line {
+        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+            on_call(read(&event.data()));
+        });
+        port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        Line { port, _on_message: on_message }
+    }
+
+    /// Posts an answer.
+    pub fn send(&self, answer: &Answer) {
+        let serializer = serde_wasm_bindgen::Serializer::json_compatible();
+        match answer.serialize(&serializer) {
+            Ok(value) => {
+                if let Err(error) = self.port.post_message(&value) {
+                    log::error!("an answer could not be posted: {error:?}");
+                }
+            }
+            Err(error) => log::error!("an answer could not be turned into a message: {error}"),
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.port.set_onmessage(None);
+        self.port.close();
+    }
+}
+
+/// Reads a message by way of JSON, which neither cycles nor depth nor exotic objects can upset.
+fn read(data: &JsValue) -> Result<Call, Refused> {
+    match JSON::stringify(data).ok().and_then(|json| json.as_string()) {
+        Some(json) => Call::read(&json),
+        None => {
+            let message = "found what JSON cannot express, expected a call".into();
+            Err((0, Error::InvalidRequest { param: "message".into(), message }))
+        }
+    }
+}

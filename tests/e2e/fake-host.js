@@ -1,0 +1,149 @@
+// Stands in for the WebAssembly module: a host that speaks the protocol without a model. Its answers
+// count up, and what happens to it while it answers is up to the test, which it asks for each call.
+
+/** Tells the test what happens; gives what is to happen next. */
+async function report(what) {
+  const response = await fetch(new URL("/fate", import.meta.url), {
+    method: "POST",
+    body: JSON.stringify({ boot, ...what }),
+  });
+  return response.json();
+}
+
+const boot = Math.random();
+
+export default async function init() {
+  await report({ type: "boot", scope: globalThis.constructor.name });
+}
+
+/** Ways to end. */
+const FATES = {
+  trap: () => setTimeout(() => { throw new WebAssembly.RuntimeError("unreachable"); }),
+  reject: () => void Promise.reject(new WebAssembly.RuntimeError("memory access out of bounds")),
+  close: () => close(),
+};
+
+export class Host {
+  #environment;
+  #tabs = new Set();
+  #frozen = false;
+
+  constructor(environment) {
+    this.#environment = environment;
+  }
+
+  connect(port) {
+    const tab = { port, calls: new Map(), model: null };
+    this.#tabs.add(tab);
+    port.onmessage = ({ data }) => {
+      if (!this.#frozen) this.#take(tab, data);
+    };
+  }
+
+  async #take(tab, message) {
+    const { port, calls } = tab;
+    const { type, id } = message;
+    const send = (answer) => port.postMessage({ id, ...answer });
+    const fail = (code) => send({ type: "error", error: { code, message: `${code}, says the host` } });
+    if (type === "hello") {
+      const { fate } = await report(message);
+      if (fate === "version_mismatch") return fail(fate);
+      tab.known = true;
+      if (message.tab) this.#environment.whenGone(message.tab).then(() => this.#leave(tab));
+      const { version, protocol } = message;
+      return send({ type: "value", value: { version, protocol, host: this.#environment.name } });
+    }
+    if (!tab.known) return fail("handshake");
+    if (type === "bye") return this.#leave(tab);
+    if (type === "ping") return send({ type: "value", value: null });
+    if (type === "visible") return report(message);
+    if (type === "credit") {
+      report(message);
+      return calls.get(id)?.grant(message.chunks);
+    }
+    if (type === "cancel") {
+      report(message);
+      return calls.delete(id);
+    }
+    const { fate, at = 0, count = 4 } = await report(message);
+    if (type === "load") {
+      for (const loaded of [1, 2]) {
+        const step = { stage: "download", file: "weights", loaded, total: 2, rate: 1 };
+        send({ type: "progress", progress: step });
+      }
+      if (fate) return this.#meet(fate, fail);
+      tab.model = { lost: false };
+      return send({ type: "value", value: { model: message.url, device: "gpu" } });
+    }
+    if (tab.model.lost) return fail("device_lost");
+    if (type === "metrics") return send({ type: "value", value: { tabs: this.#tabs.size } });
+    if (type === "embed") {
+      if (fate) return this.#meet(fate, fail);
+      return send({ type: "value", value: { asked: message.request } });
+    }
+    const fall = () => this.#meet(fate, fail);
+    await chat(tab, message, { count, at, fall: fate && fall }, send);
+  }
+
+  #leave(tab) {
+    if (!this.#tabs.delete(tab)) return;
+    tab.calls.clear();
+    tab.port.close();
+    report({ type: "left" });
+  }
+
+  #meet(fate, fail) {
+    if (fate === "freeze") this.#frozen = true;
+    else if (fate === "device_lost") {
+      for (const tab of this.#tabs) if (tab.model) tab.model.lost = true;
+      fail(fate);
+    } else if (fate in FATES) FATES[fate]();
+    else fail(fate);
+  }
+}
+
+/** Answers with the numbers up to `count`, each a token; meets its fate before token `at` of choice 0. */
+async function chat(tab, message, { count, at, fall }, send) {
+  const { id, request, moment, resume } = message;
+  const { n = 1, stream, stream_options } = request;
+  const head = { id: `chat-${moment.entropy}`, created: moment.now };
+  if (!stream) {
+    if (fall) return fall();
+    const content = Array.from({ length: count }, (_, i) => `${i} `).join("");
+    return send({ type: "value", value: { ...head, choices: [{ index: 0, message: { content } }] } });
+  }
+  let credit = message.credit;
+  let more = () => {};
+  const call = {
+    grant(chunks) {
+      credit += chunks;
+      more();
+    },
+  };
+  tab.calls.set(id, call);
+  const chunk = async (choices, tokens = [], ended = null, rest = {}) => {
+    while (credit === 0) await new Promise((resolve) => (more = resolve));
+    if (tab.calls.get(id) !== call) return;
+    credit -= 1;
+    send({ type: "chunk", value: { ...head, choices, ...rest }, tokens, ended });
+    await new Promise((resolve) => setTimeout(resolve));
+  };
+  send({ type: "accepted" });
+  const state = resume ?? Array.from({ length: n }, () => ({ tokens: [], started: false, ended: null }));
+  for (const [index, { started }] of state.entries()) {
+    if (!started) await chunk([{ index, delta: { role: "assistant" }, finish_reason: null }]);
+  }
+  for (let i = 0; i <= count; i++) {
+    for (const [index, { tokens, ended }] of state.entries()) {
+      if (i < tokens.length || ended !== null) continue;
+      if (index === 0 && i === at && fall) return fall();
+      const last = i === count;
+      const delta = last ? {} : { content: `${i} ` };
+      const finish_reason = last ? "stop" : null;
+      await chunk([{ index, delta, finish_reason }], last ? [] : [i], last ? count : null);
+    }
+  }
+  if (fall && at > count) return fall();
+  if (stream_options?.include_usage) await chunk([], [], null, { usage: { completion_tokens: n * count } });
+  if (tab.calls.delete(id)) send({ type: "end" });
+}
