@@ -72,15 +72,15 @@ export class Streamed {
   #usage = false;
   /** Chunks read that the host does not know of. */
   #taken = 0;
-  /** @type {(stream: Stream<import("./index.js").ChatCompletionChunk>) => void} */
+  /** @type {(stream: Stream<import("./types.js").ChatCompletionChunk>) => void} */
   #accept = () => {};
   /** @type {(error: Error) => void} */
   #refuse = () => {};
-  /** @type {Promise<Stream<import("./index.js").ChatCompletionChunk>>} resolves once accepted */
+  /** @type {Promise<Stream<import("./types.js").ChatCompletionChunk>>} resolves once accepted */
   result;
 
   /**
-   * @param {{request: import("./index.js").ChatCompletionParams}} message
+   * @param {{request: import("./types.js").ChatCompletionParams}} message
    * @param {import("./session.js").Session} session
    */
   constructor(message, session) {
@@ -121,7 +121,7 @@ export class Streamed {
     return ended === n && (this.#usage || !stream_options?.include_usage);
   }
 
-  /** @param {{value: import("./index.js").ChatCompletionChunk, tokens: number[], ended: number | null}} chunk */
+  /** @param {{value: import("./types.js").ChatCompletionChunk, tokens: number[], ended: number | null}} chunk */
   #receive({ value, tokens, ended }) {
     const index = value.choices[0]?.index;
     if (index === undefined) this.#usage = true;

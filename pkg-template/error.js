@@ -50,3 +50,6 @@ export class Silence extends TabloomError {
     super({ code, message });
   }
 }
+
+/** A host that had to be left and has not failed. */
+export class Departure extends Error {}

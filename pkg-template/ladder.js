@@ -35,7 +35,7 @@ import { Shared } from "./rungs/shared.js";
  * @property {() => void} close leaves this rung until it is opened again
  */
 
-/** @typedef {"shared" | "leader" | "private"} HostKind */
+/** @typedef {import("./types.js").HostKind} HostKind */
 
 const RUNGS = { shared: Shared, leader: Leader, private: Private };
 

@@ -1,8 +1,6 @@
 // What the page does: whether it is seen, whether it is there at all.
 import { childOf } from "./abort.js";
-
-/** The reason of what ends because the page leaves, perhaps to come back from the browser's cache. */
-export const AWAY = new Error("the page has been left");
+import { Departure } from "./error.js";
 
 /** Whether the page can be seen; an engine that lives in a worker counts as seen. */
 export function visible() {
@@ -19,7 +17,10 @@ export function whenVisibilityChanges(then, signal) {
   globalThis.document?.addEventListener("visibilitychange", () => then(visible()), { signal });
 }
 
-/** A page's stays: from each time it is shown until it is left. */
+/**
+ * A page's stays: from each time it is shown until it is left, perhaps to come back from the browser's
+ * cache.
+ */
 export class Stays {
   #stay;
   /** @type {Promise<unknown>} */
@@ -35,7 +36,7 @@ export class Stays {
       this.#shown = once(globalThis, "pageshow", signal).then(() => {
         this.#stay = childOf(signal);
       });
-      this.#stay.abort(AWAY);
+      this.#stay.abort(new Departure("the page has been left"));
     };
     globalThis.addEventListener("pagehide", left, { signal });
   }

@@ -1,7 +1,7 @@
 import { unlessAborted, whenAborted } from "./abort.js";
 import { Connection, LAST } from "./connection.js";
-import { TabloomError, crashed } from "./error.js";
-import { AWAY, Stays } from "./page.js";
+import { Departure, TabloomError, crashed } from "./error.js";
+import { Stays } from "./page.js";
 
 /** Hosts that one call, or one attempt to load, may see die: it may be what kills them. */
 const MOST_DEATHS = 3;
@@ -19,7 +19,7 @@ const MOST_DEATHS_A_MINUTE = 5;
  * and asks every open call again; who reads a stream does not notice.
  */
 export class Session {
-  /** @type {import("./index.js").EngineInfo | null} what was loaded, and on what */
+  /** @type {import("./types.js").EngineInfo | null} what was loaded, and on what */
   info = null;
   #ladder;
   #isolation;
@@ -159,7 +159,7 @@ export class Session {
         return await this.#attach(await this.#ladder.climb(stay));
       } catch (error) {
         this.#closed.signal.throwIfAborted();
-        if (stay.aborted) continue;
+        if (error instanceof Departure) continue;
         if (!(error instanceof Death)) throw error;
         deaths += 1;
         if (this.#dieTooOften() || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);
@@ -179,9 +179,9 @@ export class Session {
       this.info = await connection.request(load, (progress) => this.#onProgress?.(progress));
       return { connection, life };
     } catch (/** @type {any} */ error) {
-      const died = life.signal.aborted ? error.code !== "start_failed" : error.code === "device_lost";
+      const gone = life.signal.aborted && !(error instanceof Departure) && error.code !== "start_failed";
       life.abort(error);
-      throw died ? new Death(error) : error;
+      throw gone || error.code === "device_lost" ? new Death(error) : error;
     }
   }
 
@@ -208,7 +208,7 @@ export class Session {
   #lost(reason) {
     this.#host = null;
     if (this.#closed.signal.aborted) return;
-    const died = reason !== AWAY;
+    const died = !(reason instanceof Departure);
     for (const [call, open] of this.#calls) {
       if (open.id === null) continue;
       open.id = null;

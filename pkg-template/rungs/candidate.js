@@ -1,4 +1,5 @@
 import { whenAborted } from "../abort.js";
+import { Departure } from "../error.js";
 import { whenFree } from "../locks.js";
 import { failure, startWorker } from "./dedicated.js";
 
@@ -36,13 +37,13 @@ export class Candidate {
 
   /** Takes the office from whoever holds it. */
   seize() {
-    this.resign();
+    this.#candidacy?.abort();
     this.#run({ steal: true });
   }
 
   /** Leaves the queue or the office. */
   resign() {
-    this.#candidacy?.abort();
+    this.#candidacy?.abort(new Departure("the leader has left"));
   }
 
   /**
@@ -54,18 +55,17 @@ export class Candidate {
     const candidacy = new AbortController();
     const { signal } = candidacy;
     this.#candidacy = candidacy;
+    let again = true;
     try {
       await navigator.locks.request(this.#office, how ?? { signal }, () => this.#lead(signal));
     } catch (/** @type {any} */ error) {
-      // A candidate that resigns sees an AbortError, and so does one whose office is taken away.
-      if (error.name !== "AbortError") {
-        this.resign();
-        this.#onFailure(error);
-      }
+      // With an AbortError another has taken the office away.
+      again = error.name === "AbortError";
+      if (!again && !signal.aborted) this.#onFailure(error);
     }
-    const resigned = signal.aborted;
+    if (signal.aborted) return;
     candidacy.abort();
-    if (!resigned) this.#run();
+    if (again) this.#run();
   }
 
   /**
@@ -75,17 +75,21 @@ export class Candidate {
    * @returns {Promise<void>}
    */
   #lead(signal) {
+    const epoch = (this.epoch = Math.max(Date.now(), this.epoch + 1));
     return new Promise((ended, failed) => {
       const worker = startWorker(this.#workerUrl);
+      const lobby = new BroadcastChannel(this.#lobby);
       whenAborted(signal, () => {
+        // Tabs that lose their host without its fault do not hold that against their requests.
+        if (signal.reason instanceof Departure) lobby.postMessage({ type: "down", epoch });
+        lobby.close();
         worker.terminate();
         ended();
       });
       worker.onerror = (event) => failed(failure(event));
       // It names the lock that it holds as long as it lives.
       worker.onmessage = ({ data }) => whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
-      this.epoch = Math.max(Date.now(), this.epoch + 1);
-      worker.postMessage({ type: "lead", lobby: this.#lobby, epoch: this.epoch });
+      worker.postMessage({ type: "lead", lobby: this.#lobby, epoch });
     });
   }
 }

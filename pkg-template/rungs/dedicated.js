@@ -6,7 +6,8 @@ import { crashed } from "../error.js";
  * @param {string | undefined} url
  */
 export function startWorker(url) {
-  // A sandboxed frame has an origin of its own, which no address has: only a blob's worker is allowed.
+  // A sandboxed frame has an origin of its own, which no server's script has: there, and only there,
+  // a script without a server imports it. Chromium runs no module from a blob in such a frame.
   if (globalThis.origin === "null") return new Worker(importing(url), { type: "module" });
   // Bundlers know a worker by `new Worker(new URL(…))` in one piece.
   return url
@@ -15,14 +16,13 @@ export function startWorker(url) {
 }
 
 /**
- * The address of a script that imports `url`.
+ * A script that imports `url`, as an address.
  *
  * @param {string | undefined} url
  */
 function importing(url) {
   const address = new URL(url ?? new URL("../worker.js", import.meta.url), document.baseURI);
-  const script = `import ${JSON.stringify(address)};`;
-  return URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+  return `data:text/javascript,${encodeURIComponent(`import ${JSON.stringify(address)};`)}`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { whenAborted } from "../abort.js";
-import { Silence, crashed, noHost } from "../error.js";
+import { Departure, Silence, crashed, noHost } from "../error.js";
 import { available } from "../locks.js";
 import { visible } from "../page.js";
 import { VERSION } from "../version.js";
@@ -60,34 +60,38 @@ export class Leader {
    * @returns {Promise<LeaderGreeting & {port: BroadcastChannel}>}
    */
   #join(life) {
+    const candidate = this.#candidate;
+    const lobby = new BroadcastChannel(LOBBY);
+    /** @type {BroadcastChannel | null} where an answer is awaited */
+    let waiting = null;
+    /** The epoch of the leader that has answered. */
+    let joined = 0;
+    whenAborted(life.signal, () => {
+      lobby.close();
+      waiting?.close();
+    });
     return new Promise((resolve) => {
-      const lobby = new BroadcastChannel(LOBBY);
-      const candidate = this.#candidate;
-      /** @type {BroadcastChannel | null} */
-      let waiting = null;
       const join = () => {
         waiting?.close();
         const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
         port.onmessage = ({ data }) => {
           if (data.type !== "here") return;
           waiting = null;
-          candidate.epoch = Math.max(candidate.epoch, data.epoch);
+          joined = data.epoch;
           resolve({ ...data, port });
         };
         waiting = port;
         lobby.postMessage({ type: "join", channel: port.name, epoch: candidate.epoch });
       };
-      lobby.onmessage = ({ data }) => {
-        if (data.type !== "up") return;
-        const later = data.epoch > candidate.epoch;
-        if (later) candidate.epoch = data.epoch;
-        if (waiting) join();
-        else if (later) life.abort(crashed("another has taken its place"));
+      lobby.onmessage = ({ data: { type, epoch } }) => {
+        if (type === "up") {
+          candidate.epoch = Math.max(candidate.epoch, epoch);
+          if (waiting) join();
+          else if (epoch > joined) life.abort(crashed("another has taken its place"));
+        } else if (type === "down" && epoch === joined) {
+          life.abort(new Departure("the leader has left"));
+        }
       };
-      whenAborted(life.signal, () => {
-        lobby.close();
-        waiting?.close();
-      });
       join();
     });
   }

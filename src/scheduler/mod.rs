@@ -172,7 +172,8 @@ impl Scheduler {
         let rows = self.pace.rows();
         let mut budget = Budget { rows, logit_rows: self.capacity.logit_rows, chunk: rows };
         let mut may_admit = true;
-        for id in self.order(true) {
+        let decoding = self.order(Sequence::decodes);
+        for &id in &decoding {
             match self.extend(id, &mut budget, &mut plan, now) {
                 Room::Found => {}
                 // Nobody is admitted in a step in which somebody lacks memory.
@@ -183,7 +184,7 @@ impl Scheduler {
         // Newcomers have their part in the rows for prompts.
         while may_admit && budget.rows > 0 && self.admit(now) {}
         budget.chunk = self.chunk(budget.rows);
-        for id in self.order(false) {
+        for id in self.order(|seq| !decoding.contains(&seq.id)) {
             self.extend(id, &mut budget, &mut plan, now);
         }
         // Without rows there is no step.
@@ -386,11 +387,10 @@ impl Scheduler {
         self.options.long_prefill_threshold.max(share)
     }
 
-    /// Who runs and decodes, or does not, in the order in which rows are dealt: by the standing of
+    /// Those of the running who are `due`, in the order in which rows are dealt: by the standing of
     /// tabs, then by policy.
-    fn order(&self, decodes: bool) -> Vec<RequestId> {
-        let mut order: Vec<&Sequence> =
-            self.running.iter().filter(|seq| seq.decodes() == decodes).collect();
+    fn order(&self, due: impl Fn(&Sequence) -> bool) -> Vec<RequestId> {
+        let mut order: Vec<&Sequence> = self.running.iter().filter(|seq| due(seq)).collect();
         order.sort_by_cached_key(|seq| (self.queue.standing(seq.tab), self.queue.rank(seq)));
         order.into_iter().map(|seq| seq.id).collect()
     }

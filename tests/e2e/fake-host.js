@@ -13,7 +13,8 @@ async function report(what) {
 const boot = Math.random();
 
 export default async function init() {
-  await report({ type: "boot", scope: globalThis.constructor.name });
+  const { fate } = await report({ type: "boot", scope: globalThis.constructor.name });
+  if (fate) throw new Error(fate);
 }
 
 /** Ways to end. */

@@ -17,10 +17,11 @@ impl Constraint for Spelled {
     }
 
     fn accept(&mut self, token: u32) -> Result<()> {
-        match self.0.first() == Some(&token) {
-            true => Ok(drop(self.0.remove(0))),
-            false => Err(Error::Aborted),
+        if self.0.first() != Some(&token) {
+            return Err(Error::Aborted);
         }
+        self.0.remove(0);
+        Ok(())
     }
 
     fn is_complete(&self) -> bool {
@@ -158,7 +159,7 @@ fn what_was_answered_is_found_in_the_cache_and_shared_by_twins() {
     step(&mut scheduler);
     assert!(scheduler.is_idle(), "{ids:?}");
     let id = add(&mut scheduler, ask());
-    assert_eq!(step(&mut scheduler), [(0, 48, 2)]);
+    assert_eq!(step(&mut scheduler), [(1, 48, 2)]);
     let plan = plan(&mut scheduler);
     let events = commit(&mut scheduler, &plan, TOKEN);
     let usage = Usage { prompt_tokens: 10, cached_tokens: 10, completion_tokens: 42 };

@@ -1,0 +1,238 @@
+// The shapes of what goes in and comes out, OpenAI's where there are such.
+
+/** What loading is doing. */
+export interface Progress {
+  stage: "download" | "compile";
+  /** The file being read; empty while kernels are compiled. */
+  file: string;
+  /** Bytes of weights read so far, or dispatches made ready. */
+  loaded: number;
+  /** Bytes of all weight files, or dispatches in all. */
+  total: number;
+  /** Bytes (or dispatches) per second since the stage began. */
+  rate: number;
+}
+
+/** Where an engine lives: in a worker of all tabs, in the leader tab's, or in one of its own. */
+export type HostKind = "shared" | "leader" | "private";
+
+export interface LoadOptions {
+  /** `auto` (default) uses the GPU; `cpu` is the slow fallback where there is none. */
+  device?: "auto" | "gpu" | "cpu";
+  /** How 16- and 32-bit matrices are held; default `keep`. */
+  quantize?: "keep" | "w8" | "w4";
+  /** Most tokens of one conversation; default the model's own, as far as `kvBytes` reach. */
+  context?: number;
+  /**
+   * How keys and values are held; `int8` takes little more than half the memory of `f16` (default).
+   * Layers for which it is unsafe stay in f16.
+   */
+  kv?: "f16" | "int8";
+  /**
+   * Memory for keys and values, shared by all conversations; default 256 MiB, or what 4096 tokens
+   * need where that is more.
+   */
+  kvBytes?: number;
+  /**
+   * Lets a conversation outgrow the model's context: each token sees the first `sinks` tokens (a
+   * multiple of 16, default 16) and the last `tokens`, both together within the context. What lies
+   * between them is forgotten.
+   */
+  slidingWindow?: { sinks?: number; tokens: number };
+  /**
+   * Where the engine lives: in a worker that the site's tabs share, a SharedWorker (`shared`) or one
+   * tab's (`leader`), or in one of its own (`private`). `auto` (default) is the first of them that
+   * works here; one that is asked for and does not work rejects with code `no_host`.
+   */
+  host?: "auto" | HostKind;
+  /**
+   * Who shares cached prompts, whose shorter time to the first token others can notice: all tabs
+   * (`shared`, default), none (`tab`), or those with the same `session`.
+   */
+  isolation?: "shared" | "tab" | { session: string };
+  /**
+   * Memory for the weights, keys and values of all models that the site's tabs share; default 4 GiB.
+   * The latest tab to name it decides.
+   */
+  budgetBytes?: number;
+  onProgress?: (progress: Progress) => void;
+  /** Ends loading. */
+  signal?: AbortSignal;
+  /**
+   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types pass a
+   * `TrustedScriptURL`.
+   */
+  workerUrl?: string | { toString(): string };
+}
+
+/** What was loaded, and on what. */
+export interface EngineInfo {
+  /** The address it was loaded from. */
+  model: string;
+  architecture: string;
+  device: "gpu" | "cpu";
+  /** For people. */
+  adapter: string;
+  /** A CPU emulates the GPU. */
+  software: boolean;
+  /** Most tokens of one conversation. */
+  context: number;
+  /** Bytes of weights held. */
+  weightBytes: number;
+}
+
+export interface ChatMessage {
+  role: "system" | "user" | "assistant";
+  content: string | { type: "text"; text: string }[];
+}
+
+export interface ChatCompletionParams {
+  messages: ChatMessage[];
+  stream?: boolean;
+  stream_options?: { include_usage?: boolean };
+  max_completion_tokens?: number;
+  max_tokens?: number;
+  /** 0 is greedy. */
+  temperature?: number;
+  top_p?: number;
+  top_k?: number;
+  min_p?: number;
+  seed?: number;
+  /** Answers to the same messages, 1 to 16; the i-th uses `seed` + i. */
+  n?: number;
+  stop?: string | string[];
+  /** What the answer must look like; schemas are always enforced. */
+  response_format?:
+    | { type: "text" }
+    | { type: "json_object" }
+    | {
+        type: "json_schema";
+        json_schema: {
+          name?: string;
+          description?: string;
+          schema: object | boolean;
+          strict?: boolean | null;
+        };
+      };
+  /** The same in vLLM's terms. */
+  structured_outputs?: StructuredOutputs;
+  /** -2 to 2, on tokens of the answer so far. */
+  presence_penalty?: number;
+  /** -2 to 2, on each of their occurrences. */
+  frequency_penalty?: number;
+  /** Above 0, on tokens of prompt and answer; 1 is off. */
+  repetition_penalty?: number;
+  /** Token ids to -100 to 100, at most 1024. */
+  logit_bias?: Record<string, number>;
+  /** Tells how likely each token was, before penalties, bias and filters. */
+  logprobs?: boolean;
+  /** 0 to 20 of the likeliest tokens beside each. */
+  top_logprobs?: number;
+  /** The same for the tokens of the prompt; not in a stream. */
+  prompt_logprobs?: number;
+  /** The only tokens that may be drawn. */
+  allowed_token_ids?: number[];
+  /** Texts that may not appear, at most 256. */
+  bad_words?: string[];
+  /** Tokens that end the answer. */
+  stop_token_ids?: number[];
+  /** The model's own end tokens do not. */
+  ignore_eos?: boolean;
+  /** Before so many tokens, no end token can be drawn. */
+  min_tokens?: number;
+  /** Ignored: an engine holds one model. */
+  model?: string;
+}
+
+/** What an answer must look like: exactly one of these. */
+export interface StructuredOutputs {
+  /** A JSON schema. */
+  json?: object | boolean;
+  /** A regular expression that the whole answer matches, in the syntax of Rust's `regex`. */
+  regex?: string;
+  /** Texts of which the answer is one. */
+  choice?: string[];
+  /** A grammar in llguidance's dialect of Lark. */
+  grammar?: string;
+  /** Any JSON object. */
+  json_object?: boolean;
+}
+
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+}
+
+export type FinishReason = "stop" | "length";
+
+/** A token and the natural logarithm of its probability. */
+export interface TopLogprob {
+  token: string;
+  logprob: number;
+  /** The token's UTF-8, which may be part of a character. */
+  bytes: number[];
+}
+
+export type TokenLogprob = TopLogprob & { top_logprobs: TopLogprob[] };
+
+export interface Logprobs {
+  content: TokenLogprob[];
+  refusal: null;
+}
+
+export interface ChatCompletionChunk {
+  id: string;
+  object: "chat.completion.chunk";
+  /** Seconds since 1970. */
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    delta: { role?: "assistant"; content?: string };
+    /** Those of the tokens whose text ends in this chunk. */
+    logprobs: Logprobs | null;
+    finish_reason: FinishReason | null;
+    /** The one of `stop_token_ids` that ended the answer. */
+    stop_reason?: number;
+  }[];
+  usage?: Usage | null;
+}
+
+export interface ChatCompletion {
+  id: string;
+  object: "chat.completion";
+  /** Seconds since 1970. */
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    message: { role: "assistant"; content: string; refusal: null };
+    logprobs: Logprobs | null;
+    finish_reason: FinishReason;
+    /** The one of `stop_token_ids` that ended the answer. */
+    stop_reason?: number;
+  }[];
+  usage: Usage;
+  /** One per token of the prompt; null for the first. */
+  prompt_logprobs?: (TokenLogprob | null)[];
+}
+
+export interface EmbeddingParams {
+  /** Texts, or their token ids, at most 2048. */
+  input: string | string[] | number[] | number[][];
+  /** Default `float`; `base64` is little-endian f32. */
+  encoding_format?: "float" | "base64";
+  /** The last hidden state of a text (default), or the mean of all. */
+  pooling?: "last" | "mean";
+  /** Ignored: an engine holds one model. */
+  model?: string;
+}
+
+export interface EmbeddingResponse {
+  object: "list";
+  /** One per input, in order, of length 1; strings where base64 was asked for. */
+  data: { object: "embedding"; index: number; embedding: number[] | string }[];
+  model: string;
+  usage: { prompt_tokens: number; total_tokens: number };
+}
