@@ -43,7 +43,7 @@ export class Connection {
   }
 
   /**
-   * @param {import("./ladder.js").Port} port
+   * @param {import("./rungs/greeting.js").Port} port
    * @param {AbortController} life
    */
   constructor(port, life) {

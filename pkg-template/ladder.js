@@ -5,19 +5,10 @@ import { Private } from "./rungs/private.js";
 import { Shared } from "./rungs/shared.js";
 
 /**
- * What messages to a host go through; a MessagePort or a BroadcastChannel.
- *
- * @typedef {object} Port
- * @property {(message: any) => void} postMessage
- * @property {((event: MessageEvent) => any) | null} onmessage
- * @property {() => void} close
- */
-
-/**
  * A way to a host.
  *
  * @typedef {object} Link
- * @property {Port} port
+ * @property {import("./rungs/greeting.js").Port} port
  * @property {string | null} host the lock that the host holds as long as it lives; null where locks
  *   are denied
  * @property {boolean} freezes whether the host may stand still without being gone
@@ -30,7 +21,7 @@ import { Shared } from "./rungs/shared.js";
  * @typedef {object} Rung
  * @property {HostKind} name
  * @property {boolean} freezes whether a host may stand still without being gone
- * @property {(life: AbortController) => Promise<import("./rungs/greeting.js").Greeting & {port: Port}>} open
+ * @property {(life: AbortController) => Promise<import("./rungs/greeting.js").Greeted>} open
  *   gives the port of a host that has answered; rejects where this rung does not work
  * @property {() => void} close leaves this rung until it is opened again
  */

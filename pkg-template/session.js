@@ -1,6 +1,6 @@
 import { unlessAborted, whenAborted } from "./abort.js";
 import { Connection, LAST } from "./connection.js";
-import { Departure, TabloomError, crashed } from "./error.js";
+import { Departure, TabloomError } from "./error.js";
 import { Stays } from "./page.js";
 
 /** Hosts that one call, or one attempt to load, may see die: it may be what kills them. */
@@ -265,7 +265,6 @@ class Death extends Error {
  * @param {any} cause
  */
 function gaveUp(when, cause) {
-  const error = crashed(`again and again ${when}, the last time with: ${cause.message}`);
-  error.cause = cause;
-  return error;
+  const message = `the engine's worker failed again and again ${when}. Reload the page. The last failure: ${cause.message}`;
+  return new TabloomError({ code: "engine_crashed", message, details: { cause: cause.code } });
 }

@@ -7,6 +7,8 @@ import { crashed } from "./error.js";
 import { available, hold, whenFree } from "./locks.js";
 import { requestSubgroups } from "./subgroups.js";
 
+/** @typedef {import("./rungs/greeting.js").Port} Port */
+
 /** The lock that is held as long as the worker lives; null where locks are denied. */
 const lock = available().then(async (allowed) => {
   if (!allowed) return null;
@@ -15,47 +17,62 @@ const lock = available().then(async (allowed) => {
   return name;
 });
 
+/** @type {Set<Port>} */
 const ports = new Set();
-/** @type {Promise<import("./wasm/tabloom.js").Host> | null} */
+/** @type {Promise<import("./wasm/tabloom.js").Host> | null} loaded when a page first has something to say */
 let host = null;
 
-/** Loads the WebAssembly module. */
+/** Loads the WebAssembly module; `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
   requestSubgroups();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
-  return new Host({ loadGrammar, whenGone: (name) => whenFree(name), name: await lock });
+  return new Host({ loadGrammar, whenGone: whenFree, name: await lock });
 }
 
 /**
- * Greets a page and gives its messages to the host.
+ * Greets a page; the host gets its messages.
  *
- * @param {import("./ladder.js").Port} port
+ * @param {Port} port
  * @param {number} [epoch]
  */
 async function connect(port, epoch) {
   ports.add(port);
-  const { close } = port;
-  port.close = () => {
-    ports.delete(port);
-    close.call(port);
-  };
+  /** @type {MessageEvent[]} what has come before the host listens */
   const early = [];
-  port.onmessage = async (event) => {
+  port.onmessage = (event) => {
     // A page asks whether the worker is alive, not whether it is ready.
     const { type, id } = event.data;
-    if (type === "ping") return port.postMessage({ type: "value", id, value: null });
-    if (early.push(event) > 1) return;
-    try {
-      host ??= start();
-      (await host).connect(port);
-      for (const event of early) port.onmessage(event);
-    } catch (error) {
-      const message = `the WebAssembly module did not start: ${error}. Check that the package's folder is served whole and that the content security policy allows 'wasm-unsafe-eval'`;
-      fail({ code: "start_failed", message });
-    }
+    if (type === "ping") port.postMessage({ type: "value", id, value: null });
+    else if (early.push(event) === 1) introduce(line);
   };
-  port.postMessage({ type: "here", gpu: Boolean(navigator.gpu), host: await lock, epoch });
+  const line = {
+    postMessage: (/** @type {unknown} */ message) => port.postMessage(message),
+    close() {
+      ports.delete(port);
+      port.close();
+    },
+    set onmessage(/** @type {((event: MessageEvent) => void) | null} */ listener) {
+      port.onmessage = listener;
+      for (const event of early.splice(0)) listener?.(event);
+    },
+  };
+  port.postMessage({ type: "here", gpu: "gpu" in navigator && Boolean(navigator.gpu), host: await lock, epoch });
+}
+
+/**
+ * Brings a port to the host, which is made for the first of them.
+ *
+ * @param {Port} port
+ */
+async function introduce(port) {
+  try {
+    host ??= start();
+    (await host).connect(/** @type {MessagePort} */ (port));
+  } catch (error) {
+    const message = `the WebAssembly module did not start: ${error}. Check that the package's folder is served whole and that the content security policy allows 'wasm-unsafe-eval'`;
+    fail({ code: "start_failed", message });
+  }
 }
 
 /**
@@ -91,5 +108,5 @@ addEventListener("unhandledrejection", ({ reason }) => {
   if (fatal) fail(crashed(`${reason}`));
 });
 
-globalThis.onconnect = ({ ports: [port] }) => connect(port);
-globalThis.onmessage = ({ data, ports: [port] }) => (data.type === "lead" ? lead(data) : connect(port));
+addEventListener("connect", (/** @type {any} */ event) => connect(event.ports[0]));
+addEventListener("message", ({ data, ports: [port] }) => (data.type === "lead" ? lead(data) : connect(port)));

@@ -5,6 +5,15 @@ import { Silence } from "../error.js";
 const PATIENCE = 10_000;
 
 /**
+ * What messages to a host go through; a MessagePort or a BroadcastChannel.
+ *
+ * @typedef {object} Port
+ * @property {(message: any) => void} postMessage
+ * @property {((event: MessageEvent) => any) | null} onmessage
+ * @property {() => void} close
+ */
+
+/**
  * What a worker says to each new port at once, before it has loaded anything.
  *
  * @typedef {object} Greeting
@@ -12,6 +21,8 @@ const PATIENCE = 10_000;
  * @property {string | null} host the lock that the worker holds as long as it lives; null where
  *   locks are denied
  */
+
+/** @typedef {Greeting & {port: Port}} Greeted */
 
 /**
  * Waits for a greeting; ends `life` with {@link Silence} where none comes.

@@ -9,8 +9,6 @@ import { within } from "./greeting.js";
 const OFFICE = `tabloom ${VERSION} leader`;
 const LOBBY = `tabloom ${VERSION} lobby`;
 
-/** @typedef {import("./greeting.js").Greeting & {epoch: number}} LeaderGreeting */
-
 /**
  * The dedicated worker of one tab, the leader, for all tabs of the site.
  *
@@ -57,7 +55,7 @@ export class Leader {
    * is to come to another channel, so that a worker which answers late answers nobody.
    *
    * @param {AbortController} life
-   * @returns {Promise<LeaderGreeting & {port: BroadcastChannel}>}
+   * @returns {Promise<import("./greeting.js").Greeted>}
    */
   #join(life) {
     const candidate = this.#candidate;

@@ -33,7 +33,9 @@ export class Host {
     this.#environment = environment;
   }
 
-  connect(port) {
+  async connect(port) {
+    // The host may be busy before it listens.
+    await new Promise((resolve) => setTimeout(resolve));
     const tab = { port, calls: new Map(), model: null };
     this.#tabs.add(tab);
     port.onmessage = ({ data }) => {

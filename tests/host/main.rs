@@ -71,6 +71,7 @@ fn a_tab_that_leaves_ends_its_requests_alone() {
     other.chat(&mut world, 1, json!({"stream": true, "max_tokens": 40}));
     (0..5).for_each(|_| world.step());
     assert_eq!(world.metrics(&other)["num_requests_running"], 2);
+    world.take(leaver.tab);
     world.host.close(leaver.tab);
     let metrics = world.metrics(&other);
     assert_eq!(

@@ -47,6 +47,8 @@ impl Executor for Toy {
 
     async fn result(&mut self) -> Result<StepResult> {
         let plan = self.plans.remove(0);
+        let embeds = plan.seqs.iter().filter(|seq| seq.pool.is_some_and(|pool| pool.last));
+        let embeddings = embeds.map(|_| vec![1.0]).collect();
         let sample = |seq: &tabloom::step::SeqPlan| {
             let position = u64::from(seq.start) + seq.tokens.count() as u64;
             let mixed = (seq.sample?.seed ^ position << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -54,9 +56,7 @@ impl Executor for Toy {
             let token = 400 + (mixed >> 40) as u32 % 1000;
             Some(Sample { slot: seq.slot, token, not_finite: 0, logprobs: None })
         };
-        Ok(StepResult {
-            samples: plan.seqs.iter().filter_map(sample).collect(),
-            ..Default::default()
-        })
+        let samples = plan.seqs.iter().filter_map(sample).collect();
+        Ok(StepResult { samples, embeddings, ..Default::default() })
     }
 }

@@ -74,8 +74,8 @@ const site = Object.fromEntries(
 export async function open(folders = {}, headers = {}) {
   const policed = { "content-security-policy": policy, ...headers };
   const server = await serve({ ...folders, "": { ...site, ...folders[""] } }, policed);
-  // Garbage collection on demand: buffers that are merely dropped count as freed once collected.
-  const browser = await launch({ more: ["js-flags=--expose-gc"] });
+  // Buffers that are merely dropped count as freed once they are collected.
+  const browser = await launch({ collect: true });
   return {
     server,
     browser,
