@@ -100,6 +100,14 @@ impl<E: Executor> Engine<E> {
         self.scheduler.finish(id, FinishReason::Stop, (self.clock)());
     }
 
+    /// Holds a request, or releases it: while it is held, nothing is computed for it. The steps in
+    /// flight may still bring it tokens, at most [`Executor::DEPTH`] of them. When others need its
+    /// blocks it gives them up first, to be computed again after its release. Does nothing if the
+    /// request has ended.
+    pub fn hold(&mut self, id: RequestId, held: bool) {
+        self.scheduler.hold(id, held);
+    }
+
     /// Says whether a tab can be seen: those that can are served before those that cannot.
     pub fn set_visible(&mut self, tab: TabId, visible: bool) {
         self.scheduler.set_visible(tab, visible);
@@ -146,7 +154,8 @@ impl<E: Executor> Engine<E> {
         Ok(self.scheduler.take_events())
     }
 
-    /// Whether [`Engine::step`] has nothing to do and nothing to tell.
+    /// Whether [`Engine::step`] has nothing to do and nothing to tell: no request is left, or only
+    /// held ones.
     pub fn is_idle(&self) -> bool {
         self.scheduler.is_idle()
     }

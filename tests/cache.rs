@@ -14,11 +14,13 @@ use tabloom::{
 };
 
 const NULL: u32 = 0;
+const OWNERS: u64 = 3;
 
 #[derive(Clone, Debug)]
 enum Action {
     Admit {
         prompt: Prompt,
+        owner: u64,
         room: usize,
         use_prefix: bool,
         spare: usize,
@@ -43,6 +45,9 @@ enum Action {
     },
     Release {
         seq: usize,
+    },
+    Forget {
+        owner: u64,
     },
     Pin {
         prompt: Prompt,
@@ -70,11 +75,11 @@ fn prompt() -> impl Strategy<Value = Prompt> {
 
 fn action() -> impl Strategy<Value = Action> {
     let few = || prop_oneof![3 => Just(0_usize), 1 => 0..4_usize];
-    let admit = (prompt(), 0..150_usize, prop::bool::weighted(0.9), few());
+    let admit = (prompt(), 0..OWNERS, 0..150_usize, prop::bool::weighted(0.9), few());
     let rows = prop::collection::vec(prop_oneof![9 => Just(0), 1 => 1..3_u32], 1..60);
     prop_oneof![
-        4 => admit.prop_map(|(prompt, room, use_prefix, spare)| {
-            Action::Admit { prompt, room, use_prefix, spare }
+        4 => admit.prop_map(|(prompt, owner, room, use_prefix, spare)| {
+            Action::Admit { prompt, owner, room, use_prefix, spare }
         }),
         6 => (any::<usize>(), rows, few())
             .prop_map(|(seq, rows, rejected)| Action::Compute { seq, rows, rejected }),
@@ -83,6 +88,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (any::<usize>(), 0.0..=1.0, 0..150_usize, few())
             .prop_map(|(seq, share, room, spare)| Action::Fork { seq, share, room, spare }),
         3 => any::<usize>().prop_map(|seq| Action::Release { seq }),
+        1 => (0..OWNERS).prop_map(|owner| Action::Forget { owner }),
         1 => prompt().prop_map(|prompt| Action::Pin { prompt }),
         1 => any::<usize>().prop_map(|pin| Action::Unpin { pin }),
         1 => Just(Action::Reset),
@@ -105,6 +111,7 @@ struct Seq {
     /// The prompt, later what is computed and verified.
     tokens: Vec<u32>,
     salt: u64,
+    owner: u64,
     computed: usize,
     /// Blocks that were offered for publication.
     offered: usize,
@@ -126,6 +133,9 @@ struct Model {
     lookahead: usize,
     /// The next to be taken first.
     free: VecDeque<u32>,
+    /// Blocks that an owner may have before it takes from its own.
+    most: usize,
+    owners: Vec<Option<u64>>, // [blocks]
     /// In the order of publication.
     published: Vec<Published>,
     /// [blocks] what rows wrote: a digest of all tokens up to their own.
@@ -144,14 +154,22 @@ fn digest(salt: u64, tokens: &[u32]) -> u64 {
 }
 
 impl Model {
-    fn new(blocks: usize, window: Option<Window>, lookahead: usize, seed: u64) -> Model {
+    fn new(
+        blocks: usize,
+        window: Option<Window>,
+        lookahead: usize,
+        share: f64,
+        seed: u64,
+    ) -> Model {
         let cache = KvCache::new(blocks, window, true, seed);
         Model {
-            cache: cache.with_lookahead(lookahead),
+            cache: cache.with_lookahead(lookahead).with_share(share),
             blocks,
             window,
             lookahead,
             free: (1..blocks as u32).collect(),
+            most: ((blocks - 1) as f64 * share) as usize,
+            owners: vec![None; blocks],
             published: Vec::new(),
             keys: vec![[0; BLOCK_SIZE]; blocks],
             seqs: Vec::new(),
@@ -197,13 +215,25 @@ impl Model {
         (0..=most).rev().find_map(prefix).expect("nothing is always cached")
     }
 
-    /// The next `count` free blocks, taken.
-    fn take(&mut self, count: usize) -> Vec<u32> {
-        let taken: Vec<u32> = self.free.drain(..count).collect();
+    fn owned(&self, owner: u64) -> usize {
+        self.owners.iter().filter(|of| **of == Some(owner)).count()
+    }
+
+    /// The next free block of an owner, taken.
+    fn take_one(&mut self, owner: u64) -> u32 {
+        let useless = self.free.iter().position(|block| !self.is_published(*block));
+        let own = self.free.iter().position(|block| self.owners[*block as usize] == Some(owner));
+        let own = own.filter(|_| self.owned(owner) >= self.most);
+        let block = self.free.remove(useless.or(own).unwrap_or(0)).expect("a block is free");
         let before = self.published.len();
-        self.published.retain(|published| !taken.contains(&published.block));
+        self.published.retain(|published| published.block != block);
         self.evicted += (before - self.published.len()) as u64;
-        taken
+        self.owners[block as usize] = Some(owner);
+        block
+    }
+
+    fn take(&mut self, count: usize, owner: u64) -> Vec<u32> {
+        (0..count).map(|_| self.take_one(owner)).collect()
     }
 
     /// Blocks that nobody holds any more come back, the last of a sequence first.
@@ -215,6 +245,7 @@ impl Model {
                 self.free.push_back(block);
             } else {
                 self.free.push_front(block);
+                self.owners[block as usize] = None;
             }
         }
     }
@@ -225,8 +256,8 @@ impl Model {
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Admit { prompt, room, use_prefix, spare } => {
-                self.admit(prompt, room, use_prefix, spare)
+            Action::Admit { prompt, owner, room, use_prefix, spare } => {
+                self.admit(prompt, owner, room, use_prefix, spare)
             }
             Action::Compute { seq, rows, rejected } => {
                 if let Some(at) = self.pick(seq) {
@@ -255,6 +286,11 @@ impl Model {
                     self.give_up(&seq.entries);
                 }
             }
+            Action::Forget { owner } => {
+                self.cache.forget(owner);
+                let of_owner = self.owners.iter_mut().filter(|of| **of == Some(owner));
+                of_owner.for_each(|of| *of = None);
+            }
             Action::Pin { prompt } => self.pin(prompt),
             Action::Unpin { pin } => {
                 if !self.pins.is_empty() {
@@ -268,13 +304,14 @@ impl Model {
                 assert_eq!(self.cache.reset(), idle);
                 if idle {
                     self.published.clear();
+                    self.owners.fill(None);
                     self.resets += 1;
                 }
             }
         }
     }
 
-    fn admit(&mut self, prompt: Prompt, room: usize, use_prefix: bool, spare: usize) {
+    fn admit(&mut self, prompt: Prompt, owner: u64, room: usize, use_prefix: bool, spare: usize) {
         let Prompt { tokens, salt } = &prompt;
         let mut entries = self.find(&prompt, (tokens.len() - 1) / BLOCK_SIZE);
         assert_eq!(self.cache.lookup(tokens, *salt), entries.len() * BLOCK_SIZE);
@@ -282,17 +319,17 @@ impl Model {
             entries.clear();
         }
         let cached = entries.len();
-        let table = self.cache.admit(tokens, *salt, room, use_prefix, spare);
+        let table = self.cache.admit(tokens, *salt, owner, room, use_prefix, spare);
         let unheld = entries.iter().filter(|block| self.free.contains(block)).count();
         let missing = room.div_ceil(BLOCK_SIZE).saturating_sub(cached);
         assert_eq!(table.is_some(), self.free.len() >= unheld + missing + spare);
         let Some(table) = table else { return };
         self.free.retain(|block| !entries.contains(block));
-        entries.extend(self.take(missing));
+        entries.extend(self.take(missing, owner));
         assert_eq!(table.cached(), cached * BLOCK_SIZE);
         let Prompt { tokens, salt } = prompt;
         let computed = table.cached();
-        self.seqs.push(Seq { table, entries, tokens, salt, computed, offered: cached });
+        self.seqs.push(Seq { table, entries, tokens, salt, owner, computed, offered: cached });
     }
 
     fn compute(&mut self, at: usize, rows: Vec<u32>, rejected: usize) {
@@ -308,7 +345,8 @@ impl Model {
         }
         let new = rows.get(rest..).unwrap_or_default();
         seq.tokens.extend(new);
-        let more = self.take(missing);
+        let owner = seq.owner;
+        let more = self.take(missing, owner);
         let seq = &mut self.seqs[at];
         seq.entries.extend(more);
         let seq = &self.seqs[at];
@@ -370,16 +408,16 @@ impl Model {
 
         let mut entries = parent.entries[..full].to_vec();
         let tokens = parent.tokens[..shared].to_vec();
-        let (salt, offered, tail) =
-            (parent.salt, parent.offered.min(full), parent.entries.get(full));
+        let (salt, owner, offered, tail) =
+            (parent.salt, parent.owner, parent.offered.min(full), parent.entries.get(full));
         let tail = tail.copied().filter(|_| shared > full * BLOCK_SIZE);
-        entries.extend(self.take(missing));
+        entries.extend(self.take(missing, owner));
         let expected = tail.map(|from| BlockCopy { from, to: entries[full] });
         assert_eq!(copy, expected);
         if let Some(BlockCopy { from, to }) = copy {
             self.keys[to as usize] = self.keys[from as usize];
         }
-        self.seqs.push(Seq { table, entries, tokens, salt, computed: shared, offered });
+        self.seqs.push(Seq { table, entries, tokens, salt, owner, computed: shared, offered });
     }
 
     fn pin(&mut self, prompt: Prompt) {
@@ -397,6 +435,9 @@ impl Model {
         let tables = self.seqs.iter().map(|seq| &seq.table);
         self.cache.check_integrity(tables, self.pins.iter().map(|(pin, _)| pin));
         assert_eq!(self.cache.free(), self.free.len());
+        for owner in 0..OWNERS {
+            assert_eq!(self.cache.owned(owner), self.owned(owner));
+        }
         for seq in &self.seqs {
             assert_eq!(seq.table.entries(), seq.entries);
             for key in (0..seq.computed).filter(|key| self.sees(seq.computed, *key)) {
@@ -419,10 +460,11 @@ proptest! {
         blocks in 2..40_usize,
         window in window(),
         lookahead in 0..2_usize,
+        share in 0.0..1.0,
         seed in any::<u64>(),
         actions in prop::collection::vec(action(), 1..100),
     ) {
-        let mut model = Model::new(blocks, window, lookahead, seed);
+        let mut model = Model::new(blocks, window, lookahead, share, seed);
         for action in actions {
             model.act(action);
             model.check();

@@ -11,6 +11,8 @@ pub struct BlockTable {
     /// Hashes of the first blocks: those that were found in the cache or published since.
     pub(super) hashes: Vec<u64>,
     pub(super) salt: u64,
+    /// Who has the blocks that it takes.
+    pub(super) owner: u64,
     pub(super) cached: usize,
     /// Blocks before this one have been looked at for retirement.
     pub(super) retired: usize,

@@ -1,27 +1,22 @@
 //! The free blocks, in the order in which they are taken: a ring of links with one entry per block.
 
-/// A doubly linked list of block ids, linked by index, so that every operation is O(1).
-///
-/// One more link than there are blocks closes the ring: after it comes the
-/// first free block, before it the last.
+use super::links::Links;
+
+/// A list of block ids, linked by index, so that every operation is O(1).
 #[derive(Clone, Debug)]
 pub struct FreeList {
-    links: Vec<Link>, // [blocks + 1]
+    links: Links, // [blocks + 1]; after the last id comes the first free block, before it the last
+    end: u32,
     len: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    previous: u32,
-    next: u32,
 }
 
 impl FreeList {
     /// All of `blocks` blocks, in the order of their ids.
     pub fn new(blocks: usize) -> FreeList {
-        let ring = blocks as u32 + 1;
-        let link = |i| Link { previous: (i + ring - 1) % ring, next: (i + 1) % ring };
-        FreeList { links: (0..ring).map(link).collect(), len: blocks }
+        let end = blocks as u32;
+        let mut list = FreeList { links: Links::new(blocks + 1), end, len: 0 };
+        (0..end).for_each(|block| list.push_back(block));
+        list
     }
 
     /// Number of free blocks.
@@ -29,48 +24,32 @@ impl FreeList {
         self.len
     }
 
-    /// Takes the first block.
-    pub fn pop_front(&mut self) -> Option<u32> {
-        let block = self.iter().next()?;
-        self.remove(block);
-        Some(block)
+    /// The block to be taken first.
+    pub fn first(&self) -> Option<u32> {
+        self.iter().next()
     }
 
     /// Adds a block that is not in the list, to be taken first.
     pub fn push_front(&mut self, block: u32) {
-        let end = self.end();
-        self.insert(block, Link { previous: end, next: self.links[end as usize].next });
+        self.links.insert(block, self.links.next(self.end));
+        self.len += 1;
     }
 
     /// Adds a block that is not in the list, to be taken last.
     pub fn push_back(&mut self, block: u32) {
-        let end = self.end();
-        self.insert(block, Link { previous: self.links[end as usize].previous, next: end });
+        self.links.insert(block, self.end);
+        self.len += 1;
     }
 
     /// Takes out a block that is in the list.
     pub fn remove(&mut self, block: u32) {
-        let Link { previous, next } = self.links[block as usize];
-        self.links[previous as usize].next = next;
-        self.links[next as usize].previous = previous;
+        self.links.remove(block);
         self.len -= 1;
     }
 
     /// The free blocks, the next to be taken first.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
-        let follow = |i: u32| Some(self.links[i as usize].next).filter(|next| *next != self.end());
-        std::iter::successors(follow(self.end()), move |block| follow(*block))
-    }
-
-    fn insert(&mut self, block: u32, link: Link) {
-        self.links[link.previous as usize].next = block;
-        self.links[link.next as usize].previous = block;
-        self.links[block as usize] = link;
-        self.len += 1;
-    }
-
-    fn end(&self) -> u32 {
-        self.links.len() as u32 - 1
+        self.links.others(self.end)
     }
 }
 
@@ -86,8 +65,14 @@ mod tests {
         list
     }
 
+    fn take_first(list: &mut FreeList) -> Option<u32> {
+        let first = list.first();
+        first.into_iter().for_each(|block| list.remove(block));
+        first
+    }
+
     fn take(list: &mut FreeList, count: usize) -> Vec<u32> {
-        std::iter::from_fn(|| list.pop_front()).take(count).collect()
+        std::iter::from_fn(|| take_first(list)).take(count).collect()
     }
 
     fn order(list: &FreeList) -> Vec<u32> {
@@ -99,7 +84,7 @@ mod tests {
     #[test]
     fn blocks_are_taken_from_the_front_and_removed_anywhere() {
         let mut list = FreeList::new(5);
-        assert_eq!(list.pop_front(), Some(0));
+        assert_eq!(take_first(&mut list), Some(0));
         assert_eq!(order(&list), [1, 2, 3, 4]);
         list.remove(2);
         assert_eq!(order(&list), [1, 3, 4]);
@@ -107,7 +92,7 @@ mod tests {
         assert_eq!(order(&list), [1, 3, 4, 2]);
         assert_eq!(take(&mut list, 4), [1, 3, 4, 2]);
         assert_eq!(list.len(), 0);
-        assert_eq!(list.pop_front(), None, "no block is left");
+        assert_eq!(take_first(&mut list), None, "no block is left");
         list.push_back(3);
         assert_eq!(order(&list), [3]);
     }

@@ -4,9 +4,14 @@
 //! The keys and values themselves live with the executor; here are only block ids. A block that is
 //! given up stays findable until it is taken for something else: first those are taken that hold
 //! nothing of use, then those that were given up longest ago, a sequence's end before its beginning.
+//!
+//! A block belongs to whoever took it last, until it is free and holds nothing of use. Owners that
+//! have their share already take their own findable blocks before those of others.
 
 mod block_table;
 mod free_list;
+mod links;
+mod owners;
 mod prefix_index;
 #[cfg(test)]
 mod tests;
@@ -14,7 +19,7 @@ mod view;
 
 pub use self::block_table::BlockTable;
 
-use self::{free_list::FreeList, prefix_index::PrefixIndex, view::View};
+use self::{free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View};
 use crate::step::{BLOCK_SIZE, BlockCopy, Window};
 
 /// The null block: an entry that no row looks at. It is neither free nor held.
@@ -25,6 +30,7 @@ const NULL: u32 = 0;
 pub struct KvCache {
     references: Vec<u32>, // [blocks]
     free: FreeList,       // the blocks without a reference, the next to be taken first
+    owners: Owners,
     index: PrefixIndex,
     view: View,
     prefix_caching: bool,
@@ -58,10 +64,11 @@ impl KvCache {
     /// `prefix_caching` is on. The seed should be random: it keeps hashes from being foreseen.
     pub fn new(blocks: usize, window: Option<Window>, prefix_caching: bool, seed: u64) -> KvCache {
         let mut free = FreeList::new(blocks);
-        free.pop_front(); // the null block
+        free.remove(NULL);
         KvCache {
             references: vec![0; blocks],
             free,
+            owners: Owners::new(blocks, blocks),
             index: PrefixIndex::new(blocks, 0, seed),
             view: View::new(window),
             prefix_caching,
@@ -74,6 +81,13 @@ impl KvCache {
     pub fn with_lookahead(self, lookahead: usize) -> KvCache {
         let index = PrefixIndex::new(self.references.len(), lookahead, self.index.seed);
         KvCache { index, ..self }
+    }
+
+    /// The same cache, empty, where an owner may have this share of the usable blocks, held or
+    /// findable, before it takes from its own.
+    pub fn with_share(self, share: f64) -> KvCache {
+        let most = (share * self.usable() as f64) as usize;
+        KvCache { owners: Owners::new(self.references.len(), most), ..self }
     }
 
     /// Blocks that tables can hold.
@@ -91,6 +105,11 @@ impl KvCache {
         (self.usable() - self.free()) as f64 / self.usable().max(1) as f64
     }
 
+    /// Blocks that belong to an owner, held or findable.
+    pub fn owned(&self, owner: u64) -> usize {
+        self.owners.blocks(owner)
+    }
+
     /// What happened to the findable blocks so far.
     pub fn stats(&self) -> CacheStats {
         self.stats
@@ -102,18 +121,19 @@ impl KvCache {
         self.find(tokens, salt, tokens.len().saturating_sub(1)).cached
     }
 
-    /// A table for a new sequence, which shares its longest cached prefix if `use_prefix`, and holds
+    /// A table for a new sequence of `owner`, which shares its longest cached prefix if `use_prefix`, and holds
     /// `room` tokens. None, and nothing is changed, where less than `spare` blocks would stay free.
     pub fn admit(
         &mut self,
         tokens: &[u32],
         salt: u64,
+        owner: u64,
         room: usize,
         use_prefix: bool,
         spare: usize,
     ) -> Option<BlockTable> {
         let most = if use_prefix { tokens.len().saturating_sub(1) } else { 0 };
-        let mut table = self.find(tokens, salt, most);
+        let mut table = BlockTable { owner, ..self.find(tokens, salt, most) };
         let unheld = table.held().filter(|block| self.references[*block as usize] == 0);
         if self.free() < unheld.count() + table.missing(room) + spare {
             return None;
@@ -221,9 +241,16 @@ impl KvCache {
         let idle = self.free() == self.usable();
         if idle {
             self.index.clear();
+            self.owners = Owners::new(self.references.len(), self.owners.most);
             self.stats.resets += 1;
         }
         idle
+    }
+
+    /// Makes the blocks of an owner nobody's: they count for no share. They stay findable until they
+    /// are taken.
+    pub fn forget(&mut self, owner: u64) {
+        self.owners.forget(owner);
     }
 
     /// Checks the cache against all tables and pins in use: every block is either free or counted
@@ -254,6 +281,7 @@ impl KvCache {
         let unheld: Vec<usize> = (1..entries.len()).filter(|block| entries[*block] == 0).collect();
         assert_eq!(free, unheld, "the free list is not the blocks without a reference");
 
+        self.owners.check_integrity(self.free.iter());
         self.index.check_integrity();
     }
 
@@ -307,17 +335,28 @@ impl KvCache {
             *references += 1;
             if *references == 1 {
                 self.free.remove(block);
+                self.owners.hold(block);
             }
         }
     }
 
     /// Adds free blocks to a table until it holds `tokens` tokens; as many must be there.
     fn extend(&mut self, table: &mut BlockTable, tokens: usize) {
-        for block in std::iter::from_fn(|| self.free.pop_front()).take(table.missing(tokens)) {
+        for _ in 0..table.missing(tokens) {
+            let Some(block) = self.next(table.owner) else { break };
+            self.free.remove(block);
+            self.owners.give(block, table.owner);
             self.stats.evicted += u64::from(self.index.remove(block));
             self.references[block as usize] = 1;
             table.blocks.push(block);
         }
+    }
+
+    /// The free block that an owner is to take.
+    fn next(&self, owner: u64) -> Option<u32> {
+        let first = self.free.first()?;
+        let due = || self.owners.due(owner).unwrap_or(first);
+        Some(if self.index.contains(first) { due() } else { first })
     }
 
     fn give_up(&mut self, block: u32) {
@@ -331,8 +370,10 @@ impl KvCache {
         }
         if self.index.contains(block) {
             self.free.push_back(block);
+            self.owners.free(block);
         } else {
             self.free.push_front(block);
+            self.owners.shed(block);
         }
     }
 }

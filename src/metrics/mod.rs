@@ -90,7 +90,7 @@ pub struct TabMetrics {
     pub kv_blocks: usize,
     /// Tokens of its prompts that have been computed or found in the cache.
     pub prompt_tokens: u64,
-    /// Tokens that were looked up in the prefix cache.
+    /// Tokens of its requests that were looked for in the prefix cache.
     pub prefix_cache_queries: u64,
     /// How many of them were found there.
     pub cached_tokens: u64,
@@ -246,7 +246,8 @@ mod tests {
         metrics.looked_up(3, 110, 96, true);
         assert_eq!((metrics.prefix_cache_queries, metrics.prefix_cache_hits), (100, 32));
         assert_eq!((metrics.preempted_queries, metrics.preempted_hits), (110, 96));
-        assert_eq!(metrics.tabs[&3].cached_tokens, 32);
+        let tab = &metrics.tabs[&3];
+        assert_eq!((tab.prefix_cache_queries, tab.cached_tokens), (100, 32));
     }
 
     #[test]

@@ -139,12 +139,15 @@ impl Metrics {
             ("waiting", "Requests waiting", |tab| tab.waiting as u64),
             ("kv_blocks", "KV blocks in block tables", |tab| tab.kv_blocks as u64),
         ];
-        let counters: [(_, _, Value); 3] = [
+        let counters: [(_, _, Value); 4] = [
             ("prompt_tokens_total", "Prompt tokens", |tab| tab.prompt_tokens),
-            ("cached_tokens_total", "Prompt tokens found cached", |tab| tab.cached_tokens),
+            ("prefix_cache_queries_total", "Tokens looked for in the prefix cache", |tab| {
+                tab.prefix_cache_queries
+            }),
+            ("cached_tokens_total", "Tokens found in the prefix cache", |tab| tab.cached_tokens),
             ("generation_tokens_total", "Tokens generated", |tab| tab.generation_tokens),
         ];
-        for (kind, families) in [("gauge", gauges), ("counter", counters)] {
+        for (kind, families) in [("gauge", &gauges[..]), ("counter", &counters[..])] {
             for (name, help, value) in families {
                 let name = format!("tabloom:tab_{name}");
                 page.family(&name, kind, &format!("{help}, by tab."));
@@ -303,6 +306,7 @@ mod tests {
             ("vllm:request_success_total", Some(("finished_reason", "abort")), 3.0),
             ("vllm:request_success_total", Some(("finished_reason", "error")), 0.0),
             ("tabloom:tab_prompt_tokens_total", Some(("tab", "1")), 100.0),
+            ("tabloom:tab_prefix_cache_queries_total", Some(("tab", "1")), 100.0),
             ("tabloom:tab_cached_tokens_total", Some(("tab", "1")), 48.0),
             ("tabloom:tab_generation_tokens_total", Some(("tab", "2")), 9.0),
         ];

@@ -19,16 +19,20 @@ impl Scheduler {
     /// claim: the latter gives up its latest.
     pub(super) fn admit(&mut self, now: Duration) -> bool {
         for tab in self.queue.turns() {
-            if self.free_slots.is_empty() {
-                self.displace(tab);
-                return false;
+            while self.free_slots.is_empty() {
+                if !self.reclaim() {
+                    self.displace(tab);
+                    return false;
+                }
             }
             for id in self.candidates(tab) {
                 if self.queue.get(id).is_none_or(|seq| self.awaits_prefix(seq)) {
                     continue;
                 }
                 let mut blocks = self.blocks_for(id);
-                while blocks.is_none() && self.running.is_empty() && self.let_go_of_a_pin() {
+                while blocks.is_none()
+                    && (self.reclaim() || self.running.is_empty() && self.let_go_of_a_pin())
+                {
                     blocks = self.blocks_for(id);
                 }
                 let Some((table, cached)) = blocks else {
@@ -70,7 +74,8 @@ impl Scheduler {
             prompts.take_while(|(a, b)| a == b).count()
         };
         let computing = |other: &&Sequence| {
-            !other.yielding && other.salt == seq.salt && other.verified() < other.prompt().len()
+            let goes_on = !other.yielding && !other.held;
+            goes_on && other.salt == seq.salt && other.verified() < other.prompt().len()
         };
         // What is verified already, the cache has.
         self.running
@@ -79,10 +84,12 @@ impl Scheduler {
             .any(|other| shared(other).min(seq.known() - 1) >= other.verified() + WORTH)
     }
 
-    /// The running request whose prompt this one repeats, before either has answered.
+    /// The running request whose prompt this one repeats and that has computed it, or is about to.
     fn twin(&self, seq: &Sequence) -> Option<usize> {
         let twin_of = seq.twin_of.filter(|_| !seq.has_run())?;
-        self.running.iter().position(|other| other.id == twin_of && !other.yielding)
+        let computes = |other: &Sequence| !other.held || other.verified() + 1 >= seq.known();
+        let of = |other: &Sequence| other.id == twin_of && !other.yielding && computes(other);
+        self.running.iter().position(of)
     }
 
     /// The first blocks of a waiting request, and how many of its tokens they already hold.
@@ -112,7 +119,7 @@ impl Scheduler {
         let room = known.min(cached + 1);
         let [needed, taken] = [known, room].map(|tokens| tokens.div_ceil(BLOCK_SIZE).min(most));
         spare += needed - taken;
-        let table = self.cache.admit(tokens, seq.salt, room, may_skip, spare)?;
+        let table = self.cache.admit(tokens, seq.salt, seq.tab.0, room, may_skip, spare)?;
         let cached = table.cached();
         Some((table, cached))
     }
@@ -141,6 +148,17 @@ impl Scheduler {
         let Some((_, pin)) = self.pins.pop_first() else { return false };
         self.cache.unpin(pin);
         true
+    }
+
+    /// Takes slot and blocks back from a held request. Returns whether it had to wait for no step in
+    /// flight.
+    fn reclaim(&mut self) -> bool {
+        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
+            return false;
+        }
+        let held = (0..self.running.len()).filter(|at| self.running[*at].held);
+        let last = held.max_by_key(|at| self.queue.claim(&self.running[*at]));
+        last.is_some_and(|at| matches!(self.give_way(at), Room::Found))
     }
 
     /// Makes way for a tab with nothing running: sends the latest of the tab that runs most back to

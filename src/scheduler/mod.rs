@@ -85,7 +85,8 @@ impl Scheduler {
         let seqs = options.max_running.min(capacity.seqs);
         let Capacity { blocks, window, rows, .. } = capacity;
         Scheduler {
-            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed),
+            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed)
+                .with_share(options.tab_share),
             pins: BTreeMap::new(),
             queue: Queue::new(options.policy),
             running: Vec::new(),
@@ -163,6 +164,18 @@ impl Scheduler {
         if let Some(reason) = seq.and_then(|seq| seq.constrain(constraint)) {
             self.finish(id, reason, now);
         }
+    }
+
+    /// Holds a request, or releases it. A held request gets no rows; steps in flight may still bring
+    /// it tokens. It keeps its place and its blocks until others need them. Does nothing if it has
+    /// ended.
+    pub fn hold(&mut self, id: RequestId, held: bool) {
+        let running = self.running.iter_mut().find(|seq| seq.id == id);
+        let seq = running.or_else(|| self.queue.get_mut(id)).filter(|seq| seq.held != held);
+        let Some(seq) = seq else { return };
+        seq.held = held;
+        let tab = seq.tab;
+        if held { self.queue.leave(tab) } else { self.queue.enter(tab) }
     }
 
     /// Chooses the rows of the next step; none if there is nothing to compute before a step in
@@ -298,10 +311,11 @@ impl Scheduler {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether no request is live, no step in flight is left to commit and no event to be taken.
+    /// Whether no request is live but those that are held, no step in flight is left to commit and no
+    /// event to be taken.
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty()
-            && self.running.is_empty()
+        let rests = |seq: &Sequence| seq.held && seq.in_flight == 0;
+        self.queue.iter().chain(&self.running).all(rests)
             && self.draining.is_empty()
             && self.events.is_empty()
     }
@@ -318,6 +332,7 @@ impl Scheduler {
             self.finish(id, FinishReason::Cancelled, now);
         }
         self.queue.forget(tab);
+        self.cache.forget(tab.0);
         self.metrics.tabs.remove(&tab.0);
     }
 
@@ -452,7 +467,9 @@ impl Scheduler {
     }
 
     fn finished(&mut self, seq: &Sequence, reason: FinishReason, now: Duration) {
-        self.queue.ended(seq.tab);
+        if !seq.held {
+            self.queue.leave(seq.tab);
+        }
         let usage = seq.usage();
         let counted = match reason {
             FinishReason::Stop | FinishReason::StopToken(_) => FinishedReason::Stop,

@@ -18,6 +18,9 @@ pub struct Options {
     pub step_seconds: f64,
     /// The share of KV blocks that admission leaves free for those that run.
     pub watermark: f64,
+    /// The share of KV blocks, in use or findable, from which on a tab that needs more takes the
+    /// oldest of its own findable blocks, and not the oldest of all.
+    pub tab_share: f64,
     /// Whether computed prefixes are found again.
     pub prefix_caching: bool,
     /// Serves requests with a long cached prefix before others of their tab.
@@ -48,6 +51,7 @@ impl Default for Options {
             adaptive_threshold: true,
             step_seconds: 0.1,
             watermark: 0.01,
+            tab_share: 0.5,
             prefix_caching: true,
             cache_aware: true,
             seed: 0,

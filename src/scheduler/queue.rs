@@ -28,7 +28,7 @@ pub struct Queue {
 struct Tab {
     /// In order of arrival, behind those that were preempted.
     waiting: VecDeque<Sequence>,
-    /// Requests that wait or run.
+    /// Requests that wait or run and are not held.
     live: usize,
     /// Rows computed for it.
     served: u64,
@@ -55,16 +55,28 @@ impl Queue {
 
     /// Adds a new request.
     pub fn push(&mut self, seq: Sequence) {
+        self.enter(seq.tab);
+        self.tabs.entry(seq.tab).or_default().waiting.push_back(seq);
+        self.len += 1;
+    }
+
+    /// Notes that a tab has one more request that competes with others.
+    pub fn enter(&mut self, tab: TabId) {
         // Idleness earns a newcomer one short turn before those who were busy, and no more.
         let active = self.tabs.values().filter(|tab| tab.live > 0);
         let least = active.map(|tab| tab.served).min().unwrap_or(0);
-        let tab = self.tabs.entry(seq.tab).or_default();
+        let tab = self.tabs.entry(tab).or_default();
         if tab.live == 0 {
             tab.served = tab.served.max(least.saturating_sub(Queue::QUANTUM));
         }
         tab.live += 1;
-        tab.waiting.push_back(seq);
-        self.len += 1;
+    }
+
+    /// Notes that a request of a tab has ended or is held.
+    pub fn leave(&mut self, tab: TabId) {
+        if let Some(tab) = self.tabs.get_mut(&tab) {
+            tab.live -= 1;
+        }
     }
 
     /// Takes back a request that ran, before all others of its tab.
@@ -83,13 +95,6 @@ impl Queue {
         removed
     }
 
-    /// Notes that a request of a tab has ended.
-    pub fn ended(&mut self, tab: TabId) {
-        if let Some(tab) = self.tabs.get_mut(&tab) {
-            tab.live -= 1;
-        }
-    }
-
     /// Notes that rows of a tab are computed.
     pub fn charge(&mut self, tab: TabId, rows: usize) {
         if let Some(tab) = self.tabs.get_mut(&tab) {
@@ -101,9 +106,9 @@ impl Queue {
         self.tabs.entry(tab).or_default().hidden = hidden;
     }
 
-    /// Forgets a tab without live requests.
+    /// Forgets a tab without requests.
     pub fn forget(&mut self, tab: TabId) {
-        if self.tabs.get(&tab).is_some_and(|tab| tab.live == 0) {
+        if self.tabs.get(&tab).is_some_and(|tab| tab.live == 0 && tab.waiting.is_empty()) {
             self.tabs.remove(&tab);
         }
     }
@@ -197,10 +202,10 @@ impl Queue {
     }
 
     /// A request's claim to memory: the greatest gives way.
-    pub fn claim(&self, seq: &Sequence) -> (bool, i32, RequestId) {
+    pub fn claim(&self, seq: &Sequence) -> impl Ord + use<> {
         let (priority, arrival) = self.rank(seq);
         let hidden = self.tabs.get(&seq.tab).is_some_and(|tab| tab.hidden);
-        (hidden, priority, arrival)
+        (seq.held, hidden, priority, arrival)
     }
 
     /// The place of a request in the order of the policy; the smallest is served first.

@@ -38,6 +38,8 @@ pub struct Sequence {
     pub times: RequestTimes,
     /// Gets no more rows: it gives way to others as soon as no step in flight uses its blocks.
     pub yielding: bool,
+    /// Gets no more rows until it is released.
+    pub held: bool,
     goal: Goal,
     tokens: Vec<u32>,
     prompt: usize,
@@ -98,6 +100,7 @@ impl Sequence {
             in_flight: 0,
             times: RequestTimes::new(now),
             yielding: false,
+            held: false,
             goal: request.goal,
             tokens: request.prompt,
             prompt,
@@ -183,11 +186,10 @@ impl Sequence {
 
     /// Rows left to compute. None once the last token is on its way: nothing follows it.
     pub fn remaining(&self) -> usize {
-        let known = self.known();
-        if self.is_full() {
+        if !self.may_run() {
             return 0;
         }
-        let rows = known - self.computed;
+        let rows = self.known() - self.computed;
         let waits = self.constraint_missing
             || self.pending > 0 && self.limits.as_ref().is_some_and(TokenLimits::needs_tokens);
         if waits {
@@ -198,14 +200,10 @@ impl Sequence {
         if self.scores_rows() { rows - 1 } else { rows }
     }
 
-    /// Whether it would have rows if it were admitted.
+    /// Whether it may get rows: it is not held, and not all its tokens are there or on their way.
     pub fn may_run(&self) -> bool {
-        !self.is_full()
-    }
-
-    /// Whether it has all tokens that it may have, or will once the steps in flight are over.
-    pub fn is_full(&self) -> bool {
-        self.goal == Goal::Generate && self.known() >= self.limit
+        let full = self.goal == Goal::Generate && self.known() >= self.limit;
+        !self.held && !full
     }
 
     /// Blocks that its tokens need, `most` at a time, and that it does not hold yet.

@@ -53,6 +53,16 @@ fn permitted(request: &Request, output: &[u32]) -> u32 {
     (0..VOCAB).filter(permits).fold(0, |bits, token| bits | 1 << token)
 }
 
+/// Why an answer ends after so many tokens, if it does, where sequences end at `limit` tokens.
+fn complete(request: &Request, answered: usize, limit: usize) -> Option<FinishReason> {
+    let most = limit - request.prompt.len();
+    let most = request.max_tokens.map_or(most, |max| max.min(most));
+    if request.constrained && Alternate::is_complete(answered) {
+        return Some(FinishReason::Stop);
+    }
+    (answered == most).then_some(FinishReason::Length)
+}
+
 /// What a request gives by itself, where sequences end at `limit` tokens.
 fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
     let mut outcome = Outcome { tokens: request.answered.clone(), ..Default::default() };
@@ -72,17 +82,13 @@ fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
             |at: &usize| window.is_none_or(|window| *at < window.sinks || at + window.tokens > row);
         (0..=row).filter(visible).map(|at| tokens[at]).collect()
     };
-    let limit = limit.min(request.max_tokens.map_or(limit, |max| prompt + max));
     if let Some(top) = request.prompt_logprobs.filter(|_| prompt > 1) {
         let score = |at| logprobs(&[seen(&tokens[..at]), vec![tokens[at]]].concat(), top);
         outcome.prompt_logprobs = Some((1..prompt).map(score).collect());
     }
     let reason = loop {
-        if request.constrained && Alternate::is_complete(tokens.len() - prompt) {
-            break FinishReason::Stop;
-        }
-        if tokens.len() == limit {
-            break FinishReason::Length;
+        if let Some(reason) = complete(request, tokens.len() - prompt, limit) {
+            break reason;
         }
         let mask = permitted(request, &tokens[prompt..]);
         if mask & !(1 << POISON) == 0 {
@@ -125,6 +131,8 @@ struct Client<E> {
     /// Ended by the caller while live.
     ended: BTreeMap<RequestId, FinishReason>,
     unconstrained: BTreeSet<RequestId>,
+    /// Held, and how many tokens they may have at most.
+    held: BTreeMap<RequestId, usize>,
     pins: Vec<PinId>,
     steps: usize,
 }
@@ -162,6 +170,7 @@ impl<E: Executor> Client<E> {
             outcomes: BTreeMap::new(),
             ended: BTreeMap::new(),
             unconstrained: BTreeSet::new(),
+            held: BTreeMap::new(),
             pins: Vec::new(),
             steps: 0,
         }
@@ -235,9 +244,24 @@ impl<E: Executor> Client<E> {
     }
 
     fn note_end(&mut self, id: RequestId, reason: FinishReason) {
-        if self.outcomes[&id].end.is_none() {
+        let request = &self.requests[&id];
+        // It may have been over when it came, and nobody been told yet.
+        let over = complete(request, request.answered.len(), self.limit).is_some()
+            && !self.unconstrained.contains(&id);
+        if self.outcomes[&id].end.is_none() && !over {
             self.ended.entry(id).or_insert(reason);
         }
+    }
+
+    fn hold(&mut self, nth: usize) {
+        let Some(id) = self.nth(nth) else { return };
+        self.engine.hold(id, true);
+        let most = self.outcomes[&id].tokens.len() + E::DEPTH;
+        self.held.entry(id).or_insert(most);
+    }
+
+    fn release(&mut self) {
+        self.held.pop_last().into_iter().for_each(|(id, _)| self.engine.hold(id, false));
     }
 
     fn close_tab(&mut self, tab: TabId) {
@@ -275,6 +299,8 @@ impl<E: Executor> Client<E> {
                 Event::Token { token, logprobs, .. } => {
                     assert!(!over, "no token follows a cancel");
                     outcome.tokens.push(token);
+                    let most = self.held.get(&id).copied().unwrap_or(usize::MAX);
+                    assert!(outcome.tokens.len() <= most, "{id:?} is held");
                     outcome.logprobs.extend(logprobs);
                 }
                 Event::PromptLogprobs { logprobs, .. } => {
@@ -303,10 +329,21 @@ impl<E: Executor> Client<E> {
             request.prompt.len() + due.end.expect("it ends").1
         });
         let bound = self.steps + 3 * (lengths.sum::<usize>() + 1);
-        while !self.engine.is_idle() {
-            assert!(self.steps < bound, "no end after {bound} steps");
-            self.step();
+        let run = |client: &mut Self| {
+            while !client.engine.is_idle() {
+                assert!(client.steps < bound, "no end after {bound} steps");
+                client.step();
+            }
+        };
+        run(self);
+        let left = self.outcomes.iter().filter(|(_, outcome)| outcome.end.is_none());
+        for (id, _) in left {
+            assert!(self.held.contains_key(id), "{id:?} waits for the held");
         }
+        while !self.held.is_empty() {
+            self.release();
+        }
+        run(self);
         for (id, request) in &self.requests {
             let (outcome, due) = (&self.outcomes[id], alone(request, self.limit, self.window));
             if let Some(reason) = self.ended.get(id) {
@@ -353,6 +390,8 @@ enum Action {
     Hide(TabId, bool),
     Close(TabId),
     Constrain,
+    Hold(usize),
+    Release,
     Pin(usize),
     Unpin,
     Step,
@@ -432,6 +471,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (tab(), any::<bool>()).prop_map(|(tab, hidden)| Action::Hide(tab, hidden)),
         1 => tab().prop_map(Action::Close),
         2 => Just(Action::Constrain),
+        2 => any::<usize>().prop_map(Action::Hold),
+        1 => Just(Action::Release),
         1 => any::<usize>().prop_map(Action::Pin),
         2 => Just(Action::Unpin),
         8 => Just(Action::Step),
@@ -441,7 +482,7 @@ fn action() -> impl Strategy<Value = Action> {
 fn options() -> impl Strategy<Value = Options> {
     let limits = (1..6_usize, 1..40_usize, prop_oneof![Just(f64::INFINITY), 0.001..0.5]);
     let rules = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<u64>());
-    (limits, rules, 0.0..0.3).prop_map(|(limits, rules, watermark)| {
+    (limits, rules, 0.0..0.3, 0.0..1.0).prop_map(|(limits, rules, watermark, tab_share)| {
         let (max_running, long_prefill_threshold, step_seconds) = limits;
         let (priority, adaptive_threshold, prefix_caching, cache_aware, seed) = rules;
         Options {
@@ -453,6 +494,7 @@ fn options() -> impl Strategy<Value = Options> {
             adaptive_threshold,
             step_seconds,
             watermark,
+            tab_share,
             prefix_caching,
             cache_aware,
             seed,
@@ -471,6 +513,8 @@ fn serve<E: Executor>(executor: E, options: Options, actions: Vec<Action>) {
             Action::Hide(tab, hidden) => client.engine.set_visible(tab, !hidden),
             Action::Close(tab) => client.close_tab(tab),
             Action::Constrain => client.constrain(),
+            Action::Hold(nth) => client.hold(nth),
+            Action::Release => client.release(),
             Action::Pin(nth) => client.pin(nth),
             Action::Unpin => client.unpin(),
             Action::Step => client.step(),

@@ -1,6 +1,7 @@
 //! The cache by example. Caches hold blocks 1 to 10 where nothing else is said.
 
 mod forks;
+mod owners;
 mod prefixes;
 mod windows;
 
@@ -23,7 +24,7 @@ fn tokens(common: usize, own: usize, id: u32) -> Vec<u32> {
 }
 
 fn admit(cache: &mut KvCache, tokens: &[u32]) -> Option<BlockTable> {
-    cache.admit(tokens, 0, tokens.len(), true, 0)
+    cache.admit(tokens, 0, 0, tokens.len(), true, 0)
 }
 
 /// A sequence whose tokens are all computed.
@@ -109,7 +110,7 @@ mod lookahead {
         let mut cache = cache().with_lookahead(1);
         let prompt = tokens(32, 0, 0);
         let follow = |next: u32| [&prompt[..], &[next, 7]].concat();
-        let mut table = cache.admit(&prompt, 0, 33, true, 0).expect("it fits");
+        let mut table = cache.admit(&prompt, 0, 0, 33, true, 0).expect("it fits");
         cache.publish(&mut table, &prompt);
         assert_eq!(cache.lookup(&follow(5), 0), 16);
         cache.publish(&mut table, &follow(5)[..33]);

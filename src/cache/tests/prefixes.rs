@@ -57,7 +57,7 @@ fn have_the_same_hashes_however_their_tokens_are_published() {
     let mut cache = cache();
     let tokens = tokens(70, 0, 0);
     let whole = run(&mut cache, &tokens);
-    let mut table = cache.admit(&tokens, 0, tokens.len(), false, 0).expect("it fits");
+    let mut table = cache.admit(&tokens, 0, 0, tokens.len(), false, 0).expect("it fits");
     for length in 0..=tokens.len() {
         cache.publish(&mut table, &tokens[..length]);
         assert_eq!(table.hashes, whole.hashes[..length / BS]);
@@ -146,7 +146,7 @@ fn are_not_touched_by_a_request_that_does_not_fit() {
     assert_eq!(free(&cache), [9, 10, 6, 5, 4]);
 
     let fitting = &long[..128];
-    assert_eq!(cache.admit(fitting, 0, fitting.len(), true, 1), None, "one is to be spared");
+    assert_eq!(cache.admit(fitting, 0, 0, fitting.len(), true, 1), None, "one is to be spared");
     let table = admit(&mut cache, fitting).expect("it fits");
     assert_eq!(table.entries(), [1, 2, 3, 4, 5, 6, 9, 10]);
     cache.check_integrity([&first, &other, &table], []);
@@ -157,7 +157,7 @@ fn are_stored_twice_by_a_request_that_may_not_read_them() {
     let mut cache = cache();
     let prompt = tokens(48, 7, 0);
     let mut first = run(&mut cache, &prompt);
-    let mut second = cache.admit(&prompt, 0, prompt.len(), false, 0).expect("it fits");
+    let mut second = cache.admit(&prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
     assert_eq!((second.entries(), second.cached()), (&[5, 6, 7, 8][..], 0));
     cache.publish(&mut second, &prompt);
     assert_eq!(first.hashes, second.hashes);
@@ -166,11 +166,11 @@ fn are_stored_twice_by_a_request_that_may_not_read_them() {
 
     cache = self::cache();
     for table in [&mut first, &mut second] {
-        *table = cache.admit(&prompt, 0, prompt.len(), false, 0).expect("it fits");
+        *table = cache.admit(&prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
         cache.publish(table, &prompt);
     }
     cache.release(&mut first);
-    let others = cache.admit(&[99; 96], 0, 96, true, 0).expect("it fits");
+    let others = cache.admit(&[99; 96], 0, 0, 96, true, 0).expect("it fits");
     assert_eq!(others.entries(), [4, 9, 10, 3, 2, 1], "the first ones are evicted");
     assert_eq!(cache.find(&prompt, 0, prompt.len()).entries(), [5, 6, 7]);
 }
@@ -200,7 +200,7 @@ fn are_counted_as_they_come_and_go() {
         let n = blocks as u64;
         pass(&mut cache, &prompt);
         assert_eq!(cache.stats(), CacheStats { stored: n, evicted: 0, resets: 0 });
-        let mut table = cache.admit(&prompt, 0, prompt.len(), false, 0).expect("it fits");
+        let mut table = cache.admit(&prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
         assert_eq!(cache.stats(), CacheStats { stored: n, evicted: n, resets: 0 });
         cache.publish(&mut table, &prompt);
         cache.publish(&mut table, &prompt);
@@ -214,12 +214,12 @@ fn are_counted_as_they_come_and_go() {
 fn are_kept_apart_by_salts() {
     let mut cache = cache();
     let prompt = tokens(48, 7, 0);
-    let mut table = cache.admit(&prompt, 1, prompt.len(), true, 0).expect("it fits");
+    let mut table = cache.admit(&prompt, 1, 0, prompt.len(), true, 0).expect("it fits");
     cache.publish(&mut table, &prompt);
     assert_eq!([0, 1, 2].map(|salt| cache.lookup(&prompt, salt)), [0, 48, 0]);
     cache.release(&mut table);
     assert!(cache.pin(&prompt, 2).is_none());
-    let other = cache.admit(&prompt, 2, prompt.len(), true, 0).expect("it fits");
+    let other = cache.admit(&prompt, 2, 0, prompt.len(), true, 0).expect("it fits");
     assert_eq!(other.cached(), 0);
 }
 
@@ -227,7 +227,7 @@ fn are_kept_apart_by_salts() {
 fn hold_only_what_is_computed_and_verified() {
     let mut cache = cache();
     let tokens = tokens(33, 0, 0);
-    let mut table = cache.admit(&tokens[..10], 0, 33, true, 0).expect("it fits");
+    let mut table = cache.admit(&tokens[..10], 0, 0, 33, true, 0).expect("it fits");
     for (verified, why, cached) in [
         (15, "the sixteenth token is known, its keys are not", 0),
         (16, "the step with the sixteenth token is over", 16),
@@ -264,11 +264,11 @@ fn that_are_long_take_no_more_than_one_block_for_their_end() {
     let mut cache = cache();
     let prompt = tokens(100, 0, 0);
     for room in [100, 112, 113] {
-        let mut table = cache.admit(&prompt, 0, room, true, 0).expect("it fits");
+        let mut table = cache.admit(&prompt, 0, 0, room, true, 0).expect("it fits");
         assert_eq!(table.len(), room.div_ceil(BS));
         cache.publish(&mut table, &prompt);
         cache.release(&mut table);
     }
-    let table = cache.admit(&prompt, 0, 20, true, 0).expect("it fits");
+    let table = cache.admit(&prompt, 0, 0, 20, true, 0).expect("it fits");
     assert_eq!(table.len(), 6, "no less than what was found");
 }

@@ -77,8 +77,8 @@ fn let_a_hit_take_no_more_blocks_than_are_seen() {
         let mut cache = cache_of(31, window);
         let prompt = tokens(160, 160, 0);
         pass(&mut cache, &prompt[..160]);
-        assert_eq!(cache.admit(&prompt, 0, 320, true, 21 - seen), None);
-        let table = cache.admit(&prompt, 0, 320, true, 20 - seen).expect("it fits");
+        assert_eq!(cache.admit(&prompt, 0, 0, 320, true, 21 - seen), None);
+        let table = cache.admit(&prompt, 0, 0, 320, true, 20 - seen).expect("it fits");
         assert_eq!((table.cached(), cache.free()), (160, 20 - seen));
     }
 }

@@ -1,6 +1,7 @@
 //! The scheduler on plans and results made by hand.
 
 mod fairness;
+mod held;
 mod memory;
 mod resumed;
 mod rows;

@@ -43,7 +43,8 @@ fn a_second_request_computes_only_what_the_first_did_not() {
     assert_eq!(cached(&run_to_the_end(&mut scheduler)), [32]);
     let metrics = scheduler.metrics();
     assert_eq!((metrics.prefix_cache_queries, metrics.prefix_cache_hits), (42 + 43, 32));
-    assert_eq!(metrics.tabs[&0].cached_tokens, 32);
+    let tab = &metrics.tabs[&0];
+    assert_eq!((tab.prefix_cache_queries, tab.cached_tokens), (42 + 43, 32));
 }
 
 #[test]
@@ -78,6 +79,54 @@ fn salts_and_options_keep_prefixes_apart() {
         add(&mut scheduler, Request { salt, ..asking(prompt(1, 40, &[4])) });
         assert_eq!(cached(&run_to_the_end(&mut scheduler)), [expected]);
     }
+}
+
+#[test]
+fn nobody_waits_for_a_prefix_of_another_salt() {
+    for (salt, expected) in [(0, vec![(0, 0, 32)]), (1, vec![(0, 0, 16), (1, 0, 16)])] {
+        let mut scheduler = caching(32, 4, 40);
+        scheduler.options.long_prefill_threshold = 16;
+        add(&mut scheduler, asking(prompt(1, 64, &[])));
+        add(&mut scheduler, Request { salt, ..asking(prompt(1, 64, &[])) });
+        assert_eq!(step(&mut scheduler), expected, "salt {salt}");
+    }
+}
+
+#[test]
+fn a_tab_that_floods_the_cache_evicts_its_own_prefixes() {
+    for (tab_share, found) in [(0.5, 64), (1.0, 0)] {
+        let mut scheduler = with(128, 4, 40, |options| {
+            (options.prefix_caching, options.tab_share) = (true, tab_share);
+        });
+        let chat = || asking(prompt(1, 64, &[2]));
+        add(&mut scheduler, chat());
+        run_to_the_end(&mut scheduler);
+        for i in 0..30 {
+            let tab = TabId(1);
+            add(&mut scheduler, Request { tab, ..asking(prompt(3, 5, &[i + 1; 80])) });
+            run_to_the_end(&mut scheduler);
+        }
+        add(&mut scheduler, chat());
+        assert_eq!(cached(&run_to_the_end(&mut scheduler)), [found], "a share of {tab_share}");
+    }
+}
+
+#[test]
+fn what_a_closed_tab_left_behind_counts_for_nobody() {
+    let mut scheduler = caching(128, 4, 20);
+    let ask = |i| Request { tab: TabId(1), ..asking(prompt(3, 5, &[i; 60])) };
+    add(&mut scheduler, ask(1));
+    run_to_the_end(&mut scheduler);
+    assert_eq!(scheduler.cache.owned(1), 4);
+    add(&mut scheduler, ask(1));
+    let in_flight = plan(&mut scheduler);
+    scheduler.close_tab(TabId(1), NOW);
+    commit(&mut scheduler, &in_flight, TOKEN);
+    assert_eq!(scheduler.cache.owned(1), 0);
+    assert!(scheduler.is_idle());
+    add(&mut scheduler, Request { tab: TabId(2), ..ask(1) });
+    assert_eq!(cached(&run_to_the_end(&mut scheduler)), [64], "it is found all the same");
+    assert_eq!(scheduler.cache.owned(2), 0, "the last block is free, and holds nothing of use");
 }
 
 #[test]

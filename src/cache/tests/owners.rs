@@ -1,0 +1,150 @@
+//! Whose blocks are taken, where several owners share the cache.
+
+use super::*;
+
+/// A cache of ten blocks, of which an owner may have four before it takes from its own.
+fn shared() -> KvCache {
+    cache().with_share(0.4)
+}
+
+/// A prompt of so many blocks, unlike those of other ids, that has run for `owner`.
+fn pass_for(cache: &mut KvCache, owner: u64, id: u32, blocks: usize) {
+    let prompt = prompt(id, blocks);
+    let mut table = cache.admit(&prompt, 0, owner, prompt.len(), true, 0).expect("it fits");
+    cache.publish(&mut table, &prompt);
+    cache.check_integrity([&table], []);
+    cache.release(&mut table);
+    cache.check_integrity([], []);
+}
+
+fn prompt(id: u32, blocks: usize) -> Vec<u32> {
+    tokens(0, blocks * BS, id)
+}
+
+/// How many blocks of each prompt of `blocks` blocks are findable.
+fn found<const N: usize>(cache: &KvCache, ids: [u32; N], blocks: usize) -> [usize; N] {
+    ids.map(|id| cache.find(&prompt(id, blocks), 0, blocks * BS).len())
+}
+
+#[test]
+fn owners_that_have_their_share_take_the_oldest_of_their_own() {
+    let mut cache = shared();
+    pass_for(&mut cache, 1, 1, 3);
+    for id in 2..6 {
+        pass_for(&mut cache, 2, id, 2);
+    }
+    // Of seven blocks that held nothing, the last owner has the odd one too.
+    assert_eq!((cache.owned(1), cache.owned(2)), (3, 7));
+    assert_eq!(found(&cache, [2, 3, 4, 5], 2), [1, 2, 2, 2], "ends before beginnings");
+    for id in 6..20 {
+        pass_for(&mut cache, 2, id, 2);
+        assert_eq!(found(&cache, [1], 3), [3]);
+        assert_eq!(found(&cache, [id - 2, id - 1, id], 2), [2; 3]);
+    }
+    assert_eq!((cache.owned(1), cache.owned(2)), (3, 7));
+}
+
+#[test]
+fn owners_below_their_share_take_the_oldest_of_all() {
+    let mut cache = shared();
+    pass_for(&mut cache, 1, 1, 8);
+    pass_for(&mut cache, 2, 2, 2);
+    pass_for(&mut cache, 2, 3, 2);
+    assert_eq!((cache.owned(1), cache.owned(2)), (6, 4));
+    assert_eq!(found(&cache, [2, 3], 2), [2; 2]);
+    pass_for(&mut cache, 2, 4, 1);
+    assert_eq!((cache.owned(1), cache.owned(2)), (6, 4));
+    assert_eq!(found(&cache, [2, 3], 2), [1, 2]);
+}
+
+#[test]
+fn owners_without_free_blocks_of_their_own_take_the_oldest_of_all() {
+    let mut cache = shared();
+    pass_for(&mut cache, 1, 1, 5);
+    let mut table = cache.admit(&prompt(2, 5), 0, 2, 5 * BS, true, 0).expect("it fits");
+    assert_eq!(cache.owned(2), 5);
+    assert!(cache.reserve(&mut table, 8 * BS));
+    assert_eq!(table.entries()[5..], [5, 4, 3]);
+    assert_eq!((cache.owned(1), cache.owned(2)), (2, 8));
+    cache.check_integrity([&table], []);
+}
+
+#[test]
+fn blocks_that_hold_nothing_of_use_come_first_for_everybody() {
+    let mut cache = shared();
+    pass_for(&mut cache, 1, 1, 6);
+    let mut table = cache.admit(&prompt(2, 2), 0, 1, 2 * BS, true, 0).expect("it fits");
+    cache.release(&mut table);
+    assert_eq!(cache.owned(1), 6, "what holds nothing is nobody's");
+    let table = cache.admit(&prompt(2, 6), 0, 1, 6 * BS, true, 0).expect("it fits");
+    assert_eq!(table.entries(), [7, 8, 9, 10, 6, 5]);
+    cache.check_integrity([&table], []);
+}
+
+#[test]
+fn whoever_takes_a_block_has_it_whoever_shares_it() {
+    let mut cache = shared();
+    pass_for(&mut cache, 1, 1, 3);
+    let longer = prompt(1, 5);
+    let mut table = cache.admit(&longer, 0, 2, longer.len(), true, 0).expect("it fits");
+    cache.publish(&mut table, &longer);
+    assert_eq!((table.cached(), cache.owned(1), cache.owned(2)), (48, 3, 2));
+    let (mut fork, _) = cache.fork(&table, 80, 100, 0).expect("it fits");
+    assert_eq!((cache.owned(1), cache.owned(2)), (3, 4), "a fork is its parent's");
+    cache.release(&mut table);
+    cache.release(&mut fork);
+    assert_eq!((cache.owned(1), cache.owned(2)), (3, 2));
+    cache.check_integrity([], []);
+}
+
+#[test]
+fn forgotten_owners_leave_blocks_that_are_found_and_count_for_nobody() {
+    let mut cache = shared();
+    pass_for(&mut cache, 1, 1, 3);
+    let shared = prompt(1, 3);
+    let mut held = cache.admit(&shared, 0, 2, shared.len(), true, 0).expect("it fits");
+    cache.forget(1);
+    cache.forget(7);
+    assert_eq!((cache.owned(1), cache.owned(2)), (0, 1));
+    cache.release(&mut held);
+    assert_eq!(found(&cache, [1], 3), [3]);
+    // The name begins anew: six blocks that hold nothing are left, and then the oldest of all.
+    for id in 2..6 {
+        pass_for(&mut cache, 1, id, 1);
+    }
+    assert_eq!((cache.owned(1), found(&cache, [1], 3)), (4, [3]));
+    pass_for(&mut cache, 1, 6, 4);
+    assert_eq!(found(&cache, [1], 3), [3]);
+    assert_eq!(found(&cache, [2, 3, 4, 5], 1), [0, 1, 1, 1]);
+    pass_for(&mut cache, 3, 7, 1);
+    assert_eq!(found(&cache, [1], 3), [2], "nobody's are taken like all others");
+    cache.check_integrity([], []);
+}
+
+#[test]
+fn places_of_forgotten_owners_are_used_again() {
+    let mut cache = shared();
+    for owner in 0..1000 {
+        pass_for(&mut cache, owner, owner as u32, 2);
+        cache.forget(owner);
+    }
+    let places = cache.owners.owners.len();
+    assert!(places <= 10 + 2, "{places} places for ten blocks");
+    assert!(cache.reset());
+    cache.check_integrity([], []);
+}
+
+#[test]
+fn an_owner_that_is_alone_takes_what_it_would_without_a_share() {
+    for share in [0.0, 0.3, 1.0] {
+        let mut cache = cache().with_share(share);
+        for (id, blocks) in [(1, 3), (2, 4), (3, 5), (1, 3), (4, 2), (2, 4), (5, 9)] {
+            pass_for(&mut cache, 1, id, blocks);
+        }
+        let mut plain = super::cache();
+        for (id, blocks) in [(1, 3), (2, 4), (3, 5), (1, 3), (4, 2), (2, 4), (5, 9)] {
+            pass(&mut plain, &prompt(id, blocks));
+        }
+        assert_eq!(free(&cache), free(&plain), "a share of {share}");
+    }
+}
