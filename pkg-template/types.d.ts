@@ -162,6 +162,8 @@ export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
+  /** How much of the prompt had been computed already, for an earlier request. */
+  prompt_tokens_details: { cached_tokens: number };
 }
 
 export type FinishReason = "stop" | "length";

@@ -22,7 +22,7 @@ use crate::{
     error::Error,
     metrics::Metrics,
     sampling::{Compiler, Tokens},
-    step::{Executor, Logprobs},
+    step::{Capacity, Executor, Logprobs},
     text::Chat,
 };
 
@@ -31,7 +31,7 @@ pub struct Service<E> {
     engine: Engine<E>,
     chat: Chat,
     model: String,
-    vocab: usize,
+    capacity: Capacity,
     compiler: Option<Box<dyn Compiler>>,
     /// What requests announced and is not compiled yet.
     specs: Vec<(RequestId, Spec)>,
@@ -95,13 +95,13 @@ impl<E: Executor> Service<E> {
         options: Options,
         clock: Clock,
     ) -> Service<E> {
-        let vocab = executor.capacity().vocab;
+        let capacity = executor.capacity();
         let engine = Engine::new(executor, options, clock);
         Service {
             engine,
             chat,
             model,
-            vocab,
+            capacity,
             compiler: None,
             specs: Vec::new(),
             answers: HashMap::new(),
@@ -136,9 +136,9 @@ impl<E: Executor> Service<E> {
             let param = spec.param.clone();
             return Err(Error::InvalidRequest { param, message: message.into() });
         }
-        let asked = engine_request(&request, &self.chat, self.vocab, moment)?;
+        let asked = engine_request(&request, &self.chat, self.capacity.vocab, moment)?;
         let prompt = asked.prompt.clone();
-        let ids = self.engine.submit_many(asked, request.n)?;
+        resume::check(resume, &request, prompt.len(), &self.capacity)?;
         let responder = Responder {
             id: format!("chatcmpl-{:016x}", moment.entropy),
             created: moment.now,
@@ -146,22 +146,40 @@ impl<E: Executor> Service<E> {
             index: 0,
             include_usage: request.include_usage,
         };
+        let ids = match resume {
+            [] => self.engine.submit_many(asked, request.n)?,
+            _ => resume::submit(&mut self.engine, &asked, resume)?,
+        };
         let first = ids[0];
-        for (index, id) in (0..).zip(&ids) {
-            self.specs.extend(request.constraint.clone().map(|spec| (*id, spec)));
-            let responder = Responder { index, ..responder.clone() };
+        let answer = |index: usize| {
+            let resumed = resume.get(index).cloned().unwrap_or_default();
+            let responder = Responder { index: index as u32, ..responder.clone() };
             let tokenizer = self.chat.tokenizer().clone();
-            let answer = Answer::new(first, responder, &request, tokenizer, &prompt);
+            Answer::new(first, responder, &request, tokenizer, &prompt, &resumed)
+        };
+        let answers: Result<Vec<_>> = (0..ids.len()).map(answer).collect();
+        let answers = answers.inspect_err(|_| ids.iter().for_each(|id| self.engine.cancel(*id)))?;
+        // What is over is not computed again.
+        let computed = answers.iter().position(|answer| !answer.is_over());
+        let computed = computed.map_or(first, |index| ids[index]);
+        for (id, answer) in ids.iter().zip(answers) {
             self.outbox.extend(answer.start().map(|reply| (first, reply)));
+            match answer.is_over() {
+                true => self.engine.finish(*id),
+                false => self.specs.extend(request.constraint.clone().map(|spec| (*id, spec))),
+            }
             self.answers.insert(*id, answer);
         }
-        self.conversations.insert(first, Conversation::new(ids, responder));
+        self.conversations.insert(first, Conversation::new(ids, computed, responder));
         Ok(first)
     }
 
-    /// Holds all answers of a conversation, or lets them go on: while held they are not computed.
+    /// Holds all answers of a conversation, or lets them go on: while they are held, nothing is
+    /// computed for them. Steps in flight may still bring them tokens.
     pub fn hold(&mut self, id: RequestId, held: bool) {
-        let _ = (id, held);
+        if let Some(conversation) = self.conversations.get(&id) {
+            conversation.answers().iter().for_each(|id| self.engine.hold(*id, held));
+        }
     }
 
     /// Gives a request up; it gets no more replies.
@@ -204,7 +222,8 @@ impl<E: Executor> Service<E> {
         Ok(std::mem::take(&mut self.outbox))
     }
 
-    /// Whether [`Service::step`] has nothing to do and nothing to tell.
+    /// Whether [`Service::step`] has nothing to do and nothing to tell: all conversations are over, or
+    /// held.
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle() && self.outbox.is_empty()
     }
@@ -234,7 +253,7 @@ impl<E: Executor> Service<E> {
         match answer.token(token, logprobs) {
             Ok(reply) => {
                 self.outbox.extend(reply.map(|reply| (answer.conversation, reply)));
-                if answer.stopped() {
+                if answer.is_over() {
                     self.engine.finish(id);
                 }
             }
@@ -249,7 +268,7 @@ impl<E: Executor> Service<E> {
             let tokens = || {
                 let tokenizer = self.chat.tokenizer();
                 Ok(Tokens {
-                    spellings: tokenizer.spellings(self.vocab)?,
+                    spellings: tokenizer.spellings(self.capacity.vocab)?,
                     end_ids: self.chat.defaults().eos_ids.clone(),
                     strip: tokenizer.leading_strip(),
                 })
@@ -280,7 +299,10 @@ impl<E: Executor> Service<E> {
         let Some(answer) = self.answers.remove(&id) else { return };
         let first = answer.conversation;
         let Some(conversation) = self.conversations.get_mut(&first) else { return };
-        let replies = conversation.ended(answer.finish(reason, stop), usage);
+        let completion_tokens = answer.ended.unwrap_or(usage.completion_tokens);
+        let usage = Usage { completion_tokens, ..usage };
+        let ended = answer.finish(reason, stop, completion_tokens);
+        let replies = conversation.ended(id, ended, usage);
         if conversation.is_over() {
             self.conversations.remove(&first);
         }

@@ -6,13 +6,14 @@ use std::ops::ControlFlow;
 
 use serde::Deserialize;
 use tabloom::{
-    api::{ChatCompletion, ChatCompletionRequest, FinishReason},
+    api::{ChatCompletion, ChatCompletionRequest, ChatRequest, EmbeddingRequest, FinishReason},
     engine::{Options, RequestId, TabId, steady_clock},
     error::Error,
     executor::{AnyExecutor, KvKind},
     load::{self, Device, LoadOptions},
     sampling::LocalCompiler,
-    service::{Moment, Reply, Service},
+    service::{Moment, Reply, Resumed, Service},
+    step::BLOCK_SIZE,
     weights::FolderSource,
 };
 
@@ -23,6 +24,7 @@ const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), s
 struct Golden {
     messages: serde_json::Value,
     answer: String,
+    prompt_ids: Vec<u32>,
     answer_ids: Vec<u32>,
 }
 
@@ -51,10 +53,14 @@ fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
     .with_compiler(Box::new(LocalCompiler::default()))
 }
 
-fn submit(service: &mut Service<AnyExecutor>, request: serde_json::Value) -> RequestId {
-    let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
-    let request = request.validate().expect("a valid request");
-    service.submit(request, MOMENT, &[]).expect("it is accepted")
+/// The request of these fields.
+fn request(fields: serde_json::Value) -> ChatRequest {
+    let request: ChatCompletionRequest = serde_json::from_value(fields).expect("a request");
+    request.validate().expect("a valid request")
+}
+
+fn submit(service: &mut Service<AnyExecutor>, fields: serde_json::Value) -> RequestId {
+    service.submit(request(fields), MOMENT, &[]).expect("it is accepted")
 }
 
 /// Steps until nothing is left to do.
@@ -336,10 +342,8 @@ fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
     assert!(run(&mut service).iter().all(|(of, _)| *of != id));
 
     let long = "Tell me a story. ".repeat(600);
-    let request = serde_json::json!({ "messages": [{ "role": "user", "content": long }] });
-    let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
-    let request = request.validate().expect("a valid request");
-    let refused = service.submit(request, MOMENT, &[]);
+    let long = serde_json::json!({ "messages": [{ "role": "user", "content": long }] });
+    let refused = service.submit(request(long), MOMENT, &[]);
     assert!(matches!(refused, Err(Error::ContextLengthExceeded { .. })), "{refused:?}");
     let id = submit(
         &mut service,
@@ -392,4 +396,102 @@ fn constrained_answers_keep_to_their_form_beside_one_that_is_free() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// What a page that received these replies to one request for `n` answers asks to go on from.
+fn received(replies: &[Reply], n: usize) -> Vec<Resumed> {
+    let mut resume = vec![Resumed::default(); n];
+    for reply in replies {
+        let Reply::Chunk { value, tokens, ended } = reply else { panic!("{reply:?}") };
+        for choice in &value.choices {
+            let resumed = &mut resume[choice.index as usize];
+            resumed.started = true;
+            resumed.tokens.extend(tokens);
+            resumed.ended = *ended;
+        }
+    }
+    resume
+}
+
+/// The chunks of one of the answers.
+fn chunks_of(replies: &[Reply], index: usize) -> Vec<Reply> {
+    let is_of = |reply: &&Reply| match reply {
+        Reply::Chunk { value, .. } => value.choices.iter().any(|c| c.index as usize == index),
+        _ => false,
+    };
+    replies.iter().filter(is_of).cloned().collect()
+}
+
+#[test]
+fn streams_that_are_cut_off_go_on_in_another_engine() {
+    let (mut first, mut second) = (service(), service());
+    let messages = &goldens()[0].messages;
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": { "animal": { "enum": ["cat", "dog"] } },
+        "required": ["animal"],
+        "additionalProperties": false,
+    });
+    let schema = serde_json::json!({ "type": "json_schema", "json_schema": { "schema": schema } });
+    for (fields, n) in [
+        (serde_json::json!({ "temperature": 0, "logprobs": true, "top_logprobs": 2 }), 1),
+        (serde_json::json!({ "temperature": 1.5, "n": 3, "seed": 40, "max_tokens": 12 }), 3),
+        (serde_json::json!({ "temperature": 1.2, "frequency_penalty": 1, "max_tokens": 30 }), 1),
+        (serde_json::json!({ "temperature": 1, "response_format": schema }), 1),
+    ] {
+        let mut asked = serde_json::json!({ "messages": messages, "stream": true });
+        asked.as_object_mut().expect("an object").extend(fields.as_object().unwrap().clone());
+        submit(&mut first, asked.clone());
+        let whole: Vec<_> = run(&mut first).into_iter().map(|(_, reply)| reply).collect();
+        let chunks = whole.len() - 1;
+        for cut in (0..chunks).step_by(1 + chunks / 8).chain([chunks]) {
+            let resume = received(&whole[..cut], n);
+            let id = second.submit(request(asked.clone()), MOMENT, &resume);
+            let id = id.expect("it is accepted");
+            let rest: Vec<_> = run(&mut second)
+                .into_iter()
+                .map(|(of, reply)| {
+                    assert_eq!(of, id);
+                    reply
+                })
+                .collect();
+            for index in 0..n {
+                let found = [&whole[..cut], &rest].map(|part| chunks_of(part, index)).concat();
+                assert_eq!(found, chunks_of(&whole, index), "{fields}, cut after {cut} chunks");
+            }
+            assert_eq!(rest.last(), Some(&Reply::End));
+        }
+    }
+}
+
+#[test]
+fn cached_tokens_are_told_and_shared_by_salt_alone() {
+    let mut service = service();
+    let golden = &goldens()[0];
+    let ask = |service: &mut Service<AnyExecutor>, salt: u64, n: usize| {
+        let messages = &golden.messages;
+        let request = request(serde_json::json!({ "messages": messages, "max_tokens": 2, "n": n }));
+        service.submit(request, Moment { salt, ..MOMENT }, &[]).expect("it is accepted");
+        match run(service).pop() {
+            Some((_, Reply::Completion(completion))) => {
+                completion.usage.prompt_tokens_details.cached_tokens as usize
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    // All whole blocks; the last token is computed for its logits.
+    let shared = (golden.prompt_ids.len() - 1) / BLOCK_SIZE * BLOCK_SIZE;
+    assert!(shared > 0, "{shared}");
+    // Answers that share a prompt do not count as each other's.
+    assert_eq!(ask(&mut service, 1, 3), 0);
+    assert_eq!(ask(&mut service, 1, 3), shared);
+    assert_eq!(ask(&mut service, 2, 1), 0);
+    assert_eq!(ask(&mut service, 1, 1), shared);
+
+    let embedded = serde_json::json!({ "input": golden.prompt_ids });
+    let embedded = EmbeddingRequest::read(&embedded).and_then(EmbeddingRequest::validate);
+    service.embed(embedded.expect("a valid request"), TabId(0), 3).expect("it is accepted");
+    run(&mut service);
+    assert_eq!(ask(&mut service, 4, 1), 0);
+    assert_eq!(ask(&mut service, 3, 1), shared);
 }

@@ -1,8 +1,10 @@
 // The demo page: loads the small model that ships with it and chats.
-// ?model=ADDRESS loads another, ?device=cpu does without WebGPU, ?temperature=0 always answers alike.
+// ?model=ADDRESS loads another, ?device=cpu does without WebGPU, ?temperature=0 always answers alike,
+// ?host=shared, leader or private says what the engine runs in.
 
 import { Engine } from "./tabloom/index.js";
 import { formatBytes, Speed } from "./format.js";
+import { Panel } from "./panel.js";
 
 const SUGGESTIONS = [
   "Tell me a story about a fox.",
@@ -11,8 +13,8 @@ const SUGGESTIONS = [
   "What is the opposite of hot?",
 ];
 
-/** Errors after which an engine answers no more. */
-const GONE = ["device_lost", "engine_crashed", "closed"];
+/** Errors after which an engine, which survives a lost worker or device by itself, has given up. */
+const GONE = ["engine_crashed", "no_gpu", "closed"];
 
 // The page requires Trusted Types, so the worker's address comes from a policy that knows no other.
 const workerUrl = globalThis.trustedTypes
@@ -22,10 +24,12 @@ const workerUrl = globalThis.trustedTypes
 const query = new URLSearchParams(location.search);
 const modelUrl = query.get("model") ?? "model/";
 const temperature = query.has("temperature") ? Number(query.get("temperature")) : undefined;
+const host = /** @type {any} */ (query.get("host") ?? "auto");
 
 /** @param {string} id */
 const $ = (id) => /** @type {any} */ (document.getElementById(id));
 const [messages, prompt, send, stop, clear] = ["messages", "prompt", "send", "stop", "clear"].map($);
+const panel = new Panel($("panel"));
 
 /** @type {Engine | null} */
 let engine = null;
@@ -41,7 +45,7 @@ async function load() {
   $("problem").hidden = true;
   $("loading").hidden = false;
   try {
-    engine = await Engine.load(modelUrl, { device, workerUrl, onProgress: showProgress });
+    engine = await Engine.load(modelUrl, { device, host, workerUrl, onProgress: showProgress });
   } catch (/** @type {any} */ error) {
     const noGpu = error.code === "no_gpu";
     showProblem(noGpu ? "This browser offers no WebGPU" : "The model could not be loaded", error);
@@ -49,6 +53,7 @@ async function load() {
   } finally {
     $("loading").hidden = true;
   }
+  panel.watch(engine);
   const { adapter, device: used, software } = engine.info;
   const note = software ? "No graphics hardware found: a software adapter stands in for it. " : "";
   $("adapter").textContent =
@@ -157,6 +162,7 @@ async function ask(text) {
     if (GONE.includes(error.code)) {
       engine.close();
       engine = null;
+      panel.watch(null);
       showProblem("The model has stopped", error);
     }
   } finally {

@@ -24,7 +24,7 @@ pub use request::{
 };
 pub use response::{
     ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice, Delta, FinishReason,
-    Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
+    PromptTokensDetails, Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
 };
 pub use sampling::{SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;

@@ -109,7 +109,7 @@ pub struct ChatCompletionChunk {
 pub struct ChunkChoice {
     pub index: u32,
     pub delta: Delta,
-    /// Of the tokens that end in this chunk; null unless asked for.
+    /// Of the tokens of this chunk's text; null unless asked for.
     pub logprobs: Option<ChoiceLogprobs>,
     pub finish_reason: Option<FinishReason>,
     /// The one of the request's stop tokens that ended the answer, if one did.
@@ -143,13 +143,22 @@ pub struct Usage {
     pub prompt_tokens: u32,
     pub completion_tokens: u32,
     pub total_tokens: u32,
+    pub prompt_tokens_details: PromptTokensDetails,
+}
+
+/// What is to be known of a prompt's tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PromptTokensDetails {
+    /// Those that an earlier request had computed already.
+    pub cached_tokens: u32,
 }
 
 impl Usage {
-    /// Counts of a prompt and its answer.
-    pub fn new(prompt_tokens: u32, completion_tokens: u32) -> Self {
+    /// Counts of a prompt, of those of its tokens that were cached, and of its answer.
+    pub fn new(prompt_tokens: u32, cached_tokens: u32, completion_tokens: u32) -> Self {
         let total_tokens = prompt_tokens.saturating_add(completion_tokens);
-        Usage { prompt_tokens, completion_tokens, total_tokens }
+        let prompt_tokens_details = PromptTokensDetails { cached_tokens };
+        Usage { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details }
     }
 }
 
@@ -186,10 +195,17 @@ impl Responder {
         self.choice(ChunkChoice { delta, logprobs, ..Default::default() })
     }
 
-    /// The chunk that says why the answer ended, and with which stop token.
-    pub fn finish(&self, reason: FinishReason, stop_reason: Option<u32>) -> ChatCompletionChunk {
+    /// The chunk that says why the answer ended, and with which stop token. It adds what text is left.
+    pub fn finish(
+        &self,
+        text: String,
+        logprobs: Option<ChoiceLogprobs>,
+        reason: FinishReason,
+        stop_reason: Option<u32>,
+    ) -> ChatCompletionChunk {
+        let delta = Delta { role: None, content: (!text.is_empty()).then_some(text) };
         let finish_reason = Some(reason);
-        self.choice(ChunkChoice { finish_reason, stop_reason, ..Default::default() })
+        self.choice(ChunkChoice { delta, logprobs, finish_reason, stop_reason, index: self.index })
     }
 
     /// The last chunk, without choices, if usage is wanted.
@@ -269,28 +285,36 @@ mod tests {
             choice(json!({"content": "hi"}), json!(null))
         );
         assert_eq!(
-            to_value(r.finish(FinishReason::Length, None)).unwrap(),
+            to_value(r.finish(String::new(), None, FinishReason::Length, None)).unwrap(),
             choice(json!({}), json!("length"))
         );
-        assert_eq!(r.usage(Usage::new(3, 4)), None);
+        assert_eq!(
+            to_value(r.finish("!".into(), None, FinishReason::Stop, None)).unwrap(),
+            choice(json!({"content": "!"}), json!("stop"))
+        );
+        assert_eq!(r.usage(Usage::new(3, 2, 4)), None);
     }
 
     #[test]
     fn a_stream_with_usage_has_null_until_the_last_chunk() {
         let r = responder(true);
-        for piece in [r.start(), r.delta("x", None), r.finish(FinishReason::Stop, None)] {
+        let end = r.finish(String::new(), None, FinishReason::Stop, None);
+        for piece in [r.start(), r.delta("x", None), end] {
             let piece = to_value(piece).unwrap();
             assert_eq!(piece.get("usage"), Some(&serde_json::Value::Null));
         }
         let mut last = chunk(json!([]));
-        last["usage"] = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7});
-        assert_eq!(to_value(r.usage(Usage::new(3, 4)).unwrap()).unwrap(), last);
+        last["usage"] = json!({
+            "prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 2},
+        });
+        assert_eq!(to_value(r.usage(Usage::new(3, 2, 4)).unwrap()).unwrap(), last);
     }
 
     #[test]
     fn a_whole_completion_has_openai_s_shape() {
         let choice = Choice::new("hi", FinishReason::Stop);
-        let whole = responder(false).complete(vec![choice], None, Usage::new(1, 2));
+        let whole = responder(false).complete(vec![choice], None, Usage::new(1, 0, 2));
         assert_eq!(
             to_value(whole).unwrap(),
             json!({
@@ -301,7 +325,10 @@ mod tests {
                     "logprobs": null,
                     "finish_reason": "stop",
                 }],
-                "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+                "usage": {
+                    "prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3,
+                    "prompt_tokens_details": {"cached_tokens": 0},
+                },
             })
         );
     }
@@ -327,7 +354,7 @@ mod tests {
             ..Choice::new("é", FinishReason::Stop)
         };
         let scores = Some(vec![None, Some(hi)]);
-        let whole = responder(false).complete(vec![choice], scores, Usage::new(2, 1));
+        let whole = responder(false).complete(vec![choice], scores, Usage::new(2, 0, 1));
         let whole = to_value(whole).unwrap();
         assert_eq!(whole["choices"][0]["logprobs"], expected);
         assert_eq!(whole["choices"][0]["stop_reason"], 7);

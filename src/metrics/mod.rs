@@ -90,7 +90,7 @@ pub struct TabMetrics {
     pub kv_blocks: usize,
     /// Tokens of its prompts that have been computed or found in the cache.
     pub prompt_tokens: u64,
-    /// Tokens of its requests that were looked for in the prefix cache.
+    /// Tokens of its requests that were looked up in the prefix cache.
     pub prefix_cache_queries: u64,
     /// How many of them were found there.
     pub cached_tokens: u64,

@@ -2,27 +2,29 @@
 
 use std::sync::Arc;
 
-use super::Reply;
+use super::{Reply, Resumed};
 use crate::{
     Result,
     api::{ChatRequest, Choice, ChoiceLogprobs, FinishReason, Responder, TokenLogprob, TopLogprob},
     engine::RequestId,
     step::Logprobs,
-    text::{Aligned, Detokenizer, StopFilter, Tokenizer},
+    text::{Piece, Pieces, Tokenizer},
 };
 
 /// The text of an answer so far, and what is known of its tokens.
 pub struct Answer {
     /// The request that it answers, perhaps with others.
     pub conversation: RequestId,
+    /// The count of its tokens, if its end has been told before.
+    pub ended: Option<usize>,
     responder: Responder,
     stream: bool,
+    /// Whether its first chunk has been told before.
+    started: bool,
     tokenizer: Arc<Tokenizer>,
-    detokenizer: Detokenizer,
-    stops: StopFilter,
+    pieces: Pieces<Token>,
     /// Whether log-probabilities are told.
     tells: bool,
-    aligned: Aligned<TokenLogprob>,
     /// Text so far and its log-probabilities, kept where no stream was asked for.
     text: String,
     told: Vec<TokenLogprob>,
@@ -31,42 +33,47 @@ pub struct Answer {
     prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
 }
 
+/// A token of an answer, and how likely it was if that is told.
+type Token = (u32, Option<TokenLogprob>);
+
 /// How an answer ended.
 pub enum Ended {
-    /// The last chunks of its stream.
-    Streamed(Vec<Reply>),
+    /// The last chunk of its stream, unless that has been told before.
+    Streamed(Option<Reply>),
     /// The choice, and the log-probabilities of the prompt if they were asked for.
     Whole(Choice, Option<Vec<Option<TokenLogprob>>>),
 }
 
 impl Answer {
-    /// The answer to a request, which begins after `prompt`.
+    /// The answer to a request, which begins after `prompt` and goes on where `resumed` says.
     pub fn new(
         conversation: RequestId,
         responder: Responder,
         request: &ChatRequest,
         tokenizer: Arc<Tokenizer>,
         prompt: &[u32],
-    ) -> Answer {
-        Answer {
+        resumed: &Resumed,
+    ) -> Result<Answer> {
+        Ok(Answer {
             conversation,
+            ended: resumed.ended,
             responder,
             stream: request.stream,
-            detokenizer: Detokenizer::new(tokenizer.clone()),
+            started: resumed.started,
+            pieces: Pieces::new(tokenizer.clone(), request.stop.clone(), &resumed.tokens)?,
             tokenizer,
-            stops: StopFilter::new(request.stop.clone()),
             tells: request.sampling.logprobs.is_some(),
-            aligned: Aligned::default(),
             text: String::new(),
             told: Vec::new(),
             prompt: if request.prompt_logprobs.is_some() { prompt.to_vec() } else { Vec::new() },
             prompt_logprobs: None,
-        }
+        })
     }
 
-    /// What there is to tell before the first token.
+    /// What there is to tell before the next token.
     pub fn start(&self) -> Option<Reply> {
-        self.stream.then(|| Reply::plain(self.responder.start()))
+        let silent = !self.stream || self.started || self.ended.is_some();
+        (!silent).then(|| Reply::plain(self.responder.start()))
     }
 
     /// Takes in how likely the prompt's tokens were, from the second on.
@@ -79,58 +86,48 @@ impl Answer {
 
     /// Takes in the next token and returns what there is to tell.
     pub fn token(&mut self, token: u32, logprobs: Option<&Logprobs>) -> Result<Option<Reply>> {
-        let text = self.detokenizer.push(token)?;
-        if let Some(logprobs) = logprobs {
-            let described = self.describe(token, logprobs)?;
-            self.aligned.push(text.len(), described);
-        }
-        let text = self.stops.push(&text);
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let mut told = self.aligned.release(text.len());
-        if self.stopped() {
-            told.extend(self.aligned.finish(true));
-        }
+        let described = logprobs.map(|logprobs| self.describe(token, logprobs)).transpose()?;
+        let Some(piece) = self.pieces.push(token, (token, described))? else { return Ok(None) };
+        let Piece { text, items } = piece;
+        let (tokens, told) = split(items);
         if self.stream {
-            let logprobs = choice_logprobs(self.tells, told);
-            return Ok(Some(Reply::plain(self.responder.delta(text, logprobs))));
+            let value = self.responder.delta(text, choice_logprobs(self.tells, told));
+            return Ok(Some(Reply::Chunk { value, tokens, ended: None }));
         }
         self.text.push_str(&text);
         self.told.extend(told);
         Ok(None)
     }
 
-    /// Whether a stop string has ended the text.
-    pub fn stopped(&self) -> bool {
-        self.stops.stopped()
+    /// Whether no more tokens are wanted: a stop string has ended the text, or its end has been told.
+    pub fn is_over(&self) -> bool {
+        self.pieces.stopped() || self.ended.is_some()
     }
 
-    /// What there is to tell at the end, given the stop token that ended the answer, if one did: the
-    /// last chunks of a stream, or the choice.
-    pub fn finish(self, reason: FinishReason, stop: Option<u32>) -> Ended {
+    /// What there is to tell at the end, given the stop token that ended the answer, if one did, and
+    /// how many tokens it took: the last chunk of a stream, or the choice.
+    pub fn finish(self, reason: FinishReason, stop: Option<u32>, count: usize) -> Ended {
+        let Answer { responder, pieces, tells, .. } = self;
+        if self.ended.is_some() {
+            return Ended::Streamed(None);
+        }
         // The token that completed a stop string may also have been the last one allowed.
-        let reason = if self.stopped() { FinishReason::Stop } else { reason };
-        let Answer { responder, stream, detokenizer, mut stops, tells, mut aligned, .. } = self;
-        let mut rest = stops.push(&detokenizer.finish());
-        let stopped = stops.stopped();
-        rest += &stops.finish();
-        let mut told = aligned.release(rest.len());
-        told.extend(aligned.finish(stopped));
-        if !stream {
+        let reason = if pieces.stopped() { FinishReason::Stop } else { reason };
+        let Piece { text, items } = pieces.finish();
+        let (tokens, told) = split(items);
+        if !self.stream {
             let told = self.told.into_iter().chain(told).collect();
             let choice = Choice {
                 index: responder.index,
                 logprobs: choice_logprobs(tells, told),
                 stop_reason: stop,
-                ..Choice::new(self.text + &rest, reason)
+                ..Choice::new(self.text + &text, reason)
             };
             return Ended::Whole(choice, self.prompt_logprobs);
         }
-        let last = !rest.is_empty() || !told.is_empty();
-        let last = last.then(|| Reply::plain(responder.delta(rest, choice_logprobs(tells, told))));
-        let finish = Reply::plain(responder.finish(reason, stop));
-        Ended::Streamed(last.into_iter().chain([finish]).collect())
+        let logprobs = choice_logprobs(tells && !told.is_empty(), told);
+        let value = responder.finish(text, logprobs, reason, stop);
+        Ended::Streamed(Some(Reply::Chunk { value, tokens, ended: Some(count) }))
     }
 
     fn describe(&self, token: u32, logprobs: &Logprobs) -> Result<TokenLogprob> {
@@ -145,4 +142,9 @@ impl Answer {
 
 fn choice_logprobs(tells: bool, content: Vec<TokenLogprob>) -> Option<ChoiceLogprobs> {
     tells.then_some(ChoiceLogprobs { content, refusal: () })
+}
+
+fn split(tokens: Vec<Token>) -> (Vec<u32>, Vec<TokenLogprob>) {
+    let (tokens, told): (Vec<_>, Vec<_>) = tokens.into_iter().unzip();
+    (tokens, told.into_iter().flatten().collect())
 }

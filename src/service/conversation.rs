@@ -9,9 +9,12 @@ use crate::{
 /// A request for one answer or several.
 pub struct Conversation {
     answers: Vec<RequestId>,
+    /// The first of them that is computed: with it the prompt.
+    first: RequestId,
     responder: Responder,
     ended: usize,
     prompt_tokens: usize,
+    cached_tokens: usize,
     completion_tokens: usize,
     /// Where no stream was asked for.
     choices: Vec<Choice>,
@@ -20,12 +23,14 @@ pub struct Conversation {
 
 impl Conversation {
     /// None of the answers has ended.
-    pub fn new(answers: Vec<RequestId>, responder: Responder) -> Conversation {
+    pub fn new(answers: Vec<RequestId>, first: RequestId, responder: Responder) -> Conversation {
         Conversation {
             answers,
+            first,
             responder,
             ended: 0,
             prompt_tokens: 0,
+            cached_tokens: 0,
             completion_tokens: 0,
             choices: Vec::new(),
             prompt_logprobs: None,
@@ -43,13 +48,19 @@ impl Conversation {
     }
 
     /// Takes in the end of an answer and returns what there is to tell. The prompt counts once.
-    pub fn ended(&mut self, ended: Ended, usage: Usage) -> Vec<Reply> {
+    pub fn ended(&mut self, id: RequestId, ended: Ended, usage: Usage) -> Vec<Reply> {
         self.ended += 1;
         self.prompt_tokens = usage.prompt_tokens;
         self.completion_tokens += usage.completion_tokens;
-        let usage = api::Usage::new(self.prompt_tokens as u32, self.completion_tokens as u32);
+        if id == self.first {
+            self.cached_tokens = usage.cached_tokens;
+        }
+        let counts = [self.prompt_tokens, self.cached_tokens, self.completion_tokens];
+        let [prompt, cached, completion] = counts.map(|count| count as u32);
+        let usage = api::Usage::new(prompt, cached, completion);
         match ended {
-            Ended::Streamed(mut replies) => {
+            Ended::Streamed(last) => {
+                let mut replies = Vec::from_iter(last);
                 if self.is_over() {
                     replies.extend(self.responder.usage(usage).map(Reply::plain));
                     replies.push(Reply::End);

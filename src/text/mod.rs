@@ -5,11 +5,11 @@
 //! one in a message; the marks vanish again when the rendered prompt has been
 //! split at its control tokens.
 
-mod aligned;
 mod chat;
 mod detokenizer;
 mod generation;
 mod json;
+mod pieces;
 mod quote;
 #[cfg(test)]
 mod samples;
@@ -18,10 +18,10 @@ mod stop;
 mod template;
 mod tokenizer;
 
-pub use aligned::Aligned;
 pub use chat::{Chat, ChatFiles};
 pub use detokenizer::Detokenizer;
 pub use generation::GenerationDefaults;
+pub use pieces::{Piece, Pieces};
 pub use stop::StopFilter;
 pub use template::{ChatTemplate, TemplateOptions};
 pub use tokenizer::Tokenizer;

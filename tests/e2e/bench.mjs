@@ -5,60 +5,148 @@ import { launch, url } from "./browser.mjs";
 /** Runs of which the median is taken, after one to warm up. */
 const RUNS = 5;
 
+/** Tabs that chat at once. */
+const TABS = [1, 2, 4, 8];
+
+/** Answers of many tabs have this length, so that none ends before the others. */
+const LENGTH = { max_tokens: 128, ignore_eos: true };
+
+/** An empty page of the same origin: the demo's own would load a model of its own. */
+const BLANK = `${url}blank`;
+
 const browser = await launch();
 try {
-  const page = await browser.newPage();
-  // An empty page of the same origin: the demo's own would load a model of its own.
-  const blank = `${url}blank`;
-  await page.route(blank, (route) => route.fulfill({ contentType: "text/html", body: "" }));
-  await page.goto(blank);
-  const measured = await page.evaluate(measure, RUNS);
-  const on = `Chromium ${browser.version()}, built-in model, ${measured.adapter}`;
-  const row = ([name, value, unit]) => ({ on, name, value, unit });
-  console.log(JSON.stringify(measured.rows.map(row), null, 2));
+  const single = await alone();
+  const rows = [...single.rows, ...(await together()), await death()];
+  const on = `Chromium ${browser.version()}, built-in model, ${single.adapter}`;
+  console.log(JSON.stringify(rows.map(([name, value, unit]) => ({ on, name, value, unit })), null, 2));
 } finally {
   await browser.close();
 }
 
-/** Runs in the page. */
-async function measure(runs) {
-  const start = performance.now();
-  const { Engine } = await import("/tabloom/index.js");
-  const engine = await Engine.load("/model/");
-  const loaded = performance.now() - start;
-  const heap = async () => (await engine.metrics()).wasm_heap_bytes / 2 ** 20;
+/** One tab, which loads the model and asks one question after the other. */
+async function alone() {
+  const context = await visitor();
+  const page = await open(context);
+  const loaded = await page.evaluate(load);
+  const heap = () => page.evaluate(async () => (await engine.metrics()).wasm_heap_bytes / 2 ** 20);
   const heapLoaded = await heap();
-
-  async function chat() {
-    const start = performance.now();
-    const stream = await engine.chat.completions.create({
-      messages: [{ role: "user", content: "Tell me a story about a fox." }],
-      temperature: 0,
-      stream: true,
-      stream_options: { include_usage: true },
-    });
-    let first;
-    let tokens = 0;
-    for await (const chunk of stream) {
-      if (chunk.choices[0]?.delta.content) first ??= performance.now();
-      tokens = chunk.usage?.completion_tokens ?? tokens;
-    }
-    // The first token is the prompt's.
-    const rate = ((tokens - 1) / (performance.now() - first)) * 1000;
-    return { first: first - start, rate };
-  }
-  const { first: cold } = await chat();
-  const chats = [];
-  for (let run = 0; run < runs; run++) chats.push(await chat());
-  const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
-
+  const cold = await page.evaluate(chat);
+  const chats = await repeat(() => page.evaluate(chat));
+  const { adapter } = await page.evaluate(() => engine.info);
   const rows = [
     ["load, until ready to chat", loaded / 1000, "s"],
-    ["first token of the first answer", cold, "ms"],
-    ["first token", median(chats.map((chat) => chat.first)), "ms"],
-    ["decode, batch 1", median(chats.map((chat) => chat.rate)), "tokens/s"],
+    ["first token of the first answer", cold.first, "ms"],
+    ["first token", median(chats.map(({ first }) => first)), "ms"],
+    ["decode, batch 1", median(chats.map(({ rate }) => rate)), "tokens/s"],
     ["wasm heap once loaded", heapLoaded, "MiB"],
     ["wasm heap, peak", await heap(), "MiB"],
   ];
-  return { adapter: engine.info.adapter, rows };
+  await context.close();
+  return { adapter, rows };
+}
+
+/** Tabs that share an engine and chat at once: all their tokens by the time until the last one. */
+async function together() {
+  const context = await visitor();
+  const pages = [];
+  const rows = [];
+  for (const tabs of TABS) {
+    while (pages.length < tabs) {
+      pages.push(await open(context));
+      await pages.at(-1).evaluate(load);
+    }
+    const metrics = () => pages[0].evaluate(() => engine.metrics());
+    const round = async () => {
+      const before = await metrics();
+      const began = performance.now();
+      await Promise.all(pages.map((page) => page.evaluate(chat, LENGTH)));
+      const seconds = (performance.now() - began) / 1000;
+      const after = await metrics();
+      const tokens = after.generation_tokens - before.generation_tokens;
+      return { rate: tokens / seconds, batch: tokens / (after.steps - before.steps) };
+    };
+    await round();
+    const rounds = await repeat(round);
+    const name = tabs === 1 ? "1 tab" : `${tabs} tabs`;
+    rows.push([`${name}, answers`, median(rounds.map(({ rate }) => rate)), "tokens/s"]);
+    rows.push([`${name}, mean batch`, median(rounds.map(({ batch }) => batch)), "requests"]);
+  }
+  const [[, one], [, most]] = [rows[0], rows.at(-2)];
+  rows.push(["8 tabs against 1", most / one, "times"]);
+  await context.close();
+  return rows;
+}
+
+/** The tab in whose process the engine lives crashes, in the middle of another tab's answer. */
+async function death() {
+  const gaps = await repeat(async () => {
+    const context = await visitor();
+    const [creator, other] = [await open(context), await open(context)];
+    for (const page of [creator, other]) await page.evaluate(load);
+    const answer = other.evaluate(chat, { ...LENGTH, max_tokens: 512 });
+    await other.waitForFunction(() => globalThis.times?.length > 32);
+    const crashed = creator.waitForEvent("crash");
+    const devtools = await context.newCDPSession(creator);
+    // Never answered: who could is gone.
+    devtools.send("Page.crash").catch(() => {});
+    await crashed;
+    const { times } = await answer;
+    await context.close();
+    return Math.max(...times.slice(1).map((time, i) => time - times[i]));
+  });
+  return ["from the death of the engine's tab to the next token", median(gaps), "ms"];
+}
+
+async function repeat(run) {
+  const results = [];
+  while (results.length < RUNS) results.push(await run());
+  return results;
+}
+
+function median(values) {
+  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+}
+
+/** Somebody with a browser of their own, who shares no engine with others. */
+async function visitor() {
+  const context = await browser.newContext();
+  await context.route(BLANK, (route) => route.fulfill({ contentType: "text/html", body: "" }));
+  return context;
+}
+
+async function open(context) {
+  const page = await context.newPage();
+  await page.goto(BLANK);
+  return page;
+}
+
+/** Runs in the page: loads the model and tells how long that took, in milliseconds. */
+async function load() {
+  const start = performance.now();
+  const { Engine } = await import("/tabloom/index.js");
+  globalThis.engine = await Engine.load("/model/", { host: "shared" });
+  return performance.now() - start;
+}
+
+/** Runs in the page: the milliseconds to the first token and to each piece, and tokens per second. */
+async function chat(more = {}) {
+  const start = performance.now();
+  const times = (globalThis.times = []);
+  const stream = await engine.chat.completions.create({
+    messages: [{ role: "user", content: "Tell me a story about a fox." }],
+    temperature: 0,
+    stream: true,
+    stream_options: { include_usage: true },
+    ...more,
+  });
+  let tokens = 0;
+  for await (const chunk of stream) {
+    if (chunk.choices[0]?.delta.content) times.push(performance.now() - start);
+    tokens = chunk.usage?.completion_tokens ?? tokens;
+  }
+  const [first] = times;
+  // The first token is the prompt's.
+  const rate = ((tokens - 1) / (performance.now() - start - first)) * 1000;
+  return { first, times, rate };
 }

@@ -55,7 +55,10 @@ test("a greedy answer is the reference's, token for token", async () => {
     assert.equal(choice.finish_reason, "stop");
     const [prompt_tokens, completion_tokens] = [prompt_ids.length, answer_ids.length];
     const total_tokens = prompt_tokens + completion_tokens;
-    assert.deepEqual(completion.usage, { prompt_tokens, completion_tokens, total_tokens });
+    const { prompt_tokens_details, ...usage } = completion.usage;
+    assert.deepEqual(usage, { prompt_tokens, completion_tokens, total_tokens });
+    const { cached_tokens } = prompt_tokens_details;
+    assert.ok(cached_tokens >= 0 && cached_tokens < prompt_tokens, `${cached_tokens} cached`);
   }
 });
 
@@ -192,8 +195,13 @@ test("loading can be aborted, and begun anew", async () => {
   const result = await page.evaluate(async (messages) => {
     const controller = new AbortController();
     const onProgress = () => controller.abort();
-    const aborted = await failure(Engine.load("model/", { onProgress, signal: controller.signal }));
-    const other = await Engine.load("model/", { signal: new AbortController().signal });
+    // Not as the tabs' engine has loaded it: that would be there at once.
+    const options = { context: 512 };
+    const aborted = await failure(
+      Engine.load("model/", { ...options, onProgress, signal: controller.signal }),
+    );
+    const { signal } = new AbortController();
+    const other = await Engine.load("model/", { ...options, signal });
     const text = await answer(other, messages);
     other.close();
     return { aborted, text };

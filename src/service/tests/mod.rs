@@ -1,0 +1,143 @@
+//! The service over an executor that writes what it is told to.
+
+mod hold;
+mod logprobs;
+mod requests;
+mod resume;
+
+use std::{cell::RefCell, collections::VecDeque, fs, rc::Rc};
+
+use super::*;
+use crate::{
+    api::ChatCompletionRequest,
+    step::{RowTokens, Sample, StepPlan, StepResult},
+    text::ChatFiles,
+};
+
+const NOW: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
+
+/// The built-in model's tokenizer and template.
+fn chat() -> Chat {
+    let folder = format!("{}/www/model", env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read(format!("{folder}/{name}")).ok();
+    let tokenizer = read("tokenizer.json").expect("a tokenizer");
+    Chat::new(&ChatFiles {
+        tokenizer: &tokenizer,
+        tokenizer_config: read("tokenizer_config.json").as_deref(),
+        generation_config: read("generation_config.json").as_deref(),
+        config: read("config.json").as_deref(),
+        chat_template_json: read("chat_template.json").as_deref(),
+        chat_template_jinja: read("chat_template.jinja").as_deref(),
+    })
+    .expect("a valid model")
+}
+
+/// A valid request with more fields.
+fn with(fields: serde_json::Value) -> ChatRequest {
+    let mut request = serde_json::json!({ "messages": [{ "role": "user", "content": "Hi!" }] });
+    let fields = fields.as_object().expect("an object").clone();
+    request.as_object_mut().expect("an object").extend(fields);
+    let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
+    request.validate().expect("a valid request")
+}
+
+/// Writes given answers: which one, the seed says.
+struct Script {
+    shared: Rc<RefCell<Shared>>,
+    plans: VecDeque<StepPlan>,
+}
+
+/// What a test tells a [`Script`], and learns of it.
+#[derive(Default)]
+struct Shared {
+    /// Tokens of the prompt.
+    prompt: usize,
+    /// Those of the seeds from [`NOW`] on; behind them there are end tokens alone.
+    answers: Vec<Vec<u32>>,
+    /// The seed of each draw so far.
+    drawn: Vec<u64>,
+}
+
+const VOCAB: usize = 2050;
+const END: u32 = 2;
+
+impl Executor for Script {
+    fn capacity(&self) -> Capacity {
+        Capacity {
+            rows: 24,
+            seqs: 2,
+            logit_rows: 2,
+            blocks: 64,
+            context: 512,
+            vocab: VOCAB,
+            window: None,
+        }
+    }
+
+    fn submit(&mut self, plan: &StepPlan) -> Result<()> {
+        self.plans.push_back(plan.clone());
+        Ok(())
+    }
+
+    async fn result(&mut self) -> Result<StepResult> {
+        let plan = self.plans.pop_front().expect("a step is in flight");
+        let mut shared = self.shared.borrow_mut();
+        let mut samples = Vec::new();
+        for seq in &plan.seqs {
+            let Some(sampling) = seq.sample else { continue };
+            shared.drawn.push(sampling.seed);
+            let answer = shared.answers.get((sampling.seed - NOW.entropy) as usize);
+            let place = seq.start as usize + seq.tokens.count() - shared.prompt;
+            if let (RowTokens::Known(known), Some(answer)) = (&seq.tokens, answer) {
+                let known = &known[known.len().saturating_sub(place)..];
+                assert_eq!(known, &answer[place - known.len()..place], "it is given its answer");
+            }
+            let token = answer.and_then(|answer| answer.get(place)).copied().unwrap_or(END);
+            let logprobs = sampling.logprobs.map(|top| Logprobs {
+                chosen: likelihood(token, place),
+                top: (0..top).map(|likeliest| (likeliest, -1.0)).collect(),
+            });
+            samples.push(Sample { slot: seq.slot, token, not_finite: 0, logprobs });
+        }
+        Ok(StepResult { samples, ..Default::default() })
+    }
+}
+
+/// The log-probability of a token at a place of an answer.
+fn likelihood(token: u32, place: usize) -> f32 {
+    -(token as f32) / 8.0 - place as f32 / 1024.0
+}
+
+/// A service over a [`Script`] for requests [`with`] the same messages.
+fn service(answers: &[Vec<u32>]) -> (Service<Script>, Rc<RefCell<Shared>>) {
+    let chat = chat();
+    let messages = with(serde_json::json!({})).messages;
+    let prompt = chat.prompt(&messages, None).expect("a valid prompt").len();
+    let shared = Shared { prompt, answers: answers.to_vec(), drawn: Vec::new() };
+    let shared = Rc::new(RefCell::new(shared));
+    let script = Script { shared: shared.clone(), plans: VecDeque::new() };
+    let clock = crate::engine::steady_clock();
+    (Service::new(script, chat, "m".into(), Options::default(), clock), shared)
+}
+
+/// What is told until the service is idle.
+fn run(service: &mut Service<Script>) -> Vec<Reply> {
+    let mut replies = Vec::new();
+    for _ in 0..2000 {
+        if service.is_idle() {
+            return replies;
+        }
+        let told = pollster::block_on(service.step()).expect("it runs");
+        replies.extend(told.into_iter().map(|(_, reply)| reply));
+    }
+    panic!("the service does not come to rest");
+}
+
+/// The chunks of one of the answers.
+fn of_choice(replies: &[Reply], index: usize) -> Vec<Reply> {
+    let is_of = |reply: &&Reply| match reply {
+        Reply::Chunk { value, .. } => value.choices.iter().any(|c| c.index as usize == index),
+        _ => false,
+    };
+    replies.iter().filter(is_of).cloned().collect()
+}

@@ -1,0 +1,64 @@
+//! From a chat request to what the engine is asked.
+
+use super::*;
+use crate::engine::Request;
+
+fn asked(fields: serde_json::Value) -> Result<Request> {
+    engine_request(&with(fields), &chat(), 1000, NOW)
+}
+
+#[test]
+fn every_field_reaches_the_engine() {
+    let request = asked(serde_json::json!({
+        "logit_bias": { "999": 2 }, "allowed_token_ids": [5, 6], "stop_token_ids": [7],
+        "min_tokens": 3, "max_tokens": 9, "presence_penalty": 1, "frequency_penalty": 0.5,
+        "repetition_penalty": 1.5, "logprobs": true, "top_logprobs": 4, "prompt_logprobs": 2,
+    }))
+    .unwrap();
+    assert_eq!(request.logit_bias, [(999, 2.0)]);
+    assert_eq!(request.allowed_tokens, Some(vec![5, 6]));
+    assert_eq!((&request.stop_tokens[..], request.min_tokens), (&[7][..], 3));
+    assert_eq!((request.max_tokens, request.prompt_logprobs), (Some(9), Some(2)));
+    assert_eq!(request.end_tokens, chat().defaults().eos_ids);
+    let sampling = request.sampling;
+    assert_eq!((sampling.presence_penalty, sampling.frequency_penalty), (1.0, 0.5));
+    assert_eq!((sampling.repetition_penalty, sampling.bias), (1.5, true));
+    assert_eq!(sampling.logprobs, Some(4));
+
+    let request = asked(serde_json::json!({ "ignore_eos": true })).unwrap();
+    assert_eq!(request.end_tokens, [0; 0]);
+    assert_eq!((request.allowed_tokens, request.sampling.bias), (None, false));
+}
+
+#[test]
+fn bad_words_are_spelled_with_and_without_a_space() {
+    let tokenizer = chat().tokenizer().clone();
+    let encode = |text: &str| tokenizer.encode_plain(text, false).unwrap();
+    let expected = [encode("cat"), encode(" cat"), encode("\n"), encode(" \n")];
+    for words in [["cat", "\n"], [" cat", "\n"]] {
+        let mut found = asked(serde_json::json!({ "bad_words": words })).unwrap().bad_words;
+        found.sort();
+        let mut expected = expected.to_vec();
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+    let twice = asked(serde_json::json!({ "bad_words": ["cat", " cat", "cat"] })).unwrap();
+    assert_eq!(twice.bad_words.len(), 2);
+}
+
+#[test]
+fn ids_beyond_the_vocabulary_are_refused_by_name() {
+    for (fields, param) in [
+        (serde_json::json!({ "logit_bias": { "1000": 1 } }), "logit_bias"),
+        (serde_json::json!({ "allowed_token_ids": [1, 1000] }), "allowed_token_ids"),
+        (serde_json::json!({ "stop_token_ids": [4_294_967_295u32] }), "stop_token_ids"),
+    ] {
+        match asked(fields) {
+            Err(Error::InvalidRequest { param: found, message }) => {
+                assert_eq!(found, param);
+                assert!(message.contains("below 1000"), "{message}");
+            }
+            other => panic!("{param}: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// The engine panel: which tabs share the engine, and what each has of its batch and its memory.
+
+import { History, Shares } from "./charts.js";
+import { html, write } from "./dom.js";
+import { formatBytes } from "./format.js";
+import { Samples } from "./samples.js";
+import { Facts, Table } from "./tables.js";
+
+/** @import { Engine } from "./tabloom/index.js" */
+
+/** Milliseconds between two readings of the metrics. */
+const PERIOD = 500;
+
+/** Tabs are marked with so many colours in turn. */
+const COLOURS = 6;
+
+/** What the engine runs in. */
+const HOSTS = {
+  shared: "a shared worker, for all tabs of this site",
+  leader: "one tab's worker, for all tabs of this site",
+  private: "a worker for this tab alone",
+};
+
+/** Shows an engine's metrics while it is open and can be seen; reads them, and nothing else. */
+export class Panel {
+  #state = html("p");
+  #facts = new Facts(["Runs in", "Adapter", "Now", "Prefix cache"]);
+  #tabs = new Table(["Tab", "Running", "Waiting", "Tokens/s", "KV blocks"]);
+  #alone = html("p", {}, another(), ": both share one engine.");
+  #history = new History();
+  #blocks = new Shares();
+  #models = new Table(["Model", "Tabs", "Memory"]);
+  #contents = html(
+    "div",
+    {},
+    this.#facts.element,
+    this.#tabs.element,
+    this.#alone,
+    this.#history.element,
+    this.#blocks.element,
+    this.#models.element,
+  );
+  #details;
+  /** @type {Engine | null} */
+  #engine = null;
+  /** Names the reading under way: when another begins, it ends. */
+  #reading = {};
+
+  /** @param {HTMLDetailsElement} details where it is shown, with a summary */
+  constructor(details) {
+    this.#details = details;
+    details.append(this.#state, this.#contents);
+    details.addEventListener("toggle", () => this.#read());
+    document.addEventListener("visibilitychange", () => this.#read());
+    this.watch(null);
+  }
+
+  /**
+   * Shows this engine from now on, or that there is none.
+   *
+   * @param {Engine | null} engine
+   */
+  watch(engine) {
+    this.#engine = engine;
+    this.#say(engine ? "" : "No model is loaded.");
+    this.#read();
+  }
+
+  async #read() {
+    const engine = this.#engine;
+    const reading = (this.#reading = {});
+    const samples = new Samples();
+    const wanted = () => this.#reading === reading && this.#details.open && !document.hidden;
+    while (engine && wanted()) {
+      try {
+        const metrics = await engine.metrics();
+        samples.add(metrics, performance.now());
+        if (wanted()) this.#show(engine, metrics, samples);
+      } catch (/** @type {any} */ error) {
+        // To ask again would bring it back to life; that is for others to do.
+        if (wanted()) this.#say(error.message);
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, PERIOD));
+    }
+  }
+
+  /**
+   * Shows a text instead of metrics.
+   *
+   * @param {string} text
+   */
+  #say(text) {
+    write(this.#state, text);
+    this.#contents.hidden = true;
+  }
+
+  /**
+   * @param {Engine} engine
+   * @param {any} metrics
+   * @param {Samples} samples
+   */
+  #show(engine, metrics, samples) {
+    write(this.#state, "");
+    this.#contents.hidden = false;
+    const { host, num_requests_running: running, num_requests_waiting: waiting } = metrics;
+    const { prefix_cache_hits: hits, prefix_cache_queries: queries } = metrics;
+    const rate = samples.rate((metrics) => metrics.generation_tokens);
+    this.#facts.show([
+      HOSTS[engine.host],
+      engine.info.adapter,
+      `${running} running, ${waiting} waiting, ${rate.toFixed(1)} tokens/s`,
+      queries > 0
+        ? `${hits} of ${queries} prompt tokens found (${percent(hits / queries)})`
+        : "not asked yet",
+    ]);
+
+    const tabs = rows(metrics, samples);
+    this.#tabs.show("Tabs that share the engine", tabs);
+    this.#alone.hidden = engine.host === "private" || tabs.length > 1;
+    this.#history.show(samples.batches());
+    const inUse = percent(metrics.kv_cache_usage_perc);
+    this.#blocks.show(`KV blocks by tab: ${inUse} of the cache in use`, tabs);
+    this.#models.show(
+      `Models: ${formatBytes(host.used_bytes)} of at most ${formatBytes(host.budget_bytes)}`,
+      host.models.map((/** @type {any} */ { url, tabs, bytes }) => ({
+        name: folder(url),
+        cells: [`${tabs}`, formatBytes(bytes)],
+      })),
+    );
+  }
+}
+
+/** A link that opens this page once more. */
+function another() {
+  return html("a", { href: "", target: "_blank", rel: "noopener" }, "Open this page in another tab");
+}
+
+/**
+ * The tabs of an engine, and how many KV blocks each has.
+ *
+ * @param {any} metrics
+ * @param {Samples} samples
+ */
+function rows(metrics, samples) {
+  const { tabs } = metrics.host;
+  const shown = tabs.find((/** @type {any} */ tab) => tab.you)?.model;
+  return tabs.map((/** @type {any} */ { id, visible, model, you }, /** @type {number} */ i) => {
+    const notes = [
+      you && "this one",
+      !visible && "hidden",
+      !model && "loading",
+      model && model !== shown && folder(model),
+    ].filter(Boolean);
+    const part = metrics.tabs[id];
+    // Metrics are those of one model.
+    const known = model === shown;
+    const rate = samples.rate(({ tabs }) => tabs[id]?.generation_tokens ?? 0);
+    const counts = [part?.running ?? 0, part?.waiting ?? 0, rate.toFixed(1), part?.kv_blocks ?? 0];
+    return {
+      name: `Tab ${id + 1}${notes.length > 0 ? ` (${notes.join(", ")})` : ""}`,
+      colour: `tab-${i % COLOURS}`,
+      own: you,
+      cells: counts.map((count) => (known ? `${count}` : "–")),
+      amount: part?.kv_blocks ?? 0,
+    };
+  });
+}
+
+/**
+ * The last part of a model's address.
+ *
+ * @param {string} url
+ */
+function folder(url) {
+  return new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? url;
+}
+
+/** @param {number} share from 0 to 1 */
+function percent(share) {
+  return share.toLocaleString("en", { style: "percent", maximumSignificantDigits: 2 });
+}
