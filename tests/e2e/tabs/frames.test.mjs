@@ -9,11 +9,11 @@ const framing = policy
   .replace(/; require-trusted-types-for.*/, "");
 
 /**
- * For documents with an origin of their own: to them the files are another site's, and their worker
- * is a blob's.
+ * For documents with an origin of their own: to them the files are another site's, and only a script
+ * without a server can be their worker.
  */
 const opaque = {
-  "content-security-policy": framing.replaceAll("'self'", "http://127.0.0.1:* blob:"),
+  "content-security-policy": framing.replaceAll("'self'", "http://127.0.0.1:* data:"),
   "access-control-allow-origin": "*",
 };
 
@@ -77,10 +77,10 @@ test("a sandboxed frame that keeps its origin shares the host", async () => {
   assert.equal(await chat(frame), "shared");
 });
 
-test("a sandboxed frame without an origin has its own engine", async () => {
+test("a sandboxed frame without an origin has its own engine", async (t) => {
   const other = await open({}, opaque);
+  t.after(() => other.close());
   const frame = await framed(`${other.server.url}frame.html`, { sandbox: "allow-scripts" });
   assert.equal(await frame.evaluate(() => origin), "null");
   assert.equal(await chat(frame), "private");
-  await other.close();
 });
