@@ -116,12 +116,17 @@ export class Streamed {
   }
 
   get complete() {
-    const { n = 1, stream_options } = this.#message.request;
+    const { n, stream_options } = this.#message.request;
     const ended = this.#choices.filter((choice) => choice.ended !== null).length;
-    return ended === n && (this.#usage || !stream_options?.include_usage);
+    return ended === (n ?? 1) && (this.#usage || !stream_options?.include_usage);
   }
 
-  /** @param {{value: import("./types.js").ChatCompletionChunk, tokens: number[], ended: number | null}} chunk */
+  /**
+   * @param {object} chunk
+   * @param {import("./types.js").ChatCompletionChunk} chunk.value
+   * @param {number[]} chunk.tokens those of its choice that are new
+   * @param {number | null} chunk.ended the choice's tokens in all, if this is its last chunk
+   */
   #receive({ value, tokens, ended }) {
     const index = value.choices[0]?.index;
     if (index === undefined) this.#usage = true;
@@ -142,8 +147,8 @@ export class Streamed {
 
   #resume() {
     if (this.#choices.length === 0) return null;
-    const { n = 1 } = this.#message.request;
+    const length = this.#message.request.n ?? 1;
     const nothing = { tokens: [], started: false, ended: null };
-    return Array.from({ length: n }, (_, index) => this.#choices[index] ?? nothing);
+    return Array.from({ length }, (_, index) => this.#choices[index] ?? nothing);
   }
 }

@@ -32,7 +32,8 @@ export class Connection {
     const connection = new Connection(port, life);
     const { signal } = life;
     if (freezes) keepAsking(connection, life);
-    if (host) whenFree(host, { mode: "shared", signal }).then(() => life.abort(crashed("it is gone")), () => {});
+    const gone = () => life.abort(crashed("it is gone"));
+    if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // The host in turn learns from a lock that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
     if (tab) await hold(tab, signal);

@@ -39,7 +39,7 @@ export function crashed(what) {
  * @param {string} reason
  */
 export function noHost(host, reason) {
-  const message = `this page can have no ${host} engine: ${reason}. Load with host "auto"`;
+  const message = `this page can have no ${host} engine: ${reason}. Load with host "auto", or check workerUrl`;
   return new TabloomError({ code: "no_host", message, details: { reason } });
 }
 

@@ -96,10 +96,10 @@ export class Engine {
   }
 
   /**
-   * Counters and gauges of the engine, under vLLM's names, and `wasm_heap_bytes`, the size of the
-   * worker's WebAssembly memory.
+   * Counters and gauges of the engine, under vLLM's names; `wasm_heap_bytes`, the size of the worker's
+   * WebAssembly memory; and `host`, what that worker holds and for which tabs.
    *
-   * @returns {Promise<Record<string, number>>}
+   * @returns {Promise<Record<string, any>>}
    */
   async metrics() {
     return ask(this.#session, new Whole({ type: "metrics" }));
@@ -136,7 +136,8 @@ class Completions {
   async create(params, { signal } = {}) {
     signal?.throwIfAborted();
     // Asked again, it is the same question, whatever the page has done to its object since.
-    const message = { type: "chat", request: structuredClone(params), moment: moment(), credit: 0, resume: null };
+    const request = structuredClone(params);
+    const message = { type: "chat", request, moment: moment(), credit: 0, resume: null };
     const call = params.stream ? new Streamed(message, this.#session) : new Whole(message);
     return /** @type {any} */ (ask(this.#session, call, signal));
   }

@@ -108,6 +108,7 @@ export class Ladder {
 
 /** @param {string} host */
 function unknown(host) {
-  const message = `unknown host ${JSON.stringify(host)}, expected auto, ${Object.keys(RUNGS).join(", ")}`;
+  const known = ["auto", ...Object.keys(RUNGS)].join(", ");
+  const message = `unknown host ${JSON.stringify(host)}, expected one of ${known}`;
   return new TabloomError({ code: "invalid_request", message, param: "host" });
 }

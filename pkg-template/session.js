@@ -7,6 +7,8 @@ import { Stays } from "./page.js";
 const MOST_DEATHS = 3;
 /** Hosts that may die within a minute. */
 const MOST_DEATHS_A_MINUTE = 5;
+/** What a host says that has lost the model: to those whose calls it was answering, and to others. */
+const LOST = ["device_lost", "closed"];
 
 /** @typedef {import("./calls.js").Call} Call */
 
@@ -193,7 +195,7 @@ export class Session {
     const open = this.#calls.get(call);
     if (!open) return;
     open.id = connection.call(call.message(), (answer) => {
-      const lost = answer.type === "error" && answer.error.code === "device_lost";
+      const lost = answer.type === "error" && LOST.includes(answer.error.code);
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
       call.answer(answer);

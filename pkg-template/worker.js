@@ -19,7 +19,7 @@ const lock = available().then(async (allowed) => {
 
 /** @type {Set<Port>} */
 const ports = new Set();
-/** @type {Promise<import("./wasm/tabloom.js").Host> | null} loaded when a page first has something to say */
+/** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when a page first has a message */
 let host = null;
 
 /** Loads the WebAssembly module; `whenGone` resolves when the tab that holds a lock is gone. */
@@ -57,7 +57,8 @@ async function connect(port, epoch) {
       for (const event of early.splice(0)) listener?.(event);
     },
   };
-  port.postMessage({ type: "here", gpu: "gpu" in navigator && Boolean(navigator.gpu), host: await lock, epoch });
+  const gpu = "gpu" in navigator && Boolean(navigator.gpu);
+  port.postMessage({ type: "here", gpu, host: await lock, epoch });
 }
 
 /**
@@ -109,4 +110,7 @@ addEventListener("unhandledrejection", ({ reason }) => {
 });
 
 addEventListener("connect", (/** @type {any} */ event) => connect(event.ports[0]));
-addEventListener("message", ({ data, ports: [port] }) => (data.type === "lead" ? lead(data) : connect(port)));
+addEventListener("message", ({ data, ports }) => {
+  if (data.type === "lead") lead(data);
+  else connect(ports[0]);
+});

@@ -118,9 +118,9 @@ impl<E: Executor> Service<E> {
 
     /// Queues a request; its replies come from [`Service::step`].
     ///
-    /// A stream that another service began goes on where `resume` says, which has one entry per
-    /// answer: asked for at the same moment, its chunks are those that have not been told yet. Empty
-    /// for a stream from its beginning.
+    /// A stream that another service began goes on where `resume` says, one entry per answer: with the
+    /// same request and moment its chunks are those that were not told yet, and the usage at the end
+    /// if that was asked for. A stream begins anew where `resume` is empty.
     ///
     /// # Errors
     /// What [`Chat::prompt`] and [`Engine::submit`] refuse; [`Error::InvalidRequest`] for token ids

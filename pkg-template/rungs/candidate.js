@@ -88,7 +88,9 @@ export class Candidate {
       });
       worker.onerror = (event) => failed(failure(event));
       // It names the lock that it holds as long as it lives.
-      worker.onmessage = ({ data }) => whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
+      worker.onmessage = ({ data }) => {
+        whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
+      };
       worker.postMessage({ type: "lead", lobby: this.#lobby, epoch });
     });
   }

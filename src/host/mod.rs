@@ -40,6 +40,9 @@ use crate::{
 const TAB_LOCK: &str = "tabloom tab ";
 const LONGEST_LOCK: usize = 100;
 
+/// What is to be told to whom, in order.
+pub type Outbox = Vec<(TabId, Answer)>;
+
 /// Serves any number of tabs with any number of models.
 ///
 /// Each tab has one model at most. Tabs that ask for the same model with the same options share it.
@@ -50,7 +53,7 @@ pub struct Host<E> {
     /// Whether all tabs so far share their prefixes.
     all_share: bool,
     tasks: Vec<Task>,
-    outbox: Vec<(TabId, Answer)>,
+    outbox: Outbox,
 }
 
 /// What a host is told about itself.
@@ -148,7 +151,7 @@ impl<E: Executor> Host<E> {
                 }
             }
             Call::Metrics { id } => {
-                let metrics = self.metrics(tab).map(Value::Metrics);
+                let metrics = self.metrics(tab).map(|metrics| Value::Metrics(Box::new(metrics)));
                 self.answer(tab, id, metrics);
             }
             Call::Ping { id } => self.answer(tab, id, Ok(Value::Pong(()))),
@@ -238,7 +241,7 @@ impl<E: Executor> Host<E> {
     }
 
     /// What is to be told to whom, in order.
-    pub fn take_answers(&mut self) -> Vec<(TabId, Answer)> {
+    pub fn take_answers(&mut self) -> Outbox {
         std::mem::take(&mut self.outbox)
     }
 
@@ -280,7 +283,7 @@ impl<E: Executor> Host<E> {
     }
 
     /// The model of a tab if it answers, and where its answers go.
-    fn model_of(&mut self, tab: TabId) -> Option<(&mut Ready<E>, &mut Vec<(TabId, Answer)>)> {
+    fn model_of(&mut self, tab: TabId) -> Option<(&mut Ready<E>, &mut Outbox)> {
         let model = self.tabs.get(&tab)?.model?;
         Some((self.models.ready(model)?, &mut self.outbox))
     }
@@ -396,7 +399,7 @@ impl<E: Executor> Host<E> {
     /// Answers a call.
     fn answer(&mut self, tab: TabId, id: u32, result: Result<Value>) {
         let answer = match result {
-            Ok(value) => Answer::Value { id, value: Box::new(value) },
+            Ok(value) => Answer::Value { id, value },
             Err(error) => Answer::Error { id, error: error.to_wire() },
         };
         self.outbox.push((tab, answer));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
+    Outbox,
     outlet::{Outlet, Piece},
     protocol::{Answer, Info, Options, Progress, Value},
 };
@@ -248,7 +249,7 @@ impl<E: Executor> Ready<E> {
     }
 
     /// A tab's page has room for so many chunks more.
-    pub fn refill(&mut self, tab: TabId, id: u32, chunks: u32, outbox: &mut Vec<(TabId, Answer)>) {
+    pub fn refill(&mut self, tab: TabId, id: u32, chunks: u32, outbox: &mut Outbox) {
         let Some(request) = self.find(tab, id) else { return };
         if let Some(outlet) =
             self.callers.get_mut(&request).and_then(|caller| caller.outlet.as_mut())
@@ -259,10 +260,10 @@ impl<E: Executor> Ready<E> {
     }
 
     /// Passes on what the service has to tell about a request.
-    pub fn reply(&mut self, request: RequestId, reply: Reply, outbox: &mut Vec<(TabId, Answer)>) {
+    pub fn reply(&mut self, request: RequestId, reply: Reply, outbox: &mut Outbox) {
         let Some(caller) = self.callers.get_mut(&request) else { return };
         let id = caller.id;
-        let value = |value| Answer::Value { id, value: Box::new(value) };
+        let value = |value| Answer::Value { id, value };
         let last = match reply {
             Reply::Chunk { value: chunk, tokens, ended } => {
                 if let Some(outlet) = &mut caller.outlet {
@@ -288,7 +289,7 @@ impl<E: Executor> Ready<E> {
     }
 
     /// Sends what a stream's page has room for, and lets its request wait while that is too little.
-    fn flush(&mut self, request: RequestId, outbox: &mut Vec<(TabId, Answer)>) {
+    fn flush(&mut self, request: RequestId, outbox: &mut Outbox) {
         let Some(caller) = self.callers.get_mut(&request) else { return };
         let Some(outlet) = &mut caller.outlet else { return };
         while let Some(answer) = outlet.next() {

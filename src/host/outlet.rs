@@ -128,12 +128,12 @@ mod tests {
     }
 
     fn finish(index: u32, tokens: usize) -> Piece {
-        let chunk = responder(index).finish(FinishReason::Stop, None);
+        let chunk = responder(index).finish(String::new(), None, FinishReason::Stop, None);
         Piece { chunk, tokens: vec![], ended: Some(tokens) }
     }
 
     fn usage() -> Piece {
-        let chunk = responder(0).usage(Usage::new(1, 2)).unwrap();
+        let chunk = responder(0).usage(Usage::new(1, 0, 2)).unwrap();
         Piece { chunk, tokens: vec![], ended: None }
     }
 

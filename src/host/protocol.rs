@@ -189,7 +189,7 @@ pub enum Answer {
     },
     Value {
         id: u32,
-        value: Box<Value>,
+        value: Value,
     },
     Error {
         id: u32,
@@ -205,7 +205,7 @@ pub enum Value {
     Info(Info),
     Completion(ChatCompletion),
     Embeddings(EmbeddingResponse),
-    Metrics(HostMetrics),
+    Metrics(Box<HostMetrics>),
     Pong(()),
 }
 

@@ -44,10 +44,6 @@ impl Queue {
         self.len
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Requests of a tab that wait.
     pub fn waiting(&self, tab: TabId) -> usize {
         self.tabs.get(&tab).map_or(0, |tab| tab.waiting.len())

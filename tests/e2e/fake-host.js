@@ -78,7 +78,7 @@ export class Host {
       tab.model = { lost: false };
       return send({ type: "value", value: { model: message.url, device: "gpu" } });
     }
-    if (tab.model.lost) return fail("device_lost");
+    if (tab.model.lost) return fail("closed");
     if (type === "metrics") return send({ type: "value", value: { tabs: this.#tabs.size } });
     if (type === "embed") {
       if (fate) return this.#meet(fate, fail);
@@ -105,7 +105,7 @@ export class Host {
   }
 }
 
-/** Answers with the numbers up to `count`, each a token; meets its fate before token `at` of choice 0. */
+/** Answers with the numbers below `count`, each a token; meets its fate before token `at`. */
 async function chat(tab, message, { count, at, fall }, send) {
   const { id, request, moment, resume } = message;
   const { n = 1, stream, stream_options } = request;
@@ -147,6 +147,7 @@ async function chat(tab, message, { count, at, fall }, send) {
     }
   }
   if (fall && at > count) return fall();
-  if (stream_options?.include_usage) await chunk([], [], null, { usage: { completion_tokens: n * count } });
+  const usage = { completion_tokens: n * count };
+  if (stream_options?.include_usage) await chunk([], [], null, { usage });
   if (tab.calls.delete(id)) send({ type: "end" });
 }

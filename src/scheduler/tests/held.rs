@@ -87,7 +87,7 @@ fn slots_and_blocks_of_the_held_go_to_those_who_wait() {
 fn nobody_waits_for_a_prefix_or_twin_that_is_held() {
     for twins in [false, true] {
         let mut scheduler = with(16, 4, 40, |options| options.prefix_caching = true);
-        let ask = || request(64, 3);
+        let ask = || request(100, 3);
         let ids = match twins {
             true => scheduler.submit_many(ask(), 2, NOW).unwrap(),
             false => [ask(), ask()].map(|request| add(&mut scheduler, request)).to_vec(),

@@ -134,7 +134,7 @@ fn an_answer_that_has_all_its_tokens_ends_at_once() {
     let ids = chat.tokenizer().encode_plain("say now and then", false).expect("a valid text");
     let says_now = |count: &usize| chat.tokenizer().decode(&ids[..*count]).unwrap().contains("now");
     let now = (0..ids.len()).find(says_now).expect("it says so");
-    let (mut service, shared) = service(&[ids.clone()]);
+    let (mut service, shared) = service(std::slice::from_ref(&ids));
     let resumed = |tokens: &[u32], ended: Option<usize>| {
         [Resumed { tokens: tokens.to_vec(), started: true, ended }]
     };

@@ -1,0 +1,230 @@
+// What becomes of requests when hosts die, readers dawdle and callers change their minds.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import {
+  RUNGS,
+  ask,
+  begin,
+  fates,
+  load,
+  numbers,
+  open,
+  read,
+  reported,
+  until,
+  upTo,
+} from "./client.mjs";
+
+for (const host of RUNGS) {
+  describe(`host ${host}`, () => {
+    test("answers", async () => {
+      fates.chat = [{ count: 3 }, { count: 100 }];
+      const page = await open({ host });
+      assert.equal(await page.evaluate(() => engine.host), host);
+      const [hello] = reported("hello");
+      assert.match(hello.version, /^\d+\.\d+\.\d+$/);
+      assert.deepEqual([hello.protocol, hello.visible, hello.isolation], [1, true, "shared"]);
+      const whole = await page.evaluate(() => engine.chat.completions.create({ messages: [] }));
+      assert.equal(whole.choices[0].message.content, "0 1 2 ");
+      assert.deepEqual(numbers(await read(page)), upTo(100));
+    });
+
+    for (const fate of ["trap", "reject", "close", "device_lost"]) {
+      test(`a stream goes on after: ${fate}`, async () => {
+        fates.chat = [{ fate, at: 37, count: 80 }, { fate, at: 50, count: 80 }, { count: 80 }];
+        const page = await open({ host });
+        assert.deepEqual(numbers(await read(page)), upTo(80));
+        const [first, second, third] = reported("chat");
+        const received = (count) => [{ tokens: upTo(count), started: true, ended: null }];
+        const resumed = [first, second, third].map((call) => call.resume);
+        assert.deepEqual(resumed, [null, received(37), received(50)]);
+        assert.deepEqual([second.moment, third.moment], [first.moment, first.moment]);
+        assert.equal(reported("load").length, 3);
+      });
+    }
+
+    test("what has no pieces is asked again", async () => {
+      fates.chat = [{ fate: "close" }, { count: 2 }];
+      fates.embed = [{ fate: "trap" }];
+      const page = await open({ host });
+      const [content, embedded] = await page.evaluate(async () => {
+        const messages = [{ role: "user", content: "as it was" }];
+        const asked = engine.chat.completions.create({ messages });
+        messages[0].content = "changed";
+        const { choices } = await asked;
+        return [choices[0].message.content, await engine.embeddings.create({ input: "text" })];
+      });
+      assert.equal(content, "0 1 ");
+      assert.deepEqual(embedded, { asked: { input: "text" } });
+      const [first, second] = reported("chat");
+      assert.deepEqual(second.request, { messages: [{ role: "user", content: "as it was" }] });
+      assert.deepEqual([second.moment, second.request], [first.moment, first.request]);
+      assert.equal(reported("embed").length, 2);
+    });
+
+    test("a request that three hosts die of fails alone; the next is answered", async () => {
+      const [fate, at] = ["close", 3];
+      fates.chat = [{ fate, at }, { fate, at: 0 }, { fate, at }];
+      const page = await open({ host });
+      const failed = await ask(page);
+      assert.ok(failed.typed);
+      assert.equal(failed.code, "engine_crashed");
+      assert.match(failed.message, /again and again over this request.*Reload the page/);
+      assert.equal(reported("chat").length, 3);
+      assert.equal(await ask(page), "no failure");
+    });
+
+    test("loading fails when hosts die of it, and with what the host says", async () => {
+      const page = await open(null);
+      const attempt = () => page.evaluate((host) => failure(Engine.load("model/", { host })), host);
+      fates.load = ["trap", "close", "device_lost"].map((fate) => ({ fate }));
+      const crashed = await attempt();
+      assert.equal(crashed.code, "engine_crashed");
+      assert.match(crashed.message, /while loading.*device_lost, says the host/);
+      assert.equal(reported("load").length, 3);
+      fates.load = [{ fate: "no_gpu" }];
+      assert.equal((await attempt()).code, "no_gpu");
+      fates.hello = [{ fate: "version_mismatch" }];
+      assert.equal((await attempt()).code, "version_mismatch");
+      assert.equal(reported("load").length, 4);
+      fates.load = [{ fate: "close" }];
+      await load(page, { host });
+      assert.equal(reported("load").length, 6);
+    });
+
+    test("a reader that stops gets no more than the window; all of it comes in the end", async () => {
+      fates.chat = [{ count: 200, at: 31, fate: "close" }, { count: 200 }];
+      const page = await open({ host });
+      await page.evaluate(async () => {
+        globalThis.chunks = await engine.chat.completions.create({ messages: [], stream: true });
+      });
+      await until("chat", 2);
+      // The role and 31 numbers wait in the page.
+      assert.deepEqual(reported("chat").map((call) => call.credit), [32, 0]);
+      const seen = await page.evaluate(async () => {
+        const seen = [];
+        for (let i = 0; i < 20; i++) seen.push((await chunks.next()).value);
+        return seen;
+      });
+      await until("credit", 1);
+      assert.deepEqual(reported("credit").map((message) => message.chunks), [16]);
+      const rest = await page.evaluate(async () => {
+        const rest = [];
+        for await (const chunk of chunks) rest.push(chunk);
+        return rest;
+      });
+      assert.deepEqual(numbers([...seen, ...rest]), upTo(200));
+      assert.ok(reported("credit").every((message) => message.chunks === 16));
+    });
+
+  });
+}
+
+describe("requests", () => {
+  test("several choices and the usage go on where they were", async () => {
+    const params = { n: 2, stream_options: { include_usage: true } };
+    // The second choice has ended, the first has not: it meets its fate at its last chunk.
+    fates.chat = [{ fate: "close", at: 6, count: 6 }, { fate: "close", at: 7, count: 6 }, { count: 6 }];
+    const page = await open({ host: "private" });
+    const chunks = await read(page, params);
+    for (const index of [0, 1]) assert.deepEqual(numbers(chunks, index), upTo(6));
+    const usages = chunks.map((chunk) => chunk.usage).filter(Boolean);
+    assert.deepEqual(usages, [{ completion_tokens: 12 }]);
+    const all = { tokens: upTo(6), started: true };
+    const resumed = reported("chat").map((call) => call.resume);
+    assert.deepEqual(resumed[1], [{ ...all, ended: null }, { ...all, ended: null }]);
+    assert.deepEqual(resumed[2], [{ ...all, ended: 6 }, { ...all, ended: 6 }]);
+  });
+
+  test("a stream that lacks nothing is not asked again", async () => {
+    fates.chat = [{ fate: "close", at: 5, count: 4 }];
+    const page = await open({ host: "private" });
+    assert.deepEqual(numbers(await read(page)), upTo(4));
+    assert.equal(reported("chat").length, 1);
+  });
+
+  test("hosts that die too often end everything, until the next request", async () => {
+    const page = await open({ host: "private" });
+    for (let deaths = 1; deaths <= 5; deaths++) {
+      fates.chat = [{ fate: "close" }];
+      assert.equal(await ask(page), "no failure");
+    }
+    fates.chat = [{ fate: "close" }];
+    const failed = await ask(page);
+    assert.equal(failed.code, "engine_crashed");
+    assert.match(failed.message, /within a minute/);
+    assert.equal(await ask(page), "no failure");
+  });
+
+  test("a signal aborts while the engine connects, streams and recovers", async () => {
+    const page = await open({ host: "private" });
+    fates.chat = [{ count: 1000 }, { fate: "close", at: 2 }];
+    const [streaming, recovering] = await page.evaluate(async () => {
+      const start = async (controller) => {
+        const { signal } = controller;
+        const chunks = await engine.chat.completions.create({ messages: [], stream: true }, { signal });
+        await chunks.next();
+        return chunks;
+      };
+      const first = new AbortController();
+      const chunks = await start(first);
+      first.abort();
+      const streaming = await failure(
+        (async () => {
+          for await (const _ of chunks);
+        })(),
+      );
+      const second = new AbortController();
+      const lost = await start(second);
+      await lost.next();
+      await lost.next();
+      const next = lost.next();
+      // The host takes its time to die.
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      second.abort(new Error("changed my mind"));
+      return [streaming, await failure(next)];
+    });
+    assert.equal(streaming.name, "AbortError");
+    assert.equal(recovering.message, "changed my mind");
+    await until("cancel", 1);
+  });
+
+  test("a reader that leaves cancels", async () => {
+    const page = await open({ host: "private" });
+    fates.chat = [{ count: 1000 }];
+    await page.evaluate(async () => {
+      for await (const _ of await engine.chat.completions.create({ messages: [], stream: true })) break;
+    });
+    await until("cancel", 1);
+  });
+
+  test("loading can be aborted at any time", async () => {
+    const page = await open(null);
+    const results = await page.evaluate(async () => {
+      const results = [];
+      for (const after of [0, 1, 5, 30, 60]) {
+        const controller = new AbortController();
+        const loading = failure(Engine.load("model/", { signal: controller.signal }));
+        await new Promise((resolve) => setTimeout(resolve, after));
+        controller.abort();
+        results.push(await loading);
+      }
+      await Engine.load("model/");
+      return results;
+    });
+    for (const { name } of results) assert.equal(name, "AbortError");
+  });
+
+  test("an engine can be closed while it recovers", async () => {
+    const page = await open({ host: "private" });
+    fates.chat = [{ fate: "close", at: 2 }];
+    await begin(page);
+    const failed = await page.evaluate(async () => {
+      while (read.length < 3) await new Promise((resolve) => setTimeout(resolve));
+      engine.close();
+      return reading;
+    });
+    assert.equal(failed.code, "closed");
+    assert.equal((await ask(page)).code, "closed");
+  });
+});

@@ -1,0 +1,94 @@
+// Where a page finds a host.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { RUNGS, context, fates, numbers, open, read, reported, server, upTo } from "./client.mjs";
+
+describe("a page takes the first place there is", () => {
+  /** The place of an engine, or why there is none. */
+  const place = (page, options) =>
+    page.evaluate(async (options) => {
+      const engine = await Engine.load("model/", options);
+      await engine.chat.completions.create({ messages: [] });
+      const { host } = engine;
+      engine.close();
+      return host;
+    }, options);
+
+  const refused = (page, options) =>
+    page.evaluate((options) => failure(Engine.load("model/", options)), options);
+
+  test("a SharedWorker, if it has WebGPU", async () => {
+    const page = await open(null);
+    assert.equal(await place(page), "shared");
+    assert.equal(reported("boot").at(-1).scope, "SharedWorkerGlobalScope");
+    const workerUrl = "no-shared-gpu.js";
+    assert.equal(await place(page, { workerUrl }), "leader");
+    assert.equal(reported("boot").at(-1).scope, "DedicatedWorkerGlobalScope");
+    assert.equal(reported("boot").length, 2);
+    assert.equal(await place(page, { workerUrl, device: "cpu" }), "shared");
+    assert.equal(await place(page, { workerUrl, host: "shared" }), "shared");
+  });
+
+  test("the leader's worker", async () => {
+    await context.addInitScript(() => delete globalThis.SharedWorker);
+    const page = await open(null);
+    assert.equal(await place(page), "leader");
+    const failed = await refused(page, { host: "shared" });
+    assert.equal(failed.code, "no_host");
+    assert.match(failed.message, /shared engine.*no SharedWorker.*"auto"/);
+    assert.match(failed.details.reason, /SharedWorker/);
+  });
+
+  test("its own worker, without locks", async () => {
+    await context.addInitScript(() => {
+      LockManager.prototype.query = async () => {
+        throw new DOMException("denied", "SecurityError");
+      };
+    });
+    const page = await open(null);
+    assert.equal(await place(page), "private");
+    for (const host of ["shared", "leader"]) {
+      const failed = await refused(page, { host });
+      assert.equal(failed.code, "no_host");
+      assert.match(failed.message, /denies Web Locks/);
+    }
+  });
+
+  test("its own worker, in a sandboxed frame", async () => {
+    const page = await context.newPage();
+    await page.goto(`${server.url}frame.html`);
+    const frame = page.frames()[1];
+    await frame.waitForFunction(() => globalThis.Engine);
+    assert.equal(await frame.evaluate(() => origin), "null");
+    assert.equal(await place(frame), "private");
+    assert.equal(reported("hello")[0].tab, null);
+    assert.equal((await refused(frame, { host: "leader" })).code, "no_host");
+    // A host that dies is noticed without locks as well.
+    await frame.evaluate(async () => {
+      globalThis.engine = await Engine.load("model/");
+    });
+    fates.chat = [{ fate: "trap", at: 9, count: 20 }, { count: 20 }];
+    assert.deepEqual(numbers(await read(frame)), upTo(20));
+  });
+
+  test("and none that it does not know", async () => {
+    const failed = await refused(await open(null), { host: "cloud" });
+    assert.equal(failed.code, "invalid_request");
+    assert.equal(failed.param, "host");
+    assert.match(failed.message, /"cloud".*auto, shared, leader, private/);
+  });
+
+  for (const host of ["auto", ...RUNGS]) {
+    test(`unless there is nothing to be had there (${host})`, async () => {
+      const page = await open(null);
+      const missing = await refused(page, { host, workerUrl: "nowhere.js" });
+      assert.equal(missing.code, "engine_crashed");
+      assert.match(missing.message, /worker failed.*could not be loaded.*Reload the page/);
+      fates.boot = [{ fate: "not a module" }];
+      const broken = await refused(page, { host });
+      assert.equal(broken.code, "start_failed");
+      assert.match(broken.message, /WebAssembly module did not start.*not a module/);
+      assert.equal(await place(page), "shared");
+    });
+  }
+});

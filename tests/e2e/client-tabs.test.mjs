@@ -1,0 +1,162 @@
+// Tabs that share a host, and what happens when they, or it, come and go.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import {
+  RUNGS,
+  ask,
+  begin,
+  context,
+  end,
+  fates,
+  load,
+  numbers,
+  open,
+  read,
+  reported,
+  see,
+  server,
+  until,
+  upTo,
+} from "./client.mjs";
+
+describe("tabs", () => {
+  for (const host of ["shared", "leader"]) {
+    test(`share the ${host} host, which learns that they are gone`, async () => {
+      const pages = [await open({ host }), await open({ host }), await open({ host })];
+      assert.equal(reported("boot").length, 1);
+      const tabs = () => pages.at(-1).evaluate(async () => (await engine.metrics()).tabs);
+      assert.equal(await tabs(), 3);
+      await pages[1].evaluate(() => engine.close());
+      await until("left", 1);
+      // The first may be the leader, the last not.
+      await pages[1].close();
+      assert.equal(await tabs(), 2);
+      const devtools = await context.newCDPSession(pages[0]);
+      devtools.send("Page.crash").catch(() => {});
+      while ((await tabs()) !== 1);
+    });
+
+    test(`go on when the ${host} host is lost with the tab that started it`, async () => {
+      const pages = [await open({ host }), await open({ host }), await open({ host })];
+      fates.chat = [{ count: 1000 }, { count: 1000 }];
+      await Promise.all(pages.slice(1).map((page) => begin(page)));
+      const devtools = await context.newCDPSession(pages[0]);
+      devtools.send("Page.crash").catch(() => {});
+      fates.chat = [{ count: 300 }, { count: 300 }];
+      const answers = await Promise.all(pages.slice(1).map(end));
+      for (const chunks of answers) assert.deepEqual(numbers(chunks), upTo(300));
+      assert.equal(reported("boot").length, 2);
+    });
+  }
+
+  test("a stream survives any number of leaders that leave", async () => {
+    const pages = [];
+    for (let i = 0; i < 5; i++) pages.push(await open({ host: "leader" }));
+    const last = pages.pop();
+    fates.chat = Array.from({ length: pages.length }, () => ({ count: 100_000 }));
+    await begin(last);
+    for (const [i, page] of pages.entries()) {
+      await until("chat", i + 1);
+      const count = 500 + (await last.evaluate(() => read.length));
+      if (i === pages.length - 1) fates.chat = [{ count }];
+      await page.evaluate(() => engine.close());
+    }
+    const chunks = await end(last);
+    assert.deepEqual(numbers(chunks), upTo(chunks.length - 2));
+    assert.equal(reported("boot").length, 5);
+  });
+
+  test("another tab leads when the leader's engine is closed", async () => {
+    const pages = [await open({ host: "leader" }), await open({ host: "leader" })];
+    fates.chat = [{ count: 1000 }, { count: 100 }];
+    await begin(pages[1]);
+    await pages[0].evaluate(() => engine.close());
+    assert.deepEqual(numbers(await end(pages[1])), upTo(100));
+    assert.equal(reported("boot").length, 2);
+    await load(pages[0], { host: "leader" });
+    assert.equal(reported("boot").length, 2);
+  });
+});
+
+describe("a host that stands still", () => {
+  test("is replaced where it is private", async () => {
+    const page = await open({ host: "private" });
+    fates.chat = [{ fate: "freeze", at: 5, count: 10 }, { count: 10 }];
+    assert.deepEqual(numbers(await read(page)), upTo(10));
+    assert.equal(reported("boot").length, 2);
+  });
+
+  test("loses the office to a tab that is seen", async () => {
+    const pages = [];
+    for (let i = 0; i < 3; i++) pages.push(await open({ host: "leader" }));
+    for (const page of pages) await see(page, page === pages[1]);
+    fates.chat = [{ fate: "freeze", at: 5, count: 10 }, { count: 1000 }];
+    await begin(pages[0]);
+    await until("chat", 1);
+    fates.chat = [{ count: 10 }, { count: 10 }];
+    // The host no longer listens, but this call is asked again of the next.
+    await begin(pages[2]);
+    for (const page of [pages[0], pages[2]]) assert.deepEqual(numbers(await end(page)), upTo(10));
+    assert.equal(reported("boot").length, 2);
+    // Who leads now is the tab that is seen: without it there must be another.
+    await pages[1].evaluate(() => engine.close());
+    assert.equal(await ask(pages[0]), "no failure");
+    assert.equal(reported("boot").length, 3);
+  });
+});
+
+test("a leader's worker that comes back late ends itself", async () => {
+  const page = await open(null);
+  const alive = await page.evaluate(async () => {
+    const lobby = new BroadcastChannel("a lobby");
+    const lead = (epoch) => {
+      const worker = new Worker("tabloom/worker.js", { type: "module" });
+      worker.postMessage({ type: "lead", lobby: lobby.name, epoch });
+      return new Promise((resolve) => (worker.onmessage = ({ data }) => resolve(data.host)));
+    };
+    const hosts = [await lead(5), await lead(6)];
+    await navigator.locks.request(hosts[0], () => {});
+    // Nor does it answer those who know of a later leader.
+    lobby.postMessage({ type: "join", channel: "a tab", epoch: 7 });
+    await navigator.locks.request(hosts[1], () => {});
+    hosts.push(await lead(8));
+    lobby.postMessage({ type: "up", epoch: 7 });
+    const answer = new Promise((resolve) => {
+      new BroadcastChannel("another tab").onmessage = ({ data }) => resolve(data);
+    });
+    lobby.postMessage({ type: "join", channel: "another tab", epoch: 8 });
+    return (await answer).host === hosts[2];
+  });
+  assert.ok(alive);
+});
+
+describe("pages", () => {
+  test("tell whether they are seen", async () => {
+    const page = await open();
+    await see(page, false);
+    await until("visible", 1);
+    await see(page, true);
+    await until("visible", 2);
+    assert.deepEqual(reported("visible").map((message) => message.visible), [false, true]);
+    await see(page, false);
+    fates.chat = [{ fate: "close" }];
+    await ask(page);
+    assert.deepEqual(reported("hello").map((message) => message.visible), [true, false]);
+  });
+
+  for (const host of RUNGS) {
+    test(`leave and come back (${host})`, async () => {
+      const page = await open({ host });
+      fates.chat = [{ count: 100_000 }];
+      await begin(page);
+      await page.waitForFunction(() => read.length > 10);
+      await page.goto(`${server.url}elsewhere.html`);
+      if (host === "shared") await until("left", 1);
+      fates.chat = [{ count: 600 }];
+      // Whether a page from the cache "loads" is told to nobody.
+      await page.evaluate(() => void setTimeout(() => history.back()));
+      await page.waitForFunction(() => globalThis.reading);
+      assert.deepEqual(numbers(await end(page)), upTo(600));
+    });
+  }
+});

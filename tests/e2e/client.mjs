@@ -1,0 +1,147 @@
+// Pages with the package and a scripted host in the WebAssembly module's place (fake-host.js). Whoever
+// imports this gets a browser for the file's tests, and a context, without any tabs, for each of them.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, afterEach, before, beforeEach } from "node:test";
+import { launch } from "./browser.mjs";
+import { HTML } from "./package.mjs";
+import { serve } from "./server.mjs";
+
+export const RUNGS = ["shared", "leader", "private"];
+
+let browser;
+export let server;
+export let context;
+/** What hosts report, in order. */
+let reports;
+/** What is to happen to the next calls of a type. */
+export let fates;
+
+before(async () => {
+  const allow = { "access-control-allow-origin": "*" };
+  server = await serve(
+    {
+      "": {
+        "bare.html": HTML,
+        "hide-gpu.js": `
+          const shared = "SharedWorkerGlobalScope" in globalThis;
+          if (shared) Object.defineProperty(navigator, "gpu", { value: undefined });`,
+        "no-shared-gpu.js": `import "./hide-gpu.js"; import "./tabloom/worker.js";`,
+        "elsewhere.html": "<!doctype html><title>Elsewhere</title>",
+        "frame.html": `<!doctype html><iframe sandbox="allow-scripts" src="bare.html"></iframe>`,
+        fate,
+      },
+      "tabloom/wasm/": { "tabloom.js": readFileSync(new URL("fake-host.js", import.meta.url), "utf8") },
+    },
+    allow,
+  );
+  browser = await launch({ pageCache: true });
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+beforeEach(async () => {
+  reports = [];
+  fates = {};
+  context = await browser.newContext();
+});
+
+afterEach(() => context.close());
+
+/** Answers a host that reports. */
+async function fate(response) {
+  const body = [];
+  for await (const piece of response.req) body.push(piece);
+  const report = JSON.parse(Buffer.concat(body));
+  reports.push(report);
+  const next = fates[report.type]?.shift() ?? {};
+  response.writeHead(200, { "content-type": "application/json", "access-control-allow-origin": "*" });
+  response.end(JSON.stringify(next));
+}
+
+/** The reports of a type. */
+export const reported = (type) => reports.filter((report) => report.type === type);
+
+/** Waits until hosts have reported something so often. */
+export async function until(type, count) {
+  while (reported(type).length < count) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+/** A page with the package, and an engine in it unless `options` is null. */
+export async function open(options = {}, file = "bare.html") {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  await page.goto(`${server.url}${file}`);
+  await page.waitForFunction(() => globalThis.Engine);
+  if (options) await load(page, options);
+  return page;
+}
+
+/** Makes the page's engine. */
+export function load(page, options) {
+  return page.evaluate(async (options) => {
+    globalThis.engine = await Engine.load("model/", options);
+  }, options);
+}
+
+/** Reads a stream to its end; gives its chunks. */
+export function read(page, params = {}) {
+  return page.evaluate(async (params) => {
+    const chunks = [];
+    const request = { messages: [], stream: true, ...params };
+    for await (const chunk of await engine.chat.completions.create(request)) chunks.push(chunk);
+    return chunks;
+  }, params);
+}
+
+/** Begins to read a stream; `read` holds what has come, `reading` ends with it. */
+export function begin(page, params = {}) {
+  return page.evaluate(async (params) => {
+    const chunks = await engine.chat.completions.create({ messages: [], stream: true, ...params });
+    globalThis.read = [];
+    globalThis.reading = failure(
+      (async () => {
+        for await (const chunk of chunks) read.push(chunk);
+      })(),
+    );
+  }, params);
+}
+
+/** Waits for the end of what {@link begin} has begun; gives the chunks. */
+export async function end(page) {
+  assert.equal(await page.evaluate(() => reading), "no failure");
+  return page.evaluate(() => read);
+}
+
+/** The numbers of one choice, as long as every chunk is the next and of the same answer. */
+export function numbers(chunks, index = 0) {
+  assert.equal(new Set(chunks.map((chunk) => chunk.id)).size, 1);
+  const choices = chunks.flatMap((chunk) => chunk.choices).filter((choice) => choice.index === index);
+  assert.equal(choices.filter((choice) => choice.delta.role).length, 1);
+  assert.deepEqual(
+    choices.filter((choice) => choice.finish_reason),
+    choices.slice(-1),
+  );
+  return choices.map((choice) => choice.delta.content ?? "").join("").trim().split(" ").map(Number);
+}
+
+/** What {@link numbers} of an answer of `count` tokens are. */
+export const upTo = (count) => Array.from({ length: count }, (_, i) => i);
+
+/** Asks for a whole answer; gives what it fails with, or "no failure". */
+export function ask(page, params = {}) {
+  return page.evaluate((params) => {
+    const request = { messages: [], ...params };
+    return failure(engine.chat.completions.create(request));
+  }, params);
+}
+
+/** Shows or hides a page, which a headless browser cannot. */
+export const see = (page, visible) =>
+  page.evaluate((state) => {
+    Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, visible ? "visible" : "hidden");
