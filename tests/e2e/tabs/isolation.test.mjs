@@ -71,7 +71,7 @@ for (const rung of SHARING) {
         const { host, tabs, ...all } = await watcher.metrics();
         const { id } = host.tabs.find(({ you }) => you);
         const others = Object.entries(tabs).filter(([tab]) => tab !== `${id}`);
-        const told = Object.entries(all).filter(([name]) => /cache_(hits|queries|hit_rate)|preempted/.test(name));
+        const told = Object.entries(all).filter(([name]) => /prefix_cache|preempted|^(prompt|generation)_tokens$/.test(name));
         return { others: others.map(([tab, { cached_tokens }]) => [tab, cached_tokens]), told };
       };
       const before = await view();

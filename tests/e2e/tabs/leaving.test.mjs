@@ -73,8 +73,7 @@ for (const rung of SHARING) {
         for (const { metrics } of late) assert.ok(metrics.num_requests_running <= 2);
 
         await witness.close();
-        const { num_requests_running, num_requests_waiting } = await keeper.metrics();
-        assert.deepEqual([num_requests_running, num_requests_waiting], [0, 0]);
+        await keeper.idle();
       });
     }
 
@@ -101,8 +100,7 @@ for (const rung of SHARING) {
     });
 
     test("is gone leaves no block behind", async () => {
-      const { kv_cache_usage_perc, tabs } = await keeper.metrics();
-      assert.equal(kv_cache_usage_perc, 0);
+      const { tabs } = await keeper.idle();
       assert.equal(Object.keys(tabs).length, 1);
     });
   });
@@ -146,7 +144,6 @@ test("the only tab is reloaded, and the model is still there", async () => {
   assert.equal(text(await tab.ask(STORY.params)), STORY.answer);
   assert.deepEqual(requests.filter((path) => path.startsWith("model/")), []);
   assert.deepEqual(await tab.hosts(), [host]);
-  const { host: { tabs }, num_requests_running } = await tab.metrics();
-  assert.deepEqual([tabs.length, num_requests_running], [1, 0]);
+  assert.equal((await tab.idle()).host.tabs.length, 1);
   await visitor.close();
 });

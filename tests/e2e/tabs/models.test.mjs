@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
 
 /** Addresses of the same weights, which make them so many models. */
-const MODELS = ["models/a/", "models/b/", "models/c/"];
+const MODELS = ["a", "b", "c", "d"].map((name) => `models/${name}/`);
 
 let session;
 
@@ -24,6 +24,7 @@ for (const rung of SHARING) {
 
     before(async () => {
       visitor = await session.visitor();
+      // The first one loads first, and stays.
       tabs = [await visitor.tab(), await visitor.tab(), await visitor.tab()];
     });
 
@@ -78,36 +79,49 @@ for (const rung of SHARING) {
     });
 
     test("the one that was idle longest makes room, and its memory is freed", async () => {
-      const two = await gpuBytes();
-      const [a, b, c] = urls(visitor, ["a", "b", "c"]);
-      // The second is used last.
-      await tabs[0].run("close", () => engine.close());
-      assert.equal(text(await tabs[1].ask(FRANCE.params)), FRANCE.answer);
-      await tabs[1].run("close", () => engine.close());
-      await tabs[2].load({ host: rung, budgetBytes: Math.floor(2.5 * size) }, MODELS[2]);
-      assert.deepEqual(await listed(tabs[2]), [
-        { url: b, tabs: 0, requests: 0 },
-        { url: c, tabs: 1, requests: 0 },
-      ]);
-      assert.equal(await gpuBytes(), two, "bytes of the GPU with two models, then two others");
-      assert.equal(text(await tabs[2].ask(STORY.params)), STORY.answer);
-
-      // A smaller budget lets the other go as well.
+      const [keeper, one, other] = tabs;
+      const budgetBytes = Math.floor(3.5 * size);
+      await other.load({ host: rung, budgetBytes }, MODELS[2]);
+      const three = await gpuBytes();
+      const [a, b, c, d] = urls(visitor, ["a", "b", "c", "d"]);
+      await one.run("close", () => engine.close());
+      await other.run("close", () => engine.close());
       const { requests } = session.server;
+      await one.load({ host: rung, budgetBytes }, MODELS[3]);
+      assert.deepEqual(await listed(keeper), [
+        { url: a, tabs: 1, requests: 0 },
+        { url: c, tabs: 0, requests: 0 },
+        { url: d, tabs: 1, requests: 0 },
+      ]);
+      assert.equal(await gpuBytes(), three, "bytes of the GPU with three models, then three others");
+      assert.equal(text(await one.ask(STORY.params)), STORY.answer);
+
       requests.length = 0;
-      await tabs[0].load({ host: rung, budgetBytes: Math.floor(2.5 * size) }, MODELS[1]);
-      assert.deepEqual(requests.filter((path) => path.startsWith("models/b/")), [], "it was still there");
-      await tabs[0].run("close", () => engine.close());
-      await tabs[0].load({ host: rung, budgetBytes: Math.floor(1.5 * size) }, MODELS[2]);
-      assert.deepEqual(await listed(tabs[2]), [{ url: c, tabs: 2, requests: 0 }]);
-      assert.ok((await gpuBytes()) <= two - size, "bytes of the GPU with one model");
-      assert.equal(text(await tabs[0].ask(FRANCE.params)), FRANCE.answer);
+      await other.load({ host: rung }, MODELS[2]);
+      assert.deepEqual(requests.filter((path) => path.startsWith("models/")), [], "it was still there");
+      assert.equal(text(await other.ask(FRANCE.params)), FRANCE.answer);
     });
 
-    test("a model larger than the budget is refused before anything is given up", async () => {
-      const refused = await tabs[1].refused({ host: rung, budgetBytes: 1 << 20 }, MODELS[0]);
+    test("a smaller budget lets go what nobody uses", async () => {
+      const [keeper, one, other] = tabs;
+      const three = await gpuBytes();
+      await one.run("close", () => engine.close());
+      await one.load({ host: rung, budgetBytes: Math.floor(2.5 * size) }, MODELS[0]);
+      const [a, c] = urls(visitor, ["a", "c"]);
+      assert.deepEqual(await listed(keeper), [
+        { url: a, tabs: 2, requests: 0 },
+        { url: c, tabs: 1, requests: 0 },
+      ]);
+      const two = await gpuBytes();
+      assert.ok(two <= three - size, `the GPU held ${three} bytes, then ${two}`);
+      for (const tab of [keeper, one, other]) assert.equal(text(await tab.ask(FRANCE.params)), FRANCE.answer);
+    });
+
+    test("a model larger than the budget is refused", async () => {
+      const late = await visitor.tab();
+      const refused = await late.refused({ host: rung, budgetBytes: 1 << 20 }, MODELS[3]);
       assert.equal(refused.code, "over_budget");
-      for (const tab of [tabs[0], tabs[2]]) assert.equal(text(await tab.ask(FRANCE.params)), FRANCE.answer);
+      for (const tab of tabs) assert.equal(text(await tab.ask(FRANCE.params)), FRANCE.answer);
     });
   });
 }

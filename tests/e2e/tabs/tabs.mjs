@@ -208,6 +208,16 @@ class Tab {
     return this.run("metrics", () => engine.metrics());
   }
 
+  /** Waits until no request runs or waits and no block is held; returns the metrics then. */
+  idle() {
+    // What is given up in the middle of a step is freed when the step ends.
+    return until(`${this.name} to see an idle engine`, async () => {
+      const metrics = await this.metrics();
+      const { num_requests_running, num_requests_waiting, kv_cache_usage_perc } = metrics;
+      return num_requests_running + num_requests_waiting + kv_cache_usage_perc === 0 && metrics;
+    }, 10);
+  }
+
   /** The rung in use. */
   rung() {
     return this.run("rung", () => engine.host);

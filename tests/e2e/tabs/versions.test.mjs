@@ -9,38 +9,30 @@ import { FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
 async function packaged(file) {
   const response = await fetch(`${url}tabloom/${file}`);
   assert.ok(response.ok, `${response.url}: ${response.status}`);
-  return Buffer.from(await response.arrayBuffer());
+  return response.text();
 }
 
 const { version } = JSON.parse(await packaged("package.json"));
-/** Another version, whose name is as long. */
-const other = version.replace(/\d/g, (digit) => (Number(digit) + 1) % 10);
+const other = "0.0.1-other";
 
-/** The bytes with the package's version replaced by the other. */
-function replaced(bytes) {
-  const copy = Buffer.from(bytes);
-  let count = 0;
-  for (let at = copy.indexOf(version); at >= 0; at = copy.indexOf(version, at)) {
-    at += copy.write(other, at);
-    count++;
-  }
-  assert.ok(count > 0, `${version} was not found`);
-  return copy;
-}
+const page = { "version.js": (await packaged("version.js")).replace(version, other) };
+assert.ok(page["version.js"].includes(other));
 
-const versionJs = replaced(await packaged("version.js"));
-const module = replaced(await packaged("wasm/tabloom_bg.wasm"));
+/** A worker of the other version: what pages say of themselves is what the module is made for. */
+const worker = `
+  import "./probe.js";
+  import "./packages/other/worker.js";
+  const { stringify } = JSON;
+  const known = (message) => (message?.version === "${other}" ? { ...message, version: "${version}" } : message);
+  JSON.stringify = (message) => stringify(known(message));
+`;
 
 let session;
 
 before(async () => {
   session = await open({
-    // Pages of the other version with the worker of this one.
-    "packages/page/": { "version.js": versionJs },
-    // The other version as a whole.
-    "packages/other/": { "version.js": versionJs },
-    "packages/other/wasm/": { "tabloom_bg.wasm": module },
-    "": { "other.js": 'import "./probe.js"; import "./packages/other/worker.js";' },
+    "packages/other/": page,
+    "": { "other.js": worker },
   });
 });
 
@@ -59,7 +51,7 @@ for (const rung of SHARING) {
     after(() => visitor?.close());
 
     test("a page that meets a worker of another version is told", async () => {
-      const old = await visitor.tab({ package: "packages/page/" });
+      const old = await visitor.tab({ package: "packages/other/" });
       const error = await old.refused({ host: rung });
       assert.ok(error.typed, JSON.stringify(error));
       assert.equal(error.code, "version_mismatch");
@@ -76,7 +68,8 @@ for (const rung of SHARING) {
       await (await one).load(options);
       await (await two).load(options);
       const tabs = [tab, await one, await two];
-      assert.equal((await tab.hosts()).length, 2);
+      // The worker that was of no use in the test before may still be there.
+      assert.equal((await tab.hosts()).filter(({ devices }) => devices > 0).length, 2);
       assert.deepEqual(await Promise.all(tabs.map((tab) => tab.rung())), [rung, rung, rung]);
       const served = await Promise.all(tabs.map(async (tab) => (await tab.metrics()).host.tabs.length));
       assert.deepEqual(served, [1, 2, 2]);

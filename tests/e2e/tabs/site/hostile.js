@@ -49,7 +49,7 @@ let deep = [];
 for (let depth = 0; depth < 3000; depth++) deep = [deep];
 
 /** What has no place in a message, or not in that one. */
-const STRANGE = [
+export const STRANGE = [
   null, undefined, true, false, 0, -0, -1, 1.5, 2 ** 31, 2 ** 32, 2 ** 53, 2 ** 53 + 2, -(2 ** 63), 2 ** 64,
   NaN, Infinity, -Infinity, 1e308, 5e-324, 10n, -(10n ** 40n), "", "x", "\0", "\ud800", "__proto__", "constructor",
   "load", "x".repeat(100_000), [], {}, [[]], [null], [NaN], Array(10_000), { length: -1 }, { toString: 1 },
@@ -88,8 +88,9 @@ export function malformed(random, id, url, params) {
   const pick = (list) => list[Math.floor(random() * list.length)];
   if (random() < 0.1) return pick(STRANGE);
   const message = structuredClone(pick(CALLS(id, url, params)));
+  const found = places(message);
   for (let changes = Math.ceil(random() * 3); changes > 0; changes--) {
-    const [within, key] = pick(places(message));
+    const [within, key] = pick(found);
     const dice = random();
     if (dice < 0.2) delete within[key];
     else if (dice < 0.3) within[pick(["extra", "type", "id", "__proto__ ", "0"])] = pick(STRANGE);
