@@ -189,7 +189,7 @@ test("requests: whatever is out of range names its parameter", async () => {
     [{ messages: [{ role: "user" }] }, "messages[0].content", /expected a string/],
     [{ messages: [{ role: "user", content: " " }] }, "messages[0].content", /empty text/],
     [{ messages, temperature: -1 }, "temperature", /found -1.*expected 0 to 2/],
-    [{ messages, temperature: NaN }, "temperature", /found NaN/],
+    [{ messages, temperature: NaN }, "temperature", /"NaN", expected f64/],
     [{ messages, temperature: "hot" }, "temperature", /hot/],
     [{ messages, top_p: 0 }, "top_p", /found 0.*above 0/],
     [{ messages, max_tokens: 0 }, "max_tokens", /found 0, expected at least 1/],
