@@ -27,7 +27,19 @@ async function start() {
   requestSubgroups();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
-  return new Host({ loadGrammar, whenGone: whenFree, name: await lock });
+  return new Host({ loadGrammar, whenGone: whenFree, toJson, name: await lock });
+}
+
+/**
+ * A message as text. Numbers that JSON lacks become strings, to be refused rather than overlooked.
+ *
+ * @param {unknown} message
+ */
+function toJson(message) {
+  return JSON.stringify(message, (_, value) => {
+    const lacking = typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
+    return lacking ? `${value}` : value;
+  });
 }
 
 /**
@@ -42,8 +54,8 @@ async function connect(port, epoch) {
   const early = [];
   port.onmessage = (event) => {
     // A page asks whether the worker is alive, not whether it is ready.
-    const { type, id } = event.data;
-    if (type === "ping") port.postMessage({ type: "value", id, value: null });
+    const { type, id } = event.data ?? {};
+    if (type === "ping" && Number.isInteger(id)) port.postMessage({ type: "value", id, value: null });
     else if (early.push(event) === 1) introduce(line);
   };
   const line = {
@@ -84,9 +96,13 @@ async function introduce(port) {
 async function lead({ lobby, epoch }) {
   const channel = new BroadcastChannel(lobby);
   channel.onmessage = ({ data }) => {
+    // Every script of the site can speak in the lobby.
+    if (!Number.isSafeInteger(data?.epoch)) return;
     // A later leader was elected while this one was frozen.
     if (data.epoch > epoch) close();
-    else if (data.type === "join") connect(new BroadcastChannel(data.channel), epoch);
+    else if (data.type === "join" && typeof data.channel === "string") {
+      connect(new BroadcastChannel(data.channel), epoch);
+    }
   };
   channel.postMessage({ type: "up", epoch });
   postMessage({ host: await lock });

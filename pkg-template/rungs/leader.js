@@ -81,7 +81,9 @@ export class Leader {
         waiting = port;
         lobby.postMessage({ type: "join", channel: port.name, epoch: candidate.epoch });
       };
-      lobby.onmessage = ({ data: { type, epoch } }) => {
+      lobby.onmessage = ({ data }) => {
+        const { type, epoch } = data ?? {};
+        if (!Number.isSafeInteger(epoch)) return;
         if (type === "up") {
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();

@@ -321,6 +321,7 @@ impl<E: Executor> Host<E> {
             }
             None => self.have(tab, id, model),
         }
+        self.models.trim();
         Ok(())
     }
 

@@ -170,6 +170,11 @@ impl<E: Executor> Models<E> {
         oldest.is_some_and(|oldest| self.entries.remove(&oldest).is_some())
     }
 
+    /// Drops models that no tab has, the longest unused first, until all are within the budget.
+    pub fn trim(&mut self) {
+        while self.memory().1 > self.budget && self.drop_idle() {}
+    }
+
     /// Forgets a model.
     pub fn remove(&mut self, model: ModelId) -> Option<Model<E>> {
         self.entries.remove(&model)
@@ -193,6 +198,7 @@ impl<E: Executor> Models<E> {
         if let State::Ready(ready) = &mut entry.state {
             ready.leave(tab);
         }
+        self.trim();
     }
 
     /// The calls of a tab that wait for a model are dropped, or the one of that id. Returns the model

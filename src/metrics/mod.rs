@@ -144,13 +144,16 @@ impl Metrics {
         self.step_time_seconds.observe(took.as_secs_f64());
     }
 
-    /// Leaves out what concerns other tabs than these; what was looked up and found in the prefix cache
-    /// becomes their part.
+    /// Leaves out what concerns other tabs than these: tokens, and what was looked up and found in the
+    /// prefix cache, become their part. The rows of all steps stay, and who knew all tokens could
+    /// tell from them how many were found.
     pub fn restrict_to(&mut self, own: impl Fn(u64) -> bool) {
         self.tabs.retain(|tab, _| own(*tab));
         let sum = |count: fn(&TabMetrics) -> u64| self.tabs.values().map(count).sum::<u64>();
         let (queries, hits) = (sum(|tab| tab.prefix_cache_queries), sum(|tab| tab.cached_tokens));
+        let (prompts, answers) = (sum(|tab| tab.prompt_tokens), sum(|tab| tab.generation_tokens));
         (self.prefix_cache_queries, self.prefix_cache_hits) = (queries, hits);
+        (self.prompt_tokens, self.generation_tokens) = (prompts, answers);
         self.prefix_cache_hit_rate = HitRate::default();
         self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
         (self.preempted_queries, self.preempted_hits) = (0, 0);

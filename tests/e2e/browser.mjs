@@ -8,15 +8,18 @@ export const url = required("TABLOOM_URL");
 /**
  * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on.
  *
- * @param {{webgpu?: boolean, pageCache?: boolean}} [options] `pageCache`: pages that are left are
- *   kept for the way back, as visitors' browsers do
+ * @param {{webgpu?: boolean, pageCache?: boolean, collect?: boolean}} [options] `pageCache`: pages
+ *   that are left are kept for the way back, as visitors' browsers do; `collect`: scripts can
+ *   collect garbage, by `gc()`
  */
-export function launch({ webgpu = true, pageCache = false } = {}) {
+export function launch({ webgpu = true, pageCache = false, collect = false } = {}) {
   const { args } = capabilities()["goog:chromeOptions"];
+  const switches = args.filter((name) => webgpu || !name.includes("webgpu"));
+  if (collect) switches.push("js-flags=--expose-gc");
   return chromium.launch({
     ignoreDefaultArgs: pageCache ? ["--disable-back-forward-cache"] : [],
     executablePath: required("TABLOOM_CHROMIUM"),
-    args: args.filter((name) => webgpu || !name.includes("webgpu")).map((name) => `--${name}`),
+    args: switches.map((name) => `--${name}`),
   });
 }
 

@@ -6,30 +6,36 @@ import { url } from "./browser.mjs";
  * Starts a server on 127.0.0.1 that has the demo page's files and those of `folders`.
  *
  * A folder, by its name, lists files with their contents: text, bytes, or a function that answers
- * by itself. Below `models/` a file that its folder does not list is the built-in model's.
+ * by itself. Below `models/` a file that its folder does not list is the built-in model's, below
+ * `packages/` the package's. `requests` fills up with the paths asked for.
  *
  * @param {Record<string, Record<string, string | Buffer | ((response: import("node:http").ServerResponse) => void)>>} folders
- * @param {Record<string, string>} [headers] of every file
+ * @param {Record<string, string>} [headers] of every file, in place of the site's own
  */
 export async function serve(folders, headers = {}) {
+  const requests = [];
   const server = createServer(async (request, response) => {
     const path = request.url.slice(1).split("?")[0];
+    requests.push(path);
     const slash = path.lastIndexOf("/") + 1;
     const [folder, file] = [path.slice(0, slash), path.slice(slash)];
     const found = folders[folder]?.[file];
     if (typeof found === "function") return found(response);
-    if (found !== undefined) return send(response, 200, { ...headers, "content-type": type(file) }, found);
-    const original = await fetch(`${url}${path.replace(/^models\/[^/]*/, "model")}`);
+    if (found !== undefined) {
+      return send(response, 200, { "content-type": type(file), ...headers }, found);
+    }
+    const original = await fetch(`${url}${stored(path)}`);
     const kept = ["content-type", "content-security-policy"].map((name) => [
       name,
       original.headers.get(name) ?? "",
     ]);
     const body = Buffer.from(await original.arrayBuffer());
-    send(response, original.status, { ...headers, ...Object.fromEntries(kept) }, body);
+    send(response, original.status, { ...Object.fromEntries(kept), ...headers }, body);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${server.address().port}/`,
+    requests,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -37,8 +43,13 @@ export async function serve(folders, headers = {}) {
   };
 }
 
+/** Where the site has what another folder shows. */
+function stored(path) {
+  return path.replace(/^models\/[^/]*/, "model").replace(/^packages\/[^/]*/, "tabloom");
+}
+
 function type(file) {
-  const known = { html: "text/html", js: "text/javascript" };
+  const known = { html: "text/html", js: "text/javascript", mjs: "text/javascript" };
   return known[file.split(".").pop()] ?? "application/octet-stream";
 }
 

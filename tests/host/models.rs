@@ -158,6 +158,21 @@ fn models_that_nobody_has_make_room_the_longest_unused_first() {
 }
 
 #[test]
+fn a_smaller_budget_lets_go_what_nobody_has() {
+    let mut world = World::new();
+    let [a, b, c] = world.pages(["a", "b", "c"]);
+    let used = |world: &mut World| world.metrics(&c)["host"]["used_bytes"].clone();
+    world.post(a.tab, json!({"type": "bye"}));
+    let load = json!({"type": "load", "id": 9, "url": "c", "options": {"budgetBytes": 150}});
+    world.post(c.tab, load);
+    assert_eq!(urls(&world.metrics(&c)), ["b", "c"]);
+    assert_eq!(used(&mut world), 200, "what tabs have stays");
+    world.post(b.tab, json!({"type": "bye"}));
+    assert_eq!(urls(&world.metrics(&c)), ["c"]);
+    assert_eq!(used(&mut world), 100);
+}
+
+#[test]
 fn a_device_without_memory_gets_that_of_idle_models() {
     let mut world = World::new();
     let [a, b] = world.pages(["a", "b"]);

@@ -181,7 +181,9 @@ fn cached_prefixes_are_found_within_a_partition_alone() {
             tabs.map(|tab| tab[count].as_u64().unwrap()).sum()
         };
         assert_eq!(metrics["prefix_cache_hits"], of_tabs("cached_tokens"));
-        assert_eq!(metrics["prefix_cache_queries"], of_tabs("prefix_cache_queries"));
+        for count in ["prefix_cache_queries", "prompt_tokens", "generation_tokens"] {
+            assert_eq!(metrics[count], of_tabs(count));
+        }
     }
 }
 

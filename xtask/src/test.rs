@@ -6,7 +6,7 @@ use crate::process::{Task, minutes};
 use crate::provision::{self, Adapter};
 use crate::serve::Site;
 use crate::tally::Tally;
-use crate::{site, wasm, workspace};
+use crate::{package, site, wasm, workspace};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::fs;
@@ -35,8 +35,10 @@ enum Part {
     Native,
     /// wasm-bindgen tests in headless Chromium
     Browser,
-    /// The demo page, driven by Playwright
+    /// The demo page and the package, driven by Playwright
     E2e,
+    /// One engine for many tabs, driven by Playwright
+    Tabs,
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
@@ -67,7 +69,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report.part("browser tests", || browser(&runner).map(Some));
     }
     if wanted(Part::E2e) {
-        report.part("end-to-end tests", || end_to_end().map(Some));
+        report.part("the package and its size", || package::run().map(|()| None));
+        report.part("end-to-end tests", || end_to_end("tests/e2e").map(Some));
+    }
+    if wanted(Part::Tabs) {
+        report.part("tests of many tabs", || end_to_end("tests/e2e/tabs").map(Some));
     }
     Ok(report.finish())
 }
@@ -163,9 +169,10 @@ fn test_name(binary: &Path) -> String {
     stem.rsplit_once('-').map_or(&*stem, |(name, _)| name).to_owned()
 }
 
-fn end_to_end() -> Result<Tally> {
+/// Runs the tests that lie in a folder itself, not those in folders below.
+fn end_to_end(folder: &str) -> Result<Tally> {
     let chromium = provision::browser()?.chromium;
-    let tests = end_to_end_files()?;
+    let tests = end_to_end_files(folder)?;
     let site = Site::start(&site::build()?, 0)?;
     let mut tally = Tally::default();
     // One file after the other: two Chromiums with software GPUs would starve each other.
@@ -180,8 +187,8 @@ fn end_to_end() -> Result<Tally> {
     tally.check()
 }
 
-fn end_to_end_files() -> Result<Vec<PathBuf>> {
-    let folder = workspace::root().join("tests/e2e");
+fn end_to_end_files(folder: &str) -> Result<Vec<PathBuf>> {
+    let folder = workspace::root().join(folder);
     let entries = fs::read_dir(&folder).with_context(|| format!("no {}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.to_string_lossy().ends_with(".test.mjs"));

@@ -1,0 +1,3 @@
+// The package's worker, watched.
+import "./probe.js";
+import "./tabloom/worker.js";
