@@ -27,7 +27,19 @@ async function start() {
   requestSubgroups();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
-  return new Host({ loadGrammar, whenGone: whenFree, name: await lock });
+  return new Host({ loadGrammar, whenGone: whenFree, toJson, name: await lock });
+}
+
+/**
+ * A message as text. Numbers that JSON lacks become strings, to be refused rather than overlooked.
+ *
+ * @param {unknown} message
+ */
+function toJson(message) {
+  return JSON.stringify(message, (_, value) => {
+    const lacking = typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
+    return lacking ? `${value}` : value;
+  });
 }
 
 /**

@@ -1,6 +1,7 @@
 //! What can go wrong, one variant per cause a caller can act on.
 
 use serde::Serialize;
+use serde_json::Value;
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -119,24 +120,42 @@ pub struct WireError {
     /// The offending request parameter, if one is to blame.
     pub param: Option<String>,
     /// The variant's fields.
-    pub details: serde_json::Value,
+    pub details: Value,
 }
+
+/// Longest text in a wire error, in bytes: who sends nonsense gets only its beginning back.
+const LONGEST: usize = 2000;
 
 impl Error {
     /// Turns the error into data for the other side of a message port.
     pub fn to_wire(&self) -> WireError {
         // An enum serialises as "code" or {"code": {fields}}.
-        let (code, details) = match serde_json::to_value(self) {
-            Ok(serde_json::Value::String(code)) => (code, serde_json::Value::Null),
-            Ok(serde_json::Value::Object(map)) => map.into_iter().next().unwrap_or_default(),
+        let (code, mut details) = match serde_json::to_value(self) {
+            Ok(Value::String(code)) => (code, Value::Null),
+            Ok(Value::Object(map)) => map.into_iter().next().unwrap_or_default(),
             _ => Default::default(),
         };
-        let param = match self {
+        let fields = details.as_object_mut().into_iter().flat_map(|fields| fields.values_mut());
+        for field in fields {
+            if let Value::String(text) = field {
+                shorten(text);
+            }
+        }
+        let mut param = match self {
             Error::InvalidRequest { param, .. } => Some(param.clone()),
             Error::ContextLengthExceeded { .. } => Some("messages".into()),
             _ => None,
         };
-        WireError { code, message: self.to_string(), param, details }
+        let mut message = self.to_string();
+        param.iter_mut().chain([&mut message]).for_each(shorten);
+        WireError { code, message, param, details }
+    }
+}
+
+fn shorten(text: &mut String) {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
     }
 }
 
@@ -152,5 +171,14 @@ mod tests {
         assert_eq!(wire.details["limit"], 512);
         assert!(wire.message.contains("600 tokens"));
         assert_eq!(Error::Closed.to_wire().code, "closed");
+    }
+
+    #[test]
+    fn wire_errors_give_little_of_what_was_sent_back() {
+        let sent = "é".repeat(100_000);
+        let wire = Error::InvalidRequest { param: sent.clone(), message: sent }.to_wire();
+        let texts = [&wire.message, wire.param.as_ref().unwrap()];
+        assert!(texts.iter().all(|text| text.len() < 2010 && text.ends_with('…')));
+        assert!(wire.details.to_string().len() < 4100);
     }
 }

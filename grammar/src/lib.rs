@@ -4,13 +4,17 @@
 //! model nor engine, so that a browser can load it on its own, when a request first asks for it.
 
 mod check;
+#[cfg(feature = "compile")]
 mod grammar;
+#[cfg(feature = "compile")]
 mod vocabulary;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "compile")]
 pub use grammar::Grammar;
+#[cfg(feature = "compile")]
 pub use vocabulary::{Strip, Vocabulary};
 
 /// What an answer must look like.

@@ -1,5 +1,7 @@
 //! Which tokens a request's draws may choose.
 
+// In the browser constraints come from a module of their own.
+#[cfg(not(target_arch = "wasm32"))]
 mod grammar;
 mod limits;
 
@@ -9,6 +11,7 @@ use futures::future::LocalBoxFuture;
 
 use crate::{Result, api::Spec};
 
+#[cfg(not(target_arch = "wasm32"))]
 pub use grammar::{Grammar, LocalCompiler, Vocabulary};
 pub use limits::TokenLimits;
 

@@ -35,7 +35,7 @@ const WASM_PAGE_BYTES: usize = 65_536;
 extern "C" {
     /// What the worker's script offers.
     #[wasm_bindgen(
-        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown> }"
+        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined }"
     )]
     pub type Environment;
     /// The Web Lock that the worker holds as long as it lives, where there are such locks.
@@ -44,6 +44,9 @@ extern "C" {
     /// Gives a promise of the module of constrained answers.
     #[wasm_bindgen(method, structural, getter, js_name = loadGrammar)]
     fn load_grammar(this: &Environment) -> Function;
+    /// Gives a message as text.
+    #[wasm_bindgen(method, structural, getter, js_name = toJson)]
+    fn to_json(this: &Environment) -> Function;
     /// Gives a promise that is kept once nobody holds a Web Lock.
     #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
     fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
@@ -140,7 +143,9 @@ impl Serving {
             Event::Connected(port) => {
                 let (tab, inbox) = (TabId(self.connected), self.inbox.clone());
                 self.connected += 1;
-                let line = Line::open(port, move |call| tell(&inbox, Event::Called(tab, call)));
+                let line = Line::open(port, self.environment.to_json(), move |call| {
+                    tell(&inbox, Event::Called(tab, call))
+                });
                 self.lines.insert(tab, line);
             }
             Event::Called(tab, call) => self.host.receive(tab, call),

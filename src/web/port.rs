@@ -1,6 +1,6 @@
 //! What the host talks to a tab through.
 
-use js_sys::{Function, JSON};
+use js_sys::Function;
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use web_sys::MessageEvent;
@@ -30,10 +30,14 @@ pub struct Line {
 }
 
 impl Line {
-    /// Listens to a port.
-    pub fn open(port: Port, mut on_call: impl FnMut(Result<Call, Refused>) + 'static) -> Line {
+    /// Listens to a port, whose messages `to_json` turns into text.
+    pub fn open(
+        port: Port,
+        to_json: Function,
+        mut on_call: impl FnMut(Result<Call, Refused>) + 'static,
+    ) -> Line {
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            on_call(read(&event.data()));
+            on_call(read(&event.data(), &to_json));
         });
         port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         Line { port, _on_message: on_message }
@@ -61,8 +65,8 @@ impl Drop for Line {
 }
 
 /// Reads a message by way of JSON, which neither cycles nor depth nor exotic objects can upset.
-fn read(data: &JsValue) -> Result<Call, Refused> {
-    match JSON::stringify(data).ok().and_then(|json| json.as_string()) {
+fn read(data: &JsValue, to_json: &Function) -> Result<Call, Refused> {
+    match to_json.call1(&JsValue::NULL, data).ok().and_then(|json| json.as_string()) {
         Some(json) => Call::read(&json),
         None => {
             let message = "found what JSON cannot express, expected a call".into();

@@ -5,7 +5,7 @@ import { launch, url } from "./browser.mjs";
 /** Runs of which the median is taken, after one to warm up. */
 const RUNS = 5;
 
-/** Tabs that chat at once. */
+/** How many tabs chat at once. */
 const TABS = [1, 2, 4, 8];
 
 /** Answers of many tabs have this length, so that none ends before the others. */
@@ -46,34 +46,39 @@ async function alone() {
   return { adapter, rows };
 }
 
-/** Tabs that share an engine and chat at once: all their tokens by the time until the last one. */
+/** Tabs that share an engine, of which more and more chat at once. */
 async function together() {
   const context = await visitor();
   const pages = [];
-  const rows = [];
-  for (const tabs of TABS) {
-    while (pages.length < tabs) {
-      pages.push(await open(context));
-      await pages.at(-1).evaluate(load);
-    }
-    const metrics = () => pages[0].evaluate(() => engine.metrics());
-    const round = async () => {
-      const before = await metrics();
-      const began = performance.now();
-      await Promise.all(pages.map((page) => page.evaluate(chat, LENGTH)));
-      const seconds = (performance.now() - began) / 1000;
-      const after = await metrics();
-      const tokens = after.generation_tokens - before.generation_tokens;
-      return { rate: tokens / seconds, batch: tokens / (after.steps - before.steps) };
-    };
-    await round();
-    const rounds = await repeat(round);
-    const name = tabs === 1 ? "1 tab" : `${tabs} tabs`;
-    rows.push([`${name}, answers`, median(rounds.map(({ rate }) => rate)), "tokens/s"]);
-    rows.push([`${name}, mean batch`, median(rounds.map(({ batch }) => batch)), "requests"]);
+  while (pages.length < Math.max(...TABS)) {
+    pages.push(await open(context));
+    await pages.at(-1).evaluate(load);
   }
-  const [[, one], [, most]] = [rows[0], rows.at(-2)];
-  rows.push(["8 tabs against 1", most / one, "times"]);
+  const metrics = () => pages[0].evaluate(() => engine.metrics());
+  /** The tokens of all answers by the time until the last one is complete; tokens of a step. */
+  const chats = async (tabs) => {
+    const before = await metrics();
+    const began = performance.now();
+    await Promise.all(pages.slice(0, tabs).map((page) => page.evaluate(chat, LENGTH)));
+    const seconds = (performance.now() - began) / 1000;
+    const after = await metrics();
+    const tokens = after.generation_tokens - before.generation_tokens;
+    return { rate: tokens / seconds, batch: tokens / (after.steps - before.steps) };
+  };
+  // Few and many in turn: what else the machine does meanwhile falls on all of them.
+  const round = async () => {
+    const results = [];
+    for (const tabs of TABS) results.push(await chats(tabs));
+    return results;
+  };
+  await round();
+  const rounds = await repeat(round);
+  const middle = (of) => median(rounds.map(of));
+  const rows = TABS.flatMap((tabs, i) => [
+    [`${tabs} of ${pages.length} tabs at once`, middle((results) => results[i].rate), "tokens/s"],
+    [`${tabs} of ${pages.length} tabs at once, batch`, middle((results) => results[i].batch), "mean"],
+  ]);
+  rows.push(["8 tabs at once against 1", middle((results) => results.at(-1).rate / results[0].rate), "times"]);
   await context.close();
   return rows;
 }

@@ -156,37 +156,42 @@ describe("requests", () => {
     assert.equal(await ask(page), "no failure");
   });
 
-  test("a signal aborts while the engine connects, streams and recovers", async () => {
+  test("a signal aborts a stream, and what waits for another host", async () => {
     const page = await open({ host: "private" });
     fates.chat = [{ count: 1000 }, { fate: "close", at: 2 }];
-    const [streaming, recovering] = await page.evaluate(async () => {
-      const start = async (controller) => {
+    /** Begins to read what `controller` can abort. */
+    const start = () =>
+      page.evaluate(async () => {
+        globalThis.controller = new AbortController();
         const { signal } = controller;
-        const chunks = await engine.chat.completions.create({ messages: [], stream: true }, { signal });
+        const request = { messages: [], stream: true };
+        const chunks = await engine.chat.completions.create(request, { signal });
         await chunks.next();
-        return chunks;
-      };
-      const first = new AbortController();
-      const chunks = await start(first);
-      first.abort();
-      const streaming = await failure(
-        (async () => {
-          for await (const _ of chunks);
-        })(),
-      );
-      const second = new AbortController();
-      const lost = await start(second);
-      await lost.next();
-      await lost.next();
-      const next = lost.next();
-      // The host takes its time to die.
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      second.abort(new Error("changed my mind"));
-      return [streaming, await failure(next)];
-    });
-    assert.equal(streaming.name, "AbortError");
-    assert.equal(recovering.message, "changed my mind");
+        globalThis.reading = failure(
+          (async () => {
+            for await (const _ of chunks);
+          })(),
+        );
+      });
+    const abort = () =>
+      page.evaluate(() => {
+        controller.abort(new Error("changed my mind"));
+        return reading;
+      });
+    await start();
+    assert.equal((await abort()).message, "changed my mind");
     await until("cancel", 1);
+    // The next host never gets as far as to take calls.
+    fates.load = [{ fate: "freeze" }];
+    await start();
+    await until("load", 2);
+    assert.equal((await abort()).message, "changed my mind");
+    const early = page.evaluate((params) => {
+      const signal = AbortSignal.timeout(50);
+      return failure(engine.chat.completions.create(params, { signal }));
+    }, { messages: [] });
+    assert.equal((await early).name, "TimeoutError");
+    assert.equal(reported("chat").length, 2);
   });
 
   test("a reader that leaves cancels", async () => {
@@ -200,19 +205,17 @@ describe("requests", () => {
 
   test("loading can be aborted at any time", async () => {
     const page = await open(null);
-    const results = await page.evaluate(async () => {
-      const results = [];
-      for (const after of [0, 1, 5, 30, 60]) {
-        const controller = new AbortController();
-        const loading = failure(Engine.load("model/", { signal: controller.signal }));
-        await new Promise((resolve) => setTimeout(resolve, after));
-        controller.abort();
-        results.push(await loading);
-      }
-      await Engine.load("model/");
-      return results;
-    });
-    for (const { name } of results) assert.equal(name, "AbortError");
+    // No host gets to the end of it.
+    fates.load = Array.from({ length: 6 }, () => ({ fate: "freeze" }));
+    for (const after of [0, 1, 5, 30, 100, 500]) {
+      const failed = await page.evaluate(
+        (after) => failure(Engine.load("model/", { host: "private", signal: AbortSignal.timeout(after) })),
+        after,
+      );
+      assert.equal(failed.name, "TimeoutError");
+    }
+    fates.load = [];
+    await load(page, { host: "private" });
   });
 
   test("an engine can be closed while it recovers", async () => {

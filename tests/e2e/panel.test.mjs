@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { launch, url } from "./browser.mjs";
-import { answered, open, ready, say } from "./demo.mjs";
+import { ask, open, ready } from "./demo.mjs";
 
 const STORY = "Tell me a story about a fox.";
 
@@ -252,6 +252,21 @@ describe("with tabs of one visitor", () => {
     }
   }
 
+  /** Has tabs tell stories, one after the other, as long as something is waited for. */
+  async function whileTelling(tabs, wait) {
+    let waiting = true;
+    const tell = async ({ page }) => {
+      while (waiting) {
+        await page.locator("#clear").click();
+        await ask(page, STORY);
+      }
+    };
+    const telling = Promise.all(tabs.map(tell));
+    const shown = await wait().finally(() => (waiting = false));
+    await telling;
+    return shown;
+  }
+
   const names = ({ tabs }) => tabs.rows.map(([name]) => name);
 
   test("the keyboard opens it; a lone visitor is told how to share", async () => {
@@ -278,24 +293,21 @@ describe("with tabs of one visitor", () => {
     assert.equal(await first.page.locator("#panel a").isVisible(), false);
   });
 
-  test("one tab sees the other's answer being made", async () => {
-    await say(first.page, STORY);
-    const { batch, tabs, blocks } = await shows(second, ({ tabs: { rows: [[, running, , rate]] } }) =>
-      running === "1" && Number(rate) > 0);
+  test("one tab sees the other's answers being made", async () => {
+    const made = ({ tabs: { rows: [[, running, , rate]] } }) => running === "1" && Number(rate) > 0;
+    const { batch, tabs, blocks } = await whileTelling([first], () => shows(second, made));
     assert.match(batch.caption, /^Batch: 1 now, at most 1 /);
     const [[name, , , , held], own] = tabs.rows;
     assert.ok(Number(held) > 0);
     assert.equal(blocks.label, `${name}: ${held}`);
     assert.deepEqual(own.slice(1), ["0", "0", "0.0", "0"]);
-    await answered(first.page);
   });
 
   test("requests of both make one batch", async () => {
-    await Promise.all([say(first.page, STORY), say(second.page, STORY)]);
-    const { tabs, blocks } = await shows(second, ({ batch }) => batch.caption.startsWith("Batch: 2 now"));
+    const both = ({ batch }) => batch.caption.startsWith("Batch: 2 now");
+    const { tabs, blocks } = await whileTelling([first, second], () => shows(second, both));
     assert.deepEqual(tabs.rows.map(([, running]) => running), ["1", "1"]);
     assert.equal(blocks.bars.length, 2);
-    await Promise.all([answered(first.page), answered(second.page)]);
   });
 
   test("at rest, what it shows is what another tab's engine measures", async () => {

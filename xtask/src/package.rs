@@ -38,7 +38,7 @@ pub fn build() -> Result<PathBuf> {
     if !package.join("README.md").exists() {
         copy_file(&root.join("README.md"), &package.join("README.md"))?;
     }
-    types::declare(&package)?;
+    types::declare(&package, &workspace::target().join("modules"))?;
     Ok(package)
 }
 

@@ -1,35 +1,49 @@
-//! TypeScript's view of the package: its JSDoc is checked and written out as `.d.ts` files.
+//! What TypeScript does for the package: its JSDoc is checked and written out as `.d.ts` files, and
+//! its modules lose their comments, which are half of their bytes.
 
 use crate::process::{Task, minutes};
 use crate::provision;
+use crate::workspace::{copy_tree, make_empty};
 use anyhow::Result;
 use std::path::Path;
 
-const OPTIONS: [&str; 13] = [
+/// The modules that import all others.
+const ENTRIES: [&str; 2] = ["index.js", "worker.js"];
+
+const LANGUAGE: [&str; 7] = [
     "--allowJs",
-    "--checkJs",
-    "--strict",
-    "--declaration",
-    "--emitDeclarationOnly",
     "--target",
     "es2022",
     "--module",
     "nodenext",
-    "--lib",
-    "es2023,dom,dom.iterable,dom.asynciterable",
     // No types of other packages that happen to be installed.
     "--types",
     "",
 ];
 
-/// Writes `index.d.ts` and those of the modules it imports; a type error fails the build.
-pub fn declare(package: &Path) -> Result<()> {
-    let tools = provision::npm_packages()?;
+const DECLARE: [&str; 6] = [
+    "--checkJs",
+    "--strict",
+    "--declaration",
+    "--emitDeclarationOnly",
+    "--lib",
+    // The last are for the types that wasm-bindgen writes.
+    "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable",
+];
+
+/// Writes a `.d.ts` file beside every module and takes the comments out of the modules, which it
+/// keeps in `scratch` meanwhile; a type error fails the build.
+pub fn declare(package: &Path, scratch: &Path) -> Result<()> {
     eprintln!("  type declarations");
-    Task::new("tsc", provision::node()?, minutes(5))
-        .arg(tools.join("typescript/bin/tsc"))
-        .arg("index.js")
-        .args(OPTIONS)
-        .dir(package)
-        .run()
+    // First: later the modules would be known by their declarations alone.
+    make_empty(scratch)?;
+    tsc(package)?.args(["--noCheck", "--removeComments", "--outDir"]).arg(scratch).run()?;
+    tsc(package)?.args(DECLARE).run()?;
+    copy_tree(scratch, package, &|_| true)
+}
+
+fn tsc(package: &Path) -> Result<Task> {
+    let compiler = provision::npm_packages()?.join("typescript/bin/tsc");
+    let task = Task::new("tsc", provision::node()?, minutes(5));
+    Ok(task.arg(compiler).args(ENTRIES).args(LANGUAGE).dir(package))
 }
