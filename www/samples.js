@@ -24,7 +24,7 @@ export class Samples {
   }
 
   /**
-   * How fast a counter grows, per second.
+   * How fast a counter grows, per second. Sums over tabs may also fall, when a tab is closed.
    *
    * @param {(metrics: any) => number} count
    */
@@ -32,7 +32,7 @@ export class Samples {
     const to = this.#all[this.#all.length - 1];
     const from = this.#all.findLast(({ now }) => to.now - now >= SPAN) ?? this.#all[0];
     const seconds = (to.now - from.now) / 1000;
-    return seconds > 0 ? (count(to.metrics) - count(from.metrics)) / seconds : 0;
+    return seconds > 0 ? Math.max(0, count(to.metrics) - count(from.metrics)) / seconds : 0;
   }
 
   /** How many requests ran at each moment, and how many milliseconds before the last one that was. */

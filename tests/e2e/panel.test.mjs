@@ -172,8 +172,11 @@ describe("with an engine of made-up metrics", () => {
     assert.deepEqual(colours.bars, colours.marks.slice(0, 2));
   });
 
-  test("another host counts anew, and so does a model loaded again", async () => {
+  test("another host counts anew, and so does a model loaded again; no rate is negative", async () => {
     const rate = async () => (await page.evaluate(contents)).facts[2].split(", ").at(-1);
+    await give(0, 1);
+    await wait();
+    assert.equal(await rate(), "0.0 tokens/s");
     await give(0, 0, { name: "another host" });
     await wait();
     assert.equal(await rate(), "0.0 tokens/s");
