@@ -13,6 +13,8 @@ async function tasks(browser, page, run) {
   const categories = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"];
   await browser.startTracing(page, { categories });
   await run();
+  // A task is traced when it has ended, as it has when another follows.
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
   const { traceEvents } = JSON.parse(await browser.stopTracing());
   const named = traceEvents.filter((event) => event.name === "thread_name");
   const key = ({ pid, tid }) => `${pid} ${tid}`;
