@@ -5,8 +5,6 @@ import { after, before, describe, test } from "node:test";
 import { noticed, settled, survive, undisturbed } from "./survival.mjs";
 import { ENDLESS, FRANCE, open, STORY, text, until } from "./tabs.mjs";
 
-/** Seconds for which a hung worker does not return to its event loop. */
-
 let session;
 let expected;
 
