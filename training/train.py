@@ -1,4 +1,4 @@
-"""Train the model on fresh chats until the time is up. Stop it at any moment: it goes on from its last checkpoint."""
+"""Train the model on so many tokens of fresh chats. Stop it at any moment: it goes on from its last checkpoint."""
 
 import argparse
 import math
@@ -17,13 +17,15 @@ import tokens
 from data import conversation
 from evaluate import exact_match, rates
 from model import Decoder, Shape, int4_weights
+from muon import Muon
 from paths import BUILD
 
 TOKENS_PER_STEP = 4096
 ROUND = 16  # rows of a batch are a multiple of it
 PEAK_RATE = 4e-3
-WARM_UP = 0.02  # of the time
-INT4_FROM = 0.75  # of the time; the weights then learn to live as int4
+TOKENS = 25_000_000
+WARM_UP = 0.02  # of the tokens
+INT4_FROM = 0.75  # of the tokens; the weights then learn to live as int4
 
 
 def batches(chat: tokens.Chat, rng: Random, context: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -50,12 +52,12 @@ def batch(chats: list[tuple[list[int], list[bool]]], rows: int, pad: int) -> tup
     return x, y
 
 
-def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
+def optimizers(model: Decoder, dtype: torch.dtype) -> list[torch.optim.Optimizer]:
     """Muon for the matrices, AdamW for embeddings and norms."""
     matrices = [p for p in model.layers.parameters() if p.dim() == 2]
     others = [p for name, p in model.named_parameters() if p.dim() == 1 or name.startswith("embed")]
     return [
-        torch.optim.Muon(matrices, lr=PEAK_RATE, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        Muon(matrices, lr=PEAK_RATE, weight_decay=0.1, dtype=dtype),
         torch.optim.AdamW(others, lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.0),
     ]
 
@@ -88,7 +90,7 @@ def loss_of(model: Decoder, forward, x: Tensor, y: Tensor, dtype: torch.dtype) -
     return F.cross_entropy(logits.float(), y.flatten()[wanted])
 
 
-def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
+def train(folder: Path, count: int, threads: int, seed: int) -> None:
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +101,9 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
 
     model = Decoder(shape)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
-    opts = optimizers(model)
+    dtype = fastest_type()
+    print(f"computes in {dtype}")
+    opts = optimizers(model, dtype)
     step, seen, spent = 0, 0, 0.0
     checkpoint = folder / "checkpoint.pt"
     if checkpoint.exists():
@@ -117,15 +121,12 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
         (folder / "checkpoint.new").replace(checkpoint)
 
     forward = torch.compile(model, dynamic=True)
-    dtype = fastest_type()
-    print(f"computes in {dtype}")
-    limit, mean = 60 * minutes, None
+    mean = None
     began = time.monotonic() - spent
     for x, y in batches(chat, Random(f"{seed} {step}"), shape.context):
-        if spent >= limit:
+        if seen >= count:
             break
-        spent = time.monotonic() - began
-        progress = min(1, spent / limit)
+        progress = seen / count
         with int4_weights(model) if progress >= INT4_FROM else nullcontext(), torch.enable_grad():
             loss = loss_of(model, forward, x, y, dtype)
             loss.backward()
@@ -136,11 +137,13 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
             opt.zero_grad(set_to_none=True)
         step += 1
         seen += x.numel()
+        spent = time.monotonic() - began
         mean = loss.item() if mean is None else 0.98 * mean + 0.02 * loss.item()
         if step % 50 == 0:
-            print(f"step {step}  {spent / 60:.1f} min  {seen / 1e6:.2f} M tokens  {seen / spent:.0f} tokens/s  loss {mean:.4f}", flush=True)
-        if step % 500 == 0:
+            print(f"step {step}  {spent / 60:.1f} min  {seen / 1e6:.2f} of {count / 1e6:.0f} M tokens  {seen / spent:.0f} tokens/s  loss {mean:.4f}", flush=True)
+        if step % 100 == 0:
             save()
+        if step % 500 == 0:
             table = rates(exact_match(model, chat, per_task=12))
             print(f"held out: {table['all'][0]} of {table['all'][1]}", flush=True)
     save()
@@ -149,8 +152,8 @@ def train(folder: Path, minutes: float, threads: int, seed: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=BUILD, help="where tokenizer and checkpoint are kept")
-    parser.add_argument("--minutes", type=float, default=90)
+    parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    train(options.folder, options.minutes, options.threads, options.seed)
+    train(options.folder, options.tokens, options.threads, options.seed)
