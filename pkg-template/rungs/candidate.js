@@ -1,7 +1,10 @@
 import { whenAborted } from "../abort.js";
 import { Departure } from "../error.js";
-import { whenFree } from "../locks.js";
+import { hold, whenFree } from "../locks.js";
 import { failure, startWorker } from "./dedicated.js";
+
+/** Leaders hold a lock with this in its name, between the office's and their epoch. */
+const SINCE = " since ";
 
 /**
  * An engine that would lead: it queues for a Web Lock, the office; who gets that runs the worker.
@@ -35,10 +38,26 @@ export class Candidate {
     if (this.#candidacy?.signal.aborted ?? true) this.#run();
   }
 
-  /** Takes the office from whoever holds it. */
-  seize() {
-    this.#candidacy?.abort();
-    this.#run({ steal: true });
+  /** Finds out who leads, by epoch; rejects where locks are denied. */
+  async inquire() {
+    const { held = [] } = await navigator.locks.query();
+    for (const { name = "" } of held) {
+      const [office, epoch] = name.split(SINCE);
+      if (office === this.#office && Number(epoch) > this.epoch) this.epoch = Number(epoch);
+    }
+  }
+
+  /** Takes the office from the latest known leader, unless another candidate does. */
+  async seize() {
+    const succession = `${this.#office} after ${this.epoch}`;
+    await navigator.locks.request(succession, { ifAvailable: true }, async (lock) => {
+      if (!lock) return;
+      const former = this.#candidacy;
+      const run = this.#run({ steal: true });
+      // Now, and not before: this candidate may be the leader, whose office another would get.
+      former?.abort();
+      await run;
+    });
   }
 
   /** Leaves the queue or the office. */
@@ -72,11 +91,12 @@ export class Candidate {
    * Runs the worker until it ends or `signal` is aborted.
    *
    * @param {AbortSignal} signal
-   * @returns {Promise<void>}
    */
-  #lead(signal) {
+  async #lead(signal) {
     const epoch = (this.epoch = Math.max(Date.now(), this.epoch + 1));
-    return new Promise((ended, failed) => {
+    await hold(this.#office + SINCE + epoch, signal);
+    /** @type {Promise<void>} */
+    const over = new Promise((ended, failed) => {
       const worker = startWorker(this.#workerUrl);
       const lobby = new BroadcastChannel(this.#lobby);
       whenAborted(signal, () => {
@@ -93,5 +113,6 @@ export class Candidate {
       };
       worker.postMessage({ type: "lead", lobby: this.#lobby, epoch });
     });
+    return over;
   }
 }

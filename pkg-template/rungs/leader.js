@@ -36,6 +36,7 @@ export class Leader {
   /** @param {AbortController} life */
   async open(life) {
     if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
+    await this.#candidate.inquire();
     life.signal.throwIfAborted();
     this.#life = life;
     this.#candidate.stand();

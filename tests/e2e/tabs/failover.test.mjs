@@ -5,6 +5,9 @@ import { after, before, describe, test } from "node:test";
 import { noticed, settled, survive, undisturbed } from "./survival.mjs";
 import { ENDLESS, FRANCE, open, STORY, text, until } from "./tabs.mjs";
 
+/** Seconds for which a hung worker does not return to its event loop. */
+const HUNG = 40;
+
 let session;
 let expected;
 
@@ -74,6 +77,29 @@ describe("leader:", () => {
     const [worker] = leader().page.workers();
     // The leader is one of those who go on.
     noticed(await survive(tabs, () => worker.evaluate(() => close()).catch(() => {}), expected));
+    await settled(tabs[0], tabs.length);
+  });
+
+  test("the leader's worker hangs", async () => {
+    const [worker] = leader().page.workers();
+    const [old] = await tabs[0].hosts();
+    const spin = (seconds) => {
+      const end = performance.now() + seconds * 1000;
+      while (performance.now() < end);
+    };
+    const hangs = async () => void worker.evaluate(spin, HUNG).catch(() => {});
+    const { killed, hosts } = await survive(followers(), hangs, expected);
+    assert.equal(hosts.length, 1, "new hosts");
+    const took = (hosts[0].born - killed) / 1000;
+    assert.ok(took < HUNG, `the next host began after ${took} s, when the old one went on`);
+    // The old one gives up what it holds, at the latest when it comes to itself.
+    const gone = async () => {
+      const left = await tabs[0].hosts();
+      return left.every((host) => host && (host.id !== old.id || host.bytes === 0));
+    };
+    await until("the old worker to free the GPU", gone, HUNG + 10);
+    // Who led goes on as a follower.
+    for (const tab of tabs) assert.equal(text(await tab.ask(FRANCE.params)), FRANCE.answer);
     await settled(tabs[0], tabs.length);
   });
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { goldens } from "../package.mjs";
-import { open, text, within } from "./tabs.mjs";
+import { SHARING, open, text, within } from "./tabs.mjs";
 import { randomFrom } from "./site/random.mjs";
 
 const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -18,7 +18,7 @@ before(async () => (session = await open()));
 
 after(() => session?.close());
 
-for (const rung of ["shared"]) {
+for (const rung of SHARING) {
   test(`${rung}: ${ROUNDS} rounds (seed ${SEED})`, async () => {
     const random = randomFrom(SEED);
     const pick = (list) => list[Math.floor(random() * list.length)];
@@ -94,7 +94,7 @@ for (const rung of ["shared"]) {
     for (let round = 1; round <= ROUNDS; round++) {
       const name = pick([...names, ...often]);
       const tab = pick(tabs);
-      const stays = ["chat", "stream", "abort", "embed", "close the engine"].includes(name);
+      const stays = ["chat", "stream", "abort", "embed"].includes(name);
       if (name === "open" || !tab) await actions.open();
       else await actions[name](stays && random() < 0.3 ? keeper : tab);
       if (round === GROWN) grown = await measure();

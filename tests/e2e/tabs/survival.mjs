@@ -70,7 +70,8 @@ export async function survive(others, kill, expected) {
   }
   assert.deepEqual(await whole, expected.whole);
   assert.deepEqual(await vectors, expected.embeddings);
-  const hosts = (await first.hosts()).filter((host) => !old.some(({ id }) => id === host?.id));
+  const known = new Set(old.map(({ id }) => id));
+  const hosts = (await first.hosts()).filter((host) => host && !known.has(host.id));
   return { killed, hosts };
 }
 
