@@ -6,7 +6,7 @@ use crate::process::{Task, minutes};
 use crate::provision::{self, Adapter};
 use crate::serve::Site;
 use crate::tally::Tally;
-use crate::{site, wasm, workspace};
+use crate::{package, site, wasm, workspace};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::fs;
@@ -69,6 +69,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report.part("browser tests", || browser(&runner).map(Some));
     }
     if wanted(Part::E2e) {
+        report.part("the package and its size", || package::run().map(|()| None));
         report.part("end-to-end tests", || end_to_end("tests/e2e").map(Some));
     }
     if wanted(Part::Tabs) {

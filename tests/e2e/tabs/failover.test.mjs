@@ -6,7 +6,7 @@ import { noticed, settled, survive, undisturbed } from "./survival.mjs";
 import { ENDLESS, FRANCE, open, STORY, text, until } from "./tabs.mjs";
 
 /** Seconds for which a hung worker does not return to its event loop. */
-const HUNG = 40;
+const HUNG = 30;
 
 let session;
 let expected;

@@ -1,4 +1,5 @@
-// Two hundred rounds of tabs that come, chat, change their mind and go: nothing is left behind.
+// Two hundred rounds, half of them on each rung, of tabs that come, chat, change their mind and go:
+// nothing is left behind.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { goldens } from "../package.mjs";
@@ -6,9 +7,9 @@ import { SHARING, open, text, within } from "./tabs.mjs";
 import { randomFrom } from "./site/random.mjs";
 
 const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const ROUNDS = 200;
+const ROUNDS = 100;
 /** After so many rounds everything has grown to the size it needs. */
-const GROWN = 60;
+const GROWN = 50;
 /** Most tabs at once, beside the one that stays. */
 const MOST = 3;
 
