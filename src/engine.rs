@@ -155,7 +155,7 @@ impl<E: Executor> Engine<E> {
     }
 
     /// Whether [`Engine::step`] has nothing to do and nothing to tell: no request is left, or only
-    /// held ones.
+    /// held ones and those that have nothing but their constraint to wait for.
     pub fn is_idle(&self) -> bool {
         self.scheduler.is_idle()
     }

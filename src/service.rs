@@ -8,7 +8,10 @@ mod resume;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    task::Poll,
+};
 
 pub use self::resume::Resumed;
 
@@ -218,14 +221,16 @@ impl<E: Executor> Service<E> {
                 }
             }
         }
-        self.compile().await;
+        self.compile();
         Ok(std::mem::take(&mut self.outbox))
     }
 
-    /// Whether [`Service::step`] has nothing to do and nothing to tell: all conversations are over, or
-    /// held.
+    /// Whether [`Service::step`] has nothing to do and nothing to tell: all conversations are over,
+    /// held, or waiting for a compiler that is not ready.
     pub fn is_idle(&self) -> bool {
-        self.engine.is_idle() && self.outbox.is_empty()
+        let compiles = self.compiler.as_ref().is_some_and(|compiler| compiler.is_ready());
+        let waits = self.specs.is_empty() || !compiles;
+        self.engine.is_idle() && self.outbox.is_empty() && waits
     }
 
     /// Whether the executor has failed; every call is then answered with [`Error::Closed`].
@@ -262,7 +267,7 @@ impl<E: Executor> Service<E> {
     }
 
     /// Compiles announced constraints, while the device works on their prompts.
-    async fn compile(&mut self) {
+    fn compile(&mut self) {
         for (id, spec) in std::mem::take(&mut self.specs) {
             let Some(compiler) = &mut self.compiler else { continue };
             let tokens = || {
@@ -273,9 +278,10 @@ impl<E: Executor> Service<E> {
                     strip: tokenizer.leading_strip(),
                 })
             };
-            match compiler.compile(&spec, &tokens).await {
-                Ok(constraint) => self.engine.constrain(id, constraint),
-                Err(error) => self.fail(id, error),
+            match compiler.compile(&spec, &tokens) {
+                Poll::Ready(Ok(constraint)) => self.engine.constrain(id, constraint),
+                Poll::Ready(Err(error)) => self.fail(id, error),
+                Poll::Pending => self.specs.push((id, spec)),
             }
         }
     }

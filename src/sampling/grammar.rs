@@ -1,8 +1,7 @@
 //! Constraints compiled where the engine runs.
 
-use std::sync::Arc;
+use std::{sync::Arc, task::Poll};
 
-use futures::{FutureExt, future::LocalBoxFuture};
 use tabloom_grammar::Strip;
 
 use super::{Compiler, Constraint, Tokens};
@@ -80,11 +79,11 @@ impl LocalCompiler {
 }
 
 impl Compiler for LocalCompiler {
-    fn compile<'a>(
-        &'a mut self,
-        spec: &'a Spec,
-        tokens: &'a dyn Fn() -> Result<Tokens>,
-    ) -> LocalBoxFuture<'a, Result<Box<dyn Constraint>>> {
-        async move { self.compile_now(spec, tokens) }.boxed_local()
+    fn compile(
+        &mut self,
+        spec: &Spec,
+        tokens: &dyn Fn() -> Result<Tokens>,
+    ) -> Poll<Result<Box<dyn Constraint>>> {
+        Poll::Ready(self.compile_now(spec, tokens))
     }
 }

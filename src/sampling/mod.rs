@@ -5,9 +5,7 @@
 mod grammar;
 mod limits;
 
-use std::fmt::Debug;
-
-use futures::future::LocalBoxFuture;
+use std::{fmt::Debug, task::Poll};
 
 use crate::{Result, api::Spec};
 
@@ -31,11 +29,19 @@ pub trait Constraint: Debug {
 /// Makes the constraints of one model.
 pub trait Compiler {
     /// Makes the constraint of a request; the model's `tokens` are asked for the first time only.
-    fn compile<'a>(
-        &'a mut self,
-        spec: &'a Spec,
-        tokens: &'a dyn Fn() -> Result<Tokens>,
-    ) -> LocalBoxFuture<'a, Result<Box<dyn Constraint>>>;
+    ///
+    /// Pending while the compiler is being made ready, which begins with the first call: ask again
+    /// once [`Compiler::is_ready`].
+    fn compile(
+        &mut self,
+        spec: &Spec,
+        tokens: &dyn Fn() -> Result<Tokens>,
+    ) -> Poll<Result<Box<dyn Constraint>>>;
+
+    /// Whether to ask: not while the compiler is being made ready.
+    fn is_ready(&self) -> bool {
+        true
+    }
 }
 
 /// What constraints know of a model's tokens.

@@ -311,10 +311,10 @@ impl Scheduler {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether no request is live but those that are held, no step in flight is left to commit and no
-    /// event to be taken.
+    /// Whether no request is live but those that are held or have only their constraint to wait for,
+    /// no step in flight is left to commit and no event to be taken.
     pub fn is_idle(&self) -> bool {
-        let rests = |seq: &Sequence| seq.held && seq.in_flight == 0;
+        let rests = |seq: &Sequence| (seq.held || seq.awaits_constraint()) && seq.in_flight == 0;
         self.queue.iter().chain(&self.running).all(rests)
             && self.draining.is_empty()
             && self.events.is_empty()

@@ -216,6 +216,11 @@ impl Sequence {
         self.prompt_logprobs.is_some() && self.computed + 1 < self.prompt
     }
 
+    /// Whether all is computed that can be before its constraint comes.
+    pub fn awaits_constraint(&self) -> bool {
+        self.constraint_missing && self.remaining() == 0
+    }
+
     /// Takes the constraint that was announced. Returns why the answer ends with the tokens it has
     /// already, if it does.
     pub fn constrain(&mut self, constraint: Box<dyn Constraint>) -> Option<FinishReason> {

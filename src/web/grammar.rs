@@ -1,12 +1,16 @@
 //! Constraints compiled in a WebAssembly module of their own, loaded when a request first asks for
 //! one. What goes wrong there ends the answers in hand, not the engine.
 
-use std::{cell::Cell, fmt, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    rc::Rc,
+    task::{Poll, ready},
+};
 
-use futures::{FutureExt, future::LocalBoxFuture};
 use js_sys::{Array, Function, Promise};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::{
     Error, Result,
@@ -52,8 +56,17 @@ extern "C" {
 pub struct ModuleCompiler {
     /// Gives a promise of the module.
     load: Function,
-    module: Option<Rc<Instance>>,
+    /// Called once the promise is settled.
+    wake: Rc<dyn Fn()>,
+    module: Rc<RefCell<Loading>>,
     vocabulary: Option<(Grammars, u32)>,
+}
+
+/// How far the module has come.
+enum Loading {
+    NotBegun,
+    UnderWay,
+    Over(Result<Rc<Instance>>),
 }
 
 /// The module, and how often it was made anew.
@@ -70,19 +83,38 @@ struct ModuleConstraint {
 }
 
 impl ModuleCompiler {
-    /// A compiler that calls `load` for the module when it is first needed.
-    pub fn new(load: Function) -> ModuleCompiler {
-        ModuleCompiler { load, module: None, vocabulary: None }
+    /// A compiler that calls `load` for the module when it is first needed, and `wake` when it is
+    /// ready.
+    pub fn new(load: Function, wake: impl Fn() + 'static) -> ModuleCompiler {
+        let module = Rc::new(RefCell::new(Loading::NotBegun));
+        ModuleCompiler { load, wake: Rc::new(wake), module, vocabulary: None }
     }
 
-    async fn instance(&mut self) -> Result<Rc<Instance>> {
-        if let Some(instance) = &self.module {
-            return Ok(instance.clone());
+    fn instance(&self) -> Poll<Result<Rc<Instance>>> {
+        let mut loading = self.module.borrow_mut();
+        match &*loading {
+            Loading::UnderWay => return Poll::Pending,
+            Loading::Over(Ok(instance)) => return Poll::Ready(Ok(instance.clone())),
+            Loading::Over(Err(error)) => {
+                let error = error.clone();
+                // The next request tries again.
+                *loading = Loading::NotBegun;
+                return Poll::Ready(Err(error));
+            }
+            Loading::NotBegun => {}
         }
         let promise = self.load.call0(&JsValue::NULL).map_err(not_loaded)?;
-        let module = JsFuture::from(Promise::resolve(&promise)).await.map_err(not_loaded)?;
-        let instance = Instance { module: module.unchecked_into(), generation: Cell::new(0) };
-        Ok(self.module.insert(Rc::new(instance)).clone())
+        *loading = Loading::UnderWay;
+        let (module, wake) = (self.module.clone(), self.wake.clone());
+        spawn_local(async move {
+            let loaded = JsFuture::from(Promise::resolve(&promise)).await.map_err(not_loaded);
+            let instance = loaded.map(|module| {
+                Rc::new(Instance { module: module.unchecked_into(), generation: Cell::new(0) })
+            });
+            *module.borrow_mut() = Loading::Over(instance);
+            wake();
+        });
+        Poll::Pending
     }
 
     fn vocabulary(
@@ -109,22 +141,22 @@ impl ModuleCompiler {
 }
 
 impl Compiler for ModuleCompiler {
-    fn compile<'a>(
-        &'a mut self,
-        spec: &'a Spec,
-        tokens: &'a dyn Fn() -> Result<Tokens>,
-    ) -> LocalBoxFuture<'a, Result<Box<dyn Constraint>>> {
-        let compiled = async move {
-            let instance = self.instance().await?;
-            let vocabulary = self.vocabulary(&instance, spec, tokens)?;
-            let form = serde_json::to_string(&spec.form).unwrap_or_default();
-            let matcher =
-                vocabulary.compile(&form).map_err(|thrown| instance.failed(thrown, spec))?;
-            let generation = instance.generation.get();
-            let constraint = ModuleConstraint { matcher, instance, generation, spec: spec.clone() };
-            Ok(Box::new(constraint) as _)
-        };
-        compiled.boxed_local()
+    fn compile(
+        &mut self,
+        spec: &Spec,
+        tokens: &dyn Fn() -> Result<Tokens>,
+    ) -> Poll<Result<Box<dyn Constraint>>> {
+        let instance = ready!(self.instance())?;
+        let vocabulary = self.vocabulary(&instance, spec, tokens)?;
+        let form = serde_json::to_string(&spec.form).unwrap_or_default();
+        let matcher = vocabulary.compile(&form).map_err(|thrown| instance.failed(thrown, spec))?;
+        let generation = instance.generation.get();
+        let constraint = ModuleConstraint { matcher, instance, generation, spec: spec.clone() };
+        Poll::Ready(Ok(Box::new(constraint)))
+    }
+
+    fn is_ready(&self) -> bool {
+        !matches!(*self.module.borrow(), Loading::UnderWay)
     }
 }
 

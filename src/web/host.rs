@@ -66,6 +66,8 @@ pub(super) enum Event {
     Sized(ModelId, u64, oneshot::Sender<()>),
     Progress(ModelId, Progress),
     Loaded(ModelId, Box<Result<(Service<AnyExecutor>, Info)>>),
+    /// A model that had nothing to do has something to do.
+    Woken,
 }
 
 #[wasm_bindgen]
@@ -161,6 +163,7 @@ impl Serving {
                 self.loads.remove(&model);
                 self.host.loaded(model, *result);
             }
+            Event::Woken => {}
         }
     }
 

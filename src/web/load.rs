@@ -61,10 +61,12 @@ pub async fn load(
     let loaded = prepared.load(on_progress).await?;
     let info = describe(&loaded, url);
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
+    let inbox = inbox.clone();
+    let wake = move || tell(&inbox, Event::Woken);
     let options = engine::Options { seed, ..Default::default() };
     let Loaded { executor, .. } = loaded;
     let service = Service::new(executor, chat, url.into(), options, engine::steady_clock())
-        .with_compiler(Box::new(ModuleCompiler::new(load_grammar)));
+        .with_compiler(Box::new(ModuleCompiler::new(load_grammar, wake)));
     Ok((service, info))
 }
 

@@ -1,5 +1,6 @@
 //! The service over an executor that writes what it is told to.
 
+mod constraints;
 mod hold;
 mod logprobs;
 mod requests;
