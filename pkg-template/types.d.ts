@@ -134,6 +134,10 @@ export interface ChatCompletionParams {
   allowed_token_ids?: number[];
   /** Texts that may not appear, at most 256. */
   bad_words?: string[];
+  /** Whether the stop string that ended the answer stays in its text; default false. */
+  include_stop_str_in_output?: boolean;
+  /** Whether special tokens give no text; default true. If not, they show by their names. */
+  skip_special_tokens?: boolean;
   /** Tokens that end the answer. */
   stop_token_ids?: number[];
   /** The model's own end tokens do not. */

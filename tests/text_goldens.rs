@@ -120,7 +120,7 @@ fn texts_decode_as_in_python_at_once_and_token_by_token() {
         let tokenizer = tokenizer(folder);
         for TextCase { ids, decoded, .. } in golden(folder).texts {
             assert_eq!(tokenizer.decode(&ids).unwrap(), decoded, "{folder}");
-            let mut detokenizer = Detokenizer::new(tokenizer.clone());
+            let mut detokenizer = Detokenizer::new(tokenizer.clone(), false);
             let mut streamed = String::new();
             for id in ids {
                 let piece = detokenizer.push(id).unwrap();

@@ -28,4 +28,4 @@ pub use response::{
 };
 pub use sampling::{SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
-pub use validate::ChatRequest;
+pub use validate::{ChatRequest, TextRules};

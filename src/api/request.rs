@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 ///
 /// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
 /// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
-/// `prompt_logprobs` and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
+/// `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs` and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
 /// [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -43,6 +43,8 @@ pub struct ChatCompletionRequest {
     pub min_tokens: Option<i64>,
     pub ignore_eos: Option<bool>,
     pub stop: Option<Stop>,
+    pub include_stop_str_in_output: Option<bool>,
+    pub skip_special_tokens: Option<bool>,
     pub n: Option<i64>,
     pub response_format: Option<ResponseFormat>,
     pub structured_outputs: Option<StructuredOutputs>,

@@ -34,10 +34,20 @@ pub struct ChatRequest {
     /// How many of the likeliest tokens to tell with the log-probability of each token of the prompt,
     /// if those are wanted; only where no stream is.
     pub prompt_logprobs: Option<u32>,
-    /// None is empty.
-    pub stop: Vec<String>,
+    pub text: TextRules,
     /// What the answer must look like.
     pub constraint: Option<Spec>,
+}
+
+/// What a request says about the text of its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextRules {
+    /// Strings that end it; none is empty.
+    pub stop: Vec<String>,
+    /// Whether the one that ended it stays.
+    pub keeps_stop: bool,
+    /// Whether special tokens show by their names.
+    pub shows_special: bool,
 }
 
 impl ChatCompletionRequest {
@@ -65,7 +75,11 @@ impl ChatCompletionRequest {
             stream,
             include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
             max_tokens,
-            stop: stop(self.stop)?,
+            text: TextRules {
+                stop: stop(self.stop)?,
+                keeps_stop: self.include_stop_str_in_output.unwrap_or(false),
+                shows_special: !self.skip_special_tokens.unwrap_or(true),
+            },
             constraint: Spec::read(self.response_format, self.structured_outputs)?,
             model: self.model,
         })
@@ -232,6 +246,7 @@ mod tests {
                 {"role":"user","content":"go"}],
               "stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":7,
               "temperature":0.5,"top_p":1,"top_k":-1,"min_p":0.1,"seed":-3,"stop":"x","n":1,
+              "include_stop_str_in_output":true,"skip_special_tokens":false,
               "presence_penalty":-2,"frequency_penalty":1.5,"repetition_penalty":1.1,
               "logit_bias":{"5":-100,"70000":0.5,"6":0},"logprobs":true,"top_logprobs":20,
               "allowed_token_ids":[1,2],"bad_words":["no"," never"],"stop_token_ids":[9],
@@ -273,7 +288,7 @@ mod tests {
                     min_tokens: 7,
                 },
                 prompt_logprobs: None,
-                stop: vec!["x".into()],
+                text: TextRules { stop: vec!["x".into()], keeps_stop: true, shows_special: true },
                 constraint: None,
             }
         );
@@ -283,7 +298,8 @@ mod tests {
     fn a_short_request_leaves_everything_to_the_model() {
         let request = with(r#""stream":null"#).unwrap();
         assert_eq!(request.sampling, SamplingParams::default());
-        assert!(!request.stream && !request.include_usage && request.stop.is_empty());
+        assert!(!request.stream && !request.include_usage);
+        assert_eq!(request.text, TextRules::default());
         assert_eq!((request.model, request.max_tokens), (None, None));
         assert_eq!(request.tokens, TokenRules::default());
         assert_eq!(with(r#""logprobs":true"#).unwrap().sampling.logprobs, Some(0));
@@ -341,6 +357,7 @@ mod tests {
             (r#""stop":"""#, "stop", "0 characters"),
             (r#""stop":["a",""]"#, "stop", "0 characters"),
             (r#""stop":3"#, "stop", "expected a string"),
+            (r#""skip_special_tokens":0"#, "skip_special_tokens", "0"),
             (r#""stream":"yes""#, "stream", "yes"),
             (r#""stream_options":{"include_usage":true}"#, "stream_options", "options"),
             (r#""stream":true,"stream_options":{"x":1}"#, "stream_options.x", "x"),

@@ -60,7 +60,7 @@ impl Answer {
             responder,
             stream: request.stream,
             started: resumed.started,
-            pieces: Pieces::new(tokenizer.clone(), request.stop.clone(), &resumed.tokens)?,
+            pieces: Pieces::new(tokenizer.clone(), &request.text, &resumed.tokens)?,
             tokenizer,
             tells: request.sampling.logprobs.is_some(),
             text: String::new(),

@@ -9,9 +9,10 @@ use crate::error::Result;
 ///
 /// The pieces joined are [`Tokenizer::decode`] of all ids. A piece never holds
 /// part of a character: bytes that may yet become one wait for the next token.
-/// Special tokens give no text.
 pub struct Detokenizer {
     tokenizer: Arc<Tokenizer>,
+    /// Whether special tokens give their names; else they give no text.
+    shows_special: bool,
     /// The beginning of a character: at most 3 bytes between calls.
     pending: Vec<u8>,
     /// Characters that may still be stripped from the beginning of the text.
@@ -19,15 +20,19 @@ pub struct Detokenizer {
 }
 
 impl Detokenizer {
-    /// A detokeniser at the beginning of a text.
-    pub fn new(tokenizer: Arc<Tokenizer>) -> Self {
+    /// A detokeniser at the beginning of a text, which holds the names of special tokens if
+    /// `shows_special`.
+    pub fn new(tokenizer: Arc<Tokenizer>, shows_special: bool) -> Self {
         let strip = tokenizer.leading_strip();
-        Detokenizer { tokenizer, pending: Vec::new(), strip }
+        Detokenizer { tokenizer, shows_special, pending: Vec::new(), strip }
     }
 
     /// Takes the next token and returns the text that is now complete, possibly none.
     pub fn push(&mut self, id: u32) -> Result<String> {
-        self.pending.extend(self.tokenizer.bytes(id)?);
+        self.pending.extend(match self.shows_special {
+            true => self.tokenizer.spell(id)?,
+            false => self.tokenizer.bytes(id)?,
+        });
         let complete = self.pending.len() - unfinished(&self.pending);
         let rest = self.pending.split_off(complete);
         let text = self.take(rest);
@@ -73,7 +78,7 @@ mod tests {
     use super::*;
 
     fn stream(tokenizer: &Arc<Tokenizer>, ids: &[u32]) -> Vec<String> {
-        let mut detokenizer = Detokenizer::new(tokenizer.clone());
+        let mut detokenizer = Detokenizer::new(tokenizer.clone(), false);
         let mut pieces: Vec<_> = ids.iter().map(|&id| detokenizer.push(id).unwrap()).collect();
         pieces.push(detokenizer.finish());
         pieces
@@ -114,6 +119,23 @@ mod tests {
         assert_eq!(stream(&words, &[1, hi, hi]), ["", "hi", " hi", ""]);
         assert_eq!(stream(&words, &[blank, 2, hi]), ["", "", " hi", ""]);
         assert_eq!(stream(&words, &[]), [""]);
+    }
+
+    #[test]
+    fn special_tokens_show_where_they_are_asked_for() {
+        for tokenizer in [bytes(), words()] {
+            let ids: Vec<u32> = (0..=tokenizer.max_id()).collect();
+            let special = |id: &&u32| tokenizer.is_control(**id);
+            let names = ids.iter().filter(special).map(|id| tokenizer.spell(*id).unwrap());
+            let names = String::from_utf8(names.collect::<Vec<_>>().concat()).unwrap();
+            assert!(!names.is_empty());
+            let text = |shows_special| {
+                let mut detokenizer = Detokenizer::new(tokenizer.clone(), shows_special);
+                let text = ids.iter().filter(special).map(|id| detokenizer.push(*id).unwrap());
+                text.collect::<String>()
+            };
+            assert_eq!((text(true), text(false)), (names, String::new()));
+        }
     }
 
     proptest! {

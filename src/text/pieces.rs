@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{detokenizer::Detokenizer, stop::StopFilter, tokenizer::Tokenizer};
-use crate::error::Result;
+use crate::{api::TextRules, error::Result};
 
 /// Turns the tokens of an answer into pieces of text, and tells what belongs to each token with its
 /// text.
@@ -33,12 +33,12 @@ pub struct Piece<T> {
 }
 
 impl<T> Pieces<T> {
-    /// The pieces of an answer that is cut at the first of these stop strings; those of the tokens
-    /// `told` have been told before.
-    pub fn new(tokenizer: Arc<Tokenizer>, stops: Vec<String>, told: &[u32]) -> Result<Pieces<T>> {
+    /// The pieces of an answer whose text is as `rules` say; those of the tokens `told` have been told
+    /// before.
+    pub fn new(tokenizer: Arc<Tokenizer>, rules: &TextRules, told: &[u32]) -> Result<Pieces<T>> {
         let mut pieces = Pieces {
-            detokenizer: Detokenizer::new(tokenizer),
-            stops: StopFilter::new(stops),
+            detokenizer: Detokenizer::new(tokenizer, rules.shows_special),
+            stops: StopFilter::new(rules.stop.clone(), rules.keeps_stop),
             waiting: VecDeque::new(),
             text: String::new(),
             told: 0,
@@ -104,12 +104,11 @@ mod tests {
     /// the end brings.
     fn pieces(
         tokenizer: &Arc<Tokenizer>,
-        stops: &[String],
+        rules: &TextRules,
         ids: &[u32],
         told: usize,
     ) -> (Vec<Piece<usize>>, bool) {
-        let mut pieces =
-            Pieces::new(tokenizer.clone(), stops.to_vec(), &ids[..told]).expect("valid ids");
+        let mut pieces = Pieces::new(tokenizer.clone(), rules, &ids[..told]).expect("valid ids");
         let mut found = Vec::new();
         for (place, id) in ids.iter().enumerate().skip(told) {
             if !pieces.stopped() {
@@ -145,7 +144,8 @@ mod tests {
             ("h", vec![x, hi, x], vec![("x", 1), ("", 0)]),
             ("x\u{FFFD}", [&[h, x], cut].concat(), vec![("h", 1), ("", 0)]),
         ] {
-            let (found, _) = pieces(&tokenizer, &[stop.into()], &ids, 0);
+            let rules = TextRules { stop: vec![stop.into()], ..Default::default() };
+            let (found, _) = pieces(&tokenizer, &rules, &ids, 0);
             let found: Vec<_> =
                 found.iter().map(|piece| (piece.text.as_str(), piece.items.len())).collect();
             assert_eq!(found, expected, "{ids:?} until {stop:?}");
@@ -156,8 +156,10 @@ mod tests {
         #[test]
         fn pieces_go_on_after_every_cut(
             choices in prop::collection::vec((0..4, any::<prop::sample::Index>()), 0..40),
-            stops in prop::collection::vec("[hi🙂\u{FFFD} ]{1,3}", 0..4),
+            stop in prop::collection::vec("[hi🙂\u{FFFD} ]{1,3}", 0..4),
+            (keeps_stop, shows_special) in any::<(bool, bool)>(),
         ) {
+            let rules = TextRules { stop, keeps_stop, shows_special };
             let words = Tokenizer::from_bytes(&samples::words()).expect("a valid tokenizer");
             for tokenizer in [tokenizer(), Arc::new(words)] {
                 let common = tokenizer.encode_plain("🙂h i hi", false).expect("a valid text");
@@ -168,12 +170,16 @@ mod tests {
                         _ => common[index.index(common.len())],
                     })
                     .collect();
-                let mut filter = StopFilter::new(stops.clone());
-                let text = filter.push(&tokenizer.decode(&ids).expect("valid ids"));
+                let detokenizer = || Detokenizer::new(tokenizer.clone(), shows_special);
+                let mut whole = detokenizer();
+                let texts = ids.iter().map(|id| whole.push(*id));
+                let decoded = texts.collect::<Result<String>>().expect("valid ids");
+                let mut filter = StopFilter::new(rules.stop.clone(), keeps_stop);
+                let text = filter.push(&(decoded + &whole.finish()));
                 let stop = filter.stopped();
                 let text = text + &filter.finish();
 
-                let (whole, stopped) = pieces(&tokenizer, &stops, &ids, 0);
+                let (whole, stopped) = pieces(&tokenizer, &rules, &ids, 0);
                 let joined: String = whole.iter().map(|piece| piece.text.as_str()).collect();
                 prop_assert_eq!(&joined, &text);
                 prop_assert!(stop || !stopped);
@@ -181,9 +187,9 @@ mod tests {
                 prop_assert!(places.iter().copied().eq(0..places.len()));
                 prop_assert!(stop || places.len() == ids.len());
 
-                let (mut told, mut detokenizer) = (0, Detokenizer::new(tokenizer.clone()));
+                let (mut told, mut detokenizer) = (0, detokenizer());
                 for (cut, piece) in whole.iter().enumerate() {
-                    prop_assert_eq!(&pieces(&tokenizer, &stops, &ids, told).0, &whole[cut..]);
+                    prop_assert_eq!(&pieces(&tokenizer, &rules, &ids, told).0, &whole[cut..]);
                     if cut + 1 < whole.len() {
                         prop_assert!(!piece.text.is_empty());
                         let texts = ids[told..].iter().map(|id| detokenizer.push(*id));

@@ -1,23 +1,26 @@
 //! Stop strings: what might become one is held back until it is known.
 
-/// Cuts a stream of text at the first stop string to be completed.
+/// Cuts a stream of text before, or behind, the first stop string to be completed.
 ///
 /// The result does not depend on how the stream is cut into pieces.
 pub struct StopFilter {
     stops: Vec<String>,
+    /// Whether the string that ends the text stays.
+    keeps: bool,
     /// Text held back: the beginning of at least one stop string.
     held: String,
     stopped: bool,
 }
 
 impl StopFilter {
-    /// A filter for these strings; empty ones are never found.
-    pub fn new(mut stops: Vec<String>) -> Self {
+    /// A filter for these strings, of which the first to come stays if `keeps`; empty ones are never
+    /// found.
+    pub fn new(mut stops: Vec<String>, keeps: bool) -> Self {
         stops.retain(|stop| !stop.is_empty());
-        StopFilter { stops, held: String::new(), stopped: false }
+        StopFilter { stops, keeps, held: String::new(), stopped: false }
     }
 
-    /// Takes the next piece and returns the text that is now certain to come before any stop string.
+    /// Takes the next piece and returns the text that is now certain to come before the cut.
     pub fn push(&mut self, piece: &str) -> String {
         if self.stopped {
             return String::new();
@@ -29,9 +32,9 @@ impl StopFilter {
             Some((start + stop.len(), start))
         });
         let keep_from = match found.min() {
-            Some((_, start)) => {
+            Some((end, start)) => {
                 self.stopped = true;
-                start
+                if self.keeps { end } else { start }
             }
             None => self.held.len() - self.undecided(),
         };
@@ -71,7 +74,7 @@ mod tests {
 
     /// What each piece lets through, then what the end does.
     fn run(stops: &[&str], pieces: &[&str]) -> (Vec<String>, String, bool) {
-        let mut filter = StopFilter::new(stops.iter().map(|s| s.to_string()).collect());
+        let mut filter = StopFilter::new(stops.iter().map(|s| s.to_string()).collect(), false);
         let out = pieces.iter().map(|piece| filter.push(piece)).collect();
         let stopped = filter.stopped();
         (out, filter.finish(), stopped)
@@ -113,13 +116,14 @@ mod tests {
         assert_eq!((out.concat().as_str(), rest.as_str(), stopped), ("abcé", "", false));
     }
 
-    /// The definition, character by character: cut before the first string to be completed.
-    fn expected(stops: &[String], text: &str) -> (String, bool) {
+    /// The definition, character by character: cut at the first string to be completed.
+    fn expected(stops: &[String], keeps: bool, text: &str) -> (String, bool) {
         for (at, c) in text.char_indices() {
             let so_far = &text[..at + c.len_utf8()];
             let ends = stops.iter().filter(|stop| so_far.ends_with(stop.as_str()));
             if let Some(longest) = ends.map(String::len).max() {
-                return (so_far[..so_far.len() - longest].to_owned(), true);
+                let cut = if keeps { 0 } else { longest };
+                return (so_far[..so_far.len() - cut].to_owned(), true);
             }
         }
         (text.to_owned(), false)
@@ -130,10 +134,11 @@ mod tests {
         fn any_cut_gives_the_same_text(
             stops in prop::collection::vec("[aé]{1,3}b?", 0..4),
             pieces in prop::collection::vec("[aéb]{0,6}", 0..8),
+            keeps in any::<bool>(),
         ) {
-            let (text, stop) = expected(&stops, &pieces.concat());
+            let (text, stop) = expected(&stops, keeps, &pieces.concat());
             let longest = stops.iter().map(|stop| stop.chars().count()).max().unwrap_or(1);
-            let mut filter = StopFilter::new(stops);
+            let mut filter = StopFilter::new(stops, keeps);
             let mut out = String::new();
             let mut fed = String::new();
             for piece in &pieces {

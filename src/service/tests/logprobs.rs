@@ -33,10 +33,14 @@ fn log_probabilities_come_with_the_text_of_their_tokens() {
         (found.iter().map(|(text, _)| text.as_str()).collect(), told)
     };
 
-    // A token is told if some of its text comes before a stop string; " now" is one token.
-    for (stop, text, count) in [("now", "say 🙂 ", ids.len()), (" now", "say 🙂", ids.len() - 1)]
-    {
-        let fields = serde_json::json!({ "stream": true, "logprobs": true, "stop": stop });
+    // A token is told if some of its text comes before the cut; " now" is one token.
+    for (stop, keeps, text, count) in [
+        ("now", false, "say 🙂 ", ids.len()),
+        (" now", false, "say 🙂", ids.len() - 1),
+        ("no", true, "say 🙂 no", ids.len()),
+    ] {
+        let mut fields = serde_json::json!({ "stream": true, "logprobs": true, "stop": stop });
+        fields["include_stop_str_in_output"] = keeps.into();
         let found = pieces(ids.clone(), fields);
         assert_eq!(all(&found), (text.to_owned(), whole[..count].to_vec()));
         assert!(found[1..].iter().all(|(text, _)| !text.is_empty()), "{found:?}");

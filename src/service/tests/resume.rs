@@ -77,14 +77,17 @@ fn a_stream_goes_on_after_every_cut() {
     let token = prop::sample::select(common);
     let answer = prop::collection::vec(token.clone(), 0..16);
     let stops = prop::collection::vec("[ anow🙂\u{FFFD}]{1,3}", 0..3);
+    let shown = any::<(bool, bool)>();
     let ends = (prop::option::of(1..12usize), prop::option::weighted(0.3, token));
     let (logprobs, cuts) = (any::<bool>(), any::<[prop::sample::Index; 3]>());
     let answers = prop::collection::vec(answer, 1..=3);
-    proptest!(|(answers in answers, stops in stops, ends in ends, logprobs in logprobs, cuts in cuts)| {
+    proptest!(|(answers in answers, stops in stops, shown in shown, ends in ends, logprobs in logprobs, cuts in cuts)| {
         let (mut service, shared) = service(&answers);
         let n = answers.len();
         let mut fields = json!({ "n": n, "stop": stops, "logprobs": logprobs, "max_tokens": ends.0 });
         fields["stop_token_ids"] = Vec::from_iter(ends.1).into();
+        fields["include_stop_str_in_output"] = shown.0.into();
+        fields["skip_special_tokens"] = shown.1.into();
         let request = stream(fields);
         let whole = replies(&mut service, &request, &[]);
 
