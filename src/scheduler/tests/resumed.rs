@@ -114,7 +114,7 @@ fn a_late_constraint_is_told_what_was_answered() {
         assert_eq!(shape(&first), rows);
         let end = finished(other, FinishReason::Length, 10, 1);
         assert_eq!(commit(&mut scheduler, &first, TOKEN), [token(other), end]);
-        assert!(!scheduler.is_idle());
+        assert!(scheduler.is_idle(), "it has only its constraint to wait for");
         scheduler.constrain(id, Box::new(Spelled(allowed.to_vec())), NOW);
         match ended {
             Some(reason) => {

@@ -10,8 +10,11 @@ use crate::{
     sampling::{Compiler, Constraint, Tokens},
 };
 
+/// What a compiler gives once it is ready.
+type Outcome = Rc<Cell<Option<Result<()>>>>;
+
 /// Gives constraints that allow all, or an error, once it is ready.
-struct Slow(Rc<Cell<Option<Result<()>>>>);
+struct Slow(Outcome);
 
 #[derive(Debug)]
 struct Free;
@@ -52,7 +55,7 @@ impl Constraint for Free {
 }
 
 /// A service, the request that its compiler keeps waiting, and what makes that ready.
-fn waiting() -> (Service<Script>, RequestId, Rc<Cell<Option<Result<()>>>>) {
+fn waiting() -> (Service<Script>, RequestId, Outcome) {
     let ready = Rc::new(Cell::new(None));
     let (service, _) = service(&[vec![300, 301, END]]);
     let mut service = service.with_compiler(Box::new(Slow(ready.clone())));
