@@ -130,9 +130,11 @@ impl<E: Executor> Engine<E> {
         self.scheduler.unpin(pin);
     }
 
-    /// Forgets all cached prefixes. Returns false, and forgets nothing, while blocks are in use.
-    pub fn reset_prefix_cache(&mut self) -> bool {
-        self.scheduler.reset_prefix_cache()
+    /// Forgets all cached prefixes. Returns false, and forgets nothing, while blocks are in use: by
+    /// pins, or by running requests. If it may `interrupt`, those are computed again later, from the
+    /// next step on that is over; ask again then.
+    pub fn reset_prefix_cache(&mut self, interrupt: bool) -> bool {
+        self.scheduler.reset_prefix_cache(interrupt)
     }
 
     /// Keeps the executor supplied, waits for its oldest step and returns what happened, in order.

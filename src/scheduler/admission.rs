@@ -180,7 +180,8 @@ impl Scheduler {
         }
     }
 
-    fn give_way(&mut self, at: usize) -> Room {
+    /// Sends a sequence back to the queue, now or when its steps in flight are over.
+    pub(super) fn give_way(&mut self, at: usize) -> Room {
         if self.running[at].in_flight > 0 {
             self.running[at].yielding = true;
             return Room::Later;

@@ -354,7 +354,15 @@ impl Scheduler {
     }
 
     /// Forgets all cached prefixes. Returns false, and forgets nothing, while blocks are in use.
-    pub fn reset_prefix_cache(&mut self) -> bool {
+    ///
+    /// If it may `interrupt`, running requests give up their blocks and go back to the queue in their
+    /// order, those with a step in flight once that is over.
+    pub fn reset_prefix_cache(&mut self, interrupt: bool) -> bool {
+        if interrupt {
+            for at in (0..self.running.len()).rev() {
+                self.give_way(at);
+            }
+        }
         self.cache.reset()
     }
 

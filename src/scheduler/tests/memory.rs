@@ -97,7 +97,7 @@ fn nothing_is_left_when_all_have_ended() {
     let metrics = scheduler.metrics();
     assert_eq!(metrics.kv_cache_usage_perc, 0.0);
     assert_eq!(metrics.request_success.length, 5);
-    assert!(scheduler.reset_prefix_cache());
+    assert!(scheduler.reset_prefix_cache(false));
 }
 
 #[test]

@@ -8,7 +8,9 @@ mod rows;
 mod sharing;
 
 use super::*;
-use crate::step::{BlockCopy, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, Window};
+use crate::step::{
+    BlockCopy, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, SeqPlan, Window,
+};
 
 const END: u32 = 0;
 const TOKEN: u32 = 7;

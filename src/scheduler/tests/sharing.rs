@@ -243,10 +243,36 @@ fn the_cache_is_reset_only_when_nothing_runs() {
     let mut scheduler = caching(64, 4, 20);
     let id = add(&mut scheduler, asking(prompt(1, 33, &[])));
     step(&mut scheduler);
-    assert!(!scheduler.reset_prefix_cache());
+    assert!(!scheduler.reset_prefix_cache(false));
     finish(&mut scheduler, id, FinishReason::Stop);
-    assert!(scheduler.reset_prefix_cache());
+    assert!(scheduler.reset_prefix_cache(false));
     assert_eq!(scheduler.cache.lookup(&prompt(1, 33, &[]), 0), 0);
+}
+
+#[test]
+fn a_reset_may_interrupt_those_who_run_and_they_go_on_in_their_order() {
+    let mut scheduler = caching(64, 4, 20);
+    let prompts = [1, 2, 3].map(|family| prompt(family, 20, &[]));
+    let ids =
+        prompts.clone().map(|prompt| add(&mut scheduler, Request { prompt, ..request(1, 3) }));
+    step(&mut scheduler);
+    let flying = plan(&mut scheduler);
+    assert!(!scheduler.reset_prefix_cache(true), "a step is in flight");
+    assert_eq!(plan(&mut scheduler), StepPlan::default());
+    commit(&mut scheduler, &flying, TOKEN);
+    assert!(scheduler.reset_prefix_cache(true));
+    assert!(prompts.iter().all(|prompt| scheduler.cache.lookup(prompt, 0) == 0));
+
+    let rest = plan(&mut scheduler);
+    let begins = |seq: &SeqPlan| match &seq.tokens {
+        RowTokens::Known(tokens) => tokens[..20].to_vec(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(rest.seqs.iter().map(begins).collect::<Vec<_>>(), prompts);
+    assert_eq!(rest.seqs.iter().map(|seq| seq.tokens.count()).collect::<Vec<_>>(), [22, 22, 20]);
+    let ends =
+        ids[..2].iter().flat_map(|id| [token(*id), finished(*id, FinishReason::Length, 20, 3)]);
+    assert_eq!(commit(&mut scheduler, &rest, TOKEN), ends.collect::<Vec<_>>());
 }
 
 #[test]
