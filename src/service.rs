@@ -228,9 +228,9 @@ impl<E: Executor> Service<E> {
     /// Whether [`Service::step`] has nothing to do and nothing to tell: all conversations are over,
     /// held, or waiting for a compiler that is not ready.
     pub fn is_idle(&self) -> bool {
-        let compiles = self.compiler.as_ref().is_some_and(|compiler| compiler.is_ready());
-        let waits = self.specs.is_empty() || !compiles;
-        self.engine.is_idle() && self.outbox.is_empty() && waits
+        let ready = self.compiler.as_ref().is_some_and(|compiler| compiler.is_ready());
+        let compiles = ready && !self.specs.is_empty();
+        self.engine.is_idle() && self.outbox.is_empty() && !compiles
     }
 
     /// Whether the executor has failed; every call is then answered with [`Error::Closed`].
