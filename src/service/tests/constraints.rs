@@ -1,7 +1,5 @@
 //! Constraints whose compiler takes its time.
 
-use std::cell::Cell;
-
 use serde_json::json;
 
 use super::*;
@@ -11,7 +9,7 @@ use crate::{
 };
 
 /// What a compiler gives once it is ready.
-type Outcome = Rc<Cell<Option<Result<()>>>>;
+type Outcome = Rc<RefCell<Option<Result<()>>>>;
 
 /// Gives constraints that allow all, or an error, once it is ready.
 struct Slow(Outcome);
@@ -25,18 +23,14 @@ impl Compiler for Slow {
         _: &Spec,
         _: &dyn Fn() -> Result<Tokens>,
     ) -> Poll<Result<Box<dyn Constraint>>> {
-        let state = self.0.take();
-        self.0.set(state.clone());
-        match state {
-            Some(ready) => Poll::Ready(ready.map(|()| Box::new(Free) as _)),
+        match self.0.borrow().clone() {
+            Some(outcome) => Poll::Ready(outcome.map(|()| Box::new(Free) as _)),
             None => Poll::Pending,
         }
     }
 
     fn is_ready(&self) -> bool {
-        let state = self.0.take();
-        self.0.set(state.clone());
-        state.is_some()
+        self.0.borrow().is_some()
     }
 }
 
@@ -56,7 +50,7 @@ impl Constraint for Free {
 
 /// A service, the request that its compiler keeps waiting, and what makes that ready.
 fn waiting() -> (Service<Script>, RequestId, Outcome) {
-    let ready = Rc::new(Cell::new(None));
+    let ready = Outcome::default();
     let (service, _) = service(&[vec![300, 301, END]]);
     let mut service = service.with_compiler(Box::new(Slow(ready.clone())));
     let ask = with(json!({ "response_format": { "type": "json_object" } }));
@@ -71,7 +65,7 @@ fn nobody_waits_for_a_compiler_but_who_needs_it() {
     let told = steps(&mut service);
     assert!(matches!(&told[..], [(of, Reply::Completion(_))] if *of == free), "{told:?}");
 
-    ready.set(Some(Ok(())));
+    *ready.borrow_mut() = Some(Ok(()));
     assert!(!service.is_idle(), "there is something to compile");
     let later = steps(&mut service);
     let [(of, Reply::Completion(constrained))] = &later[..] else { panic!("{later:?}") };
@@ -83,7 +77,7 @@ fn nobody_waits_for_a_compiler_but_who_needs_it() {
 fn a_request_whose_compiler_fails_is_told() {
     let (mut service, id, ready) = waiting();
     assert_eq!(steps(&mut service), []);
-    ready.set(Some(Err(Error::Closed)));
+    *ready.borrow_mut() = Some(Err(Error::Closed));
     assert_eq!(steps(&mut service), [(id, Reply::Error(Error::Closed))]);
     assert!(service.is_idle());
 }
@@ -94,7 +88,7 @@ fn a_request_can_be_cancelled_while_its_compiler_is_made_ready() {
     assert_eq!(steps(&mut service), []);
     service.cancel(id);
     assert_eq!(steps(&mut service), []);
-    ready.set(Some(Ok(())));
+    *ready.borrow_mut() = Some(Ok(()));
     assert!(service.is_idle());
     assert_eq!(service.metrics().num_requests_running, 0);
 }
