@@ -8,6 +8,9 @@ import { PROTOCOL, VERSION } from "./version.js";
 /** Answers that end their call. */
 export const LAST = ["value", "end", "error"];
 
+/** Milliseconds for the last words of a host; they may come after the news that it is gone. */
+const LAST_WORDS = 100;
+
 /**
  * One port to a host: pairs answers with the calls they belong to, and notices when the host is gone.
  *
@@ -32,7 +35,7 @@ export class Connection {
     const connection = new Connection(port, life);
     const { signal } = life;
     if (freezes) keepAsking(connection, life);
-    const gone = () => life.abort(crashed("it is gone"));
+    const gone = () => setTimeout(() => life.abort(crashed("it is gone")), LAST_WORDS);
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // The host in turn learns from a lock that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;

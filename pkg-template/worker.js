@@ -118,7 +118,12 @@ function fail({ code, message }) {
   close();
 }
 
-addEventListener("error", ({ message }) => fail(crashed(message)));
+addEventListener("error", (event) => {
+  // Pages would hear of it before the answers that are on their way.
+  event.preventDefault();
+  console.error(event.error ?? event.message);
+  fail(crashed(event.message));
+});
 addEventListener("unhandledrejection", ({ reason }) => {
   // A trap, or a stack or a memory that is full.
   const fatal = reason instanceof WebAssembly.RuntimeError || reason instanceof RangeError;

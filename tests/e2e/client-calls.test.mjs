@@ -5,6 +5,7 @@ import {
   RUNGS,
   ask,
   begin,
+  delayMessages,
   fates,
   load,
   numbers,
@@ -42,6 +43,13 @@ for (const host of RUNGS) {
         assert.equal(reported("load").length, 3);
       });
     }
+
+    test("a stream loses nothing that comes late", async () => {
+      await delayMessages();
+      fates.chat = [{ fate: "trap", at: 37, count: 80 }, { count: 80 }];
+      assert.deepEqual(numbers(await read(await open({ host }))), upTo(80));
+      assert.deepEqual(reported("chat")[1].resume, [{ tokens: upTo(37), started: true, ended: null }]);
+    });
 
     test("what has no pieces is asked again", async () => {
       fates.chat = [{ fate: "close" }, { count: 2 }];

@@ -1,7 +1,18 @@
 // Where a page finds a host.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { RUNGS, context, fates, numbers, open, read, reported, server, upTo } from "./client.mjs";
+import {
+  RUNGS,
+  context,
+  delayMessages,
+  fates,
+  numbers,
+  open,
+  read,
+  reported,
+  server,
+  upTo,
+} from "./client.mjs";
 
 describe("a page takes the first place there is", () => {
   /** The place of an engine, or why there is none. */
@@ -89,6 +100,15 @@ describe("a page takes the first place there is", () => {
       assert.equal(broken.code, "start_failed");
       assert.match(broken.message, /WebAssembly module did not start.*not a module/);
       assert.equal(await place(page), "shared");
+    });
+  }
+
+  for (const host of RUNGS) {
+    test(`and learns why it failed, though late (${host})`, async () => {
+      await delayMessages();
+      fates.boot = [{ fate: "not a module" }];
+      const broken = await refused(await open(null), { host });
+      assert.equal(broken.code, "start_failed");
     });
   }
 });

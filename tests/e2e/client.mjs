@@ -70,6 +70,19 @@ export async function until(type, count) {
   while (reported(type).length < count) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
+/** Lets messages reach pages later than what else they hear of a worker. */
+export const delayMessages = () =>
+  context.addInitScript(() => {
+    for (const { prototype } of [MessagePort, BroadcastChannel]) {
+      const { set } = Object.getOwnPropertyDescriptor(prototype, "onmessage");
+      Object.defineProperty(prototype, "onmessage", {
+        set(listener) {
+          set.call(this, (event) => setTimeout(listener, 30, event));
+        },
+      });
+    }
+  });
+
 /** A page with the package, and an engine in it unless `options` is null. */
 export async function open(options = {}, file = "bare.html") {
   const page = await context.newPage();
