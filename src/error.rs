@@ -25,6 +25,11 @@ pub enum Error {
     /// A file ended before the bytes its header promises.
     #[error("{what} is truncated: {expected} bytes expected, {found} found. Download it again")]
     Truncated { what: String, expected: u64, found: u64 },
+    /// A file is not the one that was promised, or changed while it was read.
+    #[error(
+        "{what} is damaged or was changed: {found} found, {expected} expected. Load it again; if that does not help, compare the file with its manifest"
+    )]
+    Integrity { what: String, expected: String, found: String },
     /// `config.json` names an architecture that is not known here.
     #[error("architecture {found:?} is not supported. Supported: {supported}")]
     UnsupportedArchitecture { found: String, supported: String },

@@ -10,6 +10,7 @@ pub mod host;
 pub mod kernels;
 pub mod layout;
 pub mod load;
+pub mod manifest;
 pub mod metrics;
 pub mod model;
 pub mod sampling;

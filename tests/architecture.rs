@@ -26,7 +26,7 @@ const IMPORTS: [(&str, &[&str]); 15] = [
 ];
 
 /// What every module may import.
-const LEAVES: [&str; 6] = ["step", "layout", "metrics", "api", "error", "sniff"];
+const LEAVES: [&str; 7] = ["step", "layout", "manifest", "metrics", "api", "error", "sniff"];
 
 /// The only modules that may know a GPU or a browser; the others run under plain `cargo test`.
 const OUTER: [&str; 5] = ["web", "executor", "weights", "kernels", "gpu"];

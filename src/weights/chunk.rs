@@ -7,6 +7,10 @@ type Bytes = std::sync::Arc<Vec<u8>>;
 #[cfg(target_arch = "wasm32")]
 type Bytes = js_sys::Uint8Array;
 
+/// Most bytes that [`Chunk::read`] has in wasm memory at a time.
+#[cfg(target_arch = "wasm32")]
+const WINDOW_BYTES: usize = 64 << 10;
+
 /// Bytes of a file, cheap to slice.
 ///
 /// On the web they stay in a `Uint8Array` and never enter wasm memory unless
@@ -47,6 +51,11 @@ impl Chunk {
     pub fn copy_to(&self, out: &mut [u8]) {
         out.copy_from_slice(self.as_slice());
     }
+
+    /// Shows the bytes to `reader`, in order, in one or more slices.
+    pub fn read(&self, mut reader: impl FnMut(&[u8])) {
+        reader(self.as_slice());
+    }
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -67,6 +76,17 @@ impl Chunk {
     /// Copies the bytes to `out`, which is as long as the chunk, in wasm memory.
     pub fn copy_to(&self, out: &mut [u8]) {
         self.as_js().copy_to(out);
+    }
+
+    /// Shows the bytes to `reader`, in order, in slices of a window of wasm memory.
+    pub fn read(&self, mut reader: impl FnMut(&[u8])) {
+        let mut window = vec![0; WINDOW_BYTES.min(self.len())];
+        for start in (0..self.len()).step_by(WINDOW_BYTES) {
+            let slice = self.slice(start..self.len().min(start + WINDOW_BYTES));
+            let window = &mut window[..slice.len()];
+            slice.copy_to(window);
+            reader(window);
+        }
     }
 }
 

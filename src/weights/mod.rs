@@ -1,18 +1,24 @@
 //! How the weights of a checkpoint reach memory.
 //!
-//! A [`Source`] opens files as streams of [`Chunk`]s. [`Checkpoint`] reads the headers, a
+//! A [`Source`] opens files as streams of [`Chunk`]s: [`HttpSource`] those of a web server, and
+//! [`Stored`] keeps what it reads in a local [`Store`] and checks its digests. [`Checkpoint`] reads the headers, a
 //! [`LoadPlan`] says which tensor fills which part of which weight, and then the bytes stream in
 //! bounded pieces into a [`WeightSink`], which turns them into the layouts of [`crate::layout`].
 
 mod checkpoint;
 mod chunk;
 mod gpu;
+mod hash;
 mod host;
+mod http;
 mod plan;
 mod reader;
+mod repository;
 pub mod safetensors;
 mod sink;
 mod source;
+mod store;
+mod stored;
 mod stream;
 
 pub use checkpoint::{Checkpoint, Progress};
@@ -20,12 +26,16 @@ pub use chunk::Chunk;
 pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub(crate) use host::ensure_room;
 pub use host::{HostSink, HostWeights};
+pub use http::{Answer, HttpSource, HttpStream, Server};
 pub use plan::{LoadPlan, Quantise};
 pub use reader::Reader;
+pub use repository::listed;
 pub use sink::{Encoding, FloatType, PIECE_BYTES, RepackJob, Weight, WeightSink};
-pub use source::{ByteStream, Source};
+pub use source::{ByteStream, RangeSource, Source};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::{FolderSource, FolderStream};
+pub use store::Store;
+pub use stored::{Stored, StoredStream};
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;

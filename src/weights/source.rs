@@ -38,11 +38,23 @@ pub trait Source {
     }
 }
 
+/// A source whose files can be read from any byte on.
+#[allow(async_fn_in_trait)]
+pub trait RangeSource: Source {
+    /// Opens a file at byte `start`, which may be its end; `None` if the folder has no such file.
+    async fn open_at(&self, file: &str, start: u64) -> Result<Option<Self::Stream>>;
+}
+
 /// The bytes of a file in order. Dropping it stops the transfer.
 #[allow(async_fn_in_trait)]
 pub trait ByteStream {
     /// Length of the whole file, if the source knows it.
     fn length(&self) -> Option<u64>;
+
+    /// What changes when the file does, if the source tells.
+    fn version(&self) -> Option<&str> {
+        None
+    }
 
     /// Returns the next bytes; `None` at the end of the file.
     async fn next(&mut self) -> Result<Option<Chunk>>;
@@ -53,7 +65,7 @@ pub(super) fn missing(source: &(impl Source + ?Sized), file: &str) -> Error {
     Error::Fetch { what: source.locate(file), reason: "there is no such file".into() }
 }
 
-async fn read_to_end(file: &str, stream: &mut impl ByteStream) -> Result<Vec<u8>> {
+pub(super) async fn read_to_end(file: &str, stream: &mut impl ByteStream) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = stream.next().await? {
         let start = bytes.len();

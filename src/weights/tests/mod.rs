@@ -2,7 +2,10 @@
 
 mod faults;
 mod goldens;
+mod http;
 mod packed;
+mod server;
+mod stored;
 mod streaming;
 
 use super::*;
@@ -148,7 +151,7 @@ fn tiny_source() -> MemorySource {
 fn sharded_source() -> MemorySource {
     let tensors = tiny_tensors();
     let (first, second) = tensors.split_at(4);
-    let map: HashMap<&str, &str> = first
+    let map: BTreeMap<&str, &str> = first
         .iter()
         .map(|tensor| (tensor.0.as_str(), "a.safetensors"))
         .chain(second.iter().map(|tensor| (tensor.0.as_str(), "b.safetensors")))

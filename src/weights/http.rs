@@ -1,0 +1,321 @@
+//! Files of a web server that may fail at any time: interrupted transfers go on where they were.
+
+use std::{cell::Cell, future::Future, pin::pin, rc::Rc, time::Duration};
+
+use futures::future::{Either, select};
+
+use super::{
+    Chunk,
+    source::{ByteStream, RangeSource, Source},
+};
+use crate::error::{Error, Result};
+
+/// Waits between attempts; after the last one the transfer has failed.
+const WAITS: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+];
+
+/// A server that sends nothing for so long has failed.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Asks a web server, without judging what it answers.
+#[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
+pub trait Server {
+    /// Its length is that of the body, not of the file.
+    type Body: ByteStream;
+
+    /// Gets the bytes of a file from `start` on, with a `Range` header only if that is not 0.
+    ///
+    /// # Errors
+    /// [`Error::Fetch`] where there is no answer, [`Error::Aborted`] if the caller has given up.
+    async fn get(&self, address: &str, start: u64) -> Result<Answer<Self::Body>>;
+
+    /// Resolves after that time.
+    fn wait(&self, time: Duration) -> impl Future<Output = ()>;
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub struct Answer<B> {
+    pub status: u16,
+    /// The words beside the status, which may be none.
+    pub reason: String,
+    /// Whether it claims to be an HTML page.
+    pub is_page: bool,
+    /// The header of that name; other origins may hide it.
+    pub content_range: Option<String>,
+    /// What changes when the file does; other origins may hide it.
+    pub version: Option<String>,
+    pub body: B,
+}
+
+/// A folder on a web server.
+pub struct HttpSource<S> {
+    shared: Rc<Shared<S>>,
+}
+
+struct Shared<S> {
+    server: S,
+    /// Ends with a slash.
+    folder: String,
+    /// Whether the server has ever sent a file; until then the address is rather wrong than the
+    /// connection broken, and nothing is tried again.
+    reached: Cell<bool>,
+}
+
+/// A file on a web server.
+pub struct HttpStream<S: Server> {
+    shared: Rc<Shared<S>>,
+    address: String,
+    /// Of the next byte.
+    position: u64,
+    /// Length of the file.
+    length: Option<u64>,
+    version: Option<String>,
+    /// `None` after an interruption.
+    body: Option<S::Body>,
+    /// Bytes before `position` that the body begins with.
+    surplus: u64,
+}
+
+/// Why there is no body.
+enum Setback {
+    /// There is no such file.
+    Absent,
+    /// The file has no byte where the transfer should begin.
+    End,
+    /// Another attempt may succeed.
+    Passing(Error),
+    Final(Error),
+}
+
+impl<S: Server> HttpSource<S> {
+    /// Names a folder by its address; nothing is read yet.
+    pub fn new(server: S, folder: &str) -> HttpSource<S> {
+        let folder = format!("{}/", folder.trim_end_matches('/'));
+        HttpSource { shared: Rc::new(Shared { server, folder, reached: Cell::new(false) }) }
+    }
+}
+
+impl<S: Server> Source for HttpSource<S> {
+    type Stream = HttpStream<S>;
+
+    async fn open(&self, file: &str) -> Result<Option<HttpStream<S>>> {
+        self.open_at(file, 0).await
+    }
+
+    fn locate(&self, file: &str) -> String {
+        format!("{}{file}", self.shared.folder)
+    }
+}
+
+impl<S: Server> RangeSource for HttpSource<S> {
+    async fn open_at(&self, file: &str, start: u64) -> Result<Option<HttpStream<S>>> {
+        let mut stream = HttpStream {
+            shared: self.shared.clone(),
+            address: self.locate(file),
+            position: start,
+            length: None,
+            version: None,
+            body: None,
+            surplus: 0,
+        };
+        let mut waits = WAITS.iter();
+        loop {
+            let error = match stream.connect().await {
+                Ok(()) => return Ok(Some(stream)),
+                Err(Setback::Absent) => return Ok(None),
+                Err(Setback::End) => {
+                    stream.length = Some(start);
+                    return Ok(Some(stream));
+                }
+                Err(Setback::Final(error)) => return Err(error),
+                Err(Setback::Passing(error)) => error,
+            };
+            match waits.next().filter(|_| self.shared.reached.get()) {
+                Some(wait) => self.shared.server.wait(*wait).await,
+                None => return Err(error),
+            }
+        }
+    }
+}
+
+impl<S: Server> ByteStream for HttpStream<S> {
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    async fn next(&mut self) -> Result<Option<Chunk>> {
+        let mut waits = WAITS.iter();
+        loop {
+            let error = match self.advance().await {
+                Ok(chunk) => return Ok(chunk),
+                Err(Setback::End) => return Ok(None),
+                Err(Setback::Absent) => return Err(self.failed("there is no such file any more")),
+                Err(Setback::Final(error)) => return Err(error),
+                Err(Setback::Passing(error)) => error,
+            };
+            self.body = None;
+            match waits.next() {
+                Some(wait) => self.shared.server.wait(*wait).await,
+                None => return Err(error),
+            }
+        }
+    }
+}
+
+impl<S: Server> HttpStream<S> {
+    /// Reads on, from a new connection if there is none.
+    async fn advance(&mut self) -> Result<Option<Chunk>, Setback> {
+        if self.length == Some(self.position) {
+            return Ok(None);
+        }
+        if self.body.is_none() {
+            self.connect().await?;
+        }
+        loop {
+            let Some(body) = &mut self.body else { return Err(Setback::End) };
+            let next = patiently(&self.shared.server, &self.address, body.next()).await;
+            let Some(chunk) = next.map_err(Setback::of)? else { return self.end() };
+            let length = chunk.len() as u64;
+            let skipped = self.surplus.min(length);
+            self.surplus -= skipped;
+            if skipped == length {
+                continue;
+            }
+            let chunk = chunk.slice(skipped as usize..chunk.len());
+            self.position += chunk.len() as u64;
+            if let Some(length) = self.length.filter(|length| *length < self.position) {
+                return Err(Setback::Final(self.changed(length, self.position)));
+            }
+            return Ok(Some(chunk));
+        }
+    }
+
+    /// The body is over.
+    fn end(&mut self) -> Result<Option<Chunk>, Setback> {
+        match self.length {
+            Some(expected) if self.position < expected => Err(Setback::Passing(Error::Truncated {
+                what: self.address.clone(),
+                expected,
+                found: self.position,
+            })),
+            None if self.surplus > 0 => {
+                let found = self.position - self.surplus;
+                Err(Setback::Final(self.changed(self.position, found)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Gets the bytes from `position` on.
+    async fn connect(&mut self) -> Result<(), Setback> {
+        let (server, start) = (&self.shared.server, self.position);
+        let answer = patiently(server, &self.address, server.get(&self.address, start));
+        let answer = answer.await.map_err(Setback::of)?;
+        let status = answer.status;
+        match status {
+            200 | 206 => {}
+            404 | 410 => return Err(Setback::Absent),
+            416 if start > 0 && self.length.is_none() => return Err(Setback::End),
+            416 => return Err(Setback::Final(self.changed(self.length.unwrap_or(0), start))),
+            _ => {
+                let reason = format!("HTTP status {status} {}", answer.reason);
+                let error = self.failed(reason.trim_end());
+                let is_passing = matches!(status, 408 | 425 | 429 | 500..);
+                return Err(if is_passing {
+                    Setback::Passing(error)
+                } else {
+                    Setback::Final(error)
+                });
+            }
+        }
+        if answer.is_page {
+            let error = Error::Malformed {
+                what: self.address.clone(),
+                expected: "file of a model".into(),
+                found: "found an HTML page; the server probably has no such file".into(),
+            };
+            // Where the file has begun, a network that wants a login has come between.
+            return Err(if start > 0 { Setback::Passing(error) } else { Setback::Final(error) });
+        }
+        self.shared.reached.set(true);
+        let range = answer.content_range.as_deref().and_then(content_range);
+        let (first, told) = match range.filter(|_| status == 206) {
+            Some((first, total)) => (first, total),
+            None => (if status == 206 { start } else { 0 }, None),
+        };
+        let length = told.or(answer.body.length().map(|length| first + length));
+        if first > start {
+            return Err(Setback::Final(self.failed(&format!(
+                "asked for the bytes from {start} on, the server sent those from {first} on"
+            ))));
+        }
+        if let (Some(had), Some(has)) = (self.length, length)
+            && had != has
+        {
+            return Err(Setback::Final(self.changed(had, has)));
+        }
+        if let (Some(had), Some(has)) = (&self.version, &answer.version)
+            && had != has
+        {
+            let (what, expected, found) = (self.address.clone(), had.clone(), has.clone());
+            return Err(Setback::Final(Error::Integrity { what, expected, found }));
+        }
+        self.length = self.length.or(length);
+        self.version = self.version.take().or(answer.version);
+        self.surplus = start - first;
+        self.body = Some(answer.body);
+        Ok(())
+    }
+
+    fn failed(&self, reason: &str) -> Error {
+        Error::Fetch { what: self.address.clone(), reason: reason.into() }
+    }
+
+    fn changed(&self, expected: u64, found: u64) -> Error {
+        let bytes = |count| format!("{count} bytes");
+        let what = self.address.clone();
+        Error::Integrity { what, expected: bytes(expected), found: bytes(found) }
+    }
+}
+
+impl Setback {
+    /// What became of a transfer.
+    fn of(error: Error) -> Setback {
+        match error {
+            Error::Fetch { .. } => Setback::Passing(error),
+            _ => Setback::Final(error),
+        }
+    }
+}
+
+/// Waits for a server, but not for ever.
+async fn patiently<T>(
+    server: &impl Server,
+    address: &str,
+    answer: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    match select(pin!(answer), pin!(server.wait(SILENCE))).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => {
+            let reason = format!("the server sent nothing for {} seconds", SILENCE.as_secs());
+            Err(Error::Fetch { what: address.into(), reason })
+        }
+    }
+}
+
+/// The first byte and the file's length that `bytes first-last/length` tells.
+fn content_range(header: &str) -> Option<(u64, Option<u64>)> {
+    let (range, length) = header.strip_prefix("bytes ")?.split_once('/')?;
+    let first = range.split_once('-')?.0.parse().ok()?;
+    Some((first, length.parse().ok()))
+}

@@ -1,0 +1,114 @@
+//! What Hugging Face says of the files of a repository.
+
+use serde::Deserialize;
+
+use super::{
+    http::{HttpSource, Server},
+    source::Source,
+    store::{Record, Store},
+};
+use crate::{
+    error::{Error, Result},
+    manifest::{CHUNK_BYTES, Digest, FileManifest, Manifest},
+};
+
+const HUB: &str = "https://huggingface.co/";
+
+/// What the large files in `folder` must be, if it is a repository's.
+///
+/// A model that was loaded from there before needs no advice: its files are known.
+pub async fn listed<S: Server + Clone>(
+    server: &S,
+    folder: &str,
+    store: Option<&impl Store>,
+) -> Option<Manifest> {
+    let listing = listing(folder)?;
+    if let Some(store) = store {
+        let config = format!("{}/config.json", folder.trim_end_matches('/'));
+        let record = Record::read(store, &config, CHUNK_BYTES).await;
+        if record.is_some_and(|record| record.is_sealed) {
+            return None;
+        }
+    }
+    let (parent, name) = listing.rsplit_once('/')?;
+    let json = HttpSource::new(server.clone(), parent).read(name).await.ok()?;
+    parse(&json).ok()
+}
+
+/// The address of the list of a repository's files, if `folder` is like
+/// `https://huggingface.co/owner/name/resolve/commit/`.
+fn listing(folder: &str) -> Option<String> {
+    let path = folder.strip_prefix(HUB)?.trim_end_matches('/');
+    let mut parts = path.splitn(5, '/');
+    let (owner, name) = (parts.next()?, parts.next()?);
+    let revision = parts.next().filter(|part| *part == "resolve").and(parts.next())?;
+    let inside = parts.next().map(|inside| format!("/{inside}")).unwrap_or_default();
+    Some(format!("{HUB}api/models/{owner}/{name}/tree/{revision}{inside}"))
+}
+
+/// Reads such a list: of files in Git LFS it has the SHA-256.
+fn parse(json: &[u8]) -> Result<Manifest> {
+    #[derive(Deserialize)]
+    struct Entry {
+        path: String,
+        lfs: Option<Lfs>,
+    }
+    #[derive(Deserialize)]
+    struct Lfs {
+        oid: Digest,
+        size: u64,
+    }
+    let entries: Vec<Entry> = serde_json::from_slice(json).map_err(|error| Error::Malformed {
+        what: "the list of the repository's files".into(),
+        expected: "answer of Hugging Face".into(),
+        found: error.to_string(),
+    })?;
+    let listed = entries.into_iter().filter_map(|Entry { path, lfs }| {
+        let Lfs { oid, size } = lfs?;
+        let file = path.rsplit('/').next()?.to_owned();
+        Some((file, FileManifest { sha256: oid, bytes: Some(size), chunks: Vec::new() }))
+    });
+    Ok(Manifest { files: listed.collect(), is_partial: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    #[test]
+    fn a_repositorys_list_tells_what_its_large_files_are() {
+        let json = format!(
+            r#"[{{"type": "file", "oid": "8a5c", "size": 661, "path": "config.json"}},
+            {{"type": "directory", "oid": "77", "size": 0, "path": "onnx"}},
+            {{"type": "file", "oid": "1f", "size": 988, "path": "sub/model.safetensors",
+              "lfs": {{"oid": "{ABC}", "size": 988, "pointerSize": 134}}, "xetHash": "00"}}]"#
+        );
+        let manifest = parse(json.as_bytes()).unwrap();
+        assert!(manifest.is_partial);
+        assert_eq!(manifest.files.keys().collect::<Vec<_>>(), ["model.safetensors"]);
+        let file = &manifest.files["model.safetensors"];
+        assert_eq!((file.sha256.to_string().as_str(), file.bytes), (ABC, Some(988)));
+        for wrong in ["{}", "<html>", r#"[{"path": "a", "lfs": {"oid": "1", "size": 1}}]"#] {
+            assert!(matches!(parse(wrong.as_bytes()), Err(Error::Malformed { .. })));
+        }
+    }
+
+    #[test]
+    fn folders_of_repositories_are_known_by_their_address() {
+        let commit = "0123456789012345678901234567890123456789";
+        let resolve = format!("https://huggingface.co/owner/name/resolve/{commit}");
+        let tree = format!("https://huggingface.co/api/models/owner/name/tree/{commit}");
+        assert_eq!(listing(&format!("{resolve}/")), Some(tree.clone()));
+        assert_eq!(listing(&format!("{resolve}/a/b/")), Some(format!("{tree}/a/b")));
+        for other in [
+            "https://huggingface.co/owner/name/blob/main/",
+            "https://huggingface.co/owner/name/",
+            "https://huggingface.co/owner/name/resolve",
+            "https://models.example/owner/name/resolve/main/",
+        ] {
+            assert_eq!(listing(other), None, "{other}");
+        }
+    }
+}

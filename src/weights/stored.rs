@@ -1,0 +1,527 @@
+//! A source that keeps the files of another in a local store and checks what they are.
+//!
+//! A file is kept in chunks. For each the digest is known that it must have, from a manifest or
+//! because it came before; then the chunk is read as a whole and handed out if it has that digest.
+//! A file that comes for the first time with no more than its SHA-256 known, or not even that, is
+//! handed out as it comes, and judged at its end.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    rc::Rc,
+};
+
+use futures::{
+    FutureExt,
+    future::{LocalBoxFuture, poll_immediate},
+};
+use sha2::Sha256;
+
+use super::{
+    Chunk,
+    hash::{Hash, sha256},
+    reader::Reader,
+    source::{ByteStream, RangeSource, Source, missing},
+    store::{Record, Store, chunk_key},
+};
+use crate::{
+    error::{Error, Result},
+    manifest::{CHUNK_BYTES, Digest, FileManifest, Manifest},
+};
+
+/// Downloads of a chunk that does not have its digest.
+const ATTEMPTS: usize = 2;
+
+/// The files of a source, kept in a store and verified.
+pub struct Stored<S, T> {
+    shared: Rc<Shared<S, T>>,
+}
+
+struct Shared<S, T> {
+    source: S,
+    store: Option<T>,
+    manifest: Option<Manifest>,
+    chunk_bytes: u64,
+    /// The files that were read, as far as their digests are known.
+    records: RefCell<BTreeMap<String, Record>>,
+    /// Files that a model would have to do without.
+    absent: RefCell<BTreeSet<String>>,
+    /// Whether the store takes what comes.
+    is_storing: Cell<bool>,
+    /// The chunk on its way into the store; resolves to whether it got there.
+    pending: RefCell<Option<LocalBoxFuture<'static, bool>>>,
+}
+
+/// A file that is read from a store, a source, or both.
+pub struct StoredStream<S: RangeSource, T> {
+    shared: Rc<Shared<S, T>>,
+    file: String,
+    listed: Option<FileManifest>,
+    record: Record,
+    /// Of the chunk that is read.
+    index: usize,
+    /// Bytes of the chunks before.
+    before: u64,
+    /// The file from byte `from` on, if it is being downloaded.
+    download: Option<Reader<S::Stream>>,
+    from: u64,
+    /// A verified chunk's bytes that are not handed out yet.
+    ready: VecDeque<Chunk>,
+    /// What has been handed out of a chunk that is judged at its end.
+    passing: Option<Part>,
+    /// Has digested the chunks before, if the file's digest is to be checked.
+    whole: Option<Sha256>,
+    is_over: bool,
+}
+
+/// A chunk, as far as it has come.
+#[derive(Default)]
+struct Part {
+    pieces: Vec<Chunk>,
+    bytes: u64,
+    hash: Hash,
+}
+
+impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
+    /// Reads `source` by way of `store`.
+    ///
+    /// Files must be as `manifest` says; unless it is partial, those that it does not list do not
+    /// exist.
+    pub fn new(source: S, store: Option<T>, manifest: Option<Manifest>) -> Stored<S, T> {
+        Stored::with_chunks(source, store, manifest, CHUNK_BYTES)
+    }
+
+    pub(super) fn with_chunks(
+        source: S,
+        store: Option<T>,
+        manifest: Option<Manifest>,
+        chunk_bytes: u64,
+    ) -> Stored<S, T> {
+        let is_storing = Cell::new(store.is_some());
+        let (records, absent, pending) = Default::default();
+        Stored {
+            shared: Rc::new(Shared {
+                source,
+                store,
+                manifest,
+                chunk_bytes,
+                records,
+                absent,
+                is_storing,
+                pending,
+            }),
+        }
+    }
+
+    /// Whether the store has taken all that was read so far.
+    pub fn is_stored(&self) -> bool {
+        self.shared.is_storing.get()
+    }
+
+    /// Ends a load. What a model was made of is kept for good; what may be to blame for a failure
+    /// is forgotten.
+    pub async fn finish<M>(&self, loaded: Result<M>) -> Result<M> {
+        let shared = &self.shared;
+        shared.settle().await;
+        let Some(store) = &shared.store else { return loaded };
+        let records = shared.records.take();
+        let unsealed = records.into_iter().filter(|(_, record)| !record.is_sealed);
+        match &loaded {
+            Ok(_) if shared.is_storing.get() => {
+                let absent = shared.absent.take().into_iter().map(|file| {
+                    let chunk_bytes = shared.chunk_bytes;
+                    (file, Record { chunk_bytes, is_absent: true, ..Record::default() })
+                });
+                let whole = unsealed.filter(|(_, record)| record.is_whole());
+                for (file, record) in whole.chain(absent) {
+                    let record = Record { is_sealed: true, ..record };
+                    record.write(store, &shared.source.locate(&file)).await;
+                }
+            }
+            Err(error) if blames_files(error) => {
+                for (file, record) in unsealed.filter(|(_, record)| record.sha256.is_none()) {
+                    record.delete(store, &shared.source.locate(&file)).await;
+                }
+            }
+            _ => {}
+        }
+        loaded
+    }
+
+    /// The record of a file, which must agree with what is listed; a new one if there is none.
+    async fn recall(&self, file: &str, listed: Option<&FileManifest>) -> Record {
+        let Shared { store, records, chunk_bytes, .. } = &*self.shared;
+        let had = records.borrow().get(file).cloned();
+        if let Some(record) = had {
+            return record;
+        }
+        let new = Record { chunk_bytes: *chunk_bytes, ..Record::default() };
+        let Some(store) = store else { return new };
+        let address = self.locate(file);
+        let Some(record) = Record::read(store, &address, *chunk_bytes).await else { return new };
+        let agrees = |listed: &FileManifest| {
+            !record.is_absent
+                && record.sha256.is_none_or(|sha256| sha256 == listed.sha256)
+                && listed.bytes.is_none_or(|bytes| record.bytes.is_none_or(|had| had == bytes))
+        };
+        if listed.is_none_or(agrees) {
+            return record;
+        }
+        record.delete(store, &address).await;
+        new
+    }
+}
+
+impl<S: RangeSource + 'static, T: Store> Source for Stored<S, T> {
+    type Stream = StoredStream<S, T>;
+
+    async fn open(&self, file: &str) -> Result<Option<StoredStream<S, T>>> {
+        let manifest = self.shared.manifest.as_ref();
+        let listed = manifest.and_then(|manifest| manifest.files.get(file)).cloned();
+        if listed.is_none() && manifest.is_some_and(|manifest| !manifest.is_partial) {
+            return Ok(None);
+        }
+        self.shared.settle().await;
+        let record = self.recall(file, listed.as_ref()).await;
+        if record.is_absent {
+            return Ok(None);
+        }
+        let is_new = record.chunks.is_empty() && record.bytes.is_none();
+        let unchecked = listed.as_ref().filter(|listed| record.sha256 != Some(listed.sha256));
+        let mut stream = StoredStream {
+            shared: self.shared.clone(),
+            file: file.into(),
+            whole: unchecked.map(|_| Sha256::default()),
+            listed,
+            record,
+            index: 0,
+            before: 0,
+            download: None,
+            from: 0,
+            ready: VecDeque::new(),
+            passing: None,
+            is_over: false,
+        };
+        let is_there = match is_new {
+            true => stream.begin_download(0).await,
+            false => Ok(true),
+        };
+        if let Ok(false) | Err(Error::Malformed { .. }) = is_there {
+            self.shared.absent.borrow_mut().insert(file.into());
+        }
+        Ok(is_there?.then_some(stream))
+    }
+
+    fn locate(&self, file: &str) -> String {
+        self.shared.source.locate(file)
+    }
+}
+
+impl<S: RangeSource + 'static, T: Store> ByteStream for StoredStream<S, T> {
+    fn length(&self) -> Option<u64> {
+        let listed = self.listed.as_ref().and_then(|listed| listed.bytes);
+        self.record.bytes.or(listed).or(self.record.length)
+    }
+
+    async fn next(&mut self) -> Result<Option<Chunk>> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Ok(Some(piece));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            if self.is_complete() {
+                self.end().await?;
+            } else if let Some(digest) = self.digest() {
+                self.verify(digest).await?;
+            } else if let Some(piece) = self.pass().await? {
+                return Ok(Some(piece));
+            }
+        }
+    }
+}
+
+impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
+    fn address(&self) -> String {
+        self.shared.source.locate(&self.file)
+    }
+
+    /// Digests of the chunks, as far as they are listed.
+    fn listed(&self) -> &[Digest] {
+        self.listed.as_ref().map_or(&[], |listed| &listed.chunks)
+    }
+
+    /// What the chunk must be, if that is known.
+    fn digest(&self) -> Option<Digest> {
+        self.listed().get(self.index).or(self.record.chunks.get(self.index)).copied()
+    }
+
+    /// Whether all chunks have been read, if it is known how many there are.
+    fn is_complete(&self) -> bool {
+        match self.listed() {
+            [] => self.record.bytes.is_some() && self.index == self.record.chunks.len(),
+            chunks => self.index == chunks.len(),
+        }
+    }
+
+    /// Makes the chunk ready to hand out if it is what it must be.
+    async fn verify(&mut self, digest: Digest) -> Result<()> {
+        let part = match self.read_kept(digest).await {
+            Some(part) => part,
+            None => {
+                let part = self.download_verified(digest).await?;
+                self.keep(&part, digest).await;
+                part
+            }
+        };
+        self.ready = part.pieces.into();
+        self.step(part.bytes, part.hash.whole);
+        Ok(())
+    }
+
+    /// The chunk, if the store has it as it must be.
+    async fn read_kept(&self, digest: Digest) -> Option<Part> {
+        let store = self.shared.store.as_ref()?;
+        if self.index >= self.record.chunks.len() {
+            return None;
+        }
+        self.shared.settle().await;
+        let key = chunk_key(&self.address(), self.index);
+        let mut stream = store.get(&key).await?;
+        let mut part = self.new_part(self.whole.clone());
+        let is_whole = loop {
+            match stream.next().await {
+                Ok(Some(piece)) => part.push(piece),
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        if is_whole && part.hash.chunk() == Some(digest) {
+            return Some(part);
+        }
+        store.delete(&key).await;
+        None
+    }
+
+    /// Downloads the chunk, once more if it is not what it must be.
+    async fn download_verified(&mut self, digest: Digest) -> Result<Part> {
+        let mut found = None;
+        for _ in 0..ATTEMPTS {
+            let mut part = self.new_part(self.whole.clone());
+            while let Some(piece) = self.download(part.bytes).await? {
+                part.push(piece);
+            }
+            found = part.hash.chunk();
+            if found == Some(digest) {
+                return Ok(part);
+            }
+            self.download = None;
+        }
+        if self.listed().is_empty() {
+            // Rather has the file changed since it was first trusted: the next load begins anew.
+            self.forget().await;
+        }
+        let found = found.map_or(String::new(), String::from);
+        Err(self.damaged(format!("chunk {} with BLAKE3 {digest}", self.index), found))
+    }
+
+    /// Hands out the next bytes of a chunk of which nothing is known; `None` at the end of the file.
+    async fn pass(&mut self) -> Result<Option<Chunk>> {
+        let mut part = match self.passing.take() {
+            Some(part) => part,
+            None => {
+                let whole = self.whole.take();
+                self.new_part(whole)
+            }
+        };
+        match self.download(part.bytes).await? {
+            Some(piece) => {
+                part.push(piece.clone());
+                if !self.shared.is_storing.get() {
+                    part.pieces.clear();
+                }
+                self.passing = Some(part);
+                Ok(Some(piece))
+            }
+            None => {
+                let is_last = part.bytes < self.shared.chunk_bytes;
+                if is_last {
+                    self.record.bytes = Some(self.before + part.bytes);
+                }
+                if let Some(digest) = part.hash.chunk().filter(|_| part.bytes > 0) {
+                    self.keep(&part, digest).await;
+                }
+                self.step(part.bytes, part.hash.whole);
+                if is_last {
+                    self.end().await?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Goes on to the next chunk.
+    fn step(&mut self, bytes: u64, whole: Option<Sha256>) {
+        self.before += bytes;
+        self.whole = whole;
+        self.index += 1;
+    }
+
+    /// All bytes have come: the file must be what it should be.
+    async fn end(&mut self) -> Result<()> {
+        self.is_over = true;
+        if let Some(listed) = &self.listed {
+            let found = self.whole.take().map(sha256);
+            let expected = listed.sha256;
+            if let Some(found) = found.filter(|found| *found != expected) {
+                self.forget().await;
+                return Err(self.damaged(format!("SHA-256 {expected}"), found.to_string()));
+            }
+            self.record.sha256 = Some(expected);
+        }
+        self.record.bytes = Some(self.before);
+        if self.record.is_whole() {
+            self.note();
+        }
+        Ok(())
+    }
+
+    /// Remembers the record for when the load ends, or the file is opened again.
+    fn note(&self) {
+        self.shared.records.borrow_mut().insert(self.file.clone(), self.record.clone());
+    }
+
+    /// The next bytes of the chunk, of which there have been so many; `None` at its end.
+    async fn download(&mut self, had: u64) -> Result<Option<Chunk>> {
+        let limit = self.shared.chunk_bytes - had;
+        if limit == 0 {
+            return Ok(None);
+        }
+        let at = self.before + had;
+        let is_there =
+            self.download.as_ref().is_some_and(|reader| self.from + reader.position() == at);
+        if !is_there && !self.begin_download(at).await? {
+            return Err(missing(&self.shared.source, &self.file));
+        }
+        match &mut self.download {
+            Some(reader) => reader.next(limit).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Asks for the file from a byte on. Returns true if and only if there is such a file.
+    async fn begin_download(&mut self, at: u64) -> Result<bool> {
+        let Some(stream) = self.shared.source.open_at(&self.file, at).await? else {
+            return Ok(false);
+        };
+        let (length, version) = (stream.length(), stream.version().map(str::to_owned));
+        let Record { length: had_length, version: had_version, .. } = &self.record;
+        let is_other = had_length.zip(length).is_some_and(|(had, has)| had != has)
+            || had_version.as_ref().zip(version.as_ref()).is_some_and(|(had, has)| had != has);
+        // Where the digest is known, it decides.
+        if is_other && self.digest().is_none() {
+            let expected = describe(*had_length, had_version.as_deref());
+            self.forget().await;
+            return Err(self.damaged(expected, describe(length, version.as_deref())));
+        }
+        self.record.length = length.or(self.record.length);
+        self.record.version = version.or(self.record.version.take());
+        if self.shared.is_storing.get()
+            && let (Some(store), Some(length)) = (&self.shared.store, self.length())
+            && store.room().await.is_some_and(|room| room < length - at.min(length))
+        {
+            self.shared.is_storing.set(false);
+        }
+        self.from = at;
+        self.download = Some(Reader::new(stream));
+        Ok(true)
+    }
+
+    /// Puts the chunk into the store while the load goes on.
+    async fn keep(&mut self, part: &Part, digest: Digest) {
+        match self.record.chunks.get_mut(self.index) {
+            Some(had) => *had = digest,
+            None => self.record.chunks.push(digest),
+        }
+        self.note();
+        self.shared.settle().await;
+        if !self.shared.is_storing.get() {
+            return;
+        }
+        let (shared, address, pieces) = (self.shared.clone(), self.address(), part.pieces.clone());
+        let (index, record) = (self.index, self.record.clone());
+        let mut put = async move {
+            let Some(store) = &shared.store else { return false };
+            store.put(&chunk_key(&address, index), &pieces).await
+                && record.write(store, &address).await
+        }
+        .boxed_local();
+        // Begins it; the rest is up to the store.
+        match poll_immediate(&mut put).await {
+            Some(is_kept) => self.shared.is_storing.set(is_kept),
+            None => drop(self.shared.pending.replace(Some(put))),
+        }
+    }
+
+    /// Removes the file from the store.
+    async fn forget(&self) {
+        self.shared.settle().await;
+        if let Some(store) = &self.shared.store {
+            self.record.delete(store, &self.address()).await;
+        }
+    }
+
+    fn new_part(&self, whole: Option<Sha256>) -> Part {
+        let is_digested = self.digest().is_some() || self.shared.is_storing.get();
+        let chunk = is_digested.then(Default::default);
+        Part { hash: Hash { chunk, whole }, ..Part::default() }
+    }
+
+    fn damaged(&self, expected: String, found: String) -> Error {
+        Error::Integrity { what: self.address(), expected, found }
+    }
+}
+
+impl<S, T> Shared<S, T> {
+    /// Waits until nothing is on its way into the store.
+    async fn settle(&self) {
+        let pending = self.pending.take();
+        if let Some(pending) = pending
+            && !pending.await
+        {
+            self.is_storing.set(false);
+        }
+    }
+}
+
+impl Part {
+    fn push(&mut self, piece: Chunk) {
+        self.hash.update(&piece);
+        self.bytes += piece.len() as u64;
+        self.pieces.push(piece);
+    }
+}
+
+/// A file as its source describes it.
+fn describe(length: Option<u64>, version: Option<&str>) -> String {
+    let length = length.map_or("unknown length".into(), |bytes| format!("{bytes} bytes"));
+    format!("{length}, version {}", version.unwrap_or("unknown"))
+}
+
+/// Whether other files might not have given the error.
+fn blames_files(error: &Error) -> bool {
+    !matches!(
+        error,
+        Error::Fetch { .. }
+            | Error::Aborted
+            | Error::Closed
+            | Error::NoGpu { .. }
+            | Error::DeviceLost { .. }
+            | Error::Gpu { .. }
+            | Error::OutOfMemory { .. }
+            | Error::TooLarge { .. }
+            | Error::OverBudget { .. }
+            | Error::InvalidRequest { .. }
+    )
+}

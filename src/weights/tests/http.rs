@@ -1,0 +1,214 @@
+//! Downloads from a server that misbehaves.
+
+use super::server::{Act::*, *};
+use super::*;
+use std::time::Duration;
+
+const FILE: &str = "model.safetensors";
+
+fn random(length: usize, rng: &mut fastrand::Rng) -> Vec<u8> {
+    (0..length).map(|_| rng.u8(..)).collect()
+}
+
+/// 10,000 bytes behind a server that has sent a file before.
+fn script() -> (Script, Vec<u8>) {
+    let bytes = random(10_000, &mut fastrand::Rng::new());
+    let script =
+        Script::new([(FILE.into(), bytes.clone()), ("config.json".into(), b"{}".to_vec())]);
+    (script, bytes)
+}
+
+/// Reads a file of a server that has been reached before.
+fn read(script: &Script) -> Result<Vec<u8>> {
+    let source = script.source();
+    block_on(source.read("config.json"))?;
+    block_on(source.read(FILE))
+}
+
+/// How often a reader waits before it gives up.
+const PATIENCE: usize = 5;
+
+#[test]
+fn an_interrupted_download_goes_on_where_it_was() {
+    let faults = [
+        vec![Drop(2500)],
+        vec![Drop(2500), Refuse, Status(503), Status(429), Drop(1)],
+        vec![Drop(2500), IgnoreRange],
+        vec![DropAll(2500), DropAll(2501), DropAll(9000), IgnoreRange],
+        vec![Hang(4000), Silent],
+        vec![End(4000), End(0), End(1)],
+        vec![Refuse, Drop(0), Serve],
+        vec![Drop(2500), Page],
+        vec![Drop(10_000)],
+    ];
+    for hides_length in [false, true] {
+        for acts in &faults {
+            if hides_length && matches!(acts[0], End(_)) {
+                continue; // nobody can notice that
+            }
+            let (script, bytes) = script();
+            if hides_length {
+                script.hide_length();
+            }
+            script.act(FILE, acts.clone());
+            assert_eq!(read(&script), Ok(bytes), "{acts:?}, {hides_length}");
+        }
+    }
+}
+
+#[test]
+fn what_has_come_is_not_asked_for_again() {
+    let (script, bytes) = script();
+    script.act(FILE, [Drop(2500), Drop(0), Drop(4000)]);
+    assert_eq!(read(&script), Ok(bytes));
+    assert_eq!(script.asked(FILE), [0, 2500, 2500, 6500]);
+}
+
+#[test]
+fn drops_at_random_bytes_leave_every_byte_in_its_place() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    for _ in 0..200 {
+        let length = rng.usize(1..5000);
+        let bytes = random(length, &mut rng);
+        let script =
+            Script::new([(FILE.into(), bytes.clone()), ("config.json".into(), b"{}".to_vec())]);
+        script.cut(rng.usize(1..2000));
+        if rng.bool() {
+            script.hide_length();
+        }
+        // A server that ignores ranges may end before the reader has all it had.
+        let drops = rng.usize(0..10);
+        let acts: Vec<Act> = std::iter::repeat_with(|| rng.usize(1..length + 1))
+            .flat_map(|kept| [DropAll(kept), Drop(kept)])
+            .take(drops)
+            .collect();
+        script.act(FILE, acts.clone());
+        assert_eq!(read(&script), Ok(bytes), "{acts:?}");
+    }
+}
+
+#[test]
+fn waits_grow_and_end() {
+    let (script, _) = script();
+    script.act(FILE, [Drop(2500)]);
+    script.act(FILE, vec![Refuse; 100]);
+    let error = read(&script).unwrap_err();
+    assert!(matches!(error, Error::Fetch { .. }), "{error}");
+    let waits: Vec<Duration> = script.waits();
+    assert_eq!(waits.len(), PATIENCE);
+    assert!(waits.is_sorted_by(|a, b| a < b), "{waits:?}");
+    assert!(waits.iter().sum::<Duration>() < Duration::from_secs(30));
+    assert_eq!(script.asked(FILE).len(), 1 + PATIENCE);
+
+    // Each byte that comes is a reason to go on.
+    let (script, bytes) = self::script();
+    script.act(FILE, (0..50).flat_map(|_| [Drop(10), Refuse]));
+    assert_eq!(read(&script), Ok(bytes));
+}
+
+#[test]
+fn an_address_that_never_worked_is_refused_at_once() {
+    for (act, words) in [
+        (Refuse, "network error"),
+        (Status(503), "HTTP status 503"),
+        (Status(403), "HTTP status 403"),
+        (Silent, "sent nothing"),
+    ] {
+        let (script, _) = script();
+        script.act(FILE, [act]);
+        let error = block_on(script.source().read(FILE)).unwrap_err();
+        assert!(matches!(error, Error::Fetch { .. }) && error.to_string().contains(words));
+        assert_eq!(script.asked(FILE), [0]);
+    }
+    let (script, _) = script();
+    script.act(FILE, [Page]);
+    let error = block_on(script.source().read(FILE)).unwrap_err();
+    assert!(matches!(&error, Error::Malformed { found, .. } if found.contains("HTML")), "{error}");
+    assert!(block_on(script.source().open("absent")).unwrap().is_none());
+}
+
+#[test]
+fn what_will_not_pass_is_not_tried_again() {
+    for status in [400, 401, 403, 404, 451] {
+        let (script, _) = script();
+        script.act(FILE, [Drop(2500), Status(status)]);
+        assert!(matches!(read(&script), Err(Error::Fetch { .. })), "{status}");
+        assert_eq!(script.asked(FILE).len(), 2);
+    }
+}
+
+#[test]
+fn a_promise_that_is_never_kept_is_told() {
+    let (script, _) = script();
+    script.act(FILE, vec![End(300); 100]);
+    // Each attempt gets 300 bytes, until nothing is left to promise.
+    assert!(read(&script).is_ok());
+
+    let (script, _) = self::script();
+    script.act(FILE, [End(300)]);
+    script.act(FILE, vec![End(0); 100]);
+    let what = format!("{FOLDER}{FILE}");
+    assert_eq!(read(&script), Err(Error::Truncated { what, expected: 10_000, found: 300 }));
+}
+
+#[test]
+fn a_file_that_changes_on_the_way_is_noticed() {
+    let changes: [fn(&Script, Vec<u8>); 3] = [
+        |script, bytes| script.set(FILE, bytes[..9999].to_vec()),
+        |script, bytes| script.set(FILE, [bytes, vec![0]].concat()),
+        |script, _| script.set_version("\"two\""),
+    ];
+    for change in changes {
+        for then in [Serve, IgnoreRange] {
+            let (script, bytes) = script();
+            script.set_version("\"one\"");
+            script.act(FILE, [Drop(2500), then]);
+            let source = script.source();
+            let mut stream = block_on(source.open(FILE)).unwrap().unwrap();
+            block_on(stream.next()).unwrap();
+            change(&script, bytes);
+            let error = loop {
+                match block_on(stream.next()) {
+                    Ok(chunk) => assert!(chunk.is_some(), "the end of the file"),
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(error, Error::Integrity { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_can_be_opened_at_any_byte() {
+    let (script, bytes) = script();
+    let source = script.source();
+    for start in [0, 1, 999, 5000, 9999, 10_000] {
+        for act in [Serve, IgnoreRange, Drop(1), DropAll(5500)] {
+            script.act(FILE, [act]);
+            let mut stream = block_on(source.open_at(FILE, start)).unwrap().unwrap();
+            assert_eq!(stream.length(), Some(10_000));
+            let mut found: Vec<u8> = Vec::new();
+            while let Some(chunk) = block_on(stream.next()).unwrap() {
+                found.extend(chunk.as_slice());
+            }
+            assert_eq!(found, bytes[start as usize..]);
+        }
+    }
+    assert!(block_on(source.open_at("absent", 5)).unwrap().is_none());
+}
+
+#[test]
+fn a_checkpoint_survives_its_server() {
+    let whole = load(&tiny_source(), &Quantise::KEEP).unwrap();
+    let script = Script::new(sharded_source().files);
+    script.act("model.safetensors.index.json", [Drop(20)]);
+    script.act("a.safetensors", [Drop(700), Hang(900), Status(502), IgnoreRange]);
+    script.act("b.safetensors", [Refuse, Drop(2), Refuse, Drop(3000)]);
+    assert_eq!(load(&script.source(), &Quantise::KEEP).unwrap(), whole);
+
+    script.act("b.safetensors", [Serve, Status(404)]);
+    let error = load(&script.source(), &Quantise::KEEP).unwrap_err();
+    assert!(matches!(&error, Error::Fetch { what, .. } if what.ends_with("b.safetensors")));
+}

@@ -1,0 +1,264 @@
+//! A web server that misbehaves as a test wants, and a store that does.
+
+use super::*;
+use futures::future::pending;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What a server does with a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Sends what was asked for.
+    Serve,
+    /// Sends the whole file, with status 200.
+    IgnoreRange,
+    /// Breaks off after so many bytes of the body.
+    Drop(usize),
+    /// The same, but ignores the range too.
+    DropAll(usize),
+    /// Sends no more after so many bytes of the body.
+    Hang(usize),
+    /// Ends the body in good order after so many bytes, but has promised all.
+    End(usize),
+    /// Changes the byte at that place of the file.
+    Flip(usize),
+    /// Answers with a status alone.
+    Status(u16),
+    /// A page in place of the file.
+    Page,
+    /// Does not answer.
+    Refuse,
+    /// Never answers.
+    Silent,
+}
+
+/// Files, and what the server does with the requests for each, in turn; then it serves.
+#[derive(Clone, Default)]
+pub struct Script(Rc<State>);
+
+#[derive(Default)]
+struct State {
+    files: RefCell<BTreeMap<String, Vec<u8>>>,
+    acts: RefCell<BTreeMap<String, VecDeque<Act>>>,
+    asked: RefCell<Vec<(String, u64)>>,
+    waits: RefCell<Vec<Duration>>,
+    chunk: Cell<usize>,
+    hides_length: Cell<bool>,
+    version: RefCell<Option<String>>,
+}
+
+pub struct Body {
+    pieces: VecDeque<Vec<u8>>,
+    length: Option<u64>,
+    ending: Ending,
+}
+
+enum Ending {
+    Whole,
+    Broken,
+    Hanging,
+}
+
+pub const FOLDER: &str = "https://models.example/m/";
+
+impl Script {
+    pub fn new(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Script {
+        let script = Script::default();
+        *script.0.files.borrow_mut() = files.into_iter().collect();
+        script.0.chunk.set(1000);
+        script
+    }
+
+    /// What to do with the next requests for a file.
+    pub fn act(&self, file: &str, acts: impl IntoIterator<Item = Act>) {
+        self.0.acts.borrow_mut().entry(file.into()).or_default().extend(acts);
+    }
+
+    pub fn cut(&self, chunk: usize) {
+        self.0.chunk.set(chunk);
+    }
+
+    pub fn hide_length(&self) {
+        self.0.hides_length.set(true);
+    }
+
+    pub fn set(&self, file: &str, bytes: Vec<u8>) {
+        self.0.files.borrow_mut().insert(file.into(), bytes);
+    }
+
+    pub fn set_version(&self, version: &str) {
+        *self.0.version.borrow_mut() = Some(version.into());
+    }
+
+    /// The first bytes asked for of a file since the last call.
+    pub fn asked(&self, file: &str) -> Vec<u64> {
+        let asked = self.0.asked.borrow_mut();
+        asked.iter().filter(|(name, _)| name == file).map(|(_, start)| *start).collect()
+    }
+
+    /// How many requests there were since the last call.
+    pub fn take_requests(&self) -> usize {
+        self.0.asked.take().len()
+    }
+
+    pub fn waits(&self) -> Vec<Duration> {
+        self.0.waits.take()
+    }
+
+    pub fn source(&self) -> HttpSource<Script> {
+        HttpSource::new(self.clone(), FOLDER)
+    }
+}
+
+fn refused() -> Error {
+    Error::Fetch { what: "it".into(), reason: "network error".into() }
+}
+
+impl Server for Script {
+    type Body = Body;
+
+    async fn get(&self, address: &str, start: u64) -> Result<Answer<Body>> {
+        let State { files, acts, asked, chunk, hides_length, version, .. } = &*self.0;
+        let file = address.strip_prefix(FOLDER).expect("an address in the folder");
+        asked.borrow_mut().push((file.into(), start));
+        let act = acts.borrow_mut().get_mut(file).and_then(VecDeque::pop_front);
+        let act = act.unwrap_or(Act::Serve);
+        let Some(mut bytes) = files.borrow().get(file).cloned() else {
+            return Ok(answer(404, Vec::new(), chunk.get()));
+        };
+        let start = start as usize;
+        match act {
+            Act::Refuse => return Err(refused()),
+            Act::Silent => pending().await,
+            Act::Status(status) => return Ok(answer(status, Vec::new(), chunk.get())),
+            Act::Page => {
+                let page = answer(200, b"<!doctype html>".to_vec(), chunk.get());
+                return Ok(Answer { is_page: true, ..page });
+            }
+            Act::Flip(at) => bytes[at] ^= 0x10,
+            _ => {}
+        }
+        if start > 0 && start >= bytes.len() {
+            return Ok(answer(416, Vec::new(), chunk.get()));
+        }
+        let ignores = matches!(act, Act::IgnoreRange | Act::DropAll(_)) || start == 0;
+        let total = bytes.len();
+        let bytes = if ignores { bytes } else { bytes.split_off(start) };
+        let length = bytes.len() as u64;
+        let (kept, ending) = match act {
+            Act::Drop(kept) | Act::DropAll(kept) => (kept, Ending::Broken),
+            Act::Hang(kept) => (kept, Ending::Hanging),
+            Act::End(kept) => (kept, Ending::Whole),
+            _ => (bytes.len(), Ending::Whole),
+        };
+        let kept = bytes[..kept.min(bytes.len())].to_vec();
+        let mut answer = answer(if ignores { 200 } else { 206 }, kept, chunk.get());
+        answer.content_range = (!ignores && !hides_length.get())
+            .then(|| format!("bytes {start}-{}/{total}", total - 1));
+        answer.version = version.borrow().clone();
+        answer.body.length = (!hides_length.get()).then_some(length);
+        answer.body.ending = ending;
+        Ok(answer)
+    }
+
+    async fn wait(&self, time: Duration) {
+        self.0.waits.borrow_mut().push(time);
+    }
+}
+
+fn answer(status: u16, body: Vec<u8>, chunk: usize) -> Answer<Body> {
+    let pieces = body.chunks(chunk).map(<[u8]>::to_vec).collect();
+    let length = Some(body.len() as u64);
+    let (reason, is_page, content_range, version) = Default::default();
+    let body = Body { pieces, length, ending: Ending::Whole };
+    Answer { status, reason, is_page, content_range, version, body }
+}
+
+impl ByteStream for Body {
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    async fn next(&mut self) -> Result<Option<Chunk>> {
+        match (self.pieces.pop_front(), &self.ending) {
+            (Some(piece), _) => Ok(Some(piece.into())),
+            (None, Ending::Whole) => Ok(None),
+            (None, Ending::Broken) => Err(refused()),
+            (None, Ending::Hanging) => pending().await,
+        }
+    }
+}
+
+/// A store in memory, with so much room.
+#[derive(Clone, Default)]
+pub struct MemoryStore(Rc<Shelf>);
+
+#[derive(Default)]
+struct Shelf {
+    entries: RefCell<BTreeMap<String, Vec<u8>>>,
+    most: Cell<Option<usize>>,
+    tells_room: Cell<bool>,
+}
+
+impl MemoryStore {
+    /// Refuses what makes the entries larger than that; tells so before, if it `tells`.
+    pub fn limit(&self, bytes: usize, tells: bool) {
+        self.0.most.set(Some(bytes));
+        self.0.tells_room.set(tells);
+    }
+
+    pub fn keys(&self) -> Vec<String> {
+        self.0.entries.borrow().keys().cloned().collect()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.0.entries.borrow().values().map(Vec::len).sum()
+    }
+
+    /// Does something to an entry.
+    pub fn edit(&self, key: &str, edit: impl FnOnce(&mut Vec<u8>)) {
+        edit(self.0.entries.borrow_mut().get_mut(key).expect("an entry"));
+    }
+
+    pub fn evict(&self, key: &str) {
+        self.0.entries.borrow_mut().remove(key).expect("an entry");
+    }
+}
+
+impl Store for MemoryStore {
+    type Stream = Body;
+
+    async fn get(&self, key: &str) -> Option<Body> {
+        let bytes = self.0.entries.borrow().get(key).cloned()?;
+        Some(answer(200, bytes, 777).body)
+    }
+
+    async fn put(&self, key: &str, bytes: &[Chunk]) -> bool {
+        // As where it takes time: what is put must not be needed at once.
+        let mut is_first = true;
+        futures::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            match std::mem::take(&mut is_first) {
+                true => std::task::Poll::Pending,
+                false => std::task::Poll::Ready(()),
+            }
+        })
+        .await;
+        let bytes: Vec<u8> = bytes.iter().flat_map(|chunk| chunk.as_slice()).copied().collect();
+        let fits = self.0.most.get().is_none_or(|most| self.bytes() + bytes.len() <= most);
+        if fits {
+            self.0.entries.borrow_mut().insert(key.into(), bytes);
+        }
+        fits
+    }
+
+    async fn delete(&self, key: &str) {
+        self.0.entries.borrow_mut().remove(key);
+    }
+
+    async fn room(&self) -> Option<u64> {
+        let most = self.0.most.get().filter(|_| self.0.tells_room.get())?;
+        Some(most.saturating_sub(self.bytes()) as u64)
+    }
+}
