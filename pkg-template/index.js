@@ -18,6 +18,7 @@ import { Streamed, Whole } from "./calls.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./ladder.js";
 import { Session } from "./session.js";
+import { persist } from "./store.js";
 
 export { TabloomError };
 
@@ -66,6 +67,7 @@ export class Engine {
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
     const session = new Session(ladder, isolation, { url: folder, options: settings });
     await session.start(signal, onProgress);
+    if (session.info?.stored) persist();
     return new Engine(session);
   }
 

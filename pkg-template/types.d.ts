@@ -55,6 +55,14 @@ export interface LoadOptions {
    * The latest tab to name it decides.
    */
   budgetBytes?: number;
+  /**
+   * Where the files are kept for the next load: in the browser's Cache API (`cache`, default), as
+   * far as the browser grants room, or not at all (`none`). What is kept is used as it is: give a
+   * model that changes a new address.
+   */
+  store?: "cache" | "none";
+  /** What the files must be; without, they are trusted when they first come. */
+  integrity?: Manifest;
   onProgress?: (progress: Progress) => void;
   /** Ends loading. */
   signal?: AbortSignal;
@@ -63,6 +71,21 @@ export interface LoadOptions {
    * `TrustedScriptURL`.
    */
   workerUrl?: string | { toString(): string };
+}
+
+/** What the files of a model must be, by name; others do not exist. Digests are hexadecimal. */
+export interface Manifest {
+  files: Record<
+    string,
+    {
+      /** SHA-256 of the file. */
+      sha256: string;
+      /** Length of the file. */
+      bytes?: number;
+      /** BLAKE3 of each 32 MiB of the file, so that damage is noticed and mended early. */
+      chunks?: string[];
+    }
+  >;
 }
 
 /** What was loaded, and on what. */
@@ -79,6 +102,8 @@ export interface EngineInfo {
   context: number;
   /** Bytes of weights held. */
   weightBytes: number;
+  /** Whether the files are kept for the next load. */
+  stored: boolean;
 }
 
 export interface ChatMessage {

@@ -5,6 +5,7 @@
 import { loadGrammar } from "./constraints.js";
 import { crashed } from "./error.js";
 import { available, hold, whenFree } from "./locks.js";
+import { exclusively, openStore } from "./store.js";
 import { requestSubgroups } from "./subgroups.js";
 
 /** @typedef {import("./rungs/greeting.js").Port} Port */
@@ -27,7 +28,8 @@ async function start() {
   requestSubgroups();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
-  return new Host({ loadGrammar, whenGone: whenFree, toJson, name: await lock });
+  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, exclusively };
+  return new Host({ ...environment, name: await lock });
 }
 
 /**

@@ -5,7 +5,7 @@ use js_sys::eval;
 use std::ops::ControlFlow;
 use tabloom::Error;
 use tabloom::model::ModelConfig;
-use tabloom::web::FetchSource;
+use tabloom::web::{Fetch, FetchSource};
 use tabloom::weights::{ByteStream, Checkpoint, HostSink, Quantise, Source};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 use web_sys::AbortController;
@@ -15,6 +15,9 @@ wasm_bindgen_test_configure!(run_in_dedicated_worker);
 /// Answers by the last part of the address; `cancelled` counts transfers that were stopped.
 const SERVER: &str = r#"
 globalThis.cancelled = 0;
+const later = globalThis.setTimeout;
+// Attempts follow one another without delay.
+globalThis.setTimeout = (callback, time) => later(callback, time < 60_000 ? 0 : time);
 globalThis.fetch = async (address, { signal } = {}) => {
   const body = (chunks, end = (controller) => controller.close()) => new ReadableStream({
     pull(controller) {
@@ -47,7 +50,7 @@ globalThis.fetch = async (address, { signal } = {}) => {
 
 fn source() -> FetchSource {
     eval(SERVER).expect("the stand-in is valid JavaScript");
-    FetchSource::new("https://models.example/tiny", None)
+    FetchSource::new(Fetch::new(None), "https://models.example/tiny")
 }
 
 fn is_fetch_error(error: &Error, words: &str) -> bool {
@@ -91,7 +94,8 @@ async fn failures_say_what_happened() {
 async fn an_abort_signal_ends_transfers() {
     source();
     let controller = AbortController::new().unwrap();
-    let source = FetchSource::new("https://models.example/tiny/", Some(controller.signal()));
+    let source =
+        FetchSource::new(Fetch::new(Some(controller.signal())), "https://models.example/tiny/");
     let mut stream = source.open("whole").await.unwrap().unwrap();
     assert!(stream.next().await.unwrap().is_some());
     controller.abort();
@@ -139,7 +143,7 @@ async fn weights_arrive_as_they_are_on_disk() {
     )
     .unwrap();
 
-    let source = FetchSource::new(FOLDER, None);
+    let source = FetchSource::new(Fetch::new(None), FOLDER);
     let config = ModelConfig::from_json(&source.read("config.json").await.unwrap()).unwrap();
     let checkpoint = Checkpoint::open(&source).await.unwrap();
     let plan = checkpoint.plan(&config, None, &Quantise::KEEP).unwrap();

@@ -13,6 +13,7 @@ use crate::{
         EmbeddingResponse,
     },
     error::WireError,
+    manifest::Manifest,
     service::Resumed,
     step::BLOCK_SIZE,
 };
@@ -117,6 +118,9 @@ pub struct Options {
     /// Memory for weights, keys and values of all models of the host; the last load that names it
     /// counts.
     pub budget_bytes: Option<u64>,
+    pub store: Keep,
+    /// What the files must be.
+    pub integrity: Option<Manifest>,
 }
 
 /// Which executor to use.
@@ -127,6 +131,16 @@ pub enum Device {
     Auto,
     Gpu,
     Cpu,
+}
+
+/// Where the files are kept for the next load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// In the browser's Cache API.
+    #[default]
+    Cache,
+    None,
 }
 
 /// How 16- and 32-bit matrices are held.
@@ -242,6 +256,8 @@ pub struct Info {
     pub software: bool,
     pub context: usize,
     pub weight_bytes: f64,
+    /// Whether the files are kept for the next load.
+    pub stored: bool,
 }
 
 /// What is wrong with a message, and the id of its call where it names one.

@@ -1,104 +1,154 @@
-//! Model files over HTTP: the browser's `fetch` as a source of bytes.
+//! Model files over HTTP: the browser's `fetch` as a server that files come from.
+
+use std::{future::Future, time::Duration};
 
 use crate::error::{Error, Result};
-use crate::weights::{ByteStream, Chunk, Source};
-use js_sys::{Promise, Uint8Array};
+use crate::weights::{Answer, ByteStream, Chunk, HttpSource, Server};
+use js_sys::{Array, Function, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
-    AbortSignal, ReadableStreamDefaultReader, ReadableStreamReadResult, RequestInit, Response,
-    ResponseType,
+    AbortSignal, ReadableStream, ReadableStreamDefaultReader, ReadableStreamReadResult,
+    RequestCache, RequestInit, Response, ResponseType,
 };
 
 #[wasm_bindgen]
 extern "C" {
-    // The global function, not a method of `Window`: workers of all kinds have it too.
+    // The global functions, not methods of `Window`: workers of all kinds have them too.
     #[wasm_bindgen(js_name = fetch)]
     fn global_fetch(address: &str, options: &RequestInit) -> Promise;
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(callback: &Function, milliseconds: f64) -> JsValue;
+    #[wasm_bindgen(js_name = clearTimeout)]
+    fn clear_timeout(timer: &JsValue);
 }
 
 /// A folder on a web server.
+pub type FetchSource = HttpSource<Fetch>;
+
+/// The browser's `fetch`.
 #[derive(Clone, Debug)]
-pub struct FetchSource {
-    /// Ends with a slash.
-    folder: String,
+pub struct Fetch {
     signal: Option<AbortSignal>,
 }
 
-/// The body of a response.
+/// A stream of JavaScript, as of a response.
 #[derive(Debug)]
-pub struct FetchStream {
-    address: String,
+pub struct JsStream {
+    what: String,
     signal: Option<AbortSignal>,
     reader: ReadableStreamDefaultReader,
+    /// The bytes after those that were handed out, which come while those are dealt with.
+    next: Option<JsFuture>,
     length: Option<u64>,
 }
 
-impl FetchSource {
-    /// Names a folder by its address; `signal` ends every transfer with [`Error::Aborted`].
+impl Fetch {
+    /// `signal` ends every transfer with [`Error::Aborted`].
     ///
     /// The browser resolves a relative address: in a worker, against the worker's own script.
-    pub fn new(folder: &str, signal: Option<AbortSignal>) -> FetchSource {
-        FetchSource { folder: format!("{}/", folder.trim_end_matches('/')), signal }
+    pub fn new(signal: Option<AbortSignal>) -> Fetch {
+        Fetch { signal }
     }
 }
 
-impl Source for FetchSource {
-    type Stream = FetchStream;
+impl Server for Fetch {
+    type Body = JsStream;
 
-    async fn open(&self, file: &str) -> Result<Option<FetchStream>> {
-        let address = self.locate(file);
-        let signal = self.signal.clone();
+    async fn get(&self, address: &str, start: u64) -> Result<Answer<JsStream>> {
+        let signal = self.signal.as_ref();
         let options = RequestInit::new();
-        options.set_signal(signal.as_ref());
-        // A plain GET without headers of its own needs no preflight, which some hosts refuse.
-        let response: Response = JsFuture::from(global_fetch(&address, &options))
+        options.set_signal(signal);
+        // What is worth keeping is kept in a store of our own; another copy would only take room,
+        // and a damaged one would come again.
+        options.set_cache(RequestCache::NoStore);
+        if start > 0 {
+            // Such a range needs no preflight, which some hosts refuse.
+            let range = Array::of2(&"range".into(), &format!("bytes={start}-").into());
+            options.set_headers(&Array::of1(&range));
+        }
+        let response: Response = JsFuture::from(global_fetch(address, &options))
             .await
-            .map_err(|reason| failed(&address, signal.as_ref(), &reason))?
+            .map_err(|reason| failed(address, signal, &reason))?
             .unchecked_into();
         let Some(body) = response.body() else {
-            return Err(Error::Fetch { what: address, reason: "the response has no body".into() });
+            let reason = "the response has no body".into();
+            return Err(Error::Fetch { what: address.into(), reason });
         };
-        let reader = ReadableStreamDefaultReader::new(&body)
-            .map_err(|reason| failed(&address, signal.as_ref(), &reason))?;
-        // From here on a return without the stream drops it, which stops the transfer.
-        let stream = FetchStream { address, signal, reader, length: content_length(&response) };
-        let what = stream.address.clone();
-        if matches!(response.status(), 404 | 410) {
-            return Ok(None);
-        }
-        if !response.ok() {
-            let reason = format!("HTTP status {} {}", response.status(), response.status_text());
-            return Err(Error::Fetch { what, reason: reason.trim_end().into() });
-        }
-        if header(&response, "content-type").is_some_and(|kind| kind.starts_with("text/html")) {
-            let found = "found an HTML page; the server probably has no such file".into();
-            return Err(Error::Malformed { what, expected: "file of a model".into(), found });
-        }
-        Ok(Some(stream))
+        let length = content_length(&response);
+        Ok(Answer {
+            status: response.status(),
+            reason: response.status_text(),
+            is_page: header(&response, "content-type")
+                .is_some_and(|kind| kind.starts_with("text/html")),
+            content_range: header(&response, "content-range"),
+            // A weak one may stay when bytes change.
+            version: header(&response, "etag").filter(|tag| tag.starts_with('"')),
+            // Dropped unread, it stops the transfer.
+            body: JsStream::new(address, body, self.signal.clone(), length)?,
+        })
     }
 
-    fn locate(&self, file: &str) -> String {
-        format!("{}{file}", self.folder)
+    fn wait(&self, time: Duration) -> impl Future<Output = ()> {
+        let mut handle = JsValue::UNDEFINED;
+        let fired = Promise::new(&mut |resolve, _| {
+            handle = set_timeout(&resolve, time.as_millis() as f64);
+        });
+        let timer = Timer { handle };
+        async move {
+            let _ = JsFuture::from(fired).await; // never fails
+            drop(timer);
+        }
     }
 }
 
-impl ByteStream for FetchStream {
+/// Dropped, it does not go off.
+struct Timer {
+    handle: JsValue,
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        clear_timeout(&self.handle);
+    }
+}
+
+impl JsStream {
+    /// Reads a stream of byte arrays, of that many bytes if that is known.
+    pub fn new(
+        what: &str,
+        stream: ReadableStream,
+        signal: Option<AbortSignal>,
+        length: Option<u64>,
+    ) -> Result<JsStream> {
+        let reader = ReadableStreamDefaultReader::new(&stream)
+            .map_err(|reason| failed(what, signal.as_ref(), &reason))?;
+        Ok(JsStream { what: what.into(), signal, reader, next: None, length })
+    }
+}
+
+impl ByteStream for JsStream {
     fn length(&self) -> Option<u64> {
         self.length
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>> {
-        let result: ReadableStreamReadResult = JsFuture::from(self.reader.read())
+        let next = self.next.get_or_insert_with(|| self.reader.read().into());
+        let result: ReadableStreamReadResult = next
             .await
-            .map_err(|reason| failed(&self.address, self.signal.as_ref(), &reason))?
+            .map_err(|reason| failed(&self.what, self.signal.as_ref(), &reason))?
             .unchecked_into();
+        self.next = None;
         let value = result.get_value();
-        Ok((!value.is_undefined()).then(|| Chunk::from(value.unchecked_into::<Uint8Array>())))
+        if value.is_undefined() {
+            return Ok(None);
+        }
+        self.next = Some(self.reader.read().into());
+        Ok(Some(Chunk::from(value.unchecked_into::<Uint8Array>())))
     }
 }
 
-impl Drop for FetchStream {
+impl Drop for JsStream {
     fn drop(&mut self) {
         let cancelled = JsFuture::from(self.reader.cancel());
         spawn_local(async {
@@ -109,7 +159,7 @@ impl Drop for FetchStream {
 }
 
 /// The error that a rejected promise stands for.
-fn failed(address: &str, signal: Option<&AbortSignal>, reason: &JsValue) -> Error {
+fn failed(what: &str, signal: Option<&AbortSignal>, reason: &JsValue) -> Error {
     if signal.is_some_and(AbortSignal::aborted) {
         return Error::Aborted;
     }
@@ -117,7 +167,7 @@ fn failed(address: &str, signal: Option<&AbortSignal>, reason: &JsValue) -> Erro
         Some(error) => String::from(error.to_string()),
         None => format!("{reason:?}"),
     };
-    Error::Fetch { what: address.into(), reason }
+    Error::Fetch { what: what.into(), reason }
 }
 
 fn header(response: &Response, name: &str) -> Option<String> {

@@ -13,7 +13,7 @@ use futures::{
 use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::AbortController;
+use web_sys::{AbortController, AbortSignal};
 
 use super::{
     load::load,
@@ -34,8 +34,9 @@ const WASM_PAGE_BYTES: usize = 65_536;
 #[wasm_bindgen]
 extern "C" {
     /// What the worker's script offers.
+    #[derive(Clone)]
     #[wasm_bindgen(
-        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined }"
+        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(): Promise<Storage | null>, exclusively(lock: string, signal: AbortSignal): Promise<() => void> }"
     )]
     pub type Environment;
     /// The Web Lock that the worker holds as long as it lives, where there are such locks.
@@ -43,13 +44,19 @@ extern "C" {
     fn name(this: &Environment) -> Option<String>;
     /// Gives a promise of the module of constrained answers.
     #[wasm_bindgen(method, structural, getter, js_name = loadGrammar)]
-    fn load_grammar(this: &Environment) -> Function;
+    pub(super) fn load_grammar(this: &Environment) -> Function;
     /// Gives a message as text.
     #[wasm_bindgen(method, structural, getter, js_name = toJson)]
     fn to_json(this: &Environment) -> Function;
     /// Gives a promise that is kept once nobody holds a Web Lock.
     #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
     fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
+    /// Gives a promise of where files are kept, if anywhere.
+    #[wasm_bindgen(method, structural, js_name = openStore)]
+    pub(super) fn open_store(this: &Environment) -> Promise;
+    /// Gives a promise of what releases a Web Lock that is held from then on.
+    #[wasm_bindgen(method, structural)]
+    pub(super) fn exclusively(this: &Environment, lock: &str, signal: &AbortSignal) -> Promise;
 }
 
 /// Serves any number of message ports with one or more models.
@@ -172,10 +179,10 @@ impl Serving {
             Task::Load { model, url, options } => {
                 let Ok(controller) = AbortController::new() else { return };
                 let (signal, inbox) = (controller.signal(), self.inbox.clone());
-                let load_grammar = self.environment.load_grammar();
+                let environment = self.environment.clone();
                 self.loads.insert(model, controller);
                 spawn_local(async move {
-                    let result = load(model, &url, &options, signal, load_grammar, &inbox).await;
+                    let result = load(model, &url, &options, signal, &environment, &inbox).await;
                     tell(&inbox, Event::Loaded(model, Box::new(result)));
                 });
             }

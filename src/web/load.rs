@@ -3,22 +3,24 @@
 use std::ops::ControlFlow;
 
 use futures::channel::{mpsc::UnboundedSender, oneshot};
-use js_sys::Function;
+use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortSignal;
 
 use super::{
-    FetchSource, ModuleCompiler,
-    host::{Event, tell},
+    Fetch, FetchSource, ModuleCompiler, Storage,
+    host::{Environment, Event, tell},
+    store::Lock,
 };
 use crate::{
     Error, Result, engine,
     executor::{AnyExecutor, KvKind},
-    host::{Device, Info, Kv, ModelId, Options, Progress, Quantize, SlidingWindow},
+    host::{Device, Info, Keep, Kv, ModelId, Options, Progress, Quantize, SlidingWindow},
     layout::Layout,
     load::{self, LoadOptions, Loaded, Prepared, quantise_all},
     service::Service,
     step::Window,
-    weights::Quantise,
+    weights::{self, Quantise, Source, Stored},
 };
 
 /// Loads the model in the folder `url`, as far as the host agrees to its size.
@@ -27,12 +29,43 @@ pub async fn load(
     url: &str,
     options: &Options,
     signal: AbortSignal,
-    load_grammar: Function,
+    environment: &Environment,
     inbox: &UnboundedSender<Event>,
 ) -> Result<(Service<AnyExecutor>, Info)> {
-    let source = FetchSource::new(url, Some(signal.clone()));
-    let chat = load::chat(&source).await?;
-    let prepared = Prepared::open(&source, &load_options(options)).await?;
+    let store = match options.store {
+        Keep::Cache => JsFuture::from(environment.open_store()).await.ok(),
+        Keep::None => None,
+    };
+    let store =
+        store.filter(|store| store.is_object()).map(|store| store.unchecked_into::<Storage>());
+    // Whoever waits for it finds the files in the store.
+    let _lock = match store.is_some() {
+        true => Lock::held(environment.exclusively(&format!("tabloom {url}"), &signal)).await,
+        false => None,
+    };
+    let server = Fetch::new(Some(signal.clone()));
+    let manifest = match &options.integrity {
+        Some(manifest) => Some(manifest.clone()),
+        None => weights::listed(&server, url, store.as_ref()).await,
+    };
+    let source = Stored::new(FetchSource::new(server, url), store, manifest);
+    let loaded = load_from(&source, model, url, options, signal, environment, inbox).await;
+    let (service, mut info) = source.finish(loaded).await?;
+    info.stored = source.is_stored();
+    Ok((service, info))
+}
+
+async fn load_from(
+    source: &impl Source,
+    model: ModelId,
+    url: &str,
+    options: &Options,
+    signal: AbortSignal,
+    environment: &Environment,
+    inbox: &UnboundedSender<Event>,
+) -> Result<(Service<AnyExecutor>, Info)> {
+    let chat = load::chat(source).await?;
+    let prepared = Prepared::open(source, &load_options(options)).await?;
     let (go_on, agreed) = oneshot::channel();
     tell(inbox, Event::Sized(model, prepared.bytes(), go_on));
     // If not, who waited has been told.
@@ -66,7 +99,7 @@ pub async fn load(
     let options = engine::Options { seed, ..Default::default() };
     let Loaded { executor, .. } = loaded;
     let service = Service::new(executor, chat, url.into(), options, engine::steady_clock())
-        .with_compiler(Box::new(ModuleCompiler::new(load_grammar, wake)));
+        .with_compiler(Box::new(ModuleCompiler::new(environment.load_grammar(), wake)));
     Ok((service, info))
 }
 
@@ -109,5 +142,6 @@ fn describe(loaded: &Loaded, url: &str) -> Info {
         software,
         context: loaded.context,
         weight_bytes: loaded.weight_bytes as f64,
+        stored: false,
     }
 }

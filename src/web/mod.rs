@@ -1,12 +1,14 @@
-//! The browser's side: message ports, fetch, the event loop.
+//! The browser's side: message ports, fetch, storage, the event loop.
 
 mod fetch;
 mod grammar;
 mod host;
 mod load;
 mod port;
+mod store;
 mod turn;
 
-pub use fetch::{FetchSource, FetchStream};
+pub use fetch::{Fetch, FetchSource, JsStream};
 pub use grammar::ModuleCompiler;
 pub use host::Host;
+pub use store::Storage;

@@ -48,6 +48,7 @@ export async function openPackage(folders = {}) {
   return {
     browser,
     page,
+    server,
     async close() {
       await browser.close();
       await server.close();

@@ -63,6 +63,8 @@ fn other_options_make_another_model() {
         (json!({"context": "x"}), "context"),
         (json!({"contxt": 1}), "contxt"),
         (json!(7), "options"),
+        (json!({"store": "attic"}), "store"),
+        (json!({"integrity": {"files": {"a": {"sha256": "12"}}}}), "integrity.files.a.sha256"),
     ] {
         let page = Page::greet(&mut world);
         world.post(page.tab, load(options));

@@ -1,0 +1,176 @@
+// What is downloaded once is kept in the browser and checked each time; what breaks off goes on.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { goldens, openPackage } from "./package.mjs";
+import { modelFile } from "./server.mjs";
+
+const FILE = "model.safetensors";
+const FOLDER = "models/kept/";
+const weights = await modelFile(FILE);
+
+/** The ranges asked for of the weights, and what to do with the requests before it serves. */
+let asked;
+let acts;
+
+function send(response) {
+  const { range } = response.req.headers;
+  asked.push(range ?? "all");
+  const act = acts.shift();
+  if (act) return act(response);
+  const start = Number(range?.match(/^bytes=(\d+)-$/)[1] ?? 0);
+  const body = weights.subarray(start);
+  const end = weights.length - 1;
+  const headers = { "content-length": body.length, "accept-ranges": "bytes" };
+  if (range) headers["content-range"] = `bytes ${start}-${end}/${weights.length}`;
+  response.writeHead(range ? 206 : 200, headers);
+  response.end(body);
+}
+
+/** Announces all of the file and hangs up after so many bytes. */
+const hangUp = (bytes) => (response) => {
+  response.writeHead(200, { "content-length": weights.length });
+  response.write(weights.subarray(0, bytes), () => response.destroy());
+};
+
+/** Sends all of the file, with one bit changed. */
+const flip = (response) => {
+  const damaged = Buffer.from(weights);
+  damaged[damaged.length - 5] ^= 4;
+  response.writeHead(200, { "content-length": damaged.length });
+  response.end(damaged);
+};
+
+const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
+
+/** What the files of the built-in model are. */
+async function manifest() {
+  const files = {};
+  for (const file of ["config.json", "tokenizer.json", "tokenizer_config.json", FILE]) {
+    files[file] = { sha256: sha256(await modelFile(file)) };
+  }
+  return { files };
+}
+
+let session;
+let page;
+
+before(async () => {
+  session = await openPackage({ [FOLDER]: { [FILE]: send } });
+  page = session.page;
+});
+
+beforeEach(async () => {
+  [asked, acts] = [[], []];
+  await page.evaluate(() => caches.delete("tabloom"));
+});
+
+afterEach(() => page.evaluate(() => globalThis.engine?.close()));
+
+after(() => session?.close());
+
+/** Loads the model in a worker of its own, as a new visit does, and checks that it is the right one. */
+async function load(options = {}) {
+  const { messages, answer: expected } = goldens[0];
+  const load = async ([folder, options, messages]) => {
+    globalThis.engine?.close();
+    globalThis.engine = await Engine.load(folder, { host: "private", ...options });
+    return { answer: await answer(engine, messages), stored: engine.info.stored };
+  };
+  const { answer, stored } = await page.evaluate(load, [FOLDER, options, messages]);
+  assert.equal(answer, expected);
+  return stored;
+}
+
+const failToLoad = (options = {}) =>
+  page.evaluate(
+    ([folder, options]) => failure(Engine.load(folder, { host: "private", ...options })),
+    [FOLDER, options],
+  );
+
+/** Does something to the only chunk of the weights. */
+const spoil = (how) =>
+  page.evaluate(
+    async ([file, how]) => {
+      const cache = await caches.open("tabloom");
+      const key = (await cache.keys()).find(({ url }) => url.endsWith(`${file}?tabloom=0`));
+      const bytes = new Uint8Array(await (await cache.match(key)).arrayBuffer());
+      bytes[bytes.length >> 1] ^= 1;
+      if (how === "flip") await cache.put(key, new Response(bytes));
+      else await cache.delete(key);
+    },
+    [FILE, how],
+  );
+
+test("the second visit asks the server for nothing", async () => {
+  assert.equal(await load(), true);
+  const { requests } = session.server;
+  requests.length = 0;
+  assert.equal(await load(), true);
+  assert.deepEqual(requests.filter((path) => path.startsWith(FOLDER)), []);
+  assert.deepEqual(asked, ["all"]);
+});
+
+test("what was evicted or changed in the store is fetched again", async () => {
+  await load();
+  for (const how of ["evict", "flip"]) {
+    asked.length = 0;
+    await spoil(how);
+    await load();
+    assert.deepEqual(asked, ["all"], how);
+    await load();
+    assert.deepEqual(asked, ["all"], how);
+  }
+});
+
+test("a download that breaks off goes on where it was", async () => {
+  acts.push(hangUp(weights.length >> 1));
+  await load();
+  assert.equal(asked.length, 2);
+  const start = Number(asked[1].match(/^bytes=(\d+)-$/)[1]);
+  assert.ok(start > 0 && start <= weights.length >> 1, asked[1]);
+});
+
+test("a server without ranges has its first bytes skipped", async () => {
+  const whole = (response) => {
+    response.writeHead(200, { "content-length": weights.length });
+    response.end(weights);
+  };
+  acts.push(hangUp(weights.length >> 1), whole);
+  await load();
+  assert.equal(asked.length, 2);
+});
+
+test("a manifest decides what runs", async () => {
+  const integrity = await manifest();
+  assert.equal(await load({ integrity }), true);
+  await page.evaluate(() => caches.delete("tabloom"));
+  acts.push(flip);
+  const damaged = await failToLoad({ integrity });
+  assert.equal(damaged.code, "integrity", damaged.message);
+  assert.match(damaged.details.what, /model\.safetensors$/);
+  assert.match(damaged.details.expected, new RegExp(integrity.files[FILE].sha256));
+  assert.equal(await load({ integrity }), true, "nothing of it was kept");
+
+  const wrong = structuredClone(integrity);
+  wrong.files["config.json"].sha256 = sha256("something else");
+  assert.equal((await failToLoad({ integrity: wrong })).code, "integrity");
+  const malformed = await failToLoad({ integrity: { files: { [FILE]: { sha256: "12" } } } });
+  assert.equal(malformed.param, `integrity.files.${FILE}.sha256`, malformed.message);
+});
+
+test("nothing is kept where nothing should be", async () => {
+  assert.equal(await load({ store: "none" }), false);
+  const keys = () => page.evaluate(async () => (await (await caches.open("tabloom")).keys()).length);
+  assert.equal(await keys(), 0);
+  await load({ store: "none" });
+  assert.deepEqual(asked, ["all", "all"]);
+});
+
+test("two workers load a model at once, and it is downloaded once", async () => {
+  await page.evaluate(async (folder) => {
+    const engines = [0, 1].map(() => Engine.load(folder, { host: "private" }));
+    for (const engine of await Promise.all(engines)) engine.close();
+  }, FOLDER);
+  assert.deepEqual(asked, ["all"]);
+});
