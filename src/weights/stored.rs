@@ -509,11 +509,13 @@ fn describe(length: Option<u64>, version: Option<&str>) -> String {
     format!("{length}, version {}", version.unwrap_or("unknown"))
 }
 
-/// Whether other files might not have given the error.
+/// Whether what has been kept may have given the error. A file that is not what it must be has been
+/// forgotten as far as it was wrong.
 fn blames_files(error: &Error) -> bool {
     !matches!(
         error,
         Error::Fetch { .. }
+            | Error::Integrity { .. }
             | Error::Aborted
             | Error::Closed
             | Error::NoGpu { .. }
