@@ -12,7 +12,7 @@ export async function available() {
 }
 
 /**
- * Takes a lock and holds it until `signal` is aborted, or for ever; resolves once it is held.
+ * Waits for a lock and holds it until `signal` is aborted, or for ever; resolves once it is held.
  *
  * @param {string} name
  * @param {AbortSignal} [signal]
@@ -24,7 +24,7 @@ export function hold(name, signal) {
       held();
       return new Promise((release) => signal && whenAborted(signal, () => release(null)));
     };
-    navigator.locks.request(name, holding).catch(denied);
+    navigator.locks.request(name, { signal }, holding).catch(denied);
   });
 }
 

@@ -42,6 +42,7 @@ class Store {
 
   /** Bytes that the browser lets the site add, if it tells. */
   async room() {
+    /** @type {StorageEstimate} */
     const { quota, usage } = await navigator.storage.estimate().catch(() => ({}));
     return quota === undefined ? undefined : Math.max(0, quota - (usage ?? 0));
   }
@@ -54,21 +55,6 @@ export async function openStore() {
   } catch {
     return null;
   }
-}
-
-/**
- * Waits until no other worker has the lock, and takes it; gives what releases it. Rejects where there
- * are no locks, or when `signal` is aborted.
- *
- * @param {string} name
- * @param {AbortSignal} signal
- * @returns {Promise<() => void>}
- */
-export function exclusively(name, signal) {
-  return new Promise((held, denied) => {
-    const holding = () => new Promise((release) => held(() => release(null)));
-    navigator.locks.request(name, { signal }, holding).catch(denied);
-  });
 }
 
 /** Asks the browser to keep what is stored, which it may decline; only pages can. */

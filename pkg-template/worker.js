@@ -5,7 +5,7 @@
 import { loadGrammar } from "./constraints.js";
 import { crashed } from "./error.js";
 import { available, hold, whenFree } from "./locks.js";
-import { exclusively, openStore } from "./store.js";
+import { openStore } from "./store.js";
 import { requestSubgroups } from "./subgroups.js";
 
 /** @typedef {import("./rungs/greeting.js").Port} Port */
@@ -28,7 +28,7 @@ async function start() {
   requestSubgroups();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
-  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, exclusively };
+  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, hold };
   return new Host({ ...environment, name: await lock });
 }
 

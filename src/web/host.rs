@@ -36,7 +36,7 @@ extern "C" {
     /// What the worker's script offers.
     #[derive(Clone)]
     #[wasm_bindgen(
-        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(): Promise<Storage | null>, exclusively(lock: string, signal: AbortSignal): Promise<() => void> }"
+        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(): Promise<object | null>, hold(lock: string, signal: AbortSignal): Promise<void> }"
     )]
     pub type Environment;
     /// The Web Lock that the worker holds as long as it lives, where there are such locks.
@@ -54,9 +54,9 @@ extern "C" {
     /// Gives a promise of where files are kept, if anywhere.
     #[wasm_bindgen(method, structural, js_name = openStore)]
     pub(super) fn open_store(this: &Environment) -> Promise;
-    /// Gives a promise of what releases a Web Lock that is held from then on.
+    /// Gives a promise that is kept once a Web Lock is held, until `signal` is aborted.
     #[wasm_bindgen(method, structural)]
-    pub(super) fn exclusively(this: &Environment, lock: &str, signal: &AbortSignal) -> Promise;
+    pub(super) fn hold(this: &Environment, lock: &str, signal: &AbortSignal) -> Promise;
 }
 
 /// Serves any number of message ports with one or more models.
@@ -114,7 +114,7 @@ struct Serving {
     lines: BTreeMap<TabId, Line>,
     /// Ports connected so far.
     connected: u64,
-    /// What ends the loads under way.
+    /// What ends the loads under way, and what they have of the browser.
     loads: BTreeMap<ModelId, AbortController>,
 }
 
@@ -167,10 +167,17 @@ impl Serving {
             }
             Event::Progress(model, progress) => self.host.progress(model, &progress),
             Event::Loaded(model, result) => {
-                self.loads.remove(&model);
+                self.end_load(model);
                 self.host.loaded(model, *result);
             }
             Event::Woken => {}
+        }
+    }
+
+    /// Gives back what a load has of the browser, whether it is over or not.
+    fn end_load(&mut self, model: ModelId) {
+        if let Some(controller) = self.loads.remove(&model) {
+            controller.abort();
         }
     }
 
@@ -186,11 +193,7 @@ impl Serving {
                     tell(&inbox, Event::Loaded(model, Box::new(result)));
                 });
             }
-            Task::Abort { model } => {
-                if let Some(controller) = self.loads.remove(&model) {
-                    controller.abort();
-                }
-            }
+            Task::Abort { model } => self.end_load(model),
             Task::Watch { tab, lock } => {
                 let Ok(gone) = self.environment.when_gone(&lock) else { return };
                 let inbox = self.inbox.clone();

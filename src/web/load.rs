@@ -1,8 +1,11 @@
 //! Loads models for a host, by `fetch`.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, pin::pin, time::Duration};
 
-use futures::channel::{mpsc::UnboundedSender, oneshot};
+use futures::{
+    channel::{mpsc::UnboundedSender, oneshot},
+    future::select,
+};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortSignal;
@@ -10,7 +13,6 @@ use web_sys::AbortSignal;
 use super::{
     Fetch, FetchSource, ModuleCompiler, Storage,
     host::{Environment, Event, tell},
-    store::Lock,
 };
 use crate::{
     Error, Result, engine,
@@ -20,10 +22,15 @@ use crate::{
     load::{self, LoadOptions, Loaded, Prepared, quantise_all},
     service::Service,
     step::Window,
-    weights::{self, Quantise, Source, Stored},
+    weights::{self, Quantise, Server, Source, Stored},
 };
 
+/// The longest wait for another worker that loads the same model, and may be frozen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Loads the model in the folder `url`, as far as the host agrees to its size.
+///
+/// What the load takes of the browser it has until `signal` is aborted.
 pub async fn load(
     model: ModelId,
     url: &str,
@@ -38,12 +45,12 @@ pub async fn load(
     };
     let store =
         store.filter(|store| store.is_object()).map(|store| store.unchecked_into::<Storage>());
-    // Whoever waits for it finds the files in the store.
-    let _lock = match store.is_some() {
-        true => Lock::held(environment.exclusively(&format!("tabloom {url}"), &signal)).await,
-        false => None,
-    };
     let server = Fetch::new(Some(signal.clone()));
+    if store.is_some() {
+        // Whoever waits for it finds the files in the store. Where it is denied, nobody waits.
+        let held = environment.hold(&format!("tabloom {url}"), &signal);
+        select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;
+    }
     let manifest = match &options.integrity {
         Some(manifest) => Some(manifest.clone()),
         None => weights::listed(&server, url, store.as_ref()).await,

@@ -1,7 +1,7 @@
-//! The browser's storage as a store of files, and the lock that lets one worker fill it at a time.
+//! The browser's storage as a store of files.
 
 use crate::weights::{Chunk, Store};
-use js_sys::{Array, Function, Promise};
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::ReadableStream;
@@ -49,24 +49,5 @@ impl Store for Storage {
     async fn room(&self) -> Option<u64> {
         let room = JsFuture::from(Storage::room(self)).await.ok()?;
         room.as_f64().map(|bytes| bytes as u64)
-    }
-}
-
-/// A lock that is held until this is dropped.
-pub struct Lock {
-    release: Function,
-}
-
-impl Lock {
-    /// Waits for a lock that was asked for by `promise`; `None` where it cannot be had.
-    pub async fn held(promise: Promise) -> Option<Lock> {
-        let release = JsFuture::from(promise).await.ok()?;
-        Some(Lock { release: release.dyn_into().ok()? })
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = self.release.call0(&JsValue::UNDEFINED); // does not fail
     }
 }

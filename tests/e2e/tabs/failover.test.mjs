@@ -18,6 +18,9 @@ before(async () => {
 
 after(() => session?.close());
 
+/** The model's files that were asked for since the last time, by whomever. */
+const downloads = () => session.server.requests.splice(0).filter((path) => path.startsWith("model/"));
+
 describe("shared:", () => {
   let visitor;
   let creator;
@@ -26,6 +29,7 @@ describe("shared:", () => {
   before(async () => {
     visitor = await session.visitor();
     [creator, ...others] = await visitor.tabs(3, { host: "shared" });
+    assert.ok(downloads().length > 0);
   });
 
   after(() => visitor?.close());
@@ -40,6 +44,8 @@ describe("shared:", () => {
     noticed(await survive(others, () => others[0].command("close"), expected));
     await settled(others[0], 2);
   });
+
+  test("each next host has the model from the local store", () => assert.deepEqual(downloads(), []));
 });
 
 describe("leader:", () => {
@@ -49,6 +55,7 @@ describe("leader:", () => {
   before(async () => {
     visitor = await session.visitor();
     tabs = await visitor.tabs(5, { host: "leader" });
+    assert.ok(downloads().length > 0);
   });
 
   after(() => visitor?.close());
@@ -102,6 +109,8 @@ describe("leader:", () => {
     for (const tab of tabs) assert.equal(text(await tab.ask(FRANCE.params)), FRANCE.answer);
     await settled(tabs[0], tabs.length);
   });
+
+  test("each next host has the model from the local store", () => assert.deepEqual(downloads(), []));
 });
 
 test("an answer that is given up while there is no host stays given up", async () => {
