@@ -169,6 +169,12 @@ export interface ChatCompletionParams {
   ignore_eos?: boolean;
   /** Before so many tokens, no end token can be drawn. */
   min_tokens?: number;
+  /**
+   * Ends the answer, with `finish_reason: "repetition"`, where it goes in circles: a pattern of
+   * `min_pattern_size` (default 1) to `max_pattern_size` (at most 1024; 0: none) tokens has come
+   * `min_count` times in a row.
+   */
+  repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number };
   /** Ignored: an engine holds one model. */
   model?: string;
 }
@@ -195,7 +201,7 @@ export interface Usage {
   prompt_tokens_details: { cached_tokens: number };
 }
 
-export type FinishReason = "stop" | "length";
+export type FinishReason = "stop" | "length" | "repetition";
 
 /** A token and the natural logarithm of its probability. */
 export interface TopLogprob {

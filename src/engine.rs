@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, fmt, time::Duration};
 
 pub use crate::scheduler::{
-    Event, FinishReason, Goal, Options, PinId, Policy, Request, RequestId, TabId, Usage,
+    Event, FinishReason, Goal, Options, PinId, Policy, Repetition, Request, RequestId, TabId, Usage,
 };
 
 use crate::{

@@ -299,6 +299,7 @@ impl<E: Executor> Service<E> {
             FinishReason::Stop => (api::FinishReason::Stop, None),
             FinishReason::StopToken(token) => (api::FinishReason::Stop, Some(token)),
             FinishReason::Length => (api::FinishReason::Length, None),
+            FinishReason::Repetition => (api::FinishReason::Repetition, None),
             FinishReason::Cancelled => return self.fail(id, Error::Aborted),
             FinishReason::Error(error) => return self.fail(id, error),
         };

@@ -20,12 +20,13 @@ pub use embeddings::{
 };
 pub use message::{Message, Role};
 pub use request::{
-    ChatCompletionRequest, Content, ContentPart, RequestMessage, Stop, StreamOptions,
+    ChatCompletionRequest, Content, ContentPart, RepetitionDetection, RequestMessage, Stop,
+    StreamOptions,
 };
 pub use response::{
     ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice, Delta, FinishReason,
     PromptTokensDetails, Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
 };
-pub use sampling::{SamplingParams, TokenRules};
+pub use sampling::{Circles, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
 pub use validate::{ChatRequest, TextRules};

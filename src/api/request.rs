@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 ///
 /// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
 /// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
-/// `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs` and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
+/// `repetition_detection`, `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs`
+/// and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
 /// [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -42,6 +43,7 @@ pub struct ChatCompletionRequest {
     pub stop_token_ids: Option<Vec<i64>>,
     pub min_tokens: Option<i64>,
     pub ignore_eos: Option<bool>,
+    pub repetition_detection: Option<RepetitionDetection>,
     pub stop: Option<Stop>,
     pub include_stop_str_in_output: Option<bool>,
     pub skip_special_tokens: Option<bool>,
@@ -86,6 +88,18 @@ pub struct ContentPart {
 pub enum Stop {
     One(String),
     Many(Vec<String>),
+}
+
+/// A pattern of tokens that, coming again and again, ends an answer.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RepetitionDetection {
+    /// Most tokens of a pattern; 0 looks for none.
+    pub max_pattern_size: i64,
+    /// Fewest tokens of a pattern; 0 means 1.
+    pub min_pattern_size: i64,
+    /// How often it must come one after the other.
+    pub min_count: i64,
 }
 
 /// Options that only matter for streamed answers.

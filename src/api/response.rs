@@ -135,6 +135,8 @@ pub enum FinishReason {
     Stop,
     /// The token limit or the context was reached.
     Length,
+    /// The answer went in circles, as `repetition_detection` describes them.
+    Repetition,
 }
 
 /// How many tokens a request took.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::request::ChatCompletionRequest;
+use super::request::{ChatCompletionRequest, RepetitionDetection};
 use super::validate::invalid;
 use crate::error::Result;
 use crate::step::{MAX_BIAS, MAX_LOGPROBS};
 
 const MAX_BAD_WORDS: usize = 256;
 const MAX_BAD_WORD_CHARS: usize = 256;
+/// Most tokens of a pattern that ends an answer by coming again.
+const MAX_PATTERN: u32 = 1024;
 
 /// What a request says about sampling; whatever is absent is the model's own default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +50,19 @@ pub struct TokenRules {
     pub ignore_eos: bool,
     /// Before so many tokens, none of either can be drawn.
     pub min_tokens: u32,
+    /// What ends the answer for going in circles.
+    pub repetition: Option<Circles>,
+}
+
+/// A pattern of tokens that comes again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circles {
+    /// Fewest tokens of the pattern, at least 1.
+    pub least_size: u32,
+    /// Most tokens of the pattern, at most [`MAX_PATTERN`].
+    pub most_size: u32,
+    /// How often it comes, at least twice.
+    pub count: u32,
 }
 
 impl SamplingParams {
@@ -111,6 +126,10 @@ impl TokenRules {
                 Ok(least) if least <= most => least,
                 _ => return Err(invalid("min_tokens", min_tokens, "0 to max_tokens")),
             },
+            repetition: match &request.repetition_detection {
+                Some(detection) => circles(detection)?,
+                None => None,
+            },
         })
     }
 }
@@ -153,6 +172,24 @@ fn logit_bias(bias: Option<&BTreeMap<String, f64>>) -> Result<Vec<(u32, f32)>> {
         Ok((token, value.unwrap_or(0.0)))
     };
     bias.iter().map(entry).filter(|entry| !matches!(entry, Ok((_, 0.0)))).collect()
+}
+
+fn circles(detection: &RepetitionDetection) -> Result<Option<Circles>> {
+    let RepetitionDetection { max_pattern_size, min_pattern_size, min_count } = *detection;
+    let within = |field, value, least: u32, most: u32| match u32::try_from(value) {
+        Ok(value) if (least..=most).contains(&value) => Ok(value),
+        _ => {
+            let param = format!("repetition_detection.{field}");
+            Err(invalid(param, value, &format!("{least} to {most}")))
+        }
+    };
+    let most_size = within("max_pattern_size", max_pattern_size, 0, MAX_PATTERN)?;
+    if most_size == 0 {
+        return Ok(None);
+    }
+    let least_size = within("min_pattern_size", min_pattern_size, 0, most_size)?.max(1);
+    let count = within("min_count", min_count, 2, u32::MAX)?;
+    Ok(Some(Circles { least_size, most_size, count }))
 }
 
 fn token_ids(param: &str, ids: &[i64]) -> Result<Vec<u32>> {

@@ -217,6 +217,7 @@ fn brief(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sampling::Circles;
     use super::*;
 
     fn read(json: &str) -> Result<ChatRequest> {
@@ -250,7 +251,8 @@ mod tests {
               "presence_penalty":-2,"frequency_penalty":1.5,"repetition_penalty":1.1,
               "logit_bias":{"5":-100,"70000":0.5,"6":0},"logprobs":true,"top_logprobs":20,
               "allowed_token_ids":[1,2],"bad_words":["no"," never"],"stop_token_ids":[9],
-              "min_tokens":7,"ignore_eos":true,"prompt_logprobs":null,
+              "min_tokens":7,"ignore_eos":true,
+              "repetition_detection":{"max_pattern_size":20,"min_count":4},"prompt_logprobs":null,
               "tools":[],"user":"me","metadata":null}"#,
         )
         .unwrap();
@@ -286,6 +288,7 @@ mod tests {
                     stop: vec![9],
                     ignore_eos: true,
                     min_tokens: 7,
+                    repetition: Some(Circles { least_size: 1, most_size: 20, count: 4 }),
                 },
                 prompt_logprobs: None,
                 text: TextRules { stop: vec!["x".into()], keeps_stop: true, shows_special: true },
@@ -350,6 +353,22 @@ mod tests {
             (r#""bad_words":"a""#, "bad_words", "expected a sequence"),
             (r#""min_tokens":-1"#, "min_tokens", "-1"),
             (r#""min_tokens":8,"max_tokens":7"#, "min_tokens", "8"),
+            (
+                r#""repetition_detection":{"max_pattern_size":1025,"min_count":2}"#,
+                "repetition_detection.max_pattern_size",
+                "1025",
+            ),
+            (
+                r#""repetition_detection":{"max_pattern_size":3,"min_pattern_size":4,"min_count":2}"#,
+                "repetition_detection.min_pattern_size",
+                "4",
+            ),
+            (
+                r#""repetition_detection":{"max_pattern_size":3,"min_count":1}"#,
+                "repetition_detection.min_count",
+                "1",
+            ),
+            (r#""repetition_detection":{"size":3}"#, "repetition_detection.size", "size"),
             (r#""ignore_eos":1"#, "ignore_eos", "1"),
             (r#""n":17"#, "n", "17"),
             (r#""n":0"#, "n", "0"),

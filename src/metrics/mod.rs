@@ -74,6 +74,8 @@ pub struct RequestSuccess {
     pub stop: u64,
     /// The token limit or the context length.
     pub length: u64,
+    /// An answer that went in circles.
+    pub repetition: u64,
     /// Cancelled by the caller.
     pub abort: u64,
     pub error: u64,
@@ -103,6 +105,7 @@ pub struct TabMetrics {
 pub enum FinishedReason {
     Stop,
     Length,
+    Repetition,
     Abort,
     Error,
 }
@@ -205,6 +208,7 @@ impl RequestSuccess {
         *match reason {
             FinishedReason::Stop => &mut self.stop,
             FinishedReason::Length => &mut self.length,
+            FinishedReason::Repetition => &mut self.repetition,
             FinishedReason::Abort => &mut self.abort,
             FinishedReason::Error => &mut self.error,
         } += 1;

@@ -72,6 +72,7 @@ impl Metrics {
         let reasons = [
             ("stop", ended.stop),
             ("length", ended.length),
+            ("repetition", ended.repetition),
             ("abort", ended.abort),
             ("error", ended.error),
         ];

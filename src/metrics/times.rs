@@ -47,7 +47,10 @@ impl RequestTimes {
     /// The request ended. Only complete answers tell how long a request takes.
     pub fn finished(&self, now: Duration, reason: FinishedReason, metrics: &mut Metrics) {
         metrics.request_success.count(reason);
-        if !matches!(reason, FinishedReason::Stop | FinishedReason::Length) {
+        if !matches!(
+            reason,
+            FinishedReason::Stop | FinishedReason::Length | FinishedReason::Repetition
+        ) {
             return;
         }
         metrics.e2e_request_latency_seconds.observe(seconds(self.arrival, now));

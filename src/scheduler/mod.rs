@@ -15,6 +15,7 @@ mod admission;
 mod options;
 mod pace;
 mod queue;
+mod repetition;
 mod request;
 mod sequence;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod tests;
 
 pub use self::{
     options::{Options, Policy},
+    repetition::Repetition,
     request::{Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
 };
 
@@ -482,6 +484,7 @@ impl Scheduler {
         let counted = match reason {
             FinishReason::Stop | FinishReason::StopToken(_) => FinishedReason::Stop,
             FinishReason::Length => FinishedReason::Length,
+            FinishReason::Repetition => FinishedReason::Repetition,
             FinishReason::Cancelled => FinishedReason::Abort,
             FinishReason::Error(_) => FinishedReason::Error,
         };

@@ -1,5 +1,6 @@
 //! A request as it is asked and answered.
 
+use super::Repetition;
 use crate::{
     Error, Result,
     step::{Capacity, Logprobs, MAX_LOGPROBS, Pooling, Sampling},
@@ -23,6 +24,8 @@ pub struct Request {
     pub min_tokens: usize,
     /// The most tokens to generate, at least 1. None: as many as the context holds.
     pub max_tokens: Option<usize>,
+    /// When the answer ends for going in circles, once it has the least number of tokens.
+    pub repetition: Option<Repetition>,
     /// (token, what is added to its logit)
     pub logit_bias: Vec<(u32, f32)>,
     /// The only tokens that may be drawn, if given.
@@ -53,6 +56,7 @@ impl Default for Request {
             stop_tokens: Vec::new(),
             min_tokens: 0,
             max_tokens: None,
+            repetition: None,
             logit_bias: Vec::new(),
             allowed_tokens: None,
             bad_words: Vec::new(),
@@ -172,6 +176,8 @@ pub enum FinishReason {
     StopToken(u32),
     /// The token limit or the context length is reached.
     Length,
+    /// The answer goes in circles.
+    Repetition,
     /// The caller gave it up.
     Cancelled,
     Error(Error),

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::request::{FinishReason, Goal, Request, RequestId, TabId, Usage};
+use super::{
+    repetition::Repetition,
+    request::{FinishReason, Goal, Request, RequestId, TabId, Usage},
+};
 use crate::{
     Error, Result,
     cache::BlockTable,
@@ -58,6 +61,8 @@ pub struct Sequence {
     limit: usize,
     end_tokens: Vec<u32>,
     stop_tokens: Vec<u32>,
+    repetition: Option<Repetition>,
+    min_tokens: usize,
     sampling: Sampling,
     bias: Vec<(u32, f32)>,
     /// What forbids tokens, if anything does.
@@ -114,6 +119,8 @@ impl Sequence {
             limit: wanted.min(context),
             end_tokens: request.end_tokens,
             stop_tokens: request.stop_tokens,
+            repetition: request.repetition,
+            min_tokens: request.min_tokens,
             sampling: Sampling { bias: !request.logit_bias.is_empty(), ..request.sampling },
             bias: request.logit_bias,
             limits,
@@ -337,9 +344,18 @@ impl Sequence {
         if let Some(reason) = self.limits.as_mut().and_then(|limits| constrained(limits, token)) {
             return (reason == FinishReason::Stop, Some(reason));
         }
+        if self.is_repetitive() {
+            return (true, Some(FinishReason::Repetition));
+        }
         // A constraint still to come may call the answer complete.
         let ends = self.tokens.len() >= self.limit && !self.constraint_missing;
         (true, ends.then_some(FinishReason::Length))
+    }
+
+    fn is_repetitive(&self) -> bool {
+        let answer = &self.tokens[self.prompt..];
+        let repetition = self.repetition.as_ref().filter(|_| answer.len() >= self.min_tokens);
+        repetition.is_some_and(|repetition| repetition.ends(answer))
     }
 
     /// Forgets what was computed, once no step is in flight and the blocks are given up.

@@ -91,9 +91,10 @@ impl<E: Executor> Service<E> {
         let went_on = match reason {
             FinishReason::Error(error) => Err(error.clone()),
             FinishReason::Cancelled => Err(Error::Aborted),
-            FinishReason::Stop | FinishReason::StopToken(_) | FinishReason::Length => {
-                job.feed(&mut self.engine)
-            }
+            FinishReason::Stop
+            | FinishReason::StopToken(_)
+            | FinishReason::Length
+            | FinishReason::Repetition => job.feed(&mut self.engine),
         };
         match went_on {
             Ok(()) if job.running.is_empty() => {

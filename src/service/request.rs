@@ -3,8 +3,8 @@
 use super::Moment;
 use crate::{
     Error, Result,
-    api::{ChatRequest, TokenRules},
-    engine::Request,
+    api::{ChatRequest, Circles, TokenRules},
+    engine::{Repetition, Request},
     text::{Chat, Tokenizer},
 };
 
@@ -19,7 +19,7 @@ pub fn engine_request(
     moment: Moment,
 ) -> Result<Request> {
     let ChatRequest { sampling, tokens, .. } = request;
-    let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens } = tokens;
+    let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens, repetition } = tokens;
     let biased: Vec<u32> = sampling.logit_bias.iter().map(|(id, _)| *id).collect();
     for (param, ids) in [
         ("logit_bias", &biased[..]),
@@ -39,6 +39,10 @@ pub fn engine_request(
         stop_tokens: stop.clone(),
         min_tokens: *min_tokens as usize,
         max_tokens: request.max_tokens.map(|max| max as usize),
+        repetition: repetition.map(|Circles { least_size, most_size, count }| Repetition {
+            sizes: least_size as usize..=most_size as usize,
+            count: count as usize,
+        }),
         logit_bias: sampling.logit_bias.clone(),
         allowed_tokens: allowed.clone(),
         bad_words: spellings(chat.tokenizer(), bad_words)?,

@@ -105,6 +105,25 @@ fn the_length_limit_comes_before_the_least_length_of_a_short_context() {
     assert_eq!(events, [token(id), finished(id, FinishReason::Length, 30, 2)]);
 }
 
+#[test]
+fn an_answer_that_goes_in_circles_ends() {
+    let mut scheduler = scheduler(64, 4, 10);
+    let repetition = Some(Repetition { sizes: 1..=2, count: 3 });
+    let ends = [(0, 3, FinishReason::Repetition), (5, 5, FinishReason::Repetition)];
+    for (min_tokens, tokens, reason) in ends {
+        let ask = Request { min_tokens, repetition: repetition.clone(), ..request(3, 10) };
+        let id = add(&mut scheduler, ask);
+        let mut events = Vec::new();
+        for _ in 0..tokens {
+            let plan = plan(&mut scheduler);
+            events.extend(commit(&mut scheduler, &plan, TOKEN));
+        }
+        let (last, told) = events.split_last().unwrap();
+        assert_eq!(told, vec![token(id); tokens]);
+        assert_eq!(*last, finished(id, reason, 3, tokens));
+    }
+}
+
 /// Allows token 5 twice.
 #[derive(Debug, Default)]
 struct Twice(usize);
