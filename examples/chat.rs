@@ -26,7 +26,7 @@ use tabloom::{
 
 #[derive(Parser)]
 struct Arguments {
-    /// A folder in Hugging Face's layout.
+    /// A folder in Hugging Face's layout, or a GGUF file.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/www/model"))]
     model: PathBuf,
     #[arg(long, value_parser = ["cpu", "gpu"], default_value = "gpu")]

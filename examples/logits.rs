@@ -18,7 +18,7 @@ use tabloom::{
 
 #[derive(Parser)]
 struct Arguments {
-    /// A folder in Hugging Face's layout; the tokenizer is not needed.
+    /// A folder in Hugging Face's layout, or a GGUF file; the tokenizer is not needed.
     #[arg(long)]
     model: PathBuf,
     /// Token ids.

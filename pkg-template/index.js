@@ -45,7 +45,8 @@ export class Engine {
 
   /**
    * Loads a model from a folder in Hugging Face's layout: `config.json`, `tokenizer.json`,
-   * `tokenizer_config.json`, `model.safetensors` (or its shards).
+   * `tokenizer_config.json`, `model.safetensors` (or its shards); or from a GGUF file, if the
+   * address ends with `.gguf`.
    *
    * Where another tab of the site has loaded the same model in the same way, there is nothing to
    * load: its tabs share one worker, which answers their requests together.
@@ -53,7 +54,7 @@ export class Engine {
    * Rejects with a {@link TabloomError} that says what was found, what was expected and what to
    * do, or with the signal's reason when aborted.
    *
-   * @param {string | URL} url address of the folder, absolute or relative to the page
+   * @param {string | URL} url address of the folder or file, absolute or relative to the page
    * @param {LoadOptions} [options]
    * @returns {Promise<Engine>}
    */
@@ -61,11 +62,12 @@ export class Engine {
     const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", ...settings } = options;
     signal?.throwIfAborted();
     const base = globalThis.document?.baseURI ?? globalThis.location?.href;
-    const folder = new URL(url, base).href.replace(/\/*$/, "/");
+    const { href, pathname } = new URL(url, base);
+    const model = /\.gguf$/i.test(pathname) ? href : href.replace(/\/*$/, "/");
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    const session = new Session(ladder, isolation, { url: folder, options: settings });
+    const session = new Session(ladder, isolation, { url: model, options: settings });
     await session.start(signal, onProgress);
     if (session.info?.stored) persist();
     return new Engine(session);

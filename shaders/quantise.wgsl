@@ -10,6 +10,7 @@
 @group(0) @binding(3) var<storage, read_write> scales: array<u32>;
 
 {% include "include/staged.wgsl" %}
+{% include "include/blocks.wgsl" %}
 const GROUP = {{ group }}u;
 const PER_WORD = {{ per_word }}u;
 const BITS = 32u / PER_WORD;
@@ -72,7 +73,7 @@ fn main(
     if i >= job.rows * job.stride { return; }
     let row = i / job.stride;
     let column = i % job.stride * GROUP;
-    let first = (job.source + row) * job.columns + column;
+    let first = staged_row(row) * job.columns + column;
     let count = min(GROUP, job.columns - column);
     let halves = choose(first, count);
     scales[job.row * job.stride + i] = halves;

@@ -12,6 +12,7 @@
 @group(0) @binding(2) var<storage, read_write> words: array<u32>;
 
 {% include "include/staged.wgsl" %}
+{% include "include/blocks.wgsl" %}
 {%- if from == "nibbles" %}
 fn word_of(row: u32, i: u32) -> u32 {
     let stored = (job.columns + 7u) / 8u;
@@ -51,6 +52,6 @@ fn main(
 ) {
     let i = (group.x + group.y * groups.x) * 64u + thread;
     if i < job.rows * job.stride {
-        words[job.row * job.stride + i] = word_of(job.source + i / job.stride, i % job.stride);
+        words[job.row * job.stride + i] = word_of(staged_row(i / job.stride), i % job.stride);
     }
 }

@@ -25,7 +25,10 @@
 //! *activations* being zero. The parts of a fused matrix (query, key and value
 //! rows) lie one after the other in the same arrays.
 
+mod block;
 pub(crate) mod quantise;
+
+pub use block::BlockType;
 
 use half::{bf16, f16};
 

@@ -78,7 +78,7 @@ pub struct Loaded {
     pub weight_bytes: u64,
 }
 
-/// Loads a model from a folder in Hugging Face's layout.
+/// Loads a model from a folder in Hugging Face's layout, or from a GGUF file.
 ///
 /// `on_progress` ends the load with [`Error::Aborted`] by [`ControlFlow::Break`].
 ///
@@ -90,26 +90,10 @@ pub async fn model(
     options: &LoadOptions,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Model> {
-    let chat = chat(source).await?;
-    let loaded = executor(source, options, on_progress).await?;
+    let prepared = Prepared::open(source, options).await?;
+    let chat = prepared.chat().await?;
+    let loaded = prepared.load(on_progress).await?;
     Ok(Model { chat, loaded })
-}
-
-/// Loads the text side of a model.
-pub async fn chat(source: &impl Source) -> Result<Chat> {
-    let config_json = source.read("config.json").await?;
-    let vocab = ModelConfig::from_json(&config_json)?.vocab;
-    let chat = read_chat(source, &config_json).await?;
-    let highest = chat.tokenizer().max_id();
-    if highest as usize >= vocab {
-        return Err(Error::InvalidConfig {
-            file: "config.json".into(),
-            field: "vocab_size".into(),
-            found: vocab.to_string(),
-            expected: format!("more than {highest}, the highest id of tokenizer.json"),
-        });
-    }
-    Ok(chat)
 }
 
 /// Loads a model without its text side.
@@ -123,6 +107,7 @@ pub async fn executor(
 
 /// A model whose headers have been read and checked; nothing is allocated yet.
 pub struct Prepared<'a, S: Source> {
+    source: &'a S,
     config: ModelConfig,
     options: LoadOptions,
     checkpoint: Checkpoint<'a, S>,
@@ -133,15 +118,45 @@ pub struct Prepared<'a, S: Source> {
 impl<'a, S: Source> Prepared<'a, S> {
     /// Reads the configuration and the headers of the weights.
     pub async fn open(source: &'a S, options: &LoadOptions) -> Result<Prepared<'a, S>> {
-        let config_json = source.read("config.json").await?;
-        let config = ModelConfig::from_json(&config_json)?;
-        let quantization = Quantization::from_json(&config_json)?;
+        let gguf = match source.gguf() {
+            Some(_) => Some(Checkpoint::open(source).await?),
+            None => None,
+        };
+        let config = gguf.as_ref().map(Checkpoint::config).transpose()?.flatten();
+        let (config, quantization) = match config {
+            Some(config) => (config, None),
+            None => {
+                let json = source.read("config.json").await?;
+                (ModelConfig::from_json(&json)?, Quantization::from_json(&json)?)
+            }
+        };
         let kinds = vec![options.kv; config.layers];
         let blocks = capacity(&config, options, &kinds, u64::MAX)?.blocks;
         let kv_bytes = blocks as u64 * block_bytes(&config, &kinds);
-        let checkpoint = Checkpoint::open(source).await?;
+        let checkpoint = match gguf {
+            Some(checkpoint) => checkpoint,
+            None => Checkpoint::open(source).await?,
+        };
         let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
-        Ok(Prepared { config, options: *options, checkpoint, plan, kv_bytes })
+        Ok(Prepared { source, config, options: *options, checkpoint, plan, kv_bytes })
+    }
+
+    /// Loads the text side of the model.
+    pub async fn chat(&self) -> Result<Chat> {
+        let chat = match (self.source.gguf(), self.checkpoint.metadata()) {
+            (Some(file), Some(metadata)) => Chat::from_gguf(file, metadata)?,
+            _ => read_chat(self.source).await?,
+        };
+        let (highest, vocab) = (chat.tokenizer().max_id(), self.config.vocab);
+        if highest as usize >= vocab {
+            return Err(Error::InvalidConfig {
+                file: self.source.gguf().unwrap_or("config.json").into(),
+                field: "vocab_size".into(),
+                found: vocab.to_string(),
+                expected: format!("more than {highest}, the highest id of the tokenizer"),
+            });
+        }
+        Ok(chat)
     }
 
     /// Bytes that weights, keys and values will take, unless the device binds less.
@@ -187,7 +202,8 @@ impl<'a, S: Source> Prepared<'a, S> {
     }
 }
 
-async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {
+async fn read_chat(source: &impl Source) -> Result<Chat> {
+    let config = source.read("config.json").await?;
     let tokenizer = source.read("tokenizer.json").await?;
     let tokenizer_config = source.read_optional("tokenizer_config.json").await?;
     let generation_config = source.read_optional("generation_config.json").await?;
@@ -199,7 +215,7 @@ async fn read_chat(source: &impl Source, config: &[u8]) -> Result<Chat> {
         chat_template_jinja: chat_template_jinja.as_deref(),
         chat_template_json: chat_template_json.as_deref(),
         generation_config: generation_config.as_deref(),
-        config: Some(config),
+        config: Some(&config),
     })
 }
 

@@ -8,7 +8,7 @@ use half::{bf16, f16};
 use support::{Bench, uniform};
 use tabloom::{
     kernels::{Repack, repack::Rows},
-    layout::{HostMatrix, Layout},
+    layout::{BlockType, HostMatrix, Layout},
     model::{Param, Shape},
     weights::{Encoding, FloatType, HostSink, RepackJob, Weight, WeightSink},
 };
@@ -26,6 +26,7 @@ fn seeded() -> Rng {
 fn on_the_host(
     layout: Layout,
     (n, k): (usize, usize),
+    interleaved: Option<usize>,
     tensors: &[(Encoding, usize, &[u8])],
 ) -> HostMatrix {
     pollster::block_on(async {
@@ -39,6 +40,7 @@ fn on_the_host(
                 first_row: 0,
                 rows: n,
                 columns: *columns,
+                interleaved,
             };
             sink.stage(0, &bytes.to_vec().into()).expect("it is staged");
             sink.flush(&job).await.expect("it is repacked");
@@ -52,6 +54,8 @@ fn on_the_host(
 struct OnTheGpu<'a> {
     bench: &'a mut Bench,
     matrix: HostMatrix,
+    /// As in [`RepackJob`], or 0.
+    interleaved: u32,
 }
 
 impl<'a> OnTheGpu<'a> {
@@ -59,14 +63,14 @@ impl<'a> OnTheGpu<'a> {
         let mut matrix = HostMatrix::zeroed(layout, n, k);
         matrix.words.fill(u32::MAX);
         matrix.scales.fill(u32::MAX);
-        OnTheGpu { bench, matrix }
+        OnTheGpu { bench, matrix, interleaved: 0 }
     }
 
     /// Repacks a whole tensor in two goes, the last 8 rows first.
     async fn repack(&mut self, kernel: Repack, columns: usize, bytes: &[u8]) {
         let HostMatrix { layout, n, k, .. } = self.matrix;
         let (writes_words, writes_scales) = match kernel {
-            Repack::Numbers { to, .. } => (true, to.group().is_some()),
+            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } => (true, to.group().is_some()),
             Repack::Nibbles => (true, false),
             _ => (false, true),
         };
@@ -81,6 +85,7 @@ impl<'a> OnTheGpu<'a> {
                 rows: (end - first) as u32,
                 columns: columns as u32,
                 stride: stride as u32,
+                interleaved: self.interleaved,
             };
             let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
             let mut buffers: Vec<&[u32]> = vec![job];
@@ -130,7 +135,7 @@ fn numbers_are_kept_or_rounded_to_nearest() {
         for from in FLOATS {
             let bytes = encode(from, &values);
             for to in FLOATS.map(FloatType::layout) {
-                let host = on_the_host(to, (n, k), &[(Encoding::Float(from), k, &bytes)]);
+                let host = on_the_host(to, (n, k), None, &[(Encoding::Float(from), k, &bytes)]);
                 let mut device = OnTheGpu::new(&mut bench, to, n, k);
                 device.repack(Repack::Numbers { from: from.layout(), to }, k, &bytes).await;
                 assert_eq!(device.matrix, host, "{from:?} to {to:?}");
@@ -155,22 +160,24 @@ fn numbers_are_quantised_as_on_the_host() {
                 Layout::W4 { group: 64 },
                 Layout::W4 { group: 128 },
             ] {
-                let host = on_the_host(to, (n, k), &[(Encoding::Float(from), k, &bytes)]);
+                let host = on_the_host(to, (n, k), None, &[(Encoding::Float(from), k, &bytes)]);
                 let mut device = OnTheGpu::new(&mut bench, to, n, k);
                 device.repack(Repack::Numbers { from: from.layout(), to }, k, &bytes).await;
-                let device = device.matrix;
-                // Divisions may differ in the last bit, and with it a choice between near equals.
-                let differing =
-                    |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a != b).count();
-                let groups = differing(&device.scales, &host.scales);
-                assert!(groups <= host.scales.len() / 50, "{from:?} to {to:?}: {groups} groups");
-                let words = differing(&device.words, &host.words);
-                assert!(words <= host.words.len() / 25, "{from:?} to {to:?}: {words} words");
-                let [found, expected] = [&device, &host].map(|matrix| error(matrix, &values));
-                assert!(found <= expected * 1.0001, "{from:?} to {to:?}: {found} {expected}");
+                expect_alike(&format!("{from:?} to {to:?}"), &device.matrix, &host, &values);
             }
         }
     });
+}
+
+/// Divisions may differ in the last bit, and with it a choice between near equals.
+fn expect_alike(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f32]) {
+    let differing = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a != b).count();
+    let groups = differing(&device.scales, &host.scales);
+    assert!(groups <= host.scales.len() / 50, "{name}: {groups} groups");
+    let words = differing(&device.words, &host.words);
+    assert!(words <= host.words.len() / 25, "{name}: {words} words");
+    let [found, expected] = [device, host].map(|matrix| error(matrix, values));
+    assert!(found <= expected * 1.0001, "{name}: {found} {expected}");
 }
 
 /// The sum of squared differences from `values`.
@@ -205,7 +212,7 @@ fn packed_nibbles_with_scales_and_zero_points() {
                         (Encoding::ZeroPoints, columns, &zero_points),
                     ];
                     tensors.truncate(if symmetric { 2 } else { 3 });
-                    let host = on_the_host(layout, (n, k), &tensors);
+                    let host = on_the_host(layout, (n, k), None, &tensors);
 
                     let mut device = OnTheGpu::new(&mut bench, layout, n, k);
                     if !symmetric {
@@ -235,7 +242,7 @@ fn a_vector_fills_from_any_row() {
                 &[&bytes[..], &[0, 0]].concat()[..bytes.len().next_multiple_of(4)],
             );
             let kernel = Repack::Numbers { from: from.layout(), to: Layout::F32 };
-            let rows = Rows { source: 0, row: 5, rows: 75, columns: 1, stride: 1 };
+            let rows = Rows { source: 0, row: 5, rows: 75, columns: 1, stride: 1, interleaved: 0 };
             let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
             let buffers = [job, &staged, &[7; 100]];
             let found = bench.run_shader(&kernel.shader(), kernel.grid(&rows), &buffers).await;
@@ -249,6 +256,116 @@ fn a_vector_fills_from_any_row() {
                 .to_bits();
             }
             assert_eq!(found[0], expected, "{from:?}");
+        }
+    });
+}
+
+/// Blocks of random bits with scales of a sensible size.
+fn random_blocks(rng: &mut Rng, block: BlockType, count: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..count * block.bytes()).map(|_| rng.u8(..)).collect();
+    for bytes in bytes.chunks_mut(block.bytes()) {
+        if block == BlockType::MXFP4 {
+            bytes[0] = rng.u8(118..128);
+            continue;
+        }
+        let halves = match block {
+            BlockType::Q2_K => 80..84,
+            BlockType::Q3_K => 108..110,
+            BlockType::Q6_K => 208..210,
+            BlockType::Q4_1 | BlockType::Q5_1 | BlockType::Q4_K | BlockType::Q5_K => 0..4,
+            _ => 0..2,
+        };
+        for half in bytes[halves].chunks_mut(2) {
+            half.copy_from_slice(&f16::from_f32(rng.f32() / 16.0 - 1.0 / 32.0).to_le_bytes());
+        }
+    }
+    bytes
+}
+
+#[test]
+fn blocks_are_kept_or_converted_as_on_the_host() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (n, k) = (20, 512);
+        for from in BlockType::READABLE {
+            let bytes = random_blocks(&mut rng, from, n * k / from.elements());
+            let mut values = vec![0.0; n * k];
+            from.dequantise(&bytes, &mut values);
+            for to in [
+                Layout::F32,
+                Layout::F16,
+                Layout::W8 { group: 32 },
+                Layout::W4 { group: 32 },
+                Layout::W4 { group: 128 },
+            ] {
+                let name = format!("{from} to {to:?}");
+                let host = on_the_host(to, (n, k), None, &[(Encoding::Blocks(from), k, &bytes)]);
+                let mut device = OnTheGpu::new(&mut bench, to, n, k);
+                device.repack(Repack::Blocks { from, to }, k, &bytes).await;
+                let device = device.matrix;
+                match to.group() {
+                    Some(_) if from.layout() == Some(to) => assert_eq!(device, host, "{name}"),
+                    Some(_) => expect_alike(&name, &device, &host, &values),
+                    None => {
+                        // A product and a sum may be rounded once or twice.
+                        let mut found = vec![0.0; k];
+                        let rows = values.chunks_exact(k).enumerate();
+                        for (row, expected) in rows {
+                            device.dequantise_row(row, &mut found);
+                            let peak = expected.iter().fold(0f32, |peak, x| peak.max(x.abs()));
+                            let bound = if to == Layout::F32 { 3e-7 } else { 1e-3 } * peak;
+                            for (found, expected) in found.iter().zip(expected) {
+                                assert!(
+                                    (found - expected).abs() <= bound,
+                                    "{name}: {found} {expected}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn interleaved_rows_are_put_in_their_places() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (n, k, head) = (24, 256, 8);
+        let floats = encode(FloatType::F32, &uniform(&mut rng, n * k));
+        let q8_0 = random_blocks(&mut rng, BlockType::Q8_0, n * k / 32);
+        let f32s = Encoding::Float(FloatType::F32);
+        for (encoding, to, kernel, bytes) in [
+            (f32s, Layout::F32, Repack::Numbers { from: Layout::F32, to: Layout::F32 }, &floats),
+            (
+                Encoding::Blocks(BlockType::Q8_0),
+                Layout::W8 { group: 32 },
+                Repack::Blocks { from: BlockType::Q8_0, to: Layout::W8 { group: 32 } },
+                &q8_0,
+            ),
+            (
+                Encoding::Blocks(BlockType::Q8_0),
+                Layout::F32,
+                Repack::Blocks { from: BlockType::Q8_0, to: Layout::F32 },
+                &q8_0,
+            ),
+        ] {
+            let host = on_the_host(to, (n, k), Some(head), &[(encoding, k, bytes)]);
+            let mut device = OnTheGpu::new(&mut bench, to, n, k);
+            device.interleaved = head as u32;
+            device.repack(kernel, k, bytes).await;
+            assert_eq!(device.matrix, host, "{encoding:?} to {to:?}");
+            // Stored rows 0 and 1 of a head turn together: they are its rows 0 and 4.
+            let plain = on_the_host(to, (n, k), None, &[(encoding, k, bytes)]);
+            let row = |matrix: &HostMatrix, row| {
+                let mut values = vec![0.0; k];
+                matrix.dequantise_row(row, &mut values);
+                values
+            };
+            for (place, stored) in [(0, 0), (4, 1), (1, 2), (5, 3), (7, 7), (8, 8), (12, 9)] {
+                assert_eq!(row(&host, place), row(&plain, stored), "{encoding:?} row {place}");
+            }
         }
     });
 }

@@ -1,6 +1,14 @@
 // Reading and writing the numbers of checkpoints. `staged` holds them as they are in the file, row
 // after row without padding.
-struct Rows { source: u32, row: u32, rows: u32, columns: u32, stride: u32 }
+struct Rows { source: u32, row: u32, rows: u32, columns: u32, stride: u32, interleaved: u32 }
+
+// Where row i of those that are written is staged.
+fn staged_row(i: u32) -> u32 {
+    if job.interleaved == 0u { return job.source + i; }
+    let half = job.interleaved / 2u;
+    let in_head = i % job.interleaved;
+    return job.source + i - in_head + in_head % half * 2u + in_head / half;
+}
 {% if from == "f32" %}
 fn number(i: u32) -> f32 { return bitcast<f32>(staged[i]); }
 {% elif from == "f16" %}

@@ -42,12 +42,14 @@ pub struct StepBuffers {
 }
 
 impl StepBuffers {
-    /// Allocates the buffers for a model and a capacity; `kinds` are those of the layers.
+    /// Allocates the buffers for a model and a capacity; `kinds` are those of the layers, and
+    /// `rope_factors` are as for [`shapes::rope_table`].
     pub async fn new(
         gpu: &Gpu,
         config: &ModelConfig,
         capacity: &Capacity,
         kinds: &[KvKind],
+        rope_factors: &[f32],
         tuning: Tuning,
     ) -> Result<StepBuffers> {
         let activation = async |what: &str, rows: usize, width: usize| {
@@ -58,7 +60,7 @@ impl StepBuffers {
             words(what, capacity.seqs * table.stride(config.vocab)).await
         };
         let rows = capacity.rows;
-        let rope = shapes::rope_table(config, capacity.context);
+        let rope = shapes::rope_table(config, rope_factors, capacity.context);
         let mut kv = Vec::with_capacity(config.layers);
         for (layer, &kind) in kinds.iter().enumerate() {
             let block_bytes = shapes::layer_block_bytes(config, kind);

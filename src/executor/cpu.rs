@@ -62,9 +62,11 @@ impl CpuExecutor {
         let cache = |kind: &KvKind| {
             vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
         };
+        let rope_factors = weights.vectors.get(&Param::RopeFactors);
+        let rope_factors = rope_factors.map_or(&[][..], Vec::as_slice);
         Ok(CpuExecutor {
             program: program(&config),
-            rope: shapes::rope_table(&config, capacity.context),
+            rope: shapes::rope_table(&config, rope_factors, capacity.context),
             kv: kinds.iter().map(cache).collect(),
             kinds,
             tables: BlockTables::new(&capacity),

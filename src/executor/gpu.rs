@@ -9,6 +9,7 @@ use wgpu::CommandEncoder;
 
 use super::{
     buffers::StepBuffers,
+    kinds::read_vector,
     lower::{Call, Lowering, When},
     outcome::Outcome,
     profile::Profiler,
@@ -19,7 +20,7 @@ use crate::{
     gpu::{Dispatch, Gpu, Kernels, Readback},
     kernels::{Attention, Batch, BlockTables, Kernel, KvKind, Regime, Tuning, Upload, pool},
     layout::row_stride,
-    model::{ModelConfig, Op, program},
+    model::{ModelConfig, Op, Param, program},
     step::{Capacity, Executor, StepPlan, StepResult},
     weights::GpuWeights,
 };
@@ -83,7 +84,12 @@ impl GpuExecutor {
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<GpuExecutor> {
         let tuning = Tuning::of(&gpu.adapter);
-        let buffers = StepBuffers::new(&gpu, config, &capacity, kinds, tuning).await?;
+        let rope_factors = match weights.vectors.get(&Param::RopeFactors) {
+            Some(factors) => read_vector(&gpu, factors).await?,
+            None => Vec::new(),
+        };
+        let buffers =
+            StepBuffers::new(&gpu, config, &capacity, kinds, &rope_factors, tuning).await?;
         let lowering =
             Lowering { config, weights: &weights, buffers: &buffers, tuning, capacity: &capacity };
 

@@ -40,15 +40,19 @@ pub async fn gpu_kv_kinds(
     let mut biases = Vec::new();
     for param in biases_to_judge(config, wanted) {
         let bias = weights.vectors.get(&param).ok_or_else(|| param.missing())?;
-        let mut readback = Readback::new(gpu, bias.size()).await?;
-        let mut encoder = gpu.device.create_command_encoder(&Default::default());
-        readback.copy(&mut encoder, bias, bias.size());
-        gpu.queue.submit([encoder.finish()]);
-        readback.map();
-        let words = readback.words(gpu).await?;
-        biases.push(words.into_iter().map(f32::from_bits).collect());
+        biases.push(read_vector(gpu, bias).await?);
     }
     Ok(kinds(config, &biases, wanted))
+}
+
+/// The numbers of a vector on the device, padding included.
+pub(super) async fn read_vector(gpu: &Gpu, vector: &wgpu::Buffer) -> Result<Vec<f32>> {
+    let mut readback = Readback::new(gpu, vector.size()).await?;
+    let mut encoder = gpu.device.create_command_encoder(&Default::default());
+    readback.copy(&mut encoder, vector, vector.size());
+    gpu.queue.submit([encoder.finish()]);
+    readback.map();
+    Ok(readback.words(gpu).await?.into_iter().map(f32::from_bits).collect())
 }
 
 fn biases_to_judge(config: &ModelConfig, wanted: KvKind) -> impl Iterator<Item = Param> + use<> {

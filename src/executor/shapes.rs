@@ -46,9 +46,10 @@ pub fn block_bytes(config: &ModelConfig, kinds: &[KvKind]) -> u64 {
     kinds.iter().map(|kind| layer_block_bytes(config, *kind)).sum()
 }
 
-/// (cos, sin) of the angles of all positions, see [`crate::kernels::rope_table`].
-pub fn rope_table(config: &ModelConfig, context: usize) -> Vec<f32> {
-    let frequencies = config.rope.inverse_frequencies(config.head_dim);
+/// (cos, sin) of the angles of all positions, see [`crate::kernels::rope_table`]; `factors` are the
+/// weight [`crate::model::Param::RopeFactors`], if the model has it.
+pub fn rope_table(config: &ModelConfig, factors: &[f32], context: usize) -> Vec<f32> {
+    let frequencies = config.rope.inverse_frequencies(config.head_dim, factors);
     let exact: Vec<f64> = frequencies.into_iter().map(f64::from).collect();
     crate::kernels::rope_table(&exact, context)
 }

@@ -3,12 +3,12 @@
 //! The same in plain Rust is the host sink of `weights`.
 
 use bytemuck::{Pod, Zeroable};
-use minijinja::context;
+use minijinja::{Value, context};
 
 use super::{Bindings, fold, layout_name};
 use crate::{
     gpu::Shader,
-    layout::{Layout, quantise},
+    layout::{BlockType, Layout, quantise},
 };
 
 /// One step of repacking. Its bindings are [`Rows`] as words, staged bytes as words (but for
@@ -17,6 +17,9 @@ use crate::{
 pub enum Repack {
     /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
     Numbers { from: Layout, to: Layout },
+    /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; quantised,
+    /// then scales too.
+    Blocks { from: BlockType, to: Layout },
     /// Words of nibbles that are already those of [`Layout::W4`], to be padded. Writes words.
     Nibbles,
     /// The scales of nibbles and, if `symmetric`, their mins. Writes scales.
@@ -42,6 +45,9 @@ pub struct Rows {
     /// Words in a written row: of scales where any are written, else of words. The rows of a vector
     /// are its elements, of one column and stride 1.
     pub stride: u32,
+    /// Rows of a head whose rows are interleaved, or 0: stored rows 2i and 2i + 1 of a head are its
+    /// rows i and i + half the head.
+    pub interleaved: u32,
 }
 
 /// Threads per workgroup.
@@ -52,27 +58,21 @@ impl Repack {
     pub fn shader(self) -> Shader {
         let bindings = Bindings::read(&["job"]).and("staged", self != Repack::Mins);
         let bindings = match self {
-            Repack::Numbers { to, .. } if to.group().is_some() => {
+            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.group().is_some() => {
                 bindings.write("words").write("scales")
             }
-            Repack::Numbers { .. } | Repack::Nibbles => bindings.write("words"),
+            Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles => {
+                bindings.write("words")
+            }
             _ => bindings.write("scales"),
         };
         let (name, values) = match self {
-            Repack::Numbers { from, to } => match to.group() {
-                Some(group) => (
-                    "quantise",
-                    context! {
-                        from => layout_name(from),
-                        to => layout_name(to),
-                        group,
-                        per_word => to.columns_per_word(),
-                        candidates => quantise::CANDIDATES,
-                        step => quantise::STEP,
-                    },
-                ),
-                None => ("repack", context! { from => layout_name(from), to => layout_name(to) }),
-            },
+            Repack::Numbers { from, to } => numbers(layout_name(from), to),
+            Repack::Blocks { from, to } if from.layout() == Some(to) => (
+                "blocks",
+                context! { from => from.to_string(), bytes => from.bytes(), words => 32 / to.columns_per_word() },
+            ),
+            Repack::Blocks { from, to } => numbers(&from.to_string(), to),
             Repack::Nibbles => ("repack", context! { from => "nibbles", to => "w4" }),
             Repack::Scales { from, symmetric } => {
                 ("rescale", context! { part => "scales", from => layout_name(from), symmetric })
@@ -86,5 +86,23 @@ impl Repack {
     /// Workgroups for these rows.
     pub fn grid(self, rows: &Rows) -> [u32; 3] {
         fold((rows.rows * rows.stride).div_ceil(THREADS), 1)
+    }
+}
+
+/// The shader that makes numbers of any kind those of a layout, and its values.
+fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
+    let names = context! { from, to => layout_name(to) };
+    match to.group() {
+        None => ("repack", names),
+        Some(group) => (
+            "quantise",
+            context! {
+                group,
+                per_word => to.columns_per_word(),
+                candidates => quantise::CANDIDATES,
+                step => quantise::STEP,
+                ..names
+            },
+        ),
     }
 }

@@ -1,4 +1,4 @@
-//! The sizes and options of a decoder, read from `config.json`.
+//! The sizes and options of a decoder, read from `config.json`; of GGUF files, see `gguf`.
 
 use super::json::Fields;
 use super::rope::Rope;
@@ -6,7 +6,7 @@ use super::{llama, mistral, qwen};
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 
-/// A decoder-only transformer as its `config.json` describes it, checked and normalised.
+/// A decoder-only transformer as its checkpoint describes it, checked and normalised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
     /// As the checkpoint names it, for example `LlamaForCausalLM`.
@@ -31,6 +31,17 @@ pub struct ModelConfig {
     pub qk_norm: bool,
     /// A row sees only the last `window` positions, itself included.
     pub window: Option<usize>,
+    pub naming: Naming,
+}
+
+/// How a checkpoint names its tensors and orders their rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// As the folders of Hugging Face do.
+    HuggingFace,
+    /// As GGUF files do. If `interleaved`, rows 2i and 2i + 1 of a query or key head are those
+    /// that turn together; here these are rows i and i + head_dim / 2.
+    Gguf { interleaved: bool },
 }
 
 /// What an architecture adds to the fields that all share.
@@ -52,10 +63,6 @@ impl ModelConfig {
 
         let heads = fields.count("num_attention_heads", 1..=1024)?;
         let hidden = fields.count("hidden_size", 1..=1 << 16)?;
-        let eps = fields.positive("rms_norm_eps")?;
-        if eps >= 1.0 {
-            return Err(fields.invalid("rms_norm_eps", "a number between 0 and 1"));
-        }
         let mut config = ModelConfig {
             architecture: architecture.into(),
             hidden,
@@ -66,26 +73,29 @@ impl ModelConfig {
             head_dim: fields.count_or("head_dim", 8..=256, hidden / heads)?,
             vocab: fields.count("vocab_size", 1..=1 << 21)?,
             context: fields.count("max_position_embeddings", 1..=1 << 24)?,
-            rms_eps: eps as f32,
+            rms_eps: fields.epsilon("rms_norm_eps")?,
             rope: Rope::from_fields(fields)?,
             tied: fields.flag("tie_word_embeddings")?,
             qkv_bias: false,
             qk_norm: false,
             window: None,
+            naming: Naming::HuggingFace,
         };
         configure(fields, &mut config)?;
-        config.check(fields)?;
+        config.check(fields, "head_dim", "num_key_value_heads")?;
         Ok(config)
     }
 
-    fn check(&self, fields: &Fields) -> Result<()> {
+    /// Checks how sizes fit together; the fields are those of the sizes of a head and of how many
+    /// heads have keys and values.
+    pub(super) fn check(&self, fields: &Fields, head_dim: &str, kv_heads: &str) -> Result<()> {
         if !self.head_dim.is_multiple_of(8) || !(8..=256).contains(&self.head_dim) {
             let expected = "a multiple of 8 from 8 to 256";
-            return Err(fields.invalid_as("head_dim", self.head_dim, expected));
+            return Err(fields.invalid_as(head_dim, self.head_dim, expected));
         }
         if !self.heads.is_multiple_of(self.kv_heads) {
-            let expected = format!("a divisor of num_attention_heads, {}", self.heads);
-            return Err(fields.invalid_as("num_key_value_heads", self.kv_heads, expected));
+            let expected = format!("a divisor of the number of query heads, {}", self.heads);
+            return Err(fields.invalid_as(kv_heads, self.kv_heads, expected));
         }
         Ok(())
     }

@@ -32,6 +32,14 @@ impl Fields {
         }
     }
 
+    /// The fields of `map` whose names begin with `path`, which ends with a dot.
+    pub fn section(file: &str, map: &Map<String, Value>, path: &str) -> Fields {
+        let map = map
+            .iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix(path)?.to_owned(), value.clone())));
+        Fields { file: file.into(), path: path.into(), map: map.collect() }
+    }
+
     /// The error for a field whose value is not what is expected.
     pub fn invalid(&self, field: &str, expected: impl Display) -> Error {
         let found = self.map.get(field).map_or_else(|| "missing".into(), excerpt);
@@ -83,6 +91,15 @@ impl Fields {
         value
             .filter(|x| x.is_finite() && *x > 0.0)
             .ok_or_else(|| self.invalid(field, "a number above 0"))
+    }
+
+    /// Returns what is added to a mean square, a number between 0 and 1.
+    pub fn epsilon(&self, field: &str) -> Result<f32> {
+        let value = self.positive(field)?;
+        match value < 1.0 {
+            true => Ok(value as f32),
+            false => Err(self.invalid(field, "a number between 0 and 1")),
+        }
     }
 
     /// Returns a truth value; false if the field is absent.

@@ -1,6 +1,8 @@
 //! The weights of a model: what each is for, its shape, and which checkpoint tensors fill it.
 
-use super::ModelConfig;
+use super::config::{ModelConfig, Naming};
+use super::gguf;
+use super::rope::RopeScaling;
 use crate::Error;
 
 /// A weight by its role in the forward pass.
@@ -30,6 +32,8 @@ pub enum Param {
     GateUp(usize),
     /// `[hidden][intermediate]`
     Down(usize),
+    /// What the frequencies of the rotation are divided by: `[head_dim / 2]`
+    RopeFactors,
 }
 
 impl Param {
@@ -62,6 +66,8 @@ pub struct ParamSource {
     /// Module and parameter, for example `model.layers.0.self_attn.q_proj.weight`.
     pub name: String,
     pub rows: usize,
+    /// Rows of a head, if they are interleaved: those that turn together are neighbours.
+    pub interleaved: Option<usize>,
 }
 
 impl ModelConfig {
@@ -69,7 +75,7 @@ impl ModelConfig {
     pub fn params(&self) -> Vec<ParamSpec> {
         let one = |param, name: String, shape: Shape| {
             let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
-            ParamSpec { param, shape, sources: vec![ParamSource { name, rows }] }
+            ParamSpec { param, shape, sources: vec![ParamSource { name, rows, interleaved: None }] }
         };
         let vector = |n| Shape::Vector { n };
         let matrix = |n, k| Shape::Matrix { n, k };
@@ -85,7 +91,11 @@ impl ModelConfig {
                 shape,
                 sources: names
                     .iter()
-                    .map(|(name, rows)| ParamSource { name: layer(name), rows: *rows })
+                    .map(|(name, rows)| ParamSource {
+                        name: layer(name),
+                        rows: *rows,
+                        interleaved: None,
+                    })
                     .collect(),
             };
             list.push(one(
@@ -134,6 +144,17 @@ impl ModelConfig {
         list.push(one(Param::FinalNorm, "model.norm.weight".into(), vector(hidden)));
         if !self.tied {
             list.push(one(Param::Head, "lm_head.weight".into(), matrix(self.vocab, hidden)));
+        }
+        if self.rope.scaling == RopeScaling::Factors {
+            let name = gguf::ROPE_FACTORS.into();
+            list.push(one(Param::RopeFactors, name, vector(self.head_dim / 2)));
+        }
+        if let Naming::Gguf { interleaved } = self.naming {
+            for source in list.iter_mut().flat_map(|spec| &mut spec.sources) {
+                let turns = source.name.contains("q_proj") || source.name.contains("k_proj");
+                source.interleaved = (interleaved && turns).then_some(self.head_dim);
+                source.name = gguf::tensor_name(&source.name);
+            }
         }
         list
     }

@@ -26,6 +26,8 @@ pub enum RopeScaling {
         high: f64,
         original_context: f64,
     },
+    /// Each frequency divided by a factor of its own, see [`super::Param::RopeFactors`].
+    Factors,
 }
 
 impl Rope {
@@ -49,17 +51,22 @@ impl Rope {
     }
 
     /// The angles by which each pair of a head's dimensions turns per position: `[head_dim / 2]`.
-    pub fn inverse_frequencies(&self, head_dim: usize) -> Vec<f32> {
-        let unscaled =
-            (0..head_dim / 2).map(|i| self.theta.powf(-(2.0 * i as f64) / head_dim as f64));
-        unscaled.map(|frequency| self.scaling.apply(frequency) as f32).collect()
+    ///
+    /// `factors` are those of [`RopeScaling::Factors`], and otherwise empty.
+    pub fn inverse_frequencies(&self, head_dim: usize, factors: &[f32]) -> Vec<f32> {
+        let frequencies = (0..head_dim / 2).map(|i| {
+            let frequency = self.theta.powf(-(2.0 * i as f64) / head_dim as f64);
+            let factor = factors.get(i).map_or(1.0, |factor| f64::from(*factor));
+            (self.scaling.apply(frequency) / factor) as f32
+        });
+        frequencies.collect()
     }
 }
 
 impl RopeScaling {
     fn apply(&self, frequency: f64) -> f64 {
         match *self {
-            RopeScaling::None => frequency,
+            RopeScaling::None | RopeScaling::Factors => frequency,
             RopeScaling::Linear { factor } => frequency / factor,
             RopeScaling::Llama3 { factor, low, high, original_context } => {
                 let turns = original_context * frequency / TAU;
@@ -149,7 +156,7 @@ mod tests {
             ),
             (&llama3, 64, 30, &[1.41927202e-07, 9.41830649e-08]),
         ] {
-            let frequencies = rope.inverse_frequencies(head_dim);
+            let frequencies = rope.inverse_frequencies(head_dim, &[]);
             assert_eq!(frequencies.len(), head_dim / 2);
             for (found, expected) in frequencies[first..].iter().zip(expected) {
                 let error = (f64::from(*found) / expected - 1.0).abs();

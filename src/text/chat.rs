@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::generation::GenerationDefaults;
+use super::gguf::GgufText;
 use super::json;
 use super::template::{ChatTemplate, TemplateOptions};
 use super::tokenizer::Tokenizer;
@@ -93,6 +94,13 @@ impl Chat {
         let bos = fields.bos_token.as_ref().map_or("", NamedToken::content);
         let source = template_source(files, fields.chat_template)?;
         let template = source.map(|source| ChatTemplate::new(source, bos, eos)).transpose()?;
+        Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
+    }
+
+    /// Reads the metadata of a GGUF file, which `file` names in messages.
+    pub fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
+        let GgufText { tokenizer, bos, eos, template, defaults } = GgufText::read(file, metadata)?;
+        let template = template.map(|source| ChatTemplate::new(source, &bos, &eos)).transpose()?;
         Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
     }
 

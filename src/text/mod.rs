@@ -8,6 +8,7 @@
 mod chat;
 mod detokenizer;
 mod generation;
+mod gguf;
 mod json;
 mod pieces;
 mod quote;

@@ -36,7 +36,11 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads the bytes of a `tokenizer.json`.
     pub fn from_bytes(json: &[u8]) -> Result<Self> {
-        let mut inner: tokenizers::Tokenizer = json::parse("tokenizer.json", json)?;
+        Tokenizer::new(json::parse("tokenizer.json", json)?)
+    }
+
+    /// Takes a pipeline of the library.
+    pub(super) fn new(mut inner: tokenizers::Tokenizer) -> Result<Self> {
         // Training leftovers: prompts are neither cut nor filled up.
         inner.with_truncation(None).map_err(failed)?;
         inner.with_padding(None);

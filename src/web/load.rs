@@ -71,8 +71,8 @@ async fn load_from(
     environment: &Environment,
     inbox: &UnboundedSender<Event>,
 ) -> Result<(Service<AnyExecutor>, Info)> {
-    let chat = load::chat(source).await?;
     let prepared = Prepared::open(source, &load_options(options)).await?;
+    let chat = prepared.chat().await?;
     let (go_on, agreed) = oneshot::channel();
     tell(inbox, Event::Sized(model, prepared.bytes(), go_on));
     // If not, who waited has been told.

@@ -1,8 +1,10 @@
-//! The safetensors files of a model: their headers first, then their bytes.
+//! The files of a model's weights: their headers first, then their bytes.
 
+use super::gguf::{self, Metadata};
+use super::header::Header;
 use super::plan::{LoadPlan, Quantise};
 use super::reader::Reader;
-use super::safetensors::Header;
+use super::safetensors;
 use super::sink::WeightSink;
 use super::source::{Source, missing};
 use super::stream;
@@ -31,6 +33,8 @@ pub struct Progress<'a> {
 pub struct Checkpoint<'a, S: Source> {
     source: &'a S,
     shards: Vec<Shard<S::Stream>>,
+    /// Of GGUF files, those of the first.
+    metadata: Option<Metadata>,
 }
 
 struct Shard<S> {
@@ -42,8 +46,30 @@ struct Shard<S> {
 }
 
 impl<'a, S: Source> Checkpoint<'a, S> {
-    /// Reads the header of `model.safetensors`, or of each shard that its index names.
+    /// Reads the header of the source's GGUF file and of its other parts; else of
+    /// `model.safetensors`, or of each shard that its index names.
     pub async fn open(source: &'a S) -> Result<Checkpoint<'a, S>> {
+        match source.gguf() {
+            Some(file) => Checkpoint::open_gguf(source, file).await,
+            None => Checkpoint::open_safetensors(source).await,
+        }
+    }
+
+    async fn open_gguf(source: &'a S, file: &str) -> Result<Checkpoint<'a, S>> {
+        let stream = source.open(file).await?.ok_or_else(|| missing(source, file))?;
+        let mut reader = Reader::new(stream);
+        let (metadata, header) = gguf::read(file, &mut reader).await?;
+        let mut shards = vec![Shard { file: file.into(), header, reader: Some(reader) }];
+        for (number, file) in gguf::other_parts(file, &metadata)? {
+            let stream = source.open(&file).await?.ok_or_else(|| missing(source, &file))?;
+            let (part, header) = gguf::read(&file, &mut Reader::new(stream)).await?;
+            gguf::expect_part(&file, &part, number)?;
+            shards.push(Shard { file, header, reader: None });
+        }
+        Ok(Checkpoint { source, shards, metadata: Some(metadata) })
+    }
+
+    async fn open_safetensors(source: &'a S) -> Result<Checkpoint<'a, S>> {
         let single = match source.open(SINGLE).await {
             Ok(Some(stream)) => Ok(stream),
             Ok(None) => Err(missing(source, SINGLE)),
@@ -64,7 +90,27 @@ impl<'a, S: Source> Checkpoint<'a, S> {
                 }
             }
         }
-        Ok(Checkpoint { source, shards })
+        Ok(Checkpoint { source, shards, metadata: None })
+    }
+
+    /// The metadata of a GGUF file.
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+
+    /// The model's configuration, if its files have it: those of GGUF do.
+    pub fn config(&self) -> Result<Option<ModelConfig>> {
+        let config = |metadata| {
+            let file = self.shards.first().map_or("", |shard| &shard.file);
+            ModelConfig::from_gguf(file, metadata, |tensor| self.shape(tensor))
+        };
+        self.metadata.as_ref().map(config).transpose()
+    }
+
+    /// The shape of a tensor, the length of a row last; `None` if there is no such tensor.
+    fn shape(&self, tensor: &str) -> Option<&[u64]> {
+        let mut tensors = self.shards.iter().flat_map(|shard| &shard.header.tensors);
+        tensors.find(|info| info.name == tensor).map(|info| &info.shape[..])
     }
 
     /// Plans how the checkpoint fills a model.
@@ -89,13 +135,14 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<()> {
         sink.create(&plan.weights).await?;
-        let total = self.shards.iter().map(|shard| shard.header.file_bytes()).sum();
+        let total = self.shards.iter().map(|shard| shard.header.end).sum();
+        let is_gguf = self.metadata.is_some();
         let mut before = 0;
         for (shard, jobs) in self.shards.into_iter().zip(&plan.jobs) {
             let Shard { file, header, reader } = shard;
             let mut reader = match reader {
                 Some(reader) => reader,
-                None => reopen(self.source, &file, &header).await?,
+                None => reopen(self.source, &file, &header, is_gguf).await?,
             };
             let mut on_bytes = |position| {
                 let progress = Progress { file: &file, loaded: before + position, total };
@@ -105,7 +152,10 @@ impl<'a, S: Source> Checkpoint<'a, S> {
                 }
             };
             stream::demultiplex(&file, &header, jobs, &mut reader, sink, &mut on_bytes).await?;
-            before += header.file_bytes();
+            if !is_gguf {
+                safetensors::expect_end(&file, &mut reader).await?;
+            }
+            before += header.end;
         }
         sink.finish().await
     }
@@ -114,15 +164,24 @@ impl<'a, S: Source> Checkpoint<'a, S> {
 impl<S: super::ByteStream> Shard<S> {
     async fn read(file: String, stream: S) -> Result<Shard<S>> {
         let mut reader = Reader::new(stream);
-        let header = Header::read(&file, &mut reader).await?;
+        let header = safetensors::read(&file, &mut reader).await?;
         Ok(Shard { file, header, reader: Some(reader) })
     }
 }
 
-async fn reopen<S: Source>(source: &S, file: &str, header: &Header) -> Result<Reader<S::Stream>> {
+async fn reopen<S: Source>(
+    source: &S,
+    file: &str,
+    header: &Header,
+    is_gguf: bool,
+) -> Result<Reader<S::Stream>> {
     let stream = source.open(file).await?.ok_or_else(|| missing(source, file))?;
     let mut reader = Reader::new(stream);
-    if Header::read(file, &mut reader).await? != *header {
+    let found = match is_gguf {
+        true => gguf::read(file, &mut reader).await?.1,
+        false => safetensors::read(file, &mut reader).await?,
+    };
+    if found != *header {
         return Err(Error::Malformed {
             what: file.into(),
             expected: "shard of this checkpoint".into(),

@@ -144,23 +144,20 @@ impl<'a> GpuSink<'a> {
             return Err(job.param.missing());
         };
         let (layout, k) = (matrix.layout, matrix.k);
+        let stride = match layout.group() {
+            Some(_) => layout.row_groups(k),
+            None => layout.row_words(k),
+        };
         let (repack, stride) = match job.encoding {
             Encoding::Float(float) => {
-                let repack = Repack::Numbers { from: float.layout(), to: layout };
-                (
-                    repack,
-                    if layout.group().is_some() {
-                        layout.row_groups(k)
-                    } else {
-                        layout.row_words(k)
-                    },
-                )
+                (Repack::Numbers { from: float.layout(), to: layout }, stride)
             }
             Encoding::Nibbles => (Repack::Nibbles, layout.row_words(k)),
             Encoding::Scales { float, symmetric } => {
                 (Repack::Scales { from: float.layout(), symmetric }, layout.row_groups(k))
             }
             Encoding::ZeroPoints => (Repack::ZeroPoints, layout.row_groups(k)),
+            Encoding::Blocks(block) => (Repack::Blocks { from: block, to: layout }, stride),
         };
         let overlaps: Vec<_> = matrix
             .parts
@@ -175,6 +172,7 @@ impl<'a> GpuSink<'a> {
                         rows: (end - start) as u32,
                         columns: job.columns as u32,
                         stride: stride as u32,
+                        interleaved: job.interleaved.unwrap_or(0) as u32,
                     };
                     (rows, part.written(repack))
                 })
@@ -190,7 +188,8 @@ impl<'a> GpuSink<'a> {
 impl GpuPart {
     /// The buffers that a step of repacking writes; handles, cheap to clone.
     fn written(&self, repack: Repack) -> Vec<wgpu::Buffer> {
-        let words = matches!(repack, Repack::Numbers { .. } | Repack::Nibbles);
+        let words =
+            matches!(repack, Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles);
         let scales = !matches!(repack, Repack::Nibbles);
         let words = words.then_some(&self.words);
         let scales = self.scales.as_ref().filter(|_| scales);
@@ -226,7 +225,7 @@ impl WeightSink for GpuSink<'_> {
             (Some(vector), Encoding::Float(float)) => {
                 let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
-                let rows = Rows { source: 0, row, rows, columns: 1, stride: 1 };
+                let rows = Rows { source: 0, row, rows, columns: 1, stride: 1, interleaved: 0 };
                 let outputs = [vector.clone()];
                 self.repack(repack, rows, &outputs).await?;
             }
@@ -251,7 +250,8 @@ impl WeightSink for GpuSink<'_> {
                 .iter()
                 .map(|part| {
                     let rows = part.rows as u32;
-                    let rows = Rows { source: 0, row: 0, rows, columns: stride, stride };
+                    let rows =
+                        Rows { source: 0, row: 0, rows, columns: stride, stride, interleaved: 0 };
                     (rows, part.written(Repack::Mins))
                 })
                 .collect();

@@ -3,7 +3,7 @@
 use super::Chunk;
 use super::sink::{Encoding, FloatType, PIECE_BYTES, RepackJob, Weight, WeightSink};
 use crate::error::{Error, Result};
-use crate::layout::{HostMatrix, pack_halves, unpack_halves};
+use crate::layout::{BlockType, HostMatrix, pack_halves, unpack_halves};
 use crate::model::{Param, Shape};
 use half::{bf16, f16};
 use std::collections::{HashMap, HashSet};
@@ -84,7 +84,15 @@ impl WeightSink for HostSink {
             }
         } else if let Some(matrix) = self.weights.matrices.get_mut(&job.param) {
             match job.encoding {
-                Encoding::Float(float) => pack_rows(matrix, job, float, bytes),
+                Encoding::Float(float) => {
+                    pack_rows(matrix, job, bytes, |row, values| decode(float, row, values));
+                }
+                Encoding::Blocks(block) if block.layout() == Some(matrix.layout) => {
+                    repack_blocks(matrix, job, block, bytes);
+                }
+                Encoding::Blocks(block) => {
+                    pack_rows(matrix, job, bytes, |row, values| block.dequantise(row, values));
+                }
                 Encoding::Nibbles => copy_nibbles(matrix, job, bytes),
                 Encoding::Scales { float, symmetric } => {
                     set_scales(matrix, job, float, symmetric, bytes);
@@ -110,12 +118,30 @@ impl WeightSink for HostSink {
     }
 }
 
-fn pack_rows(matrix: &mut HostMatrix, job: &RepackJob, float: FloatType, bytes: &[u8]) {
+/// Converts rows to the layout of the matrix, by way of the values that `decode` finds in them.
+fn pack_rows(
+    matrix: &mut HostMatrix,
+    job: &RepackJob,
+    bytes: &[u8],
+    decode: impl Fn(&[u8], &mut [f32]),
+) {
     let mut values = vec![0.0; job.columns];
     let rows = bytes.chunks_exact(job.encoding.bytes(1, job.columns) as usize);
-    for (row, bytes) in (job.first_row..).zip(rows) {
-        decode(float, bytes, &mut values);
-        matrix.pack_row(row, &values);
+    for (i, bytes) in rows.enumerate() {
+        decode(bytes, &mut values);
+        matrix.pack_row(job.row(i), &values);
+    }
+}
+
+fn repack_blocks(matrix: &mut HostMatrix, job: &RepackJob, block: BlockType, bytes: &[u8]) {
+    let row_words = matrix.layout.row_words(matrix.k);
+    let row_groups = matrix.layout.row_groups(matrix.k);
+    let rows = bytes.chunks_exact(job.encoding.bytes(1, job.columns) as usize);
+    for (i, bytes) in rows.enumerate() {
+        let row = job.row(i);
+        let words = &mut matrix.words[row * row_words..][..row_words];
+        let scales = &mut matrix.scales[row * row_groups..][..row_groups];
+        block.repack(bytes, words, scales);
     }
 }
 

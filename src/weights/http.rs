@@ -53,9 +53,10 @@ pub struct Answer<B> {
     pub body: B,
 }
 
-/// A folder on a web server.
+/// A folder on a web server, or a GGUF file in it.
 pub struct HttpSource<S> {
     shared: Rc<Shared<S>>,
+    gguf: Option<String>,
 }
 
 struct Shared<S> {
@@ -94,10 +95,10 @@ enum Setback {
 }
 
 impl<S: Server> HttpSource<S> {
-    /// Names a folder by its address; nothing is read yet.
-    pub fn new(server: S, folder: &str) -> HttpSource<S> {
-        let folder = format!("{}/", folder.trim_end_matches('/'));
-        HttpSource { shared: Rc::new(Shared { server, folder, reached: Cell::new(false) }) }
+    /// Names a folder, or a GGUF file, by its address; nothing is read yet.
+    pub fn new(server: S, address: &str) -> HttpSource<S> {
+        let (folder, gguf) = parts(address);
+        HttpSource { shared: Rc::new(Shared { server, folder, reached: Cell::new(false) }), gguf }
     }
 }
 
@@ -106,6 +107,10 @@ impl<S: Server> Source for HttpSource<S> {
 
     async fn open(&self, file: &str) -> Result<Option<HttpStream<S>>> {
         self.open_at(file, 0).await
+    }
+
+    fn gguf(&self) -> Option<&str> {
+        self.gguf.as_deref()
     }
 
     fn locate(&self, file: &str) -> String {
@@ -296,6 +301,16 @@ impl Setback {
             _ => Setback::Final(error),
         }
     }
+}
+
+/// The folder that an address means, with a slash at its end, and the GGUF file if it means one.
+pub(super) fn parts(address: &str) -> (String, Option<String>) {
+    let path = address.split(['?', '#']).next().unwrap_or(address);
+    if !path.to_ascii_lowercase().ends_with(".gguf") {
+        return (format!("{}/", address.trim_end_matches('/')), None);
+    }
+    let (folder, file) = address.split_at(path.rfind('/').map_or(0, |slash| slash + 1));
+    (folder.into(), Some(file.into()))
 }
 
 /// Waits for a server, but not for ever.

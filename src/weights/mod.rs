@@ -7,8 +7,10 @@
 
 mod checkpoint;
 mod chunk;
+pub mod gguf;
 mod gpu;
 mod hash;
+mod header;
 mod host;
 mod http;
 mod plan;
@@ -24,6 +26,7 @@ mod stream;
 pub use checkpoint::{Checkpoint, Progress};
 pub use chunk::Chunk;
 pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
+pub use header::{Elements, Header, TensorInfo};
 pub(crate) use host::ensure_room;
 pub use host::{HostSink, HostWeights};
 pub use http::{Answer, HttpSource, HttpStream, Server};

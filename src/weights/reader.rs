@@ -29,18 +29,23 @@ impl<S: ByteStream> Reader<S> {
         self.position
     }
 
-    /// Returns the next bytes, at least one and at most `limit`; `None` at the end.
+    /// Shows the bytes that come next, at least one, and leaves them there; `None` at the end.
+    pub async fn peek(&mut self) -> Result<Option<&Chunk>> {
+        while self.pending.as_ref().is_none_or(Chunk::is_empty) {
+            match self.stream.next().await? {
+                Some(chunk) => self.pending = Some(chunk),
+                None => return Ok(None),
+            }
+        }
+        Ok(self.pending.as_ref())
+    }
+
+    /// Returns the next bytes, at least one and at most `limit`; `None` at the end or for none.
     pub async fn next(&mut self, limit: u64) -> Result<Option<Chunk>> {
-        let mut chunk = match self.pending.take() {
-            Some(chunk) => chunk,
-            None => loop {
-                match self.stream.next().await? {
-                    Some(chunk) if chunk.is_empty() => continue,
-                    Some(chunk) => break chunk,
-                    None => return Ok(None),
-                }
-            },
-        };
+        if limit == 0 || self.peek().await?.is_none() {
+            return Ok(None);
+        }
+        let Some(mut chunk) = self.pending.take() else { return Ok(None) };
         let length = chunk.len().min(usize::try_from(limit).unwrap_or(usize::MAX));
         if length < chunk.len() {
             self.pending = Some(chunk.slice(length..chunk.len()));

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{
-    http::{HttpSource, Server},
+    http::{HttpSource, Server, parts},
     source::Source,
     store::{Record, Store},
 };
@@ -14,18 +14,19 @@ use crate::{
 
 const HUB: &str = "https://huggingface.co/";
 
-/// What the large files in `folder` must be, if it is a repository's.
+/// What the large files beside those of a model must be, if they are a repository's.
 ///
 /// A model that was loaded from there before needs no advice: its files are known.
 pub async fn listed<S: Server + Clone>(
     server: &S,
-    folder: &str,
+    address: &str,
     store: Option<&impl Store>,
 ) -> Option<Manifest> {
-    let listing = listing(folder)?;
+    let (folder, gguf) = parts(address);
+    let listing = listing(&folder)?;
     if let Some(store) = store {
-        let config = format!("{}/config.json", folder.trim_end_matches('/'));
-        let record = Record::read(store, &config, CHUNK_BYTES).await;
+        let first = format!("{folder}{}", gguf.as_deref().unwrap_or("config.json"));
+        let record = Record::read(store, &first, CHUNK_BYTES).await;
         if record.is_some_and(|record| record.is_sealed) {
             return None;
         }

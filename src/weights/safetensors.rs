@@ -5,6 +5,7 @@
 //! and a name that occurs twice is refused.
 //! Format: <https://github.com/huggingface/safetensors#format>.
 
+use super::header::{Elements, Header, TensorInfo};
 use super::reader::Reader;
 use super::source::ByteStream;
 use crate::error::{Error, Result};
@@ -19,25 +20,6 @@ pub const MAX_HEADER: u64 = 16 << 20;
 
 /// Most tensors of a file.
 pub const MAX_TENSORS: usize = 100_000;
-
-/// What a file holds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Header {
-    /// Position of the first tensor's bytes in the file.
-    pub data_start: u64,
-    /// In the order of their bytes, which follow one another without gap or overlap.
-    pub tensors: Vec<TensorInfo>,
-}
-
-/// A tensor as the header describes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TensorInfo {
-    pub name: String,
-    pub dtype: Dtype,
-    pub shape: Vec<u64>,
-    /// Bytes of the tensor.
-    pub bytes: u64,
-}
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -95,77 +77,84 @@ impl fmt::Display for Dtype {
     }
 }
 
-impl Header {
-    /// Reads the header from the start of a file and leaves the reader at the first tensor's byte.
-    ///
-    /// If the stream knows the file's length, it is compared with where the last tensor ends.
-    pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<Header> {
-        let malformed = |found: String| Error::Malformed {
+/// Reads the header from the start of a file and leaves the reader at the first tensor's byte.
+///
+/// If the stream knows the file's length, it is compared with where the last tensor ends.
+pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<Header> {
+    let malformed = |found: String| Error::Malformed {
+        what: file.into(),
+        expected: "safetensors file".into(),
+        found,
+    };
+    let mut start = [0; 8];
+    reader.fill(file, &mut start).await?;
+    let length = u64::from_le_bytes(start);
+    if length > MAX_HEADER {
+        return Err(malformed(impostor(&start).map_or_else(
+            || format!("its header has {length} bytes, more than {MAX_HEADER}"),
+            |found| found.into(),
+        )));
+    }
+    let mut json = vec![0; length as usize];
+    reader.fill(file, &mut json).await?;
+    let header = parse(&json).map_err(malformed)?;
+    let expected = header.end;
+    match reader.length() {
+        Some(found) if found < expected => {
+            Err(Error::Truncated { what: file.into(), expected, found })
+        }
+        Some(found) if found > expected => {
+            Err(malformed(format!("it has {found} bytes, but its tensors end at byte {expected}")))
+        }
+        _ => Ok(header),
+    }
+}
+
+/// Refuses a file that goes on behind its last tensor, where the reader stands.
+pub async fn expect_end(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<()> {
+    let position = reader.position();
+    match reader.next(1).await? {
+        None => Ok(()),
+        Some(_) => Err(Error::Malformed {
             what: file.into(),
             expected: "safetensors file".into(),
-            found,
-        };
-        let mut start = [0; 8];
-        reader.fill(file, &mut start).await?;
-        let length = u64::from_le_bytes(start);
-        if length > MAX_HEADER {
-            return Err(malformed(impostor(&start).map_or_else(
-                || format!("its header has {length} bytes, more than {MAX_HEADER}"),
-                |found| found.into(),
-            )));
-        }
-        let mut json = vec![0; length as usize];
-        reader.fill(file, &mut json).await?;
-        let header = Header::parse(&json).map_err(malformed)?;
-        let expected = header.file_bytes();
-        match reader.length() {
-            Some(found) if found < expected => {
-                Err(Error::Truncated { what: file.into(), expected, found })
-            }
-            Some(found) if found > expected => Err(malformed(format!(
-                "it has {found} bytes, but its tensors end at byte {expected}"
-            ))),
-            _ => Ok(header),
-        }
+            found: format!("it goes on after its last tensor ends at byte {position}"),
+        }),
     }
+}
 
-    /// Parses and checks the JSON of a header; an error says what was found.
-    pub fn parse(json: &[u8]) -> Result<Header, String> {
-        let text = std::str::from_utf8(json).map_err(|error| format!("its header is {error}"))?;
-        let mut entries: Entries =
-            serde_json::from_str(text).map_err(|error| format!("its header: {error}"))?;
-        entries.0.sort_by_key(|(_, entry)| entry.data_offsets);
+/// Parses and checks the JSON of a header; an error says what was found.
+pub fn parse(json: &[u8]) -> Result<Header, String> {
+    let text = std::str::from_utf8(json).map_err(|error| format!("its header is {error}"))?;
+    let mut entries: Entries =
+        serde_json::from_str(text).map_err(|error| format!("its header: {error}"))?;
+    entries.0.sort_by_key(|(_, entry)| entry.data_offsets);
 
-        let mut position = 0;
-        let mut tensors = Vec::with_capacity(entries.0.len());
-        for (name, Entry { dtype, shape, data_offsets: (begin, end) }) in entries.0 {
-            if begin != position || end < begin {
-                return Err(format!(
-                    "tensor {name:?} lies at bytes {begin}..{end}, but the one before ends at {position}"
-                ));
-            }
-            let elements = shape.iter().try_fold(1u64, |elements, n| elements.checked_mul(*n));
-            let bits = elements.and_then(|elements| elements.checked_mul(dtype.bits()));
-            let bits =
-                bits.ok_or_else(|| format!("tensor {name:?} has the impossible shape {shape:?}"))?;
-            let bytes = end - begin;
-            if Some(bits) != bytes.checked_mul(8) {
-                return Err(format!(
-                    "tensor {name:?}, {dtype} {shape:?}, has {bytes} bytes instead of {bits} bits"
-                ));
-            }
-            position = end;
-            tensors.push(TensorInfo { name, dtype, shape, bytes });
+    let data_start = 8 + json.len() as u64;
+    let mut position = 0;
+    let mut tensors = Vec::with_capacity(entries.0.len());
+    for (name, Entry { dtype, shape, data_offsets: (begin, end) }) in entries.0 {
+        if begin != position || end < begin {
+            return Err(format!(
+                "tensor {name:?} lies at bytes {begin}..{end}, but the one before ends at {position}"
+            ));
         }
-        let data_start = 8 + json.len() as u64;
-        data_start.checked_add(position).ok_or("its tensors end beyond byte 2^64")?;
-        Ok(Header { data_start, tensors })
+        let elements = shape.iter().try_fold(1u64, |elements, n| elements.checked_mul(*n));
+        let bits = elements.and_then(|elements| elements.checked_mul(dtype.bits()));
+        let bits =
+            bits.ok_or_else(|| format!("tensor {name:?} has the impossible shape {shape:?}"))?;
+        let bytes = end - begin;
+        if Some(bits) != bytes.checked_mul(8) {
+            return Err(format!(
+                "tensor {name:?}, {dtype} {shape:?}, has {bytes} bytes instead of {bits} bits"
+            ));
+        }
+        data_start.checked_add(end).ok_or("its tensors end beyond byte 2^64")?;
+        position = end;
+        let start = data_start + begin;
+        tensors.push(TensorInfo { name, elements: Elements::Plain(dtype), shape, start, bytes });
     }
-
-    /// Bytes of the whole file.
-    pub fn file_bytes(&self) -> u64 {
-        self.data_start + self.tensors.iter().map(|tensor| tensor.bytes).sum::<u64>()
-    }
+    Ok(Header { tensors, end: data_start + position })
 }
 
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::Chunk;
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::layout::{BlockType, Layout};
 use crate::model::{Param, Shape};
 
 /// Most bytes of one piece; a sink that holds four of them stays within 32 MiB in flight.
@@ -68,6 +68,9 @@ pub struct RepackJob {
     pub rows: usize,
     /// Columns of the weight; 1 for a vector; for scales and zero points, stored groups of a row.
     pub columns: usize,
+    /// Rows of a head, if they are interleaved; the piece then is whole heads. Stored rows 2i and
+    /// 2i + 1 of a head are its rows i and i + half the head.
+    pub interleaved: Option<usize>,
 }
 
 /// How the bytes of a checkpoint tensor encode its part of a weight.
@@ -88,6 +91,9 @@ pub enum Encoding {
     ///
     /// [`WeightSink::finish`] makes min = half(−zero point·scale) of them once both are there.
     ZeroPoints,
+    /// `[rows][columns / elements]` blocks of GGUF, to be kept where [`BlockType::layout`] is the
+    /// weight's, else to be converted.
+    Blocks(BlockType),
 }
 
 /// A floating-point type of checkpoints.
@@ -118,14 +124,6 @@ impl FloatType {
 }
 
 impl Encoding {
-    /// Rows that share words, and so must lie in the same piece.
-    pub const fn row_unit(self) -> usize {
-        match self {
-            Encoding::ZeroPoints => 8,
-            _ => 1,
-        }
-    }
-
     /// Bytes of `rows` rows of `columns` in a file.
     pub const fn bytes(self, rows: usize, columns: usize) -> u64 {
         let (rows, columns) = (rows as u64, columns as u64);
@@ -135,11 +133,32 @@ impl Encoding {
             }
             Encoding::Nibbles => rows * columns.div_ceil(8) * 4,
             Encoding::ZeroPoints => rows.div_ceil(8) * columns * 4,
+            Encoding::Blocks(block) => {
+                rows * (columns / block.elements() as u64) * block.bytes() as u64
+            }
         }
     }
 }
 
 impl RepackJob {
+    /// Rows that must lie in the same piece: they share words, or a head.
+    pub const fn row_unit(&self) -> usize {
+        match (self.interleaved, self.encoding) {
+            (Some(head), _) => head,
+            (None, Encoding::ZeroPoints) => 8,
+            (None, _) => 1,
+        }
+    }
+
+    /// The row of the weight that stored row `i` of the piece fills.
+    pub const fn row(&self, i: usize) -> usize {
+        self.first_row
+            + match self.interleaved {
+                Some(head) => i / head * head + i % 2 * (head / 2) + i % head / 2,
+                None => i,
+            }
+    }
+
     /// Bytes of the piece, before its last word is padded.
     pub const fn bytes(&self) -> u64 {
         self.encoding.bytes(self.rows, self.columns)

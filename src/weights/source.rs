@@ -14,6 +14,11 @@ pub trait Source {
     /// Opens a file at its first byte; `None` if the folder has no such file.
     async fn open(&self, file: &str) -> Result<Option<Self::Stream>>;
 
+    /// The GGUF file of the folder that is the model, if it is not the folder itself.
+    fn gguf(&self) -> Option<&str> {
+        None
+    }
+
     /// How messages name a file of the folder.
     fn locate(&self, file: &str) -> String {
         file.into()
@@ -103,12 +108,22 @@ mod folder {
     /// A folder on disk.
     pub struct FolderSource {
         path: PathBuf,
+        gguf: Option<String>,
     }
 
     impl FolderSource {
-        /// Names a folder; nothing is read yet.
+        /// Names a folder, or a GGUF file; nothing is read yet.
         pub fn new(path: impl Into<PathBuf>) -> FolderSource {
-            FolderSource { path: path.into() }
+            let path = path.into();
+            let is_gguf =
+                path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+            let file = path.file_name().and_then(|name| name.to_str()).filter(|_| is_gguf);
+            match (file.map(String::from), path.parent()) {
+                (Some(file), Some(folder)) => {
+                    FolderSource { path: folder.into(), gguf: Some(file) }
+                }
+                _ => FolderSource { path, gguf: None },
+            }
         }
     }
 
@@ -125,6 +140,10 @@ mod folder {
 
     impl Source for FolderSource {
         type Stream = FolderStream;
+
+        fn gguf(&self) -> Option<&str> {
+            self.gguf.as_deref()
+        }
 
         async fn open(&self, file: &str) -> Result<Option<FolderStream>> {
             let path = self.path.join(file);

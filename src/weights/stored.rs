@@ -212,6 +212,10 @@ impl<S: RangeSource + 'static, T: Store> Source for Stored<S, T> {
         Ok(is_there?.then_some(stream))
     }
 
+    fn gguf(&self) -> Option<&str> {
+        self.shared.source.gguf()
+    }
+
     fn locate(&self, file: &str) -> String {
         self.shared.source.locate(file)
     }

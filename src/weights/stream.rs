@@ -1,13 +1,13 @@
 //! Cuts the bytes of a file into pieces of whole rows and hands them to the sink.
 
 use super::Chunk;
+use super::header::Header;
 use super::reader::Reader;
-use super::safetensors::Header;
 use super::sink::{PIECE_BYTES, RepackJob, WeightSink};
 use super::source::ByteStream;
 use crate::error::{Error, Result};
 
-/// Reads all tensors of a file, from the first one's first byte; `jobs` has one entry for each.
+/// Reads all tensors of a file, from behind its header; `jobs` has one entry for each.
 ///
 /// `on_bytes` hears the position in the file after each chunk.
 pub(super) async fn demultiplex(
@@ -18,24 +18,21 @@ pub(super) async fn demultiplex(
     sink: &mut impl WeightSink,
     on_bytes: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
-    let mut input = Input { file, length: header.file_bytes(), reader, on_bytes };
+    let mut input = Input { file, length: header.end, reader, on_bytes };
     for (tensor, job) in header.tensors.iter().zip(jobs) {
-        match job {
-            None => input.skip(tensor.bytes).await?,
-            Some(job) => {
-                for piece in pieces(job) {
-                    input.stage(piece.bytes(), sink).await?;
-                    sink.flush(&piece).await?;
-                }
-            }
+        let Some(job) = job else { continue };
+        input.skip_to(tensor.start).await?;
+        for piece in pieces(job) {
+            input.stage(piece.bytes(), sink).await?;
+            sink.flush(&piece).await?;
         }
     }
-    input.end().await
+    input.skip_to(header.end).await
 }
 
 /// Splits a tensor's job into jobs of whole rows and at most [`PIECE_BYTES`].
 fn pieces(job: &RepackJob) -> impl Iterator<Item = RepackJob> {
-    let unit = job.encoding.row_unit();
+    let unit = job.row_unit();
     let most = PIECE_BYTES / job.encoding.bytes(unit, job.columns);
     let step = (most.max(1) as usize).saturating_mul(unit);
     (0..job.rows).step_by(step).map(move |row| RepackJob {
@@ -66,9 +63,9 @@ impl<S: ByteStream> Input<'_, S> {
         Ok(chunk)
     }
 
-    async fn skip(&mut self, mut bytes: u64) -> Result<()> {
-        while bytes > 0 {
-            bytes -= self.next(bytes).await?.len() as u64;
+    async fn skip_to(&mut self, position: u64) -> Result<()> {
+        while self.reader.position() < position {
+            self.next(position - self.reader.position()).await?;
         }
         Ok(())
     }
@@ -101,17 +98,6 @@ impl<S: ByteStream> Input<'_, S> {
         }
         Ok(())
     }
-
-    async fn end(&mut self) -> Result<()> {
-        match self.reader.next(1).await? {
-            None => Ok(()),
-            Some(_) => Err(Error::Malformed {
-                what: self.file.into(),
-                expected: "safetensors file".into(),
-                found: format!("it goes on after its last tensor ends at byte {}", self.length),
-            }),
-        }
-    }
 }
 
 fn append(word: &mut Vec<u8>, chunk: &Chunk) {
@@ -138,7 +124,7 @@ mod tests {
             (Encoding::ZeroPoints, 3_000_001, 20, 4),
         ] {
             let (param, first_row) = (Param::GateUp(0), 172);
-            let job = RepackJob { param, encoding, first_row, rows, columns };
+            let job = RepackJob { param, encoding, first_row, rows, columns, interleaved: None };
             let mut row = first_row;
             let mut bytes = 0;
             let mut count = 0;
@@ -148,7 +134,7 @@ mod tests {
                 row += piece.rows;
                 bytes += piece.bytes();
                 count += 1;
-                assert!((row - first_row).is_multiple_of(encoding.row_unit()) || count == expected);
+                assert!((row - first_row).is_multiple_of(job.row_unit()) || count == expected);
             }
             assert_eq!((row - first_row, bytes, count), (rows, job.bytes(), expected));
         }

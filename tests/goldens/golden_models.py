@@ -148,13 +148,18 @@ SPECS = [
 
 def write(out):
     """Writes one folder per entry of SPECS and prints a line about each."""
+    prepare()
+    for spec in SPECS:
+        print(make(spec, out / spec.name), flush=True)
+
+
+def prepare():
+    """Sets transformers up to compute in one order of sums, also with keys and values in f16."""
     torch.set_num_threads(1)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     AttentionInterface.register("f16_kv", f16_kv_attention)
     AttentionMaskInterface.register("f16_kv", sdpa_mask)
-    for spec in SPECS:
-        print(make(spec, out / spec.name), flush=True)
 
 
 def make(spec, folder):

@@ -6,7 +6,7 @@ use tabloom::{
         Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool, Regime,
         Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning,
     },
-    layout::Layout,
+    layout::{BlockType, Layout},
     model::MatmulOutput,
     step::Window,
 };
@@ -121,6 +121,9 @@ fn repacking() -> Vec<Repack> {
     for from in [Layout::F32, Layout::F16, Layout::Bf16] {
         kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from, to }));
         kernels.extend([false, true].map(|symmetric| Repack::Scales { from, symmetric }));
+    }
+    for from in BlockType::READABLE {
+        kernels.extend(LAYOUTS.map(|to| Repack::Blocks { from, to }));
     }
     kernels
 }

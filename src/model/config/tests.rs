@@ -62,6 +62,7 @@ fn llama_3_is_read_in_full() {
         qkv_bias: false,
         qk_norm: false,
         window: None,
+        naming: Naming::HuggingFace,
     };
     assert_eq!(read(&llama()), Ok(expected.clone()));
 

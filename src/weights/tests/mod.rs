@@ -20,21 +20,21 @@ use std::ops::ControlFlow;
 
 /// Files in memory, handed out in chunks of a chosen size.
 #[derive(Clone)]
-struct MemorySource {
-    files: BTreeMap<String, Vec<u8>>,
-    chunk: usize,
-    tells_length: bool,
-    opened: RefCell<Vec<String>>,
+pub struct MemorySource {
+    pub files: BTreeMap<String, Vec<u8>>,
+    pub chunk: usize,
+    pub tells_length: bool,
+    pub opened: RefCell<Vec<String>>,
 }
 
-struct MemoryStream {
-    rest: Vec<u8>,
-    chunk: usize,
-    length: Option<u64>,
+pub struct MemoryStream {
+    pub rest: Vec<u8>,
+    pub chunk: usize,
+    pub length: Option<u64>,
 }
 
 impl MemorySource {
-    fn new(files: impl IntoIterator<Item = (&'static str, Vec<u8>)>) -> MemorySource {
+    pub fn new(files: impl IntoIterator<Item = (&'static str, Vec<u8>)>) -> MemorySource {
         let files = files.into_iter().map(|(name, bytes)| (name.into(), bytes)).collect();
         MemorySource { files, chunk: 1000, tells_length: true, opened: RefCell::default() }
     }
@@ -46,6 +46,10 @@ impl MemorySource {
 
 impl Source for MemorySource {
     type Stream = MemoryStream;
+
+    fn gguf(&self) -> Option<&str> {
+        self.files.keys().map(String::as_str).find(|name| name.ends_with(".gguf"))
+    }
 
     async fn open(&self, file: &str) -> Result<Option<MemoryStream>> {
         self.opened.borrow_mut().push(file.into());

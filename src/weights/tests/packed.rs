@@ -70,6 +70,7 @@ fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
                 first_row: 5,
                 rows: 3,
                 columns: *columns,
+                interleaved: None,
             };
             assert_eq!(job.bytes(), bytes.len() as u64);
             sink.stage(0, &bytes.clone().into())?;

@@ -1,0 +1,331 @@
+//! The metadata of GGUF files: the sizes of a model, and the names of its tensors.
+
+use super::config::{ModelConfig, Naming};
+use super::json::Fields;
+use super::rope::{Rope, RopeScaling};
+use crate::error::{Error, Result};
+use serde_json::{Map, Value};
+
+/// An architecture, and what sets it apart.
+struct Family {
+    name: &'static str,
+    /// Rows of queries and keys are in the order of a rotation of neighbours.
+    interleaved: bool,
+    qkv_bias: bool,
+    qk_norm: bool,
+    /// The window of its metadata is in use.
+    window: bool,
+}
+
+const FAMILIES: [Family; 3] = [
+    Family { name: "llama", interleaved: true, qkv_bias: false, qk_norm: false, window: true },
+    Family { name: "qwen2", interleaved: false, qkv_bias: true, qk_norm: false, window: false },
+    Family { name: "qwen3", interleaved: false, qkv_bias: false, qk_norm: true, window: false },
+];
+
+const EMBEDDING: &str = "token_embd.weight";
+/// What each frequency of the rotation is divided by.
+pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
+
+impl ModelConfig {
+    /// Reads the metadata of a GGUF file.
+    ///
+    /// `shape` is that of a tensor of the file, the length of a row last; `None` if there is no
+    /// such tensor.
+    pub fn from_gguf<'a>(
+        file: &str,
+        metadata: &Map<String, Value>,
+        shape: impl Fn(&str) -> Option<&'a [u64]>,
+    ) -> Result<ModelConfig> {
+        let general = Fields::section(file, metadata, "general.");
+        let found = general.text("architecture")?.unwrap_or("");
+        let family = FAMILIES.iter().find(|family| family.name == found);
+        let family = family.ok_or_else(|| Error::UnsupportedArchitecture {
+            found: found.into(),
+            supported: FAMILIES.each_ref().map(|family| family.name).join(", "),
+        })?;
+
+        let fields = Fields::section(file, metadata, &format!("{found}."));
+        fields.require("expert_count", &[0.into()], "0: mixtures of experts are not supported")?;
+        let heads = fields.count("attention.head_count", 1..=1024)?;
+        let hidden = fields.count("embedding_length", 1..=1 << 16)?;
+        let head_dim = fields.count_or("attention.key_length", 8..=256, hidden / heads)?;
+        for size in ["attention.value_length", "rope.dimension_count"] {
+            fields.require(size, &[head_dim.into()], &format!("{head_dim}, the size of a head"))?;
+        }
+        let embedding = shape(EMBEDDING).and_then(|shape| shape.first());
+        let embedding = embedding.ok_or_else(|| Error::MissingTensor { name: EMBEDDING.into() })?;
+        let window = match family.window {
+            true => fields.count_or("attention.sliding_window", 0..=u32::MAX as usize, 0)?,
+            false => 0,
+        };
+        let config = ModelConfig {
+            architecture: found.into(),
+            hidden,
+            intermediate: fields.count("feed_forward_length", 1..=1 << 18)?,
+            layers: fields.count("block_count", 1..=1024)?,
+            heads,
+            kv_heads: fields.count_or("attention.head_count_kv", 1..=1024, heads)?,
+            head_dim,
+            vocab: usize::try_from(*embedding).ok().filter(|n| *n <= 1 << 21).ok_or_else(|| {
+                Error::WrongTensor {
+                    name: EMBEDDING.into(),
+                    found: format!("of {embedding} rows"),
+                    expected: "at most 2097152 rows".into(),
+                }
+            })?,
+            context: fields.count("context_length", 1..=1 << 24)?,
+            rms_eps: fields.epsilon("attention.layer_norm_rms_epsilon")?,
+            rope: rope(&fields, shape(ROPE_FACTORS).is_some())?,
+            tied: shape("output.weight").is_none(),
+            qkv_bias: family.qkv_bias,
+            qk_norm: family.qk_norm,
+            window: Some(window).filter(|tokens| *tokens > 0),
+            naming: Naming::Gguf { interleaved: family.interleaved },
+        };
+        config.check(&fields, "attention.key_length", "attention.head_count_kv")?;
+        Ok(config)
+    }
+}
+
+fn rope(fields: &Fields, factors: bool) -> Result<Rope> {
+    let theta = match fields.get("rope.freq_base") {
+        Some(_) => fields.positive("rope.freq_base")?,
+        None => 10_000.0,
+    };
+    let kind = "rope.scaling.type";
+    let scaling = match (fields.text(kind)?, fields.get("rope.scaling.factor").is_some()) {
+        (None | Some("none"), false) | (Some("none"), true) if factors => RopeScaling::Factors,
+        (Some("none"), _) | (None, false) => RopeScaling::None,
+        (None | Some("linear"), true) if !factors => {
+            RopeScaling::Linear { factor: fields.positive("rope.scaling.factor")? }
+        }
+        _ => {
+            let expected = "\"none\", or \"linear\" with a factor and without rope_freqs.weight";
+            return Err(fields.invalid(kind, expected));
+        }
+    };
+    Ok(Rope { theta, scaling })
+}
+
+/// Modules by their names in Hugging Face's folders and in GGUF files.
+const MODULES: [(&str, &str); 14] = [
+    ("embed_tokens", "token_embd"),
+    ("norm", "output_norm"),
+    ("lm_head", "output"),
+    ("input_layernorm", "attn_norm"),
+    ("self_attn.q_proj", "attn_q"),
+    ("self_attn.k_proj", "attn_k"),
+    ("self_attn.v_proj", "attn_v"),
+    ("self_attn.q_norm", "attn_q_norm"),
+    ("self_attn.k_norm", "attn_k_norm"),
+    ("self_attn.o_proj", "attn_output"),
+    ("post_attention_layernorm", "ffn_norm"),
+    ("mlp.gate_proj", "ffn_gate"),
+    ("mlp.up_proj", "ffn_up"),
+    ("mlp.down_proj", "ffn_down"),
+];
+
+/// The name in GGUF files of the tensor with this name in Hugging Face's folders.
+pub(super) fn tensor_name(name: &str) -> String {
+    let name = name.strip_prefix("model.").unwrap_or(name);
+    let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
+    let translated = |module: &str| {
+        MODULES
+            .iter()
+            .find(|(theirs, _)| *theirs == module)
+            .map_or(module.into(), |(_, name)| name.to_string())
+    };
+    match module.strip_prefix("layers.").and_then(|rest| rest.split_once('.')) {
+        Some((layer, module)) => format!("blk.{layer}.{}.{kind}", translated(module)),
+        None => format!("{}.{kind}", translated(module)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Param, ParamSource};
+    use serde_json::json;
+    use std::collections::HashMap;
+
+    /// Llama 3.2 1B as converted.
+    fn llama() -> Value {
+        json!({
+            "general.architecture": "llama",
+            "general.file_type": 1,
+            "llama.block_count": 16,
+            "llama.context_length": 131072,
+            "llama.embedding_length": 2048,
+            "llama.feed_forward_length": 8192,
+            "llama.attention.head_count": 32,
+            "llama.attention.head_count_kv": 8,
+            "llama.rope.freq_base": 500000.0,
+            "llama.attention.layer_norm_rms_epsilon": 1e-5,
+            "llama.attention.key_length": 64,
+            "llama.attention.value_length": 64,
+            "llama.vocab_size": 128256,
+            "llama.rope.dimension_count": 64,
+            "tokenizer.ggml.model": "gpt2",
+        })
+    }
+
+    fn shapes() -> HashMap<&'static str, Vec<u64>> {
+        HashMap::from([(EMBEDDING, vec![128256, 2048]), (ROPE_FACTORS, vec![32])])
+    }
+
+    fn read(metadata: &Value, shapes: &HashMap<&str, Vec<u64>>) -> Result<ModelConfig> {
+        let shape = |name: &str| shapes.get(name).map(Vec::as_slice);
+        ModelConfig::from_gguf("model.gguf", metadata.as_object().unwrap(), shape)
+    }
+
+    #[test]
+    fn llama_3_is_read_in_full() {
+        let expected = ModelConfig {
+            architecture: "llama".into(),
+            hidden: 2048,
+            intermediate: 8192,
+            layers: 16,
+            heads: 32,
+            kv_heads: 8,
+            head_dim: 64,
+            vocab: 128256,
+            context: 131072,
+            rms_eps: 1e-5,
+            rope: Rope { theta: 500000.0, scaling: RopeScaling::Factors },
+            tied: true,
+            qkv_bias: false,
+            qk_norm: false,
+            window: None,
+            naming: Naming::Gguf { interleaved: true },
+        };
+        assert_eq!(read(&llama(), &shapes()), Ok(expected));
+    }
+
+    #[test]
+    fn families_differ_in_biases_norms_and_the_order_of_rows() {
+        let family = |name: &str| {
+            let metadata = llama().to_string().replace("llama", name);
+            let mut shapes = shapes();
+            shapes.insert("output.weight", vec![128256, 2048]);
+            shapes.remove(ROPE_FACTORS);
+            read(&serde_json::from_str(&metadata).unwrap(), &shapes).unwrap()
+        };
+        let sources = |config: &ModelConfig, param| {
+            config.params().into_iter().find(|spec| spec.param == param).map(|spec| spec.sources)
+        };
+        let source =
+            |name: &str, rows, interleaved| ParamSource { name: name.into(), rows, interleaved };
+        for (name, head) in [("llama", Some(64)), ("qwen2", None), ("qwen3", None)] {
+            let config = family(name);
+            assert_eq!(config.rope.scaling, RopeScaling::None);
+            assert_eq!(
+                sources(&config, Param::Qkv(3)).unwrap(),
+                [
+                    source("blk.3.attn_q.weight", 2048, head),
+                    source("blk.3.attn_k.weight", 512, head),
+                    source("blk.3.attn_v.weight", 512, None),
+                ]
+            );
+            let bias = sources(&config, Param::QkvBias(3)).map(|sources| sources[1].name.clone());
+            assert_eq!(bias, (name == "qwen2").then(|| "blk.3.attn_k.bias".into()));
+            let norm = sources(&config, Param::KNorm(0)).map(|sources| sources[0].name.clone());
+            assert_eq!(norm, (name == "qwen3").then(|| "blk.0.attn_k_norm.weight".into()));
+            let head = sources(&config, Param::Head).unwrap();
+            assert_eq!(head, [source("output.weight", 128256, None)]);
+        }
+    }
+
+    #[test]
+    fn every_tensor_has_its_name() {
+        let config = read(&llama(), &shapes()).unwrap();
+        let names: Vec<_> = config.params().into_iter().flat_map(|spec| spec.sources).collect();
+        let names: Vec<_> = names.iter().map(|source| source.name.as_str()).collect();
+        assert_eq!(
+            names[..12],
+            [
+                "token_embd.weight",
+                "blk.0.attn_norm.weight",
+                "blk.0.attn_q.weight",
+                "blk.0.attn_k.weight",
+                "blk.0.attn_v.weight",
+                "blk.0.attn_output.weight",
+                "blk.0.ffn_norm.weight",
+                "blk.0.ffn_gate.weight",
+                "blk.0.ffn_up.weight",
+                "blk.0.ffn_down.weight",
+                "blk.1.attn_norm.weight",
+                "blk.1.attn_q.weight",
+            ]
+        );
+        assert_eq!(names[names.len() - 2..], ["output_norm.weight", "rope_freqs.weight"]);
+        assert_eq!(names.len(), 3 + 16 * 9);
+    }
+
+    #[test]
+    fn frequencies_may_be_stretched() {
+        let linear = json!({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0});
+        let yarn = json!({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0});
+        let none = json!({"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 4.0});
+        let scaling = |changes: &Value, factors: bool| {
+            let (mut metadata, mut shapes) = (llama(), shapes());
+            metadata.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            if !factors {
+                shapes.remove(ROPE_FACTORS);
+            }
+            read(&metadata, &shapes).map(|config| config.rope.scaling)
+        };
+        assert_eq!(scaling(&linear, false), Ok(RopeScaling::Linear { factor: 4.0 }));
+        assert_eq!(scaling(&none, false), Ok(RopeScaling::None));
+        assert_eq!(scaling(&none, true), Ok(RopeScaling::Factors));
+        for (changes, factors) in [(&yarn, false), (&yarn, true), (&linear, true)] {
+            assert!(matches!(scaling(changes, factors), Err(Error::InvalidConfig { .. })));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_out_of_range_is_named() {
+        for (key, value) in [
+            ("llama.block_count", Value::Null),
+            ("llama.block_count", json!(0)),
+            ("llama.block_count", json!(u32::MAX)),
+            ("llama.attention.head_count", json!(0)),
+            ("llama.attention.head_count_kv", json!(0)),
+            ("llama.attention.head_count_kv", json!(7)),
+            ("llama.attention.head_count_kv", json!([8, 8])),
+            ("llama.embedding_length", json!("2048")),
+            ("llama.feed_forward_length", json!(0)),
+            ("llama.context_length", json!(0)),
+            ("llama.attention.key_length", json!(512)),
+            ("llama.attention.value_length", json!(128)),
+            ("llama.rope.dimension_count", json!(32)),
+            ("llama.rope.freq_base", json!(0.0)),
+            ("llama.rope.freq_base", json!("NaN")),
+            ("llama.attention.layer_norm_rms_epsilon", json!("NaN")),
+            ("llama.attention.layer_norm_rms_epsilon", json!(-1e-5)),
+            ("llama.attention.layer_norm_rms_epsilon", json!(1)),
+            ("llama.expert_count", json!(8)),
+            ("general.architecture", json!(3)),
+        ] {
+            let mut metadata = llama();
+            metadata[key] = value.clone();
+            match read(&metadata, &shapes()).unwrap_err() {
+                Error::InvalidConfig { file, field, .. } => {
+                    assert_eq!((&file[..], &field[..]), ("model.gguf", key), "{value}");
+                }
+                other => panic!("{key} = {value}: {other}"),
+            }
+        }
+        for name in ["gemma3", "", "%s%n%s"] {
+            let mut metadata = llama();
+            metadata["general.architecture"] = json!(name);
+            let error = read(&metadata, &shapes()).unwrap_err();
+            assert!(
+                matches!(&error, Error::UnsupportedArchitecture { found, .. } if found == name)
+            );
+            assert!(error.to_string().contains("llama, qwen2, qwen3"));
+        }
+        let error = read(&llama(), &HashMap::new()).unwrap_err();
+        assert!(matches!(error, Error::MissingTensor { name } if name == EMBEDDING));
+    }
+}

@@ -1,0 +1,253 @@
+//! The text side of a GGUF file, whose metadata hold a vocabulary and names instead of a pipeline.
+
+mod pre_tokenizer;
+mod vocabulary;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokenizers::decoders::DecoderWrapper;
+use tokenizers::decoders::byte_fallback::ByteFallback;
+use tokenizers::decoders::fuse::Fuse;
+use tokenizers::decoders::sequence::Sequence as Decoders;
+use tokenizers::decoders::strip::Strip;
+use tokenizers::models::bpe::BPE;
+use tokenizers::normalizers::unicode::NFC;
+use tokenizers::normalizers::{NormalizerWrapper, Prepend, Replace, Sequence as Normalizers};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::{AddedToken, PostProcessorWrapper};
+
+use super::generation::GenerationDefaults;
+use super::tokenizer::Tokenizer;
+use crate::error::{Error, Result};
+use pre_tokenizer::PreTokenizer;
+use vocabulary::{Kind, Vocabulary};
+
+/// What the metadata say about text.
+pub struct GgufText {
+    pub tokenizer: Tokenizer,
+    /// The contents of the begin and the end token; empty if there is none.
+    pub bos: String,
+    pub eos: String,
+    pub template: Option<String>,
+    pub defaults: GenerationDefaults,
+}
+
+/// The keys that matter here.
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(rename = "tokenizer.ggml.model")]
+    model: &'a str,
+    #[serde(rename = "tokenizer.ggml.pre")]
+    pre: Option<&'a str>,
+    #[serde(rename = "tokenizer.ggml.tokens", borrow)]
+    tokens: Vec<&'a str>,
+    #[serde(rename = "tokenizer.ggml.token_type", default)]
+    kinds: Vec<i64>,
+    #[serde(rename = "tokenizer.ggml.scores", default)]
+    scores: Vec<f64>,
+    #[serde(rename = "tokenizer.ggml.merges", default)]
+    merges: Vec<&'a str>,
+    #[serde(rename = "tokenizer.ggml.bos_token_id")]
+    bos: Option<u32>,
+    #[serde(rename = "tokenizer.ggml.eos_token_id")]
+    eos: Option<u32>,
+    #[serde(rename = "tokenizer.ggml.eot_token_id")]
+    eot: Option<u32>,
+    #[serde(rename = "tokenizer.ggml.eom_token_id")]
+    eom: Option<u32>,
+    #[serde(rename = "tokenizer.ggml.unknown_token_id")]
+    unknown: Option<u32>,
+    #[serde(rename = "tokenizer.ggml.add_bos_token")]
+    add_bos: Option<bool>,
+    #[serde(rename = "tokenizer.ggml.add_eos_token")]
+    add_eos: Option<bool>,
+    #[serde(rename = "tokenizer.ggml.add_space_prefix")]
+    add_space: Option<bool>,
+    #[serde(rename = "tokenizer.chat_template")]
+    template: Option<&'a str>,
+}
+
+/// Control tokens that end an answer, whatever the metadata name as the end.
+const ENDS: [&str; 11] = [
+    "</s>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<EOT>",
+    "<｜end▁of▁sentence｜>",
+];
+
+impl GgufText {
+    /// Reads the metadata of a file, which `file` names in messages.
+    pub fn read(file: &str, metadata: &Map<String, Value>) -> Result<GgufText> {
+        let fields: Fields = serde_path_to_error::deserialize(metadata).map_err(|error| {
+            let found = match error.path().to_string().as_str() {
+                "." => error.inner().to_string(),
+                path => format!("{path}: {}", error.inner()),
+            };
+            Error::Malformed {
+                what: file.into(),
+                expected: "GGUF file with a tokenizer".into(),
+                found,
+            }
+        })?;
+        // The ids that a file of words may leave out.
+        let words = fields.model == "llama";
+        let bos = fields.bos.or(words.then_some(1));
+        let eos = fields.eos.or(words.then_some(2));
+        let mut vocabulary = Vocabulary::new(&fields.tokens, &fields.kinds)?;
+        for (key, id) in [
+            ("bos", bos),
+            ("eos", eos),
+            ("eot", fields.eot),
+            ("eom", fields.eom),
+            ("unknown", fields.unknown),
+        ] {
+            let Some(id) = id else { continue };
+            if id as usize >= vocabulary.tokens.len() {
+                return Err(Error::InvalidConfig {
+                    file: file.into(),
+                    field: format!("tokenizer.ggml.{key}_token_id"),
+                    found: id.to_string(),
+                    expected: format!(
+                        "less than {}, the number of tokens",
+                        vocabulary.tokens.len()
+                    ),
+                });
+            }
+            vocabulary.kinds[id as usize] = Kind::Control;
+        }
+        let content = |id: Option<u32>| {
+            id.map_or_else(String::new, |id| vocabulary.tokens[id as usize].to_string())
+        };
+        let (bos, eos) = ((bos, content(bos)), (eos, content(eos)));
+
+        let mut pipeline = match fields.model {
+            "llama" => words_pipeline(&vocabulary, &fields)?,
+            "gpt2" => bytes_pipeline(&vocabulary, &fields)?,
+            found => {
+                let message =
+                    format!("found tokenizer.ggml.model {found:?}, expected llama or gpt2");
+                return Err(Error::Tokenizer { message });
+            }
+        };
+        pipeline.inner.add_tokens(vocabulary.added()).map_err(failed)?;
+        let add = [
+            (&bos, fields.add_bos.unwrap_or(pipeline.adds_bos)),
+            (&eos, fields.add_eos.unwrap_or(false)),
+        ];
+        let [bos_id, eos_id] = add.map(|((id, _), adds)| id.filter(|_| adds));
+        pipeline.inner.with_post_processor(around(&vocabulary, bos_id, eos_id)?);
+
+        let mut eos_ids: Vec<u32> = [eos.0, fields.eot, fields.eom].into_iter().flatten().collect();
+        eos_ids.extend(
+            vocabulary.added_ids().filter(|id| ENDS.contains(&&*vocabulary.tokens[*id as usize])),
+        );
+        eos_ids.sort_unstable();
+        eos_ids.dedup();
+        Ok(GgufText {
+            tokenizer: Tokenizer::new(pipeline.inner)?,
+            bos: bos.1,
+            eos: eos.1,
+            template: fields.template.map(String::from),
+            defaults: GenerationDefaults { eos_ids, ..Default::default() },
+        })
+    }
+}
+
+struct Pipeline {
+    inner: tokenizers::Tokenizer,
+    /// A text begins with the begin token, unless the file says otherwise.
+    adds_bos: bool,
+}
+
+/// Words with a leading `▁` and bytes as a fallback (SentencePiece).
+fn words_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> {
+    let unknown = fields.unknown.unwrap_or(0) as usize;
+    let unknown =
+        vocabulary.tokens.get(unknown).map_or_else(String::new, |token| token.to_string());
+    let model = BPE::builder()
+        .vocab_and_merges(vocabulary.ids()?, vocabulary.merges_by_score(&fields.scores)?)
+        .unk_token(unknown)
+        .fuse_unk(true)
+        .byte_fallback(true)
+        .build();
+    let mut inner = tokenizers::Tokenizer::new(model.map_err(failed)?);
+    let spaces: NormalizerWrapper = Replace::new(" ", "▁").map_err(failed)?.into();
+    let mut decoders: Vec<DecoderWrapper> = vec![
+        Replace::new("▁", " ").map_err(failed)?.into(),
+        ByteFallback::new().into(),
+        Fuse::new().into(),
+    ];
+    if fields.add_space.unwrap_or(true) {
+        let prefixed = Normalizers::new(vec![Prepend::new("▁".into()).into(), spaces]);
+        inner.with_normalizer(Some(prefixed)).map_err(failed)?;
+        decoders.push(Strip::new(' ', 1, 0).into());
+    } else {
+        inner.with_normalizer(Some(spaces)).map_err(failed)?;
+    }
+    inner.with_decoder(Some(Decoders::new(decoders)));
+    Ok(Pipeline { inner, adds_bos: true })
+}
+
+/// Bytes, after a split by regular expressions (GPT-2).
+fn bytes_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> {
+    let pre = PreTokenizer::named(fields.pre.unwrap_or("default"))?;
+    let model = BPE::builder()
+        .vocab_and_merges(vocabulary.ids()?, vocabulary.merges(&fields.merges)?)
+        .ignore_merges(pre.whole_words)
+        .build();
+    let mut inner = tokenizers::Tokenizer::new(model.map_err(failed)?);
+    if pre.composes {
+        inner.with_normalizer(Some(NFC)).map_err(failed)?;
+    }
+    inner.with_pre_tokenizer(Some(pre.build().map_err(failed)?));
+    inner.with_decoder(Some(ByteLevel::default()));
+    Ok(Pipeline { inner, adds_bos: pre.adds_bos })
+}
+
+/// Puts a token before and after each text.
+fn around(
+    vocabulary: &Vocabulary,
+    before: Option<u32>,
+    after: Option<u32>,
+) -> Result<Option<PostProcessorWrapper>> {
+    let name = |id: u32| &*vocabulary.tokens[id as usize];
+    let special = |id: u32| json!({"SpecialToken": {"id": name(id), "type_id": 0}});
+    let text = |id: &str| json!({"Sequence": {"id": id, "type_id": 0}});
+    let around = |texts: Vec<Value>| {
+        let parts = before.map(special).into_iter().chain(texts).chain(after.map(special));
+        parts.collect::<Value>()
+    };
+    let tokens = [before, after].into_iter().flatten().map(|id| {
+        (name(id).to_owned(), json!({"id": name(id), "ids": [id], "tokens": [name(id)]}))
+    });
+    let tokens: Map<String, Value> = tokens.collect();
+    if tokens.is_empty() {
+        return Ok(None);
+    }
+    let processor = serde_json::from_value(json!({
+        "type": "TemplateProcessing",
+        "single": around(vec![text("A")]),
+        "pair": around(vec![text("A"), text("B")]),
+        "special_tokens": tokens,
+    }));
+    processor.map(Some).map_err(|error| failed(error.into()))
+}
+
+fn failed(error: tokenizers::Error) -> Error {
+    Error::Tokenizer { message: error.to_string() }
+}
+
+/// A token that is looked for in text as it is written.
+fn added(content: &str, special: bool) -> AddedToken {
+    AddedToken::from(content, special).normalized(false)
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests;

@@ -1,0 +1,89 @@
+//! How text is split before bytes are merged, by the names that GGUF files give.
+
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::sequence::Sequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::tokenizer::SplitDelimiterBehavior;
+
+use crate::error::{Error, Result};
+
+/// A way to split text, and what goes with it.
+#[derive(Clone, Copy)]
+pub struct PreTokenizer {
+    /// One after the other splits what those before have left.
+    patterns: &'static [&'static str],
+    /// A piece that is a token is not merged of others.
+    pub whole_words: bool,
+    /// Accents are composed with their letters first.
+    pub composes: bool,
+    /// A text begins with the begin token, unless the file says otherwise.
+    pub adds_bos: bool,
+}
+
+const GPT_2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const LLAMA_3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN_3_5: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const GPT_4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const DEEPSEEK_3: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥\u{3040}-ゟ゠-ヿ]+",
+    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##,
+];
+
+const PLAIN: PreTokenizer =
+    PreTokenizer { patterns: &[GPT_2], whole_words: false, composes: false, adds_bos: false };
+
+/// Names with what they mean.
+const NAMES: [(&[&str], PreTokenizer); 9] = [
+    (&["gpt-2", "mpt", "olmo", "jais", "phi-2", "exaone4", "granite-docling"], PLAIN),
+    (
+        &["default"],
+        PreTokenizer {
+            patterns: &[r"[\p{P}\$\+<=>\^~\|]+", GPT_2, r"\p{N}+", "[0-9][0-9][0-9]"],
+            ..PLAIN
+        },
+    ),
+    (
+        &["llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2", "dbrx", "smaug-bpe"],
+        PreTokenizer { patterns: &[LLAMA_3], whole_words: true, adds_bos: true, ..PLAIN },
+    ),
+    (
+        &["qwen2", "deepseek-r1-qwen", "megrez", "stablelm2", "hunyuan"],
+        PreTokenizer { patterns: &[QWEN_2], composes: true, ..PLAIN },
+    ),
+    (&["qwen35"], PreTokenizer { patterns: &[QWEN_3_5], composes: true, ..PLAIN }),
+    (
+        &["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"],
+        PreTokenizer { patterns: &[r"\p{N}", GPT_2], ..PLAIN },
+    ),
+    (&["tekken"], PreTokenizer { patterns: &[TEKKEN], whole_words: true, adds_bos: true, ..PLAIN }),
+    (&["gpt-4o", "llama4", "kanana2"], PreTokenizer { patterns: &[GPT_4O], ..PLAIN }),
+    (&["deepseek-v3"], PreTokenizer { patterns: &DEEPSEEK_3, ..PLAIN }),
+];
+
+impl PreTokenizer {
+    /// The one of this name.
+    pub fn named(name: &str) -> Result<PreTokenizer> {
+        let found = NAMES.iter().find(|(names, _)| names.contains(&name));
+        found.map(|(_, pre)| *pre).ok_or_else(|| {
+            let known: Vec<_> = NAMES.iter().flat_map(|(names, _)| *names).copied().collect();
+            let known = known.join(", ");
+            let message = format!("found tokenizer.ggml.pre {name:?}, expected one of {known}");
+            Error::Tokenizer { message }
+        })
+    }
+
+    /// Makes the library's.
+    pub fn build(self) -> tokenizers::Result<Sequence> {
+        let split = |pattern: &&str| -> tokenizers::Result<PreTokenizerWrapper> {
+            let pattern = SplitPattern::Regex(pattern.to_string());
+            Ok(Split::new(pattern, SplitDelimiterBehavior::Isolated, false)?.into())
+        };
+        let mut steps = self.patterns.iter().map(split).collect::<Result<Vec<_>, _>>()?;
+        steps.push(ByteLevel::new(false, true, false).into());
+        Ok(Sequence::new(steps))
+    }
+}

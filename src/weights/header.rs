@@ -1,0 +1,58 @@
+//! What a file of weights holds, whatever its format.
+
+use super::safetensors::Dtype;
+use super::sink::FloatType;
+use crate::layout::BlockType;
+use std::fmt;
+
+/// The tensors of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// In the order of their bytes, none of which overlap.
+    pub tensors: Vec<TensorInfo>,
+    /// Position in the file where the last tensor ends.
+    pub end: u64,
+}
+
+/// A tensor as a header describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorInfo {
+    pub name: String,
+    pub elements: Elements,
+    /// The length of a row last.
+    pub shape: Vec<u64>,
+    /// Position of its first byte in the file.
+    pub start: u64,
+    /// Bytes of the tensor.
+    pub bytes: u64,
+}
+
+/// What the bytes of a tensor are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Numbers one after the other.
+    Plain(Dtype),
+    /// Rows of quantised blocks.
+    Blocks(BlockType),
+}
+
+impl Elements {
+    /// The floating-point type, if it is one that fills weights.
+    pub fn float(self) -> Option<FloatType> {
+        match self {
+            Elements::Plain(Dtype::F32) => Some(FloatType::F32),
+            Elements::Plain(Dtype::F16) => Some(FloatType::F16),
+            Elements::Plain(Dtype::Bf16) => Some(FloatType::Bf16),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Elements {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Elements::Plain(dtype) => dtype.fmt(f),
+            Elements::Blocks(block) => block.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+"""GGUF files of the other goldens, written by the gguf library.
+
+    gguf/<model>.gguf         the weights of a folder as they are, rows in the order that
+                              llama.cpp's converter gives them: the folder's golden.json and
+                              logits.bin hold
+    gguf/<model>_<type>.gguf  a tiny model in blocks
+      <same name>.json        golden.json of these values, computed by transformers
+      <same name>.bin         logits.bin
+    gguf/tokenizer_<kind>.gguf
+                              the vocabulary of a tokenizer folder, whose golden.json holds
+    gguf/blocks.json          blocks of every type with their values, by llama.cpp; not made here
+"""
+
+import json
+
+import gguf
+import numpy
+import torch
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+import golden_models
+
+FLOATS = ["llama3_bf16", "qwen2_bf16", "qwen3_f32"]
+ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3}
+# A layer has matrices of the type; embedding and output are Q8_0, as llama.cpp's mixtures have them.
+BLOCKS = {"q4_0": gguf.GGMLQuantizationType.Q4_0, "q4_1": gguf.GGMLQuantizationType.Q4_1}
+BLOCK_CONFIG = golden_models.llama(**golden_models.MEDIUM, num_key_value_heads=2)
+Q8_0 = gguf.GGMLQuantizationType.Q8_0
+
+
+def write(out):
+    """Writes the folder gguf of `out`, in which the folders of models and tokenizers are."""
+    golden_models.prepare()
+    folder = out / "gguf"
+    folder.mkdir(exist_ok=True)
+    for name in FLOATS:
+        write_floats(out / name, folder / f"{name}.gguf")
+    for suffix, kind in BLOCKS.items():
+        write_blocks(folder / f"llama_{suffix}", kind)
+    write_bytes_tokenizer(out / "tokenizer_bytes", folder / "tokenizer_bytes.gguf")
+    write_words_tokenizer(out / "tokenizer_words", folder / "tokenizer_words.gguf")
+
+
+def write_floats(source, path):
+    """Writes the tensors of a Hugging Face folder in their own type, norms and biases in f32."""
+    config = AutoConfig.from_pretrained(source)
+    writer = start(path, config)
+    if config.model_type == "llama":
+        writer.add_tensor("rope_freqs.weight", rope_factors(config))
+    for name, tensor in load_file(source / "model.safetensors").items():
+        tensor = interleaved(name, tensor, config)
+        if tensor.dim() == 1 or tensor.dtype == torch.float32:
+            writer.add_tensor(gguf_name(name, config), tensor.float().numpy())
+        else:
+            raw = tensor.view(torch.uint8).numpy()
+            writer.add_tensor(gguf_name(name, config), raw, raw_dtype=gguf.GGMLQuantizationType.BF16)
+    finish(writer, path)
+
+
+def write_blocks(path, kind):
+    """Writes a model with quantised matrices, and what transformers makes of their values."""
+    config = AutoConfig.for_model(**BLOCK_CONFIG)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    for seed in range(golden_models.MAX_SEEDS):
+        golden_models.randomise(model, seed, torch.float32)
+        stored = quantise(model, kind)
+        tokens = golden_models.prompt(config.vocab_size, seed)
+        greedy, margin = golden_models.continue_greedily(model, tokens)
+        if greedy is not None and greedy == golden_models.continue_greedily(golden_models.f16_kv(model), tokens)[0]:
+            break
+    else:
+        raise RuntimeError(f"{path.name}: no seed has a clear greedy continuation")
+    writer = start(path.with_suffix(".gguf"), config)
+    for name, (tensor, tensor_kind) in stored.items():
+        raw = tensor if tensor_kind is None else interleaved(name, tensor, config)
+        writer.add_tensor(gguf_name(name, config), raw, raw_dtype=tensor_kind)
+    finish(writer, path.with_suffix(".gguf"))
+    golden_models.logits(model, tokens).numpy().astype("<f4").tofile(path.with_suffix(".bin"))
+    golden = {"tokens": tokens, "greedy": greedy, "margin": round(margin, 4)}
+    path.with_suffix(".json").write_text(json.dumps(golden) + "\n")
+
+
+def quantise(model, kind):
+    """Rounds the matrices of a model to blocks; returns every tensor as it is to be stored."""
+    stored = {}
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            stored[name] = (parameter.detach().numpy(), None)
+            continue
+        tensor_kind = Q8_0 if "embed" in name or "lm_head" in name else kind
+        blocks = gguf.quants.quantize(parameter.detach().numpy(), tensor_kind)
+        parameter.data = torch.from_numpy(gguf.quants.dequantize(blocks, tensor_kind).copy())
+        stored[name] = (blocks, tensor_kind)
+    return stored
+
+
+def start(path, config):
+    """Begins a file with the sizes of a model."""
+    writer = gguf.GGUFWriter(path, config.model_type)
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_key_length(head_dim)
+    writer.add_value_length(head_dim)
+    writer.add_rope_dimension_count(head_dim)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    return writer
+
+
+def finish(writer, path):
+    """Writes what was added."""
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+
+
+def gguf_name(name, config):
+    """The name of a tensor, by the library's own table."""
+    table = gguf.get_tensor_name_map(ARCHITECTURES[config.model_type], config.num_hidden_layers)
+    return table.get_name(name, try_suffixes=(".weight", ".bias"))
+
+
+def interleaved(name, rows, config):
+    """Puts rows that turn together next to each other, as llama.cpp rotates them; works on blocks too."""
+    if config.model_type != "llama" or not ("q_proj" in name or "k_proj" in name):
+        return rows
+    heads = config.num_attention_heads if "q_proj" in name else config.num_key_value_heads
+    halves = rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:])
+    return halves.swapaxes(1, 2).reshape(rows.shape)
+
+
+def rope_factors(config):
+    """By what the scaling of Llama 3 divides each frequency."""
+    model = AutoModelForCausalLM.from_config(config)
+    scaled = model.model.rotary_emb.inv_freq.double().numpy()
+    dims = numpy.arange(0, 2 * len(scaled), 2) / (2 * len(scaled))
+    return (config.rope_parameters["rope_theta"] ** -dims / scaled).astype(numpy.float32)
+
+
+def start_tokenizer(path, pre, model, tokenizer, template, changes=()):
+    """Begins a file with a vocabulary."""
+    writer = gguf.GGUFWriter(path, "llama")
+    vocab = tokenizer["model"]["vocab"] | {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+    tokens = sorted(vocab, key=vocab.get)
+    kinds = dict.fromkeys(tokens, gguf.TokenType.NORMAL) | dict(changes)
+    for token in tokenizer["added_tokens"]:
+        kinds[token["content"]] = gguf.TokenType.CONTROL if token["special"] else gguf.TokenType.USER_DEFINED
+    writer.add_tokenizer_model(model)
+    if pre:
+        writer.add_tokenizer_pre(pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types([int(kinds[token]) for token in tokens])
+    writer.add_chat_template(template)
+    return writer, vocab
+
+
+def write_bytes_tokenizer(folder, path):
+    """Writes the tokenizer of bytes; no name stands for its split, so it gets that of Llama 3, which splits alike."""
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    template = (folder / "chat_template.jinja").read_text()
+    writer, vocab = start_tokenizer(path, "llama-bpe", "gpt2", tokenizer, template)
+    writer.add_token_merges([" ".join(merge) for merge in tokenizer["model"]["merges"]])
+    writer.add_eos_token_id(vocab["<|im_end|>"])
+    writer.add_add_bos_token(False)
+    finish(writer, path)
+
+
+def write_words_tokenizer(folder, path):
+    """Writes the tokenizer of words, whose merges become scores."""
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    template = (folder / "chat_template.jinja").read_text()
+    raw = {f"<0x{byte:02X}>": gguf.TokenType.BYTE for byte in range(256)}
+    writer, vocab = start_tokenizer(path, None, "llama", tokenizer, template, raw)
+    merges = ["".join(merge) for merge in tokenizer["model"]["merges"]]
+    # Merges to the same token count from the first of them.
+    ranks = {token: rank for rank, token in reversed(list(enumerate(merges)))}
+    writer.add_token_scores([-float(ranks[token]) if token in ranks else 0.0 for token in sorted(vocab, key=vocab.get)])
+    writer.add_bos_token_id(vocab["<s>"])
+    writer.add_eos_token_id(vocab["</s>"])
+    writer.add_unk_token_id(vocab["<unk>"])
+    finish(writer, path)
