@@ -176,7 +176,8 @@ fn a_file_cut_short_says_what_is_missing() {
 
 #[test]
 fn odd_files_are_read() {
-    let odd: [(&str, fn(&mut File)); 6] = [
+    type Change = fn(&mut File);
+    let odd: [(&str, Change); 6] = [
         ("version 2", |f| f.version = 2),
         ("an empty list", |f| f.keys.push(key(9, announced(8, 0, &[])))),
         ("no keys", |f| f.keys.clear()),
