@@ -90,9 +90,9 @@ pub async fn model(
     options: &LoadOptions,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Model> {
-    let prepared = Prepared::open(source, options).await?;
-    let chat = prepared.chat().await?;
-    let loaded = prepared.load(on_progress).await?;
+    let opened = Opened::open(source).await?;
+    let chat = opened.chat().await?;
+    let loaded = opened.prepare(options)?.load(on_progress).await?;
     Ok(Model { chat, loaded })
 }
 
@@ -102,43 +102,31 @@ pub async fn executor(
     options: &LoadOptions,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Loaded> {
-    Prepared::open(source, options).await?.load(on_progress).await
+    Opened::open(source).await?.prepare(options)?.load(on_progress).await
 }
 
-/// A model whose headers have been read and checked; nothing is allocated yet.
-pub struct Prepared<'a, S: Source> {
+/// A model whose configuration and headers have been read.
+pub struct Opened<'a, S: Source> {
     source: &'a S,
     config: ModelConfig,
-    options: LoadOptions,
+    quantization: Option<Quantization>,
     checkpoint: Checkpoint<'a, S>,
-    plan: LoadPlan,
-    kv_bytes: u64,
 }
 
-impl<'a, S: Source> Prepared<'a, S> {
+impl<'a, S: Source> Opened<'a, S> {
     /// Reads the configuration and the headers of the weights.
-    pub async fn open(source: &'a S, options: &LoadOptions) -> Result<Prepared<'a, S>> {
-        let gguf = match source.gguf() {
-            Some(_) => Some(Checkpoint::open(source).await?),
-            None => None,
-        };
-        let config = gguf.as_ref().map(Checkpoint::config).transpose()?.flatten();
-        let (config, quantization) = match config {
-            Some(config) => (config, None),
-            None => {
-                let json = source.read("config.json").await?;
-                (ModelConfig::from_json(&json)?, Quantization::from_json(&json)?)
+    pub async fn open(source: &'a S) -> Result<Opened<'a, S>> {
+        if source.gguf().is_some() {
+            let checkpoint = Checkpoint::open(source).await?;
+            if let Some(config) = checkpoint.config()? {
+                return Ok(Opened { source, config, quantization: None, checkpoint });
             }
-        };
-        let kinds = vec![options.kv; config.layers];
-        let blocks = capacity(&config, options, &kinds, u64::MAX)?.blocks;
-        let kv_bytes = blocks as u64 * block_bytes(&config, &kinds);
-        let checkpoint = match gguf {
-            Some(checkpoint) => checkpoint,
-            None => Checkpoint::open(source).await?,
-        };
-        let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
-        Ok(Prepared { source, config, options: *options, checkpoint, plan, kv_bytes })
+        }
+        let json = source.read("config.json").await?;
+        let config = ModelConfig::from_json(&json)?;
+        let quantization = Quantization::from_json(&json)?;
+        let checkpoint = Checkpoint::open(source).await?;
+        Ok(Opened { source, config, quantization, checkpoint })
     }
 
     /// Loads the text side of the model.
@@ -159,6 +147,27 @@ impl<'a, S: Source> Prepared<'a, S> {
         Ok(chat)
     }
 
+    /// Plans how the model will lie in memory.
+    pub fn prepare(self, options: &LoadOptions) -> Result<Prepared<'a, S>> {
+        let Opened { config, quantization, checkpoint, .. } = self;
+        let kinds = vec![options.kv; config.layers];
+        let blocks = capacity(&config, options, &kinds, u64::MAX)?.blocks;
+        let kv_bytes = blocks as u64 * block_bytes(&config, &kinds);
+        let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
+        Ok(Prepared { config, options: *options, checkpoint, plan, kv_bytes })
+    }
+}
+
+/// A model whose headers have been checked; nothing is allocated yet.
+pub struct Prepared<'a, S: Source> {
+    config: ModelConfig,
+    options: LoadOptions,
+    checkpoint: Checkpoint<'a, S>,
+    plan: LoadPlan,
+    kv_bytes: u64,
+}
+
+impl<S: Source> Prepared<'_, S> {
     /// Bytes that weights, keys and values will take, unless the device binds less.
     pub fn bytes(&self) -> u64 {
         self.plan.bytes() + self.kv_bytes

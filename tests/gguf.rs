@@ -123,9 +123,10 @@ fn vocabularies_give_the_ids_of_the_tokenizers_they_were_made_of() {
 fn a_model_without_a_vocabulary_says_so() {
     let source = FolderSource::new(path("llama_q4_0.gguf"));
     let options = LoadOptions { device: Device::Cpu, ..LoadOptions::default() };
-    let prepared = block_on(load::Prepared::open(&source, &options)).unwrap();
-    let error = block_on(prepared.chat()).map(|_| ()).unwrap_err().to_string();
+    let opened = block_on(load::Opened::open(&source)).unwrap();
+    let error = block_on(opened.chat()).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("llama_q4_0.gguf") && error.contains("tokenizer.ggml.model"), "{error}");
+    let prepared = opened.prepare(&options).unwrap();
     let executor = block_on(prepared.load(|_| std::ops::ControlFlow::Continue(()))).unwrap();
     assert!(matches!(executor.executor, AnyExecutor::Cpu(_)));
 }

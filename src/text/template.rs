@@ -1,10 +1,9 @@
 //! Chat templates: Jinja as transformers renders it, within bounds.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use chrono::DateTime;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{Environment, ErrorKind, Value, context};
@@ -141,8 +140,10 @@ fn failed(error: minijinja::Error) -> Error {
 
 /// `strftime_now(format)`: the time as C's `strftime` writes it.
 fn strftime(format: &str, now: i64) -> Result<String, minijinja::Error> {
-    let time = Timestamp::from_second(now).map(|time| time.to_zoned(TimeZone::UTC));
-    time.and_then(|time| jiff::fmt::strtime::format(format, &time)).map_err(invalid)
+    let mut text = String::new();
+    let time = DateTime::from_timestamp(now, 0);
+    let written = time.is_some_and(|time| write!(text, "{}", time.format(format)).is_ok());
+    written.then_some(text).ok_or_else(|| invalid(format!("{format:?} is no format of a time")))
 }
 
 /// `tojson` as transformers has it: Python's `json.dumps` without escapes for HTML or beyond ASCII.

@@ -19,7 +19,7 @@ use crate::{
     executor::{AnyExecutor, KvKind},
     host::{Device, Info, Keep, Kv, ModelId, Options, Progress, Quantize, SlidingWindow},
     layout::Layout,
-    load::{self, LoadOptions, Loaded, Prepared, quantise_all},
+    load::{self, LoadOptions, Loaded, Opened, quantise_all},
     service::Service,
     step::Window,
     weights::{self, Quantise, Server, Source, Stored},
@@ -71,8 +71,9 @@ async fn load_from(
     environment: &Environment,
     inbox: &UnboundedSender<Event>,
 ) -> Result<(Service<AnyExecutor>, Info)> {
-    let prepared = Prepared::open(source, &load_options(options)).await?;
-    let chat = prepared.chat().await?;
+    let opened = Opened::open(source).await?;
+    let chat = opened.chat().await?;
+    let prepared = opened.prepare(&load_options(options))?;
     let (go_on, agreed) = oneshot::channel();
     tell(inbox, Event::Sized(model, prepared.bytes(), go_on));
     // If not, who waited has been told.
