@@ -176,19 +176,34 @@ fn expect_alike(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f3
     assert!(groups <= host.scales.len() / 50, "{name}: {groups} groups");
     let words = differing(&device.words, &host.words);
     assert!(words <= host.words.len() / 25, "{name}: {words} words");
-    let [found, expected] = [device, host].map(|matrix| error(matrix, values));
+    expect_as_good(name, device, host, values);
+}
+
+/// The device's choices, however many differ, are as good as the host's: for each group nearly, for
+/// all together to four digits.
+fn expect_as_good(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f32]) {
+    let [found, expected] = [device, host].map(|matrix| errors(matrix, values));
+    for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        assert!(*found <= expected * 1.1 + 1e-12, "{name}, group {i}: {found} {expected}");
+    }
+    let [found, expected] = [found, expected].map(|errors| errors.iter().sum::<f64>());
     assert!(found <= expected * 1.0001, "{name}: {found} {expected}");
 }
 
-/// The sum of squared differences from `values`.
-fn error(matrix: &HostMatrix, values: &[f32]) -> f64 {
+/// The sum of squared differences from `values` in each group.
+fn errors(matrix: &HostMatrix, values: &[f32]) -> Vec<f64> {
     let mut row = vec![0.0; matrix.k];
+    let group = matrix.layout.group().expect("a quantised matrix has groups");
     let rows = values.chunks_exact(matrix.k).enumerate();
-    rows.map(|(i, values)| {
+    rows.flat_map(|(i, values)| {
         matrix.dequantise_row(i, &mut row);
-        row.iter().zip(values).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>()
+        let groups = row.chunks(group).zip(values.chunks(group));
+        let squares = |(row, values): (&[f32], &[f32])| {
+            row.iter().zip(values).map(|(a, b)| f64::from(a - b).powi(2)).sum()
+        };
+        groups.map(squares).collect::<Vec<f64>>()
     })
-    .sum()
+    .collect()
 }
 
 #[test]
@@ -305,7 +320,8 @@ fn blocks_are_kept_or_converted_as_on_the_host() {
                 let device = device.matrix;
                 match to.group() {
                     Some(_) if from.layout() == Some(to) => assert_eq!(device, host, "{name}"),
-                    Some(_) => expect_alike(&name, &device, &host, &values),
+                    // Values of blocks lie on a grid, where equals are common.
+                    Some(_) => expect_as_good(&name, &device, &host, &values),
                     None => {
                         // A product and a sum may be rounded once or twice.
                         let mut found = vec![0.0; k];

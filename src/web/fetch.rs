@@ -133,6 +133,10 @@ impl ByteStream for JsStream {
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>> {
+        // What was read ahead is nobody's business any more.
+        if self.signal.as_ref().is_some_and(AbortSignal::aborted) {
+            return Err(Error::Aborted);
+        }
         let next = self.next.get_or_insert_with(|| self.reader.read().into());
         let result: ReadableStreamReadResult = next
             .await
