@@ -5,7 +5,7 @@
 use bytemuck::{Pod, Zeroable};
 use minijinja::{Value, context};
 
-use super::{Bindings, fold, layout_name};
+use super::{Bindings, codebook_values, fold, layout_name};
 use crate::{
     gpu::Shader,
     layout::{BlockType, Layout, quantise},
@@ -58,22 +58,24 @@ impl Repack {
     pub fn shader(self) -> Shader {
         let bindings = Bindings::read(&["job"]).and("staged", self != Repack::Mins);
         let bindings = match self {
-            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.group().is_some() => {
+            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.record().is_some() => {
                 bindings.write("words").write("scales")
             }
-            Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles => {
-                bindings.write("words")
-            }
+            _ if self.writes_words() => bindings.write("words"),
             _ => bindings.write("scales"),
         };
         let (name, values) = match self {
             Repack::Numbers { from, to } => numbers(layout_name(from), to),
-            Repack::Blocks { from, to } if from.layout() == Some(to) => (
-                "blocks",
-                context! { from => from.to_string(), bytes => from.bytes(), words => 32 / to.columns_per_word() },
-            ),
-            Repack::Blocks { from, to } => numbers(&from.to_string(), to),
-            Repack::Nibbles => ("repack", context! { from => "nibbles", to => "w4" }),
+            Repack::Blocks { from, to } => {
+                let (name, values) = match from.layout() == Some(to) {
+                    true => ("blocks", context! { record => record(to) }),
+                    false => numbers("", to),
+                };
+                (name, context! { from => from.to_string(), block => block(from), ..values })
+            }
+            Repack::Nibbles => {
+                ("repack", context! { from => "nibbles", to => "w4", block => false })
+            }
             Repack::Scales { from, symmetric } => {
                 ("rescale", context! { part => "scales", from => layout_name(from), symmetric })
             }
@@ -85,14 +87,39 @@ impl Repack {
 
     /// Workgroups for these rows.
     pub fn grid(self, rows: &Rows) -> [u32; 3] {
-        fold((rows.rows * rows.stride).div_ceil(THREADS), 1)
+        let threads = match self {
+            Repack::Blocks { from, to } if from.layout() == Some(to) => {
+                let record = to.record().map_or(1, |(columns, _)| columns as u32);
+                rows.columns.div_ceil(record)
+            }
+            _ => rows.stride,
+        };
+        fold((rows.rows * threads).div_ceil(THREADS), 1)
+    }
+
+    /// Whether it writes the words of a matrix.
+    pub fn writes_words(self) -> bool {
+        matches!(self, Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles)
+    }
+
+    /// Whether it writes the scales of a matrix in this layout.
+    pub fn writes_scales(self, layout: Layout) -> bool {
+        layout.record().is_some() && self != Repack::Nibbles
+    }
+
+    /// [`Rows::stride`] for a matrix of `k` columns.
+    pub fn stride(self, layout: Layout, k: usize) -> usize {
+        match self.writes_scales(layout) {
+            true => layout.row_scales(k),
+            false => layout.row_words(k),
+        }
     }
 }
 
 /// The shader that makes numbers of any kind those of a layout, and its values.
 fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
-    let names = context! { from, to => layout_name(to) };
-    match to.group() {
+    let names = context! { from, to => layout_name(to), block => false };
+    match to.quantised_group() {
         None => ("repack", names),
         Some(group) => (
             "quantise",
@@ -105,4 +132,36 @@ fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
             },
         ),
     }
+}
+
+/// What `include/blocks.wgsl` needs to know of a type.
+fn block(from: BlockType) -> Value {
+    let codebook = match from.layout() {
+        Some(Layout::Codebook { codebook, .. }) => Some(codebook_values(codebook)),
+        _ => None,
+    };
+    // Where the halves of types with a byte for each 16 elements lie.
+    let halves = match from {
+        BlockType::Q2_K => Some(80),
+        BlockType::Q3_K => Some(108),
+        BlockType::Q6_K => Some(208),
+        _ => None,
+    };
+    context! { elements => from.elements(), bytes => from.bytes(), values => codebook, halves }
+}
+
+/// What `blocks.wgsl` needs to know of a layout.
+fn record(to: Layout) -> Value {
+    let (columns, words) = to.record().unwrap_or_default();
+    let low_bits = 32 / to.columns_per_word();
+    let high_bits = match to {
+        Layout::W5 | Layout::W3 => 1,
+        Layout::W6 => 2,
+        _ => 0,
+    };
+    let codebook = match to {
+        Layout::Codebook { codebook, .. } => Some(format!("{codebook:?}")),
+        _ => None,
+    };
+    context! { columns, words, low_bits, low_mask => (1 << low_bits) - 1, high_bits, codebook }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Chunk, Encoding, PIECE_BYTES, RepackJob, Weight, WeightSink};
+use super::{Chunk, Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
 #[cfg(target_arch = "wasm32")]
 use crate::Error;
 use crate::{
@@ -24,9 +24,9 @@ pub struct GpuWeights {
     pub vectors: HashMap<Param, wgpu::Buffer>,
 }
 
-/// A matrix in its canonical layout, cut by rows where one binding could not show it whole.
+/// A matrix in its canonical layouts, cut by rows where they differ and where one binding could not
+/// show it whole.
 pub struct GpuMatrix {
-    pub layout: Layout,
     pub n: usize,
     pub k: usize,
     pub parts: Vec<GpuPart>,
@@ -36,8 +36,9 @@ pub struct GpuMatrix {
 pub struct GpuPart {
     pub first: usize,
     pub rows: usize,
+    pub layout: Layout,
     pub words: wgpu::Buffer,          // [rows][layout.row_words(k)]
-    pub scales: Option<wgpu::Buffer>, // [rows][layout.row_groups(k)]
+    pub scales: Option<wgpu::Buffer>, // [rows][layout.row_scales(k)]
 }
 
 impl GpuWeights {
@@ -99,25 +100,30 @@ impl<'a> GpuSink<'a> {
     }
 
     async fn matrix(&self, weight: &Weight, n: usize, k: usize) -> Result<GpuMatrix> {
-        let layout = weight.layout;
-        let row_bytes = layout.row_words(k) as u64 * 4;
-        // Products that join or gate their rows need them in one place.
+        // Products that gate their rows need them in one place.
         let splits = matches!(weight.param, Param::Embed | Param::Head);
-        let most = if splits { (self.largest_part / row_bytes).max(1) as usize } else { n };
-        let mut matrix = GpuMatrix { layout, n, k, parts: Vec::new() };
-        for first in (0..n).step_by(most) {
-            let rows = most.min(n - first);
-            let what = format!("{:?}", weight.param);
-            let groups = (rows * layout.row_groups(k)) as u64 * 4;
-            matrix.parts.push(GpuPart {
-                first,
-                rows,
-                words: self.gpu.storage(&what, rows as u64 * row_bytes).await?,
-                scales: match groups {
-                    0 => None,
-                    groups => Some(self.gpu.storage(&what, groups).await?),
-                },
-            });
+        let what = format!("{:?}", weight.param);
+        let mut matrix = GpuMatrix { n, k, parts: Vec::new() };
+        let mut first = 0;
+        for &Part { rows, layout } in &weight.parts {
+            let end = first + rows;
+            let row_bytes = layout.row_words(k) as u64 * 4;
+            let most = if splits { (self.largest_part / row_bytes).max(1) as usize } else { rows };
+            while first < end {
+                let rows = most.min(end - first);
+                let scales = (rows * layout.row_scales(k)) as u64 * 4;
+                matrix.parts.push(GpuPart {
+                    first,
+                    rows,
+                    layout,
+                    words: self.gpu.storage(&what, rows as u64 * row_bytes).await?,
+                    scales: match scales {
+                        0 => None,
+                        bytes => Some(self.gpu.storage(&what, bytes).await?),
+                    },
+                });
+                first += rows;
+            }
         }
         Ok(matrix)
     }
@@ -143,21 +149,14 @@ impl<'a> GpuSink<'a> {
         let Some(matrix) = self.weights.matrices.get(&job.param) else {
             return Err(job.param.missing());
         };
-        let (layout, k) = (matrix.layout, matrix.k);
-        let stride = match layout.group() {
-            Some(_) => layout.row_groups(k),
-            None => layout.row_words(k),
-        };
-        let (repack, stride) = match job.encoding {
-            Encoding::Float(float) => {
-                (Repack::Numbers { from: float.layout(), to: layout }, stride)
-            }
-            Encoding::Nibbles => (Repack::Nibbles, layout.row_words(k)),
+        let repack = |to| match job.encoding {
+            Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
+            Encoding::Nibbles => Repack::Nibbles,
             Encoding::Scales { float, symmetric } => {
-                (Repack::Scales { from: float.layout(), symmetric }, layout.row_groups(k))
+                Repack::Scales { from: float.layout(), symmetric }
             }
-            Encoding::ZeroPoints => (Repack::ZeroPoints, layout.row_groups(k)),
-            Encoding::Blocks(block) => (Repack::Blocks { from: block, to: layout }, stride),
+            Encoding::ZeroPoints => Repack::ZeroPoints,
+            Encoding::Blocks(from) => Repack::Blocks { from, to },
         };
         let overlaps: Vec<_> = matrix
             .parts
@@ -166,19 +165,21 @@ impl<'a> GpuSink<'a> {
                 let start = job.first_row.max(part.first);
                 let end = (job.first_row + job.rows).min(part.first + part.rows);
                 (start < end).then(|| {
+                    let repack = repack(part.layout);
+                    let outputs = part.written(repack);
                     let rows = Rows {
                         source: (start - job.first_row) as u32,
                         row: (start - part.first) as u32,
                         rows: (end - start) as u32,
                         columns: job.columns as u32,
-                        stride: stride as u32,
+                        stride: repack.stride(part.layout, matrix.k) as u32,
                         interleaved: job.interleaved.unwrap_or(0) as u32,
                     };
-                    (rows, part.written(repack))
+                    (repack, rows, outputs)
                 })
             })
             .collect();
-        for (rows, outputs) in overlaps {
+        for (repack, rows, outputs) in overlaps {
             self.repack(repack, rows, &outputs).await?;
         }
         Ok(())
@@ -188,11 +189,8 @@ impl<'a> GpuSink<'a> {
 impl GpuPart {
     /// The buffers that a step of repacking writes; handles, cheap to clone.
     fn written(&self, repack: Repack) -> Vec<wgpu::Buffer> {
-        let words =
-            matches!(repack, Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles);
-        let scales = !matches!(repack, Repack::Nibbles);
-        let words = words.then_some(&self.words);
-        let scales = self.scales.as_ref().filter(|_| scales);
+        let words = repack.writes_words().then_some(&self.words);
+        let scales = self.scales.as_ref().filter(|_| repack.writes_scales(self.layout));
         words.into_iter().chain(scales).cloned().collect()
     }
 }
@@ -244,12 +242,12 @@ impl WeightSink for GpuSink<'_> {
     async fn finish(&mut self) -> Result<()> {
         for param in std::mem::take(&mut self.zero_points) {
             let Some(matrix) = self.weights.matrices.get(&param) else { continue };
-            let stride = matrix.layout.row_groups(matrix.k) as u32;
             let parts: Vec<_> = matrix
                 .parts
                 .iter()
                 .map(|part| {
                     let rows = part.rows as u32;
+                    let stride = Repack::Mins.stride(part.layout, matrix.k) as u32;
                     let rows =
                         Rows { source: 0, row: 0, rows, columns: stride, stride, interleaved: 0 };
                     (rows, part.written(Repack::Mins))

@@ -11,8 +11,23 @@ use std::collections::{HashMap, HashSet};
 /// All weights of a model in host memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostWeights {
-    pub matrices: HashMap<Param, HostMatrix>,
+    /// The parts of each matrix, from the top down.
+    pub matrices: HashMap<Param, Vec<HostMatrix>>,
     pub vectors: HashMap<Param, Vec<f32>>,
+}
+
+impl HostWeights {
+    /// The part of a matrix that a job fills, and the job with rows counted from its top.
+    fn part_mut(&mut self, job: &RepackJob) -> Option<(&mut HostMatrix, RepackJob)> {
+        let mut first_row = job.first_row;
+        for part in self.matrices.get_mut(&job.param)? {
+            if first_row < part.n {
+                return Some((part, RepackJob { first_row, ..*job }));
+            }
+            first_row -= part.n;
+        }
+        None
+    }
 }
 
 /// Fills [`HostWeights`] from a checkpoint.
@@ -58,13 +73,15 @@ pub(crate) fn ensure_room(what: &str, bytes: u64) -> Result<()> {
 impl WeightSink for HostSink {
     async fn create(&mut self, weights: &[Weight]) -> Result<()> {
         ensure_room("the model in main memory", weights.iter().map(Weight::bytes).sum())?;
-        for Weight { param, shape, layout } in weights {
+        for Weight { param, shape, parts } in weights {
             match *shape {
                 Shape::Vector { n } => {
                     self.weights.vectors.insert(*param, vec![0.0; n]);
                 }
-                Shape::Matrix { n, k } => {
-                    self.weights.matrices.insert(*param, HostMatrix::zeroed(*layout, n, k));
+                Shape::Matrix { k, .. } => {
+                    let parts =
+                        parts.iter().map(|part| HostMatrix::zeroed(part.layout, part.rows, k));
+                    self.weights.matrices.insert(*param, parts.collect());
                 }
             }
         }
@@ -82,7 +99,8 @@ impl WeightSink for HostSink {
             if let Encoding::Float(float) = job.encoding {
                 decode(float, bytes, &mut vector[job.first_row..][..job.rows]);
             }
-        } else if let Some(matrix) = self.weights.matrices.get_mut(&job.param) {
+        } else if let Some((matrix, job)) = self.weights.part_mut(job) {
+            let job = &job;
             match job.encoding {
                 Encoding::Float(float) => {
                     pack_rows(matrix, job, bytes, |row, values| decode(float, row, values));
@@ -108,8 +126,8 @@ impl WeightSink for HostSink {
 
     async fn finish(&mut self) -> Result<()> {
         for param in self.zero_points.drain() {
-            let matrix = self.weights.matrices.get_mut(&param);
-            for word in matrix.into_iter().flat_map(|matrix| &mut matrix.scales) {
+            let parts = self.weights.matrices.get_mut(&param).into_iter().flatten();
+            for word in parts.flat_map(|matrix| &mut matrix.scales) {
                 let [scale, zero_point] = unpack_halves(*word);
                 *word = with_min(scale, zero_point);
             }
@@ -134,13 +152,9 @@ fn pack_rows(
 }
 
 fn repack_blocks(matrix: &mut HostMatrix, job: &RepackJob, block: BlockType, bytes: &[u8]) {
-    let row_words = matrix.layout.row_words(matrix.k);
-    let row_groups = matrix.layout.row_groups(matrix.k);
     let rows = bytes.chunks_exact(job.encoding.bytes(1, job.columns) as usize);
     for (i, bytes) in rows.enumerate() {
-        let row = job.row(i);
-        let words = &mut matrix.words[row * row_words..][..row_words];
-        let scales = &mut matrix.scales[row * row_groups..][..row_groups];
+        let (words, scales) = matrix.row_mut(job.row(i));
         block.repack(bytes, words, scales);
     }
 }
@@ -192,8 +206,8 @@ fn for_each_scale(
     job: &RepackJob,
     mut set: impl FnMut(&mut u32, usize, usize),
 ) {
-    let row_groups = matrix.layout.row_groups(matrix.k);
-    let rows = matrix.scales.chunks_exact_mut(row_groups).skip(job.first_row).take(job.rows);
+    let row_scales = matrix.layout.row_scales(matrix.k);
+    let rows = matrix.scales.chunks_exact_mut(row_scales).skip(job.first_row).take(job.rows);
     for (row, words) in rows.enumerate() {
         for (group, word) in words.iter_mut().enumerate() {
             set(word, row, group.min(job.columns - 1));

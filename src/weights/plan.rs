@@ -2,7 +2,7 @@
 
 use super::header::{Elements, Header, TensorInfo};
 use super::safetensors::Dtype;
-use super::sink::{Encoding, FloatType, PIECE_BYTES, RepackJob, Weight};
+use super::sink::{Encoding, FloatType, PIECE_BYTES, Part, RepackJob, Weight};
 use crate::error::{Error, Result};
 use crate::layout::{BlockType, Layout};
 use crate::model::{ModelConfig, Naming, Param, ParamSource, ParamSpec, Quantization, Shape};
@@ -22,6 +22,19 @@ pub struct Quantise {
 impl Quantise {
     /// Every matrix as it is in the checkpoint.
     pub const KEEP: Quantise = Quantise { matrices: None, embeddings: None };
+
+    fn check(&self) -> Result<()> {
+        let asked = [self.matrices, self.embeddings].into_iter().flatten();
+        let kept =
+            |layout: &Layout| layout.record().is_some() && layout.quantised_group().is_none();
+        match asked.into_iter().find(kept) {
+            None => Ok(()),
+            Some(layout) => Err(Error::InvalidRequest {
+                param: "quantise".into(),
+                message: format!("numbers are not quantised to {layout:?}, but to W8 and W4"),
+            }),
+        }
+    }
 
     fn layout(&self, param: Param) -> Option<Layout> {
         match param {
@@ -52,6 +65,7 @@ impl LoadPlan {
         quantise: &Quantise,
         headers: &[&Header],
     ) -> Result<LoadPlan> {
+        quantise.check()?;
         let mut planner = Planner {
             tensors: tensors_by_name(headers)?,
             quantization,
@@ -100,32 +114,36 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn weight(&mut self, spec: &ParamSpec) -> Result<Weight> {
-        let mut layout = Layout::F32;
+        let mut parts: Vec<Part> = Vec::new();
         let mut convertible = true;
-        let mut differing = None;
         let mut first_row = 0;
-        for (i, source) in spec.sources.iter().enumerate() {
+        for source in &spec.sources {
             let fit = self.source(spec, source, first_row)?;
             convertible &= fit.convertible;
-            if i == 0 {
-                layout = fit.layout;
-            } else if fit.layout != layout {
-                differing = Some((source, fit.layout));
-            }
             first_row += source.rows;
+            match parts.last_mut().filter(|part| part.layout == fit.layout) {
+                Some(part) => part.rows += source.rows,
+                None => parts.push(Part { rows: source.rows, layout: fit.layout }),
+            }
         }
-        if let Some((source, found)) = differing {
-            let asked = self.quantise.layout(spec.param).filter(|_| convertible);
-            layout = asked.ok_or_else(|| Error::WrongTensor {
-                name: source.name.clone(),
-                found: format!("{found:?}"),
-                expected: format!(
-                    "{layout:?} like {:?}, with which it is joined",
-                    spec.sources[0].name
-                ),
-            })?;
+        // A product that gates takes both its rows from one part.
+        if parts.len() > 1 && matches!(spec.param, Param::GateUp(_)) {
+            if !convertible {
+                return Err(Error::WrongTensor {
+                    name: spec.sources[1].name.clone(),
+                    found: format!("{:?}", parts[1].layout),
+                    expected: format!("{:?} like {:?}", parts[0].layout, spec.sources[0].name),
+                });
+            }
+            let floats = parts.iter().all(|part| part.layout.record().is_none());
+            let widest = if floats { Layout::F32 } else { Layout::W8 { group: 32 } };
+            let layout = self.quantise.layout(spec.param).unwrap_or(widest);
+            parts = vec![Part { rows: first_row, layout }];
         }
-        Ok(Weight { param: spec.param, shape: spec.shape, layout })
+        if let Shape::Vector { .. } = spec.shape {
+            parts.clear();
+        }
+        Ok(Weight { param: spec.param, shape: spec.shape, parts })
     }
 
     /// Plans one module's rows of a weight.
@@ -150,7 +168,7 @@ impl<'a> Planner<'a> {
                     let asked = self.quantise.layout(spec.param);
                     let (encoding, layout) = match place.0.elements {
                         Elements::Blocks(block) => {
-                            let layout = expect_blocks(place.0, block, &[rows, k], asked)?;
+                            let layout = expect_blocks(place.0, block, &[rows, k])?;
                             (Encoding::Blocks(block), layout)
                         }
                         Elements::Plain(_) => {
@@ -244,28 +262,14 @@ fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {
     float.ok_or_else(|| wrong(tensor, "F32 or F16 or BF16", shape))
 }
 
-/// The layout that keeps these blocks, else the one that is `asked` for.
-fn expect_blocks(
-    tensor: &TensorInfo,
-    block: BlockType,
-    shape: &[usize],
-    asked: Option<Layout>,
-) -> Result<Layout> {
-    let names = |kept: bool| {
-        let blocks = BlockType::READABLE.into_iter();
-        let names = blocks.filter(|block| !kept || block.layout().is_some());
-        let names: Vec<_> = names.map(|block| block.to_string()).collect();
-        format!("F32, F16, BF16, {}", names.join(", "))
-    };
+/// The layout that keeps these blocks.
+fn expect_blocks(tensor: &TensorInfo, block: BlockType, shape: &[usize]) -> Result<Layout> {
     if !has_shape(tensor, shape) {
         return Err(wrong(tensor, &block.to_string(), shape));
     }
-    if !block.is_readable() {
-        return Err(wrong(tensor, &format!("one of {}", names(false)), shape));
-    }
-    block.layout().or(asked).ok_or_else(|| {
-        let expected = format!("one of {}, or a load that quantises,", names(true));
-        wrong(tensor, &expected, shape)
+    block.layout().ok_or_else(|| {
+        let names = BlockType::READABLE.map(|block| block.to_string()).join(", ");
+        wrong(tensor, &format!("one of F32, F16, BF16, {names}"), shape)
     })
 }
 

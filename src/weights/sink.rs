@@ -34,20 +34,35 @@ pub trait WeightSink {
 }
 
 /// A weight to allocate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Weight {
     pub param: Param,
     pub shape: Shape,
-    /// [`Layout::F32`] for vectors, which have neither padding nor row stride.
+    /// Of a matrix, its rows from the top down, all of them; of a vector, which holds f32 without
+    /// padding, empty.
+    pub parts: Vec<Part>,
+}
+
+/// Rows of a matrix that share a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub rows: usize,
     pub layout: Layout,
 }
 
 impl Weight {
-    /// Bytes of the weight in its layout.
-    pub const fn bytes(&self) -> u64 {
+    /// A matrix of one part.
+    pub fn matrix(param: Param, (n, k): (usize, usize), layout: Layout) -> Weight {
+        Weight { param, shape: Shape::Matrix { n, k }, parts: vec![Part { rows: n, layout }] }
+    }
+
+    /// Bytes of the weight in its layouts.
+    pub fn bytes(&self) -> u64 {
         match self.shape {
             Shape::Vector { n } => 4 * n as u64,
-            Shape::Matrix { n, k } => self.layout.bytes(n, k),
+            Shape::Matrix { k, .. } => {
+                self.parts.iter().map(|part| part.layout.bytes(part.rows, k)).sum()
+            }
         }
     }
 }

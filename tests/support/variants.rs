@@ -6,11 +6,12 @@ use tabloom::{
         Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool, Regime,
         Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning,
     },
-    layout::{BlockType, Layout},
+    layout::{BlockType, Codebook, Layout},
     model::MatmulOutput,
     step::Window,
 };
 
+/// Those to which numbers are converted.
 const LAYOUTS: [Layout; 7] = [
     Layout::F32,
     Layout::F16,
@@ -19,6 +20,19 @@ const LAYOUTS: [Layout; 7] = [
     Layout::W4 { group: 32 },
     Layout::W4 { group: 64 },
     Layout::W4 { group: 128 },
+];
+
+/// Those of checkpoints that are kept.
+const KEPT: [Layout; 9] = [
+    Layout::F8 { group: 128 },
+    Layout::W6,
+    Layout::W5,
+    Layout::Codebook { codebook: Codebook::E2m1, group: 32 },
+    Layout::Codebook { codebook: Codebook::NormalFloat, group: 64 },
+    Layout::Codebook { codebook: Codebook::Float4, group: 64 },
+    Layout::Codebook { codebook: Codebook::NonLinear, group: 32 },
+    Layout::W3,
+    Layout::W2,
 ];
 
 const TUNINGS: [Tuning; 3] = [
@@ -66,6 +80,21 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                 }
             }
         }
+        // How weights are read has nothing to do with what becomes of the product.
+        for layout in KEPT {
+            kernels.push(Box::new(Matmul {
+                layout,
+                n: 130,
+                k: 256,
+                first: 0,
+                width: 200,
+                norm: None,
+                bias: false,
+                output: MatmulOutput::Add,
+                rows: RowsOf::Rows,
+                regime,
+            }));
+        }
     }
     kernels
 }
@@ -76,8 +105,8 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     for rows in [RowsOf::Rows, RowsOf::LogitRows] {
         kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, rows }));
     }
-    for layout in LAYOUTS {
-        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 172 }));
+    for layout in LAYOUTS.into_iter().chain(KEPT) {
+        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 256 }));
     }
     kernels
 }
@@ -123,7 +152,9 @@ fn repacking() -> Vec<Repack> {
         kernels.extend([false, true].map(|symmetric| Repack::Scales { from, symmetric }));
     }
     for from in BlockType::READABLE {
-        kernels.extend(LAYOUTS.map(|to| Repack::Blocks { from, to }));
+        let kept = from.layout().into_iter();
+        let layouts = kept.chain([Layout::F16, Layout::W8 { group: 32 }, Layout::W4 { group: 32 }]);
+        kernels.extend(layouts.map(|to| Repack::Blocks { from, to }));
     }
     kernels
 }

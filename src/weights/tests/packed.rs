@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::layout::{HostMatrix, Layout};
-use crate::model::{Param, Shape};
+use crate::model::Param;
 use half::f16;
 
 /// The first three rows of a 16 × 64 matrix that compressed-tensors packed in groups of 32.
@@ -61,7 +61,7 @@ fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
     let layout = Layout::W4 { group: 32 };
     let mut sink = HostSink::new();
     block_on(async {
-        let weight = Weight { param: PARAM, shape: Shape::Matrix { n: 9, k: 64 }, layout };
+        let weight = Weight::matrix(PARAM, (9, 64), layout);
         sink.create(&[weight]).await?;
         for (encoding, columns, bytes) in jobs {
             let job = RepackJob {
@@ -79,7 +79,7 @@ fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
         sink.finish().await
     })
     .unwrap();
-    sink.into_weights().matrices.remove(&PARAM).unwrap()
+    sink.into_weights().matrices.remove(&PARAM).unwrap().remove(0)
 }
 
 fn scale_word(scale: f32, zero_point: f32) -> u32 {
