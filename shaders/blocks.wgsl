@@ -54,7 +54,7 @@ fn main(
     var word = 0u;
     for (var group = 0u; group < (end - first) / 32u; group++) {
         let scale = pair_at(row, first + 32u * group).x;
-        let half = {% if record.codebook == "E2m1" %}bitcast<u32>(scale) >> 16u{% else %}half_bits(scale){% endif %};
+        let half = {% if record.codebook == "E2m1" %}brain_bits(scale){% else %}half_bits(scale){% endif %};
         word |= half << (16u * group);
     }
     scales[at] = word;

@@ -43,10 +43,12 @@ mod block;
 mod codebook;
 mod matrix;
 pub(crate) mod quantise;
+mod stored;
 
 pub use block::BlockType;
 pub use codebook::Codebook;
 pub use matrix::HostMatrix;
+pub use stored::{FloatType, Grid, Mins, Number, Packing};
 
 use half::f16;
 
@@ -127,6 +129,30 @@ impl Layout {
         }
     }
 
+    /// Groups whose scales share a word.
+    pub const fn groups_per_word(self) -> usize {
+        if matches!(self, Layout::Codebook { .. }) { 2 } else { 1 }
+    }
+
+    /// Columns that share a scale, in the layouts with a scale and at most a min for each group.
+    pub const fn group(self) -> Option<usize> {
+        match self {
+            Layout::F8 { group }
+            | Layout::W8 { group }
+            | Layout::W4 { group }
+            | Layout::Codebook { group, .. } => Some(group),
+            _ => None,
+        }
+    }
+
+    /// Groups of a row of `k` columns, in those layouts; else 0.
+    pub const fn groups(self, k: usize) -> usize {
+        match self.group() {
+            Some(group) => row_stride(k).div_ceil(group),
+            None => 0,
+        }
+    }
+
     /// Words of a row of `k` columns.
     pub const fn row_words(self, k: usize) -> usize {
         row_stride(k) / self.columns_per_word()
@@ -144,6 +170,11 @@ impl Layout {
     pub const fn bytes(self, n: usize, k: usize) -> u64 {
         4 * n as u64 * (self.row_words(k) + self.row_scales(k)) as u64
     }
+}
+
+/// 2 to the power of an exponent that is stored with 127 added, as E8M0 does; the least is subnormal.
+pub fn power_of_two(exponent: u8) -> f32 {
+    f32::from_bits(if exponent == 0 { 1 << 22 } else { u32::from(exponent) << 23 })
 }
 
 /// Puts two binary16 numbers in a word, the first in the low half.

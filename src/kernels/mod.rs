@@ -158,10 +158,9 @@ fn layout_name(layout: Layout) -> &'static str {
 /// What `include/weights.wgsl` needs to know of a matrix with `k` columns.
 fn weights(layout: Layout, k: usize) -> Value {
     let unit = 4 * layout.columns_per_word();
-    let (codebook, group) = match layout {
-        Layout::Codebook { codebook, group } => (Some(codebook), Some(group)),
-        Layout::F8 { group } | Layout::W8 { group } | Layout::W4 { group } => (None, Some(group)),
-        _ => (None, None),
+    let codebook = match layout {
+        Layout::Codebook { codebook, .. } => Some(codebook),
+        _ => None,
     };
     context! {
         layout => layout_name(layout),
@@ -170,7 +169,7 @@ fn weights(layout: Layout, k: usize) -> Value {
         pieces => layout.columns_per_word(),
         row_scales => layout.row_scales(k),
         record => layout.record().map(|(_, words)| words),
-        group_units => group.map(|group| group / unit),
+        group_units => layout.group().map(|group| group / unit),
         codebook => codebook.map(|codebook| format!("{codebook:?}")),
         values => codebook.map(codebook_values),
     }

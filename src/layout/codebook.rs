@@ -59,6 +59,14 @@ impl Codebook {
         }
     }
 
+    /// The bits of a scale, rounded to nearest.
+    pub fn scale_bits(self, scale: f32) -> u16 {
+        match self {
+            Codebook::E2m1 => bf16::from_f32(scale).to_bits(),
+            _ => f16::from_f32(scale).to_bits(),
+        }
+    }
+
     /// The scale in half a word.
     pub fn scale(self, bits: u16) -> f32 {
         match self {

@@ -1,6 +1,8 @@
 //! Weights in device memory, repacked there from the raw bytes of a checkpoint.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+
+use bytemuck::Zeroable;
 
 use super::{Chunk, Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
 #[cfg(target_arch = "wasm32")]
@@ -8,8 +10,11 @@ use crate::Error;
 use crate::{
     Result,
     gpu::{Gpu, Kernels},
-    kernels::{Repack, repack::Rows},
-    layout::{Layout, row_stride},
+    kernels::{
+        Repack,
+        repack::{Codes, Rows},
+    },
+    layout::{Layout, Mins, row_stride},
     model::{Param, Shape},
 };
 
@@ -72,8 +77,8 @@ pub struct GpuSink<'a> {
     job: wgpu::Buffer,     // Rows
     /// Bytes staged since the device was last waited for.
     in_flight: u64,
-    /// Matrices whose scale words hold a zero point where the min belongs.
-    zero_points: HashSet<Param>,
+    /// Matrices whose mins are not yet what they should be.
+    unfinished: HashMap<Param, Mins>,
 }
 
 impl<'a> GpuSink<'a> {
@@ -90,7 +95,7 @@ impl<'a> GpuSink<'a> {
             staging: gpu.storage("staging", PIECE_BYTES).await?,
             job: gpu.storage("repacking job", size_of::<Rows>() as u64).await?,
             in_flight: 0,
-            zero_points: HashSet::new(),
+            unfinished: HashMap::new(),
         })
     }
 
@@ -133,7 +138,7 @@ impl<'a> GpuSink<'a> {
         let gpu = self.gpu;
         let pipeline = self.kernels.pipeline(gpu, &repack.shader()).await?;
         let mut bound = vec![&self.job];
-        if repack != Repack::Mins {
+        if !matches!(repack, Repack::Finish(_)) {
             bound.push(&self.staging);
         }
         bound.extend(outputs);
@@ -151,12 +156,14 @@ impl<'a> GpuSink<'a> {
         };
         let repack = |to| match job.encoding {
             Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
-            Encoding::Nibbles => Repack::Nibbles,
-            Encoding::Scales { float, symmetric } => {
-                Repack::Scales { from: float.layout(), symmetric }
-            }
-            Encoding::ZeroPoints => Repack::ZeroPoints,
             Encoding::Blocks(from) => Repack::Blocks { from, to },
+            Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
+            Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
+            Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
+            Encoding::Mins { float: from, grid, .. } => Repack::Mins { from, grid, to },
+            Encoding::ZeroPoints { packing, grid, wraps } => {
+                Repack::ZeroPoints { packing, grid, wraps, to }
+            }
         };
         let overlaps: Vec<_> = matrix
             .parts
@@ -174,6 +181,8 @@ impl<'a> GpuSink<'a> {
                         columns: job.columns as u32,
                         stride: repack.stride(part.layout, matrix.k) as u32,
                         interleaved: job.interleaved.unwrap_or(0) as u32,
+                        staged: job.rows as u32,
+                        first_column: job.first_column as u32,
                     };
                     (repack, rows, outputs)
                 })
@@ -223,14 +232,15 @@ impl WeightSink for GpuSink<'_> {
             (Some(vector), Encoding::Float(float)) => {
                 let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
-                let rows = Rows { source: 0, row, rows, columns: 1, stride: 1, interleaved: 0 };
+                let rows =
+                    Rows { row, rows, columns: 1, stride: 1, staged: rows, ..Rows::zeroed() };
                 let outputs = [vector.clone()];
                 self.repack(repack, rows, &outputs).await?;
             }
             _ => self.repack_matrix(job).await?,
         }
-        if job.encoding == Encoding::ZeroPoints {
-            self.zero_points.insert(job.param);
+        if let Some(mins) = job.encoding.leaves() {
+            self.unfinished.insert(job.param, mins);
         }
         if self.in_flight > MOST_IN_FLIGHT {
             self.gpu.idle().await?;
@@ -240,21 +250,20 @@ impl WeightSink for GpuSink<'_> {
     }
 
     async fn finish(&mut self) -> Result<()> {
-        for param in std::mem::take(&mut self.zero_points) {
+        for (param, mins) in std::mem::take(&mut self.unfinished) {
+            let finish = Repack::Finish(mins);
             let Some(matrix) = self.weights.matrices.get(&param) else { continue };
             let parts: Vec<_> = matrix
                 .parts
                 .iter()
                 .map(|part| {
                     let rows = part.rows as u32;
-                    let stride = Repack::Mins.stride(part.layout, matrix.k) as u32;
-                    let rows =
-                        Rows { source: 0, row: 0, rows, columns: stride, stride, interleaved: 0 };
-                    (rows, part.written(Repack::Mins))
+                    let stride = finish.stride(part.layout, matrix.k) as u32;
+                    (Rows { rows, stride, ..Rows::zeroed() }, part.written(finish))
                 })
                 .collect();
             for (rows, outputs) in parts {
-                self.repack(Repack::Mins, rows, &outputs).await?;
+                self.repack(finish, rows, &outputs).await?;
             }
         }
         self.gpu.idle().await

@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod chunk;
+mod formats;
 pub mod gguf;
 mod gpu;
 mod hash;
@@ -33,7 +34,7 @@ pub use http::{Answer, HttpSource, HttpStream, Server};
 pub use plan::{LoadPlan, Quantise};
 pub use reader::Reader;
 pub use repository::listed;
-pub use sink::{Encoding, FloatType, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
+pub use sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
 pub use source::{ByteStream, RangeSource, Source};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::{FolderSource, FolderStream};

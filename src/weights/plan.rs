@@ -1,10 +1,10 @@
 //! Which tensor of a checkpoint fills which part of which weight, decided and checked before anything is allocated.
 
+use super::formats::Module;
 use super::header::{Elements, Header, TensorInfo};
-use super::safetensors::Dtype;
-use super::sink::{Encoding, FloatType, PIECE_BYTES, Part, RepackJob, Weight};
+use super::sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight};
 use crate::error::{Error, Result};
-use crate::layout::{BlockType, Layout};
+use crate::layout::{BlockType, FloatType, Layout};
 use crate::model::{ModelConfig, Naming, Param, ParamSource, ParamSpec, Quantization, Shape};
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ impl LoadPlan {
 }
 
 /// A tensor and its place: file, index in the file.
-type Place<'a> = (&'a TensorInfo, usize, usize);
+pub(super) type Place<'a> = (&'a TensorInfo, usize, usize);
 
 fn tensors_by_name<'a>(headers: &[&'a Header]) -> Result<HashMap<&'a str, Place<'a>>> {
     let mut tensors = HashMap::new();
@@ -105,7 +105,7 @@ fn tensors_by_name<'a>(headers: &[&'a Header]) -> Result<HashMap<&'a str, Place<
     Ok(tensors)
 }
 
-struct Planner<'a> {
+pub(super) struct Planner<'a> {
     tensors: HashMap<&'a str, Place<'a>>,
     quantization: Option<Quantization>,
     quantise: &'a Quantise,
@@ -154,10 +154,16 @@ impl<'a> Planner<'a> {
             encoding,
             first_row,
             rows,
+            first_column: 0,
             columns,
             interleaved,
         };
-        if let Some(place) = self.find(&source.name) {
+        let whole = |place: &Place| match place.0.elements {
+            Elements::Blocks(_) => true,
+            // Others are codes, which need more tensors.
+            elements => elements.float().is_some() || self.quantization.is_none(),
+        };
+        if let Some(place) = self.find(&source.name).filter(whole) {
             return match spec.shape {
                 Shape::Vector { .. } => {
                     let float = expect_float(place.0, &[rows])?;
@@ -184,51 +190,32 @@ impl<'a> Planner<'a> {
 
         let missing = || Error::MissingTensor { name: source.name.clone() };
         let Shape::Matrix { k, .. } = spec.shape else { return Err(missing()) };
-        let packed = self.find(&format!("{}_packed", source.name)).ok_or_else(missing)?;
-        let quantization = self.quantization.ok_or_else(|| Error::InvalidConfig {
-            file: "config.json".into(),
-            field: "quantization_config".into(),
-            found: "missing".into(),
-            expected: format!("a description of the quantised tensor {:?}", packed.0.name),
-        })?;
-        if let Some((order, ..)) = self.find(&format!("{}_g_idx", source.name)) {
-            return Err(Error::WrongTensor {
-                name: order.name.clone(),
-                found: "there".into(),
-                expected: "absent: columns in another order are not supported".into(),
-            });
-        }
-        let groups = quantization.group.map_or(1, |group| k.div_ceil(group));
-        let Quantization { symmetric, .. } = quantization;
-
-        expect(packed.0, Dtype::I32, &[rows, k.div_ceil(8)])?;
-        self.add(packed, job(Encoding::Nibbles, k))?;
-        let scales = self.get(&format!("{}_scale", source.name))?;
-        let float = expect_float(scales.0, &[rows, groups])?;
-        self.add(scales, job(Encoding::Scales { float, symmetric }, groups))?;
-        if !symmetric {
-            let zeros = self.get(&format!("{}_zero_point", source.name))?;
-            expect(zeros.0, Dtype::I32, &[rows.div_ceil(8), groups])?;
-            self.add(zeros, job(Encoding::ZeroPoints, groups))?;
-        }
-        let layout = Layout::W4 { group: quantization.group.unwrap_or(128) };
-        Ok(Fit { layout, convertible: false })
+        let quantization = self.quantization;
+        let mut module = Module {
+            planner: self,
+            name: source.name.strip_suffix(".weight").ok_or_else(missing)?,
+            param: spec.param,
+            first_row,
+            rows,
+            k,
+        };
+        Ok(Fit { layout: module.plan(quantization)?, convertible: false })
     }
 
     /// Finds a tensor; base models are saved without the prefix `model.`.
-    fn find(&self, name: &str) -> Option<Place<'a>> {
+    pub(super) fn find(&self, name: &str) -> Option<Place<'a>> {
         let short = || self.tensors.get(name.strip_prefix("model.")?);
         self.tensors.get(name).or_else(short).copied()
     }
 
-    fn get(&self, name: &str) -> Result<Place<'a>> {
+    pub(super) fn get(&self, name: &str) -> Result<Place<'a>> {
         self.find(name).ok_or_else(|| Error::MissingTensor { name: name.into() })
     }
 
-    fn add(&mut self, (tensor, file, index): Place<'a>, job: RepackJob) -> Result<()> {
-        let bytes = job.encoding.bytes(job.row_unit(), job.columns);
+    pub(super) fn add(&mut self, (tensor, file, index): Place<'a>, job: RepackJob) -> Result<()> {
+        let bytes = job.unit_bytes();
         if bytes > PIECE_BYTES {
-            let what = format!("a head of {:?}", tensor.name);
+            let what = format!("one piece of {:?}", tensor.name);
             return Err(Error::TooLarge { what, bytes, limit: PIECE_BYTES });
         }
         self.jobs[file][index] = Some(job);
@@ -257,7 +244,7 @@ struct Fit {
     convertible: bool,
 }
 
-fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {
+pub(super) fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {
     let float = tensor.elements.float().filter(|_| has_shape(tensor, shape));
     float.ok_or_else(|| wrong(tensor, "F32 or F16 or BF16", shape))
 }
@@ -273,18 +260,11 @@ fn expect_blocks(tensor: &TensorInfo, block: BlockType, shape: &[usize]) -> Resu
     })
 }
 
-fn expect(tensor: &TensorInfo, dtype: Dtype, shape: &[usize]) -> Result<()> {
-    match tensor.elements == Elements::Plain(dtype) && has_shape(tensor, shape) {
-        true => Ok(()),
-        false => Err(wrong(tensor, &dtype.to_string(), shape)),
-    }
-}
-
-fn has_shape(tensor: &TensorInfo, shape: &[usize]) -> bool {
+pub(super) fn has_shape(tensor: &TensorInfo, shape: &[usize]) -> bool {
     tensor.shape.iter().copied().eq(shape.iter().map(|n| *n as u64))
 }
 
-fn wrong(tensor: &TensorInfo, expected: &str, shape: &[usize]) -> Error {
+pub(super) fn wrong(tensor: &TensorInfo, expected: &str, shape: &[usize]) -> Error {
     Error::WrongTensor {
         name: tensor.name.clone(),
         found: format!("{} {:?}", tensor.elements, tensor.shape),

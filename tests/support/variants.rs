@@ -4,9 +4,9 @@ use tabloom::{
     gpu::Shader,
     kernels::{
         Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool, Regime,
-        Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning,
+        Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
     },
-    layout::{BlockType, Codebook, Layout},
+    layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::MatmulOutput,
     step::Window,
 };
@@ -146,11 +146,36 @@ fn kinds_and_windows() -> impl Iterator<Item = (KvKind, Option<Window>)> {
 }
 
 fn repacking() -> Vec<Repack> {
-    let mut kernels = vec![Repack::Nibbles, Repack::ZeroPoints, Repack::Mins];
-    for from in [Layout::F32, Layout::F16, Layout::Bf16] {
-        kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from, to }));
-        kernels.extend([false, true].map(|symmetric| Repack::Scales { from, symmetric }));
+    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::OfUnsigned)];
+    for from in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
+        kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from: from.layout(), to }));
+        let (grid, to) = (Grid::EACH, Layout::W4 { group: 32 });
+        kernels.push(Repack::Mins { from, grid, to });
+        for zero in [None, Some(0), Some(8)] {
+            for transposed in [false, true] {
+                let grid = Grid { transposed, rows: 128, groups: 2 };
+                let number = Number::Float(from);
+                kernels.push(Repack::Scales { number, grid, zero, to });
+            }
+        }
     }
+    for codebook in Codebook::ALL {
+        let (grid, to) = (Grid::EACH, Layout::Codebook { codebook, group: 32 });
+        kernels.push(Repack::Scales { number: Number::Exponent, grid, zero: None, to });
+    }
+    for packing in [
+        Packing::Rows,
+        Packing::Transposed,
+        Packing::RowsOfEight,
+        Packing::Columns,
+        Packing::AwqColumns,
+    ] {
+        kernels.push(Repack::Codes(Codes::Nibbles(packing)));
+        let (grid, to) = (Grid::EACH, Layout::W4 { group: 32 });
+        let zeros = |wraps| Repack::ZeroPoints { packing, grid, wraps, to };
+        kernels.extend([false, true].map(zeros));
+    }
+    kernels.extend([false, true].map(|unsigned| Repack::Codes(Codes::Bytes { unsigned })));
     for from in BlockType::READABLE {
         let kept = from.layout().into_iter();
         let layouts = kept.chain([Layout::F16, Layout::W8 { group: 32 }, Layout::W4 { group: 32 }]);

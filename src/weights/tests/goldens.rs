@@ -3,7 +3,7 @@
 use super::*;
 use crate::layout::HostMatrix;
 use crate::layout::Layout;
-use crate::model::{Param, Shape};
+use crate::model::{Param, Scheme, Shape};
 use ::safetensors::SafeTensors;
 use half::{bf16, f16};
 use std::path::{Path, PathBuf};
@@ -59,8 +59,12 @@ impl Expected {
         let packed = words(&self.tensor(&format!("{name}_packed")).unwrap());
         let scales = self.floats(&format!("{name}_scale")).unwrap();
         let zero_points = self.tensor(&format!("{name}_zero_point")).map(|tensor| words(&tensor));
-        assert_eq!(zero_points.is_none(), quantization.symmetric);
-        let group = quantization.group.unwrap_or(k);
+        let Quantization::CompressedTensors(Scheme::Int4 { group, symmetric }) = quantization
+        else {
+            panic!("{name} is in {quantization:?}");
+        };
+        assert_eq!(zero_points.is_none(), symmetric);
+        let group = group.unwrap_or(k);
         let groups = k.div_ceil(group);
         let value = |row: usize, column: usize| {
             let nibble = packed[row * k.div_ceil(8) + column / 8] >> (4 * (column % 8)) & 15;

@@ -2,8 +2,8 @@
 
 mod unpack;
 
-use crate::layout::{BlockType, Codebook, Layout, pack_halves, unpack_halves};
-use half::{bf16, f16};
+use crate::layout::{BlockType, Layout, pack_halves, unpack_halves};
+use half::f16;
 use unpack::{Scales, unpack};
 
 /// Most elements of a block that is understood.
@@ -86,11 +86,8 @@ impl BlockType {
                 }
                 Scales::Codebook(codebook, factors) => {
                     for (group, factor) in (first / 32..).zip(&factors[..codes.len() / 32]) {
-                        let bits = match codebook {
-                            Codebook::E2m1 => bf16::from_f32(*factor).to_bits(),
-                            _ => f16::from_f32(*factor).to_bits(),
-                        };
-                        scales[group / 2] |= u32::from(bits) << (group % 2 * 16);
+                        let bits = u32::from(codebook.scale_bits(*factor));
+                        scales[group / 2] |= bits << (group % 2 * 16);
                     }
                 }
                 Scales::Bytes { halves, bytes } => {

@@ -83,7 +83,10 @@ fn random_blocks(rng: &mut fastrand::Rng, block: BlockType, count: usize) -> Vec
     let mut bytes: Vec<u8> = (0..count * block.bytes()).map(|_| rng.u8(..)).collect();
     for bytes in bytes.chunks_mut(block.bytes()) {
         let halves = match block {
-            BlockType::MXFP4 => 0..0,
+            BlockType::MXFP4 => {
+                bytes[0] = rng.u8(100..140);
+                0..0
+            }
             BlockType::Q2_K => 80..84,
             BlockType::Q3_K => 108..110,
             BlockType::Q6_K => 208..210,

@@ -1,6 +1,6 @@
 //! Blocks taken apart: the code of each element, and what turns codes into values.
 
-use crate::layout::{BlockType, Codebook};
+use crate::layout::{BlockType, Codebook, power_of_two};
 use half::f16;
 
 /// What turns the codes of a block into values.
@@ -57,9 +57,7 @@ pub(super) fn unpack(kind: BlockType, block: &[u8], codes: &mut [u8]) -> Option<
         BlockType::IQ4_XS => iq4_xs(block, codes),
         BlockType::MXFP4 => {
             nibbles(&block[1..], codes);
-            // A power of two by its exponent; the least is subnormal.
-            let bits = if block[0] == 0 { 1 << 22 } else { u32::from(block[0]) << 23 };
-            Scales::Codebook(Codebook::E2m1, [f32::from_bits(bits); 8])
+            Scales::Codebook(Codebook::E2m1, [power_of_two(block[0]); 8])
         }
         _ => return None,
     })
