@@ -319,7 +319,7 @@ fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
         (w8, vec![bytes(false), (by_row, 1)]),
         (float8, vec![bytes(false), (scales(f32, blocks, Some(0)), float8.groups(k))]),
         (e2m1, vec![nibbles(Packing::Rows), (exponents, groups)]),
-        (nf4, vec![nibbles(Packing::Rows), (scales(f32, each, None), nf4.groups(k))]),
+        (nf4, vec![nibbles(Packing::HighFirst), (scales(f32, each, None), nf4.groups(k))]),
     ]
 }
 

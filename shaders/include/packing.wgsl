@@ -5,6 +5,9 @@ fn packed_nibble(row: u32, column: u32) -> u32 {
 {%- if packing == "Rows" %}
     let word = staged[row * ((job.columns + 7u) / 8u) + column / 8u];
     let place = column % 8u;
+{%- elif packing == "HighFirst" %}
+    let word = staged[row * ((job.columns + 7u) / 8u) + column / 8u];
+    let place = (column % 8u) ^ 1u;
 {%- elif packing == "Transposed" %}
     let word = staged[column / 8u * job.staged + row];
     let place = column % 8u;

@@ -7,6 +7,8 @@ use super::Layout;
 pub enum Packing {
     /// Eight columns of a row: `[rows][⌈columns / 8⌉]`, as the canonical layouts have them.
     Rows,
+    /// The same with the high nibble of each byte before the low one: bitsandbytes.
+    HighFirst,
     /// Eight columns of a row: `[⌈columns / 8⌉][rows]`, the codes of GPTQ.
     Transposed,
     /// Eight rows of a column: `[⌈rows / 8⌉][columns]`, the zero points of compressed-tensors.
@@ -27,6 +29,7 @@ impl Packing {
     ) -> (usize, usize) {
         match self {
             Packing::Rows => (row * columns.div_ceil(8) + column / 8, column % 8),
+            Packing::HighFirst => (row * columns.div_ceil(8) + column / 8, column % 8 ^ 1),
             Packing::Transposed => (column / 8 * rows + row, column % 8),
             Packing::RowsOfEight => (row / 8 * columns + column, row % 8),
             Packing::Columns => (column * rows.div_ceil(8) + row / 8, row % 8),
@@ -37,7 +40,7 @@ impl Packing {
     /// Words of a matrix of `[rows][columns]`.
     pub const fn words(self, rows: u64, columns: u64) -> u64 {
         match self {
-            Packing::Rows | Packing::Transposed => rows * columns.div_ceil(8),
+            Packing::Rows | Packing::HighFirst | Packing::Transposed => rows * columns.div_ceil(8),
             _ => rows.div_ceil(8) * columns,
         }
     }

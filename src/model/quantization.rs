@@ -28,6 +28,8 @@ pub enum Quantization {
     Float8,
     /// LLM.int8() of bitsandbytes.
     LlmInt8,
+    /// NF4 or FP4 of bitsandbytes.
+    Nf4,
 }
 
 /// The weights of a compressed-tensors checkpoint.
@@ -79,11 +81,10 @@ impl Quantization {
                 Ok(Quantization::Float8)
             }
             Some("bitsandbytes") => {
-                let expected = "true: of bitsandbytes, LLM.int8() is supported";
-                fields.require("load_in_4bit", &[json!(false)], "false")?;
-                match fields.flag("load_in_8bit")? {
-                    true => Ok(Quantization::LlmInt8),
-                    false => Err(fields.invalid("load_in_8bit", expected)),
+                match (fields.flag("load_in_4bit")?, fields.flag("load_in_8bit")?) {
+                    (true, false) => Ok(Quantization::Nf4),
+                    (false, true) => Ok(Quantization::LlmInt8),
+                    _ => Err(fields.invalid("load_in_4bit", "true, unless load_in_8bit is")),
                 }
             }
             _ => Err(fields.invalid("quant_method", METHODS)),

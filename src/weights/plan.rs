@@ -2,6 +2,7 @@
 
 use super::formats::Module;
 use super::header::{Elements, Header, TensorInfo};
+use super::nested::{NestedJob, NestedPart};
 use super::sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight};
 use crate::error::{Error, Result};
 use crate::layout::{BlockType, FloatType, Layout};
@@ -51,7 +52,16 @@ pub struct LoadPlan {
     pub weights: Vec<Weight>,
     /// What each tensor of each file fills, `None` if nothing: `[file][tensor]`, in the order of
     /// the headers. A job is the whole tensor's.
-    pub jobs: Vec<Vec<Option<RepackJob>>>,
+    pub jobs: Vec<Vec<Option<Job>>>,
+    /// The scales that have to be put together before they can be repacked.
+    pub nested: Vec<RepackJob>,
+}
+
+/// What becomes of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Job {
+    Repack(RepackJob),
+    Nested(NestedJob),
 }
 
 impl LoadPlan {
@@ -71,13 +81,14 @@ impl LoadPlan {
             quantization,
             quantise,
             jobs: headers.iter().map(|header| vec![None; header.tensors.len()]).collect(),
+            nested: Vec::new(),
         };
         let weights = config.params().into_iter().map(|spec| planner.weight(&spec));
         let weights = weights.collect::<Result<_>>()?;
         if let Naming::Gguf { .. } = config.naming {
             planner.expect_all_used(headers)?;
         }
-        Ok(LoadPlan { weights, jobs: planner.jobs })
+        Ok(LoadPlan { weights, jobs: planner.jobs, nested: planner.nested })
     }
 
     /// Bytes of all weights together.
@@ -109,7 +120,8 @@ pub(super) struct Planner<'a> {
     tensors: HashMap<&'a str, Place<'a>>,
     quantization: Option<Quantization>,
     quantise: &'a Quantise,
-    jobs: Vec<Vec<Option<RepackJob>>>,
+    jobs: Vec<Vec<Option<Job>>>,
+    nested: Vec<RepackJob>,
 }
 
 impl<'a> Planner<'a> {
@@ -218,8 +230,20 @@ impl<'a> Planner<'a> {
             let what = format!("one piece of {:?}", tensor.name);
             return Err(Error::TooLarge { what, bytes, limit: PIECE_BYTES });
         }
-        self.jobs[file][index] = Some(job);
+        self.jobs[file][index] = Some(Job::Repack(job));
         Ok(())
+    }
+
+    /// Plans scales that have to be put together; returns their place.
+    pub(super) fn add_nested(&mut self, job: RepackJob) -> usize {
+        self.nested.push(job);
+        self.nested.len() - 1
+    }
+
+    pub(super) fn add_nested_part(&mut self, place: Place<'a>, part: NestedPart, index: usize) {
+        let (tensor, file, place) = place;
+        let bytes = tensor.bytes as usize;
+        self.jobs[file][place] = Some(Job::Nested(NestedJob { part, index, bytes }));
     }
 
     fn expect_all_used(&self, headers: &[&Header]) -> Result<()> {

@@ -2,6 +2,8 @@
 
 use super::Chunk;
 use super::header::Header;
+use super::nested::Nested;
+use super::plan::Job;
 use super::reader::Reader;
 use super::sink::{PIECE_BYTES, RepackJob, WeightSink};
 use super::source::ByteStream;
@@ -13,7 +15,8 @@ use crate::error::{Error, Result};
 pub(super) async fn demultiplex(
     file: &str,
     header: &Header,
-    jobs: &[Option<RepackJob>],
+    jobs: &[Option<Job>],
+    nested: &mut Nested<'_>,
     reader: &mut Reader<impl ByteStream>,
     sink: &mut impl WeightSink,
     on_bytes: &mut dyn FnMut(u64) -> Result<()>,
@@ -22,16 +25,25 @@ pub(super) async fn demultiplex(
     for (tensor, job) in header.tensors.iter().zip(jobs) {
         let Some(job) = job else { continue };
         input.skip_to(tensor.start).await?;
-        for piece in pieces(job) {
-            input.stage(piece.bytes(), sink).await?;
-            sink.flush(&piece).await?;
+        match job {
+            Job::Repack(job) => {
+                for piece in pieces(job) {
+                    input.stage(piece.bytes(), sink).await?;
+                    sink.flush(&piece).await?;
+                }
+            }
+            Job::Nested(job) => {
+                let mut bytes = vec![0; job.bytes];
+                input.reader.fill(file, &mut bytes).await?;
+                nested.take(&tensor.name, *job, bytes, sink).await?;
+            }
         }
     }
     input.skip_to(header.end).await
 }
 
 /// Splits a tensor's job into jobs of whole units and at most [`PIECE_BYTES`].
-fn pieces(job: &RepackJob) -> impl Iterator<Item = RepackJob> {
+pub(super) fn pieces(job: &RepackJob) -> impl Iterator<Item = RepackJob> {
     let by_columns = job.encoding.by_columns();
     let most = PIECE_BYTES / job.unit_bytes().max(1);
     let step = (most.max(1) as usize).saturating_mul(job.unit());

@@ -165,6 +165,7 @@ fn repacking() -> Vec<Repack> {
     }
     for packing in [
         Packing::Rows,
+        Packing::HighFirst,
         Packing::Transposed,
         Packing::RowsOfEight,
         Packing::Columns,

@@ -9,6 +9,7 @@ mod float8;
 mod gptq;
 mod llm_int8;
 mod mlx;
+mod nf4;
 
 use super::header::Elements;
 use super::plan::{Place, Planner, expect_float, has_shape, wrong};
@@ -42,6 +43,7 @@ impl<'a> Module<'_, 'a> {
             Some(Quantization::Mlx) => mlx::plan(self),
             Some(Quantization::Float8) => float8::plan(self),
             Some(Quantization::LlmInt8) => llm_int8::plan(self),
+            Some(Quantization::Nf4) => nf4::plan(self),
         }
     }
 
@@ -80,15 +82,28 @@ impl<'a> Module<'_, 'a> {
         encoding: Encoding,
         columns: usize,
     ) -> Result<()> {
+        let place = self.expect(tensor, dtypes, shape)?;
+        // Rows have to end on whole words.
+        let unit = match encoding {
+            Encoding::Bytes { .. } => 4,
+            Encoding::Nibbles(_) if place.0.elements == Elements::Plain(Dtype::U8) => 8,
+            _ => 1,
+        };
+        match columns.is_multiple_of(unit) {
+            true => self.add(place, encoding, columns),
+            false => Err(wrong(place.0, &format!("rows of a multiple of {unit} columns"), shape)),
+        }
+    }
+
+    /// Finds a tensor whose elements have to be one of `dtypes`.
+    fn expect(&self, tensor: &str, dtypes: &[Dtype], shape: &[usize]) -> Result<Place<'a>> {
         let place = self.get(tensor)?;
-        // Rows of bytes have to end on whole words.
-        let whole = !matches!(encoding, Encoding::Bytes { .. }) || columns.is_multiple_of(4);
-        let dtype = whole && dtypes.iter().any(|dtype| place.0.elements == Elements::Plain(*dtype));
+        let dtype = dtypes.iter().any(|dtype| place.0.elements == Elements::Plain(*dtype));
         if !dtype || !has_shape(place.0, shape) {
             let names: Vec<_> = dtypes.iter().map(Dtype::to_string).collect();
             return Err(wrong(place.0, &names.join(" or "), shape));
         }
-        self.add(place, encoding, columns)
+        Ok(place)
     }
 
     /// Plans a tensor of floats, as `encoding` takes their type.
@@ -105,11 +120,13 @@ impl<'a> Module<'_, 'a> {
     }
 
     fn add(&mut self, place: Place<'a>, encoding: Encoding, columns: usize) -> Result<()> {
-        let &mut Module { param, first_row, rows, .. } = self;
+        self.planner.add(place, self.job(encoding, columns))
+    }
+
+    fn job(&self, encoding: Encoding, columns: usize) -> RepackJob {
+        let &Module { param, first_row, rows, .. } = self;
         let (first_column, interleaved) = (0, None);
-        let job =
-            RepackJob { param, encoding, first_row, rows, first_column, columns, interleaved };
-        self.planner.add(place, job)
+        RepackJob { param, encoding, first_row, rows, first_column, columns, interleaved }
     }
 
     /// The group of the layout and the groups that share a number, for a tensor with so many
