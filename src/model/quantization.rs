@@ -30,6 +30,10 @@ pub enum Quantization {
     LlmInt8,
     /// NF4 or FP4 of bitsandbytes.
     Nf4,
+    /// HQQ with groups along the columns.
+    Hqq,
+    /// torchao's plain int4.
+    TorchAo,
 }
 
 /// The weights of a compressed-tensors checkpoint.
@@ -48,8 +52,7 @@ pub enum Scheme {
     Mxfp4,
 }
 
-const METHODS: &str =
-    "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\" or MLX's";
+const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"hqq\", \"torchao\" or MLX's";
 
 impl Quantization {
     /// Reads `config.json`; `None` if the checkpoint is not quantised.
@@ -87,9 +90,35 @@ impl Quantization {
                     _ => Err(fields.invalid("load_in_4bit", "true, unless load_in_8bit is")),
                 }
             }
+            Some("hqq") => hqq_of(fields),
+            Some("torchao") => torchao_of(fields),
             _ => Err(fields.invalid("quant_method", METHODS)),
         }
     }
+}
+
+fn hqq_of(fields: &Fields) -> Result<Quantization> {
+    if let Some(config) = fields.object("quant_config")?
+        && let Some(weights) = config.object("weight_quant_params")?
+    {
+        weights.require("nbits", &[json!(4)], "4")?;
+        weights.require("axis", &[json!(1)], "1: groups along the columns")?;
+    }
+    Ok(Quantization::Hqq)
+}
+
+fn torchao_of(fields: &Fields) -> Result<Quantization> {
+    let kind = fields.object("quant_type")?;
+    let config = kind.as_ref().map(|kind| kind.object("default")).transpose()?.flatten();
+    let config = config.ok_or_else(|| fields.invalid("quant_type", "Int4WeightOnlyConfig"))?;
+    config.require("_type", &[json!("Int4WeightOnlyConfig")], "\"Int4WeightOnlyConfig\"")?;
+    if let Some(data) = config.object("_data")?
+        && let Some(packing) = data.object("int4_packing_format")?
+    {
+        let plain = [json!("PLAIN"), json!("plain")];
+        packing.require("_data", &plain, "\"PLAIN\"")?;
+    }
+    Ok(Quantization::TorchAo)
 }
 
 fn mlx_of(fields: &Fields) -> Result<Quantization> {
@@ -256,7 +285,7 @@ mod tests {
         let group = "/quantization_config/config_groups/group_0";
         let weights = "/quantization_config/config_groups/group_0/weights";
         for (object, field, value) in [
-            (root, "quant_method", json!("hqq")),
+            (root, "quant_method", json!("aqlm")),
             (root, "format", json!("nvfp4-pack-quantized")),
             (root, "sparsity_config", json!({"format": "sparse-24-bitmask"})),
             (root, "transform_config", json!({"config_groups": {"u": {}}})),

@@ -146,7 +146,7 @@ fn kinds_and_windows() -> impl Iterator<Item = (KvKind, Option<Window>)> {
 }
 
 fn repacking() -> Vec<Repack> {
-    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::OfUnsigned)];
+    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::Shifted(-8))];
     for from in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
         kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from: from.layout(), to }));
         let (grid, to) = (Grid::EACH, Layout::W4 { group: 32 });
@@ -165,7 +165,10 @@ fn repacking() -> Vec<Repack> {
     }
     for packing in [
         Packing::Rows,
+        Packing::Signed,
         Packing::HighFirst,
+        Packing::Halves { high: false },
+        Packing::Halves { high: true },
         Packing::Transposed,
         Packing::RowsOfEight,
         Packing::Columns,
