@@ -38,7 +38,7 @@ impl Packing {
                 let byte = row * columns + column;
                 (byte / 4, byte % 4 * 2 + high as usize)
             }
-            Packing::HighFirst => (row * columns.div_ceil(8) + column / 8, column % 8 ^ 1),
+            Packing::HighFirst => (row * columns.div_ceil(8) + column / 8, (column % 8) ^ 1),
             Packing::Transposed => (column / 8 * rows + row, column % 8),
             Packing::RowsOfEight => (row / 8 * columns + column, row % 8),
             Packing::Columns => (column * rows.div_ceil(8) + row / 8, row % 8),
