@@ -241,7 +241,7 @@ class CompressedTensors(Codec):
 
     def quantization_config(self):
         return QuantizationConfig(
-            config_groups={"group_0": self.scheme},
+            config_groups={"group_0": self.scheme.model_copy(update={"format": self.format})},
             format=self.format,
             quantization_status="compressed",
             ignore=["lm_head"],
