@@ -18,9 +18,11 @@ pub enum Quantization {
     AwqGemv {
         group: usize,
     },
-    /// GPTQ; `wraps` in the first version of the format, whose zero points are one less.
+    /// GPTQ. `wraps` in the first version of the format, whose zero points are one less; where it is
+    /// `symmetric`, they are 8, whatever is stored.
     Gptq {
         wraps: bool,
+        symmetric: bool,
     },
     /// MLX, affine.
     Mlx,
@@ -147,9 +149,10 @@ fn gptq_of(fields: &Fields) -> Result<Quantization> {
         let expected = "false: columns in another order are not supported";
         return Err(fields.invalid("desc_act", expected));
     }
+    let symmetric = fields.flag("sym")?;
     match fields.text("checkpoint_format")? {
-        None | Some("gptq") => Ok(Quantization::Gptq { wraps: true }),
-        Some("gptq_v2") => Ok(Quantization::Gptq { wraps: false }),
+        None | Some("gptq") => Ok(Quantization::Gptq { wraps: true, symmetric }),
+        Some("gptq_v2") => Ok(Quantization::Gptq { wraps: false, symmetric }),
         _ => Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
     }
 }

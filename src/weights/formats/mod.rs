@@ -41,7 +41,7 @@ impl<'a> Module<'_, 'a> {
             Some(Quantization::CompressedTensors(scheme)) => compressed_tensors::plan(self, scheme),
             Some(Quantization::AwqGemm) => awq::plan_gemm(self),
             Some(Quantization::AwqGemv { group }) => awq::plan_gemv(self, group),
-            Some(Quantization::Gptq { wraps }) => gptq::plan(self, wraps),
+            Some(Quantization::Gptq { wraps, symmetric }) => gptq::plan(self, wraps, symmetric),
             Some(Quantization::Mlx) => mlx::plan(self),
             Some(Quantization::Float8) => float8::plan(self),
             Some(Quantization::LlmInt8) => llm_int8::plan(self),
