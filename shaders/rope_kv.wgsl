@@ -1,5 +1,8 @@
 // rope_kv: q and k of each row, normalised per head{% if not norm %} (not here){% endif %} and rotated; q to `query`, k and v to the cache.
-// A rotation turns the pair of dims (d, d + HEAD_DIM / 2) by position * frequency(d).
+// A rotation turns the pair of dims (d, d + ROTARY / 2) of the first ROTARY by position * frequency(d).
+{%- if rotary < head_dim %}
+// Queries and keys are stored with dims of a pair HEAD_DIM / 2 apart, those behind ROTARY likewise.
+{%- endif %}
 // in   qkv    array<vec2<f32>> [rows][QKV_STRIDE / 2]  q heads, k heads, v heads
 //      rope   array<vec2<f32>> [256 + ceil(context / 256)][HEAD_DIM / 2]  (cos, sin) of the angles
 //             of positions 0..255, then of 0, 256, 512, ...
@@ -56,11 +59,22 @@ fn hidden(position: u32) -> u32 {
 {% endif %}
 }
 
+{% if rotary < head_dim %}
+// Where the dims that are stored at i and i + FOURS come from; values keep their places.
+const TURNING = {{ rotary // 4 }}u;
+fn places(head: u32, i: u32) -> vec2<u32> {
+    if (head >= HEADS + KV_HEADS && head < QKV_HEADS) { return vec2(i, i + FOURS); }
+    return select(vec2(i + TURNING, i + FOURS), vec2(i, i + TURNING), i < TURNING);
+}
+{% else %}
+fn places(head: u32, i: u32) -> vec2<u32> { return vec2(i, i + FOURS); }
+{% endif %}
+
 struct Four { low: vec2<f32>, high: vec2<f32> }
 
 fn load(row: u32, head: u32, i: u32) -> Four {
-    let at = (row * QKV_STRIDE + head % QKV_HEADS * HEAD_DIM) / 2u + i;
-    return Four(qkv[at], qkv[at + FOURS]);
+    let at = (row * QKV_STRIDE + head % QKV_HEADS * HEAD_DIM) / 2u + places(head, i);
+    return Four(qkv[at.x], qkv[at.y]);
 }
 
 fn squares(x: Four) -> f32 { return dot(x.low, x.low) + dot(x.high, x.high); }
@@ -72,10 +86,11 @@ fn turned(row: Row, head: u32, i: u32, loaded: Four, factor: f32) -> Four {
     if (head >= HEADS + KV_HEADS && head < QKV_HEADS) { return loaded; }
     var x = loaded;
 {% if norm %}
+    let at = places(head, i);
     if (is_query(head)) {
-        x = Four(x.low * factor * q_norm[i], x.high * factor * q_norm[i + FOURS]);
+        x = Four(x.low * factor * q_norm[at.x], x.high * factor * q_norm[at.y]);
     } else {
-        x = Four(x.low * factor * k_norm[i], x.high * factor * k_norm[i + FOURS]);
+        x = Four(x.low * factor * k_norm[at.x], x.high * factor * k_norm[at.y]);
     }
 {% endif %}
     let position = row.position - select(0u, hidden(row.position), head >= QKV_HEADS);

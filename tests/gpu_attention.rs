@@ -423,7 +423,13 @@ fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
 }
 
 /// One row of queries, keys and values as f64 maths has them: normalised, then rotated.
-fn rotated(x: &[f32], weight: Option<&[f32]>, position: usize, inv_freq: &[f64]) -> Vec<f32> {
+fn rotated(
+    x: &[f32],
+    weight: Option<&[f32]>,
+    position: usize,
+    inv_freq: &[f64],
+    magnitude: f64,
+) -> Vec<f32> {
     let mut x: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
     if let Some(weight) = weight {
         let mean = x.iter().map(|v| v * v).sum::<f64>() / x.len() as f64;
@@ -431,9 +437,10 @@ fn rotated(x: &[f32], weight: Option<&[f32]>, position: usize, inv_freq: &[f64])
             *v *= f64::from(*w) / (mean + 1e-6).sqrt();
         }
     }
-    let half = x.len() / 2;
+    let half = inv_freq.len();
     for (d, f) in inv_freq.iter().enumerate() {
         let (sin, cos) = (position as f64 * f).sin_cos();
+        let (sin, cos) = (magnitude * sin, magnitude * cos);
         (x[d], x[d + half]) = (x[d] * cos - x[d + half] * sin, x[d + half] * cos + x[d] * sin);
     }
     x.iter().map(|v| *v as f32).collect()
@@ -446,20 +453,21 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut rng = fastrand::Rng::with_seed(seed);
-        for (shape, qk_norm) in [
-            (Heads::new(3, 1, 24), None),
-            (Heads::new(4, 2, 64), Some(1e-6)),
-            (Heads::new(2, 1, 80).int8(), Some(1e-6)),
-            (Heads::new(5, 5, 128).window(48, 200), None),
-            (Heads::new(2, 2, 256), Some(1e-6)),
-            (Heads::new(3, 1, 24).int8().window(16, 100), None),
+        for (shape, rotary, qk_norm) in [
+            (Heads::new(3, 1, 24), 24, None),
+            (Heads::new(4, 2, 64), 64, Some(1e-6)),
+            (Heads::new(2, 1, 80).int8(), 44, Some(1e-6)),
+            (Heads::new(5, 5, 128).window(48, 200), 128, None),
+            (Heads::new(2, 2, 256), 256, Some(1e-6)),
+            (Heads::new(3, 1, 24).int8().window(16, 100), 20, None),
         ] {
             let Heads { heads, kv_heads, dim, kind, window } = shape;
             let seqs = [(0, 5), (250, 20), (4095, 1), (9000, 3)];
             let Step { batch, capacity, .. } = shape.step(&mut rng, &seqs);
             let inv_freq: Vec<f64> =
-                (0..dim / 2).map(|d| 1e6f64.powf(-2.0 * d as f64 / dim as f64)).collect();
-            let table = rope_table(&inv_freq, capacity.context);
+                (0..rotary / 2).map(|d| 1e6f64.powf(-2.0 * d as f64 / rotary as f64)).collect();
+            let magnitude = if rotary < dim { 1.25 } else { 1.0 };
+            let table = rope_table(&inv_freq, magnitude, dim, capacity.context);
             let stride = row_stride((heads + 2 * kv_heads) * dim);
             let rows = batch.rows as usize;
             let mut qkv = uniform(&mut rng, rows * stride);
@@ -479,7 +487,13 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                 for head in 0..heads + 2 * kv_heads {
                     let x = &qkv[i * stride + head * dim..][..dim];
                     let weight = weights.map(|w| w[usize::from(head >= heads)]);
-                    let turned = |position| rotated(x, weight, position, &inv_freq);
+                    let turned = |position| {
+                        let x = rotated(x, weight, position, &inv_freq, magnitude);
+                        // Dims of a pair half a head apart, then those that do not turn.
+                        let (turning, still) = x.split_at(rotary);
+                        let halves = [turning, still].map(|x| x.split_at(x.len() / 2));
+                        [halves[0].0, halves[1].0, halves[0].1, halves[1].1].concat()
+                    };
                     if head < heads {
                         let at = i * shape.query_stride() + head * dim;
                         query[at..][..dim].copy_from_slice(&turned(position));
@@ -496,7 +510,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                 }
             }
 
-            let kernel = RopeKv { heads, kv_heads, head_dim: dim, qk_norm, kind, window };
+            let kernel = RopeKv { heads, kv_heads, head_dim: dim, rotary, qk_norm, kind, window };
             let check = |name: &str, found_query: &[f32], mut found: Vec<u32>| {
                 let error = nmse(&query, found_query);
                 assert!(error < 1e-11, "{name}: query {error:e} {kernel:?}");
@@ -555,9 +569,9 @@ fn streaming(shape: Heads, qkv: &[f32], position: usize, inv_freq: &[f64]) -> Ve
     let mut output = Vec::new();
     for head in 0..heads {
         let kv_head = heads + head * kv_heads / heads;
-        let query = rotated(dims(position, head), None, seen.len() - 1, inv_freq);
+        let query = rotated(dims(position, head), None, seen.len() - 1, inv_freq, 1.0);
         let score = |(place, position): (usize, &usize)| {
-            let key = rotated(dims(*position, kv_head), None, place, inv_freq);
+            let key = rotated(dims(*position, kv_head), None, place, inv_freq, 1.0);
             let products = query.iter().zip(&key).map(|(q, k)| f64::from(*q) * f64::from(*k));
             (products.sum::<f64>() / (dim as f64).sqrt()).exp()
         };
@@ -584,10 +598,11 @@ fn sinks_and_window_are_seen_as_if_nothing_lay_between_them() {
         let inv_freq: Vec<f64> =
             (0..dim / 2).map(|d| 1e4f64.powf(-2.0 * d as f64 / dim as f64)).collect();
         let step = shape.step(&mut rng, &[(0, 400)]);
-        let table = rope_table(&inv_freq, 400);
+        let table = rope_table(&inv_freq, 1.0, dim, 400);
         let mut qkv = uniform(&mut rng, 400 * row_stride((heads + 2 * kv_heads) * dim));
         qkv.iter_mut().for_each(|x| *x *= 3.0);
-        let rope = RopeKv { heads, kv_heads, head_dim: dim, qk_norm: None, kind, window };
+        let rope =
+            RopeKv { heads, kv_heads, head_dim: dim, rotary: dim, qk_norm: None, kind, window };
         let expected: Vec<f32> =
             (0..400).flat_map(|row| streaming(shape, &qkv, row, &inv_freq)).collect();
         assert_eq!(shape.stride(), heads * dim);

@@ -21,7 +21,6 @@ pub struct Kv {
 pub struct StepBuffers {
     pub step: wgpu::Buffer,         // the words of a Batch
     pub tables: wgpu::Buffer,       // block tables, see kernels::tables
-    pub rope: wgpu::Buffer,         // cosines and sines, see kernels::rope_kv
     pub residual: wgpu::Buffer,     // [rows][hidden]
     pub normed: wgpu::Buffer,       // [rows][hidden], where the norm is a dispatch of its own
     pub qkv: wgpu::Buffer,          // [rows][(heads + 2 kv_heads)·head_dim]
@@ -39,11 +38,13 @@ pub struct StepBuffers {
     pub masks: wgpu::Buffer,
     pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
     pub kv: Vec<Kv>,           // per layer
+    ropes: Vec<wgpu::Buffer>,  // cosines and sines, see kernels::rope_kv
+    rope_of_layer: Vec<usize>, // the place of a layer's among them
 }
 
 impl StepBuffers {
     /// Allocates the buffers for a model and a capacity; `kinds` are those of the layers, and
-    /// `rope_factors` are as for [`shapes::rope_table`].
+    /// `rope_factors` are as for [`shapes::rope_tables`].
     pub async fn new(
         gpu: &Gpu,
         config: &ModelConfig,
@@ -60,7 +61,12 @@ impl StepBuffers {
             words(what, capacity.seqs * table.stride(config.vocab)).await
         };
         let rows = capacity.rows;
-        let rope = shapes::rope_table(config, rope_factors, capacity.context);
+        let shapes::RopeTables { tables, of_layer } =
+            shapes::rope_tables(config, rope_factors, capacity.context);
+        let mut ropes = Vec::with_capacity(tables.len());
+        for table in tables {
+            ropes.push(gpu.upload("rope table", bytemuck::cast_slice(&table)).await?);
+        }
         let mut kv = Vec::with_capacity(config.layers);
         for (layer, &kind) in kinds.iter().enumerate() {
             let block_bytes = shapes::layer_block_bytes(config, kind);
@@ -76,7 +82,6 @@ impl StepBuffers {
         Ok(StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
             tables: words("block tables", BlockTables::words(capacity)).await?,
-            rope: gpu.upload("rope table", bytemuck::cast_slice(&rope)).await?,
             residual: activation("residual", rows, config.hidden).await?,
             normed: activation("normed", rows, config.hidden).await?,
             qkv: activation("qkv", rows, config.qkv_rows()).await?,
@@ -94,6 +99,8 @@ impl StepBuffers {
             masks: table("masks", Table::Masks).await?,
             kv_copy: gpu.storage("KV block", largest_block).await?,
             kv,
+            ropes,
+            rope_of_layer: of_layer,
         })
     }
 
@@ -104,6 +111,11 @@ impl StepBuffers {
             encoder.copy_buffer_to_buffer(buffer, from, &self.kv_copy, 0, *bytes);
             encoder.copy_buffer_to_buffer(&self.kv_copy, 0, buffer, to, *bytes);
         }
+    }
+
+    /// The cosines and sines of a layer.
+    pub fn rope(&self, layer: usize) -> &wgpu::Buffer {
+        &self.ropes[self.rope_of_layer[layer]]
     }
 
     /// The buffer of an activation.
@@ -133,7 +145,6 @@ impl StepBuffers {
         let shared = [
             &self.step,
             &self.tables,
-            &self.rope,
             &self.residual,
             &self.normed,
             &self.qkv,
@@ -152,6 +163,6 @@ impl StepBuffers {
             &self.kv_copy,
         ];
         let kv = self.kv.iter().map(|kv| &kv.buffer);
-        shared.into_iter().chain(kv).for_each(wgpu::Buffer::destroy);
+        shared.into_iter().chain(kv).chain(&self.ropes).for_each(wgpu::Buffer::destroy);
     }
 }

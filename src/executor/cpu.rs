@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{outcome::Outcome, shapes};
+use super::{
+    outcome::Outcome,
+    shapes::{self, RopeTables},
+};
 use crate::{
     Error, Result,
     kernels::{
@@ -22,7 +25,7 @@ pub struct CpuExecutor {
     weights: HostWeights,
     capacity: Capacity,
     tables: BlockTables,
-    rope: Vec<f32>,
+    ropes: RopeTables,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
@@ -62,11 +65,10 @@ impl CpuExecutor {
         let cache = |kind: &KvKind| {
             vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
         };
-        let rope_factors = weights.vectors.get(&Param::RopeFactors);
-        let rope_factors = rope_factors.map_or(&[][..], Vec::as_slice);
+        let rope_factors = vector(&weights, config.rope_factors(capacity.context))?;
         Ok(CpuExecutor {
             program: program(&config),
-            rope: shapes::rope_table(&config, rope_factors, capacity.context),
+            ropes: shapes::rope_tables(&config, rope_factors, capacity.context),
             kv: kinds.iter().map(cache).collect(),
             kinds,
             tables: BlockTables::new(&capacity),
@@ -100,7 +102,7 @@ impl CpuExecutor {
             kv,
             pooled,
             last_samples,
-            rope,
+            ropes,
             results,
             tables,
             adjustments,
@@ -139,10 +141,11 @@ impl CpuExecutor {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                shapes::rope_kv(config, capacity.window, kinds[layer]).reference(
+                let window = shapes::layer_window(config, layer, capacity.window);
+                shapes::rope_kv(config, layer, window, kinds[layer]).reference(
                     batch,
                     qkv,
-                    rope,
+                    &ropes.tables[ropes.of_layer[layer]],
                     norms,
                     &mut query,
                     &mut kv[layer],
@@ -152,7 +155,8 @@ impl CpuExecutor {
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                shapes::attention(config, capacity.window, kinds[layer]).reference(
+                let window = shapes::layer_window(config, layer, capacity.window);
+                shapes::attention(config, window, kinds[layer]).reference(
                     batch,
                     tables,
                     query,

@@ -5,7 +5,7 @@ use crate::{
     Result,
     kernels::{Attention, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning},
     model::{Act, ModelConfig, Op, Param, Product},
-    step::Capacity,
+    step::{Capacity, Window},
     weights::{GpuMatrix, GpuPart, GpuWeights},
 };
 
@@ -70,8 +70,8 @@ impl<'a> Lowering<'a> {
             Op::Matmul(product) => self.matmul(product, regime, calls)?,
             Op::RopeKv { layer, q_norm, k_norm } => {
                 let kv = &buffers.kv[layer];
-                let kernel = shapes::rope_kv(config, self.capacity.window, kv.kind);
-                let mut list = vec![step, &buffers.qkv, &buffers.rope];
+                let kernel = shapes::rope_kv(config, layer, self.window(layer), kv.kind);
+                let mut list = vec![step, &buffers.qkv, buffers.rope(layer)];
                 for norm in [q_norm, k_norm].into_iter().flatten() {
                     list.push(self.vector(norm)?);
                 }
@@ -83,7 +83,7 @@ impl<'a> Lowering<'a> {
                 let (partials, out) = (&buffers.partials, &buffers.attention);
                 let inputs = [step, &buffers.tables, &buffers.query, &kv.buffer];
                 let with = |out| inputs.into_iter().chain([out]).collect();
-                let whole = shapes::attention(config, self.capacity.window, kv.kind);
+                let whole = shapes::attention(config, self.window(layer), kv.kind);
                 calls.push(call_when(When::Whole, whole, with(out)));
                 let rows = match regime {
                     Regime::Few(rows) => rows as usize,
@@ -92,7 +92,7 @@ impl<'a> Lowering<'a> {
                 if whole.may_split(self.tuning, rows, self.capacity.context) {
                     let split = Attention { split: true, ..whole };
                     calls.push(call_when(When::Split, split, with(partials)));
-                    let merge = shapes::attention_merge(config, self.capacity.window);
+                    let merge = shapes::attention_merge(config, self.window(layer));
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
             }
@@ -167,6 +167,10 @@ impl<'a> Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    fn window(&self, layer: usize) -> Option<Window> {
+        shapes::layer_window(self.config, layer, self.capacity.window)
+    }
+
     fn norm(&self, rows: RowsOf) -> RmsNorm {
         RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows }
     }

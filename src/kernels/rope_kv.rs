@@ -34,8 +34,12 @@ const LANES: usize = 16;
 pub struct RopeKv {
     pub heads: usize,
     pub kv_heads: usize,
-    /// A multiple of 8, at most 256. Dims d and d + head_dim/2 turn together, as in Hugging Face.
+    /// A multiple of 8, at most 256.
     pub head_dim: usize,
+    /// The first dims of a head, which turn, d and d + rotary/2 together, as in Hugging Face; a
+    /// multiple of 4. Where others follow, queries and keys are stored in another order: dims that
+    /// turn together, or do not, have half a head between them.
+    pub rotary: usize,
     /// Epsilon of an RMS norm over each query and key head before the rotation (Qwen3).
     pub qk_norm: Option<f32>,
     pub kind: KvKind,
@@ -52,16 +56,21 @@ pub const fn query_heads(heads: usize, window: Option<Window>) -> usize {
 }
 
 /// Tabulates (cos, sin) of the angles position · `inv_freq`, `[256 + ceil(context / 256)][head_dim/2][2]`.
+/// Both are multiplied by `magnitude`; pairs of dims past the frequencies do not turn.
 ///
 /// Positions 0 to 255 come first, then 0, 256, 512, … below `context`: the angle of any position is
 /// the sum of one of each, exact to a few roundings at every length.
-pub fn rope_table(inv_freq: &[f64], context: usize) -> Vec<f32> {
-    let positions = (0..FINE).chain((0..context).step_by(FINE));
-    positions
-        .flat_map(|position| {
-            inv_freq.iter().flat_map(move |f| {
-                let (sin, cos) = (position as f64 * f).sin_cos();
-                [cos as f32, sin as f32]
+pub fn rope_table(inv_freq: &[f64], magnitude: f64, head_dim: usize, context: usize) -> Vec<f32> {
+    let fine = (0..FINE).map(|position| (position, 1.0));
+    let coarse = (0..context).step_by(FINE).map(|position| (position, magnitude));
+    fine.chain(coarse)
+        .flat_map(|(position, magnitude)| {
+            (0..head_dim / 2).flat_map(move |pair| match inv_freq.get(pair) {
+                Some(f) => {
+                    let (sin, cos) = (position as f64 * f).sin_cos();
+                    [(magnitude * cos) as f32, (magnitude * sin) as f32]
+                }
+                None => [1.0, 0.0],
             })
         })
         .collect()
@@ -115,6 +124,9 @@ impl RopeKv {
                 {
                     normalise(&mut x, norms[norm], eps);
                 }
+                if head < self.heads + self.kv_heads {
+                    pair_up(&mut x, self.rotary);
+                }
                 if head < self.heads {
                     let views = query_heads(self.heads, self.window) / self.heads;
                     for (view, turns) in [&turns, &sink_turns].into_iter().take(views).enumerate() {
@@ -140,6 +152,12 @@ fn turns(table: &[f32], position: usize, dim: usize) -> Vec<[f32; 2]> {
     fine.zip(coarse).map(|(f, c)| [c[0] * f[0] - c[1] * f[1], c[1] * f[0] + c[0] * f[1]]).collect()
 }
 
+/// Puts half a head between the dims that turn together, and between those that do not turn.
+fn pair_up(x: &mut [f32], rotary: usize) {
+    let half = x.len() / 2;
+    x[rotary / 2..half + rotary / 2].rotate_left(rotary / 2);
+}
+
 fn rotate(x: &mut [f32], turns: &[[f32; 2]]) {
     let (low, high) = x.split_at_mut(turns.len());
     for ((a, b), [cos, sin]) in low.iter_mut().zip(high).zip(turns) {
@@ -161,6 +179,7 @@ impl Kernel for RopeKv {
             heads => self.heads,
             kv_heads => self.kv_heads,
             head_dim => self.head_dim,
+            rotary => self.rotary,
             qkv_stride => row_stride(self.qkv_heads() * self.head_dim),
             query_stride => row_stride(query_heads(self.heads, self.window) * self.head_dim),
             int8 => self.kind == KvKind::Int8,
@@ -192,7 +211,7 @@ mod tests {
         let (dim, context) = (64, 40_000);
         let inv_freq: Vec<f64> =
             (0..dim / 2).map(|d| 10_000f64.powf(-2.0 * d as f64 / dim as f64)).collect();
-        let table = rope_table(&inv_freq, context);
+        let table = rope_table(&inv_freq, 1.0, dim, context);
         assert_eq!(table.len(), (FINE + context.div_ceil(FINE)) * dim);
         for position in [0, 1, 255, 256, 257, 4095, 39_999] {
             for (d, f) in inv_freq.iter().enumerate() {

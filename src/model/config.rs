@@ -2,7 +2,7 @@
 
 use super::json::Fields;
 use super::rope::Rope;
-use super::{llama, mistral, qwen};
+use super::{llama, mistral, phi3, qwen, smollm3};
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 
@@ -23,15 +23,26 @@ pub struct ModelConfig {
     /// Most positions the checkpoint was trained for.
     pub context: usize,
     pub rms_eps: f32,
-    pub rope: Rope,
     /// The output matrix is the embedding matrix.
     pub tied: bool,
+    /// The projections to queries, keys and values are one tensor of the checkpoint, gate and up
+    /// another.
+    pub fused: bool,
     pub qkv_bias: bool,
     /// RMS norm over each query and key head before the rotation.
     pub qk_norm: bool,
+    /// Of each layer, from the first on.
+    pub attention: Vec<LayerAttention>,
+    pub naming: Naming,
+}
+
+/// What the rows of a layer see of their sequence, and how they tell positions apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerAttention {
     /// A row sees only the last `window` positions, itself included.
     pub window: Option<usize>,
-    pub naming: Naming,
+    /// How queries and keys turn; if none, they do not.
+    pub rope: Option<Rope>,
 }
 
 /// How a checkpoint names its tensors and orders their rows.
@@ -47,11 +58,13 @@ pub enum Naming {
 /// What an architecture adds to the fields that all share.
 type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
-const ARCHITECTURES: [(&str, Configure); 4] = [
+const ARCHITECTURES: [(&str, Configure); 6] = [
     ("LlamaForCausalLM", llama::configure),
     ("MistralForCausalLM", mistral::configure),
     ("Qwen2ForCausalLM", qwen::configure_2),
     ("Qwen3ForCausalLM", qwen::configure_3),
+    ("SmolLM3ForCausalLM", smollm3::configure),
+    ("Phi3ForCausalLM", phi3::configure),
 ];
 
 impl ModelConfig {
@@ -63,22 +76,24 @@ impl ModelConfig {
 
         let heads = fields.count("num_attention_heads", 1..=1024)?;
         let hidden = fields.count("hidden_size", 1..=1 << 16)?;
+        let layers = fields.count("num_hidden_layers", 1..=1024)?;
+        let head_dim = fields.count_or("head_dim", 8..=256, hidden / heads)?;
         let mut config = ModelConfig {
             architecture: architecture.into(),
             hidden,
             intermediate: fields.count("intermediate_size", 1..=1 << 18)?,
-            layers: fields.count("num_hidden_layers", 1..=1024)?,
+            layers,
             heads,
             kv_heads: fields.count_or("num_key_value_heads", 1..=1024, heads)?,
-            head_dim: fields.count_or("head_dim", 8..=256, hidden / heads)?,
+            head_dim,
             vocab: fields.count("vocab_size", 1..=1 << 21)?,
             context: fields.count("max_position_embeddings", 1..=1 << 24)?,
             rms_eps: fields.epsilon("rms_norm_eps")?,
-            rope: Rope::from_fields(fields)?,
             tied: fields.flag("tie_word_embeddings")?,
+            fused: false,
             qkv_bias: false,
             qk_norm: false,
-            window: None,
+            attention: vec![LayerAttention { window: None, rope: None }; layers],
             naming: Naming::HuggingFace,
         };
         configure(fields, &mut config)?;
@@ -105,6 +120,31 @@ impl ModelConfig {
         (self.heads + 2 * self.kv_heads) * self.head_dim
     }
 
+    /// The most positions that rows of any layer see; everything if none.
+    pub fn window(&self) -> Option<usize> {
+        let windows = self.attention.iter().map(|layer| layer.window);
+        windows.reduce(|a, b| Some(a?.max(b?))).flatten()
+    }
+
+    /// Turns the queries and keys of all layers as the file says for heads all of whose dims turn.
+    pub(super) fn turn(&mut self, fields: &Fields) -> Result<()> {
+        let rope = Rope::from_fields(fields, self.head_dim)?;
+        self.set_rope(&rope);
+        Ok(())
+    }
+
+    /// Gives all layers a rotation.
+    pub(super) fn set_rope(&mut self, rope: &Rope) {
+        self.attention.iter_mut().for_each(|layer| layer.rope = Some(rope.clone()));
+    }
+
+    /// Gives the layers that `slides` picks a window of `tokens`.
+    pub(super) fn slide(&mut self, tokens: usize, slides: impl Fn(usize) -> bool) {
+        for (i, layer) in self.attention.iter_mut().enumerate() {
+            layer.window = slides(i).then_some(tokens);
+        }
+    }
+
     /// Width of the attention's output.
     pub fn attention_width(&self) -> usize {
         self.heads * self.head_dim
@@ -120,19 +160,28 @@ fn architecture(fields: &Fields) -> Result<(&'static str, Configure)> {
     })
 }
 
-/// The sliding window that all layers have; a model whose layers differ is refused.
-pub(super) fn window(fields: &Fields) -> Result<Option<usize>> {
+/// Gives the layers that `layer_types` calls sliding the window of `sliding_window`; without these
+/// types, those that `slides` picks.
+pub(super) fn window(
+    fields: &Fields,
+    config: &mut ModelConfig,
+    slides: impl Fn(usize) -> bool,
+) -> Result<()> {
     let types = fields.list("layer_types")?;
-    let all = |kind: &str| types.iter().all(|found| found == kind);
-    if !types.is_empty() && all("full_attention") {
-        return Ok(None);
-    }
-    if !all("sliding_attention") {
-        let expected = "\"full_attention\" for all layers or \"sliding_attention\" for all";
+    let known = |kind: &Value| kind == "full_attention" || kind == "sliding_attention";
+    if !types.is_empty() && (types.len() != config.layers || !types.iter().all(known)) {
+        let expected =
+            format!("\"full_attention\" or \"sliding_attention\" for {} layers", config.layers);
         return Err(fields.invalid("layer_types", expected));
     }
-    let range = 1..=u32::MAX as usize;
-    fields.get("sliding_window").map(|_| fields.count("sliding_window", range)).transpose()
+    if fields.get("sliding_window").is_some() {
+        let tokens = fields.count("sliding_window", 1..=u32::MAX as usize)?;
+        config.slide(tokens, |layer| match types.get(layer) {
+            Some(kind) => kind == "sliding_attention",
+            None => slides(layer),
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

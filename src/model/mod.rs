@@ -6,12 +6,14 @@ pub(crate) mod json;
 mod llama;
 mod mistral;
 pub mod params;
+mod phi3;
 pub mod program;
 mod quantization;
 mod qwen;
 mod rope;
+mod smollm3;
 
-pub use config::{ModelConfig, Naming};
+pub use config::{LayerAttention, ModelConfig, Naming};
 pub use params::{Param, ParamSource, ParamSpec, Shape};
 pub use program::{Act, MatmulOutput, Op, Product, program};
 pub use quantization::Quantization;

@@ -2,7 +2,7 @@
 
 use super::config::{ModelConfig, Naming};
 use super::gguf;
-use super::rope::RopeScaling;
+use super::rope::{Rope, RopeScaling};
 use crate::Error;
 
 /// A weight by its role in the forward pass.
@@ -32,8 +32,11 @@ pub enum Param {
     GateUp(usize),
     /// `[hidden][intermediate]`
     Down(usize),
-    /// What the frequencies of the rotation are divided by: `[head_dim / 2]`
+    /// What the frequencies of the rotation are divided by: half as many as dims that turn. With
+    /// LongRoPE, in contexts up to the original one.
     RopeFactors,
+    /// The same in longer contexts.
+    LongRopeFactors,
 }
 
 impl Param {
@@ -103,15 +106,15 @@ impl ModelConfig {
                 layer("input_layernorm.weight"),
                 vector(hidden),
             ));
-            list.push(joined(
-                Param::Qkv(i),
-                matrix(self.qkv_rows(), hidden),
-                &[
+            let qkv: &[_] = match self.fused {
+                true => &[("self_attn.qkv_proj.weight", self.qkv_rows())],
+                false => &[
                     ("self_attn.q_proj.weight", q),
                     ("self_attn.k_proj.weight", kv),
                     ("self_attn.v_proj.weight", kv),
                 ],
-            ));
+            };
+            list.push(joined(Param::Qkv(i), matrix(self.qkv_rows(), hidden), qkv));
             if self.qkv_bias {
                 list.push(joined(
                     Param::QkvBias(i),
@@ -134,20 +137,27 @@ impl ModelConfig {
                 layer("post_attention_layernorm.weight"),
                 vector(hidden),
             ));
-            list.push(joined(
-                Param::GateUp(i),
-                matrix(2 * ff, hidden),
-                &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
-            ));
+            let gate_up: &[_] = match self.fused {
+                true => &[("mlp.gate_up_proj.weight", 2 * ff)],
+                false => &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
+            };
+            list.push(joined(Param::GateUp(i), matrix(2 * ff, hidden), gate_up));
             list.push(one(Param::Down(i), layer("mlp.down_proj.weight"), matrix(hidden, ff)));
         }
         list.push(one(Param::FinalNorm, "model.norm.weight".into(), vector(hidden)));
         if !self.tied {
             list.push(one(Param::Head, "lm_head.weight".into(), matrix(self.vocab, hidden)));
         }
-        if self.rope.scaling == RopeScaling::Factors {
-            let name = gguf::ROPE_FACTORS.into();
-            list.push(one(Param::RopeFactors, name, vector(self.head_dim / 2)));
+        let mut factors = |param, name: &str, n| list.push(one(param, name.into(), vector(n)));
+        match self.stored_rope() {
+            Some(Rope { scaling: RopeScaling::Factors, dims, .. }) => {
+                factors(Param::RopeFactors, gguf::ROPE_FACTORS, dims / 2);
+            }
+            Some(Rope { dims, .. }) => {
+                factors(Param::RopeFactors, gguf::SHORT_ROPE_FACTORS, dims / 2);
+                factors(Param::LongRopeFactors, gguf::LONG_ROPE_FACTORS, dims / 2);
+            }
+            None => {}
         }
         if let Naming::Gguf { interleaved } = self.naming {
             for source in list.iter_mut().flat_map(|spec| &mut spec.sources) {
@@ -157,6 +167,25 @@ impl ModelConfig {
             }
         }
         list
+    }
+
+    /// The weight by which frequencies are divided in conversations of up to `context` tokens.
+    pub fn rope_factors(&self, context: usize) -> Option<Param> {
+        match self.stored_rope()?.scaling {
+            RopeScaling::Long { original_context, .. } if context > original_context => {
+                Some(Param::LongRopeFactors)
+            }
+            _ => Some(Param::RopeFactors),
+        }
+    }
+
+    /// A rotation whose factors are weights.
+    fn stored_rope(&self) -> Option<&Rope> {
+        self.attention.iter().flat_map(|layer| &layer.rope).find(|rope| match &rope.scaling {
+            RopeScaling::Factors => true,
+            RopeScaling::Long { short, .. } => short.is_empty(),
+            _ => false,
+        })
     }
 
     /// The matrix that turns hidden states into logits.

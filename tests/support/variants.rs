@@ -89,8 +89,12 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     for (heads, kv_heads, head_dim) in shapes {
         for qk_norm in [None, Some(1e-6)] {
             for (kind, window) in kinds_and_windows() {
-                let kernel = RopeKv { heads, kv_heads, head_dim, qk_norm, kind, window };
+                let kernel =
+                    RopeKv { heads, kv_heads, head_dim, rotary: head_dim, qk_norm, kind, window };
                 kernels.push(Box::new(kernel));
+                if head_dim == 80 {
+                    kernels.push(Box::new(RopeKv { rotary: 44, ..kernel }));
+                }
             }
         }
         for (kind, window) in kinds_and_windows() {
