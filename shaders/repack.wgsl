@@ -3,7 +3,7 @@
 {%- if from == "nibbles" %}
 //      staged [rows][ceil(columns / 8)] words of eight nibbles
 {%- else %}
-//      staged [rows][columns] numbers, {{ from }}
+//      staged [rows][columns] numbers{% if less_one %} less one{% endif %}, {{ from }}
 {%- endif %}
 // out  words  [rows][stride]
 // grid one thread per word of the rows, workgroups of 64 folded to two dimensions
@@ -21,7 +21,7 @@ fn word_of(row: u32, i: u32) -> u32 {
 {%- elif to == "f32" %}
 fn word_of(row: u32, i: u32) -> u32 {
     let at = row * job.columns + min(i, job.columns - 1u);
-    return select(0u, bitcast<u32>(number(at)), i < job.columns);
+    return select(0u, bitcast<u32>(number(at){% if less_one %} + 1.0{% endif %}), i < job.columns);
 }
 {%- else %}
 fn bits_of(at: u32) -> u32 {

@@ -6,7 +6,7 @@ use crate::{
     gpu::Gpu,
     kernels::{Batch, BlockTables, KvKind, Table, Tuning, query_heads},
     layout::row_stride,
-    model::{Act, ModelConfig},
+    model::{Act, ModelConfig, Norms},
     step::{BlockCopy, Capacity},
 };
 
@@ -28,6 +28,7 @@ pub struct StepBuffers {
     pub attention: wgpu::Buffer,    // [rows][heads·head_dim]
     pub partials: wgpu::Buffer,     // attention's splits, see kernels::attention
     pub gated: wgpu::Buffer,        // [rows][intermediate]
+    pub block: wgpu::Buffer,        // [rows][hidden], where blocks end with a norm
     pub last: wgpu::Buffer,         // [logit rows][hidden]
     pub logits: wgpu::Buffer,       // [logit rows][vocab]
     pub pooled: wgpu::Buffer,       // [seqs][hidden]: sums of hidden states per slot
@@ -61,6 +62,7 @@ impl StepBuffers {
             words(what, capacity.seqs * table.stride(config.vocab)).await
         };
         let rows = capacity.rows;
+        let block_rows = if config.norms == Norms::Before { 0 } else { rows };
         let shapes::RopeTables { tables, of_layer } =
             shapes::rope_tables(config, rope_factors, capacity.context);
         let mut ropes = Vec::with_capacity(tables.len());
@@ -89,6 +91,7 @@ impl StepBuffers {
             attention: activation("attention", rows, config.attention_width()).await?,
             partials: words("partials", attention.partial_words(tuning, capacity)).await?,
             gated: activation("gated", rows, config.intermediate).await?,
+            block: activation("block", block_rows, config.hidden).await?,
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
             pooled: activation("pooled", capacity.seqs, config.hidden).await?,
@@ -126,6 +129,7 @@ impl StepBuffers {
             Act::Query => &self.query,
             Act::Attention => &self.attention,
             Act::Gated => &self.gated,
+            Act::Block => &self.block,
             Act::Last => &self.last,
             Act::Logits => &self.logits,
         }
@@ -152,6 +156,7 @@ impl StepBuffers {
             &self.attention,
             &self.partials,
             &self.gated,
+            &self.block,
             &self.last,
             &self.logits,
             &self.pooled,

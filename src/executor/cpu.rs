@@ -59,6 +59,7 @@ impl CpuExecutor {
             act(Act::Query, rows, queries),
             act(Act::Attention, rows, config.attention_width()),
             act(Act::Gated, rows, config.intermediate),
+            act(Act::Block, rows, config.hidden),
             act(Act::Last, logit_rows, config.hidden),
             act(Act::Logits, logit_rows, config.vocab),
         ]);
@@ -109,11 +110,11 @@ impl CpuExecutor {
             ..
         } = self;
         match *op {
-            Op::Embed { weight } => {
+            Op::Embed { weight, scale } => {
                 let matrix = matrix(weights, weight)?;
-                embed::reference(batch, last_samples, matrix, 0, out(acts, Act::Residual));
+                embed::reference(batch, last_samples, matrix, 0, scale, out(acts, Act::Residual));
             }
-            Op::Matmul(Product { x, norm, weight, bias, out: into, output }) => {
+            Op::Matmul(Product { x, norm, weight, bias, scale, cap, out: into, output }) => {
                 let matrix = matrix(weights, weight)?;
                 let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
                 let kernel = Matmul {
@@ -124,6 +125,8 @@ impl CpuExecutor {
                     width: output.width(matrix.n),
                     norm: norm.map(|_| config.rms_eps),
                     bias: bias.is_some(),
+                    scale,
+                    cap,
                     output,
                     rows,
                     regime: Regime::of(rows.count(batch)),
@@ -164,6 +167,18 @@ impl CpuExecutor {
                     &mut attention,
                 );
                 *out(acts, Act::Attention) = attention;
+            }
+            Op::AddNormed { norm } => {
+                let (hidden, stride) = (config.hidden, row_stride(config.hidden));
+                let weight = vector(weights, Some(norm))?;
+                let block = std::mem::take(out(acts, Act::Block));
+                let rows = block.chunks_exact(stride).take(batch.rows as usize);
+                let mut normed = vec![0.0; hidden];
+                for (x, out) in rows.zip(out(acts, Act::Residual).chunks_exact_mut(stride)) {
+                    rms_norm::reference(&x[..hidden], weight, config.rms_eps, &mut normed);
+                    out.iter_mut().zip(&normed).for_each(|(out, x)| *out += x);
+                }
+                *out(acts, Act::Block) = block;
             }
             Op::Pool { norm } if batch.pools > 0 => {
                 let (hidden, stride) = (config.hidden, row_stride(config.hidden));

@@ -52,7 +52,7 @@ impl<'a> Lowering<'a> {
         let (config, buffers) = (self.config, self.buffers);
         let step = &buffers.step;
         match *op {
-            Op::Embed { weight } => {
+            Op::Embed { weight, scale } => {
                 let matrix = self.matrix(weight)?;
                 for (part, bound) in parts(matrix) {
                     let kernel = Embed {
@@ -60,6 +60,7 @@ impl<'a> Lowering<'a> {
                         first: part.first,
                         rows: part.rows,
                         width: config.hidden,
+                        scale,
                     };
                     let mut list = vec![step, &buffers.last_samples];
                     list.extend(bound);
@@ -96,6 +97,11 @@ impl<'a> Lowering<'a> {
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
             }
+            Op::AddNormed { norm } => {
+                let kernel = RmsNorm { add: true, ..self.norm(RowsOf::Rows) };
+                let list = vec![step, &buffers.block, self.vector(norm)?, &buffers.residual];
+                calls.push(call(kernel, list));
+            }
             Op::Pool { norm } => {
                 let (residual, normed) = (&buffers.residual, &buffers.normed);
                 let normalise = self.norm(RowsOf::Rows);
@@ -127,7 +133,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn matmul(&self, product: Product, regime: Regime, calls: &mut Vec<Call<'a>>) -> Result<()> {
-        let Product { x, norm, weight, bias, out, output } = product;
+        let Product { x, norm, weight, bias, scale, cap, out, output } = product;
         let step = &self.buffers.step;
         let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
         let mut input = self.buffers.act(x);
@@ -150,6 +156,8 @@ impl<'a> Lowering<'a> {
                 width: output.width(matrix.n),
                 norm: fused.map(|_| self.config.rms_eps),
                 bias: bias.is_some(),
+                scale,
+                cap,
                 output,
                 rows,
                 regime,
@@ -172,7 +180,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn norm(&self, rows: RowsOf) -> RmsNorm {
-        RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows }
+        RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, add: false, rows }
     }
 
     fn matrix(&self, param: Param) -> Result<&'a GpuMatrix> {

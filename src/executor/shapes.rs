@@ -10,13 +10,14 @@ use crate::{
 pub fn rope_kv(config: &ModelConfig, layer: usize, window: Option<Window>, kind: KvKind) -> RopeKv {
     let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
     let rotary = config.attention[layer].rope.as_ref().map_or(head_dim, |rope| rope.dims);
-    let qk_norm = config.qk_norm.then_some(config.rms_eps);
+    let qk_norm = config.qk_norm.map(|over| (over, config.rms_eps));
     RopeKv { heads, kv_heads, head_dim, rotary, qk_norm, kind, window }
 }
 
 pub fn attention(config: &ModelConfig, window: Option<Window>, kind: KvKind) -> Attention {
     let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
-    Attention { heads, kv_heads, head_dim, kind, window, split: false }
+    let (scale, cap) = (config.attention_scale(), config.caps.attention);
+    Attention { heads, kv_heads, head_dim, scale, cap, kind, window, split: false }
 }
 
 pub fn attention_merge(config: &ModelConfig, window: Option<Window>) -> AttentionMerge {

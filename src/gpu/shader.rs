@@ -34,6 +34,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "embed.wgsl",
     "gather.wgsl",
     "include/blocks.wgsl",
+    "include/cap.wgsl",
     "include/kv.wgsl",
     "include/logits.wgsl",
     "include/noise.wgsl",

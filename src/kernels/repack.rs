@@ -17,6 +17,8 @@ use crate::{
 pub enum Repack {
     /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
     Numbers { from: Layout, to: Layout },
+    /// Numbers in one of the float layouts, each of them plus one, to f32. Writes words.
+    LessOne { from: Layout },
     /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; quantised,
     /// then scales too.
     Blocks { from: BlockType, to: Layout },
@@ -61,9 +63,10 @@ impl Repack {
             Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.group().is_some() => {
                 bindings.write("words").write("scales")
             }
-            Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles => {
-                bindings.write("words")
-            }
+            Repack::Numbers { .. }
+            | Repack::LessOne { .. }
+            | Repack::Blocks { .. }
+            | Repack::Nibbles => bindings.write("words"),
             _ => bindings.write("scales"),
         };
         let (name, values) = match self {
@@ -73,7 +76,12 @@ impl Repack {
                 context! { from => from.to_string(), bytes => from.bytes(), words => 32 / to.columns_per_word() },
             ),
             Repack::Blocks { from, to } => numbers(&from.to_string(), to),
-            Repack::Nibbles => ("repack", context! { from => "nibbles", to => "w4" }),
+            Repack::LessOne { from } => {
+                ("repack", context! { from => layout_name(from), to => "f32", less_one => true })
+            }
+            Repack::Nibbles => {
+                ("repack", context! { from => "nibbles", to => "w4", less_one => false })
+            }
             Repack::Scales { from, symmetric } => {
                 ("rescale", context! { part => "scales", from => layout_name(from), symmetric })
             }
@@ -91,7 +99,7 @@ impl Repack {
 
 /// The shader that makes numbers of any kind those of a layout, and its values.
 fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
-    let names = context! { from, to => layout_name(to) };
+    let names = context! { from, to => layout_name(to), less_one => false };
     match to.group() {
         None => ("repack", names),
         Some(group) => (

@@ -5,6 +5,7 @@ use minijinja::context;
 use super::{
     Batch, Kernel, Tuning,
     kv::{KvKind, KvLayout},
+    literal,
 };
 use crate::{
     gpu::{
@@ -12,6 +13,7 @@ use crate::{
         Shader,
     },
     layout::row_stride,
+    model::QkNorm,
     step::Window,
 };
 
@@ -28,7 +30,8 @@ const LANES: usize = 16;
 /// the cache). How many these are follows from the row's position alone.
 ///
 /// Bindings: step, qkv `[rows][row_stride((heads + 2 kv_heads)·head_dim)]`, rope table
-/// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, query (out)
+/// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, or as wide as all query and all key
+/// heads, query (out)
 /// `[rows][row_stride(query heads·head_dim)]`, kv (out, [`KvLayout`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RopeKv {
@@ -40,8 +43,8 @@ pub struct RopeKv {
     /// multiple of 4. Where others follow, queries and keys are stored in another order: dims that
     /// turn together, or do not, have half a head between them.
     pub rotary: usize,
-    /// Epsilon of an RMS norm over each query and key head before the rotation (Qwen3).
-    pub qk_norm: Option<f32>,
+    /// RMS norms of queries and keys before the rotation, and their epsilon.
+    pub qk_norm: Option<(QkNorm, f32)>,
     pub kind: KvKind,
     /// What a row sees, for its sinks.
     pub window: Option<Window>,
@@ -116,30 +119,32 @@ impl RopeKv {
             let hidden = self.window.map_or(0, |window| window.hidden(position));
             let sink_turns = turns(table, position - hidden, dim);
             let turns = turns(table, position, dim);
-            for (head, x) in input.chunks_exact(dim).take(self.qkv_heads()).enumerate() {
-                let mut x = x.to_vec();
-                let norm = if head < self.heads { 0 } else { 1 };
-                if let (Some(eps), Some(norms)) = (self.qk_norm, norms)
-                    && head < self.heads + self.kv_heads
-                {
-                    normalise(&mut x, norms[norm], eps);
+            let mut input = input[..self.qkv_heads() * dim].to_vec();
+            if let (Some((over, eps)), Some([q_norm, k_norm])) = (self.qk_norm, norms) {
+                let (queries, rest) = input.split_at_mut(self.heads * dim);
+                let keys = &mut rest[..self.kv_heads * dim];
+                for (x, weight) in [(queries, q_norm), (keys, k_norm)] {
+                    let width = if over == QkNorm::Head { dim } else { x.len() };
+                    x.chunks_exact_mut(width).for_each(|x| normalise(x, weight, eps));
                 }
+            }
+            for (head, x) in input.chunks_exact_mut(dim).enumerate() {
                 if head < self.heads + self.kv_heads {
-                    pair_up(&mut x, self.rotary);
+                    pair_up(x, self.rotary);
                 }
                 if head < self.heads {
                     let views = query_heads(self.heads, self.window) / self.heads;
                     for (view, turns) in [&turns, &sink_turns].into_iter().take(views).enumerate() {
                         let out = &mut output[(view * self.heads + head) * dim..][..dim];
-                        out.copy_from_slice(&x);
+                        out.copy_from_slice(x);
                         rotate(out, turns);
                     }
                     continue;
                 }
                 if head < self.heads + self.kv_heads {
-                    rotate(&mut x, &turns);
+                    rotate(x, &turns);
                 }
-                layout.store(cache, row.slot as usize, head - self.heads, &x);
+                layout.store(cache, row.slot as usize, head - self.heads, x);
             }
         }
     }
@@ -186,7 +191,8 @@ impl Kernel for RopeKv {
             sinks => self.window.map_or(0, |window| window.sinks),
             window => self.window.map_or(0, |window| window.tokens),
             norm => self.qk_norm.is_some(),
-            eps => format!("{:e}", self.qk_norm.unwrap_or_default()),
+            norm_of_row => self.qk_norm.is_some_and(|(over, _)| over == QkNorm::Row),
+            eps => self.qk_norm.map(|(_, eps)| literal(eps)),
             barriers => tuning.barriers,
             heads_per_group => self.heads_per_group(),
             lanes => LANES,

@@ -1,9 +1,9 @@
 //! The metadata of GGUF files: the sizes of a model, and the names of its tensors.
 
-use super::config::{LayerAttention, ModelConfig, Naming};
+use super::config::{Activation, Caps, LayerAttention, ModelConfig, Naming, Norms, Scales};
 use super::json::Fields;
 use super::rope::{Rope, RopeScaling};
-use super::{phi3, qwen, smollm3};
+use super::{gemma, granite, olmo2, phi3, qwen, smollm3};
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -15,12 +15,16 @@ struct Family {
     configure: fn(&Fields, &mut ModelConfig) -> Result<()>,
 }
 
-const FAMILIES: [Family; 5] = [
+const FAMILIES: [Family; 9] = [
     Family { name: "llama", interleaved: true, configure: window },
     Family { name: "qwen2", interleaved: false, configure: qwen::configure_gguf_2 },
     Family { name: "qwen3", interleaved: false, configure: qwen::configure_gguf_3 },
     Family { name: "smollm3", interleaved: true, configure: smollm3::configure_gguf },
     Family { name: "phi3", interleaved: false, configure: phi3::configure_gguf },
+    Family { name: "granite", interleaved: true, configure: granite::configure_gguf },
+    Family { name: "olmo2", interleaved: false, configure: olmo2::configure_gguf },
+    Family { name: "gemma2", interleaved: false, configure: gemma::configure_gguf_2 },
+    Family { name: "gemma3", interleaved: false, configure: gemma::configure_gguf_3 },
 ];
 
 const EMBEDDING: &str = "token_embd.weight";
@@ -84,7 +88,12 @@ impl ModelConfig {
             tied: shape("output.weight").is_none(),
             fused: false,
             qkv_bias: false,
-            qk_norm: false,
+            qk_norm: None,
+            norms: Norms::Before,
+            norms_less_one: false,
+            activation: Activation::Silu,
+            scales: Scales::default(),
+            caps: Caps::default(),
             attention: vec![LayerAttention { window: None, rope }; layers],
             naming: Naming::Gguf { interleaved: family.interleaved },
         };
@@ -92,6 +101,12 @@ impl ModelConfig {
         config.check(&fields, "attention.key_length", "attention.head_count_kv")?;
         Ok(config)
     }
+}
+
+/// What the metadata multiplies the products of queries and keys by, if it says so.
+pub(super) fn attention_scale(fields: &Fields) -> Result<Option<f32>> {
+    let scale = fields.get("attention.scale").map(|_| fields.positive("attention.scale"));
+    Ok(scale.transpose()?.map(|scale| scale as f32))
 }
 
 /// Gives all layers the window of the metadata, if there is one.
@@ -138,7 +153,7 @@ fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<
 }
 
 /// Modules by their names in Hugging Face's folders and in GGUF files.
-const MODULES: [(&str, &str); 16] = [
+const MODULES: [(&str, &str); 18] = [
     ("embed_tokens", "token_embd"),
     ("norm", "output_norm"),
     ("lm_head", "output"),
@@ -151,6 +166,8 @@ const MODULES: [(&str, &str); 16] = [
     ("self_attn.k_norm", "attn_k_norm"),
     ("self_attn.o_proj", "attn_output"),
     ("post_attention_layernorm", "ffn_norm"),
+    ("pre_feedforward_layernorm", "ffn_norm"),
+    ("post_feedforward_layernorm", "post_ffw_norm"),
     ("mlp.gate_proj", "ffn_gate"),
     ("mlp.up_proj", "ffn_up"),
     ("mlp.gate_up_proj", "ffn_up"),
@@ -158,10 +175,13 @@ const MODULES: [(&str, &str); 16] = [
 ];
 
 /// The name in GGUF files of the tensor with this name in Hugging Face's folders.
-pub(super) fn tensor_name(name: &str) -> String {
+pub(super) fn tensor_name(name: &str, norms: Norms) -> String {
     let name = name.strip_prefix("model.").unwrap_or(name);
     let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
     let translated = |module: &str| {
+        if module == "post_attention_layernorm" && norms != Norms::Before {
+            return "post_attention_norm".into();
+        }
         MODULES
             .iter()
             .find(|(theirs, _)| *theirs == module)
@@ -231,7 +251,12 @@ mod tests {
             tied: true,
             fused: false,
             qkv_bias: false,
-            qk_norm: false,
+            qk_norm: None,
+            norms: Norms::Before,
+            norms_less_one: false,
+            activation: Activation::Silu,
+            scales: Scales::default(),
+            caps: Caps::default(),
             attention: vec![
                 LayerAttention {
                     window: None,
@@ -275,6 +300,47 @@ mod tests {
             assert_eq!(norm, (name == "qwen3").then(|| "blk.0.attn_k_norm.weight".into()));
             let head = sources(&config, Param::Head).unwrap();
             assert_eq!(head, [source("output.weight", 128256, None)]);
+        }
+    }
+
+    #[test]
+    fn families_have_settings_of_their_own() {
+        let family = |name: &str, changes: Value| {
+            let metadata = llama().to_string().replace("llama", name);
+            let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
+            metadata.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            read(&metadata, &HashMap::from([(EMBEDDING, vec![128256, 2048])]))
+        };
+        let windows = |config: &ModelConfig| -> Vec<Option<usize>> {
+            config.attention.iter().map(|layer| layer.window).collect()
+        };
+        let smollm3 = family("smollm3", json!({})).unwrap();
+        let turns = |(i, layer): (usize, &LayerAttention)| layer.rope.is_some() == (i % 4 != 3);
+        assert!(smollm3.attention.iter().enumerate().all(turns));
+        let gemma2 = family("gemma2", json!({})).unwrap();
+        assert_eq!(gemma2.caps, Caps { attention: Some(50.0), logits: Some(30.0) });
+        assert_eq!(windows(&gemma2), [Some(4096), None].repeat(8));
+        assert_eq!(gemma2.attention_scale(), 0.125);
+        let largest = json!({"gemma2.block_count": 46, "gemma2.embedding_length": 4608});
+        assert_eq!(family("gemma2", largest).unwrap().attention_scale(), 1.0 / 12.0);
+        let gemma3 = family("gemma3", json!({"gemma3.attention.sliding_window": 512})).unwrap();
+        let local = [vec![Some(512); 5], vec![None]].concat();
+        assert_eq!(windows(&gemma3), [&local[..], &local, &local[..4]].concat());
+        let theta = |layer: usize| gemma3.attention[layer].rope.as_ref().unwrap().theta;
+        assert_eq!([theta(0), theta(5)], [10_000.0, 500_000.0]);
+        assert!(!gemma3.norms_less_one);
+        for (name, field, value) in [
+            ("olmo2", "attention.sliding_window", json!(4096)),
+            ("granite", "logit_scale", json!(0.0)),
+            ("granite", "rope.dimension_count", json!(32)),
+            ("phi3", "rope.dimension_count", json!(30)),
+            ("gemma2", "attn_logit_softcapping", json!(-1.0)),
+            ("gemma3", "attention.sliding_window_pattern", json!([1, 0])),
+            ("gemma3", "attention.scale", json!("x")),
+        ] {
+            let key = format!("{name}.{field}");
+            let error = family(name, json!({key.clone(): value})).unwrap_err();
+            assert!(matches!(&error, Error::InvalidConfig { field, .. } if *field == key), "{key}");
         }
     }
 

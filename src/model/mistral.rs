@@ -10,8 +10,5 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     if !fields.has("num_key_value_heads") {
         config.kv_heads = 8;
     }
-    if !fields.has("sliding_window") {
-        config.slide(4096, |_| true);
-    }
-    window(fields, config, |_| true)
+    window(fields, config, Some(4096), |_| true)
 }

@@ -29,7 +29,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
         }
     })?;
     config.set_rope(&rope);
-    window(fields, config, |_| true)
+    window(fields, config, None, |_| true)
 }
 
 fn longrope(

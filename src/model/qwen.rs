@@ -1,7 +1,7 @@
 //! Qwen 2 and 2.5, which have biases on queries, keys and values, and Qwen 3, which normalises heads instead.
 
 use super::ModelConfig;
-use super::config::window;
+use super::config::{QkNorm, window};
 use super::json::Fields;
 use crate::error::Result;
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) fn configure_3(fields: &Fields, config: &mut ModelConfig) -> Result<(
         config.head_dim = 128;
     }
     config.turn(fields)?;
-    config.qk_norm = true;
+    config.qk_norm = Some(QkNorm::Head);
     switched_window(fields, config)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn configure_gguf_2(_: &Fields, config: &mut ModelConfig) -> Result<(
 
 /// Qwen 3 in a GGUF file.
 pub(super) fn configure_gguf_3(_: &Fields, config: &mut ModelConfig) -> Result<()> {
-    config.qk_norm = true;
+    config.qk_norm = Some(QkNorm::Head);
     Ok(())
 }
 
@@ -44,5 +44,5 @@ fn switched_window(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
         return Ok(());
     }
     let first = fields.count_or("max_window_layers", 0..=usize::MAX, 28)?;
-    window(fields, config, |layer| layer >= first)
+    window(fields, config, None, |layer| layer >= first)
 }

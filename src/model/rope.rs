@@ -47,7 +47,7 @@ impl Rope {
     /// whose dims turn.
     pub(super) fn from_fields(fields: &Fields, head_dim: usize) -> Result<Rope> {
         fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
-        Rope::from_nested(fields, head_dim, 10_000.0, scaling)
+        Rope::from_nested(fields, head_dim, 10_000.0, scaling_of_heads)
     }
 
     /// The same for heads of which the first `dims` turn, with a default for `rope_theta` and with
@@ -72,6 +72,12 @@ impl Rope {
             None => RopeScaling::None,
         };
         Ok(Rope { theta, dims, scaling })
+    }
+
+    /// Reads `rope_parameters` that are those of some layers only.
+    pub(super) fn from_parameters(own: &Fields, dims: usize, theta: f64) -> Result<Rope> {
+        let theta = own.positive_or("rope_theta", theta)?;
+        Ok(Rope { theta, dims, scaling: scaling_of_heads(own, true)? })
     }
 
     /// The angles by which each pair of a head's dimensions turns per position: `[dims / 2]`.
@@ -117,8 +123,14 @@ impl RopeScaling {
     }
 }
 
-pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
+/// How frequencies are stretched where all dims of a head turn.
+pub(super) fn scaling_of_heads(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
     fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
+    scaling(fields, default_allowed)
+}
+
+/// How frequencies are stretched; the default may be left out if it is allowed to.
+pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
     let key = if fields.get("rope_type").is_some() { "rope_type" } else { "type" };
     match fields.text(key)? {
         None if default_allowed => Ok(RopeScaling::None),

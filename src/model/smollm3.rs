@@ -16,7 +16,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     let interval = fields.count_or("no_rope_layer_interval", 1..=usize::MAX, INTERVAL)?;
     let turns = |layer: usize| match listed.get(layer) {
         Some(turns) => turns == 1,
-        None => (layer + 1) % interval != 0,
+        None => !(layer + 1).is_multiple_of(interval),
     };
     let is_flag = |value: &serde_json::Value| value == 0 || value == 1;
     if !listed.is_empty() && (listed.len() < config.layers || !listed.iter().all(is_flag)) {
@@ -25,14 +25,14 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     }
     still(config, turns);
     match fields.flag("use_sliding_window")? {
-        true => window(fields, config, |layer| !turns(layer)),
+        true => window(fields, config, None, |layer| !turns(layer)),
         false => Ok(()),
     }
 }
 
 /// The same in a GGUF file, which does not say which layers these are.
 pub(super) fn configure_gguf(_: &Fields, config: &mut ModelConfig) -> Result<()> {
-    still(config, |layer| (layer + 1) % INTERVAL != 0);
+    still(config, |layer| !(layer + 1).is_multiple_of(INTERVAL));
     Ok(())
 }
 

@@ -149,7 +149,7 @@ impl<'a> GpuSink<'a> {
             None => layout.row_words(k),
         };
         let (repack, stride) = match job.encoding {
-            Encoding::Float(float) => {
+            Encoding::Float(float) | Encoding::LessOne(float) => {
                 (Repack::Numbers { from: float.layout(), to: layout }, stride)
             }
             Encoding::Nibbles => (Repack::Nibbles, layout.row_words(k)),
@@ -222,8 +222,12 @@ impl WeightSink for GpuSink<'_> {
 
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
         match (self.weights.vectors.get(&job.param), job.encoding) {
-            (Some(vector), Encoding::Float(float)) => {
-                let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
+            (Some(vector), Encoding::Float(float) | Encoding::LessOne(float)) => {
+                let from = float.layout();
+                let repack = match job.encoding {
+                    Encoding::LessOne(_) => Repack::LessOne { from },
+                    _ => Repack::Numbers { from, to: Layout::F32 },
+                };
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
                 let rows = Rows { source: 0, row, rows, columns: 1, stride: 1, interleaved: 0 };
                 let outputs = [vector.clone()];

@@ -79,8 +79,14 @@ impl WeightSink for HostSink {
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
         let bytes = &self.staging[..job.bytes() as usize];
         if let Some(vector) = self.weights.vectors.get_mut(&job.param) {
-            if let Encoding::Float(float) = job.encoding {
-                decode(float, bytes, &mut vector[job.first_row..][..job.rows]);
+            let values = &mut vector[job.first_row..][..job.rows];
+            match job.encoding {
+                Encoding::Float(float) => decode(float, bytes, values),
+                Encoding::LessOne(float) => {
+                    decode(float, bytes, values);
+                    values.iter_mut().for_each(|value| *value += 1.0);
+                }
+                _ => {}
             }
         } else if let Some(matrix) = self.weights.matrices.get_mut(&job.param) {
             match job.encoding {
@@ -93,6 +99,7 @@ impl WeightSink for HostSink {
                 Encoding::Blocks(block) => {
                     pack_rows(matrix, job, bytes, |row, values| block.dequantise(row, values));
                 }
+                Encoding::LessOne(_) => {}
                 Encoding::Nibbles => copy_nibbles(matrix, job, bytes),
                 Encoding::Scales { float, symmetric } => {
                     set_scales(matrix, job, float, symmetric, bytes);

@@ -143,7 +143,11 @@ impl<'a> Planner<'a> {
             return match spec.shape {
                 Shape::Vector { .. } => {
                     let float = expect_float(place.0, &[rows])?;
-                    self.add(place, job(Encoding::Float(float), 1))?;
+                    let encoding = match spec.less_one {
+                        true => Encoding::LessOne(float),
+                        false => Encoding::Float(float),
+                    };
+                    self.add(place, job(encoding, 1))?;
                     Ok(Fit { layout: Layout::F32, convertible: false })
                 }
                 Shape::Matrix { k, .. } => {
@@ -197,10 +201,12 @@ impl<'a> Planner<'a> {
         Ok(Fit { layout, convertible: false })
     }
 
-    /// Finds a tensor; base models are saved without the prefix `model.`.
+    /// Finds a tensor; base models are saved without the prefix `model.`, models that also see images
+    /// with another before it.
     fn find(&self, name: &str) -> Option<Place<'a>> {
         let short = || self.tensors.get(name.strip_prefix("model.")?);
-        self.tensors.get(name).or_else(short).copied()
+        let long = || self.tensors.get(&format!("language_model.{name}")[..]);
+        self.tensors.get(name).or_else(short).or_else(long).copied()
     }
 
     fn get(&self, name: &str) -> Result<Place<'a>> {

@@ -78,6 +78,8 @@ pub struct RepackJob {
 pub enum Encoding {
     /// `[rows][columns]` numbers, to be converted to the weight's layout (vectors: to f32).
     Float(FloatType),
+    /// The same of a vector whose numbers are one more than those stored.
+    LessOne(FloatType),
     /// compressed-tensors `weight_packed`: `[rows][⌈columns/8⌉]` words of eight nibbles, already
     /// those of [`Layout::W4`]; only the padding of rows is to be added.
     Nibbles,
@@ -128,7 +130,7 @@ impl Encoding {
     pub const fn bytes(self, rows: usize, columns: usize) -> u64 {
         let (rows, columns) = (rows as u64, columns as u64);
         match self {
-            Encoding::Float(float) | Encoding::Scales { float, .. } => {
+            Encoding::Float(float) | Encoding::LessOne(float) | Encoding::Scales { float, .. } => {
                 rows * columns * float.bytes()
             }
             Encoding::Nibbles => rows * columns.div_ceil(8) * 4,

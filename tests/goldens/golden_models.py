@@ -134,7 +134,8 @@ OLMO2 = SMALL | {
     "num_key_value_heads": 2,
     "pad_token_id": 0,
 }
-# Windows are shorter than the prompt, and the last layer of a pattern has none.
+# Windows are shorter than the prompt, and the last layer of a pattern has none. Published models are
+# tied, but random ones that are, with embeddings so large, say the same token again and again.
 GEMMA = SMALL | {
     "hidden_act": "gelu_pytorch_tanh",
     "hidden_activation": "gelu_pytorch_tanh",
@@ -163,6 +164,24 @@ GEMMA3 = GEMMA | {
     "rope_theta": 1000000.0,
     "rope_local_base_freq": 100.0,
     "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+}
+# As published: a text model within one that also sees images.
+GEMMA3_IMAGES = {
+    "architectures": ["Gemma3ForConditionalGeneration"],
+    "model_type": "gemma3",
+    "mm_tokens_per_image": 1,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "vision_config": {
+        "model_type": "siglip_vision_model",
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "image_size": 16,
+        "patch_size": 8,
+    },
 }
 
 
@@ -216,7 +235,11 @@ SPECS = [
     Spec("granite_f32", llama(**GRANITE)),
     Spec("olmo2_f32", llama(**OLMO2 | LARGE_EPS)),
     Spec("gemma2_bf16", llama(**GEMMA2)),
-    Spec("gemma3_f32", llama(**GEMMA3 | LARGE_EPS)),
+    Spec("gemma3_bf16", llama(**GEMMA3 | LARGE_EPS)),
+    Spec(
+        "gemma3_images_bf16",
+        GEMMA3_IMAGES | {"text_config": llama(**GEMMA3 | {"num_hidden_layers": 2, "sliding_window_pattern": 2})},
+    ),
     Spec("ct_int4_sym_g32_bf16", llama(**MEDIUM, num_key_value_heads=2), int4=int4(True, 32)),
     Spec(
         "ct_int4_asym_g64_bf16",
@@ -257,7 +280,7 @@ def make(spec, folder):
     for seed in range(MAX_SEEDS):
         randomise(model, seed, spec.dtype)
         packed = quantise(model, spec.int4) if spec.int4 else {}
-        tokens = prompt(config.vocab_size, seed)
+        tokens = prompt(config.get_text_config().vocab_size, seed)
         greedy, _ = continue_greedily(model, tokens)
         if greedy is not None and greedy == continue_greedily(f16_kv(model), tokens)[0]:
             break

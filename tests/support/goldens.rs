@@ -138,7 +138,7 @@ mod disk {
     use super::Golden;
 
     /// Every reference model.
-    pub const MODELS: [&str; 14] = [
+    pub const MODELS: [&str; 19] = [
         "llama2_f32",
         "llama3_bf16",
         "llama_linear_f32",
@@ -150,6 +150,11 @@ mod disk {
         "odd_f32",
         "smollm3_bf16",
         "phi3_long_bf16",
+        "granite_f32",
+        "olmo2_f32",
+        "gemma2_bf16",
+        "gemma3_bf16",
+        "gemma3_images_bf16",
         "ct_int4_sym_g32_bf16",
         "ct_int4_asym_g64_bf16",
         "ct_int4_sym_channel_bf16",

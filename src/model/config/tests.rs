@@ -1,5 +1,8 @@
 use super::*;
 use crate::model::RopeScaling;
+use serde_json::json;
+
+mod families;
 
 /// Llama 3.2 1B as published.
 fn llama() -> Value {
@@ -55,7 +58,12 @@ fn llama_3_is_read_in_full() {
         tied: true,
         fused: false,
         qkv_bias: false,
-        qk_norm: false,
+        qk_norm: None,
+        norms: Norms::Before,
+        norms_less_one: false,
+        activation: Activation::Silu,
+        scales: Scales::default(),
+        caps: Caps::default(),
         attention: vec![LayerAttention { window: None, rope: Some(rope) }; 16],
         naming: Naming::HuggingFace,
     };
@@ -112,11 +120,11 @@ fn each_family_says_what_differs() {
         "use_sliding_window": false, "max_window_layers": 16}),
     ));
     let config = config.unwrap();
-    assert!(config.qkv_bias && !config.qk_norm && config.window().is_none());
+    assert!(config.qkv_bias && config.qk_norm.is_none() && config.window().is_none());
 
     let qwen3 = family("Qwen3ForCausalLM", json!({"attention_bias": false}));
     let config = read(&without(qwen3, "head_dim")).unwrap();
-    assert!(config.qk_norm && !config.qkv_bias);
+    assert!(config.qk_norm == Some(QkNorm::Head) && !config.qkv_bias);
     assert_eq!((config.head_dim, config.attention[0].rope.as_ref().unwrap().dims), (128, 128));
 
     let config = read(&family("MistralForCausalLM", json!({"sliding_window": 1024}))).unwrap();
