@@ -409,22 +409,27 @@ fn a_vector_fills_from_any_row() {
             let staged: Vec<u32> = bytemuck::pod_collect_to_vec(
                 &[&bytes[..], &[0, 0]].concat()[..bytes.len().next_multiple_of(4)],
             );
-            let kernel = Repack::Numbers { from: from.layout(), to: Layout::F32 };
-            let rows =
-                Rows { row: 5, rows: 75, columns: 1, stride: 1, staged: 75, ..Rows::zeroed() };
-            let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
-            let buffers = [job, &staged, &[7; 100]];
-            let found = bench.run_shader(&kernel.shader(), kernel.grid(&rows), &buffers).await;
-            let mut expected = vec![7; 100];
-            for (word, value) in expected[5..].iter_mut().zip(&values) {
-                *word = match from {
-                    FloatType::F32 => *value,
-                    FloatType::F16 => f16::from_f32(*value).to_f32(),
-                    FloatType::Bf16 => bf16::from_f32(*value).to_f32(),
+            for less_one in [false, true] {
+                let kernel = match less_one {
+                    true => Repack::LessOne { from: from.layout() },
+                    false => Repack::Numbers { from: from.layout(), to: Layout::F32 },
+                };
+                let rows =
+                    Rows { row: 5, rows: 75, columns: 1, stride: 1, staged: 75, ..Rows::zeroed() };
+                let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
+                let buffers = [job, &staged, &[7; 100]];
+                let found = bench.run_shader(&kernel.shader(), kernel.grid(&rows), &buffers).await;
+                let mut expected = vec![7; 100];
+                for (word, value) in expected[5..].iter_mut().zip(&values) {
+                    let stored = match from {
+                        FloatType::F32 => *value,
+                        FloatType::F16 => f16::from_f32(*value).to_f32(),
+                        FloatType::Bf16 => bf16::from_f32(*value).to_f32(),
+                    };
+                    *word = (if less_one { stored + 1.0 } else { stored }).to_bits();
                 }
-                .to_bits();
+                assert_eq!(found[0], expected, "{kernel:?}");
             }
-            assert_eq!(found[0], expected, "{from:?}");
         }
     });
 }

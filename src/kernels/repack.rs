@@ -17,6 +17,8 @@ use crate::{
 pub enum Repack {
     /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
     Numbers { from: Layout, to: Layout },
+    /// Numbers in one of the float layouts, each of them plus one, to f32. Writes words.
+    LessOne { from: Layout },
     /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; then scales
     /// too where the layout has them.
     Blocks { from: BlockType, to: Layout },
@@ -91,6 +93,10 @@ impl Repack {
                 };
                 (name, context! { from => from.to_string(), block => block(from), ..values })
             }
+            Repack::LessOne { from } => {
+                let from = layout_name(from);
+                ("repack", context! { from, to => "f32", less_one => true, block => false })
+            }
             Repack::Codes(codes) => ("codes", codes.values()),
             Repack::Scales { number, grid, zero, to } => {
                 let from = match number {
@@ -137,7 +143,13 @@ impl Repack {
 
     /// Whether it writes the words of a matrix.
     pub fn writes_words(self) -> bool {
-        matches!(self, Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Codes(_))
+        matches!(
+            self,
+            Repack::Numbers { .. }
+                | Repack::LessOne { .. }
+                | Repack::Blocks { .. }
+                | Repack::Codes(_)
+        )
     }
 
     /// Whether it writes the scales of a matrix in this layout.
@@ -197,7 +209,7 @@ fn grid_values(Grid { transposed, rows, groups }: Grid, to: Layout) -> Value {
 
 /// The shader that makes numbers of any kind those of a layout, and its values.
 fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
-    let names = context! { from, to => layout_name(to), block => false };
+    let names = context! { from, to => layout_name(to), less_one => false, block => false };
     match to.quantised_group() {
         None => ("repack", names),
         Some(group) => (

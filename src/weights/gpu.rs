@@ -192,6 +192,7 @@ impl Encoding {
     pub fn step(self, to: Layout) -> Option<Repack> {
         Some(match self {
             Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
+            Encoding::LessOne(float) => Repack::LessOne { from: float.layout() },
             Encoding::Blocks(from) => Repack::Blocks { from, to },
             Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
             Encoding::NibblesOfTwo { .. } => return None,
@@ -239,9 +240,8 @@ impl WeightSink for GpuSink<'_> {
     }
 
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
-        match (self.weights.vectors.get(&job.param), job.encoding) {
-            (Some(vector), Encoding::Float(float)) => {
-                let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
+        match (self.weights.vectors.get(&job.param), job.encoding.step(Layout::F32)) {
+            (Some(vector), Some(repack)) => {
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
                 let rows =
                     Rows { row, rows, columns: 1, stride: 1, staged: rows, ..Rows::zeroed() };

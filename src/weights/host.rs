@@ -59,8 +59,14 @@ impl HostSink {
             self.unfinished.insert((job.param, job.first_row), *job);
         }
         if let Some(vector) = self.weights.vectors.get_mut(&job.param) {
-            if let Encoding::Float(float) = job.encoding {
-                decode(float, bytes, &mut vector[job.first_row..][..job.rows]);
+            let values = &mut vector[job.first_row..][..job.rows];
+            match job.encoding {
+                Encoding::Float(float) => decode(float, bytes, values),
+                Encoding::LessOne(float) => {
+                    decode(float, bytes, values);
+                    values.iter_mut().for_each(|value| *value += 1.0);
+                }
+                _ => {}
             }
         } else if let Some((matrix, job)) = self.weights.part_mut(job) {
             let job = &job;
@@ -79,7 +85,8 @@ impl HostSink {
                 Encoding::Scales { number, grid, zero } => {
                     set_scales(matrix, job, grid, &numbers(number, bytes), zero);
                 }
-                Encoding::NibblesOfTwo { .. } => {} // never simple
+                // Of vectors, and never simple.
+                Encoding::LessOne(_) | Encoding::NibblesOfTwo { .. } => {}
                 Encoding::Mins { float, grid, .. } | Encoding::ZeroNumbers { float, grid } => {
                     let numbers = numbers(Number::Float(float), bytes);
                     for_each_scale(matrix, job, grid, |word, i, _| {

@@ -95,6 +95,8 @@ pub struct RepackJob {
 pub enum Encoding {
     /// `[rows][columns]` numbers, to be converted to the weight's layout (vectors: to f32).
     Float(FloatType),
+    /// The same of a vector whose numbers are one more than those stored.
+    LessOne(FloatType),
     /// `[rows][columns / elements]` blocks of GGUF, to be kept where [`BlockType::layout`] is the
     /// weight's, else to be converted.
     Blocks(BlockType),
@@ -133,7 +135,7 @@ impl Encoding {
         let (count, columns) = (rows, columns as u64);
         let rows = rows as u64;
         match self {
-            Encoding::Float(float) => rows * columns * float.bytes(),
+            Encoding::Float(float) | Encoding::LessOne(float) => rows * columns * float.bytes(),
             Encoding::Blocks(block) => {
                 rows * (columns / block.elements() as u64) * block.bytes() as u64
             }
