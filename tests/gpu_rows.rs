@@ -51,7 +51,7 @@ fn embedding_of_known_and_sampled_tokens() {
                             let (first, rows) = (start, end - start);
                             let kernel = Embed { layout, first, rows, width, scale };
                             let words = layout.row_words(width);
-                            let groups = layout.row_groups(width);
+                            let groups = layout.row_scales(width);
                             let mut buffers = vec![
                                 &batch.words[..],
                                 &last_samples,

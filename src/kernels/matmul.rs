@@ -14,7 +14,7 @@ use crate::{
 /// A matrix product over the rows of a step.
 ///
 /// Activations are f32 `[rows][row_stride(columns)]` with zeros as padding. Bindings in order: step,
-/// x, words, scales (quantised layouts), norm weight `[k]` f32 (with `norm`), bias f32 (with `bias`),
+/// x, words, scales (layouts that have them), norm weight `[k]` f32 (with `norm`), bias f32 (with `bias`),
 /// out.
 ///
 /// A matrix that is split by rows over several buffers takes one product per part. Where the product
@@ -110,7 +110,7 @@ impl Kernel for Matmul {
         let plain = !self.bias && self.scale == 1.0 && self.cap.is_none();
         assert!(!self.gated() || plain, "{self:?}: a gated product takes no bias, scale or cap");
         let bindings = Bindings::read(&["step", "x", "words"])
-            .and("scales", self.layout.group().is_some())
+            .and("scales", self.layout.record().is_some())
             .and("norm", self.norm.is_some())
             .and("bias", self.bias)
             .write("out");
