@@ -8,10 +8,7 @@ use fastrand::Rng;
 use half::{bf16, f16};
 use support::{Bench, uniform};
 use tabloom::{
-    kernels::{
-        Repack,
-        repack::{Codes, Rows},
-    },
+    kernels::{Repack, repack::Rows},
     layout::{
         BlockType, Codebook, FloatType, Grid, HostMatrix, Layout, Number, Packing, unpack_halves,
     },
@@ -214,22 +211,6 @@ fn errors(matrix: &HostMatrix, values: &[f32]) -> Vec<f64> {
     .collect()
 }
 
-/// The step that repacks a tensor of this encoding.
-fn kernel_of(encoding: Encoding, to: Layout) -> Repack {
-    match encoding {
-        Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
-        Encoding::LessOne(float) => Repack::LessOne { from: float.layout() },
-        Encoding::Blocks(from) => Repack::Blocks { from, to },
-        Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
-        Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
-        Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
-        Encoding::Mins { float: from, grid, .. } => Repack::Mins { from, grid, to },
-        Encoding::ZeroPoints { packing, grid, wraps } => {
-            Repack::ZeroPoints { packing, grid, wraps, to }
-        }
-    }
-}
-
 /// Random bytes of an encoding; floats have sensible sizes.
 fn random_bytes(rng: &mut Rng, encoding: Encoding, n: usize, columns: usize) -> Vec<u8> {
     let bytes = encoding.bytes(n, columns) as usize;
@@ -238,7 +219,8 @@ fn random_bytes(rng: &mut Rng, encoding: Encoding, n: usize, columns: usize) -> 
     };
     match encoding {
         Encoding::Scales { number: Number::Float(float) | Number::Float127(float), .. }
-        | Encoding::Mins { float, .. } => floats(float, rng),
+        | Encoding::Mins { float, .. }
+        | Encoding::ZeroNumbers { float, .. } => floats(float, rng),
         Encoding::Scales { number: Number::Exponent, .. } => {
             (0..bytes).map(|_| rng.u8(..)).collect()
         }
@@ -306,7 +288,7 @@ fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
             vec![
                 nibbles(Packing::Rows),
                 (scales(bf16, each, None), groups),
-                (Encoding::Mins { float: bf16, grid: each, of_unsigned: false }, groups),
+                (Encoding::Mins { float: bf16, grid: each, shift: 0 }, groups),
             ],
         ),
         (
@@ -314,7 +296,23 @@ fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
             vec![
                 bytes(true),
                 (scales(f16, each, None), groups),
-                (Encoding::Mins { float: f16, grid: each, of_unsigned: true }, groups),
+                (Encoding::Mins { float: f16, grid: each, shift: 128 }, groups),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Signed),
+                (scales(bf16, transposed, None), groups),
+                (Encoding::Mins { float: bf16, grid: transposed, shift: -8 }, groups),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Halves { high: true }),
+                (scales(bf16, each, None), groups),
+                (Encoding::ZeroNumbers { float: bf16, grid: each }, groups),
             ],
         ),
         (w8, vec![bytes(false), (by_row, 1)]),
@@ -341,7 +339,8 @@ fn every_format_is_repacked_as_on_the_host() {
             let host = on_the_host(layout, (n, k), None, &tensors);
             let mut device = OnTheGpu::new(&mut bench, layout, n, k);
             for (encoding, columns, bytes) in stored.iter().rev() {
-                device.repack(kernel_of(*encoding, layout), *columns, bytes).await;
+                let step = encoding.step(layout).expect("one step");
+                device.repack(step, *columns, bytes).await;
             }
             for mins in encodings.iter().filter_map(|(encoding, _)| encoding.leaves()) {
                 device.repack(Repack::Finish(mins), 0, &[]).await;
@@ -369,7 +368,7 @@ fn pieces_of_columns_fill_their_own_places() {
             let host = pollster::block_on(async {
                 let mut sink = HostSink::new();
                 sink.create(&[Weight::matrix(PARAM, (n, k), layout)]).await.unwrap();
-                let kernel = kernel_of(encoding, layout);
+                let kernel = encoding.step(layout).expect("one step");
                 let mut device = OnTheGpu::new(&mut bench, layout, n, k);
                 for (first_column, end) in [(cut, columns), (0, cut)] {
                     let columns = end - first_column;

@@ -114,12 +114,15 @@ impl Repack {
             }
             Repack::ZeroPoints { packing, grid, wraps, to } => {
                 let values = context! { part => "zero points", wraps, ..grid_values(grid, to) };
-                let packing = format!("{packing:?}");
+                let packing = packing_name(packing);
                 ("rescale", context! { from => "", packing, ..values })
             }
             Repack::Finish(mins) => {
-                let part = format!("{mins:?}");
-                ("finish", context! { part, from => "", packing => false })
+                let shift = match mins {
+                    Mins::ZeroPoints => None,
+                    Mins::Shifted(shift) => Some(shift),
+                };
+                ("finish", context! { shift, from => "", packing => false })
             }
         };
         Shader::render(name, values, bindings.access())
@@ -132,7 +135,7 @@ impl Repack {
                 let record = to.record().map_or(1, |(columns, _)| columns as u32);
                 rows.columns.div_ceil(record)
             }
-            Repack::Codes(codes) if codes.by_columns() => rows.columns.div_ceil(8),
+            Repack::Codes(codes) if codes.gathers() => rows.columns.div_ceil(8),
             _ => rows.stride,
         };
         fold((rows.rows * threads).div_ceil(THREADS), 1)
@@ -164,14 +167,18 @@ impl Repack {
 }
 
 impl Codes {
-    fn by_columns(self) -> bool {
-        matches!(self, Codes::Nibbles(packing) if packing != Packing::Rows)
+    fn gathers(self) -> bool {
+        matches!(self, Codes::Nibbles(packing) if !matches!(packing, Packing::Rows | Packing::Signed))
     }
 
     fn values(self) -> Value {
         match self {
+            Codes::Nibbles(Packing::Signed) => {
+                let flip = 0x8888_8888_u32;
+                context! { from => "nibbles", per_word => 8, flip, wraps => false, packing => "Rows" }
+            }
             Codes::Nibbles(packing) => {
-                let packing = format!("{packing:?}");
+                let packing = packing_name(packing);
                 context! { from => "nibbles", per_word => 8, flip => 0, wraps => false, packing }
             }
             Codes::Bytes { unsigned } => {
@@ -179,6 +186,15 @@ impl Codes {
                 context! { from => "bytes", per_word => 4, flip, wraps => false, packing => "Rows" }
             }
         }
+    }
+}
+
+/// What `include/packing.wgsl` calls a packing.
+fn packing_name(packing: Packing) -> String {
+    match packing {
+        Packing::Halves { high: true } => "HighHalves".into(),
+        Packing::Halves { high: false } => "LowHalves".into(),
+        packing => format!("{packing:?}"),
     }
 }
 

@@ -170,7 +170,7 @@ fn kinds_and_windows() -> impl Iterator<Item = (KvKind, Option<Window>)> {
 }
 
 fn repacking() -> Vec<Repack> {
-    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::OfUnsigned)];
+    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::Shifted(-8))];
     for from in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
         kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from: from.layout(), to }));
         kernels.push(Repack::LessOne { from: from.layout() });
@@ -190,7 +190,10 @@ fn repacking() -> Vec<Repack> {
     }
     for packing in [
         Packing::Rows,
+        Packing::Signed,
         Packing::HighFirst,
+        Packing::Halves { high: false },
+        Packing::Halves { high: true },
         Packing::Transposed,
         Packing::RowsOfEight,
         Packing::Columns,
