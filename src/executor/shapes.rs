@@ -90,3 +90,29 @@ pub fn rope_tables(config: &ModelConfig, factors: &[f32], context: usize) -> Rop
     };
     RopeTables { tables: ropes.into_iter().map(table).collect(), of_layer }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_sees_what_its_own_window_and_that_of_all_allow() {
+        let json = br#"{"architectures": ["Gemma2ForCausalLM"], "hidden_size": 16,
+            "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "vocab_size": 10, "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
+            "head_dim": 8, "sliding_window": 100}"#;
+        let config = ModelConfig::from_json(json).unwrap();
+        let window = |sinks, tokens| Some(Window { sinks, tokens });
+        for (all, local) in [
+            (None, window(0, 100)),
+            (window(0, 200), window(0, 100)),
+            (window(0, 60), window(0, 60)),
+            (window(16, 84), window(16, 84)),
+            (window(16, 90), window(0, 90)),
+            (window(16, 1000), window(0, 100)),
+        ] {
+            assert_eq!(layer_window(&config, 0, all), local);
+            assert_eq!(layer_window(&config, 1, all), all);
+        }
+    }
+}
