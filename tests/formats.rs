@@ -8,7 +8,7 @@ use pollster::block_on;
 use support::goldens::{executor, folder, golden};
 use tabloom::{load::Device, weights::FolderSource};
 
-const FORMATS: [&str; 22] = [
+const FORMATS: [&str; 24] = [
     "awq_gemm_g128_f16",
     "awq_gemv_g64_f16",
     "bnb_fp4_bf16",
@@ -16,6 +16,7 @@ const FORMATS: [&str; 22] = [
     "bnb_nf4_nested_bf16",
     "ct_fp8_channel_bf16",
     "ct_fp8_tensor_bf16",
+    "ct_int4_act_order_g32_bf16",
     "ct_int8_naive_bf16",
     "ct_int8_packed_bf16",
     "ct_int8_w8a8_bf16",
@@ -23,6 +24,7 @@ const FORMATS: [&str; 22] = [
     "fp8_block_bf16_scales_bf16",
     "fp8_block_f32_scales_bf16",
     "fp8_tensor_bf16",
+    "gptq_act_order_g32_f16",
     "gptq_v1_asym_g64_f16",
     "gptq_v1_sym_g128_f16",
     "gptq_v2_asym_g32_f16",
@@ -35,11 +37,12 @@ const FORMATS: [&str; 22] = [
 
 /// Of each way in which codes, scales and layouts reach the GPU one; the steps of all are compared
 /// with the processor's, bit for bit, by `gpu_repack`.
-const ON_THE_GPU: [&str; 6] = [
+const ON_THE_GPU: [&str; 7] = [
     "awq_gemm_g128_f16",
     "bnb_nf4_nested_bf16",
     "ct_mxfp4_bf16",
     "fp8_block_f32_scales_bf16",
+    "gptq_act_order_g32_f16",
     "hqq_int4_g64_bf16",
     "mlx_q4_mixed_g64_bf16",
 ];

@@ -29,6 +29,7 @@ pub struct StepBuffers {
     pub partials: wgpu::Buffer,     // attention's splits, see kernels::attention
     pub gated: wgpu::Buffer,        // [rows][intermediate]
     pub block: wgpu::Buffer,        // [rows][hidden], where blocks end with a norm
+    pub ordered: wgpu::Buffer,      // [rows][columns], where a matrix has an order of its own
     pub last: wgpu::Buffer,         // [logit rows][hidden]
     pub logits: wgpu::Buffer,       // [logit rows][vocab]
     pub pooled: wgpu::Buffer,       // [seqs][hidden]: sums of hidden states per slot
@@ -53,6 +54,7 @@ impl StepBuffers {
         kinds: &[KvKind],
         rope_factors: &[f32],
         tuning: Tuning,
+        ordered: usize,
     ) -> Result<StepBuffers> {
         let activation = async |what: &str, rows: usize, width: usize| {
             gpu.storage(what, rows as u64 * row_stride(width) as u64 * 4).await
@@ -92,6 +94,8 @@ impl StepBuffers {
             partials: words("partials", attention.partial_words(tuning, capacity)).await?,
             gated: activation("gated", rows, config.intermediate).await?,
             block: activation("block", block_rows, config.hidden).await?,
+            ordered: activation("activations in order", rows.max(capacity.logit_rows), ordered)
+                .await?,
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
             pooled: activation("pooled", capacity.seqs, config.hidden).await?,

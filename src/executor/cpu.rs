@@ -9,8 +9,8 @@ use super::{
 use crate::{
     Error, Result,
     kernels::{
-        Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, embed, gather,
-        pool, query_heads, rms_norm,
+        Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, columns, embed,
+        gather, pool, query_heads, rms_norm,
     },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
@@ -121,6 +121,13 @@ impl CpuExecutor {
                 let width = parts(weights, weight)?.map(|(_, part)| output.width(part.n)).sum();
                 let mut y = std::mem::take(out(acts, into));
                 let x = out(acts, x);
+                let order = weights.orders.get(&weight);
+                let ordered = order.map(|order| {
+                    let weight = norm.and_then(|norm| weights.vectors.get(&norm));
+                    in_order(x, order, weight.map(|weight| (&weight[..], config.rms_eps)))
+                });
+                let norm = norm.filter(|_| ordered.is_none());
+                let x = ordered.as_ref().unwrap_or(x);
                 for (first, part) in parts(weights, weight)? {
                     let kernel = Matmul {
                         layout: part.layout,
@@ -254,6 +261,23 @@ impl Executor for CpuExecutor {
 
 fn out(acts: &mut HashMap<Act, Vec<f32>>, act: Act) -> &mut Vec<f32> {
     acts.entry(act).or_default()
+}
+
+/// Rows of x, normalised where asked, with their columns in the order of a matrix.
+fn in_order(x: &[f32], order: &[u32], norm: Option<(&[f32], f32)>) -> Vec<f32> {
+    let stride = row_stride(order.len());
+    let mut ordered = vec![0.0; x.len()];
+    let mut normed = vec![0.0; order.len()];
+    for (x, out) in x.chunks_exact(stride).zip(ordered.chunks_exact_mut(stride)) {
+        match norm {
+            Some((weight, eps)) => {
+                rms_norm::reference(&x[..order.len()], weight, eps, &mut normed);
+                columns::reference(&normed, order, out);
+            }
+            None => columns::reference(x, order, out),
+        }
+    }
+    ordered
 }
 
 /// The parts of a matrix, each with its first row.

@@ -91,8 +91,17 @@ impl GpuExecutor {
             }
             None => Vec::new(),
         };
-        let buffers =
-            StepBuffers::new(&gpu, config, &capacity, kinds, &rope_factors, tuning).await?;
+        let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
+        let buffers = StepBuffers::new(
+            &gpu,
+            config,
+            &capacity,
+            kinds,
+            &rope_factors,
+            tuning,
+            ordered.unwrap_or(0),
+        )
+        .await?;
         let lowering =
             Lowering { config, weights: &weights, buffers: &buffers, tuning, capacity: &capacity };
 

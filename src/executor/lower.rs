@@ -3,7 +3,9 @@
 use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
-    kernels::{Attention, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning},
+    kernels::{
+        Attention, Columns, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning,
+    },
     model::{Act, ModelConfig, Op, Param, Product},
     step::{Capacity, Window},
     weights::{GpuMatrix, GpuPart, GpuWeights},
@@ -138,15 +140,22 @@ impl<'a> Lowering<'a> {
         let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
         let mut input = self.buffers.act(x);
         let mut fused = norm;
-        // Only the matrix-vector kernel normalises while it reads.
+        let order = self.weights.orders.get(&weight);
+        // Only the matrix-vector kernel normalises while it reads, the columns in their own order.
         if let Some(norm) = norm
-            && !regime.fuses_norm(self.tuning)
+            && (!regime.fuses_norm(self.tuning) || order.is_some())
         {
             let normed = &self.buffers.normed;
             calls.push(call(self.norm(rows), vec![step, input, self.vector(norm)?, normed]));
             (input, fused) = (normed, None);
         }
         let matrix = self.matrix(weight)?;
+        if let Some(order) = order {
+            let ordered = &self.buffers.ordered;
+            let columns = Columns { width: matrix.k, rows };
+            calls.push(call(columns, vec![step, input, order, ordered]));
+            input = ordered;
+        }
         for (part, bound) in parts(matrix) {
             let kernel = Matmul {
                 layout: part.layout,

@@ -5,6 +5,7 @@
 pub mod adjust;
 pub mod attention;
 pub mod batch;
+pub mod columns;
 pub mod embed;
 pub mod gather;
 pub mod kv;
@@ -25,6 +26,7 @@ use minijinja::{Value, context};
 pub use adjust::{HostTables, Table, Upload};
 pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
+pub use columns::Columns;
 pub use embed::Embed;
 pub use gather::Gather;
 pub use kv::{KvKind, KvLayout};

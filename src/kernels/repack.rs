@@ -30,6 +30,9 @@ pub enum Repack {
     Mins { from: FloatType, grid: Grid, to: Layout },
     /// Zero points, to where mins belong. Writes scales.
     ZeroPoints { packing: Packing, grid: Grid, wraps: bool, to: Layout },
+    /// Codes of nibbles in another order of columns: staged are the rows as they were, and a third
+    /// binding has the order, `[columns]`. Writes words.
+    Reorder,
     /// Mins from what lies in their places and scales, once both are there. Writes scales.
     Finish(Mins),
 }
@@ -76,7 +79,8 @@ impl Repack {
     /// Renders the shader.
     pub fn shader(self) -> Shader {
         let staged = !matches!(self, Repack::Finish(_));
-        let bindings = Bindings::read(&["job"]).and("staged", staged);
+        let bindings =
+            Bindings::read(&["job"]).and("staged", staged).and("order", self == Repack::Reorder);
         let bindings = match self {
             Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.record().is_some() => {
                 bindings.write("words").write("scales")
@@ -117,6 +121,7 @@ impl Repack {
                 let packing = packing_name(packing);
                 ("rescale", context! { from => "", packing, ..values })
             }
+            Repack::Reorder => ("reorder", context! { from => "", packing => false }),
             Repack::Finish(mins) => {
                 let shift = match mins {
                     Mins::ZeroPoints => None,
@@ -149,12 +154,13 @@ impl Repack {
                 | Repack::LessOne { .. }
                 | Repack::Blocks { .. }
                 | Repack::Codes(_)
+                | Repack::Reorder
         )
     }
 
     /// Whether it writes the scales of a matrix in this layout.
     pub fn writes_scales(self, layout: Layout) -> bool {
-        layout.record().is_some() && !matches!(self, Repack::Codes(_))
+        layout.record().is_some() && !matches!(self, Repack::Codes(_) | Repack::Reorder)
     }
 
     /// [`Rows::stride`] for a matrix of `k` columns.

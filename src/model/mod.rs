@@ -19,5 +19,5 @@ mod smollm3;
 pub use config::{Activation, Caps, LayerAttention, ModelConfig, Naming, Norms, QkNorm, Scales};
 pub use params::{Param, ParamSource, ParamSpec, Shape};
 pub use program::{Act, MatmulOutput, Op, Product, program};
-pub use quantization::{Quantization, Scheme};
+pub use quantization::{Gptq, Quantization, Scheme};
 pub use rope::{Rope, RopeScaling};

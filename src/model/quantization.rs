@@ -18,12 +18,7 @@ pub enum Quantization {
     AwqGemv {
         group: usize,
     },
-    /// GPTQ. `wraps` in the first version of the format, whose zero points are one less; where it is
-    /// `symmetric`, they are 8, whatever is stored.
-    Gptq {
-        wraps: bool,
-        symmetric: bool,
-    },
+    Gptq(Gptq),
     /// MLX, affine.
     Mlx,
     /// E4M3 with scales.
@@ -36,6 +31,17 @@ pub enum Quantization {
     Hqq,
     /// torchao's plain int4.
     TorchAo,
+}
+
+/// A version of GPTQ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gptq {
+    /// Zero points are stored one less, as in the first version of the format.
+    pub wraps: bool,
+    /// Zero points are 8, whatever is stored.
+    pub symmetric: bool,
+    /// Columns belong to groups out of order: act-order.
+    pub ordered: bool,
 }
 
 /// The weights of a compressed-tensors checkpoint.
@@ -144,17 +150,13 @@ fn awq_of(fields: &Fields) -> Result<Quantization> {
 
 fn gptq_of(fields: &Fields) -> Result<Quantization> {
     fields.count("bits", 4..=4)?;
-    // One group has no order.
-    if fields.flag("desc_act")? && fields.get("group_size") != Some(&json!(-1)) {
-        let expected = "false: columns in another order are not supported";
-        return Err(fields.invalid("desc_act", expected));
-    }
-    let symmetric = fields.flag("sym")?;
-    match fields.text("checkpoint_format")? {
-        None | Some("gptq") => Ok(Quantization::Gptq { wraps: true, symmetric }),
-        Some("gptq_v2") => Ok(Quantization::Gptq { wraps: false, symmetric }),
-        _ => Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
-    }
+    let wraps = match fields.text("checkpoint_format")? {
+        None | Some("gptq") => true,
+        Some("gptq_v2") => false,
+        _ => return Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
+    };
+    let (symmetric, ordered) = (fields.flag("sym")?, fields.flag("desc_act")?);
+    Ok(Quantization::Gptq(Gptq { wraps, symmetric, ordered }))
 }
 
 fn group_size(fields: &Fields, field: &str) -> Result<usize> {
@@ -209,8 +211,6 @@ fn packed_of(fields: &Fields) -> Result<Scheme> {
     }
     fields.require("num_bits", &[json!(4)], "4 or 8")?;
     fields.require("type", &[json!("int")], "\"int\"")?;
-    let ordered = "null, \"weight\" or \"static\": columns in another order are not supported";
-    fields.require("actorder", &[json!("weight"), json!("static"), json!(false)], ordered)?;
     let group = match fields.text("strategy")? {
         Some("channel") => None,
         Some("group") => Some(group_size(fields, "group_size")?),
@@ -300,7 +300,6 @@ mod tests {
             (weights, "strategy", json!("tensor")),
             (weights, "group_size", json!(48)),
             (weights, "group_size", json!(1024)),
-            (weights, "actorder", json!("group")),
         ] {
             let mut config = good();
             assert!(read(&config).is_ok());

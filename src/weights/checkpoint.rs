@@ -3,12 +3,13 @@
 use super::gguf::{self, Metadata};
 use super::header::Header;
 use super::nested::Nested;
+use super::order::Orders;
 use super::plan::{LoadPlan, Quantise};
 use super::reader::Reader;
 use super::safetensors;
 use super::sink::WeightSink;
 use super::source::{Source, missing};
-use super::stream;
+use super::stream::{self, Gathered};
 use crate::error::{Error, Result};
 use crate::model::json::Fields;
 use crate::model::{ModelConfig, Quantization};
@@ -138,7 +139,8 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         sink.create(&plan.weights).await?;
         let total = self.shards.iter().map(|shard| shard.header.end).sum();
         let is_gguf = self.metadata.is_some();
-        let mut nested = Nested::new(&plan.nested);
+        let mut gathered =
+            Gathered { nested: Nested::new(&plan.nested), orders: Orders::default() };
         let mut before = 0;
         for (shard, jobs) in self.shards.into_iter().zip(&plan.jobs) {
             let Shard { file, header, reader } = shard;
@@ -153,7 +155,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
                     ControlFlow::Break(()) => Err(Error::Aborted),
                 }
             };
-            let parts = &mut nested;
+            let parts = &mut gathered;
             stream::demultiplex(&file, &header, jobs, parts, &mut reader, sink, &mut on_bytes)
                 .await?;
             if !is_gguf {
@@ -161,6 +163,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
             }
             before += header.end;
         }
+        gathered.orders.apply(sink).await?;
         sink.finish().await
     }
 }

@@ -27,6 +27,8 @@ pub struct GpuWeights {
     pub matrices: HashMap<Param, GpuMatrix>,
     /// f32, each padded with zeros to a multiple of 32.
     pub vectors: HashMap<Param, wgpu::Buffer>,
+    /// In which order a matrix has its columns: `[k]` u32, where it is not that of the activations.
+    pub orders: HashMap<Param, wgpu::Buffer>,
 }
 
 /// A matrix in its canonical layouts, cut by rows where they differ and where one binding could not
@@ -60,7 +62,7 @@ impl GpuWeights {
     fn buffers(&self) -> impl Iterator<Item = &wgpu::Buffer> {
         let parts = self.matrices.values().flat_map(|matrix| &matrix.parts);
         let parts = parts.flat_map(|part| [Some(&part.words), part.scales.as_ref()]);
-        parts.flatten().chain(self.vectors.values())
+        parts.flatten().chain(self.vectors.values()).chain(self.orders.values())
     }
 }
 
@@ -261,6 +263,40 @@ impl WeightSink for GpuSink<'_> {
             self.gpu.idle().await?;
             self.in_flight = 0;
         }
+        Ok(())
+    }
+
+    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()> {
+        let gpu = self.gpu;
+        let Some(matrix) = self.weights.matrices.get(&param) else {
+            return Err(param.missing());
+        };
+        let order = gpu.upload("order of columns", order).await?;
+        let pipeline = self.kernels.pipeline(gpu, &Repack::Reorder.shader()).await?;
+        for part in &matrix.parts {
+            let row_words = part.layout.row_words(matrix.k);
+            let most = (PIECE_BYTES as usize / (4 * row_words)).max(1);
+            for first in (0..part.rows).step_by(most) {
+                let count = most.min(part.rows - first);
+                let (at, bytes) = ((first * row_words * 4) as u64, (count * row_words * 4) as u64);
+                let rows = Rows {
+                    row: first as u32,
+                    rows: count as u32,
+                    columns: matrix.k as u32,
+                    stride: row_words as u32,
+                    ..Rows::zeroed()
+                };
+                let bound = [&self.job, &self.staging, &order, &part.words];
+                let dispatch = self.kernels.bind(gpu, &pipeline, &bound);
+                gpu.queue.write_buffer(&self.job, 0, bytemuck::bytes_of(&rows));
+                let mut encoder = gpu.device.create_command_encoder(&Default::default());
+                encoder.copy_buffer_to_buffer(&part.words, at, &self.staging, 0, bytes);
+                let grid = Repack::Reorder.grid(&rows);
+                dispatch.record(&mut encoder.begin_compute_pass(&Default::default()), grid);
+                gpu.queue.submit([encoder.finish()]);
+            }
+        }
+        self.weights.orders.insert(param, order);
         Ok(())
     }
 

@@ -17,6 +17,8 @@ pub struct HostWeights {
     /// The parts of each matrix, from the top down.
     pub matrices: HashMap<Param, Vec<HostMatrix>>,
     pub vectors: HashMap<Param, Vec<f32>>,
+    /// In which order a matrix has its columns: `[k]`, where it is not that of the activations.
+    pub orders: HashMap<Param, Vec<u32>>,
 }
 
 impl HostWeights {
@@ -146,6 +148,22 @@ impl WeightSink for HostSink {
 
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
         job.simple().for_each(|job| self.repack(&job));
+        Ok(())
+    }
+
+    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()> {
+        for matrix in self.weights.matrices.get_mut(&param).into_iter().flatten() {
+            for row in 0..matrix.n {
+                let (words, _) = matrix.row_mut(row);
+                let before = words.to_vec();
+                words.fill(0);
+                for (place, column) in order.iter().map(|column| *column as usize).enumerate() {
+                    let q = before[column / 8] >> (column % 8 * 4) & 15;
+                    words[place / 8] |= q << (place % 8 * 4);
+                }
+            }
+        }
+        self.weights.orders.insert(param, order.to_vec());
         Ok(())
     }
 

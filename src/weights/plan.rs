@@ -3,6 +3,7 @@
 use super::formats::Module;
 use super::header::{Elements, Header, TensorInfo};
 use super::nested::{NestedJob, NestedPart};
+use super::order::OrderJob;
 use super::sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight};
 use crate::error::{Error, Result};
 use crate::layout::{BlockType, FloatType, Layout};
@@ -62,6 +63,7 @@ pub struct LoadPlan {
 pub enum Job {
     Repack(RepackJob),
     Nested(NestedJob),
+    Order(OrderJob),
 }
 
 impl LoadPlan {
@@ -82,6 +84,7 @@ impl LoadPlan {
             quantise,
             jobs: headers.iter().map(|header| vec![None; header.tensors.len()]).collect(),
             nested: Vec::new(),
+            ordered: HashMap::new(),
         };
         let weights = config.params().into_iter().map(|spec| planner.weight(&spec));
         let weights = weights.collect::<Result<_>>()?;
@@ -122,6 +125,8 @@ pub(super) struct Planner<'a> {
     quantise: &'a Quantise,
     jobs: Vec<Vec<Option<Job>>>,
     nested: Vec<RepackJob>,
+    /// Modules of a weight whose columns have an order of their own.
+    ordered: HashMap<Param, usize>,
 }
 
 impl<'a> Planner<'a> {
@@ -137,6 +142,14 @@ impl<'a> Planner<'a> {
                 Some(part) => part.rows += source.rows,
                 None => parts.push(Part { rows: source.rows, layout: fit.layout }),
             }
+        }
+        let ordered = self.ordered.get(&spec.param).copied().unwrap_or(0);
+        if ![0, spec.sources.len()].contains(&ordered) {
+            return Err(Error::WrongTensor {
+                name: spec.sources[0].name.clone(),
+                found: "joined with modules whose columns have another order".into(),
+                expected: "that all of them, or none, have an order of their own".into(),
+            });
         }
         // A product that gates takes both its rows from one part.
         if parts.len() > 1 && matches!(spec.param, Param::GateUp(_)) {
@@ -243,6 +256,11 @@ impl<'a> Planner<'a> {
     pub(super) fn add_nested(&mut self, job: RepackJob) -> usize {
         self.nested.push(job);
         self.nested.len() - 1
+    }
+
+    pub(super) fn add_order(&mut self, (_, file, place): Place<'a>, job: OrderJob) {
+        *self.ordered.entry(job.param).or_default() += 1;
+        self.jobs[file][place] = Some(Job::Order(job));
     }
 
     pub(super) fn add_nested_part(&mut self, place: Place<'a>, part: NestedPart, index: usize) {

@@ -11,8 +11,8 @@ pub const PIECE_BYTES: u64 = 8 << 20;
 /// Takes the bytes of a checkpoint and turns them into weights.
 ///
 /// Calls come in this order: `create` once; then, for each piece of each
-/// tensor, `stage` until all its bytes are staged and `flush` once; `finish`
-/// once at the end. After an error nothing more is called.
+/// tensor, `stage` until all its bytes are staged and `flush` once; `reorder`
+/// for matrices whose columns have an order of their own; `finish` once at the end. After an error nothing more is called.
 #[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
 pub trait WeightSink {
     /// Allocates every weight of the model.
@@ -28,6 +28,10 @@ pub trait WeightSink {
     ///
     /// The place to wait until no more than a few pieces are in flight.
     async fn flush(&mut self, job: &RepackJob) -> Result<()>;
+
+    /// Puts the columns of a matrix of nibbles in another order: column `i` becomes what column
+    /// `order[i]` was. Every piece of it has been flushed.
+    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()>;
 
     /// Completes the weights: every piece has been flushed.
     async fn finish(&mut self) -> Result<()>;

@@ -3,11 +3,18 @@
 use super::Chunk;
 use super::header::Header;
 use super::nested::Nested;
+use super::order::Orders;
 use super::plan::Job;
 use super::reader::Reader;
 use super::sink::{PIECE_BYTES, RepackJob, WeightSink};
 use super::source::ByteStream;
 use crate::error::{Error, Result};
+
+/// Small tensors that have to come together before they can be used.
+pub(super) struct Gathered<'a> {
+    pub nested: Nested<'a>,
+    pub orders: Orders,
+}
 
 /// Reads all tensors of a file, from behind its header; `jobs` has one entry for each.
 ///
@@ -16,7 +23,7 @@ pub(super) async fn demultiplex(
     file: &str,
     header: &Header,
     jobs: &[Option<Job>],
-    nested: &mut Nested<'_>,
+    gathered: &mut Gathered<'_>,
     reader: &mut Reader<impl ByteStream>,
     sink: &mut impl WeightSink,
     on_bytes: &mut dyn FnMut(u64) -> Result<()>,
@@ -35,7 +42,12 @@ pub(super) async fn demultiplex(
             Job::Nested(job) => {
                 let mut bytes = vec![0; job.bytes];
                 input.reader.fill(file, &mut bytes).await?;
-                nested.take(&tensor.name, *job, bytes, sink).await?;
+                gathered.nested.take(&tensor.name, *job, bytes, sink).await?;
+            }
+            Job::Order(job) => {
+                let mut bytes = vec![0; 4 * job.columns];
+                input.reader.fill(file, &mut bytes).await?;
+                gathered.orders.take(tensor, *job, &bytes)?;
             }
         }
     }

@@ -3,8 +3,8 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool, Regime,
-        Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
+        Attention, AttentionMerge, Columns, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool,
+        Regime, Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
@@ -117,6 +117,7 @@ fn rows() -> Vec<Box<dyn Kernel>> {
         vec![Box::new(Gather { width: 172 }), Box::new(Pool { width: 172 })];
     for rows in [RowsOf::Rows, RowsOf::LogitRows] {
         let add = rows == RowsOf::Rows;
+        kernels.push(Box::new(Columns { width: 172, rows }));
         kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, add: false, rows }));
         kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, add, rows }));
     }
@@ -170,7 +171,8 @@ fn kinds_and_windows() -> impl Iterator<Item = (KvKind, Option<Window>)> {
 }
 
 fn repacking() -> Vec<Repack> {
-    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::Shifted(-8))];
+    let mut kernels =
+        vec![Repack::Reorder, Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::Shifted(-8))];
     for from in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
         kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from: from.layout(), to }));
         kernels.push(Repack::LessOne { from: from.layout() });

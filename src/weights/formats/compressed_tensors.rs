@@ -3,10 +3,10 @@
 //! int4 in the format `pack-quantized`: `weight_packed` is `[n][k / 8]`, `weight_scale` is
 //! `[n][k / g]`, and `weight_zero_point`, unless it is 8 everywhere, is `[n / 8][k / g]`;
 //! w = (q − z)·scale. int8 and FP8 have `weight` and `weight_scale`. MXFP4 has a scale, the exponent
-//! of a power of two, for each 32 columns.
+//! of a power of two, for each 32 columns. With act-order `weight_g_idx` is the group of each column.
 
 use super::{Module, float8, scales, scales_around};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layout::{Codebook, Grid, Layout, Number, Packing};
 use crate::model::Scheme;
 use crate::weights::Encoding;
@@ -23,13 +23,6 @@ pub(super) fn plan(module: &mut Module, scheme: Scheme) -> Result<Layout> {
 
 fn int4(module: &mut Module, group: Option<usize>, symmetric: bool) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);
-    if let Some((order, ..)) = module.find("weight_g_idx") {
-        return Err(Error::WrongTensor {
-            name: order.name.clone(),
-            found: "there".into(),
-            expected: "absent: columns in another order are not supported".into(),
-        });
-    }
     let (stored, groups) = match group {
         Some(group) => (k.div_ceil(group), 1),
         None => (1, k.div_ceil(128)),
@@ -45,6 +38,9 @@ fn int4(module: &mut Module, group: Option<usize>, symmetric: bool) -> Result<La
         let packing = Packing::RowsOfEight;
         let zeros = Encoding::ZeroPoints { packing, grid, wraps: false };
         module.take("weight_zero_point", &[I32], &[n.div_ceil(8), stored], zeros, stored)?;
+    }
+    if let Some(group) = group.filter(|_| module.find("weight_g_idx").is_some()) {
+        module.take_order("weight_g_idx", group)?;
     }
     Ok(Layout::W4 { group: group.unwrap_or(128) })
 }

@@ -2,15 +2,18 @@
 //!
 //! `qweight` is `[k / 8][n]`, `scales` is `[k / g][n]` and `qzeros` is `[k / g][n / 8]`;
 //! w = (q − z)·scale. The first version of the format stores z − 1; of symmetric files, where z is 8,
-//! not all do.
+//! not all do. With act-order `g_idx`, `[k]`, is the group of each
+//! column, and columns are stored in the order of the activations.
 
 use super::{Module, scales, scales_around};
 use crate::error::Result;
 use crate::layout::{Layout, Packing};
+use crate::model::Gptq;
 use crate::weights::Encoding;
 use crate::weights::safetensors::Dtype::I32;
 
-pub(super) fn plan(module: &mut Module, wraps: bool, symmetric: bool) -> Result<Layout> {
+pub(super) fn plan(module: &mut Module, version: Gptq) -> Result<Layout> {
+    let Gptq { wraps, symmetric, ordered } = version;
     let (n, k) = (module.rows, module.k);
     let groups = module.groups("scales", 0)?;
     let grid = groups.grid(true);
@@ -19,10 +22,14 @@ pub(super) fn plan(module: &mut Module, wraps: bool, symmetric: bool) -> Result<
     let shape = [groups.stored, n];
     if symmetric {
         module.take_floats("scales", &shape, scales_around(8, grid), groups.stored)?;
-        return Ok(Layout::W4 { group: groups.layout });
+    } else {
+        module.take_floats("scales", &shape, scales(grid), groups.stored)?;
+        let zeros = Encoding::ZeroPoints { packing: Packing::Columns, grid, wraps };
+        let shape = [groups.stored, n.div_ceil(8)];
+        module.take("qzeros", &[I32], &shape, zeros, groups.stored)?;
     }
-    module.take_floats("scales", &shape, scales(grid), groups.stored)?;
-    let zeros = Encoding::ZeroPoints { packing: Packing::Columns, grid, wraps };
-    module.take("qzeros", &[I32], &[groups.stored, n.div_ceil(8)], zeros, groups.stored)?;
+    if ordered && groups.stored > 1 {
+        module.take_order("g_idx", groups.size)?;
+    }
     Ok(Layout::W4 { group: groups.layout })
 }

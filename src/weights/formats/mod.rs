@@ -14,6 +14,7 @@ mod nf4;
 mod torchao;
 
 use super::header::Elements;
+use super::order::OrderJob;
 use super::plan::{Place, Planner, expect_float, has_shape, wrong};
 use super::safetensors::Dtype;
 use super::sink::{Encoding, RepackJob};
@@ -41,7 +42,7 @@ impl<'a> Module<'_, 'a> {
             Some(Quantization::CompressedTensors(scheme)) => compressed_tensors::plan(self, scheme),
             Some(Quantization::AwqGemm) => awq::plan_gemm(self),
             Some(Quantization::AwqGemv { group }) => awq::plan_gemv(self, group),
-            Some(Quantization::Gptq { wraps, symmetric }) => gptq::plan(self, wraps, symmetric),
+            Some(Quantization::Gptq(version)) => gptq::plan(self, version),
             Some(Quantization::Mlx) => mlx::plan(self),
             Some(Quantization::Float8) => float8::plan(self),
             Some(Quantization::LlmInt8) => llm_int8::plan(self),
@@ -128,6 +129,14 @@ impl<'a> Module<'_, 'a> {
         self.planner.add(place, self.job(encoding, columns))
     }
 
+    /// Plans the tensor that says which group each column belongs to.
+    fn take_order(&mut self, tensor: &str, group: usize) -> Result<()> {
+        let &mut Module { param, k: columns, .. } = self;
+        let place = self.expect(tensor, &[Dtype::I32], &[columns])?;
+        self.planner.add_order(place, OrderJob { param, columns, group });
+        Ok(())
+    }
+
     fn job(&self, encoding: Encoding, columns: usize) -> RepackJob {
         let &Module { param, first_row, rows, .. } = self;
         let (first_column, interleaved) = (0, None);
@@ -147,7 +156,7 @@ impl<'a> Module<'_, 'a> {
             found: format!("{} {:?}", info.elements, info.shape),
             expected: format!("one number per 32, 64 or a multiple of 128 of {} columns", self.k),
         })?;
-        Ok(Groups { stored, layout: size.min(128), each: size.div_ceil(128) })
+        Ok(Groups { stored, layout: size.min(128), size, each: size.div_ceil(128) })
     }
 }
 
@@ -158,6 +167,8 @@ struct Groups {
     stored: usize,
     /// Columns of a group in the layout.
     layout: usize,
+    /// Columns that share a number.
+    size: usize,
     /// Groups of the layout that share a number.
     each: usize,
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::layout::FloatType;
+use crate::model::Param;
 
 #[test]
 fn chunk_sizes_do_not_matter() {
@@ -87,6 +88,10 @@ impl WeightSink for Recorder {
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
         self.jobs.push((*job, std::mem::take(&mut self.staged)));
         Ok(())
+    }
+
+    async fn reorder(&mut self, _: Param, _: &[u32]) -> Result<()> {
+        panic!("nothing has an order of its own")
     }
 
     async fn finish(&mut self) -> Result<()> {
