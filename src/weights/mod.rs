@@ -1,7 +1,7 @@
 //! How the weights of a checkpoint reach memory.
 //!
-//! A [`Source`] opens files as streams of [`Chunk`]s: [`HttpSource`] those of a web server, and
-//! [`Stored`] keeps what it reads in a local [`Store`] and checks its digests. [`Checkpoint`] reads the headers, a
+//! A [`Source`] opens files as streams of [`Chunk`]s: [`HttpSource`] those of a web server,
+//! [`Parallel`] the same over several connections, and [`Stored`] keeps what it reads in a local [`Store`] and checks its digests. [`Checkpoint`] reads the headers, a
 //! [`LoadPlan`] says which tensor fills which part of which weight, and then the bytes stream in
 //! bounded pieces into a [`WeightSink`], which turns them into the layouts of [`crate::layout`].
 
@@ -13,6 +13,7 @@ mod hash;
 mod header;
 mod host;
 mod http;
+mod parallel;
 mod plan;
 mod reader;
 mod repository;
@@ -29,7 +30,8 @@ pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub use header::{Elements, Header, TensorInfo};
 pub(crate) use host::ensure_room;
 pub use host::{HostSink, HostWeights};
-pub use http::{Answer, HttpSource, HttpStream, Server};
+pub use http::{Answer, HttpSource, HttpStream, Server, parts};
+pub use parallel::{Parallel, ParallelStream};
 pub use plan::{LoadPlan, Quantise};
 pub use reader::Reader;
 pub use repository::listed;
