@@ -1,8 +1,9 @@
 // blocks: rows of quantised blocks of the type {{ from }} in the layout that keeps them.
-// in   job    which rows; stride is in groups
-//      staged [rows][columns] elements in blocks of {{ bytes }} bytes
+// in   job    which rows
+//      staged [rows][columns] elements in blocks of {{ block.bytes }} bytes
 // out  words  [rows][row words], scales [rows][stride]
-// grid one thread per group of 32, workgroups of 64 folded to two dimensions
+// grid one thread per record of {{ record.columns }} columns and {{ record.words }} words of scales,
+//      workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;
 @group(0) @binding(1) var<storage, read> staged: array<u32>;
 @group(0) @binding(2) var<storage, read_write> words: array<u32>;
@@ -10,6 +11,23 @@
 
 {% include "include/staged.wgsl" %}
 {% include "include/blocks.wgsl" %}
+const RECORD = {{ record.columns }}u;
+const LOW_BITS = {{ record.low_bits }}u;
+const PER_WORD = 32u / LOW_BITS;
+
+// The code of a column of a row, both as they are staged.
+fn code_at(row: u32, column: u32) -> u32 {
+    let i = row * job.columns + column;
+    return code(i / ELEMENTS * BYTES, i % ELEMENTS);
+}
+{%- if not block.halves %}
+
+// Scale and min of the group of 32 with this column.
+fn pair_at(row: u32, column: u32) -> vec2<f32> {
+    let i = row * job.columns + column;
+    return pair_of(i / ELEMENTS * BYTES, i % ELEMENTS / 32u);
+}
+{%- endif %}
 
 @compute @workgroup_size(64)
 fn main(
@@ -18,38 +36,50 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
 ) {
     let i = (workgroup.x + workgroup.y * workgroups.x) * 64u + thread;
-    if i >= job.rows * job.stride { return; }
-    let source = staged_row(i / job.stride) * job.stride + i % job.stride; // a group of 32
-    let target_group = job.row * job.stride + i;
-{%- if from == "Q4_K" %}
-    let block = source / 8u * {{ bytes }}u;
-    let group = source % 8u;
-    let pair = scale_and_min(block, group);
-    scales[target_group] = half_bits(pair.x) | (half_bits(-pair.y) << 16u);
-{%- else %}
-    let block = source * {{ bytes }}u;
-{%- if from == "Q4_0" %}
-    scales[target_group] = half_bits_at(block) | (half_bits(-8.0 * half_at(block)) << 16u);
-{%- elif from == "Q4_1" %}
-    scales[target_group] = half_bits_at(block) | (half_bits_at(block + 2u) << 16u);
-{%- else %}
-    scales[target_group] = half_bits_at(block);
-{%- endif %}
-{%- endif %}
-    for (var w = 0u; w < {{ words }}u; w++) {
+    let records = (job.columns + RECORD - 1u) / RECORD;
+    if i >= job.rows * records { return; }
+    let row = staged_row(i / records);
+    let first = i % records * RECORD;
+    let end = min(first + RECORD, job.columns);
+    let at = (job.row + i / records) * job.stride + i % records * {{ record.words }}u;
+{%- if block.halves %}
+    let block = (row * job.columns + first) / ELEMENTS * BYTES;
+    scales[at] = halves_of(block);
+    for (var w = 0u; w < 4u; w++) {
         var word = 0u;
-{%- if from == "Q8_0" %}
-        for (var j = 0u; j < 4u; j++) { word |= byte(block + 2u + 4u * w + j) << (8u * j); }
-{%- else %}
-        for (var j = 0u; j < 8u; j++) {
-{%- if from == "Q4_K" %}
-            let q = (byte(block + 16u + group / 2u * 32u + 8u * w + j) >> (group % 2u * 4u)) & 15u;
-{%- else %}
-            let q = nibble(block + {{ bytes - 16 }}u, 8u * w + j);
-{%- endif %}
-            word |= q << (4u * j);
-        }
-{%- endif %}
-        words[target_group * {{ words }}u + w] = word;
+        for (var g = 0u; g < 4u; g++) { word |= byte_of(block, 4u * w + g) << (8u * g); }
+        scales[at + 1u + w] = word;
     }
+{%- elif record.codebook %}
+    var word = 0u;
+    for (var group = 0u; group < (end - first) / 32u; group++) {
+        let scale = pair_at(row, first + 32u * group).x;
+        let half = {% if record.codebook == "E2m1" %}brain_bits(scale){% else %}half_bits(scale){% endif %};
+        word |= half << (16u * group);
+    }
+    scales[at] = word;
+{%- else %}
+    let pair = pair_at(row, first);
+    scales[at] = half_bits(pair.x) | (half_bits(pair.y) << 16u);
+{%- endif %}
+
+    let target_words = (job.row + i / records) * (job.columns / PER_WORD);
+    for (var column = first; column < end; column += PER_WORD) {
+        var word = 0u;
+        for (var j = 0u; j < PER_WORD; j++) {
+            word |= (code_at(row, column + j) & {{ record.low_mask }}u) << (LOW_BITS * j);
+        }
+        words[target_words + column / PER_WORD] = word;
+    }
+{%- if record.high_bits %}
+    var high = at + {{ 1 if record.words == 2 else 5 }}u;
+    for (var column = first; column < end; column += {{ 32 // record.high_bits }}u) {
+        var word = 0u;
+        for (var j = 0u; j < {{ 32 // record.high_bits }}u; j++) {
+            word |= (code_at(row, column + j) >> LOW_BITS) << ({{ record.high_bits }}u * j);
+        }
+        scales[high] = word;
+        high++;
+    }
+{%- endif %}
 }

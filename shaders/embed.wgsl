@@ -7,7 +7,7 @@
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> last_samples: array<u32>;
 @group(0) @binding(2) var<storage, read> words: array<vec4<u32>>;
-{%- if weights.quantised %}
+{%- if weights.scaled %}
 @group(0) @binding(3) var<storage, read> scales: array<u32>;
 {%- endif %}
 @group(0) @binding({{ at.out }}) var<storage, read_write> out: array<vec4<f32>>;

@@ -9,7 +9,7 @@
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> words: array<vec4<u32>>;
-{%- if weights.quantised %}
+{%- if weights.scaled %}
 @group(0) @binding({{ at.scales }}) var<storage, read> scales: array<u32>;
 {%- endif %}
 {%- if output.bias %}

@@ -1,10 +1,6 @@
 // repack: rows of a checkpoint tensor as rows of words, padded with zeros, in the layout {{ to }}.
 // in   job    which rows
-{%- if from == "nibbles" %}
-//      staged [rows][ceil(columns / 8)] words of eight nibbles
-{%- else %}
 //      staged [rows][columns] numbers, {{ from }}
-{%- endif %}
 // out  words  [rows][stride]
 // grid one thread per word of the rows, workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;
@@ -13,12 +9,7 @@
 
 {% include "include/staged.wgsl" %}
 {% include "include/blocks.wgsl" %}
-{%- if from == "nibbles" %}
-fn word_of(row: u32, i: u32) -> u32 {
-    let stored = (job.columns + 7u) / 8u;
-    return select(0u, staged[row * stored + min(i, stored - 1u)], i < stored);
-}
-{%- elif to == "f32" %}
+{%- if to == "f32" %}
 fn word_of(row: u32, i: u32) -> u32 {
     let at = row * job.columns + min(i, job.columns - 1u);
     return select(0u, bitcast<u32>(number(at)), i < job.columns);
@@ -30,9 +21,7 @@ fn bits_of(at: u32) -> u32 {
 {%- elif to == "f16" %}
     return half_bits(number(at));
 {%- else %}
-    let bits = bitcast<u32>(number(at));
-    if (bits & 0x7fffffffu) > 0x7f800000u { return (bits >> 16u) | 0x40u; } // not a number
-    return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+    return brain_bits(number(at));
 {%- endif %}
 }
 

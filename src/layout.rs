@@ -9,28 +9,48 @@
 //! |---|---|---|---|
 //! | F32 | c | 0 | IEEE binary32 |
 //! | F16, BF16 | c / 2 | 16·(c mod 2) | IEEE binary16, bfloat16 |
+//! | F8 | c / 4 | 8·(c mod 4) | E4M3: four bits of exponent, three of mantissa |
 //! | W8 | c / 4 | 8·(c mod 4) | q, a signed byte in two's complement |
-//! | W4 | c / 8 | 4·(c mod 8) | q, an unsigned nibble |
+//! | W4, Codebook | c / 8 | 4·(c mod 8) | q, an unsigned nibble |
+//! | W5, W6 | c / 8 | 4·(c mod 8) | the low four bits of q, unsigned |
+//! | W2, W3 | c / 16 | 2·(c mod 16) | the low two bits of q, unsigned |
 //!
-//! The quantised layouts have a second array of u32 words, `scales`, with
-//! [`Layout::row_groups`]`(k)` = ⌈row_stride(k) / group⌉ words a row: word
-//! `r · row_groups(k) + c / group` belongs to column `c` of row `r`. Its low
-//! half is the scale, its high half the min, both binary16, as
-//! `unpack2x16float` reads them. The weight is **scale·q + min** in f32; W8 has
-//! min 0. The last group of a row is shorter where group does not divide
-//! row_stride(k).
+//! Layouts with scales have a second array of u32 words, `scales`, with
+//! [`Layout::row_scales`]`(k)` words a row. In it lie, one after the other,
+//!
+//! | layout | for each | words | weight |
+//! |---|---|---|---|
+//! | F8, W8, W4 | group | (scale, min) | scale·q + min |
+//! | Codebook | two groups | (scale, scale) | scale·codebook\[q\] |
+//! | W5 | 32 columns | (scale, min), 32 high bits | scale·q + min |
+//! | W2 | 256 columns | (d, m), 16 bytes | d·(byte mod 16)·q − m·(byte / 16) |
+//! | W3 | 256 columns | (d, 0), 16 bytes, 256 high bits | d·byte·(q − 4) |
+//! | W6 | 256 columns | (d, 0), 16 bytes, 256 high pairs of bits | d·byte·(q − 32) |
+//!
+//! where (a, b) is a word of two halves as `unpack2x16float` reads it, a in the
+//! low one; the scales of [`Codebook::E2m1`] are bfloat16, whose exponents reach as far as its own. Each
+//! byte belongs to 16 columns and is signed in W3 and W6. High bits go on where low bits end, column
+//! after column from bit 0 up. All sums and products are in f32. W8 and F8 have min 0 unless the
+//! checkpoint says otherwise. The last group of a row is shorter where group does not divide
+//! row_stride(k); W2, W3 and W6 are for multiples of 256 columns.
 //!
 //! Padding is zero words and zero nibbles. A padded W4 column therefore reads
 //! as its group's min, not as 0: products rely on the padding of the
 //! *activations* being zero. The parts of a fused matrix (query, key and value
-//! rows) lie one after the other in the same arrays.
+//! rows) lie one after the other in the same arrays, or each in its own where their layouts differ.
 
 mod block;
+mod codebook;
+mod matrix;
 pub(crate) mod quantise;
+mod stored;
 
 pub use block::BlockType;
+pub use codebook::Codebook;
+pub use matrix::HostMatrix;
+pub use stored::{FloatType, Grid, Mins, Number, Packing};
 
-use half::{bf16, f16};
+use half::f16;
 
 /// Columns are padded to a multiple of this, so that every row of every layout ends on a whole word.
 pub const COLUMN_UNIT: usize = 32;
@@ -46,15 +66,35 @@ pub enum Layout {
     F32,
     F16,
     Bf16,
+    /// Floats of eight bits with one scale per `group` columns.
+    F8 {
+        group: usize,
+    },
     /// Signed bytes with one scale per `group` columns.
     W8 {
         group: usize,
     },
+    /// Six bits, for blocks of 256 columns.
+    W6,
+    /// Five bits with one (scale, min) per 32 columns.
+    W5,
     /// Unsigned nibbles with one (scale, min) per `group` columns: 32, 64 or 128.
     W4 {
         group: usize,
     },
+    /// Nibbles that choose from a codebook, with one scale per `group` columns: 32 or 64.
+    Codebook {
+        codebook: Codebook,
+        group: usize,
+    },
+    /// Three bits, for blocks of 256 columns.
+    W3,
+    /// Two bits, for blocks of 256 columns.
+    W2,
 }
+
+/// Columns of a block of W2, W3 and W6.
+pub(crate) const BLOCK: usize = 256;
 
 impl Layout {
     /// Columns that share a word.
@@ -62,16 +102,54 @@ impl Layout {
         match self {
             Layout::F32 => 1,
             Layout::F16 | Layout::Bf16 => 2,
-            Layout::W8 { .. } => 4,
-            Layout::W4 { .. } => 8,
+            Layout::F8 { .. } | Layout::W8 { .. } => 4,
+            Layout::W6 | Layout::W5 | Layout::W4 { .. } | Layout::Codebook { .. } => 8,
+            Layout::W3 | Layout::W2 => 16,
         }
     }
 
-    /// Columns that share a scale, in the quantised layouts.
-    pub const fn group(self) -> Option<usize> {
+    /// Columns that share a scale, in the layouts to which numbers are quantised while they load.
+    pub const fn quantised_group(self) -> Option<usize> {
         match self {
             Layout::W8 { group } | Layout::W4 { group } => Some(group),
             _ => None,
+        }
+    }
+
+    /// Columns, and the words of scales that belong to them.
+    pub const fn record(self) -> Option<(usize, usize)> {
+        match self {
+            Layout::F32 | Layout::F16 | Layout::Bf16 => None,
+            Layout::F8 { group } | Layout::W8 { group } | Layout::W4 { group } => Some((group, 1)),
+            Layout::Codebook { group, .. } => Some((2 * group, 1)),
+            Layout::W5 => Some((32, 2)),
+            Layout::W6 => Some((BLOCK, 5 + BLOCK * 2 / 32)),
+            Layout::W3 => Some((BLOCK, 5 + BLOCK / 32)),
+            Layout::W2 => Some((BLOCK, 5)),
+        }
+    }
+
+    /// Groups whose scales share a word.
+    pub const fn groups_per_word(self) -> usize {
+        if matches!(self, Layout::Codebook { .. }) { 2 } else { 1 }
+    }
+
+    /// Columns that share a scale, in the layouts with a scale and at most a min for each group.
+    pub const fn group(self) -> Option<usize> {
+        match self {
+            Layout::F8 { group }
+            | Layout::W8 { group }
+            | Layout::W4 { group }
+            | Layout::Codebook { group, .. } => Some(group),
+            _ => None,
+        }
+    }
+
+    /// Groups of a row of `k` columns, in those layouts; else 0.
+    pub const fn groups(self, k: usize) -> usize {
+        match self.group() {
+            Some(group) => row_stride(k).div_ceil(group),
+            None => 0,
         }
     }
 
@@ -81,125 +159,22 @@ impl Layout {
     }
 
     /// Words of a row of `k` columns in the array of scales; 0 in the float layouts.
-    pub const fn row_groups(self, k: usize) -> usize {
-        match self.group() {
-            Some(group) => row_stride(k).div_ceil(group),
+    pub const fn row_scales(self, k: usize) -> usize {
+        match self.record() {
+            Some((columns, words)) => row_stride(k).div_ceil(columns) * words,
             None => 0,
         }
     }
 
     /// Bytes of an `n` by `k` matrix, scales included.
     pub const fn bytes(self, n: usize, k: usize) -> u64 {
-        4 * n as u64 * (self.row_words(k) + self.row_groups(k)) as u64
+        4 * n as u64 * (self.row_words(k) + self.row_scales(k)) as u64
     }
 }
 
-/// A weight matrix in host memory, bit for bit as it lies on the GPU.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostMatrix {
-    pub layout: Layout,
-    pub n: usize,
-    pub k: usize,
-    /// `[n][layout.row_words(k)]`
-    pub words: Vec<u32>,
-    /// `[n][layout.row_groups(k)]`
-    pub scales: Vec<u32>,
-}
-
-impl HostMatrix {
-    /// Makes a matrix whose words are all zero.
-    pub fn zeroed(layout: Layout, n: usize, k: usize) -> HostMatrix {
-        let words = vec![0; n * layout.row_words(k)];
-        let scales = vec![0; n * layout.row_groups(k)];
-        HostMatrix { layout, n, k, words, scales }
-    }
-
-    /// Packs `values`, `[n][k]`, rounding to nearest.
-    pub fn pack(layout: Layout, n: usize, k: usize, values: &[f32]) -> HostMatrix {
-        assert_eq!(values.len(), n * k, "values are [n][k]");
-        let mut matrix = HostMatrix::zeroed(layout, n, k);
-        for (row, values) in values.chunks_exact(k).enumerate() {
-            matrix.pack_row(row, values);
-        }
-        matrix
-    }
-
-    /// Replaces one row by `values`, `[k]`, rounding to nearest.
-    pub fn pack_row(&mut self, row: usize, values: &[f32]) {
-        assert_eq!(values.len(), self.k, "a row has k values");
-        let row_words = self.layout.row_words(self.k);
-        let words = &mut self.words[row * row_words..][..row_words];
-        match self.layout {
-            Layout::F32 => {
-                for (word, value) in words.iter_mut().zip(values) {
-                    *word = value.to_bits();
-                }
-            }
-            Layout::F16 => pack_pairs(words, values, |value| f16::from_f32(value).to_bits()),
-            Layout::Bf16 => pack_pairs(words, values, |value| bf16::from_f32(value).to_bits()),
-            Layout::W8 { group } | Layout::W4 { group } => {
-                let quantise = match self.layout {
-                    Layout::W8 { .. } => quantise::bytes,
-                    _ => quantise::nibbles,
-                };
-                let row_groups = self.layout.row_groups(self.k);
-                let scales = &mut self.scales[row * row_groups..][..row_groups];
-                let words = words.chunks_mut(group / self.layout.columns_per_word());
-                for ((scale, words), values) in
-                    scales.iter_mut().zip(words).zip(values.chunks(group))
-                {
-                    *scale = quantise(values, words);
-                }
-            }
-        }
-    }
-
-    /// Writes the `k` weights of a row to `out`.
-    pub fn dequantise_row(&self, row: usize, out: &mut [f32]) {
-        assert_eq!(out.len(), self.k, "a row has k values");
-        let row_words = self.layout.row_words(self.k);
-        let words = &self.words[row * row_words..][..row_words];
-        let per_word = self.layout.columns_per_word();
-        match self.layout {
-            Layout::F32 => {
-                for (value, word) in out.iter_mut().zip(words) {
-                    *value = f32::from_bits(*word);
-                }
-            }
-            Layout::F16 => {
-                for (values, word) in out.chunks_mut(per_word).zip(words) {
-                    for (i, value) in values.iter_mut().enumerate() {
-                        *value = f16::from_bits((word >> (16 * i)) as u16).to_f32();
-                    }
-                }
-            }
-            Layout::Bf16 => {
-                for (values, word) in out.chunks_mut(per_word).zip(words) {
-                    for (i, value) in values.iter_mut().enumerate() {
-                        *value = bf16::from_bits((word >> (16 * i)) as u16).to_f32();
-                    }
-                }
-            }
-            Layout::W8 { group } | Layout::W4 { group } => {
-                let row_groups = self.layout.row_groups(self.k);
-                let scales = &self.scales[row * row_groups..][..row_groups];
-                let words = words.chunks(group / per_word);
-                for ((scale, words), values) in scales.iter().zip(words).zip(out.chunks_mut(group))
-                {
-                    let [scale, min] = unpack_halves(*scale);
-                    for (word, values) in words.iter().zip(values.chunks_mut(per_word)) {
-                        for (i, value) in values.iter_mut().enumerate() {
-                            let q = match self.layout {
-                                Layout::W8 { .. } => (word >> (8 * i)) as i8 as f32,
-                                _ => (word >> (4 * i) & 15) as f32,
-                            };
-                            *value = scale * q + min;
-                        }
-                    }
-                }
-            }
-        }
-    }
+/// 2 to the power of an exponent that is stored with 127 added, as E8M0 does; the least is subnormal.
+pub fn power_of_two(exponent: u8) -> f32 {
+    f32::from_bits(if exponent == 0 { 1 << 22 } else { u32::from(exponent) << 23 })
 }
 
 /// Puts two binary16 numbers in a word, the first in the low half.
@@ -212,16 +187,10 @@ pub fn unpack_halves(word: u32) -> [f32; 2] {
     [f16::from_bits(word as u16).to_f32(), f16::from_bits((word >> 16) as u16).to_f32()]
 }
 
-fn pack_pairs(words: &mut [u32], values: &[f32], bits: impl Fn(f32) -> u16) {
-    for (word, pair) in words.iter_mut().zip(values.chunks(2)) {
-        let high = pair.get(1).map_or(0, |value| bits(*value));
-        *word = u32::from(bits(pair[0])) | u32::from(high) << 16;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::bf16;
 
     fn random(rng: &mut fastrand::Rng, count: usize) -> Vec<f32> {
         (0..count).map(|_| (rng.f32() - 0.5) * 0.2 + rng.f32().powi(6) * 0.3).collect()
@@ -230,7 +199,7 @@ mod tests {
     fn round_trip(layout: Layout, n: usize, k: usize, values: &[f32]) -> (HostMatrix, Vec<f32>) {
         let matrix = HostMatrix::pack(layout, n, k, values);
         assert_eq!(matrix.words.len(), n * layout.row_words(k));
-        assert_eq!(matrix.scales.len(), n * layout.row_groups(k));
+        assert_eq!(matrix.scales.len(), n * layout.row_scales(k));
         assert_eq!(layout.bytes(n, k), 4 * (matrix.words.len() + matrix.scales.len()) as u64);
         let mut back = vec![f32::NAN; n * k];
         for (row, out) in back.chunks_exact_mut(k).enumerate() {

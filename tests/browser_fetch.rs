@@ -153,7 +153,7 @@ async fn weights_arrive_as_they_are_on_disk() {
 
     // The first tensor of the file is the output matrix.
     let header = u64::from_le_bytes(files[1].1[..8].try_into().unwrap()) as usize;
-    let head = &weights.matrices[&tabloom::model::Param::Head];
+    let head = &weights.matrices[&tabloom::model::Param::Head][0];
     let mut row = vec![0.0; head.k];
     let stored = files[1].1[8 + header..].chunks(4 * head.k).take(head.n);
     for (i, stored) in stored.enumerate() {

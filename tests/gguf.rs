@@ -17,12 +17,13 @@ use tabloom::{
 };
 
 /// The folder of the same weights, where that has the golden.
-const MODELS: [(&str, Option<&str>); 5] = [
+const MODELS: [(&str, Option<&str>); 6] = [
     ("llama3_bf16", Some("llama3_bf16")),
     ("qwen2_bf16", Some("qwen2_bf16")),
     ("qwen3_f32", Some("qwen3_f32")),
     ("llama_q4_0", None),
     ("llama_q4_1", None),
+    ("llama_mixed", None),
 ];
 
 fn path(file: &str) -> PathBuf {

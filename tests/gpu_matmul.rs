@@ -4,10 +4,10 @@
 mod support;
 
 use fastrand::Rng;
-use support::{Bench, activations, bits, floats, nmse, step, uniform};
+use support::{Bench, activations, bits, floats, nmse, random_matrix, step, uniform};
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
-    layout::{HostMatrix, Layout, row_stride},
+    layout::{Codebook, HostMatrix, Layout, row_stride},
     model::MatmulOutput::{self, Add, SiluGate, Store},
 };
 
@@ -19,6 +19,17 @@ const LAYOUTS: [Layout; 7] = [
     Layout::W4 { group: 32 },
     Layout::W4 { group: 64 },
     Layout::W4 { group: 128 },
+];
+/// Those of checkpoints that are kept.
+const KEPT: [Layout; 8] = [
+    Layout::F8 { group: 128 },
+    Layout::W6,
+    Layout::W5,
+    Layout::Codebook { codebook: Codebook::E2m1, group: 32 },
+    Layout::Codebook { codebook: Codebook::NormalFloat, group: 64 },
+    Layout::Codebook { codebook: Codebook::NonLinear, group: 32 },
+    Layout::W3,
+    Layout::W2,
 ];
 /// Both sides sum the same products in f32, in different orders.
 const LIMIT: f64 = 1e-11;
@@ -38,7 +49,7 @@ struct Case {
 impl Case {
     /// Random operands for `rows` rows, and one row more of x and out that must not matter.
     fn new(rng: &mut Rng, op: Matmul, rows: usize) -> Case {
-        let matrix = HostMatrix::pack(op.layout, op.n, op.k, &uniform(rng, op.n * op.k));
+        let matrix = random_matrix(rng, op.layout, op.n, op.k);
         Case {
             batch: match op.rows {
                 RowsOf::Rows => step(rows, 1, 100),
@@ -138,6 +149,14 @@ fn every_layout() {
             for rows in [1, 5, 70] {
                 let op = product(layout, (131, 172), Store, rows);
                 Case::new(&mut rng, op, rows).check(&mut bench, &tunings).await;
+            }
+        }
+        for layout in KEPT {
+            // Some lay out blocks of 256 columns; others end within a record.
+            let k = if matches!(layout.record(), Some((256, _))) { 512 } else { 172 };
+            for rows in [5, 70] {
+                let op = product(layout, (131, k), Store, rows);
+                Case::new(&mut rng, op, rows).check(&mut bench, &tunings[1..]).await;
             }
         }
     });

@@ -3,14 +3,20 @@
 
 mod support;
 
+use bytemuck::Zeroable;
 use fastrand::Rng;
 use half::{bf16, f16};
 use support::{Bench, uniform};
 use tabloom::{
-    kernels::{Repack, repack::Rows},
-    layout::{BlockType, HostMatrix, Layout, unpack_halves},
-    model::{Param, Shape},
-    weights::{Encoding, FloatType, HostSink, RepackJob, Weight, WeightSink},
+    kernels::{
+        Repack,
+        repack::{Codes, Rows},
+    },
+    layout::{
+        BlockType, Codebook, FloatType, Grid, HostMatrix, Layout, Number, Packing, unpack_halves,
+    },
+    model::Param,
+    weights::{Encoding, HostSink, RepackJob, Weight, WeightSink},
 };
 
 const FLOATS: [FloatType; 3] = [FloatType::F32, FloatType::F16, FloatType::Bf16];
@@ -31,14 +37,14 @@ fn on_the_host(
 ) -> HostMatrix {
     pollster::block_on(async {
         let mut sink = HostSink::new();
-        let shape = Shape::Matrix { n, k };
-        sink.create(&[Weight { param: PARAM, shape, layout }]).await.expect("it fits");
+        sink.create(&[Weight::matrix(PARAM, (n, k), layout)]).await.expect("it fits");
         for (encoding, columns, bytes) in tensors {
             let job = RepackJob {
                 param: PARAM,
                 encoding: *encoding,
                 first_row: 0,
                 rows: n,
+                first_column: 0,
                 columns: *columns,
                 interleaved,
             };
@@ -46,7 +52,7 @@ fn on_the_host(
             sink.flush(&job).await.expect("it is repacked");
         }
         sink.finish().await.expect("it is complete");
-        sink.into_weights().matrices.remove(&PARAM).expect("it was created")
+        sink.into_weights().matrices.remove(&PARAM).expect("it was created").remove(0)
     })
 }
 
@@ -56,6 +62,7 @@ struct OnTheGpu<'a> {
     matrix: HostMatrix,
     /// As in [`RepackJob`], or 0.
     interleaved: u32,
+    first_column: u32,
 }
 
 impl<'a> OnTheGpu<'a> {
@@ -63,18 +70,13 @@ impl<'a> OnTheGpu<'a> {
         let mut matrix = HostMatrix::zeroed(layout, n, k);
         matrix.words.fill(u32::MAX);
         matrix.scales.fill(u32::MAX);
-        OnTheGpu { bench, matrix, interleaved: 0 }
+        OnTheGpu { bench, matrix, interleaved: 0, first_column: 0 }
     }
 
     /// Repacks a whole tensor in two goes, the last 8 rows first.
     async fn repack(&mut self, kernel: Repack, columns: usize, bytes: &[u8]) {
         let HostMatrix { layout, n, k, .. } = self.matrix;
-        let (writes_words, writes_scales) = match kernel {
-            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } => (true, to.group().is_some()),
-            Repack::Nibbles => (true, false),
-            _ => (false, true),
-        };
-        let stride = if writes_scales { layout.row_groups(k) } else { layout.row_words(k) };
+        let (writes_words, writes_scales) = (kernel.writes_words(), kernel.writes_scales(layout));
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(4), 0);
         let staged: Vec<u32> = bytemuck::pod_collect_to_vec(&padded);
@@ -84,12 +86,14 @@ impl<'a> OnTheGpu<'a> {
                 row: first as u32,
                 rows: (end - first) as u32,
                 columns: columns as u32,
-                stride: stride as u32,
+                stride: kernel.stride(layout, k) as u32,
                 interleaved: self.interleaved,
+                staged: n as u32,
+                first_column: self.first_column,
             };
             let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
             let mut buffers: Vec<&[u32]> = vec![job];
-            if kernel != Repack::Mins {
+            if !matches!(kernel, Repack::Finish(_)) {
                 buffers.push(&staged);
             }
             if writes_words {
@@ -184,7 +188,7 @@ fn expect_alike(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f3
 /// that lie between two halves and are rounded the other way.
 fn expect_as_good(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f32]) {
     let (found, expected) = (errors(device, values), errors(host, values));
-    let group = host.layout.group().expect("a quantised matrix has groups");
+    let group = host.layout.quantised_group().expect("a quantised matrix has groups");
     let most = if matches!(host.layout, Layout::W8 { .. }) { 127.0 } else { 15.0 };
     for (i, pair) in host.scales.iter().enumerate() {
         let [scale, min] = unpack_halves(*pair).map(|half| f64::from(half.abs()));
@@ -197,7 +201,7 @@ fn expect_as_good(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[
 /// The sum of squared differences from `values` in each group.
 fn errors(matrix: &HostMatrix, values: &[f32]) -> Vec<f64> {
     let mut row = vec![0.0; matrix.k];
-    let group = matrix.layout.group().expect("a quantised matrix has groups");
+    let group = matrix.layout.quantised_group().expect("a quantised matrix has groups");
     let rows = values.chunks_exact(matrix.k).enumerate();
     rows.flat_map(|(i, values)| {
         matrix.dequantise_row(i, &mut row);
@@ -210,42 +214,187 @@ fn errors(matrix: &HostMatrix, values: &[f32]) -> Vec<f64> {
     .collect()
 }
 
+/// The step that repacks a tensor of this encoding.
+fn kernel_of(encoding: Encoding, to: Layout) -> Repack {
+    match encoding {
+        Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
+        Encoding::Blocks(from) => Repack::Blocks { from, to },
+        Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
+        Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
+        Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
+        Encoding::Mins { float: from, grid, .. } => Repack::Mins { from, grid, to },
+        Encoding::ZeroPoints { packing, grid, wraps } => {
+            Repack::ZeroPoints { packing, grid, wraps, to }
+        }
+    }
+}
+
+/// Random bytes of an encoding; floats have sensible sizes.
+fn random_bytes(rng: &mut Rng, encoding: Encoding, n: usize, columns: usize) -> Vec<u8> {
+    let bytes = encoding.bytes(n, columns) as usize;
+    let floats = |float: FloatType, rng: &mut Rng| {
+        encode(float, &uniform(rng, bytes / float.bytes() as usize))
+    };
+    match encoding {
+        Encoding::Scales { number: Number::Float(float) | Number::Float127(float), .. }
+        | Encoding::Mins { float, .. } => floats(float, rng),
+        Encoding::Scales { number: Number::Exponent, .. } => {
+            (0..bytes).map(|_| rng.u8(..)).collect()
+        }
+        _ => (0..bytes).map(|_| rng.u8(..)).collect(),
+    }
+}
+
+/// Codes, scales, mins and zero points of every format, with the columns that each tensor has.
+fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
+    let each = Grid::EACH;
+    let transposed = Grid { transposed: true, ..each };
+    let w4 = Layout::W4 { group: 32 };
+    let groups = w4.groups(k);
+    let scales = |float, grid, zero| Encoding::Scales { number: Number::Float(float), grid, zero };
+    let zeros = |packing, grid, wraps| Encoding::ZeroPoints { packing, grid, wraps };
+    let nibbles = |packing| (Encoding::Nibbles(packing), k);
+    let [f32, f16, bf16] = FLOATS;
+    let e2m1 = Layout::Codebook { codebook: Codebook::E2m1, group: 32 };
+    let nf4 = Layout::Codebook { codebook: Codebook::NormalFloat, group: 64 };
+    let exponents = Encoding::Scales { number: Number::Exponent, grid: each, zero: None };
+    let bytes = |unsigned| (Encoding::Bytes { unsigned }, k);
+    let w8 = Layout::W8 { group: 32 };
+    let scb = Number::Float127(f32);
+    let row = |layout: Layout| Grid { groups: layout.groups(k), ..each };
+    let float8 = Layout::F8 { group: 128 };
+    let blocks = Grid { rows: 16, ..each };
+    let by_row = Encoding::Scales { number: scb, grid: row(w8), zero: Some(0) };
+    vec![
+        (w4, vec![nibbles(Packing::Rows), (scales(bf16, each, Some(8)), groups)]),
+        (w4, vec![nibbles(Packing::Rows), (scales(f32, row(w4), Some(8)), 1)]),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Rows),
+                (scales(f16, each, None), groups),
+                (zeros(Packing::RowsOfEight, each, false), groups),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Transposed),
+                (scales(f16, transposed, None), groups),
+                (zeros(Packing::Columns, transposed, true), groups),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::AwqColumns),
+                (scales(f16, transposed, None), groups),
+                (zeros(Packing::AwqColumns, transposed, false), groups),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Rows),
+                (scales(f16, each, None), 16),
+                (zeros(Packing::Rows, each, false), 16),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Rows),
+                (scales(bf16, each, None), groups),
+                (Encoding::Mins { float: bf16, grid: each, of_unsigned: false }, groups),
+            ],
+        ),
+        (
+            w8,
+            vec![
+                bytes(true),
+                (scales(f16, each, None), groups),
+                (Encoding::Mins { float: f16, grid: each, of_unsigned: true }, groups),
+            ],
+        ),
+        (w8, vec![bytes(false), (by_row, 1)]),
+        (float8, vec![bytes(false), (scales(f32, blocks, Some(0)), float8.groups(k))]),
+        (e2m1, vec![nibbles(Packing::Rows), (exponents, groups)]),
+        (nf4, vec![nibbles(Packing::HighFirst), (scales(f32, each, None), nf4.groups(k))]),
+    ]
+}
+
 #[test]
-fn packed_nibbles_with_scales_and_zero_points() {
+fn every_format_is_repacked_as_on_the_host() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
-        let (n, k) = (24, 172_usize);
-        let layout = Layout::W4 { group: 32 };
-        let nibbles: Vec<u8> = (0..n * k.div_ceil(8) * 4).map(|_| rng.u8(..)).collect();
-        for columns in [1, layout.row_groups(k)] {
-            let mut scales = uniform(&mut rng, n * columns);
-            scales[0] = 3e-7;
-            let zero_points: Vec<u8> = (0..n / 8 * columns * 4).map(|_| rng.u8(..)).collect();
-            for float in FLOATS {
-                let scales = encode(float, &scales);
-                for symmetric in [true, false] {
-                    let encoding = Encoding::Scales { float, symmetric };
-                    let mut tensors = vec![
-                        (Encoding::Nibbles, k, &nibbles[..]),
-                        (encoding, columns, &scales),
-                        (Encoding::ZeroPoints, columns, &zero_points),
-                    ];
-                    tensors.truncate(if symmetric { 2 } else { 3 });
-                    let host = on_the_host(layout, (n, k), None, &tensors);
-
-                    let mut device = OnTheGpu::new(&mut bench, layout, n, k);
-                    if !symmetric {
-                        device.repack(Repack::ZeroPoints, columns, &zero_points).await;
-                    }
-                    let kernel = Repack::Scales { from: float.layout(), symmetric };
-                    device.repack(kernel, columns, &scales).await;
-                    if !symmetric {
-                        device.repack(Repack::Mins, layout.row_groups(k), &[]).await;
-                    }
-                    device.repack(Repack::Nibbles, k, &nibbles).await;
-                    assert_eq!(device.matrix, host, "{float:?} {columns} columns {symmetric}");
-                }
+        let (n, k) = (32, 256);
+        for (layout, encodings) in formats(k) {
+            let stored = encodings.iter().map(|(encoding, columns)| {
+                (*encoding, *columns, random_bytes(&mut rng, *encoding, n, *columns))
+            });
+            let stored: Vec<_> = stored.collect();
+            let tensors: Vec<_> = stored
+                .iter()
+                .map(|(encoding, columns, bytes)| (*encoding, *columns, &bytes[..]))
+                .collect();
+            let host = on_the_host(layout, (n, k), None, &tensors);
+            let mut device = OnTheGpu::new(&mut bench, layout, n, k);
+            for (encoding, columns, bytes) in stored.iter().rev() {
+                device.repack(kernel_of(*encoding, layout), *columns, bytes).await;
             }
+            for mins in encodings.iter().filter_map(|(encoding, _)| encoding.leaves()) {
+                device.repack(Repack::Finish(mins), 0, &[]).await;
+            }
+            assert_eq!(device.matrix, host, "{layout:?} {encodings:?}");
+        }
+    });
+}
+
+#[test]
+fn pieces_of_columns_fill_their_own_places() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (n, k) = (24, 96);
+        let grid = Grid { transposed: true, ..Grid::EACH };
+        let number = Number::Float(FloatType::F16);
+        let layout = Layout::W4 { group: 32 };
+        for (encoding, columns, cut) in [
+            (Encoding::Nibbles(Packing::Transposed), k, 40),
+            (Encoding::Nibbles(Packing::AwqColumns), k, 40),
+            (Encoding::Scales { number, grid, zero: Some(8) }, 3, 1),
+        ] {
+            let bytes = random_bytes(&mut rng, encoding, n, columns);
+            let whole = on_the_host(layout, (n, k), None, &[(encoding, columns, &bytes)]);
+            let host = pollster::block_on(async {
+                let mut sink = HostSink::new();
+                sink.create(&[Weight::matrix(PARAM, (n, k), layout)]).await.unwrap();
+                let kernel = kernel_of(encoding, layout);
+                let mut device = OnTheGpu::new(&mut bench, layout, n, k);
+                for (first_column, end) in [(cut, columns), (0, cut)] {
+                    let columns = end - first_column;
+                    let job = RepackJob {
+                        param: PARAM,
+                        encoding,
+                        first_row: 0,
+                        rows: n,
+                        first_column,
+                        columns,
+                        interleaved: None,
+                    };
+                    let at = encoding.bytes(n, first_column) as usize;
+                    let piece = &bytes[at..at + job.bytes() as usize];
+                    sink.stage(0, &piece.to_vec().into()).unwrap();
+                    sink.flush(&job).await.unwrap();
+                    device.first_column = first_column as u32;
+                    device.repack(kernel, columns, piece).await;
+                }
+                let found = device.matrix;
+                let place = if kernel.writes_words() { &found.words } else { &found.scales };
+                let expected = if kernel.writes_words() { &whole.words } else { &whole.scales };
+                assert_eq!(place, expected, "{encoding:?} on the device");
+                sink.into_weights().matrices.remove(&PARAM).unwrap().remove(0)
+            });
+            assert_eq!(host, whole, "{encoding:?} on the host");
         }
     });
 }
@@ -261,7 +410,8 @@ fn a_vector_fills_from_any_row() {
                 &[&bytes[..], &[0, 0]].concat()[..bytes.len().next_multiple_of(4)],
             );
             let kernel = Repack::Numbers { from: from.layout(), to: Layout::F32 };
-            let rows = Rows { source: 0, row: 5, rows: 75, columns: 1, stride: 1, interleaved: 0 };
+            let rows =
+                Rows { row: 5, rows: 75, columns: 1, stride: 1, staged: 75, ..Rows::zeroed() };
             let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
             let buffers = [job, &staged, &[7; 100]];
             let found = bench.run_shader(&kernel.shader(), kernel.grid(&rows), &buffers).await;
@@ -310,20 +460,15 @@ fn blocks_are_kept_or_converted_as_on_the_host() {
             let bytes = random_blocks(&mut rng, from, n * k / from.elements());
             let mut values = vec![0.0; n * k];
             from.dequantise(&bytes, &mut values);
-            for to in [
-                Layout::F32,
-                Layout::F16,
-                Layout::W8 { group: 32 },
-                Layout::W4 { group: 32 },
-                Layout::W4 { group: 128 },
-            ] {
+            let kept = from.layout().expect("its values are understood");
+            for to in [kept, Layout::F16, Layout::W8 { group: 32 }] {
                 let name = format!("{from} to {to:?}");
                 let host = on_the_host(to, (n, k), None, &[(Encoding::Blocks(from), k, &bytes)]);
                 let mut device = OnTheGpu::new(&mut bench, to, n, k);
                 device.repack(Repack::Blocks { from, to }, k, &bytes).await;
                 let device = device.matrix;
-                match to.group() {
-                    Some(_) if from.layout() == Some(to) => assert_eq!(device, host, "{name}"),
+                match to.quantised_group() {
+                    _ if to == kept => assert_eq!(device, host, "{name}"),
                     // Values of blocks lie on a grid, where equals are common.
                     Some(_) => expect_as_good(&name, &device, &host, &values),
                     None => {
@@ -333,7 +478,7 @@ fn blocks_are_kept_or_converted_as_on_the_host() {
                         for (row, expected) in rows {
                             device.dequantise_row(row, &mut found);
                             let peak = expected.iter().fold(0f32, |peak, x| peak.max(x.abs()));
-                            let bound = if to == Layout::F32 { 3e-7 } else { 1e-3 } * peak;
+                            let bound = 1e-3 * peak;
                             for (found, expected) in found.iter().zip(expected) {
                                 assert!(
                                     (found - expected).abs() <= bound,

@@ -49,7 +49,7 @@ fn embedding_of_known_and_sampled_tokens() {
                         for &(start, end) in splits {
                             let kernel = Embed { layout, first: start, rows: end - start, width };
                             let words = layout.row_words(width);
-                            let groups = layout.row_groups(width);
+                            let groups = layout.row_scales(width);
                             let mut buffers = vec![
                                 &batch.words[..],
                                 &last_samples,

@@ -104,7 +104,7 @@ impl Bench<'_> {
         let out = self.gpu.storage("out", (rows * row_stride(n) * 4) as u64).await?;
         let nibbles: Vec<u32> = (0..n * LAYOUT.row_words(k)).map(|_| self.rng.u32(..)).collect();
         // Scale 1, min -8.
-        let scales = vec![0xc800_3c00; n * LAYOUT.row_groups(k)];
+        let scales = vec![0xc800_3c00; n * LAYOUT.row_scales(k)];
         let bytes = LAYOUT.bytes(n, k);
         // Products of many rows do not wait for memory.
         let calls = copies(bytes * rows as u64);

@@ -1,6 +1,15 @@
 // Reading and writing the numbers of checkpoints. `staged` holds them as they are in the file, row
 // after row without padding.
-struct Rows { source: u32, row: u32, rows: u32, columns: u32, stride: u32, interleaved: u32 }
+struct Rows {
+    source: u32,
+    row: u32,
+    rows: u32,
+    columns: u32,
+    stride: u32,
+    interleaved: u32,
+    staged: u32,
+    first_column: u32,
+}
 
 // Where row i of those that are written is staged.
 fn staged_row(i: u32) -> u32 {
@@ -15,7 +24,20 @@ fn number(i: u32) -> f32 { return bitcast<f32>(staged[i]); }
 fn number(i: u32) -> f32 { return unpack2x16float(staged[i / 2u])[i % 2u]; }
 {% elif from == "bf16" %}
 fn number(i: u32) -> f32 { return bitcast<f32>((staged[i / 2u] >> (16u * (i % 2u))) << 16u); }
+{% elif from == "exponents" %}
+// A power of two by its exponent; the least is subnormal.
+fn number(i: u32) -> f32 {
+    let exponent = (staged[i / 4u] >> (8u * (i % 4u))) & 255u;
+    return bitcast<f32>(max(exponent << 23u, 1u << 22u));
+}
 {% endif %}
+// The bits of a bfloat16, rounded to nearest, ties to even.
+fn brain_bits(value: f32) -> u32 {
+    let bits = bitcast<u32>(value);
+    if (bits & 0x7fffffffu) > 0x7f800000u { return (bits >> 16u) | 0x40u; } // not a number
+    return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+}
+
 // Rounded to nearest, ties to even, whatever the adapter's own conversion does.
 fn half_bits(value: f32) -> u32 {
     let bits = bitcast<u32>(value);

@@ -108,28 +108,31 @@ impl CpuExecutor {
         } = self;
         match *op {
             Op::Embed { weight } => {
-                let matrix = matrix(weights, weight)?;
-                embed::reference(batch, last_samples, matrix, 0, out(acts, Act::Residual));
+                for (first, part) in parts(weights, weight)? {
+                    embed::reference(batch, last_samples, part, first, out(acts, Act::Residual));
+                }
             }
             Op::Matmul(Product { x, norm, weight, bias, out: into, output }) => {
-                let matrix = matrix(weights, weight)?;
                 let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
-                let kernel = Matmul {
-                    layout: matrix.layout,
-                    n: matrix.n,
-                    k: matrix.k,
-                    first: 0,
-                    width: output.width(matrix.n),
-                    norm: norm.map(|_| config.rms_eps),
-                    bias: bias.is_some(),
-                    output,
-                    rows,
-                    regime: Regime::of(rows.count(batch)),
-                };
-                let (norm, bias) = (vector(weights, norm)?, vector(weights, bias)?);
+                let width = parts(weights, weight)?.map(|(_, part)| output.width(part.n)).sum();
                 let mut y = std::mem::take(out(acts, into));
                 let x = out(acts, x);
-                kernel.reference(rows.count(batch) as usize, x, matrix, norm, bias, &mut y);
+                for (first, part) in parts(weights, weight)? {
+                    let kernel = Matmul {
+                        layout: part.layout,
+                        n: part.n,
+                        k: part.k,
+                        first,
+                        width,
+                        norm: norm.map(|_| config.rms_eps),
+                        bias: bias.is_some(),
+                        output,
+                        rows,
+                        regime: Regime::of(rows.count(batch)),
+                    };
+                    let (norm, bias) = (vector(weights, norm)?, vector(weights, bias)?);
+                    kernel.reference(rows.count(batch) as usize, x, part, norm, bias, &mut y);
+                }
                 *out(acts, into) = y;
             }
             Op::RopeKv { layer, q_norm, k_norm } => {
@@ -233,8 +236,17 @@ fn out(acts: &mut HashMap<Act, Vec<f32>>, act: Act) -> &mut Vec<f32> {
     acts.entry(act).or_default()
 }
 
-fn matrix(weights: &HostWeights, param: Param) -> Result<&HostMatrix> {
-    weights.matrices.get(&param).ok_or_else(|| param.missing())
+/// The parts of a matrix, each with its first row.
+fn parts(
+    weights: &HostWeights,
+    param: Param,
+) -> Result<impl Iterator<Item = (usize, &HostMatrix)>> {
+    let parts = weights.matrices.get(&param).ok_or_else(|| param.missing())?;
+    let mut first = 0;
+    Ok(parts.iter().map(move |part| {
+        first += part.n;
+        (first - part.n, part)
+    }))
 }
 
 /// An optional vector; absent ones are empty.

@@ -56,7 +56,7 @@ impl<'a> Lowering<'a> {
                 let matrix = self.matrix(weight)?;
                 for (part, bound) in parts(matrix) {
                     let kernel = Embed {
-                        layout: matrix.layout,
+                        layout: part.layout,
                         first: part.first,
                         rows: part.rows,
                         width: config.hidden,
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
         let matrix = self.matrix(weight)?;
         for (part, bound) in parts(matrix) {
             let kernel = Matmul {
-                layout: matrix.layout,
+                layout: part.layout,
                 n: part.rows,
                 k: matrix.k,
                 first: part.first,

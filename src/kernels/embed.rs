@@ -10,7 +10,7 @@ use crate::{
 
 /// Writes the embedding of each row's token to out, `[rows][row_stride(width)]`.
 ///
-/// Bindings in order: step, last samples `[slots]`, words, scales (quantised layouts), out. Each part
+/// Bindings in order: step, last samples `[slots]`, words, scales (layouts that have them), out. Each part
 /// of a matrix that is split by rows writes the rows of its own tokens only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embed {
@@ -26,7 +26,7 @@ pub struct Embed {
 impl Kernel for Embed {
     fn shader(&self, _: Tuning) -> Shader {
         let bindings = Bindings::read(&["step", "last_samples", "words"])
-            .and("scales", self.layout.group().is_some())
+            .and("scales", self.layout.record().is_some())
             .write("out");
         let values = context! {
             at => bindings.numbers(),

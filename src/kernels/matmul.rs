@@ -12,7 +12,7 @@ use crate::{
 /// A matrix product over the rows of a step.
 ///
 /// Activations are f32 `[rows][row_stride(columns)]` with zeros as padding. Bindings in order: step,
-/// x, words, scales (quantised layouts), norm weight `[k]` f32 (with `norm`), bias f32 (with `bias`),
+/// x, words, scales (layouts that have them), norm weight `[k]` f32 (with `norm`), bias f32 (with `bias`),
 /// out.
 ///
 /// A matrix that is split by rows over several buffers takes one product per part. Where the product
@@ -104,7 +104,7 @@ impl Kernel for Matmul {
         assert!(self.norm.is_none() || self.regime.fuses_norm(tuning), "{self:?} with a norm");
         assert!(!(self.gated() && self.bias), "{self:?}: a gated product takes no bias");
         let bindings = Bindings::read(&["step", "x", "words"])
-            .and("scales", self.layout.group().is_some())
+            .and("scales", self.layout.record().is_some())
             .and("norm", self.norm.is_some())
             .and("bias", self.bias)
             .write("out");

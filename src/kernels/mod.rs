@@ -39,7 +39,7 @@ pub use tables::BlockTables;
 
 use crate::{
     gpu::{Access, AdapterReport, Shader},
-    layout::Layout,
+    layout::{Codebook, Layout},
 };
 
 /// What a variant may rely on.
@@ -144,20 +144,38 @@ fn layout_name(layout: Layout) -> &'static str {
         Layout::F32 => "f32",
         Layout::F16 => "f16",
         Layout::Bf16 => "bf16",
+        Layout::F8 { .. } => "f8",
         Layout::W8 { .. } => "w8",
+        Layout::W6 => "w6",
+        Layout::W5 => "w5",
         Layout::W4 { .. } => "w4",
+        Layout::Codebook { .. } => "codebook",
+        Layout::W3 => "w3",
+        Layout::W2 => "w2",
     }
 }
 
 /// What `include/weights.wgsl` needs to know of a matrix with `k` columns.
 fn weights(layout: Layout, k: usize) -> Value {
     let unit = 4 * layout.columns_per_word();
+    let codebook = match layout {
+        Layout::Codebook { codebook, .. } => Some(codebook),
+        _ => None,
+    };
     context! {
         layout => layout_name(layout),
-        quantised => layout.group().is_some(),
+        scaled => layout.record().is_some(),
         units => layout.row_words(k) / 4,
         pieces => layout.columns_per_word(),
-        groups => layout.row_groups(k),
+        row_scales => layout.row_scales(k),
+        record => layout.record().map(|(_, words)| words),
         group_units => layout.group().map(|group| group / unit),
+        codebook => codebook.map(|codebook| format!("{codebook:?}")),
+        values => codebook.map(codebook_values),
     }
+}
+
+/// The values of a codebook as WGSL writes them.
+fn codebook_values(codebook: Codebook) -> Vec<String> {
+    codebook.values().map(|value| format!("{value:?}")).to_vec()
 }

@@ -5,29 +5,41 @@
 use bytemuck::{Pod, Zeroable};
 use minijinja::{Value, context};
 
-use super::{Bindings, fold, layout_name};
+use super::{Bindings, codebook_values, fold, layout_name};
 use crate::{
     gpu::Shader,
-    layout::{BlockType, Layout, quantise},
+    layout::{BlockType, FloatType, Grid, Layout, Mins, Number, Packing, quantise},
 };
 
 /// One step of repacking. Its bindings are [`Rows`] as words, staged bytes as words (but for
-/// [`Repack::Mins`]), and what it writes.
+/// [`Repack::Finish`]), and what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repack {
     /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
     Numbers { from: Layout, to: Layout },
-    /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; quantised,
-    /// then scales too.
+    /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; then scales
+    /// too where the layout has them.
     Blocks { from: BlockType, to: Layout },
-    /// Words of nibbles that are already those of [`Layout::W4`], to be padded. Writes words.
-    Nibbles,
-    /// The scales of nibbles and, if `symmetric`, their mins. Writes scales.
-    Scales { from: Layout, symmetric: bool },
-    /// The zero points of nibbles, to where their mins belong. Writes scales.
-    ZeroPoints,
-    /// Mins from zero points and scales, once both are there. Writes scales.
-    Mins,
+    /// Codes that are those of the layout. Writes words.
+    Codes(Codes),
+    /// Scales, and mins if the zero point is the same everywhere. Writes scales.
+    Scales { number: Number, grid: Grid, zero: Option<u32>, to: Layout },
+    /// Mins. Writes scales.
+    Mins { from: FloatType, grid: Grid, to: Layout },
+    /// Zero points, to where mins belong. Writes scales.
+    ZeroPoints { packing: Packing, grid: Grid, wraps: bool, to: Layout },
+    /// Mins from what lies in their places and scales, once both are there. Writes scales.
+    Finish(Mins),
+}
+
+/// How codes are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Codes {
+    Nibbles(Packing),
+    /// Rows of bytes; if `unsigned`, their highest bits are turned over.
+    Bytes {
+        unsigned: bool,
+    },
 }
 
 /// Which staged rows go where.
@@ -40,7 +52,7 @@ pub struct Rows {
     pub row: u32,
     /// How many.
     pub rows: u32,
-    /// Numbers in a staged row; for [`Repack::Nibbles`] nibbles that count.
+    /// Numbers, codes or stored groups in a staged row.
     pub columns: u32,
     /// Words in a written row: of scales where any are written, else of words. The rows of a vector
     /// are its elements, of one column and stride 1.
@@ -48,6 +60,11 @@ pub struct Rows {
     /// Rows of a head whose rows are interleaved, or 0: stored rows 2i and 2i + 1 of a head are its
     /// rows i and i + half the head.
     pub interleaved: u32,
+    /// Rows of the whole piece.
+    pub staged: u32,
+    /// The first staged column's place in a row of the matrix; only the pieces of tensors that are
+    /// stored by columns begin elsewhere than at 0.
+    pub first_column: u32,
 }
 
 /// Threads per workgroup.
@@ -56,43 +73,116 @@ const THREADS: u32 = 64;
 impl Repack {
     /// Renders the shader.
     pub fn shader(self) -> Shader {
-        let bindings = Bindings::read(&["job"]).and("staged", self != Repack::Mins);
+        let staged = !matches!(self, Repack::Finish(_));
+        let bindings = Bindings::read(&["job"]).and("staged", staged);
         let bindings = match self {
-            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.group().is_some() => {
+            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.record().is_some() => {
                 bindings.write("words").write("scales")
             }
-            Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles => {
-                bindings.write("words")
-            }
+            _ if self.writes_words() => bindings.write("words"),
             _ => bindings.write("scales"),
         };
         let (name, values) = match self {
             Repack::Numbers { from, to } => numbers(layout_name(from), to),
-            Repack::Blocks { from, to } if from.layout() == Some(to) => (
-                "blocks",
-                context! { from => from.to_string(), bytes => from.bytes(), words => 32 / to.columns_per_word() },
-            ),
-            Repack::Blocks { from, to } => numbers(&from.to_string(), to),
-            Repack::Nibbles => ("repack", context! { from => "nibbles", to => "w4" }),
-            Repack::Scales { from, symmetric } => {
-                ("rescale", context! { part => "scales", from => layout_name(from), symmetric })
+            Repack::Blocks { from, to } => {
+                let (name, values) = match from.layout() == Some(to) {
+                    true => ("blocks", context! { record => record(to) }),
+                    false => numbers("", to),
+                };
+                (name, context! { from => from.to_string(), block => block(from), ..values })
             }
-            Repack::ZeroPoints => ("rescale", context! { part => "zero points", from => "" }),
-            Repack::Mins => ("rescale", context! { part => "mins", from => "" }),
+            Repack::Codes(codes) => ("codes", codes.values()),
+            Repack::Scales { number, grid, zero, to } => {
+                let from = match number {
+                    Number::Float(float) | Number::Float127(float) => layout_name(float.layout()),
+                    Number::Exponent => "exponents",
+                };
+                let by_127 = matches!(number, Number::Float127(_));
+                let values = context! { part => "scales", zero, by_127, ..grid_values(grid, to) };
+                ("rescale", context! { from, packing => false, ..values })
+            }
+            Repack::Mins { from, grid, to } => {
+                let from = layout_name(from.layout());
+                let values = context! { part => "mins", ..grid_values(grid, to) };
+                ("rescale", context! { from, packing => false, ..values })
+            }
+            Repack::ZeroPoints { packing, grid, wraps, to } => {
+                let values = context! { part => "zero points", wraps, ..grid_values(grid, to) };
+                let packing = format!("{packing:?}");
+                ("rescale", context! { from => "", packing, ..values })
+            }
+            Repack::Finish(mins) => {
+                let part = format!("{mins:?}");
+                ("finish", context! { part, from => "", packing => false })
+            }
         };
         Shader::render(name, values, bindings.access())
     }
 
     /// Workgroups for these rows.
     pub fn grid(self, rows: &Rows) -> [u32; 3] {
-        fold((rows.rows * rows.stride).div_ceil(THREADS), 1)
+        let threads = match self {
+            Repack::Blocks { from, to } if from.layout() == Some(to) => {
+                let record = to.record().map_or(1, |(columns, _)| columns as u32);
+                rows.columns.div_ceil(record)
+            }
+            Repack::Codes(codes) if codes.by_columns() => rows.columns.div_ceil(8),
+            _ => rows.stride,
+        };
+        fold((rows.rows * threads).div_ceil(THREADS), 1)
     }
+
+    /// Whether it writes the words of a matrix.
+    pub fn writes_words(self) -> bool {
+        matches!(self, Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Codes(_))
+    }
+
+    /// Whether it writes the scales of a matrix in this layout.
+    pub fn writes_scales(self, layout: Layout) -> bool {
+        layout.record().is_some() && !matches!(self, Repack::Codes(_))
+    }
+
+    /// [`Rows::stride`] for a matrix of `k` columns.
+    pub fn stride(self, layout: Layout, k: usize) -> usize {
+        match self.writes_scales(layout) {
+            true => layout.row_scales(k),
+            false => layout.row_words(k),
+        }
+    }
+}
+
+impl Codes {
+    fn by_columns(self) -> bool {
+        matches!(self, Codes::Nibbles(packing) if packing != Packing::Rows)
+    }
+
+    fn values(self) -> Value {
+        match self {
+            Codes::Nibbles(packing) => {
+                let packing = format!("{packing:?}");
+                context! { from => "nibbles", per_word => 8, flip => 0, wraps => false, packing }
+            }
+            Codes::Bytes { unsigned } => {
+                let flip = if unsigned { 0x8080_8080_u32 } else { 0 };
+                context! { from => "bytes", per_word => 4, flip, wraps => false, packing => "Rows" }
+            }
+        }
+    }
+}
+
+/// What `rescale.wgsl` needs to know of where numbers belong.
+fn grid_values(Grid { transposed, rows, groups }: Grid, to: Layout) -> Value {
+    let codebook = match to {
+        Layout::Codebook { codebook, .. } => Some(format!("{codebook:?}")),
+        _ => None,
+    };
+    context! { transposed, row_span => rows, group_span => groups, codebook }
 }
 
 /// The shader that makes numbers of any kind those of a layout, and its values.
 fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
-    let names = context! { from, to => layout_name(to) };
-    match to.group() {
+    let names = context! { from, to => layout_name(to), block => false };
+    match to.quantised_group() {
         None => ("repack", names),
         Some(group) => (
             "quantise",
@@ -105,4 +195,36 @@ fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
             },
         ),
     }
+}
+
+/// What `include/blocks.wgsl` needs to know of a type.
+fn block(from: BlockType) -> Value {
+    let codebook = match from.layout() {
+        Some(Layout::Codebook { codebook, .. }) => Some(codebook_values(codebook)),
+        _ => None,
+    };
+    // Where the halves of types with a byte for each 16 elements lie.
+    let halves = match from {
+        BlockType::Q2_K => Some(80),
+        BlockType::Q3_K => Some(108),
+        BlockType::Q6_K => Some(208),
+        _ => None,
+    };
+    context! { elements => from.elements(), bytes => from.bytes(), values => codebook, halves }
+}
+
+/// What `blocks.wgsl` needs to know of a layout.
+fn record(to: Layout) -> Value {
+    let (columns, words) = to.record().unwrap_or_default();
+    let low_bits = 32 / to.columns_per_word();
+    let high_bits = match to {
+        Layout::W5 | Layout::W3 => 1,
+        Layout::W6 => 2,
+        _ => 0,
+    };
+    let codebook = match to {
+        Layout::Codebook { codebook, .. } => Some(format!("{codebook:?}")),
+        _ => None,
+    };
+    context! { columns, words, low_bits, low_mask => (1 << low_bits) - 1, high_bits, codebook }
 }

@@ -1,6 +1,6 @@
 //! The quantised blocks in which GGUF files hold matrices.
 
-use super::Layout;
+use super::{Codebook, Layout};
 use std::fmt;
 
 /// A type whose elements are quantised in blocks, each with scales of its own.
@@ -77,19 +77,23 @@ impl BlockType {
         }
     }
 
-    /// Returns true if and only if the values of such blocks are understood.
-    pub fn is_readable(self) -> bool {
-        BlockType::READABLE.contains(&self)
-    }
-
-    /// The layout that keeps every bit of such blocks; of Q4_K, whose scales are products, it
-    /// rounds these to halves.
+    /// The layout that keeps every bit of such blocks, but that it rounds to halves the scales of
+    /// Q4_K, Q5_K and IQ4_XS, which are products; `None` if the values of such blocks are not
+    /// understood.
     pub const fn layout(self) -> Option<Layout> {
-        match self {
-            BlockType::Q4_0 | BlockType::Q4_1 | BlockType::Q4_K => Some(Layout::W4 { group: 32 }),
-            BlockType::Q8_0 => Some(Layout::W8 { group: 32 }),
-            _ => None,
-        }
+        Some(match self {
+            BlockType::Q4_0 | BlockType::Q4_1 | BlockType::Q4_K => Layout::W4 { group: 32 },
+            BlockType::Q5_0 | BlockType::Q5_1 | BlockType::Q5_K => Layout::W5,
+            BlockType::Q8_0 => Layout::W8 { group: 32 },
+            BlockType::Q2_K => Layout::W2,
+            BlockType::Q3_K => Layout::W3,
+            BlockType::Q6_K => Layout::W6,
+            BlockType::IQ4_NL | BlockType::IQ4_XS => {
+                Layout::Codebook { codebook: Codebook::NonLinear, group: 32 }
+            }
+            BlockType::MXFP4 => Layout::Codebook { codebook: Codebook::E2m1, group: 32 },
+            _ => return None,
+        })
     }
 }
 

@@ -14,5 +14,5 @@ mod rope;
 pub use config::{ModelConfig, Naming};
 pub use params::{Param, ParamSource, ParamSpec, Shape};
 pub use program::{Act, MatmulOutput, Op, Product, program};
-pub use quantization::Quantization;
+pub use quantization::{Quantization, Scheme};
 pub use rope::{Rope, RopeScaling};

@@ -1,81 +1,209 @@
-//! How the matrices of a quantised checkpoint are stored, from `quantization_config` in `config.json`.
+//! How the matrices of a quantised checkpoint are stored, from `config.json`.
 
 use super::json::Fields;
 use crate::error::Result;
 use serde_json::json;
 
-/// The int4 weights of a compressed-tensors checkpoint in the format `pack-quantized`.
+/// The format of a quantised checkpoint.
 ///
-/// Which matrices are quantised shows in the checkpoint's tensors, so the lists
-/// of targets and of ignored modules are not needed.
-/// Format: <https://github.com/vllm-project/compressed-tensors>.
+/// Which matrices are quantised shows in the checkpoint's tensors, so lists of
+/// targets and of ignored modules are not needed; the sizes of groups mostly
+/// show there too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quantization {
-    /// Columns that share a scale; `None` if a whole row does.
-    pub group: Option<usize>,
-    /// The zero point is 8 everywhere; else it is stored.
-    pub symmetric: bool,
+pub enum Quantization {
+    CompressedTensors(Scheme),
+    /// AutoAWQ's "gemm".
+    AwqGemm,
+    /// AutoAWQ's "gemv", with `group` columns a scale: 32, 64 or 128.
+    AwqGemv {
+        group: usize,
+    },
+    /// GPTQ; `wraps` in the first version of the format, whose zero points are one less.
+    Gptq {
+        wraps: bool,
+    },
+    /// MLX, affine.
+    Mlx,
+    /// E4M3 with scales.
+    Float8,
+    /// LLM.int8() of bitsandbytes.
+    LlmInt8,
+    /// NF4 or FP4 of bitsandbytes.
+    Nf4,
 }
+
+/// The weights of a compressed-tensors checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// int4 in words; see [`Quantization`].
+    Int4 {
+        /// Columns that share a scale: 32, 64 or 128; `None` if a whole row does.
+        group: Option<usize>,
+        /// The zero point is 8 everywhere; else it is stored.
+        symmetric: bool,
+    },
+    /// Symmetric bytes.
+    Int8,
+    Float8,
+    Mxfp4,
+}
+
+const METHODS: &str =
+    "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\" or MLX's";
 
 impl Quantization {
     /// Reads `config.json`; `None` if the checkpoint is not quantised.
     pub fn from_json(bytes: &[u8]) -> Result<Option<Quantization>> {
-        match Fields::parse("config.json", bytes)?.object("quantization_config")? {
-            Some(fields) => Quantization::from_fields(&fields).map(Some),
-            None => Ok(None),
+        let config = Fields::parse("config.json", bytes)?;
+        let fields = config.object("quantization_config")?;
+        // MLX writes its own object, and mostly a copy in the place that others use.
+        let mlx = config.object("quantization")?;
+        match (fields, mlx) {
+            (Some(fields), _) if fields.has("quant_method") => {
+                Quantization::from_fields(&fields).map(Some)
+            }
+            (_, Some(fields)) => mlx_of(&fields).map(Some),
+            (Some(fields), None) => Err(fields.invalid("quant_method", METHODS)),
+            (None, None) => Ok(None),
         }
     }
 
     fn from_fields(fields: &Fields) -> Result<Quantization> {
-        if fields.text("quant_method")? != Some("compressed-tensors") {
-            return Err(fields.invalid("quant_method", "\"compressed-tensors\""));
-        }
-        let packed = [json!("pack-quantized")];
-        fields.require("format", &packed, "\"pack-quantized\"")?;
-        // What changes the weights or activations beyond int4 is refused, unless it is empty.
-        for feature in ["sparsity_config", "transform_config"] {
-            if fields.object(feature)?.is_some_and(|object| object.names().next().is_some()) {
-                return Err(fields.invalid(feature, "absent: it is not supported"));
+        match fields.text("quant_method")? {
+            Some("compressed-tensors") => {
+                compressed_tensors_of(fields).map(Quantization::CompressedTensors)
             }
-        }
-        let groups = fields.object("config_groups")?;
-        let groups = groups.ok_or_else(|| fields.invalid("config_groups", "an object"))?;
-        let mut found = None;
-        for name in groups.names() {
-            let group = groups.object(name)?;
-            let group = group.ok_or_else(|| groups.invalid(name, "an object"))?;
-            group.require("format", &packed, "\"pack-quantized\"")?;
-            group.require("input_activations", &[], "null: only weights may be quantised")?;
-            let weights = group.object("weights")?;
-            let weights = weights.ok_or_else(|| group.invalid("weights", "an object"))?;
-            let quantization = weights_of(&weights)?;
-            if found.is_some_and(|found| found != quantization) {
-                return Err(fields.invalid("config_groups", "the same format for all groups"));
+            Some("awq") => awq_of(fields),
+            Some("gptq") => gptq_of(fields),
+            Some("fp8") => {
+                let blocks = [json!([128, 128])];
+                fields.require("weight_block_size", &blocks, "[128, 128]")?;
+                Ok(Quantization::Float8)
             }
-            found = Some(quantization);
+            Some("bitsandbytes") => {
+                match (fields.flag("load_in_4bit")?, fields.flag("load_in_8bit")?) {
+                    (true, false) => Ok(Quantization::Nf4),
+                    (false, true) => Ok(Quantization::LlmInt8),
+                    _ => Err(fields.invalid("load_in_4bit", "true, unless load_in_8bit is")),
+                }
+            }
+            _ => Err(fields.invalid("quant_method", METHODS)),
         }
-        found.ok_or_else(|| fields.invalid("config_groups", "at least one group"))
     }
 }
 
-fn weights_of(fields: &Fields) -> Result<Quantization> {
-    fields.count("num_bits", 4..=4)?;
+fn mlx_of(fields: &Fields) -> Result<Quantization> {
+    fields.require("bits", &[json!(4), json!(8)], "4 or 8")?;
+    fields.require("mode", &[json!("affine")], "\"affine\"")?;
+    Ok(Quantization::Mlx)
+}
+
+fn awq_of(fields: &Fields) -> Result<Quantization> {
+    let [bits, group] = match fields.has("w_bit") {
+        true => ["w_bit", "q_group_size"],
+        false => ["bits", "group_size"],
+    };
+    fields.count(bits, 4..=4)?;
+    match fields.text("version")?.map(str::to_lowercase).as_deref() {
+        None | Some("gemm") => Ok(Quantization::AwqGemm),
+        Some("gemv") => Ok(Quantization::AwqGemv { group: group_size(fields, group)? }),
+        _ => Err(fields.invalid("version", "\"gemm\" or \"gemv\"")),
+    }
+}
+
+fn gptq_of(fields: &Fields) -> Result<Quantization> {
+    fields.count("bits", 4..=4)?;
+    // One group has no order.
+    if fields.flag("desc_act")? && fields.get("group_size") != Some(&json!(-1)) {
+        let expected = "false: columns in another order are not supported";
+        return Err(fields.invalid("desc_act", expected));
+    }
+    match fields.text("checkpoint_format")? {
+        None | Some("gptq") => Ok(Quantization::Gptq { wraps: true }),
+        Some("gptq_v2") => Ok(Quantization::Gptq { wraps: false }),
+        _ => Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
+    }
+}
+
+fn group_size(fields: &Fields, field: &str) -> Result<usize> {
+    match fields.count(field, 32..=128)? {
+        group @ (32 | 64 | 128) => Ok(group),
+        _ => Err(fields.invalid(field, "32, 64 or 128")),
+    }
+}
+
+fn compressed_tensors_of(fields: &Fields) -> Result<Scheme> {
+    // What changes the weights beyond their quantisation is refused, unless it is empty.
+    for feature in ["sparsity_config", "transform_config"] {
+        if fields.object(feature)?.is_some_and(|object| object.names().next().is_some()) {
+            return Err(fields.invalid(feature, "absent: it is not supported"));
+        }
+    }
+    let format = fields.text("format")?;
+    let groups = fields.object("config_groups")?;
+    let groups = groups.ok_or_else(|| fields.invalid("config_groups", "an object"))?;
+    let mut found = None;
+    for name in groups.names() {
+        let group = groups.object(name)?;
+        let group = group.ok_or_else(|| groups.invalid(name, "an object"))?;
+        let (format, holder) = match group.text("format")? {
+            Some(format) => (Some(format), &group),
+            None => (format, fields),
+        };
+        let weights = group.object("weights")?;
+        let weights = weights.ok_or_else(|| group.invalid("weights", "an object"))?;
+        let scheme = match format {
+            Some("pack-quantized") => packed_of(&weights)?,
+            Some("int-quantized") => int8_of(&weights)?,
+            Some("float-quantized") => float8_of(&weights)?,
+            Some("mxfp4-pack-quantized") => Scheme::Mxfp4,
+            _ => {
+                let formats = "\"pack-quantized\", \"int-quantized\", \"float-quantized\" or \
+                               \"mxfp4-pack-quantized\"";
+                return Err(holder.invalid("format", formats));
+            }
+        };
+        if found.is_some_and(|found| found != scheme) {
+            return Err(fields.invalid("config_groups", "the same format for all groups"));
+        }
+        found = Some(scheme);
+    }
+    found.ok_or_else(|| fields.invalid("config_groups", "at least one group"))
+}
+
+fn packed_of(fields: &Fields) -> Result<Scheme> {
+    if fields.get("num_bits") == Some(&json!(8)) {
+        return int8_of(fields);
+    }
+    fields.require("num_bits", &[json!(4)], "4 or 8")?;
     fields.require("type", &[json!("int")], "\"int\"")?;
     let ordered = "null, \"weight\" or \"static\": columns in another order are not supported";
     fields.require("actorder", &[json!("weight"), json!("static"), json!(false)], ordered)?;
     let group = match fields.text("strategy")? {
         Some("channel") => None,
-        Some("group") => {
-            let group = fields.count("group_size", 32..=128)?;
-            if ![32, 64, 128].contains(&group) {
-                return Err(fields.invalid("group_size", "32, 64 or 128"));
-            }
-            Some(group)
-        }
+        Some("group") => Some(group_size(fields, "group_size")?),
         _ => return Err(fields.invalid("strategy", "\"group\" or \"channel\"")),
     };
-    let symmetric = fields.get("symmetric").is_none() || fields.flag("symmetric")?;
-    Ok(Quantization { group, symmetric })
+    Ok(Scheme::Int4 { group, symmetric: is_symmetric(fields)? })
+}
+
+fn int8_of(fields: &Fields) -> Result<Scheme> {
+    fields.count("num_bits", 8..=8)?;
+    fields.require("type", &[json!("int")], "\"int\"")?;
+    match is_symmetric(fields)? {
+        true => Ok(Scheme::Int8),
+        false => Err(fields.invalid("symmetric", "true for 8 bits")),
+    }
+}
+
+fn float8_of(fields: &Fields) -> Result<Scheme> {
+    fields.count("num_bits", 8..=8)?;
+    fields.require("type", &[json!("float")], "\"float\"")?;
+    Ok(Scheme::Float8)
+}
+
+fn is_symmetric(fields: &Fields) -> Result<bool> {
+    Ok(fields.get("symmetric").is_none() || fields.flag("symmetric")?)
 }
 
 #[cfg(test)]
@@ -109,12 +237,13 @@ mod tests {
         assert_eq!(read(&json!({"vocab_size": 1})), Ok(None));
         let group = json!({"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group",
             "group_size": 128, "actorder": "static", "dynamic": false});
-        let expected = Quantization { group: Some(128), symmetric: true };
-        assert_eq!(read(&config(group)), Ok(Some(expected)));
+        let scheme = |group, symmetric| {
+            Ok(Some(Quantization::CompressedTensors(Scheme::Int4 { group, symmetric })))
+        };
+        assert_eq!(read(&config(group)), scheme(Some(128), true));
         let channel = json!({"num_bits": 4, "type": "int", "symmetric": false,
             "strategy": "channel", "group_size": null});
-        let expected = Quantization { group: None, symmetric: false };
-        assert_eq!(read(&config(channel)), Ok(Some(expected)));
+        assert_eq!(read(&config(channel)), scheme(None, false));
     }
 
     #[test]
@@ -127,15 +256,14 @@ mod tests {
         let group = "/quantization_config/config_groups/group_0";
         let weights = "/quantization_config/config_groups/group_0/weights";
         for (object, field, value) in [
-            (root, "quant_method", json!("awq")),
+            (root, "quant_method", json!("hqq")),
             (root, "format", json!("nvfp4-pack-quantized")),
             (root, "sparsity_config", json!({"format": "sparse-24-bitmask"})),
             (root, "transform_config", json!({"config_groups": {"u": {}}})),
             (root, "config_groups", json!({})),
-            (group, "format", json!("int-quantized")),
-            (group, "input_activations", json!({"num_bits": 8})),
+            (group, "format", json!("marlin-24")),
             (group, "weights", Value::Null),
-            (weights, "num_bits", json!(8)),
+            (weights, "num_bits", json!(3)),
             (weights, "type", json!("float")),
             (weights, "strategy", json!("tensor")),
             (weights, "group_size", json!(48)),

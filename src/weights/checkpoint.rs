@@ -2,6 +2,7 @@
 
 use super::gguf::{self, Metadata};
 use super::header::Header;
+use super::nested::Nested;
 use super::plan::{LoadPlan, Quantise};
 use super::reader::Reader;
 use super::safetensors;
@@ -137,6 +138,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         sink.create(&plan.weights).await?;
         let total = self.shards.iter().map(|shard| shard.header.end).sum();
         let is_gguf = self.metadata.is_some();
+        let mut nested = Nested::new(&plan.nested);
         let mut before = 0;
         for (shard, jobs) in self.shards.into_iter().zip(&plan.jobs) {
             let Shard { file, header, reader } = shard;
@@ -151,7 +153,9 @@ impl<'a, S: Source> Checkpoint<'a, S> {
                     ControlFlow::Break(()) => Err(Error::Aborted),
                 }
             };
-            stream::demultiplex(&file, &header, jobs, &mut reader, sink, &mut on_bytes).await?;
+            let parts = &mut nested;
+            stream::demultiplex(&file, &header, jobs, parts, &mut reader, sink, &mut on_bytes)
+                .await?;
             if !is_gguf {
                 safetensors::expect_end(&file, &mut reader).await?;
             }

@@ -1,15 +1,20 @@
 //! Weights in device memory, repacked there from the raw bytes of a checkpoint.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use super::{Chunk, Encoding, PIECE_BYTES, RepackJob, Weight, WeightSink};
+use bytemuck::Zeroable;
+
+use super::{Chunk, Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
 #[cfg(target_arch = "wasm32")]
 use crate::Error;
 use crate::{
     Result,
     gpu::{Gpu, Kernels},
-    kernels::{Repack, repack::Rows},
-    layout::{Layout, row_stride},
+    kernels::{
+        Repack,
+        repack::{Codes, Rows},
+    },
+    layout::{Layout, Mins, row_stride},
     model::{Param, Shape},
 };
 
@@ -24,9 +29,9 @@ pub struct GpuWeights {
     pub vectors: HashMap<Param, wgpu::Buffer>,
 }
 
-/// A matrix in its canonical layout, cut by rows where one binding could not show it whole.
+/// A matrix in its canonical layouts, cut by rows where they differ and where one binding could not
+/// show it whole.
 pub struct GpuMatrix {
-    pub layout: Layout,
     pub n: usize,
     pub k: usize,
     pub parts: Vec<GpuPart>,
@@ -36,8 +41,9 @@ pub struct GpuMatrix {
 pub struct GpuPart {
     pub first: usize,
     pub rows: usize,
+    pub layout: Layout,
     pub words: wgpu::Buffer,          // [rows][layout.row_words(k)]
-    pub scales: Option<wgpu::Buffer>, // [rows][layout.row_groups(k)]
+    pub scales: Option<wgpu::Buffer>, // [rows][layout.row_scales(k)]
 }
 
 impl GpuWeights {
@@ -71,8 +77,8 @@ pub struct GpuSink<'a> {
     job: wgpu::Buffer,     // Rows
     /// Bytes staged since the device was last waited for.
     in_flight: u64,
-    /// Matrices whose scale words hold a zero point where the min belongs.
-    zero_points: HashSet<Param>,
+    /// Matrices whose mins are not yet what they should be.
+    unfinished: HashMap<Param, Mins>,
 }
 
 impl<'a> GpuSink<'a> {
@@ -89,7 +95,7 @@ impl<'a> GpuSink<'a> {
             staging: gpu.storage("staging", PIECE_BYTES).await?,
             job: gpu.storage("repacking job", size_of::<Rows>() as u64).await?,
             in_flight: 0,
-            zero_points: HashSet::new(),
+            unfinished: HashMap::new(),
         })
     }
 
@@ -99,25 +105,30 @@ impl<'a> GpuSink<'a> {
     }
 
     async fn matrix(&self, weight: &Weight, n: usize, k: usize) -> Result<GpuMatrix> {
-        let layout = weight.layout;
-        let row_bytes = layout.row_words(k) as u64 * 4;
-        // Products that join or gate their rows need them in one place.
+        // Products that gate their rows need them in one place.
         let splits = matches!(weight.param, Param::Embed | Param::Head);
-        let most = if splits { (self.largest_part / row_bytes).max(1) as usize } else { n };
-        let mut matrix = GpuMatrix { layout, n, k, parts: Vec::new() };
-        for first in (0..n).step_by(most) {
-            let rows = most.min(n - first);
-            let what = format!("{:?}", weight.param);
-            let groups = (rows * layout.row_groups(k)) as u64 * 4;
-            matrix.parts.push(GpuPart {
-                first,
-                rows,
-                words: self.gpu.storage(&what, rows as u64 * row_bytes).await?,
-                scales: match groups {
-                    0 => None,
-                    groups => Some(self.gpu.storage(&what, groups).await?),
-                },
-            });
+        let what = format!("{:?}", weight.param);
+        let mut matrix = GpuMatrix { n, k, parts: Vec::new() };
+        let mut first = 0;
+        for &Part { rows, layout } in &weight.parts {
+            let end = first + rows;
+            let row_bytes = layout.row_words(k) as u64 * 4;
+            let most = if splits { (self.largest_part / row_bytes).max(1) as usize } else { rows };
+            while first < end {
+                let rows = most.min(end - first);
+                let scales = (rows * layout.row_scales(k)) as u64 * 4;
+                matrix.parts.push(GpuPart {
+                    first,
+                    rows,
+                    layout,
+                    words: self.gpu.storage(&what, rows as u64 * row_bytes).await?,
+                    scales: match scales {
+                        0 => None,
+                        bytes => Some(self.gpu.storage(&what, bytes).await?),
+                    },
+                });
+                first += rows;
+            }
         }
         Ok(matrix)
     }
@@ -127,7 +138,7 @@ impl<'a> GpuSink<'a> {
         let gpu = self.gpu;
         let pipeline = self.kernels.pipeline(gpu, &repack.shader()).await?;
         let mut bound = vec![&self.job];
-        if repack != Repack::Mins {
+        if !matches!(repack, Repack::Finish(_)) {
             bound.push(&self.staging);
         }
         bound.extend(outputs);
@@ -143,21 +154,16 @@ impl<'a> GpuSink<'a> {
         let Some(matrix) = self.weights.matrices.get(&job.param) else {
             return Err(job.param.missing());
         };
-        let (layout, k) = (matrix.layout, matrix.k);
-        let stride = match layout.group() {
-            Some(_) => layout.row_groups(k),
-            None => layout.row_words(k),
-        };
-        let (repack, stride) = match job.encoding {
-            Encoding::Float(float) => {
-                (Repack::Numbers { from: float.layout(), to: layout }, stride)
+        let repack = |to| match job.encoding {
+            Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
+            Encoding::Blocks(from) => Repack::Blocks { from, to },
+            Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
+            Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
+            Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
+            Encoding::Mins { float: from, grid, .. } => Repack::Mins { from, grid, to },
+            Encoding::ZeroPoints { packing, grid, wraps } => {
+                Repack::ZeroPoints { packing, grid, wraps, to }
             }
-            Encoding::Nibbles => (Repack::Nibbles, layout.row_words(k)),
-            Encoding::Scales { float, symmetric } => {
-                (Repack::Scales { from: float.layout(), symmetric }, layout.row_groups(k))
-            }
-            Encoding::ZeroPoints => (Repack::ZeroPoints, layout.row_groups(k)),
-            Encoding::Blocks(block) => (Repack::Blocks { from: block, to: layout }, stride),
         };
         let overlaps: Vec<_> = matrix
             .parts
@@ -166,19 +172,23 @@ impl<'a> GpuSink<'a> {
                 let start = job.first_row.max(part.first);
                 let end = (job.first_row + job.rows).min(part.first + part.rows);
                 (start < end).then(|| {
+                    let repack = repack(part.layout);
+                    let outputs = part.written(repack);
                     let rows = Rows {
                         source: (start - job.first_row) as u32,
                         row: (start - part.first) as u32,
                         rows: (end - start) as u32,
                         columns: job.columns as u32,
-                        stride: stride as u32,
+                        stride: repack.stride(part.layout, matrix.k) as u32,
                         interleaved: job.interleaved.unwrap_or(0) as u32,
+                        staged: job.rows as u32,
+                        first_column: job.first_column as u32,
                     };
-                    (rows, part.written(repack))
+                    (repack, rows, outputs)
                 })
             })
             .collect();
-        for (rows, outputs) in overlaps {
+        for (repack, rows, outputs) in overlaps {
             self.repack(repack, rows, &outputs).await?;
         }
         Ok(())
@@ -188,11 +198,8 @@ impl<'a> GpuSink<'a> {
 impl GpuPart {
     /// The buffers that a step of repacking writes; handles, cheap to clone.
     fn written(&self, repack: Repack) -> Vec<wgpu::Buffer> {
-        let words =
-            matches!(repack, Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Nibbles);
-        let scales = !matches!(repack, Repack::Nibbles);
-        let words = words.then_some(&self.words);
-        let scales = self.scales.as_ref().filter(|_| scales);
+        let words = repack.writes_words().then_some(&self.words);
+        let scales = self.scales.as_ref().filter(|_| repack.writes_scales(self.layout));
         words.into_iter().chain(scales).cloned().collect()
     }
 }
@@ -225,14 +232,15 @@ impl WeightSink for GpuSink<'_> {
             (Some(vector), Encoding::Float(float)) => {
                 let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
-                let rows = Rows { source: 0, row, rows, columns: 1, stride: 1, interleaved: 0 };
+                let rows =
+                    Rows { row, rows, columns: 1, stride: 1, staged: rows, ..Rows::zeroed() };
                 let outputs = [vector.clone()];
                 self.repack(repack, rows, &outputs).await?;
             }
             _ => self.repack_matrix(job).await?,
         }
-        if job.encoding == Encoding::ZeroPoints {
-            self.zero_points.insert(job.param);
+        if let Some(mins) = job.encoding.leaves() {
+            self.unfinished.insert(job.param, mins);
         }
         if self.in_flight > MOST_IN_FLIGHT {
             self.gpu.idle().await?;
@@ -242,21 +250,20 @@ impl WeightSink for GpuSink<'_> {
     }
 
     async fn finish(&mut self) -> Result<()> {
-        for param in std::mem::take(&mut self.zero_points) {
+        for (param, mins) in std::mem::take(&mut self.unfinished) {
+            let finish = Repack::Finish(mins);
             let Some(matrix) = self.weights.matrices.get(&param) else { continue };
-            let stride = matrix.layout.row_groups(matrix.k) as u32;
             let parts: Vec<_> = matrix
                 .parts
                 .iter()
                 .map(|part| {
                     let rows = part.rows as u32;
-                    let rows =
-                        Rows { source: 0, row: 0, rows, columns: stride, stride, interleaved: 0 };
-                    (rows, part.written(Repack::Mins))
+                    let stride = finish.stride(part.layout, matrix.k) as u32;
+                    (Rows { rows, stride, ..Rows::zeroed() }, part.written(finish))
                 })
                 .collect();
             for (rows, outputs) in parts {
-                self.repack(Repack::Mins, rows, &outputs).await?;
+                self.repack(finish, rows, &outputs).await?;
             }
         }
         self.gpu.idle().await

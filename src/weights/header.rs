@@ -1,8 +1,7 @@
 //! What a file of weights holds, whatever its format.
 
 use super::safetensors::Dtype;
-use super::sink::FloatType;
-use crate::layout::BlockType;
+use crate::layout::{BlockType, FloatType};
 use std::fmt;
 
 /// The tensors of a file.

@@ -1,18 +1,36 @@
 //! Weights in host memory: what the CPU executor runs on, and the oracle of the GPU's repacking.
 
 use super::Chunk;
-use super::sink::{Encoding, FloatType, PIECE_BYTES, RepackJob, Weight, WeightSink};
+use super::sink::{Encoding, PIECE_BYTES, RepackJob, Weight, WeightSink};
 use crate::error::{Error, Result};
-use crate::layout::{BlockType, HostMatrix, pack_halves, unpack_halves};
+use crate::layout::{
+    BlockType, FloatType, Grid, HostMatrix, Layout, Mins, Number, Packing, pack_halves,
+    power_of_two, unpack_halves,
+};
 use crate::model::{Param, Shape};
 use half::{bf16, f16};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// All weights of a model in host memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostWeights {
-    pub matrices: HashMap<Param, HostMatrix>,
+    /// The parts of each matrix, from the top down.
+    pub matrices: HashMap<Param, Vec<HostMatrix>>,
     pub vectors: HashMap<Param, Vec<f32>>,
+}
+
+impl HostWeights {
+    /// The part of a matrix that a job fills, and the job with rows counted from its top.
+    fn part_mut(&mut self, job: &RepackJob) -> Option<(&mut HostMatrix, RepackJob)> {
+        let mut first_row = job.first_row;
+        for part in self.matrices.get_mut(&job.param)? {
+            if first_row < part.n {
+                return Some((part, RepackJob { first_row, ..*job }));
+            }
+            first_row -= part.n;
+        }
+        None
+    }
 }
 
 /// Fills [`HostWeights`] from a checkpoint.
@@ -20,8 +38,8 @@ pub struct HostWeights {
 pub struct HostSink {
     weights: HostWeights,
     staging: Vec<u8>,
-    /// Matrices whose scale words hold a zero point where the min belongs.
-    zero_points: HashSet<Param>,
+    /// Matrices whose mins are not yet what they should be.
+    unfinished: HashMap<Param, Mins>,
 }
 
 impl HostSink {
@@ -30,7 +48,7 @@ impl HostSink {
         HostSink {
             weights: HostWeights::default(),
             staging: vec![0; PIECE_BYTES as usize],
-            zero_points: HashSet::new(),
+            unfinished: HashMap::new(),
         }
     }
 
@@ -58,13 +76,15 @@ pub(crate) fn ensure_room(what: &str, bytes: u64) -> Result<()> {
 impl WeightSink for HostSink {
     async fn create(&mut self, weights: &[Weight]) -> Result<()> {
         ensure_room("the model in main memory", weights.iter().map(Weight::bytes).sum())?;
-        for Weight { param, shape, layout } in weights {
+        for Weight { param, shape, parts } in weights {
             match *shape {
                 Shape::Vector { n } => {
                     self.weights.vectors.insert(*param, vec![0.0; n]);
                 }
-                Shape::Matrix { n, k } => {
-                    self.weights.matrices.insert(*param, HostMatrix::zeroed(*layout, n, k));
+                Shape::Matrix { k, .. } => {
+                    let parts =
+                        parts.iter().map(|part| HostMatrix::zeroed(part.layout, part.rows, k));
+                    self.weights.matrices.insert(*param, parts.collect());
                 }
             }
         }
@@ -78,11 +98,15 @@ impl WeightSink for HostSink {
 
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
         let bytes = &self.staging[..job.bytes() as usize];
+        if let Some(mins) = job.encoding.leaves() {
+            self.unfinished.insert(job.param, mins);
+        }
         if let Some(vector) = self.weights.vectors.get_mut(&job.param) {
             if let Encoding::Float(float) = job.encoding {
                 decode(float, bytes, &mut vector[job.first_row..][..job.rows]);
             }
-        } else if let Some(matrix) = self.weights.matrices.get_mut(&job.param) {
+        } else if let Some((matrix, job)) = self.weights.part_mut(job) {
+            let job = &job;
             match job.encoding {
                 Encoding::Float(float) => {
                     pack_rows(matrix, job, bytes, |row, values| decode(float, row, values));
@@ -93,13 +117,19 @@ impl WeightSink for HostSink {
                 Encoding::Blocks(block) => {
                     pack_rows(matrix, job, bytes, |row, values| block.dequantise(row, values));
                 }
-                Encoding::Nibbles => copy_nibbles(matrix, job, bytes),
-                Encoding::Scales { float, symmetric } => {
-                    set_scales(matrix, job, float, symmetric, bytes);
+                Encoding::Nibbles(packing) => put_nibbles(matrix, job, packing, bytes),
+                Encoding::Bytes { unsigned } => put_bytes(matrix, job, unsigned, bytes),
+                Encoding::Scales { number, grid, zero } => {
+                    set_scales(matrix, job, grid, &numbers(number, bytes), zero);
                 }
-                Encoding::ZeroPoints => {
-                    set_zero_points(matrix, job, bytes);
-                    self.zero_points.insert(job.param);
+                Encoding::Mins { float, grid, .. } => {
+                    let numbers = numbers(Number::Float(float), bytes);
+                    for_each_scale(matrix, job, grid, |word, i, _| {
+                        set_half(word, 1, f16::from_f32(numbers[i]));
+                    });
+                }
+                Encoding::ZeroPoints { packing, grid, wraps } => {
+                    set_zero_points(matrix, job, packing, grid, wraps, bytes);
                 }
             }
         }
@@ -107,11 +137,15 @@ impl WeightSink for HostSink {
     }
 
     async fn finish(&mut self) -> Result<()> {
-        for param in self.zero_points.drain() {
-            let matrix = self.weights.matrices.get_mut(&param);
-            for word in matrix.into_iter().flat_map(|matrix| &mut matrix.scales) {
-                let [scale, zero_point] = unpack_halves(*word);
-                *word = with_min(scale, zero_point);
+        for (param, mins) in self.unfinished.drain() {
+            let parts = self.weights.matrices.get_mut(&param).into_iter().flatten();
+            for word in parts.flat_map(|matrix| &mut matrix.scales) {
+                let [scale, min] = unpack_halves(*word);
+                let min = match mins {
+                    Mins::ZeroPoints => -min * scale,
+                    Mins::OfUnsigned => min + 128.0 * scale,
+                };
+                set_half(word, 1, f16::from_f32(min));
             }
         }
         Ok(())
@@ -134,70 +168,123 @@ fn pack_rows(
 }
 
 fn repack_blocks(matrix: &mut HostMatrix, job: &RepackJob, block: BlockType, bytes: &[u8]) {
-    let row_words = matrix.layout.row_words(matrix.k);
-    let row_groups = matrix.layout.row_groups(matrix.k);
     let rows = bytes.chunks_exact(job.encoding.bytes(1, job.columns) as usize);
     for (i, bytes) in rows.enumerate() {
-        let row = job.row(i);
-        let words = &mut matrix.words[row * row_words..][..row_words];
-        let scales = &mut matrix.scales[row * row_groups..][..row_groups];
+        let (words, scales) = matrix.row_mut(job.row(i));
         block.repack(bytes, words, scales);
     }
 }
 
-fn copy_nibbles(matrix: &mut HostMatrix, job: &RepackJob, bytes: &[u8]) {
-    let row_words = matrix.layout.row_words(matrix.k);
-    let rows = matrix.words.chunks_exact_mut(row_words).skip(job.first_row);
-    let stored = bytes.chunks_exact(job.encoding.bytes(1, job.columns) as usize);
-    for (row, stored) in rows.zip(stored) {
-        for (word, stored) in row.iter_mut().zip(words(stored)) {
-            *word = stored;
+fn put_nibbles(matrix: &mut HostMatrix, job: &RepackJob, packing: Packing, bytes: &[u8]) {
+    let stored: Vec<u32> = words(bytes).collect();
+    for row in 0..job.rows {
+        let (words, _) = matrix.row_mut(job.row(row));
+        let words = &mut words[job.first_column / 8..][..job.columns.div_ceil(8)];
+        words.fill(0);
+        for column in 0..job.columns {
+            let (word, nibble) = packing.place([job.rows, job.columns], row, column);
+            let q = stored[word] >> (4 * nibble) & 15;
+            words[column / 8] |= q << (column % 8 * 4);
         }
     }
 }
 
-/// Replaces the low halves of the scale words, and the high ones too where the zero point is 8.
+fn put_bytes(matrix: &mut HostMatrix, job: &RepackJob, unsigned: bool, bytes: &[u8]) {
+    let flip = if unsigned { 0x80 } else { 0 };
+    for (i, stored) in bytes.chunks_exact(job.columns).enumerate() {
+        let (words, _) = matrix.row_mut(job.row(i));
+        for (word, bytes) in words.iter_mut().zip(stored.chunks(4)) {
+            let mut padded = [0; 4];
+            padded.iter_mut().zip(bytes).for_each(|(padded, byte)| *padded = byte ^ flip);
+            *word = u32::from_le_bytes(padded);
+        }
+    }
+}
+
 fn set_scales(
     matrix: &mut HostMatrix,
     job: &RepackJob,
-    float: FloatType,
-    symmetric: bool,
-    bytes: &[u8],
+    grid: Grid,
+    numbers: &[f32],
+    zero: Option<u32>,
 ) {
-    let mut scales = vec![0.0; job.rows * job.columns];
-    decode(float, bytes, &mut scales);
-    for_each_scale(matrix, job, |word, row, column| {
-        let scale = f16::from_f32(scales[row * job.columns + column]);
-        *word = if symmetric {
-            with_min(scale.to_f32(), 8.0)
-        } else {
-            *word & 0xffff_0000 | u32::from(scale.to_bits())
-        };
+    let layout = matrix.layout;
+    for_each_scale(matrix, job, grid, |word, i, group| match (layout, zero) {
+        (Layout::Codebook { codebook, .. }, _) => {
+            *word = *word & !(0xffff << (group % 2 * 16))
+                | u32::from(codebook.scale_bits(numbers[i])) << (group % 2 * 16);
+        }
+        (_, None) => set_half(word, 0, f16::from_f32(numbers[i])),
+        (_, Some(0)) => *word = u32::from(f16::from_f32(numbers[i]).to_bits()),
+        (_, Some(zero)) => *word = with_min(f16::from_f32(numbers[i]).to_f32(), zero as f32),
     });
 }
 
 /// Puts zero points in the high halves of the scale words, where [`WeightSink::finish`] finds them.
-fn set_zero_points(matrix: &mut HostMatrix, job: &RepackJob, bytes: &[u8]) {
-    let zero_points: Vec<u32> = words(bytes).collect();
-    for_each_scale(matrix, job, |word, row, column| {
-        let nibbles = zero_points[row / 8 * job.columns + column];
-        let zero_point = f16::from_f32((nibbles >> (row % 8 * 4) & 15) as f32);
-        *word = *word & 0xffff | u32::from(zero_point.to_bits()) << 16;
+fn set_zero_points(
+    matrix: &mut HostMatrix,
+    job: &RepackJob,
+    packing: Packing,
+    grid: Grid,
+    wraps: bool,
+    bytes: &[u8],
+) {
+    // What was stored is one less in each nibble; the sum carries on, as GPTQModel's does.
+    let one_more = if wraps { 0x1111_1111 } else { 0 };
+    let stored: Vec<u32> = words(bytes).map(|word: u32| word.wrapping_add(one_more)).collect();
+    // Places of `[rows][columns]` as numbers, which `for_each_scale` hands back.
+    let grid = Grid { transposed: false, ..grid };
+    for_each_scale(matrix, job, grid, |word, i, _| {
+        let (row, column) = (i / job.columns, i % job.columns);
+        let (at, nibble) = packing.place([job.rows, job.columns], row, column);
+        set_half(word, 1, f16::from_f32((stored[at] >> (4 * nibble) & 15) as f32));
     });
 }
 
-/// Calls `set` with each scale word of the job's rows, the row in the job and the stored column.
+/// Calls `set` with each scale word that the job's numbers belong to, the index of the number, and
+/// the group.
 fn for_each_scale(
     matrix: &mut HostMatrix,
     job: &RepackJob,
+    grid: Grid,
     mut set: impl FnMut(&mut u32, usize, usize),
 ) {
-    let row_groups = matrix.layout.row_groups(matrix.k);
-    let rows = matrix.scales.chunks_exact_mut(row_groups).skip(job.first_row).take(job.rows);
-    for (row, words) in rows.enumerate() {
-        for (group, word) in words.iter_mut().enumerate() {
-            set(word, row, group.min(job.columns - 1));
+    let per_word = matrix.layout.groups_per_word();
+    let groups = matrix.layout.groups(matrix.k);
+    for row in 0..job.rows {
+        let (_, scales) = matrix.row_mut(job.row(row));
+        for group in 0..groups {
+            let column = group / grid.groups;
+            if !(job.first_column..job.first_column + job.columns).contains(&column) {
+                continue;
+            }
+            let column = column - job.first_column;
+            let i = match grid.transposed {
+                true => column * job.rows + row,
+                false => row / grid.rows * job.columns + column,
+            };
+            set(&mut scales[group / per_word], i, group);
         }
+    }
+}
+
+fn set_half(word: &mut u32, half: usize, value: f16) {
+    *word = *word & !(0xffff << (16 * half)) | u32::from(value.to_bits()) << (16 * half);
+}
+
+fn numbers(number: Number, bytes: &[u8]) -> Vec<f32> {
+    let floats = |float: FloatType| {
+        let mut values = vec![0.0; bytes.len() / float.bytes() as usize];
+        decode(float, bytes, &mut values);
+        values
+    };
+    match number {
+        Number::Float(float) => floats(float),
+        // A division could be rounded otherwise on the GPU.
+        Number::Float127(float) => {
+            floats(float).into_iter().map(|value| value * (1.0 / 127.0)).collect()
+        }
+        Number::Exponent => bytes.iter().map(|exponent| power_of_two(*exponent)).collect(),
     }
 }
 

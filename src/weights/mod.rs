@@ -7,12 +7,14 @@
 
 mod checkpoint;
 mod chunk;
+mod formats;
 pub mod gguf;
 mod gpu;
 mod hash;
 mod header;
 mod host;
 mod http;
+mod nested;
 mod parallel;
 mod plan;
 mod reader;
@@ -31,11 +33,12 @@ pub use header::{Elements, Header, TensorInfo};
 pub(crate) use host::ensure_room;
 pub use host::{HostSink, HostWeights};
 pub use http::{Answer, HttpSource, HttpStream, Server, parts};
+pub use nested::{NestedJob, NestedPart};
 pub use parallel::{Parallel, ParallelStream};
-pub use plan::{LoadPlan, Quantise};
+pub use plan::{Job, LoadPlan, Quantise};
 pub use reader::Reader;
 pub use repository::listed;
-pub use sink::{Encoding, FloatType, PIECE_BYTES, RepackJob, Weight, WeightSink};
+pub use sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
 pub use source::{ByteStream, RangeSource, Source};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::{FolderSource, FolderStream};

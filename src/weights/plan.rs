@@ -1,10 +1,11 @@
 //! Which tensor of a checkpoint fills which part of which weight, decided and checked before anything is allocated.
 
+use super::formats::Module;
 use super::header::{Elements, Header, TensorInfo};
-use super::safetensors::Dtype;
-use super::sink::{Encoding, FloatType, PIECE_BYTES, RepackJob, Weight};
+use super::nested::{NestedJob, NestedPart};
+use super::sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight};
 use crate::error::{Error, Result};
-use crate::layout::{BlockType, Layout};
+use crate::layout::{BlockType, FloatType, Layout};
 use crate::model::{ModelConfig, Naming, Param, ParamSource, ParamSpec, Quantization, Shape};
 use std::collections::HashMap;
 
@@ -23,6 +24,19 @@ impl Quantise {
     /// Every matrix as it is in the checkpoint.
     pub const KEEP: Quantise = Quantise { matrices: None, embeddings: None };
 
+    fn check(&self) -> Result<()> {
+        let asked = [self.matrices, self.embeddings].into_iter().flatten();
+        let kept =
+            |layout: &Layout| layout.record().is_some() && layout.quantised_group().is_none();
+        match asked.into_iter().find(kept) {
+            None => Ok(()),
+            Some(layout) => Err(Error::InvalidRequest {
+                param: "quantise".into(),
+                message: format!("numbers are not quantised to {layout:?}, but to W8 and W4"),
+            }),
+        }
+    }
+
     fn layout(&self, param: Param) -> Option<Layout> {
         match param {
             Param::Embed | Param::Head => self.embeddings,
@@ -38,7 +52,16 @@ pub struct LoadPlan {
     pub weights: Vec<Weight>,
     /// What each tensor of each file fills, `None` if nothing: `[file][tensor]`, in the order of
     /// the headers. A job is the whole tensor's.
-    pub jobs: Vec<Vec<Option<RepackJob>>>,
+    pub jobs: Vec<Vec<Option<Job>>>,
+    /// The scales that have to be put together before they can be repacked.
+    pub nested: Vec<RepackJob>,
+}
+
+/// What becomes of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Job {
+    Repack(RepackJob),
+    Nested(NestedJob),
 }
 
 impl LoadPlan {
@@ -52,18 +75,20 @@ impl LoadPlan {
         quantise: &Quantise,
         headers: &[&Header],
     ) -> Result<LoadPlan> {
+        quantise.check()?;
         let mut planner = Planner {
             tensors: tensors_by_name(headers)?,
             quantization,
             quantise,
             jobs: headers.iter().map(|header| vec![None; header.tensors.len()]).collect(),
+            nested: Vec::new(),
         };
         let weights = config.params().into_iter().map(|spec| planner.weight(&spec));
         let weights = weights.collect::<Result<_>>()?;
         if let Naming::Gguf { .. } = config.naming {
             planner.expect_all_used(headers)?;
         }
-        Ok(LoadPlan { weights, jobs: planner.jobs })
+        Ok(LoadPlan { weights, jobs: planner.jobs, nested: planner.nested })
     }
 
     /// Bytes of all weights together.
@@ -73,7 +98,7 @@ impl LoadPlan {
 }
 
 /// A tensor and its place: file, index in the file.
-type Place<'a> = (&'a TensorInfo, usize, usize);
+pub(super) type Place<'a> = (&'a TensorInfo, usize, usize);
 
 fn tensors_by_name<'a>(headers: &[&'a Header]) -> Result<HashMap<&'a str, Place<'a>>> {
     let mut tensors = HashMap::new();
@@ -91,41 +116,46 @@ fn tensors_by_name<'a>(headers: &[&'a Header]) -> Result<HashMap<&'a str, Place<
     Ok(tensors)
 }
 
-struct Planner<'a> {
+pub(super) struct Planner<'a> {
     tensors: HashMap<&'a str, Place<'a>>,
     quantization: Option<Quantization>,
     quantise: &'a Quantise,
-    jobs: Vec<Vec<Option<RepackJob>>>,
+    jobs: Vec<Vec<Option<Job>>>,
+    nested: Vec<RepackJob>,
 }
 
 impl<'a> Planner<'a> {
     fn weight(&mut self, spec: &ParamSpec) -> Result<Weight> {
-        let mut layout = Layout::F32;
+        let mut parts: Vec<Part> = Vec::new();
         let mut convertible = true;
-        let mut differing = None;
         let mut first_row = 0;
-        for (i, source) in spec.sources.iter().enumerate() {
+        for source in &spec.sources {
             let fit = self.source(spec, source, first_row)?;
             convertible &= fit.convertible;
-            if i == 0 {
-                layout = fit.layout;
-            } else if fit.layout != layout {
-                differing = Some((source, fit.layout));
-            }
             first_row += source.rows;
+            match parts.last_mut().filter(|part| part.layout == fit.layout) {
+                Some(part) => part.rows += source.rows,
+                None => parts.push(Part { rows: source.rows, layout: fit.layout }),
+            }
         }
-        if let Some((source, found)) = differing {
-            let asked = self.quantise.layout(spec.param).filter(|_| convertible);
-            layout = asked.ok_or_else(|| Error::WrongTensor {
-                name: source.name.clone(),
-                found: format!("{found:?}"),
-                expected: format!(
-                    "{layout:?} like {:?}, with which it is joined",
-                    spec.sources[0].name
-                ),
-            })?;
+        // A product that gates takes both its rows from one part.
+        if parts.len() > 1 && matches!(spec.param, Param::GateUp(_)) {
+            if !convertible {
+                return Err(Error::WrongTensor {
+                    name: spec.sources[1].name.clone(),
+                    found: format!("{:?}", parts[1].layout),
+                    expected: format!("{:?} like {:?}", parts[0].layout, spec.sources[0].name),
+                });
+            }
+            let floats = parts.iter().all(|part| part.layout.record().is_none());
+            let widest = if floats { Layout::F32 } else { Layout::W8 { group: 32 } };
+            let layout = self.quantise.layout(spec.param).unwrap_or(widest);
+            parts = vec![Part { rows: first_row, layout }];
         }
-        Ok(Weight { param: spec.param, shape: spec.shape, layout })
+        if let Shape::Vector { .. } = spec.shape {
+            parts.clear();
+        }
+        Ok(Weight { param: spec.param, shape: spec.shape, parts })
     }
 
     /// Plans one module's rows of a weight.
@@ -136,10 +166,16 @@ impl<'a> Planner<'a> {
             encoding,
             first_row,
             rows,
+            first_column: 0,
             columns,
             interleaved,
         };
-        if let Some(place) = self.find(&source.name) {
+        let whole = |place: &Place| match place.0.elements {
+            Elements::Blocks(_) => true,
+            // Others are codes, which need more tensors.
+            elements => elements.float().is_some() || self.quantization.is_none(),
+        };
+        if let Some(place) = self.find(&source.name).filter(whole) {
             return match spec.shape {
                 Shape::Vector { .. } => {
                     let float = expect_float(place.0, &[rows])?;
@@ -150,7 +186,7 @@ impl<'a> Planner<'a> {
                     let asked = self.quantise.layout(spec.param);
                     let (encoding, layout) = match place.0.elements {
                         Elements::Blocks(block) => {
-                            let layout = expect_blocks(place.0, block, &[rows, k], asked)?;
+                            let layout = expect_blocks(place.0, block, &[rows, k])?;
                             (Encoding::Blocks(block), layout)
                         }
                         Elements::Plain(_) => {
@@ -166,55 +202,48 @@ impl<'a> Planner<'a> {
 
         let missing = || Error::MissingTensor { name: source.name.clone() };
         let Shape::Matrix { k, .. } = spec.shape else { return Err(missing()) };
-        let packed = self.find(&format!("{}_packed", source.name)).ok_or_else(missing)?;
-        let quantization = self.quantization.ok_or_else(|| Error::InvalidConfig {
-            file: "config.json".into(),
-            field: "quantization_config".into(),
-            found: "missing".into(),
-            expected: format!("a description of the quantised tensor {:?}", packed.0.name),
-        })?;
-        if let Some((order, ..)) = self.find(&format!("{}_g_idx", source.name)) {
-            return Err(Error::WrongTensor {
-                name: order.name.clone(),
-                found: "there".into(),
-                expected: "absent: columns in another order are not supported".into(),
-            });
-        }
-        let groups = quantization.group.map_or(1, |group| k.div_ceil(group));
-        let Quantization { symmetric, .. } = quantization;
-
-        expect(packed.0, Dtype::I32, &[rows, k.div_ceil(8)])?;
-        self.add(packed, job(Encoding::Nibbles, k))?;
-        let scales = self.get(&format!("{}_scale", source.name))?;
-        let float = expect_float(scales.0, &[rows, groups])?;
-        self.add(scales, job(Encoding::Scales { float, symmetric }, groups))?;
-        if !symmetric {
-            let zeros = self.get(&format!("{}_zero_point", source.name))?;
-            expect(zeros.0, Dtype::I32, &[rows.div_ceil(8), groups])?;
-            self.add(zeros, job(Encoding::ZeroPoints, groups))?;
-        }
-        let layout = Layout::W4 { group: quantization.group.unwrap_or(128) };
-        Ok(Fit { layout, convertible: false })
+        let quantization = self.quantization;
+        let mut module = Module {
+            planner: self,
+            name: source.name.strip_suffix(".weight").ok_or_else(missing)?,
+            param: spec.param,
+            first_row,
+            rows,
+            k,
+        };
+        Ok(Fit { layout: module.plan(quantization)?, convertible: false })
     }
 
     /// Finds a tensor; base models are saved without the prefix `model.`.
-    fn find(&self, name: &str) -> Option<Place<'a>> {
+    pub(super) fn find(&self, name: &str) -> Option<Place<'a>> {
         let short = || self.tensors.get(name.strip_prefix("model.")?);
         self.tensors.get(name).or_else(short).copied()
     }
 
-    fn get(&self, name: &str) -> Result<Place<'a>> {
+    pub(super) fn get(&self, name: &str) -> Result<Place<'a>> {
         self.find(name).ok_or_else(|| Error::MissingTensor { name: name.into() })
     }
 
-    fn add(&mut self, (tensor, file, index): Place<'a>, job: RepackJob) -> Result<()> {
-        let bytes = job.encoding.bytes(job.row_unit(), job.columns);
+    pub(super) fn add(&mut self, (tensor, file, index): Place<'a>, job: RepackJob) -> Result<()> {
+        let bytes = job.unit_bytes();
         if bytes > PIECE_BYTES {
-            let what = format!("a head of {:?}", tensor.name);
+            let what = format!("one piece of {:?}", tensor.name);
             return Err(Error::TooLarge { what, bytes, limit: PIECE_BYTES });
         }
-        self.jobs[file][index] = Some(job);
+        self.jobs[file][index] = Some(Job::Repack(job));
         Ok(())
+    }
+
+    /// Plans scales that have to be put together; returns their place.
+    pub(super) fn add_nested(&mut self, job: RepackJob) -> usize {
+        self.nested.push(job);
+        self.nested.len() - 1
+    }
+
+    pub(super) fn add_nested_part(&mut self, place: Place<'a>, part: NestedPart, index: usize) {
+        let (tensor, file, place) = place;
+        let bytes = tensor.bytes as usize;
+        self.jobs[file][place] = Some(Job::Nested(NestedJob { part, index, bytes }));
     }
 
     fn expect_all_used(&self, headers: &[&Header]) -> Result<()> {
@@ -239,48 +268,27 @@ struct Fit {
     convertible: bool,
 }
 
-fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {
+pub(super) fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {
     let float = tensor.elements.float().filter(|_| has_shape(tensor, shape));
     float.ok_or_else(|| wrong(tensor, "F32 or F16 or BF16", shape))
 }
 
-/// The layout that keeps these blocks, else the one that is `asked` for.
-fn expect_blocks(
-    tensor: &TensorInfo,
-    block: BlockType,
-    shape: &[usize],
-    asked: Option<Layout>,
-) -> Result<Layout> {
-    let names = |kept: bool| {
-        let blocks = BlockType::READABLE.into_iter();
-        let names = blocks.filter(|block| !kept || block.layout().is_some());
-        let names: Vec<_> = names.map(|block| block.to_string()).collect();
-        format!("F32, F16, BF16, {}", names.join(", "))
-    };
+/// The layout that keeps these blocks.
+fn expect_blocks(tensor: &TensorInfo, block: BlockType, shape: &[usize]) -> Result<Layout> {
     if !has_shape(tensor, shape) {
         return Err(wrong(tensor, &block.to_string(), shape));
     }
-    if !block.is_readable() {
-        return Err(wrong(tensor, &format!("one of {}", names(false)), shape));
-    }
-    block.layout().or(asked).ok_or_else(|| {
-        let expected = format!("one of {}, or a load that quantises,", names(true));
-        wrong(tensor, &expected, shape)
+    block.layout().ok_or_else(|| {
+        let names = BlockType::READABLE.map(|block| block.to_string()).join(", ");
+        wrong(tensor, &format!("one of F32, F16, BF16, {names}"), shape)
     })
 }
 
-fn expect(tensor: &TensorInfo, dtype: Dtype, shape: &[usize]) -> Result<()> {
-    match tensor.elements == Elements::Plain(dtype) && has_shape(tensor, shape) {
-        true => Ok(()),
-        false => Err(wrong(tensor, &dtype.to_string(), shape)),
-    }
-}
-
-fn has_shape(tensor: &TensorInfo, shape: &[usize]) -> bool {
+pub(super) fn has_shape(tensor: &TensorInfo, shape: &[usize]) -> bool {
     tensor.shape.iter().copied().eq(shape.iter().map(|n| *n as u64))
 }
 
-fn wrong(tensor: &TensorInfo, expected: &str, shape: &[usize]) -> Error {
+pub(super) fn wrong(tensor: &TensorInfo, expected: &str, shape: &[usize]) -> Error {
     Error::WrongTensor {
         name: tensor.name.clone(),
         found: format!("{} {:?}", tensor.elements, tensor.shape),

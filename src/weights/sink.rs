@@ -2,7 +2,7 @@
 
 use super::Chunk;
 use crate::error::Result;
-use crate::layout::{BlockType, Layout};
+use crate::layout::{BlockType, FloatType, Grid, Layout, Mins, Number, Packing};
 use crate::model::{Param, Shape};
 
 /// Most bytes of one piece; a sink that holds four of them stays within 32 MiB in flight.
@@ -34,30 +34,44 @@ pub trait WeightSink {
 }
 
 /// A weight to allocate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Weight {
     pub param: Param,
     pub shape: Shape,
-    /// [`Layout::F32`] for vectors, which have neither padding nor row stride.
+    /// Of a matrix, its rows from the top down, all of them; of a vector, which holds f32 without
+    /// padding, empty.
+    pub parts: Vec<Part>,
+}
+
+/// Rows of a matrix that share a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub rows: usize,
     pub layout: Layout,
 }
 
 impl Weight {
-    /// Bytes of the weight in its layout.
-    pub const fn bytes(&self) -> u64 {
+    /// A matrix of one part.
+    pub fn matrix(param: Param, (n, k): (usize, usize), layout: Layout) -> Weight {
+        Weight { param, shape: Shape::Matrix { n, k }, parts: vec![Part { rows: n, layout }] }
+    }
+
+    /// Bytes of the weight in its layouts.
+    pub fn bytes(&self) -> u64 {
         match self.shape {
             Shape::Vector { n } => 4 * n as u64,
-            Shape::Matrix { n, k } => self.layout.bytes(n, k),
+            Shape::Matrix { k, .. } => {
+                self.parts.iter().map(|part| part.layout.bytes(part.rows, k)).sum()
+            }
         }
     }
 }
 
 /// What the staged bytes of a piece are, and which part of a weight they fill.
 ///
-/// The staging area holds `[rows][columns]` elements of `encoding` as they
-/// are in the file: little-endian, row after row without padding.
-/// The pieces of a weight come in any order, and so do its scales, zero
-/// points and nibbles.
+/// The staging area holds elements of `encoding` as they are in the file:
+/// little-endian, without padding. The pieces of a weight come in any order,
+/// and so do its scales, zero points and codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepackJob {
     pub param: Param,
@@ -66,6 +80,9 @@ pub struct RepackJob {
     pub first_row: usize,
     /// Rows of the weight that are filled; of a vector, elements.
     pub rows: usize,
+    /// First column of the weight; for scales and zero points, first stored group of a row. Not 0
+    /// only in pieces of tensors that are stored [by columns](Encoding::by_columns).
+    pub first_column: usize,
     /// Columns of the weight; 1 for a vector; for scales and zero points, stored groups of a row.
     pub columns: usize,
     /// Rows of a head, if they are interleaved; the piece then is whole heads. Stored rows 2i and
@@ -78,75 +95,83 @@ pub struct RepackJob {
 pub enum Encoding {
     /// `[rows][columns]` numbers, to be converted to the weight's layout (vectors: to f32).
     Float(FloatType),
-    /// compressed-tensors `weight_packed`: `[rows][⌈columns/8⌉]` words of eight nibbles, already
-    /// those of [`Layout::W4`]; only the padding of rows is to be added.
-    Nibbles,
-    /// compressed-tensors `weight_scale`: `[rows][columns]` numbers. If `columns` is 1, the number
-    /// is for every group of the row, else for the group of its index.
-    ///
-    /// Writes scale = half(number) and, if `symmetric`, min = half(−8·scale).
-    Scales { float: FloatType, symmetric: bool },
-    /// compressed-tensors `weight_zero_point`: `[⌈rows/8⌉][columns]` words; row `i` of the piece
-    /// has nibble `i mod 8` of word row `⌊i/8⌋`. Columns are as for `Scales`.
-    ///
-    /// [`WeightSink::finish`] makes min = half(−zero point·scale) of them once both are there.
-    ZeroPoints,
     /// `[rows][columns / elements]` blocks of GGUF, to be kept where [`BlockType::layout`] is the
     /// weight's, else to be converted.
     Blocks(BlockType),
-}
-
-/// A floating-point type of checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FloatType {
-    F32,
-    F16,
-    Bf16,
-}
-
-impl FloatType {
-    /// Bytes of a number.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            FloatType::F32 => 4,
-            FloatType::F16 | FloatType::Bf16 => 2,
-        }
-    }
-
-    /// The layout that keeps the numbers as they are.
-    pub const fn layout(self) -> Layout {
-        match self {
-            FloatType::F32 => Layout::F32,
-            FloatType::F16 => Layout::F16,
-            FloatType::Bf16 => Layout::Bf16,
-        }
-    }
+    /// Nibbles of the weight's layout.
+    Nibbles(Packing),
+    /// `[rows][columns]` bytes of the weight's layout; their highest bits are turned over if they
+    /// are `unsigned`.
+    Bytes { unsigned: bool },
+    /// Scales; mins too unless `zero` is `None`: then zero points or mins follow.
+    Scales { number: Number, grid: Grid, zero: Option<u32> },
+    /// Mins. Those `of_unsigned` bytes become those of signed ones in [`WeightSink::finish`].
+    Mins { float: FloatType, grid: Grid, of_unsigned: bool },
+    /// Zero points in nibbles. [`WeightSink::finish`] makes min = half(−zero point·scale) of them.
+    ZeroPoints { packing: Packing, grid: Grid, wraps: bool },
 }
 
 impl Encoding {
+    /// What is left in the places of mins, if [`WeightSink::finish`] has to look after it.
+    pub const fn leaves(self) -> Option<Mins> {
+        match self {
+            Encoding::ZeroPoints { .. } => Some(Mins::ZeroPoints),
+            Encoding::Mins { of_unsigned: true, .. } => Some(Mins::OfUnsigned),
+            _ => None,
+        }
+    }
+
     /// Bytes of `rows` rows of `columns` in a file.
     pub const fn bytes(self, rows: usize, columns: usize) -> u64 {
-        let (rows, columns) = (rows as u64, columns as u64);
+        let (count, columns) = (rows, columns as u64);
+        let rows = rows as u64;
         match self {
-            Encoding::Float(float) | Encoding::Scales { float, .. } => {
-                rows * columns * float.bytes()
-            }
-            Encoding::Nibbles => rows * columns.div_ceil(8) * 4,
-            Encoding::ZeroPoints => rows.div_ceil(8) * columns * 4,
+            Encoding::Float(float) => rows * columns * float.bytes(),
             Encoding::Blocks(block) => {
                 rows * (columns / block.elements() as u64) * block.bytes() as u64
             }
+            Encoding::Bytes { .. } => rows * columns,
+            Encoding::Nibbles(packing) | Encoding::ZeroPoints { packing, .. } => {
+                packing.words(rows, columns) * 4
+            }
+            Encoding::Scales { number, grid, .. } => {
+                count.div_ceil(grid.rows) as u64 * columns * number.bytes()
+            }
+            Encoding::Mins { float, grid, .. } => {
+                count.div_ceil(grid.rows) as u64 * columns * float.bytes()
+            }
+        }
+    }
+
+    /// Whether a tensor is stored column after column: its pieces then are columns of all its rows.
+    pub const fn by_columns(self) -> bool {
+        match self {
+            Encoding::Nibbles(packing) | Encoding::ZeroPoints { packing, .. } => {
+                matches!(packing, Packing::Transposed | Packing::Columns | Packing::AwqColumns)
+            }
+            Encoding::Scales { grid, .. } | Encoding::Mins { grid, .. } => grid.transposed,
+            _ => false,
         }
     }
 }
 
 impl RepackJob {
-    /// Rows that must lie in the same piece: they share words, or a head.
-    pub const fn row_unit(&self) -> usize {
+    /// Rows, or columns, that must lie in the same piece: they share words, numbers or a head.
+    pub const fn unit(&self) -> usize {
         match (self.interleaved, self.encoding) {
             (Some(head), _) => head,
-            (None, Encoding::ZeroPoints) => 8,
+            (None, encoding) if encoding.by_columns() => 8,
+            (None, Encoding::ZeroPoints { packing: Packing::RowsOfEight, .. }) => 8,
+            (None, Encoding::Scales { grid, .. } | Encoding::Mins { grid, .. }) => grid.rows,
             (None, _) => 1,
+        }
+    }
+
+    /// Bytes of a unit.
+    pub const fn unit_bytes(&self) -> u64 {
+        match self.encoding.by_columns() {
+            true => self.encoding.bytes(self.rows, self.unit()),
+            false => self.encoding.bytes(self.unit(), self.columns),
         }
     }
 

@@ -1,7 +1,9 @@
-//! Cuts the bytes of a file into pieces of whole rows and hands them to the sink.
+//! Cuts the bytes of a file into pieces of whole rows or columns and hands them to the sink.
 
 use super::Chunk;
 use super::header::Header;
+use super::nested::Nested;
+use super::plan::Job;
 use super::reader::Reader;
 use super::sink::{PIECE_BYTES, RepackJob, WeightSink};
 use super::source::ByteStream;
@@ -13,7 +15,8 @@ use crate::error::{Error, Result};
 pub(super) async fn demultiplex(
     file: &str,
     header: &Header,
-    jobs: &[Option<RepackJob>],
+    jobs: &[Option<Job>],
+    nested: &mut Nested<'_>,
     reader: &mut Reader<impl ByteStream>,
     sink: &mut impl WeightSink,
     on_bytes: &mut dyn FnMut(u64) -> Result<()>,
@@ -22,23 +25,35 @@ pub(super) async fn demultiplex(
     for (tensor, job) in header.tensors.iter().zip(jobs) {
         let Some(job) = job else { continue };
         input.skip_to(tensor.start).await?;
-        for piece in pieces(job) {
-            input.stage(piece.bytes(), sink).await?;
-            sink.flush(&piece).await?;
+        match job {
+            Job::Repack(job) => {
+                for piece in pieces(job) {
+                    input.stage(piece.bytes(), sink).await?;
+                    sink.flush(&piece).await?;
+                }
+            }
+            Job::Nested(job) => {
+                let mut bytes = vec![0; job.bytes];
+                input.reader.fill(file, &mut bytes).await?;
+                nested.take(&tensor.name, *job, bytes, sink).await?;
+            }
         }
     }
     input.skip_to(header.end).await
 }
 
-/// Splits a tensor's job into jobs of whole rows and at most [`PIECE_BYTES`].
-fn pieces(job: &RepackJob) -> impl Iterator<Item = RepackJob> {
-    let unit = job.row_unit();
-    let most = PIECE_BYTES / job.encoding.bytes(unit, job.columns);
-    let step = (most.max(1) as usize).saturating_mul(unit);
-    (0..job.rows).step_by(step).map(move |row| RepackJob {
-        first_row: job.first_row + row,
-        rows: step.min(job.rows - row),
-        ..*job
+/// Splits a tensor's job into jobs of whole units and at most [`PIECE_BYTES`].
+pub(super) fn pieces(job: &RepackJob) -> impl Iterator<Item = RepackJob> {
+    let by_columns = job.encoding.by_columns();
+    let most = PIECE_BYTES / job.unit_bytes().max(1);
+    let step = (most.max(1) as usize).saturating_mul(job.unit());
+    let length = if by_columns { job.columns } else { job.rows };
+    (0..length).step_by(step).map(move |first| {
+        let length = step.min(length - first);
+        match by_columns {
+            true => RepackJob { first_column: first, columns: length, ..*job },
+            false => RepackJob { first_row: job.first_row + first, rows: length, ..*job },
+        }
     })
 }
 
@@ -109,34 +124,59 @@ fn append(word: &mut Vec<u8>, chunk: &Chunk) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{FloatType, Grid, Number, Packing};
     use crate::model::Param;
-    use crate::weights::{Encoding, FloatType};
+    use crate::weights::Encoding;
 
     #[test]
     fn pieces_cover_a_tensor_in_whole_units_of_bounded_size() {
         let float = FloatType::Bf16;
+        let (number, grid) = (Number::Float(float), Grid::EACH);
+        let zero_points = |packing| Encoding::ZeroPoints { packing, grid, wraps: false };
         for (encoding, rows, columns, expected) in [
             (Encoding::Float(float), 128_256, 2048, 63),
             (Encoding::Float(FloatType::F32), 3, 1 << 18, 1),
             (Encoding::Float(float), 4096, 1, 1),
-            (Encoding::Nibbles, 100_000, 4095, 25),
-            (Encoding::Scales { float, symmetric: false }, 1 << 21, 16, 8),
-            (Encoding::ZeroPoints, 3_000_001, 20, 4),
+            (Encoding::Nibbles(Packing::Rows), 100_000, 4095, 25),
+            (Encoding::Scales { number, grid, zero: None }, 1 << 21, 16, 8),
+            (zero_points(Packing::RowsOfEight), 3_000_001, 20, 4),
+            (Encoding::Nibbles(Packing::AwqColumns), 28_672, 8192, 15),
+            (Encoding::Nibbles(Packing::Transposed), 5000, 8184, 3),
+            (zero_points(Packing::Columns), 1 << 20, 33, 3),
         ] {
             let (param, first_row) = (Param::GateUp(0), 172);
-            let job = RepackJob { param, encoding, first_row, rows, columns, interleaved: None };
-            let mut row = first_row;
-            let mut bytes = 0;
-            let mut count = 0;
-            for piece in pieces(&job) {
-                assert_eq!((piece.first_row, piece.columns), (row, columns));
-                assert!(piece.bytes() <= PIECE_BYTES && piece.rows > 0);
-                row += piece.rows;
+            let whole = RepackJob {
+                param,
+                encoding,
+                first_row,
+                rows,
+                first_column: 0,
+                columns,
+                interleaved: None,
+            };
+            let (mut covered, mut bytes, mut count) = (0, 0, 0);
+            for piece in pieces(&whole) {
+                let job = match encoding.by_columns() {
+                    true => {
+                        assert_eq!((piece.first_row, piece.rows), (first_row, rows));
+                        assert_eq!(piece.first_column, covered);
+                        covered += piece.columns;
+                        piece.columns
+                    }
+                    false => {
+                        assert_eq!((piece.first_column, piece.columns), (0, columns));
+                        assert_eq!(piece.first_row - first_row, covered);
+                        covered += piece.rows;
+                        piece.rows
+                    }
+                };
+                assert!(piece.bytes() <= PIECE_BYTES && job > 0);
                 bytes += piece.bytes();
                 count += 1;
-                assert!((row - first_row).is_multiple_of(job.row_unit()) || count == expected);
+                assert!(covered.is_multiple_of(whole.unit()) || count == expected);
             }
-            assert_eq!((row - first_row, bytes, count), (rows, job.bytes(), expected));
+            let length = if encoding.by_columns() { columns } else { rows };
+            assert_eq!((covered, bytes, count), (length, whole.bytes(), expected));
         }
     }
 }

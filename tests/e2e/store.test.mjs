@@ -39,10 +39,13 @@ function sendPart(response, bytes) {
   response.end(body);
 }
 
-/** Announces all of the file and hangs up after so many bytes. */
+/**
+ * Announces all of the file and hangs up after so many bytes, once they have been read: a browser
+ * drops what waits in a stream that breaks.
+ */
 const hangUp = (bytes) => (response) => {
   response.writeHead(200, { "content-length": weights.length });
-  response.write(weights.subarray(0, bytes), () => response.destroy());
+  response.write(weights.subarray(0, bytes), () => setTimeout(() => response.destroy(), 1000));
 };
 
 /** Sends all of the file, with one bit changed. */

@@ -3,7 +3,7 @@
     gguf/<model>.gguf         the weights of a folder as they are, rows in the order that
                               llama.cpp's converter gives them: the folder's golden.json and
                               logits.bin hold
-    gguf/<model>_<type>.gguf  a tiny model in blocks
+    gguf/<model>_<type>.gguf  a tiny model in blocks; `mixed` are blocks of all types
       <same name>.json        golden.json of these values, computed by transformers
       <same name>.bin         logits.bin
     gguf/tokenizer_<kind>.gguf
@@ -27,6 +27,17 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2,
 BLOCKS = {"q4_0": gguf.GGMLQuantizationType.Q4_0, "q4_1": gguf.GGMLQuantizationType.Q4_1}
 BLOCK_CONFIG = golden_models.llama(**golden_models.MEDIUM, num_key_value_heads=2)
 Q8_0 = gguf.GGMLQuantizationType.Q8_0
+# The types of a mixture by layer and matrix; joined matrices differ, as in llama.cpp's mixtures, and gates too.
+MIXED = [
+    {"q": "Q4_K", "k": "Q4_K", "v": "Q6_K", "o": "Q5_K", "gate": "Q3_K", "up": "Q3_K", "down": "Q2_K"},
+    {"q": "IQ4_XS", "k": "IQ4_NL", "v": "Q5_0", "o": "Q5_1", "gate": "MXFP4", "up": "MXFP4", "down": "Q6_K"},
+    {"q": "Q6_K", "k": "Q5_K", "v": "Q4_1", "o": "Q3_K", "gate": "Q2_K", "up": "Q2_K", "down": "IQ4_XS"},
+]
+MIXED_CONFIG = golden_models.llama(
+    hidden_size=256, intermediate_size=256, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=3
+)
+# Where the halves that scale a block lie.
+HALVES = {"Q2_K": [80, 82], "Q3_K": [108], "Q6_K": [208], "Q4_1": [0, 2], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2]}
 
 
 def write(out):
@@ -37,7 +48,8 @@ def write(out):
     for name in FLOATS:
         write_floats(out / name, folder / f"{name}.gguf")
     for suffix, kind in BLOCKS.items():
-        write_blocks(folder / f"llama_{suffix}", kind)
+        write_blocks(folder / f"llama_{suffix}", BLOCK_CONFIG, lambda name, _, kind=kind: kind)
+    write_blocks(folder / "llama_mixed", MIXED_CONFIG, mixed_kind)
     write_bytes_tokenizer(out / "tokenizer_bytes", folder / "tokenizer_bytes.gguf")
     write_words_tokenizer(out / "tokenizer_words", folder / "tokenizer_words.gguf")
 
@@ -58,13 +70,13 @@ def write_floats(source, path):
     finish(writer, path)
 
 
-def write_blocks(path, kind):
+def write_blocks(path, config, kind_of):
     """Writes a model with quantised matrices, and what transformers makes of their values."""
-    config = AutoConfig.for_model(**BLOCK_CONFIG)
+    config = AutoConfig.for_model(**config)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
     for seed in range(golden_models.MAX_SEEDS):
         golden_models.randomise(model, seed, torch.float32)
-        stored = quantise(model, kind)
+        stored = quantise(model, kind_of, seed)
         tokens = golden_models.prompt(config.vocab_size, seed)
         greedy, margin = golden_models.continue_greedily(model, tokens)
         if greedy is not None and greedy == golden_models.continue_greedily(golden_models.f16_kv(model), tokens)[0]:
@@ -81,18 +93,50 @@ def write_blocks(path, kind):
     path.with_suffix(".json").write_text(json.dumps(golden) + "\n")
 
 
-def quantise(model, kind):
-    """Rounds the matrices of a model to blocks; returns every tensor as it is to be stored."""
+def mixed_kind(name, layer):
+    """The type of a layer's matrix in the mixture."""
+    module = name.split(".")[-2].removesuffix("_proj")
+    return gguf.GGMLQuantizationType[MIXED[layer][module]]
+
+
+def quantise(model, kind_of, seed):
+    """Makes blocks of the matrices of a model; returns every tensor as it is to be stored."""
+    random = numpy.random.default_rng(seed)
     stored = {}
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:
             stored[name] = (parameter.detach().numpy(), None)
             continue
-        tensor_kind = Q8_0 if "embed" in name or "lm_head" in name else kind
-        blocks = gguf.quants.quantize(parameter.detach().numpy(), tensor_kind)
+        outer = "embed" in name or "lm_head" in name
+        tensor_kind = Q8_0 if outer else kind_of(name, int(name.split(".")[2]))
+        try:
+            blocks = gguf.quants.quantize(parameter.detach().numpy(), tensor_kind)
+        except NotImplementedError:
+            blocks = random_blocks(tensor_kind, parameter.shape, random)
         parameter.data = torch.from_numpy(gguf.quants.dequantize(blocks, tensor_kind).copy())
         stored[name] = (blocks, tensor_kind)
     return stored
+
+
+def random_blocks(kind, shape, random):
+    """Blocks of random bits, scaled to the size of weights; for types that the library only reads."""
+    elements, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (shape[0], shape[1] // elements, size), dtype=numpy.uint8)
+    if kind == gguf.GGMLQuantizationType.MXFP4:
+        blocks[..., 0] = random.integers(121, 124, blocks.shape[:2])
+    else:
+        scale(blocks, kind, random.uniform(0.5, 1.5, blocks.shape[:2]))
+        values = gguf.quants.dequantize(blocks.reshape(shape[0], -1), kind)
+        scale(blocks, kind, random.uniform(0.5, 1.5, blocks.shape[:2]) * 1.5 / shape[1] ** 0.5 / values.std())
+    return blocks.reshape(shape[0], -1)
+
+
+def scale(blocks, kind, factors):
+    """Sets the halves that scale each block."""
+    for at in HALVES.get(kind.name, [0]):
+        # Mins would move all values to one side if they were as large as scales.
+        share = 0.5 if at in (2, 82) else 1.0
+        blocks[..., at : at + 2] = (factors * share).astype("<f2")[..., None].view(numpy.uint8)
 
 
 def start(path, config):

@@ -5,10 +5,11 @@ pub mod goldens;
 #[cfg(target_arch = "wasm32")]
 pub mod memory;
 
+use half::{bf16, f16};
 use tabloom::{
     gpu::{Access, Gpu, Kernels, Power, Readback, Shader},
     kernels::{Batch, BlockTables, Kernel, Tuning},
-    layout::row_stride,
+    layout::{Codebook, HostMatrix, Layout, pack_halves, row_stride},
     step::{BLOCK_SIZE, Capacity, RowTokens, Sampling, SeqPlan, StepPlan},
 };
 
@@ -108,6 +109,31 @@ pub fn nmse(reference: &[f32], found: &[f32]) -> f64 {
     };
     let (error, power) = (sum(&|a, b| (a - b) * (a - b)), sum(&|a, _| a * a));
     if error.is_finite() && power > 0.0 { error / power } else { f64::INFINITY }
+}
+
+/// A random matrix; in layouts to which no numbers are quantised, of random bits with sensible scales.
+pub fn random_matrix(rng: &mut fastrand::Rng, layout: Layout, n: usize, k: usize) -> HostMatrix {
+    let Some((_, record)) = layout.record().filter(|_| layout.quantised_group().is_none()) else {
+        return HostMatrix::pack(layout, n, k, &uniform(rng, n * k));
+    };
+    let mut matrix = HostMatrix::zeroed(layout, n, k);
+    matrix.words.fill_with(|| rng.u32(..));
+    for record in matrix.scales.chunks_exact_mut(record) {
+        record.fill_with(|| rng.u32(..));
+        let mut half = || rng.f32() / 16.0 - 1.0 / 32.0;
+        let pair = [half(), half()];
+        record[0] = match layout {
+            Layout::Codebook { codebook: Codebook::E2m1, .. } => {
+                let [low, high] = pair.map(|scale| u32::from(bf16::from_f32(scale).to_bits()));
+                low | high << 16
+            }
+            _ => {
+                let [low, high] = pair.map(f16::from_f32);
+                pack_halves(low, high)
+            }
+        };
+    }
+    matrix
 }
 
 /// Uniform values in [−1, 1].

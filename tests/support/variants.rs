@@ -4,13 +4,14 @@ use tabloom::{
     gpu::Shader,
     kernels::{
         Attention, AttentionMerge, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool, Regime,
-        Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning,
+        Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
     },
-    layout::{BlockType, Layout},
+    layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::MatmulOutput,
     step::Window,
 };
 
+/// Those to which numbers are converted.
 const LAYOUTS: [Layout; 7] = [
     Layout::F32,
     Layout::F16,
@@ -19,6 +20,19 @@ const LAYOUTS: [Layout; 7] = [
     Layout::W4 { group: 32 },
     Layout::W4 { group: 64 },
     Layout::W4 { group: 128 },
+];
+
+/// Those of checkpoints that are kept.
+const KEPT: [Layout; 9] = [
+    Layout::F8 { group: 128 },
+    Layout::W6,
+    Layout::W5,
+    Layout::Codebook { codebook: Codebook::E2m1, group: 32 },
+    Layout::Codebook { codebook: Codebook::NormalFloat, group: 64 },
+    Layout::Codebook { codebook: Codebook::Float4, group: 64 },
+    Layout::Codebook { codebook: Codebook::NonLinear, group: 32 },
+    Layout::W3,
+    Layout::W2,
 ];
 
 const TUNINGS: [Tuning; 3] = [
@@ -66,6 +80,21 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                 }
             }
         }
+        // How weights are read has nothing to do with what becomes of the product.
+        for layout in KEPT {
+            kernels.push(Box::new(Matmul {
+                layout,
+                n: 130,
+                k: 256,
+                first: 0,
+                width: 200,
+                norm: None,
+                bias: false,
+                output: MatmulOutput::Add,
+                rows: RowsOf::Rows,
+                regime,
+            }));
+        }
     }
     kernels
 }
@@ -76,8 +105,8 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     for rows in [RowsOf::Rows, RowsOf::LogitRows] {
         kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, rows }));
     }
-    for layout in LAYOUTS {
-        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 172 }));
+    for layout in LAYOUTS.into_iter().chain(KEPT) {
+        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 256 }));
     }
     kernels
 }
@@ -117,13 +146,41 @@ fn kinds_and_windows() -> impl Iterator<Item = (KvKind, Option<Window>)> {
 }
 
 fn repacking() -> Vec<Repack> {
-    let mut kernels = vec![Repack::Nibbles, Repack::ZeroPoints, Repack::Mins];
-    for from in [Layout::F32, Layout::F16, Layout::Bf16] {
-        kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from, to }));
-        kernels.extend([false, true].map(|symmetric| Repack::Scales { from, symmetric }));
+    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::OfUnsigned)];
+    for from in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
+        kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from: from.layout(), to }));
+        let (grid, to) = (Grid::EACH, Layout::W4 { group: 32 });
+        kernels.push(Repack::Mins { from, grid, to });
+        for zero in [None, Some(0), Some(8)] {
+            for transposed in [false, true] {
+                let grid = Grid { transposed, rows: 128, groups: 2 };
+                let number = Number::Float(from);
+                kernels.push(Repack::Scales { number, grid, zero, to });
+            }
+        }
     }
+    for codebook in Codebook::ALL {
+        let (grid, to) = (Grid::EACH, Layout::Codebook { codebook, group: 32 });
+        kernels.push(Repack::Scales { number: Number::Exponent, grid, zero: None, to });
+    }
+    for packing in [
+        Packing::Rows,
+        Packing::HighFirst,
+        Packing::Transposed,
+        Packing::RowsOfEight,
+        Packing::Columns,
+        Packing::AwqColumns,
+    ] {
+        kernels.push(Repack::Codes(Codes::Nibbles(packing)));
+        let (grid, to) = (Grid::EACH, Layout::W4 { group: 32 });
+        let zeros = |wraps| Repack::ZeroPoints { packing, grid, wraps, to };
+        kernels.extend([false, true].map(zeros));
+    }
+    kernels.extend([false, true].map(|unsigned| Repack::Codes(Codes::Bytes { unsigned })));
     for from in BlockType::READABLE {
-        kernels.extend(LAYOUTS.map(|to| Repack::Blocks { from, to }));
+        let kept = from.layout().into_iter();
+        let layouts = kept.chain([Layout::F16, Layout::W8 { group: 32 }, Layout::W4 { group: 32 }]);
+        kernels.extend(layouts.map(|to| Repack::Blocks { from, to }));
     }
     kernels
 }

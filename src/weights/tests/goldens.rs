@@ -3,7 +3,7 @@
 use super::*;
 use crate::layout::HostMatrix;
 use crate::layout::Layout;
-use crate::model::{Param, Shape};
+use crate::model::{Param, Scheme, Shape};
 use ::safetensors::SafeTensors;
 use half::{bf16, f16};
 use std::path::{Path, PathBuf};
@@ -59,8 +59,12 @@ impl Expected {
         let packed = words(&self.tensor(&format!("{name}_packed")).unwrap());
         let scales = self.floats(&format!("{name}_scale")).unwrap();
         let zero_points = self.tensor(&format!("{name}_zero_point")).map(|tensor| words(&tensor));
-        assert_eq!(zero_points.is_none(), quantization.symmetric);
-        let group = quantization.group.unwrap_or(k);
+        let Quantization::CompressedTensors(Scheme::Int4 { group, symmetric }) = quantization
+        else {
+            panic!("{name} is in {quantization:?}");
+        };
+        assert_eq!(zero_points.is_none(), symmetric);
+        let group = group.unwrap_or(k);
         let groups = k.div_ceil(group);
         let value = |row: usize, column: usize| {
             let nibble = packed[row * k.div_ceil(8) + column / 8] >> (4 * (column % 8)) & 15;
@@ -99,7 +103,7 @@ fn goldens_load_as_they_are_stored() {
                     let parts = spec.sources.iter().map(|s| expected.weight(&s.name, s.rows, k));
                     let values: Vec<f32> = parts.flatten().collect();
                     assert_eq!(values.len(), n * k);
-                    check(&folder, spec.param, &weights.matrices[&spec.param], &values);
+                    check(&folder, spec.param, &weights.matrices[&spec.param][0], &values);
                 }
             }
         }
@@ -110,13 +114,13 @@ fn goldens_load_as_they_are_stored() {
 /// 2^-11 of the scale for each of up to 15 steps, and of the min.
 fn check(folder: &Path, param: Param, matrix: &HostMatrix, expected: &[f32]) {
     let mut row_values = vec![0.0; matrix.k];
-    let row_groups = matrix.layout.row_groups(matrix.k);
+    let row_scales = matrix.layout.row_scales(matrix.k);
     for (row, expected) in expected.chunks(matrix.k).enumerate() {
         matrix.dequantise_row(row, &mut row_values);
         for (column, (found, expected)) in row_values.iter().zip(expected).enumerate() {
             let bound = match matrix.layout {
                 Layout::W4 { group } => {
-                    let word = matrix.scales[row * row_groups + column / group];
+                    let word = matrix.scales[row * row_scales + column / group];
                     30.0 * f16::from_bits(word as u16).to_f32() / 2048.0
                 }
                 _ => 0.0,
@@ -139,13 +143,14 @@ fn quantising_while_loading_equals_packing_the_values() {
     let quantised = load(&source, &quantise).unwrap();
     assert_eq!(quantised.vectors, kept.vectors);
     assert_eq!(quantised.matrices.len(), kept.matrices.len());
-    for (param, matrix) in kept.matrices {
+    for (param, parts) in kept.matrices {
+        let [matrix] = &parts[..] else { panic!("{param:?} has parts") };
         let (n, k) = (matrix.n, matrix.k);
         let mut values = vec![0.0; n * k];
         for (row, values) in values.chunks_mut(k).enumerate() {
             matrix.dequantise_row(row, values);
         }
         let layout = if matches!(param, Param::Embed | Param::Head) { w8 } else { w4 };
-        assert_eq!(quantised.matrices[&param], HostMatrix::pack(layout, n, k, &values));
+        assert_eq!(quantised.matrices[&param], [HostMatrix::pack(layout, n, k, &values)]);
     }
 }

@@ -1,8 +1,8 @@
 //! Nibbles, scales and zero points as compressed-tensors writes them, in every order.
 
 use super::*;
-use crate::layout::{HostMatrix, Layout};
-use crate::model::{Param, Shape};
+use crate::layout::{FloatType, Grid, HostMatrix, Layout, Number, Packing};
+use crate::model::Param;
 use half::f16;
 
 /// The first three rows of a 16 × 64 matrix that compressed-tensors packed in groups of 32.
@@ -61,7 +61,7 @@ fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
     let layout = Layout::W4 { group: 32 };
     let mut sink = HostSink::new();
     block_on(async {
-        let weight = Weight { param: PARAM, shape: Shape::Matrix { n: 9, k: 64 }, layout };
+        let weight = Weight::matrix(PARAM, (9, 64), layout);
         sink.create(&[weight]).await?;
         for (encoding, columns, bytes) in jobs {
             let job = RepackJob {
@@ -69,6 +69,7 @@ fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
                 encoding: *encoding,
                 first_row: 5,
                 rows: 3,
+                first_column: 0,
                 columns: *columns,
                 interleaved: None,
             };
@@ -79,7 +80,7 @@ fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
         sink.finish().await
     })
     .unwrap();
-    sink.into_weights().matrices.remove(&PARAM).unwrap()
+    sink.into_weights().matrices.remove(&PARAM).unwrap().remove(0)
 }
 
 fn scale_word(scale: f32, zero_point: f32) -> u32 {
@@ -90,11 +91,12 @@ fn scale_word(scale: f32, zero_point: f32) -> u32 {
 #[test]
 fn zero_points_scales_and_nibbles_come_in_any_order() {
     let scales = SCALES.iter().flatten().map(|scale| scale.to_bits());
-    let float = FloatType::F32;
+    let (number, grid) = (Number::Float(FloatType::F32), Grid::EACH);
+    let packing = Packing::RowsOfEight;
     let jobs = [
-        (Encoding::Nibbles, 64, bytes(PACKED.into_iter().flatten())),
-        (Encoding::Scales { float, symmetric: false }, 2, bytes(scales)),
-        (Encoding::ZeroPoints, 2, bytes(ZERO_WORDS)),
+        (Encoding::Nibbles(Packing::Rows), 64, bytes(PACKED.into_iter().flatten())),
+        (Encoding::Scales { number, grid, zero: None }, 2, bytes(scales)),
+        (Encoding::ZeroPoints { packing, grid, wraps: false }, 2, bytes(ZERO_WORDS)),
     ];
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let matrix = repack(&order.map(|i| jobs[i].clone()));
@@ -124,7 +126,9 @@ fn zero_points_scales_and_nibbles_come_in_any_order() {
 fn a_symmetric_scale_of_a_whole_row_serves_every_group() {
     let halves = |scale: f32| half::bf16::from_f32(scale).to_le_bytes();
     let scales: Vec<u8> = [0.5, 0.25, 1.5].into_iter().flat_map(halves).collect();
-    let encoding = Encoding::Scales { float: FloatType::Bf16, symmetric: true };
+    let number = Number::Float(FloatType::Bf16);
+    let grid = Grid { groups: 2, ..Grid::EACH };
+    let encoding = Encoding::Scales { number, grid, zero: Some(8) };
     let matrix = repack(&[(encoding, 1, scales)]);
     let expected = [0.5, 0.5, 0.25, 0.25, 1.5, 1.5].map(|scale| scale_word(scale, 8.0));
     assert_eq!(matrix.scales[5 * 2..8 * 2], expected);

@@ -1,6 +1,7 @@
 //! The stream: pieces, alignment, progress, and how often files are opened.
 
 use super::*;
+use crate::layout::FloatType;
 
 #[test]
 fn chunk_sizes_do_not_matter() {

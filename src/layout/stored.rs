@@ -1,0 +1,119 @@
+//! How checkpoints store what goes into layouts.
+
+use super::Layout;
+
+/// Which of the nibbles in u32 words belongs to which row and column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// Eight columns of a row: `[rows][⌈columns / 8⌉]`, as the canonical layouts have them.
+    Rows,
+    /// The same with the high nibble of each byte before the low one: bitsandbytes.
+    HighFirst,
+    /// Eight columns of a row: `[⌈columns / 8⌉][rows]`, the codes of GPTQ.
+    Transposed,
+    /// Eight rows of a column: `[⌈rows / 8⌉][columns]`, the zero points of compressed-tensors.
+    RowsOfEight,
+    /// Eight rows of a column: `[columns][⌈rows / 8⌉]`, the zero points of GPTQ.
+    Columns,
+    /// The same with rows 0, 2, 4, 6, 1, 3, 5, 7 from the lowest nibble up: AWQ.
+    AwqColumns,
+}
+
+impl Packing {
+    /// The word and the nibble in it, in a matrix of `[rows][columns]`.
+    pub const fn place(
+        self,
+        [rows, columns]: [usize; 2],
+        row: usize,
+        column: usize,
+    ) -> (usize, usize) {
+        match self {
+            Packing::Rows => (row * columns.div_ceil(8) + column / 8, column % 8),
+            Packing::HighFirst => (row * columns.div_ceil(8) + column / 8, column % 8 ^ 1),
+            Packing::Transposed => (column / 8 * rows + row, column % 8),
+            Packing::RowsOfEight => (row / 8 * columns + column, row % 8),
+            Packing::Columns => (column * rows.div_ceil(8) + row / 8, row % 8),
+            Packing::AwqColumns => (column * rows.div_ceil(8) + row / 8, row % 8 / 2 + row % 2 * 4),
+        }
+    }
+
+    /// Words of a matrix of `[rows][columns]`.
+    pub const fn words(self, rows: u64, columns: u64) -> u64 {
+        match self {
+            Packing::Rows | Packing::HighFirst | Packing::Transposed => rows * columns.div_ceil(8),
+            _ => rows.div_ceil(8) * columns,
+        }
+    }
+}
+
+/// Where the numbers of a tensor of scales, mins or zero points belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grid {
+    /// `[groups][rows]` in place of `[rows][groups]`.
+    pub transposed: bool,
+    /// Rows that share their numbers.
+    pub rows: usize,
+    /// Groups of the layout that share a number.
+    pub groups: usize,
+}
+
+impl Grid {
+    /// `[rows][groups]`, a number for each.
+    pub const EACH: Grid = Grid { transposed: false, rows: 1, groups: 1 };
+}
+
+/// What lies where mins belong until a weight is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mins {
+    /// Zero points: min = −zero point·scale.
+    ZeroPoints,
+    /// The mins of unsigned bytes: those of signed bytes are 128 scales more.
+    OfUnsigned,
+}
+
+/// A number of scales.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Number {
+    Float(FloatType),
+    /// A float, divided by 127.
+    Float127(FloatType),
+    /// A byte that is the exponent of a power of two, 127 more than it.
+    Exponent,
+}
+
+impl Number {
+    /// Bytes of a number.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Number::Float(float) | Number::Float127(float) => float.bytes(),
+            Number::Exponent => 1,
+        }
+    }
+}
+
+/// A floating-point type of checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FloatType {
+    F32,
+    F16,
+    Bf16,
+}
+
+impl FloatType {
+    /// Bytes of a number.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            FloatType::F32 => 4,
+            FloatType::F16 | FloatType::Bf16 => 2,
+        }
+    }
+
+    /// The layout that keeps the numbers as they are.
+    pub const fn layout(self) -> Layout {
+        match self {
+            FloatType::F32 => Layout::F32,
+            FloatType::F16 => Layout::F16,
+            FloatType::Bf16 => Layout::Bf16,
+        }
+    }
+}

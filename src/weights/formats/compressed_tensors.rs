@@ -1,0 +1,77 @@
+//! compressed-tensors: <https://github.com/vllm-project/compressed-tensors>.
+//!
+//! int4 in the format `pack-quantized`: `weight_packed` is `[n][k / 8]`, `weight_scale` is
+//! `[n][k / g]`, and `weight_zero_point`, unless it is 8 everywhere, is `[n / 8][k / g]`;
+//! w = (q − z)·scale. int8 and FP8 have `weight` and `weight_scale`. MXFP4 has a scale, the exponent
+//! of a power of two, for each 32 columns.
+
+use super::{Module, float8, scales, scales_around};
+use crate::error::{Error, Result};
+use crate::layout::{Codebook, Grid, Layout, Number, Packing};
+use crate::model::Scheme;
+use crate::weights::Encoding;
+use crate::weights::safetensors::Dtype::{I8, I32, U8};
+
+pub(super) fn plan(module: &mut Module, scheme: Scheme) -> Result<Layout> {
+    match scheme {
+        Scheme::Int4 { group, symmetric } => int4(module, group, symmetric),
+        Scheme::Int8 => int8(module),
+        Scheme::Float8 => float8::plan(module),
+        Scheme::Mxfp4 => mxfp4(module),
+    }
+}
+
+fn int4(module: &mut Module, group: Option<usize>, symmetric: bool) -> Result<Layout> {
+    let (n, k) = (module.rows, module.k);
+    if let Some((order, ..)) = module.find("weight_g_idx") {
+        return Err(Error::WrongTensor {
+            name: order.name.clone(),
+            found: "there".into(),
+            expected: "absent: columns in another order are not supported".into(),
+        });
+    }
+    let (stored, groups) = match group {
+        Some(group) => (k.div_ceil(group), 1),
+        None => (1, k.div_ceil(128)),
+    };
+    let grid = Grid { groups, ..Grid::EACH };
+    let codes = Encoding::Nibbles(Packing::Rows);
+    module.take("weight_packed", &[I32], &[n, k.div_ceil(8)], codes, k)?;
+    let shape = [n, stored];
+    if symmetric {
+        module.take_floats("weight_scale", &shape, scales_around(8, grid), stored)?;
+    } else {
+        module.take_floats("weight_scale", &shape, scales(grid), stored)?;
+        let packing = Packing::RowsOfEight;
+        let zeros = Encoding::ZeroPoints { packing, grid, wraps: false };
+        module.take("weight_zero_point", &[I32], &[n.div_ceil(8), stored], zeros, stored)?;
+    }
+    Ok(Layout::W4 { group: group.unwrap_or(128) })
+}
+
+/// Symmetric; bytes as they are, or, packed into words, unsigned.
+fn int8(module: &mut Module) -> Result<Layout> {
+    let (n, k) = (module.rows, module.k);
+    let groups = module.groups("weight_scale", 1)?;
+    let grid = groups.grid(false);
+    match module.find("weight_packed") {
+        None => module.take("weight", &[I8], &[n, k], Encoding::Bytes { unsigned: false }, k)?,
+        Some(_) => {
+            let codes = Encoding::Bytes { unsigned: true };
+            module.take("weight_packed", &[I32], &[n, k.div_ceil(4)], codes, k)?;
+        }
+    }
+    let shape = [n, groups.stored];
+    module.take_floats("weight_scale", &shape, scales_around(0, grid), groups.stored)?;
+    Ok(Layout::W8 { group: groups.layout })
+}
+
+fn mxfp4(module: &mut Module) -> Result<Layout> {
+    let (n, k) = (module.rows, module.k);
+    let codes = Encoding::Nibbles(Packing::Rows);
+    module.take("weight_packed", &[U8], &[n, k.div_ceil(2)], codes, k)?;
+    let (number, grid) = (Number::Exponent, Grid::EACH);
+    let scales = Encoding::Scales { number, grid, zero: None };
+    module.take("weight_scale", &[U8], &[n, k.div_ceil(32)], scales, k.div_ceil(32))?;
+    Ok(Layout::Codebook { codebook: Codebook::E2m1, group: 32 })
+}
