@@ -4,6 +4,8 @@ import { mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { url } from "./browser.mjs";
+import { ask, ready } from "./demo.mjs";
 import { goldens, openPackage } from "./package.mjs";
 import { modelFile } from "./server.mjs";
 
@@ -115,6 +117,28 @@ test("files that are no model are refused as those of a server are", async () =>
     assert.match(failed.message, words);
     assert.ok(failed.typed);
   }
+});
+
+test("a visitor of the demo page chooses a folder", async () => {
+  const { messages: [{ content }], answer } = goldens[0];
+  const { page, problems } = await ready(session.browser, `${url}?device=cpu&temperature=0&host=private`);
+  await ask(page, content);
+  await page.locator("#disk summary").click();
+  await page.locator("#folder").setInputFiles(folder);
+  await page.locator("#messages .assistant").waitFor({ state: "detached" });
+  await page.locator("#prompt:enabled").waitFor();
+  assert.equal(await ask(page, content), answer);
+  assert.match(await page.locator("#adapter").textContent(), /processor/);
+  // What is no model is told as any other problem is; the page goes on with the next.
+  await page.locator("#folder").evaluate((input) => {
+    const data = new DataTransfer();
+    data.items.add(new File(["text"], "notes.txt"));
+    document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+  });
+  await page.locator("#problem").waitFor();
+  assert.match(await page.locator("#problem-text").textContent(), /config\.json: there is no such file/);
+  assert.deepEqual(problems, []);
+  await page.close();
 });
 
 test("a file that changes after it was chosen is not read", async () => {
