@@ -36,7 +36,10 @@ export interface LoadOptions {
   device?: "auto" | "gpu" | "cpu";
   /** How 16- and 32-bit matrices are held; default `keep`. */
   quantize?: "keep" | "w8" | "w4";
-  /** Most tokens of one conversation; default the model's own, as far as `kvBytes` reach. */
+  /**
+   * Most tokens of one conversation; default the model's own, as far as `kvBytes` reach. Within the
+   * original context of a model with LongRoPE (Phi), it is computed by its short factors.
+   */
   context?: number;
   /**
    * How keys and values are held; `int8` takes little more than half the memory of `f16` (default).

@@ -1,4 +1,4 @@
-// attention: softmax(scale * q . K) . V over the paged cache, for the rows of one tile and the query
+// attention: softmax({% if cap %}capped {% endif %}scale * q . K) . V over the paged cache, for the rows of one tile and the query
 // heads of one KV head at once, so that keys and values are read once for all of them.
 // A vector is one (row, query head) of these: at most {{ vectors }}, vector v = row v / GROUP, head v % GROUP.
 // in   tables  array<u32>  the block tables of all slots
@@ -44,6 +44,7 @@ const SPREAD = THREADS / FOURS;
 {% include "include/kv.wgsl" %}
 {% include "include/window.wgsl" %}
 {% include "include/softmax.wgsl" %}
+{% include "include/cap.wgsl" %}
 
 // Rows are padded so that neighbouring threads meet different banks.
 const KEY_PITCH = CHUNK + 1u;
@@ -145,7 +146,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         if (score_vector{{ i }} < vectors) {
             let row_position = first.position + score_vector{{ i }} / group;
             let seen = position <= row_position && sees(window_start(row_position), position);
-            weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, score{{ i }} * scale, seen);
+            weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, {% if cap %}capped(score{{ i }} * scale){% else %}score{{ i }} * scale{% endif %}, seen);
         }
 {% endfor %}
         workgroupBarrier();

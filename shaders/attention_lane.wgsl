@@ -1,4 +1,4 @@
-// attention_lane: softmax(scale * q . K) . V over the paged cache, one thread per (row, query head),
+// attention_lane: softmax({% if cap %}capped {% endif %}scale * q . K) . V over the paged cache, one thread per (row, query head),
 // without barriers and workgroup memory, for adapters that emulate them. Some of these end a thread
 // after 65,535 turns of its loops, so that long contexts are split.
 // in   tables     array<u32>  the block tables of all slots
@@ -32,6 +32,7 @@ const EIGHTS = HEAD_DIM / 8u;
 {% include "include/kv.wgsl" %}
 {% include "include/window.wgsl" %}
 {% include "include/softmax.wgsl" %}
+{% include "include/cap.wgsl" %}
 
 // Eight neighbouring dims.
 {% if int8 %}
@@ -97,7 +98,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
             let k{{ i }} = kv[key + {{ i }}u];
             sum += q{{ i }}[0] * low(k{{ i }}) + q{{ i }}[1] * high(k{{ i }});
 {% endfor %}
-            let score = ((sum.x + sum.y) + (sum.z + sum.w)){% if int8 %} * scale_of(keys, i){% endif %};
+            let score = {% if cap %}capped{% endif %}(((sum.x + sum.y) + (sum.z + sum.w)){% if int8 %} * scale_of(keys, i){% endif %});
             scores[i] = score;
             top = max(top, score);
         }

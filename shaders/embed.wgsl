@@ -1,4 +1,4 @@
-// embed: out[row] = the embedding of the row's token, which the batch names or a slot of the last
+// embed: out[row] = the embedding of the row's token{% if scale %} times {{ scale }}{% endif %}, which the batch names or a slot of the last
 // samples holds. Tokens outside FIRST .. FIRST + TOKENS - 1 belong to another part of a split matrix.
 // in   last_samples [slots] u32
 //      words, scales: the part [TOKENS][width], see include/weights.wgsl
@@ -28,5 +28,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (token & LAST_SAMPLE) != 0u { token = last_samples[token & ~LAST_SAMPLE]; }
     if token < FIRST || token - FIRST >= TOKENS { return; }
     let inside = 4u * quad + vec4(0u, 1u, 2u, 3u) < vec4(WIDTH);
-    out[row * OUT_STRIDE + quad] = select(vec4(0.0), weights_at(token - FIRST, quad), inside);
+    out[row * OUT_STRIDE + quad] = select(vec4(0.0), weights_at(token - FIRST, quad), inside){% if scale %} * {{ scale }}{% endif %};
 }

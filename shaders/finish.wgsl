@@ -1,4 +1,4 @@
-// finish: mins from what lies in their places, once scales are there: {{ part }}.
+// finish: mins from what lies in their places, once scales are there: {% if shift %}mins{% else %}zero points{% endif %}.
 // out  scales [rows][stride]
 // grid one thread per scale word, workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;
@@ -15,10 +15,10 @@ fn main(
     if i >= job.rows * job.stride { return; }
     let at = job.row * job.stride + i;
     let pair = unpack2x16float(scales[at]);
-{%- if part == "ZeroPoints" %}
-    let min = -pair.y * pair.x;
+{%- if shift %}
+    let min = pair.y + {{ shift }}.0 * pair.x;
 {%- else %}
-    let min = pair.y + 128.0 * pair.x;
+    let min = -pair.y * pair.x;
 {%- endif %}
     scales[at] = (scales[at] & 0xffffu) | (half_bits(min) << 16u);
 }

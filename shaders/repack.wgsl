@@ -1,6 +1,6 @@
 // repack: rows of a checkpoint tensor as rows of words, padded with zeros, in the layout {{ to }}.
 // in   job    which rows
-//      staged [rows][columns] numbers, {{ from }}
+//      staged [rows][columns] numbers{% if less_one %} less one{% endif %}, {{ from }}
 // out  words  [rows][stride]
 // grid one thread per word of the rows, workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;
@@ -12,7 +12,7 @@
 {%- if to == "f32" %}
 fn word_of(row: u32, i: u32) -> u32 {
     let at = row * job.columns + min(i, job.columns - 1u);
-    return select(0u, bitcast<u32>(number(at)), i < job.columns);
+    return select(0u, bitcast<u32>(number(at){% if less_one %} + 1.0{% endif %}), i < job.columns);
 }
 {%- else %}
 fn bits_of(at: u32) -> u32 {

@@ -1,4 +1,4 @@
-// rms_norm: out = x / sqrt(mean of squares + eps) · weight, for each row.
+// rms_norm: out = {% if add %}out + {% endif %}x / sqrt(mean of squares + eps) · weight, for each row.
 // in   x      [rows][STRIDE] vec4, padding 0
 //      weight [width / 4] vec4
 // out  out    [rows][STRIDE] vec4, padding 0
@@ -40,7 +40,7 @@ fn main(
     reduce(squares, thread{% if subgroups %}, lane, size{% endif %});
     let scale = normaliser(totals[0]);
     for (var i = thread; i < STRIDE; i += 64u) {
-        out[first + i] = x[first + i] * scale * weight[i];
+        out[first + i] = {% if add %}out[first + i] + {% endif %}x[first + i] * scale * weight[i];
     }
 }
 {% else %}
@@ -54,7 +54,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let scale = normaliser(squares);
     for (var i = 0u; i < STRIDE; i++) {
-        out[first + i] = x[first + i] * scale * weight[i];
+        out[first + i] = {% if add %}out[first + i] + {% endif %}x[first + i] * scale * weight[i];
     }
 }
 {% endif %}

@@ -1,9 +1,16 @@
-// rope_kv: q and k of each row, normalised per head{% if not norm %} (not here){% endif %} and rotated; q to `query`, k and v to the cache.
-// A rotation turns the pair of dims (d, d + HEAD_DIM / 2) by position * frequency(d).
+// rope_kv: q and k of each row, {% if norm %}normalised {% if norm_of_row %}each as a whole{% else %}per head{% endif %} and {% endif %}rotated; q to `query`, k and v to the cache.
+// A rotation turns the pair of dims (d, d + ROTARY / 2) of the first ROTARY by position * frequency(d).
+{%- if rotary < head_dim %}
+// Queries and keys are stored with dims of a pair HEAD_DIM / 2 apart, those behind ROTARY likewise.
+{%- endif %}
 // in   qkv    array<vec2<f32>> [rows][QKV_STRIDE / 2]  q heads, k heads, v heads
 //      rope   array<vec2<f32>> [256 + ceil(context / 256)][HEAD_DIM / 2]  (cos, sin) of the angles
 //             of positions 0..255, then of 0, 256, 512, ...
-//      q_norm, k_norm  array<vec2<f32>> [HEAD_DIM / 2]  with norms only
+{%- if norm_of_row %}
+//      q_norm, k_norm  array<vec2<f32>> [HEADS * HEAD_DIM / 2], [KV_HEADS * HEAD_DIM / 2]
+{%- elif norm %}
+//      q_norm, k_norm  array<vec2<f32>> [HEAD_DIM / 2]
+{%- endif %}
 // out  query  array<vec2<f32>> [rows][QUERY_STRIDE / 2]{% if sinks %}  twice, see `hidden`{% endif %}
 //      kv     array<u32>       the layer's cache, {% if int8 %}int8{% else %}f16{% endif %}
 {% if barriers %}
@@ -56,14 +63,33 @@ fn hidden(position: u32) -> u32 {
 {% endif %}
 }
 
+{% if rotary < head_dim %}
+// Where the dims that are stored at i and i + FOURS come from; values keep their places.
+const TURNING = {{ rotary // 4 }}u;
+fn places(head: u32, i: u32) -> vec2<u32> {
+    if (head >= HEADS + KV_HEADS && head < QKV_HEADS) { return vec2(i, i + FOURS); }
+    return select(vec2(i + TURNING, i + FOURS), vec2(i, i + TURNING), i < TURNING);
+}
+{% else %}
+fn places(head: u32, i: u32) -> vec2<u32> { return vec2(i, i + FOURS); }
+{% endif %}
+
 struct Four { low: vec2<f32>, high: vec2<f32> }
 
 fn load(row: u32, head: u32, i: u32) -> Four {
-    let at = (row * QKV_STRIDE + head % QKV_HEADS * HEAD_DIM) / 2u + i;
-    return Four(qkv[at], qkv[at + FOURS]);
+    let at = (row * QKV_STRIDE + head % QKV_HEADS * HEAD_DIM) / 2u + places(head, i);
+    return Four(qkv[at.x], qkv[at.y]);
 }
 
 fn squares(x: Four) -> f32 { return dot(x.low, x.low) + dot(x.high, x.high); }
+
+{% if norm_of_row %}
+// Which of the queries, or of the keys, a head is.
+fn norm_head(head: u32) -> u32 {
+    let place = head % QKV_HEADS;
+    return select(place - HEADS, place, place < HEADS);
+}
+{% endif %}
 
 fn is_query(head: u32) -> bool { return head % QKV_HEADS < HEADS; }
 
@@ -72,10 +98,11 @@ fn turned(row: Row, head: u32, i: u32, loaded: Four, factor: f32) -> Four {
     if (head >= HEADS + KV_HEADS && head < QKV_HEADS) { return loaded; }
     var x = loaded;
 {% if norm %}
+    let at = {% if norm_of_row %}norm_head(head) * HEAD_DIM / 2u + {% endif %}places(head, i);
     if (is_query(head)) {
-        x = Four(x.low * factor * q_norm[i], x.high * factor * q_norm[i + FOURS]);
+        x = Four(x.low * factor * q_norm[at.x], x.high * factor * q_norm[at.y]);
     } else {
-        x = Four(x.low * factor * k_norm[i], x.high * factor * k_norm[i + FOURS]);
+        x = Four(x.low * factor * k_norm[at.x], x.high * factor * k_norm[at.y]);
     }
 {% endif %}
     let position = row.position - select(0u, hidden(row.position), head >= QKV_HEADS);
@@ -127,7 +154,25 @@ fn store_kv(row: Row, head: u32, i: u32, x: Four) {
 }
 {% endif %}
 
-{% if norm %}
+{% if norm_of_row %}
+// The sums of squares of every so many pairs of a row's queries, and of its keys, from `first` on.
+const QUERY_PAIRS = HEADS * HEAD_DIM / 2u;
+const KEY_PAIRS = KV_HEADS * HEAD_DIM / 2u;
+fn row_squares(row: u32, first: u32, every: u32) -> vec2<f32> {
+    let at = row * QKV_STRIDE / 2u;
+    var sums = vec2<f32>();
+    for (var i = first; i < QUERY_PAIRS; i += every) { sums.x += dot(qkv[at + i], qkv[at + i]); }
+    for (var i = QUERY_PAIRS + first; i < QUERY_PAIRS + KEY_PAIRS; i += every) {
+        sums.y += dot(qkv[at + i], qkv[at + i]);
+    }
+    return sums;
+}
+
+fn row_factor(head: u32, sums: vec2<f32>) -> f32 {
+    let mean = sums / vec2(f32(2u * QUERY_PAIRS), f32(2u * KEY_PAIRS));
+    return inverseSqrt(select(mean.y, mean.x, is_query(head)) + {{ eps }});
+}
+{% elif norm %}
 fn norm_factor(sum: f32) -> f32 {
     return inverseSqrt(sum / f32(HEAD_DIM) + {{ eps }});
 }
@@ -135,7 +180,9 @@ fn norm_factor(sum: f32) -> f32 {
 
 {% if barriers %}
 const HEADS_PER_GROUP = {{ heads_per_group }}u;
-{% if norm %}
+{% if norm_of_row %}
+var<workgroup> partial: array<vec2<f32>, 64>;
+{% elif norm %}
 var<workgroup> partial: array<f32, 64>;
 {% endif %}
 {% if int8 %}
@@ -151,7 +198,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var x = Four();
     if (used) { x = load(group.y, head, i); }
     var factor = 1.0;
-{% if norm %}
+{% if norm_of_row %}
+    partial[thread] = row_squares(group.y, thread, 64u);
+    workgroupBarrier();
+    var sums = vec2<f32>();
+    for (var j = 0u; j < 64u; j++) { sums += partial[j]; }
+    factor = row_factor(head, sums);
+{% elif norm %}
     partial[thread] = squares(x);
     workgroupBarrier();
     var sum = 0.0;
@@ -190,7 +243,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (head >= ALL_HEADS) { return; }
     let row = row_at(id.y);
     var factor = 1.0;
-{% if norm %}
+{% if norm_of_row %}
+    factor = row_factor(head, row_squares(id.y, 0u, 1u));
+{% elif norm %}
     var sum = 0.0;
     for (var i = 0u; i < FOURS; i++) { sum += squares(load(id.y, head, i)); }
     factor = norm_factor(sum);

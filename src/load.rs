@@ -278,9 +278,9 @@ pub fn capacity(
 
 /// What rows see: as asked for, within what the model was trained for.
 fn window(config: &ModelConfig, asked: Option<Window>) -> Result<Option<Window>> {
-    let own = config.window.map(|tokens| Window { sinks: 0, tokens });
+    let own = config.window().map(|tokens| Window { sinks: 0, tokens });
     let Some(Window { sinks, tokens }) = asked else { return Ok(own) };
-    let trained = config.window.map_or(config.context, |window| window.min(config.context));
+    let trained = config.window().map_or(config.context, |window| window.min(config.context));
     if !sinks.is_multiple_of(BLOCK_SIZE) || tokens == 0 || tokens > trained.saturating_sub(sinks) {
         return Err(Error::InvalidRequest {
             param: "slidingWindow".into(),

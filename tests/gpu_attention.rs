@@ -11,6 +11,7 @@ use tabloom::{
         batch::Row, query_heads, rope_table,
     },
     layout::row_stride,
+    model::QkNorm,
     step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan, Window},
 };
 
@@ -35,11 +36,12 @@ struct Heads {
     dim: usize,
     kind: KvKind,
     window: Option<Window>,
+    cap: Option<f32>,
 }
 
 impl Heads {
     const fn new(heads: usize, kv_heads: usize, dim: usize) -> Heads {
-        Heads { heads, kv_heads, dim, kind: KvKind::F16, window: None }
+        Heads { heads, kv_heads, dim, kind: KvKind::F16, window: None, cap: None }
     }
 
     const fn int8(self) -> Heads {
@@ -48,6 +50,15 @@ impl Heads {
 
     const fn window(self, sinks: usize, tokens: usize) -> Heads {
         Heads { window: Some(Window { sinks, tokens }), ..self }
+    }
+
+    /// With scores of another scale that are capped.
+    const fn capped(self, cap: f32) -> Heads {
+        Heads { cap: Some(cap), ..self }
+    }
+
+    fn scale(self) -> f32 {
+        if self.cap.is_some() { 0.4 } else { (self.dim as f32).sqrt().recip() }
     }
 
     fn layout(self) -> KvLayout {
@@ -73,8 +84,9 @@ impl Heads {
     }
 
     fn attention(self, split: bool) -> Attention {
-        let Heads { heads, kv_heads, dim: head_dim, kind, window } = self;
-        Attention { heads, kv_heads, head_dim, kind, window, split }
+        let Heads { heads, kv_heads, dim: head_dim, kind, window, cap } = self;
+        let scale = self.scale();
+        Attention { heads, kv_heads, head_dim, scale, cap, kind, window, split }
     }
 
     /// Encodes sequences of (first position, rows) with shuffled blocks of one pool.
@@ -205,7 +217,9 @@ fn naive(shape: Heads, step: &Step, data: &Data) -> Vec<f32> {
                     let query = i * shape.query_stride() + view + head * dim;
                     let slot = step.kv_slot(row, *position);
                     let product = |d| f64::from(data.query[query + d]) * cached(slot, kv_head, d);
-                    (0..dim).map(product).sum::<f64>() / (dim as f64).sqrt()
+                    let score = (0..dim).map(product).sum::<f64>() * f64::from(shape.scale());
+                    let cap = shape.cap.map(f64::from);
+                    cap.map_or(score, |cap| cap * (score / cap).tanh())
                 })
                 .collect();
             let top = scores.iter().copied().fold(f64::MIN, f64::max);
@@ -268,7 +282,7 @@ fn random_seqs(rng: &mut fastrand::Rng, rows: usize) -> Vec<(usize, usize)> {
 
 const SHAPES: [Heads; 12] = [
     Heads::new(2, 2, 24),
-    Heads::new(4, 2, 48).window(0, 16),
+    Heads::new(4, 2, 48).window(0, 16).capped(3.0),
     Heads::new(4, 1, 64),
     Heads::new(8, 1, 80).window(0, 300),
     Heads::new(14, 2, 96),
@@ -278,7 +292,7 @@ const SHAPES: [Heads; 12] = [
     Heads::new(20, 1, 8),
     Heads::new(4, 2, 24).int8(),
     Heads::new(6, 2, 64).window(16, 200),
-    Heads::new(4, 1, 128).int8().window(0, 90),
+    Heads::new(4, 1, 128).int8().window(0, 90).capped(5.0),
 ];
 
 #[test]
@@ -422,18 +436,26 @@ fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     assert_eq!((direct, split), ([1, 8, 1], [1, 8, 8]));
 }
 
-/// One row of queries, keys and values as f64 maths has them: normalised, then rotated.
-fn rotated(x: &[f32], weight: Option<&[f32]>, position: usize, inv_freq: &[f64]) -> Vec<f32> {
+/// One head of a row as f64 maths has it: normalised by what the norm runs over, then rotated.
+fn rotated(
+    x: &[f32],
+    norm: Option<(&[f32], &[f32])>,
+    position: usize,
+    inv_freq: &[f64],
+    magnitude: f64,
+) -> Vec<f32> {
     let mut x: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
-    if let Some(weight) = weight {
-        let mean = x.iter().map(|v| v * v).sum::<f64>() / x.len() as f64;
+    if let Some((all, weight)) = norm {
+        let squares: f64 = all.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+        let mean = squares / all.len() as f64;
         for (v, w) in x.iter_mut().zip(weight) {
             *v *= f64::from(*w) / (mean + 1e-6).sqrt();
         }
     }
-    let half = x.len() / 2;
+    let half = inv_freq.len();
     for (d, f) in inv_freq.iter().enumerate() {
         let (sin, cos) = (position as f64 * f).sin_cos();
+        let (sin, cos) = (magnitude * sin, magnitude * cos);
         (x[d], x[d + half]) = (x[d] * cos - x[d + half] * sin, x[d + half] * cos + x[d] * sin);
     }
     x.iter().map(|v| *v as f32).collect()
@@ -446,27 +468,34 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut rng = fastrand::Rng::with_seed(seed);
-        for (shape, qk_norm) in [
-            (Heads::new(3, 1, 24), None),
-            (Heads::new(4, 2, 64), Some(1e-6)),
-            (Heads::new(2, 1, 80).int8(), Some(1e-6)),
-            (Heads::new(5, 5, 128).window(48, 200), None),
-            (Heads::new(2, 2, 256), Some(1e-6)),
-            (Heads::new(3, 1, 24).int8().window(16, 100), None),
+        for (shape, rotary, over) in [
+            (Heads::new(3, 1, 24), 12, Some(QkNorm::Row)),
+            (Heads::new(4, 2, 64), 64, Some(QkNorm::Head)),
+            (Heads::new(2, 1, 80).int8(), 44, Some(QkNorm::Head)),
+            (Heads::new(5, 5, 128).window(48, 200), 128, None),
+            (Heads::new(2, 2, 256), 256, Some(QkNorm::Head)),
+            (Heads::new(3, 1, 24).int8().window(16, 100), 20, None),
+            (Heads::new(5, 2, 40).int8().window(32, 90), 40, Some(QkNorm::Row)),
         ] {
-            let Heads { heads, kv_heads, dim, kind, window } = shape;
+            let Heads { heads, kv_heads, dim, kind, window, .. } = shape;
+            let qk_norm = over.map(|over| (over, 1e-6));
             let seqs = [(0, 5), (250, 20), (4095, 1), (9000, 3)];
             let Step { batch, capacity, .. } = shape.step(&mut rng, &seqs);
             let inv_freq: Vec<f64> =
-                (0..dim / 2).map(|d| 1e6f64.powf(-2.0 * d as f64 / dim as f64)).collect();
-            let table = rope_table(&inv_freq, capacity.context);
+                (0..rotary / 2).map(|d| 1e6f64.powf(-2.0 * d as f64 / rotary as f64)).collect();
+            let magnitude = if rotary < dim { 1.25 } else { 1.0 };
+            let table = rope_table(&inv_freq, magnitude, dim, capacity.context);
             let stride = row_stride((heads + 2 * kv_heads) * dim);
             let rows = batch.rows as usize;
             let mut qkv = uniform(&mut rng, rows * stride);
             qkv[0] = 1e6; // a query may exceed the range of halves, a value is clamped
             qkv[(heads + kv_heads) * dim] = -1e6;
             qkv[(heads + kv_heads + 1) * dim..][..dim].fill(0.0); // the next value, or padding
-            let norms = [uniform(&mut rng, dim), uniform(&mut rng, dim)];
+            let [q_heads, k_heads] = match over {
+                Some(QkNorm::Row) => [heads, kv_heads],
+                _ => [1, 1],
+            };
+            let norms = [uniform(&mut rng, q_heads * dim), uniform(&mut rng, k_heads * dim)];
             let weights = qk_norm.map(|_| [&norms[0][..], &norms[1][..]]);
             let layout = shape.layout();
 
@@ -476,10 +505,28 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
             for i in 0..rows {
                 let row = batch.row(i);
                 let position = row.position as usize;
+                let (queries, rest) = qkv[i * stride..].split_at(heads * dim);
+                let keys = &rest[..kv_heads * dim];
                 for head in 0..heads + 2 * kv_heads {
                     let x = &qkv[i * stride + head * dim..][..dim];
-                    let weight = weights.map(|w| w[usize::from(head >= heads)]);
-                    let turned = |position| rotated(x, weight, position, &inv_freq);
+                    // What the norm runs over, and its weights of this head.
+                    let (all, q_or_k, place) = match head.checked_sub(heads) {
+                        None => (queries, 0, head),
+                        Some(place) => (keys, 1, place),
+                    };
+                    let norm = weights.map(|w| match over {
+                        Some(QkNorm::Row) if place * dim < w[q_or_k].len() => {
+                            (all, &w[q_or_k][place * dim..][..dim])
+                        }
+                        _ => (x, &w[q_or_k][..dim]),
+                    });
+                    let turned = |position| {
+                        let x = rotated(x, norm, position, &inv_freq, magnitude);
+                        // Dims of a pair half a head apart, then those that do not turn.
+                        let (turning, still) = x.split_at(rotary);
+                        let halves = [turning, still].map(|x| x.split_at(x.len() / 2));
+                        [halves[0].0, halves[1].0, halves[0].1, halves[1].1].concat()
+                    };
                     if head < heads {
                         let at = i * shape.query_stride() + head * dim;
                         query[at..][..dim].copy_from_slice(&turned(position));
@@ -496,7 +543,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                 }
             }
 
-            let kernel = RopeKv { heads, kv_heads, head_dim: dim, qk_norm, kind, window };
+            let kernel = RopeKv { heads, kv_heads, head_dim: dim, rotary, qk_norm, kind, window };
             let check = |name: &str, found_query: &[f32], mut found: Vec<u32>| {
                 let error = nmse(&query, found_query);
                 assert!(error < 1e-11, "{name}: query {error:e} {kernel:?}");
@@ -555,9 +602,9 @@ fn streaming(shape: Heads, qkv: &[f32], position: usize, inv_freq: &[f64]) -> Ve
     let mut output = Vec::new();
     for head in 0..heads {
         let kv_head = heads + head * kv_heads / heads;
-        let query = rotated(dims(position, head), None, seen.len() - 1, inv_freq);
+        let query = rotated(dims(position, head), None, seen.len() - 1, inv_freq, 1.0);
         let score = |(place, position): (usize, &usize)| {
-            let key = rotated(dims(*position, kv_head), None, place, inv_freq);
+            let key = rotated(dims(*position, kv_head), None, place, inv_freq, 1.0);
             let products = query.iter().zip(&key).map(|(q, k)| f64::from(*q) * f64::from(*k));
             (products.sum::<f64>() / (dim as f64).sqrt()).exp()
         };
@@ -580,14 +627,15 @@ fn sinks_and_window_are_seen_as_if_nothing_lay_between_them() {
         println!("seed {seed}");
         let mut rng = fastrand::Rng::with_seed(seed);
         let shape = Heads::new(4, 2, 32).window(32, 100);
-        let Heads { heads, kv_heads, dim, kind, window } = shape;
+        let Heads { heads, kv_heads, dim, kind, window, .. } = shape;
         let inv_freq: Vec<f64> =
             (0..dim / 2).map(|d| 1e4f64.powf(-2.0 * d as f64 / dim as f64)).collect();
         let step = shape.step(&mut rng, &[(0, 400)]);
-        let table = rope_table(&inv_freq, 400);
+        let table = rope_table(&inv_freq, 1.0, dim, 400);
         let mut qkv = uniform(&mut rng, 400 * row_stride((heads + 2 * kv_heads) * dim));
         qkv.iter_mut().for_each(|x| *x *= 3.0);
-        let rope = RopeKv { heads, kv_heads, head_dim: dim, qk_norm: None, kind, window };
+        let rope =
+            RopeKv { heads, kv_heads, head_dim: dim, rotary: dim, qk_norm: None, kind, window };
         let expected: Vec<f32> =
             (0..400).flat_map(|row| streaming(shape, &qkv, row, &inv_freq)).collect();
         assert_eq!(shape.stride(), heads * dim);

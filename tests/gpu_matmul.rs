@@ -8,7 +8,7 @@ use support::{Bench, activations, bits, floats, nmse, random_matrix, step, unifo
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
     layout::{Codebook, HostMatrix, Layout, row_stride},
-    model::MatmulOutput::{self, Add, SiluGate, Store},
+    model::MatmulOutput::{self, Add, GeluGate, SiluGate, Store},
 };
 
 const LAYOUTS: [Layout; 7] = [
@@ -88,7 +88,7 @@ impl Case {
     /// Splits out into what the product fills and what it must leave alone.
     fn split(&self, out: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let Matmul { n, first, width, output, .. } = self.op;
-        let end = first + if output == SiluGate { n / 2 } else { n };
+        let end = first + output.width(n);
         let filled = |i: usize| {
             let (row, column) = (i / row_stride(width), i % row_stride(width));
             row < self.rows() && (first..end).contains(&column)
@@ -118,9 +118,11 @@ fn product(layout: Layout, (n, k): (usize, usize), output: MatmulOutput, rows: u
         n,
         k,
         first: 0,
-        width: if output == SiluGate { n / 2 } else { n },
+        width: output.width(n),
         norm: None,
         bias: false,
+        scale: 1.0,
+        cap: None,
         output,
         rows: RowsOf::Rows,
         regime: Regime::of(rows as u32),
@@ -185,11 +187,19 @@ fn every_output() {
             let op = |output| product(layout, (134, 172), output, rows);
             for op in [
                 Matmul { bias: true, ..op(Store) },
-                Matmul { norm, bias: true, rows: RowsOf::LogitRows, ..op(Store) },
-                op(Add),
+                Matmul {
+                    norm,
+                    bias: true,
+                    scale: 1.5,
+                    cap: Some(4.0),
+                    rows: RowsOf::LogitRows,
+                    ..op(Store)
+                },
+                Matmul { scale: 0.3, ..op(Add) },
                 Matmul { norm, ..op(Add) },
                 op(SiluGate),
                 Matmul { norm, ..op(SiluGate) },
+                op(GeluGate),
             ] {
                 Case::new(&mut rng, op, rows).check(&mut bench, &tunings).await;
             }

@@ -34,6 +34,15 @@ fn the_gpu_agrees_with_transformers_on_every_model() {
 }
 
 #[test]
+fn a_context_within_the_original_one_takes_the_short_factors() {
+    let name = "phi3_short_f32";
+    for device in [Device::Gpu, Device::Cpu] {
+        let options = LoadOptions { device, context: Some(64), ..Default::default() };
+        pollster::block_on(async { golden(name).check(name, loaded(name, options).await).await });
+    }
+}
+
+#[test]
 fn a_decode_step_is_few_dispatches_one_write_and_no_new_bind_group() {
     pollster::block_on(async {
         let source = FolderSource::new(folder("qwen2_bf16"));

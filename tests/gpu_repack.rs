@@ -8,10 +8,7 @@ use fastrand::Rng;
 use half::{bf16, f16};
 use support::{Bench, uniform};
 use tabloom::{
-    kernels::{
-        Repack,
-        repack::{Codes, Rows},
-    },
+    kernels::{Repack, repack::Rows},
     layout::{
         BlockType, Codebook, FloatType, Grid, HostMatrix, Layout, Number, Packing, unpack_halves,
     },
@@ -214,21 +211,6 @@ fn errors(matrix: &HostMatrix, values: &[f32]) -> Vec<f64> {
     .collect()
 }
 
-/// The step that repacks a tensor of this encoding.
-fn kernel_of(encoding: Encoding, to: Layout) -> Repack {
-    match encoding {
-        Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
-        Encoding::Blocks(from) => Repack::Blocks { from, to },
-        Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
-        Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
-        Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
-        Encoding::Mins { float: from, grid, .. } => Repack::Mins { from, grid, to },
-        Encoding::ZeroPoints { packing, grid, wraps } => {
-            Repack::ZeroPoints { packing, grid, wraps, to }
-        }
-    }
-}
-
 /// Random bytes of an encoding; floats have sensible sizes.
 fn random_bytes(rng: &mut Rng, encoding: Encoding, n: usize, columns: usize) -> Vec<u8> {
     let bytes = encoding.bytes(n, columns) as usize;
@@ -237,7 +219,8 @@ fn random_bytes(rng: &mut Rng, encoding: Encoding, n: usize, columns: usize) -> 
     };
     match encoding {
         Encoding::Scales { number: Number::Float(float) | Number::Float127(float), .. }
-        | Encoding::Mins { float, .. } => floats(float, rng),
+        | Encoding::Mins { float, .. }
+        | Encoding::ZeroNumbers { float, .. } => floats(float, rng),
         Encoding::Scales { number: Number::Exponent, .. } => {
             (0..bytes).map(|_| rng.u8(..)).collect()
         }
@@ -305,7 +288,7 @@ fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
             vec![
                 nibbles(Packing::Rows),
                 (scales(bf16, each, None), groups),
-                (Encoding::Mins { float: bf16, grid: each, of_unsigned: false }, groups),
+                (Encoding::Mins { float: bf16, grid: each, shift: 0 }, groups),
             ],
         ),
         (
@@ -313,7 +296,23 @@ fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
             vec![
                 bytes(true),
                 (scales(f16, each, None), groups),
-                (Encoding::Mins { float: f16, grid: each, of_unsigned: true }, groups),
+                (Encoding::Mins { float: f16, grid: each, shift: 128 }, groups),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Signed),
+                (scales(bf16, transposed, None), groups),
+                (Encoding::Mins { float: bf16, grid: transposed, shift: -8 }, groups),
+            ],
+        ),
+        (
+            w4,
+            vec![
+                nibbles(Packing::Halves { high: true }),
+                (scales(bf16, each, None), groups),
+                (Encoding::ZeroNumbers { float: bf16, grid: each }, groups),
             ],
         ),
         (w8, vec![bytes(false), (by_row, 1)]),
@@ -340,7 +339,8 @@ fn every_format_is_repacked_as_on_the_host() {
             let host = on_the_host(layout, (n, k), None, &tensors);
             let mut device = OnTheGpu::new(&mut bench, layout, n, k);
             for (encoding, columns, bytes) in stored.iter().rev() {
-                device.repack(kernel_of(*encoding, layout), *columns, bytes).await;
+                let step = encoding.step(layout).expect("one step");
+                device.repack(step, *columns, bytes).await;
             }
             for mins in encodings.iter().filter_map(|(encoding, _)| encoding.leaves()) {
                 device.repack(Repack::Finish(mins), 0, &[]).await;
@@ -368,7 +368,7 @@ fn pieces_of_columns_fill_their_own_places() {
             let host = pollster::block_on(async {
                 let mut sink = HostSink::new();
                 sink.create(&[Weight::matrix(PARAM, (n, k), layout)]).await.unwrap();
-                let kernel = kernel_of(encoding, layout);
+                let kernel = encoding.step(layout).expect("one step");
                 let mut device = OnTheGpu::new(&mut bench, layout, n, k);
                 for (first_column, end) in [(cut, columns), (0, cut)] {
                     let columns = end - first_column;
@@ -409,22 +409,27 @@ fn a_vector_fills_from_any_row() {
             let staged: Vec<u32> = bytemuck::pod_collect_to_vec(
                 &[&bytes[..], &[0, 0]].concat()[..bytes.len().next_multiple_of(4)],
             );
-            let kernel = Repack::Numbers { from: from.layout(), to: Layout::F32 };
-            let rows =
-                Rows { row: 5, rows: 75, columns: 1, stride: 1, staged: 75, ..Rows::zeroed() };
-            let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
-            let buffers = [job, &staged, &[7; 100]];
-            let found = bench.run_shader(&kernel.shader(), kernel.grid(&rows), &buffers).await;
-            let mut expected = vec![7; 100];
-            for (word, value) in expected[5..].iter_mut().zip(&values) {
-                *word = match from {
-                    FloatType::F32 => *value,
-                    FloatType::F16 => f16::from_f32(*value).to_f32(),
-                    FloatType::Bf16 => bf16::from_f32(*value).to_f32(),
+            for less_one in [false, true] {
+                let kernel = match less_one {
+                    true => Repack::LessOne { from: from.layout() },
+                    false => Repack::Numbers { from: from.layout(), to: Layout::F32 },
+                };
+                let rows =
+                    Rows { row: 5, rows: 75, columns: 1, stride: 1, staged: 75, ..Rows::zeroed() };
+                let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
+                let buffers = [job, &staged, &[7; 100]];
+                let found = bench.run_shader(&kernel.shader(), kernel.grid(&rows), &buffers).await;
+                let mut expected = vec![7; 100];
+                for (word, value) in expected[5..].iter_mut().zip(&values) {
+                    let stored = match from {
+                        FloatType::F32 => *value,
+                        FloatType::F16 => f16::from_f32(*value).to_f32(),
+                        FloatType::Bf16 => bf16::from_f32(*value).to_f32(),
+                    };
+                    *word = (if less_one { stored + 1.0 } else { stored }).to_bits();
                 }
-                .to_bits();
+                assert_eq!(found[0], expected, "{kernel:?}");
             }
-            assert_eq!(found[0], expected, "{from:?}");
         }
     });
 }

@@ -40,14 +40,16 @@ fn embedding_of_known_and_sampled_tokens() {
                 batch.words[token] = 1 << 31 | 1;
                 let before = uniform(&mut rng, (rows + 1) * row_stride(width));
                 let mut expected = before.clone();
-                embed::reference(&batch, &last_samples, &matrix, 0, &mut expected);
+                let scale = if layout == Layout::F16 { 1.0 } else { 2.5 };
+                embed::reference(&batch, &last_samples, &matrix, 0, scale, &mut expected);
 
                 // Whole, and split after token 40: each part adds its own rows.
                 for splits in [&[(0, vocab)][..], &[(0, 40), (40, vocab)]] {
                     for tuning in bench.tunings() {
                         let mut out = bits(&before);
                         for &(start, end) in splits {
-                            let kernel = Embed { layout, first: start, rows: end - start, width };
+                            let (first, rows) = (start, end - start);
+                            let kernel = Embed { layout, first, rows, width, scale };
                             let words = layout.row_words(width);
                             let groups = layout.row_scales(width);
                             let mut buffers = vec![
@@ -83,16 +85,23 @@ fn normalisation() {
         for (width, rows) in [(64, 1), (172, 5), (1376, 70)] {
             let stride = row_stride(width);
             let (x, weight) = (activations(&mut rng, rows + 1, width), uniform(&mut rng, width));
-            let before = uniform(&mut rng, (rows + 1) * stride);
+            let add = rows == 5;
+            let before = match add {
+                true => activations(&mut rng, rows + 1, width),
+                false => uniform(&mut rng, (rows + 1) * stride),
+            };
             let mut expected = vec![0.0; rows * stride];
             for (x, out) in x.chunks(stride).zip(expected.chunks_mut(stride)) {
                 rms_norm::reference(&x[..width], &weight, 1e-5, &mut out[..width]);
+            }
+            if add {
+                expected.iter_mut().zip(&before).for_each(|(out, before)| *out += before);
             }
             for (of, batch) in [
                 (RowsOf::Rows, support::step(rows, 1, 9)),
                 (RowsOf::LogitRows, support::step(rows + 2, rows, 9)),
             ] {
-                let kernel = RmsNorm { width, eps: 1e-5, rows: of };
+                let kernel = RmsNorm { width, eps: 1e-5, add, rows: of };
                 for tuning in bench.tunings() {
                     let [x, weight, before] = [&x, &weight, &before].map(|values| bits(values));
                     let buffers = [&batch.words[..], &x, &weight, &before];

@@ -95,6 +95,8 @@ impl Bench<'_> {
             width: n,
             norm: None,
             bias: false,
+            scale: 1.0,
+            cap: None,
             output: MatmulOutput::Store,
             rows: RowsOf::Rows,
             regime: Regime::of(rows as u32),
@@ -125,8 +127,16 @@ impl Bench<'_> {
     async fn attention(&mut self, context: usize) -> Result<()> {
         let (heads, kv_heads, head_dim) = (32, 8, 64);
         let (batch, tables) = batch(1, context, Sampling::GREEDY)?;
-        let whole =
-            Attention { heads, kv_heads, head_dim, kind: KvKind::F16, window: None, split: false };
+        let whole = Attention {
+            heads,
+            kv_heads,
+            head_dim,
+            scale: 0.125,
+            cap: None,
+            kind: KvKind::F16,
+            window: None,
+            split: false,
+        };
         let split = Attention { split: true, ..whole };
         let merge = AttentionMerge { heads, head_dim, window: None };
         let words =

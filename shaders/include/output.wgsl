@@ -26,16 +26,28 @@ fn put(row: u32, column: u32, y: f32) {
     }
 }
 
+{% include "include/cap.wgsl" %}
 // Writes the results of a quad for one row of x.
 fn finish(row: u32, quad: u32, product: vec4<f32>) {
+    var y = product;
 {%- if output.bias %}
     let at = FIRST + quad_rows(quad);
-    let y = product + vec4(bias[at.x], bias[at.y], bias[at.z], bias[at.w]);
-{%- else %}
-    let y = product;
+    y += vec4(bias[at.x], bias[at.y], bias[at.z], bias[at.w]);
+{%- endif %}
+{%- if output.scale %}
+    y *= {{ output.scale }};
+{%- endif %}
+{%- if cap %}
+    y = capped(y);
 {%- endif %}
 {%- if output.gated %}
-    let gated = y.xy / (1.0 + exp(-y.xy)) * y.zw;
+{%- if output.gelu %}
+    // gelu(x) = x / (1 + exp(-2z)), which is x (1 + tanh z) / 2, z = sqrt(2 / pi) (x + 0.044715 x^3).
+    let z = 1.5957691 * (y.xy + 0.044715 * y.xy * y.xy * y.xy);
+{%- else %}
+    let z = y.xy;
+{%- endif %}
+    let gated = y.xy / (1.0 + exp(-z)) * y.zw;
     put(row, 2u * quad, gated.x);
     put(row, 2u * quad + 1u, gated.y);
 {%- else %}

@@ -5,6 +5,10 @@ fn packed_nibble(row: u32, column: u32) -> u32 {
 {%- if packing == "Rows" %}
     let word = staged[row * ((job.columns + 7u) / 8u) + column / 8u];
     let place = column % 8u;
+{%- elif packing in ["HighHalves", "LowHalves"] %}
+    let at = row * job.columns + column;
+    let word = staged[at / 4u];
+    let place = at % 4u * 2u{% if packing == "HighHalves" %} + 1u{% endif %};
 {%- elif packing == "HighFirst" %}
     let word = staged[row * ((job.columns + 7u) / 8u) + column / 8u];
     let place = (column % 8u) ^ 1u;

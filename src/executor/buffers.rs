@@ -6,7 +6,7 @@ use crate::{
     gpu::Gpu,
     kernels::{Batch, BlockTables, KvKind, Table, Tuning, query_heads},
     layout::row_stride,
-    model::{Act, ModelConfig},
+    model::{Act, ModelConfig, Norms},
     step::{BlockCopy, Capacity},
 };
 
@@ -21,7 +21,6 @@ pub struct Kv {
 pub struct StepBuffers {
     pub step: wgpu::Buffer,         // the words of a Batch
     pub tables: wgpu::Buffer,       // block tables, see kernels::tables
-    pub rope: wgpu::Buffer,         // cosines and sines, see kernels::rope_kv
     pub residual: wgpu::Buffer,     // [rows][hidden]
     pub normed: wgpu::Buffer,       // [rows][hidden], where the norm is a dispatch of its own
     pub qkv: wgpu::Buffer,          // [rows][(heads + 2 kv_heads)·head_dim]
@@ -29,6 +28,7 @@ pub struct StepBuffers {
     pub attention: wgpu::Buffer,    // [rows][heads·head_dim]
     pub partials: wgpu::Buffer,     // attention's splits, see kernels::attention
     pub gated: wgpu::Buffer,        // [rows][intermediate]
+    pub block: wgpu::Buffer,        // [rows][hidden], where blocks end with a norm
     pub last: wgpu::Buffer,         // [logit rows][hidden]
     pub logits: wgpu::Buffer,       // [logit rows][vocab]
     pub pooled: wgpu::Buffer,       // [seqs][hidden]: sums of hidden states per slot
@@ -39,11 +39,13 @@ pub struct StepBuffers {
     pub masks: wgpu::Buffer,
     pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
     pub kv: Vec<Kv>,           // per layer
+    ropes: Vec<wgpu::Buffer>,  // cosines and sines, see kernels::rope_kv
+    rope_of_layer: Vec<usize>, // the place of a layer's among them
 }
 
 impl StepBuffers {
     /// Allocates the buffers for a model and a capacity; `kinds` are those of the layers, and
-    /// `rope_factors` are as for [`shapes::rope_table`].
+    /// `rope_factors` are as for [`shapes::rope_tables`].
     pub async fn new(
         gpu: &Gpu,
         config: &ModelConfig,
@@ -60,7 +62,13 @@ impl StepBuffers {
             words(what, capacity.seqs * table.stride(config.vocab)).await
         };
         let rows = capacity.rows;
-        let rope = shapes::rope_table(config, rope_factors, capacity.context);
+        let block_rows = if config.norms == Norms::Before { 0 } else { rows };
+        let shapes::RopeTables { tables, of_layer } =
+            shapes::rope_tables(config, rope_factors, capacity.context);
+        let mut ropes = Vec::with_capacity(tables.len());
+        for table in tables {
+            ropes.push(gpu.upload("rope table", bytemuck::cast_slice(&table)).await?);
+        }
         let mut kv = Vec::with_capacity(config.layers);
         for (layer, &kind) in kinds.iter().enumerate() {
             let block_bytes = shapes::layer_block_bytes(config, kind);
@@ -76,7 +84,6 @@ impl StepBuffers {
         Ok(StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
             tables: words("block tables", BlockTables::words(capacity)).await?,
-            rope: gpu.upload("rope table", bytemuck::cast_slice(&rope)).await?,
             residual: activation("residual", rows, config.hidden).await?,
             normed: activation("normed", rows, config.hidden).await?,
             qkv: activation("qkv", rows, config.qkv_rows()).await?,
@@ -84,6 +91,7 @@ impl StepBuffers {
             attention: activation("attention", rows, config.attention_width()).await?,
             partials: words("partials", attention.partial_words(tuning, capacity)).await?,
             gated: activation("gated", rows, config.intermediate).await?,
+            block: activation("block", block_rows, config.hidden).await?,
             last: activation("last rows", capacity.logit_rows, config.hidden).await?,
             logits: activation("logits", capacity.logit_rows, config.vocab).await?,
             pooled: activation("pooled", capacity.seqs, config.hidden).await?,
@@ -94,6 +102,8 @@ impl StepBuffers {
             masks: table("masks", Table::Masks).await?,
             kv_copy: gpu.storage("KV block", largest_block).await?,
             kv,
+            ropes,
+            rope_of_layer: of_layer,
         })
     }
 
@@ -106,6 +116,11 @@ impl StepBuffers {
         }
     }
 
+    /// The cosines and sines of a layer.
+    pub fn rope(&self, layer: usize) -> &wgpu::Buffer {
+        &self.ropes[self.rope_of_layer[layer]]
+    }
+
     /// The buffer of an activation.
     pub fn act(&self, act: Act) -> &wgpu::Buffer {
         match act {
@@ -114,6 +129,7 @@ impl StepBuffers {
             Act::Query => &self.query,
             Act::Attention => &self.attention,
             Act::Gated => &self.gated,
+            Act::Block => &self.block,
             Act::Last => &self.last,
             Act::Logits => &self.logits,
         }
@@ -133,7 +149,6 @@ impl StepBuffers {
         let shared = [
             &self.step,
             &self.tables,
-            &self.rope,
             &self.residual,
             &self.normed,
             &self.qkv,
@@ -141,6 +156,7 @@ impl StepBuffers {
             &self.attention,
             &self.partials,
             &self.gated,
+            &self.block,
             &self.last,
             &self.logits,
             &self.pooled,
@@ -152,6 +168,6 @@ impl StepBuffers {
             &self.kv_copy,
         ];
         let kv = self.kv.iter().map(|kv| &kv.buffer);
-        shared.into_iter().chain(kv).for_each(wgpu::Buffer::destroy);
+        shared.into_iter().chain(kv).chain(&self.ropes).for_each(wgpu::Buffer::destroy);
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{outcome::Outcome, shapes};
+use super::{
+    outcome::Outcome,
+    shapes::{self, RopeTables},
+};
 use crate::{
     Error, Result,
     kernels::{
@@ -22,7 +25,7 @@ pub struct CpuExecutor {
     weights: HostWeights,
     capacity: Capacity,
     tables: BlockTables,
-    rope: Vec<f32>,
+    ropes: RopeTables,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
@@ -56,17 +59,17 @@ impl CpuExecutor {
             act(Act::Query, rows, queries),
             act(Act::Attention, rows, config.attention_width()),
             act(Act::Gated, rows, config.intermediate),
+            act(Act::Block, rows, config.hidden),
             act(Act::Last, logit_rows, config.hidden),
             act(Act::Logits, logit_rows, config.vocab),
         ]);
         let cache = |kind: &KvKind| {
             vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
         };
-        let rope_factors = weights.vectors.get(&Param::RopeFactors);
-        let rope_factors = rope_factors.map_or(&[][..], Vec::as_slice);
+        let rope_factors = vector(&weights, config.rope_factors(capacity.context))?;
         Ok(CpuExecutor {
             program: program(&config),
-            rope: shapes::rope_table(&config, rope_factors, capacity.context),
+            ropes: shapes::rope_tables(&config, rope_factors, capacity.context),
             kv: kinds.iter().map(cache).collect(),
             kinds,
             tables: BlockTables::new(&capacity),
@@ -100,19 +103,20 @@ impl CpuExecutor {
             kv,
             pooled,
             last_samples,
-            rope,
+            ropes,
             results,
             tables,
             adjustments,
             ..
         } = self;
         match *op {
-            Op::Embed { weight } => {
+            Op::Embed { weight, scale } => {
                 for (first, part) in parts(weights, weight)? {
-                    embed::reference(batch, last_samples, part, first, out(acts, Act::Residual));
+                    let residual = out(acts, Act::Residual);
+                    embed::reference(batch, last_samples, part, first, scale, residual);
                 }
             }
-            Op::Matmul(Product { x, norm, weight, bias, out: into, output }) => {
+            Op::Matmul(Product { x, norm, weight, bias, scale, cap, out: into, output }) => {
                 let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
                 let width = parts(weights, weight)?.map(|(_, part)| output.width(part.n)).sum();
                 let mut y = std::mem::take(out(acts, into));
@@ -126,6 +130,8 @@ impl CpuExecutor {
                         width,
                         norm: norm.map(|_| config.rms_eps),
                         bias: bias.is_some(),
+                        scale,
+                        cap,
                         output,
                         rows,
                         regime: Regime::of(rows.count(batch)),
@@ -142,10 +148,11 @@ impl CpuExecutor {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                shapes::rope_kv(config, capacity.window, kinds[layer]).reference(
+                let window = shapes::layer_window(config, layer, capacity.window);
+                shapes::rope_kv(config, layer, window, kinds[layer]).reference(
                     batch,
                     qkv,
-                    rope,
+                    &ropes.tables[ropes.of_layer[layer]],
                     norms,
                     &mut query,
                     &mut kv[layer],
@@ -155,7 +162,8 @@ impl CpuExecutor {
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                shapes::attention(config, capacity.window, kinds[layer]).reference(
+                let window = shapes::layer_window(config, layer, capacity.window);
+                shapes::attention(config, window, kinds[layer]).reference(
                     batch,
                     tables,
                     query,
@@ -163,6 +171,18 @@ impl CpuExecutor {
                     &mut attention,
                 );
                 *out(acts, Act::Attention) = attention;
+            }
+            Op::AddNormed { norm } => {
+                let (hidden, stride) = (config.hidden, row_stride(config.hidden));
+                let weight = vector(weights, Some(norm))?;
+                let block = std::mem::take(out(acts, Act::Block));
+                let rows = block.chunks_exact(stride).take(batch.rows as usize);
+                let mut normed = vec![0.0; hidden];
+                for (x, out) in rows.zip(out(acts, Act::Residual).chunks_exact_mut(stride)) {
+                    rms_norm::reference(&x[..hidden], weight, config.rms_eps, &mut normed);
+                    out.iter_mut().zip(&normed).for_each(|(out, x)| *out += x);
+                }
+                *out(acts, Act::Block) = block;
             }
             Op::Pool { norm } if batch.pools > 0 => {
                 let (hidden, stride) = (config.hidden, row_stride(config.hidden));

@@ -20,7 +20,7 @@ use crate::{
     gpu::{Dispatch, Gpu, Kernels, Readback},
     kernels::{Attention, Batch, BlockTables, Kernel, KvKind, Regime, Tuning, Upload, pool},
     layout::row_stride,
-    model::{ModelConfig, Op, Param, program},
+    model::{ModelConfig, Op, program},
     step::{Capacity, Executor, StepPlan, StepResult},
     weights::GpuWeights,
 };
@@ -84,8 +84,11 @@ impl GpuExecutor {
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<GpuExecutor> {
         let tuning = Tuning::of(&gpu.adapter);
-        let rope_factors = match weights.vectors.get(&Param::RopeFactors) {
-            Some(factors) => read_vector(&gpu, factors).await?,
+        let rope_factors = match config.rope_factors(capacity.context) {
+            Some(param) => {
+                let factors = weights.vectors.get(&param).ok_or_else(|| param.missing())?;
+                read_vector(&gpu, factors).await?
+            }
             None => Vec::new(),
         };
         let buffers =

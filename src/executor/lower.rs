@@ -5,7 +5,7 @@ use crate::{
     Result,
     kernels::{Attention, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning},
     model::{Act, ModelConfig, Op, Param, Product},
-    step::Capacity,
+    step::{Capacity, Window},
     weights::{GpuMatrix, GpuPart, GpuWeights},
 };
 
@@ -52,7 +52,7 @@ impl<'a> Lowering<'a> {
         let (config, buffers) = (self.config, self.buffers);
         let step = &buffers.step;
         match *op {
-            Op::Embed { weight } => {
+            Op::Embed { weight, scale } => {
                 let matrix = self.matrix(weight)?;
                 for (part, bound) in parts(matrix) {
                     let kernel = Embed {
@@ -60,6 +60,7 @@ impl<'a> Lowering<'a> {
                         first: part.first,
                         rows: part.rows,
                         width: config.hidden,
+                        scale,
                     };
                     let mut list = vec![step, &buffers.last_samples];
                     list.extend(bound);
@@ -70,8 +71,8 @@ impl<'a> Lowering<'a> {
             Op::Matmul(product) => self.matmul(product, regime, calls)?,
             Op::RopeKv { layer, q_norm, k_norm } => {
                 let kv = &buffers.kv[layer];
-                let kernel = shapes::rope_kv(config, self.capacity.window, kv.kind);
-                let mut list = vec![step, &buffers.qkv, &buffers.rope];
+                let kernel = shapes::rope_kv(config, layer, self.window(layer), kv.kind);
+                let mut list = vec![step, &buffers.qkv, buffers.rope(layer)];
                 for norm in [q_norm, k_norm].into_iter().flatten() {
                     list.push(self.vector(norm)?);
                 }
@@ -83,7 +84,7 @@ impl<'a> Lowering<'a> {
                 let (partials, out) = (&buffers.partials, &buffers.attention);
                 let inputs = [step, &buffers.tables, &buffers.query, &kv.buffer];
                 let with = |out| inputs.into_iter().chain([out]).collect();
-                let whole = shapes::attention(config, self.capacity.window, kv.kind);
+                let whole = shapes::attention(config, self.window(layer), kv.kind);
                 calls.push(call_when(When::Whole, whole, with(out)));
                 let rows = match regime {
                     Regime::Few(rows) => rows as usize,
@@ -92,9 +93,14 @@ impl<'a> Lowering<'a> {
                 if whole.may_split(self.tuning, rows, self.capacity.context) {
                     let split = Attention { split: true, ..whole };
                     calls.push(call_when(When::Split, split, with(partials)));
-                    let merge = shapes::attention_merge(config, self.capacity.window);
+                    let merge = shapes::attention_merge(config, self.window(layer));
                     calls.push(call_when(When::Split, merge, vec![step, partials, out]));
                 }
+            }
+            Op::AddNormed { norm } => {
+                let kernel = RmsNorm { add: true, ..self.norm(RowsOf::Rows) };
+                let list = vec![step, &buffers.block, self.vector(norm)?, &buffers.residual];
+                calls.push(call(kernel, list));
             }
             Op::Pool { norm } => {
                 let (residual, normed) = (&buffers.residual, &buffers.normed);
@@ -127,7 +133,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn matmul(&self, product: Product, regime: Regime, calls: &mut Vec<Call<'a>>) -> Result<()> {
-        let Product { x, norm, weight, bias, out, output } = product;
+        let Product { x, norm, weight, bias, scale, cap, out, output } = product;
         let step = &self.buffers.step;
         let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
         let mut input = self.buffers.act(x);
@@ -150,6 +156,8 @@ impl<'a> Lowering<'a> {
                 width: output.width(matrix.n),
                 norm: fused.map(|_| self.config.rms_eps),
                 bias: bias.is_some(),
+                scale,
+                cap,
                 output,
                 rows,
                 regime,
@@ -167,8 +175,12 @@ impl<'a> Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    fn window(&self, layer: usize) -> Option<Window> {
+        shapes::layer_window(self.config, layer, self.capacity.window)
+    }
+
     fn norm(&self, rows: RowsOf) -> RmsNorm {
-        RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, rows }
+        RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, add: false, rows }
     }
 
     fn matrix(&self, param: Param) -> Result<&'a GpuMatrix> {

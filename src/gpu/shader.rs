@@ -36,6 +36,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "finish.wgsl",
     "gather.wgsl",
     "include/blocks.wgsl",
+    "include/cap.wgsl",
     "include/kv.wgsl",
     "include/logits.wgsl",
     "include/noise.wgsl",

@@ -8,8 +8,9 @@
 use minijinja::context;
 
 use super::{
-    Batch, BlockTables, Kernel, Tuning,
+    Batch, BlockTables, Kernel, Tuning, capped,
     kv::{KvKind, KvLayout},
+    literal,
     rope_kv::query_heads,
 };
 use crate::{
@@ -37,18 +38,21 @@ const PARTIAL_WORDS: usize = 4 << 20;
 /// Threads of a workgroup where barriers are dear: one per head.
 const LANES: usize = 8;
 
-/// Attention = softmax(scale · Query · Kᵀ) · V, each row over its sequence up to itself.
+/// Attention = softmax(cap(scale · Query · Kᵀ)) · V, each row over its sequence up to itself.
 ///
 /// Bindings: step, tables ([`BlockTables`]), query (as [`super::RopeKv`] leaves it), kv
 /// ([`KvLayout`]), and the output: attention `[rows][row_stride(heads·head_dim)]`; or, with `split`,
 /// partials `[segments][rows][heads][head_dim + 2]` (o, m, l), which [`AttentionMerge`] turns into
 /// attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attention {
     pub heads: usize,
     pub kv_heads: usize,
     /// A multiple of 8, at most 256.
     pub head_dim: usize,
+    pub scale: f32,
+    /// Makes scores cap · tanh(score / cap).
+    pub cap: Option<f32>,
     pub kind: KvKind,
     /// What a row sees; everything before it if none.
     pub window: Option<Window>,
@@ -123,10 +127,6 @@ impl Attention {
         (self.heads / self.kv_heads).div_ceil(VECTORS)
     }
 
-    fn scale(&self) -> f32 {
-        1.0 / (self.head_dim as f32).sqrt()
-    }
-
     /// The same in plain Rust.
     pub fn reference(
         &self,
@@ -158,8 +158,8 @@ impl Attention {
                     let queries = &query[i * query_stride + view..][heads.clone()];
                     let slot = tables.kv_slot(row.table, position);
                     layout.load(cache, slot, kv_head, &mut vector);
-                    scores
-                        .extend(queries.chunks_exact(dim).map(|q| self.scale() * dot(q, &vector)));
+                    let score = |q| capped(self.scale * dot(q, &vector), self.cap);
+                    scores.extend(queries.chunks_exact(dim).map(score));
                 }
                 softmax(&mut scores, group);
                 outputs.fill(0.0);
@@ -219,7 +219,9 @@ impl Kernel for Attention {
             head_dim => self.head_dim,
             stride => row_stride(self.heads * self.head_dim),
             query_stride => row_stride(query_heads(self.heads, self.window) * self.head_dim),
-            scale => format!("{:e}", self.scale()),
+            scale => literal(self.scale),
+            cap => self.cap.map(literal),
+            number => "f32",
             int8 => self.kind == KvKind::Int8,
             four_words => if self.kind == KvKind::Int8 { 1 } else { 2 },
             window => self.window.map(|window| window.tokens),

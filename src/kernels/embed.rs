@@ -2,13 +2,13 @@
 
 use minijinja::context;
 
-use super::{Batch, Bindings, Kernel, Tuning, batch::LAST_SAMPLE, weights};
+use super::{Batch, Bindings, Kernel, Tuning, batch::LAST_SAMPLE, literal, weights};
 use crate::{
     gpu::Shader,
     layout::{HostMatrix, Layout, row_stride},
 };
 
-/// Writes the embedding of each row's token to out, `[rows][row_stride(width)]`.
+/// Writes the embedding of each row's token, times `scale`, to out, `[rows][row_stride(width)]`.
 ///
 /// Bindings in order: step, last samples `[slots]`, words, scales (layouts that have them), out. Each part
 /// of a matrix that is split by rows writes the rows of its own tokens only.
@@ -21,6 +21,7 @@ pub struct Embed {
     pub rows: usize,
     /// Columns.
     pub width: usize,
+    pub scale: f32,
 }
 
 impl Kernel for Embed {
@@ -34,6 +35,7 @@ impl Kernel for Embed {
             first => self.first,
             tokens => self.rows,
             width => self.width,
+            scale => (self.scale != 1.0).then(|| literal(self.scale)),
         };
         Shader::render("embed", values, bindings.access())
     }
@@ -49,6 +51,7 @@ pub fn reference(
     last_samples: &[u32],
     matrix: &HostMatrix,
     first: usize,
+    scale: f32,
     out: &mut [f32],
 ) {
     let rows = out.chunks_exact_mut(row_stride(matrix.k)).take(batch.rows as usize);
@@ -60,6 +63,7 @@ pub fn reference(
         let (weights, padding) = out.split_at_mut(matrix.k);
         if let Some(row) = (token as usize).checked_sub(first).filter(|row| *row < matrix.n) {
             matrix.dequantise_row(row, weights);
+            weights.iter_mut().for_each(|weight| *weight *= scale);
             padding.fill(0.0);
         }
     }

@@ -1,8 +1,10 @@
-//! Matrix products: out = \[out +\] W · (rms_norm(x) · g) + bias.
+//! Matrix products: out = \[out +\] cap(scale · (W · (rms_norm(x) · g) + bias)).
+
+use std::f32::consts::PI;
 
 use minijinja::context;
 
-use super::{Batch, Bindings, Kernel, RowsOf, Tuning, fold, rms_norm, weights};
+use super::{Batch, Bindings, Kernel, RowsOf, Tuning, capped, fold, literal, rms_norm, weights};
 use crate::{
     gpu::Shader,
     layout::{HostMatrix, Layout, row_stride},
@@ -30,6 +32,9 @@ pub struct Matmul {
     /// Normalises x first, with this epsilon; only where [`Regime::fuses_norm`].
     pub norm: Option<f32>,
     pub bias: bool,
+    pub scale: f32,
+    /// Makes results cap · tanh(result / cap).
+    pub cap: Option<f32>,
     pub output: MatmulOutput,
     pub rows: RowsOf,
     pub regime: Regime,
@@ -78,7 +83,7 @@ const LANE_ROWS: u32 = 4;
 
 impl Matmul {
     fn gated(&self) -> bool {
-        self.output == MatmulOutput::SiluGate
+        self.output.gates()
     }
 
     /// Columns of out that the bound matrix fills.
@@ -102,7 +107,8 @@ impl Matmul {
 impl Kernel for Matmul {
     fn shader(&self, tuning: Tuning) -> Shader {
         assert!(self.norm.is_none() || self.regime.fuses_norm(tuning), "{self:?} with a norm");
-        assert!(!(self.gated() && self.bias), "{self:?}: a gated product takes no bias");
+        let plain = !self.bias && self.scale == 1.0 && self.cap.is_none();
+        assert!(!self.gated() || plain, "{self:?}: a gated product takes no bias, scale or cap");
         let bindings = Bindings::read(&["step", "x", "words"])
             .and("scales", self.layout.record().is_some())
             .and("norm", self.norm.is_some())
@@ -118,12 +124,16 @@ impl Kernel for Matmul {
             weights => weights(self.layout, self.k),
             output => context! {
                 gated => self.gated(),
+                gelu => self.output == MatmulOutput::GeluGate,
+                scale => (self.scale != 1.0).then(|| literal(self.scale)),
                 add => self.output == MatmulOutput::Add,
                 bias => self.bias,
                 columns => self.columns(),
                 first => self.first,
                 stride => row_stride(self.width),
             },
+            cap => self.cap.map(literal),
+            number => "vec4<f32>",
             reduce => context! {
                 values => rows + if self.norm.is_some() { rows.div_ceil(4) } else { 0 },
             },
@@ -180,16 +190,24 @@ impl Matmul {
                 }
             }
             let bias = if self.bias { bias[self.first + column] } else { 0.0 };
-            for (out, [y, up]) in out.chunks_exact_mut(row_stride(self.width)).zip(&products) {
+            for (out, &[y, up]) in out.chunks_exact_mut(row_stride(self.width)).zip(&products) {
                 let out = &mut out[self.first + column];
+                let y = capped(self.scale * (y + bias), self.cap);
                 *out = match self.output {
-                    MatmulOutput::Store => y + bias,
-                    MatmulOutput::Add => *out + y + bias,
+                    MatmulOutput::Store => y,
+                    MatmulOutput::Add => *out + y,
                     MatmulOutput::SiluGate => y / (1.0 + (-y).exp()) * up,
+                    MatmulOutput::GeluGate => gelu(y) * up,
                 };
             }
         }
     }
+}
+
+/// GELU in its approximation by a hyperbolic tangent.
+fn gelu(x: f32) -> f32 {
+    let z = (2.0 / PI).sqrt() * (x + 0.044715 * x * x * x);
+    0.5 * x * (1.0 + z.tanh())
 }
 
 /// Σ a·b in lanes that the compiler turns into vector instructions.

@@ -138,6 +138,16 @@ impl Bindings {
     }
 }
 
+/// A number as WGSL has it.
+fn literal(number: f32) -> String {
+    format!("{number:e}")
+}
+
+/// x, or cap · tanh(x / cap) if there is a cap.
+fn capped(x: f32, cap: Option<f32>) -> f32 {
+    cap.map_or(x, |cap| cap * (x / cap).tanh())
+}
+
 /// What templates call a layout.
 fn layout_name(layout: Layout) -> &'static str {
     match layout {

@@ -17,6 +17,8 @@ use crate::{
 pub enum Repack {
     /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
     Numbers { from: Layout, to: Layout },
+    /// Numbers in one of the float layouts, each of them plus one, to f32. Writes words.
+    LessOne { from: Layout },
     /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; then scales
     /// too where the layout has them.
     Blocks { from: BlockType, to: Layout },
@@ -91,6 +93,10 @@ impl Repack {
                 };
                 (name, context! { from => from.to_string(), block => block(from), ..values })
             }
+            Repack::LessOne { from } => {
+                let from = layout_name(from);
+                ("repack", context! { from, to => "f32", less_one => true, block => false })
+            }
             Repack::Codes(codes) => ("codes", codes.values()),
             Repack::Scales { number, grid, zero, to } => {
                 let from = match number {
@@ -108,12 +114,15 @@ impl Repack {
             }
             Repack::ZeroPoints { packing, grid, wraps, to } => {
                 let values = context! { part => "zero points", wraps, ..grid_values(grid, to) };
-                let packing = format!("{packing:?}");
+                let packing = packing_name(packing);
                 ("rescale", context! { from => "", packing, ..values })
             }
             Repack::Finish(mins) => {
-                let part = format!("{mins:?}");
-                ("finish", context! { part, from => "", packing => false })
+                let shift = match mins {
+                    Mins::ZeroPoints => None,
+                    Mins::Shifted(shift) => Some(shift),
+                };
+                ("finish", context! { shift, from => "", packing => false })
             }
         };
         Shader::render(name, values, bindings.access())
@@ -126,7 +135,7 @@ impl Repack {
                 let record = to.record().map_or(1, |(columns, _)| columns as u32);
                 rows.columns.div_ceil(record)
             }
-            Repack::Codes(codes) if codes.by_columns() => rows.columns.div_ceil(8),
+            Repack::Codes(codes) if codes.gathers() => rows.columns.div_ceil(8),
             _ => rows.stride,
         };
         fold((rows.rows * threads).div_ceil(THREADS), 1)
@@ -134,7 +143,13 @@ impl Repack {
 
     /// Whether it writes the words of a matrix.
     pub fn writes_words(self) -> bool {
-        matches!(self, Repack::Numbers { .. } | Repack::Blocks { .. } | Repack::Codes(_))
+        matches!(
+            self,
+            Repack::Numbers { .. }
+                | Repack::LessOne { .. }
+                | Repack::Blocks { .. }
+                | Repack::Codes(_)
+        )
     }
 
     /// Whether it writes the scales of a matrix in this layout.
@@ -152,14 +167,18 @@ impl Repack {
 }
 
 impl Codes {
-    fn by_columns(self) -> bool {
-        matches!(self, Codes::Nibbles(packing) if packing != Packing::Rows)
+    fn gathers(self) -> bool {
+        matches!(self, Codes::Nibbles(packing) if !matches!(packing, Packing::Rows | Packing::Signed))
     }
 
     fn values(self) -> Value {
         match self {
+            Codes::Nibbles(Packing::Signed) => {
+                let flip = 0x8888_8888_u32;
+                context! { from => "nibbles", per_word => 8, flip, wraps => false, packing => "Rows" }
+            }
             Codes::Nibbles(packing) => {
-                let packing = format!("{packing:?}");
+                let packing = packing_name(packing);
                 context! { from => "nibbles", per_word => 8, flip => 0, wraps => false, packing }
             }
             Codes::Bytes { unsigned } => {
@@ -167,6 +186,15 @@ impl Codes {
                 context! { from => "bytes", per_word => 4, flip, wraps => false, packing => "Rows" }
             }
         }
+    }
+}
+
+/// What `include/packing.wgsl` calls a packing.
+fn packing_name(packing: Packing) -> String {
+    match packing {
+        Packing::Halves { high: true } => "HighHalves".into(),
+        Packing::Halves { high: false } => "LowHalves".into(),
+        packing => format!("{packing:?}"),
     }
 }
 
@@ -181,7 +209,7 @@ fn grid_values(Grid { transposed, rows, groups }: Grid, to: Layout) -> Value {
 
 /// The shader that makes numbers of any kind those of a layout, and its values.
 fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
-    let names = context! { from, to => layout_name(to), block => false };
+    let names = context! { from, to => layout_name(to), less_one => false, block => false };
     match to.quantised_group() {
         None => ("repack", names),
         Some(group) => (

@@ -5,13 +5,15 @@ use minijinja::context;
 use super::{Batch, Bindings, Kernel, RowsOf, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// out = x / sqrt(mean(x²) + eps) · weight for each row; x and out are `[rows][row_stride(width)]`.
+/// out = \[out +\] x / sqrt(mean(x²) + eps) · weight for each row; x and out are `[rows][row_stride(width)]`.
 ///
 /// Bindings in order: step, x, weight `[width]` f32, out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RmsNorm {
     pub width: usize,
     pub eps: f32,
+    /// Adds to what out holds.
+    pub add: bool,
     pub rows: RowsOf,
 }
 
@@ -25,6 +27,7 @@ impl Kernel for RmsNorm {
             width => self.width,
             stride => row_stride(self.width),
             eps => self.eps,
+            add => self.add,
             count => self.rows.function(),
             reduce => context! { values => 1 },
             barriers => tuning.barriers,

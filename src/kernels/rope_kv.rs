@@ -5,6 +5,7 @@ use minijinja::context;
 use super::{
     Batch, Kernel, Tuning,
     kv::{KvKind, KvLayout},
+    literal,
 };
 use crate::{
     gpu::{
@@ -12,6 +13,7 @@ use crate::{
         Shader,
     },
     layout::row_stride,
+    model::QkNorm,
     step::Window,
 };
 
@@ -28,16 +30,21 @@ const LANES: usize = 16;
 /// the cache). How many these are follows from the row's position alone.
 ///
 /// Bindings: step, qkv `[rows][row_stride((heads + 2 kv_heads)·head_dim)]`, rope table
-/// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, query (out)
+/// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, or as wide as all query and all key
+/// heads, query (out)
 /// `[rows][row_stride(query heads·head_dim)]`, kv (out, [`KvLayout`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RopeKv {
     pub heads: usize,
     pub kv_heads: usize,
-    /// A multiple of 8, at most 256. Dims d and d + head_dim/2 turn together, as in Hugging Face.
+    /// A multiple of 8, at most 256.
     pub head_dim: usize,
-    /// Epsilon of an RMS norm over each query and key head before the rotation (Qwen3).
-    pub qk_norm: Option<f32>,
+    /// The first dims of a head, which turn, d and d + rotary/2 together, as in Hugging Face; a
+    /// multiple of 4. Where others follow, queries and keys are stored in another order: dims that
+    /// turn together, or do not, have half a head between them.
+    pub rotary: usize,
+    /// RMS norms of queries and keys before the rotation, and their epsilon.
+    pub qk_norm: Option<(QkNorm, f32)>,
     pub kind: KvKind,
     /// What a row sees, for its sinks.
     pub window: Option<Window>,
@@ -52,16 +59,21 @@ pub const fn query_heads(heads: usize, window: Option<Window>) -> usize {
 }
 
 /// Tabulates (cos, sin) of the angles position · `inv_freq`, `[256 + ceil(context / 256)][head_dim/2][2]`.
+/// Both are multiplied by `magnitude`; pairs of dims past the frequencies do not turn.
 ///
 /// Positions 0 to 255 come first, then 0, 256, 512, … below `context`: the angle of any position is
 /// the sum of one of each, exact to a few roundings at every length.
-pub fn rope_table(inv_freq: &[f64], context: usize) -> Vec<f32> {
-    let positions = (0..FINE).chain((0..context).step_by(FINE));
-    positions
-        .flat_map(|position| {
-            inv_freq.iter().flat_map(move |f| {
-                let (sin, cos) = (position as f64 * f).sin_cos();
-                [cos as f32, sin as f32]
+pub fn rope_table(inv_freq: &[f64], magnitude: f64, head_dim: usize, context: usize) -> Vec<f32> {
+    let fine = (0..FINE).map(|position| (position, 1.0));
+    let coarse = (0..context).step_by(FINE).map(|position| (position, magnitude));
+    fine.chain(coarse)
+        .flat_map(|(position, magnitude)| {
+            (0..head_dim / 2).flat_map(move |pair| match inv_freq.get(pair) {
+                Some(f) => {
+                    let (sin, cos) = (position as f64 * f).sin_cos();
+                    [(magnitude * cos) as f32, (magnitude * sin) as f32]
+                }
+                None => [1.0, 0.0],
             })
         })
         .collect()
@@ -107,27 +119,32 @@ impl RopeKv {
             let hidden = self.window.map_or(0, |window| window.hidden(position));
             let sink_turns = turns(table, position - hidden, dim);
             let turns = turns(table, position, dim);
-            for (head, x) in input.chunks_exact(dim).take(self.qkv_heads()).enumerate() {
-                let mut x = x.to_vec();
-                let norm = if head < self.heads { 0 } else { 1 };
-                if let (Some(eps), Some(norms)) = (self.qk_norm, norms)
-                    && head < self.heads + self.kv_heads
-                {
-                    normalise(&mut x, norms[norm], eps);
+            let mut input = input[..self.qkv_heads() * dim].to_vec();
+            if let (Some((over, eps)), Some([q_norm, k_norm])) = (self.qk_norm, norms) {
+                let (queries, rest) = input.split_at_mut(self.heads * dim);
+                let keys = &mut rest[..self.kv_heads * dim];
+                for (x, weight) in [(queries, q_norm), (keys, k_norm)] {
+                    let width = if over == QkNorm::Head { dim } else { x.len() };
+                    x.chunks_exact_mut(width).for_each(|x| normalise(x, weight, eps));
+                }
+            }
+            for (head, x) in input.chunks_exact_mut(dim).enumerate() {
+                if head < self.heads + self.kv_heads {
+                    pair_up(x, self.rotary);
                 }
                 if head < self.heads {
                     let views = query_heads(self.heads, self.window) / self.heads;
                     for (view, turns) in [&turns, &sink_turns].into_iter().take(views).enumerate() {
                         let out = &mut output[(view * self.heads + head) * dim..][..dim];
-                        out.copy_from_slice(&x);
+                        out.copy_from_slice(x);
                         rotate(out, turns);
                     }
                     continue;
                 }
                 if head < self.heads + self.kv_heads {
-                    rotate(&mut x, &turns);
+                    rotate(x, &turns);
                 }
-                layout.store(cache, row.slot as usize, head - self.heads, &x);
+                layout.store(cache, row.slot as usize, head - self.heads, x);
             }
         }
     }
@@ -138,6 +155,12 @@ fn turns(table: &[f32], position: usize, dim: usize) -> Vec<[f32; 2]> {
     let entries = [position % FINE, FINE + position / FINE].map(|at| &table[at * dim..][..dim]);
     let [fine, coarse] = entries.map(|entry| entry.chunks_exact(2));
     fine.zip(coarse).map(|(f, c)| [c[0] * f[0] - c[1] * f[1], c[1] * f[0] + c[0] * f[1]]).collect()
+}
+
+/// Puts half a head between the dims that turn together, and between those that do not turn.
+fn pair_up(x: &mut [f32], rotary: usize) {
+    let half = x.len() / 2;
+    x[rotary / 2..half + rotary / 2].rotate_left(rotary / 2);
 }
 
 fn rotate(x: &mut [f32], turns: &[[f32; 2]]) {
@@ -161,13 +184,15 @@ impl Kernel for RopeKv {
             heads => self.heads,
             kv_heads => self.kv_heads,
             head_dim => self.head_dim,
+            rotary => self.rotary,
             qkv_stride => row_stride(self.qkv_heads() * self.head_dim),
             query_stride => row_stride(query_heads(self.heads, self.window) * self.head_dim),
             int8 => self.kind == KvKind::Int8,
             sinks => self.window.map_or(0, |window| window.sinks),
             window => self.window.map_or(0, |window| window.tokens),
             norm => self.qk_norm.is_some(),
-            eps => format!("{:e}", self.qk_norm.unwrap_or_default()),
+            norm_of_row => self.qk_norm.is_some_and(|(over, _)| over == QkNorm::Row),
+            eps => self.qk_norm.map(|(_, eps)| literal(eps)),
             barriers => tuning.barriers,
             heads_per_group => self.heads_per_group(),
             lanes => LANES,
@@ -192,7 +217,7 @@ mod tests {
         let (dim, context) = (64, 40_000);
         let inv_freq: Vec<f64> =
             (0..dim / 2).map(|d| 10_000f64.powf(-2.0 * d as f64 / dim as f64)).collect();
-        let table = rope_table(&inv_freq, context);
+        let table = rope_table(&inv_freq, 1.0, dim, context);
         assert_eq!(table.len(), (FINE + context.div_ceil(FINE)) * dim);
         for position in [0, 1, 255, 256, 257, 4095, 39_999] {
             for (d, f) in inv_freq.iter().enumerate() {

@@ -7,8 +7,13 @@ use super::Layout;
 pub enum Packing {
     /// Eight columns of a row: `[rows][⌈columns / 8⌉]`, as the canonical layouts have them.
     Rows,
+    /// The same in two's complement: torchao.
+    Signed,
     /// The same with the high nibble of each byte before the low one: bitsandbytes.
     HighFirst,
+    /// One column of a row in the low nibble of each byte, or in the high one: `[rows][columns]`
+    /// bytes, of HQQ. The other nibbles belong to other rows.
+    Halves { high: bool },
     /// Eight columns of a row: `[⌈columns / 8⌉][rows]`, the codes of GPTQ.
     Transposed,
     /// Eight rows of a column: `[⌈rows / 8⌉][columns]`, the zero points of compressed-tensors.
@@ -28,8 +33,12 @@ impl Packing {
         column: usize,
     ) -> (usize, usize) {
         match self {
-            Packing::Rows => (row * columns.div_ceil(8) + column / 8, column % 8),
-            Packing::HighFirst => (row * columns.div_ceil(8) + column / 8, column % 8 ^ 1),
+            Packing::Rows | Packing::Signed => (row * columns.div_ceil(8) + column / 8, column % 8),
+            Packing::Halves { high } => {
+                let byte = row * columns + column;
+                (byte / 4, byte % 4 * 2 + high as usize)
+            }
+            Packing::HighFirst => (row * columns.div_ceil(8) + column / 8, (column % 8) ^ 1),
             Packing::Transposed => (column / 8 * rows + row, column % 8),
             Packing::RowsOfEight => (row / 8 * columns + column, row % 8),
             Packing::Columns => (column * rows.div_ceil(8) + row / 8, row % 8),
@@ -40,7 +49,10 @@ impl Packing {
     /// Words of a matrix of `[rows][columns]`.
     pub const fn words(self, rows: u64, columns: u64) -> u64 {
         match self {
-            Packing::Rows | Packing::HighFirst | Packing::Transposed => rows * columns.div_ceil(8),
+            Packing::Halves { .. } => (rows * columns).div_ceil(4),
+            Packing::Rows | Packing::Signed | Packing::HighFirst | Packing::Transposed => {
+                rows * columns.div_ceil(8)
+            }
             _ => rows.div_ceil(8) * columns,
         }
     }
@@ -67,8 +79,9 @@ impl Grid {
 pub enum Mins {
     /// Zero points: min = −zero point·scale.
     ZeroPoints,
-    /// The mins of unsigned bytes: those of signed bytes are 128 scales more.
-    OfUnsigned,
+    /// Mins of codes that are by so much greater than those of the layout: they want so many scales
+    /// more.
+    Shifted(i32),
 }
 
 /// A number of scales.

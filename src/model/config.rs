@@ -2,9 +2,9 @@
 
 use super::json::Fields;
 use super::rope::Rope;
-use super::{llama, mistral, qwen};
+use super::{gemma, granite, llama, mistral, olmo2, phi3, qwen, smollm3};
 use crate::error::{Error, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A decoder-only transformer as its checkpoint describes it, checked and normalised.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,15 +23,88 @@ pub struct ModelConfig {
     /// Most positions the checkpoint was trained for.
     pub context: usize,
     pub rms_eps: f32,
-    pub rope: Rope,
     /// The output matrix is the embedding matrix.
     pub tied: bool,
+    /// The projections to queries, keys and values are one tensor of the checkpoint, gate and up
+    /// another.
+    pub fused: bool,
     pub qkv_bias: bool,
-    /// RMS norm over each query and key head before the rotation.
-    pub qk_norm: bool,
+    /// RMS norms of queries and keys before the rotation.
+    pub qk_norm: Option<QkNorm>,
+    pub norms: Norms,
+    /// Norm weights are stored less one.
+    pub norms_less_one: bool,
+    /// Of the gate.
+    pub activation: Activation,
+    pub scales: Scales,
+    pub caps: Caps,
+    /// Of each layer, from the first on.
+    pub attention: Vec<LayerAttention>,
+    pub naming: Naming,
+}
+
+/// What the norms of queries and keys run over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QkNorm {
+    /// Each head by itself.
+    Head,
+    /// All query heads of a row together, and all its key heads.
+    Row,
+}
+
+/// Where the norms of a layer are, which has two blocks: attention and MLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Norms {
+    /// Of what a block reads.
+    Before,
+    /// Of what a block adds to the residual stream.
+    After,
+    /// Both.
+    Around,
+}
+
+/// The function of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    Silu,
+    /// GELU in its approximation by a hyperbolic tangent.
+    GeluTanh,
+}
+
+/// What numbers of the forward pass are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scales {
+    /// The embeddings.
+    pub embedding: f32,
+    /// The products of queries and keys; if none, 1 / sqrt(head_dim).
+    pub attention: Option<f32>,
+    /// What a block adds to the residual stream, if there is no norm after it.
+    pub residual: f32,
+    /// The logits.
+    pub logits: f32,
+}
+
+impl Default for Scales {
+    fn default() -> Scales {
+        Scales { embedding: 1.0, attention: None, residual: 1.0, logits: 1.0 }
+    }
+}
+
+/// Soft limits: x becomes cap · tanh(x / cap).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Caps {
+    /// Of attention's scores.
+    pub attention: Option<f32>,
+    pub logits: Option<f32>,
+}
+
+/// What the rows of a layer see of their sequence, and how they tell positions apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerAttention {
     /// A row sees only the last `window` positions, itself included.
     pub window: Option<usize>,
-    pub naming: Naming,
+    /// How queries and keys turn; if none, they do not.
+    pub rope: Option<Rope>,
 }
 
 /// How a checkpoint names its tensors and orders their rows.
@@ -47,11 +120,18 @@ pub enum Naming {
 /// What an architecture adds to the fields that all share.
 type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
-const ARCHITECTURES: [(&str, Configure); 4] = [
+const ARCHITECTURES: [(&str, Configure); 11] = [
     ("LlamaForCausalLM", llama::configure),
     ("MistralForCausalLM", mistral::configure),
     ("Qwen2ForCausalLM", qwen::configure_2),
     ("Qwen3ForCausalLM", qwen::configure_3),
+    ("SmolLM3ForCausalLM", smollm3::configure),
+    ("Phi3ForCausalLM", phi3::configure),
+    ("GraniteForCausalLM", granite::configure),
+    ("Olmo2ForCausalLM", olmo2::configure),
+    ("Gemma2ForCausalLM", gemma::configure_2),
+    ("Gemma3ForCausalLM", gemma::configure_3),
+    (gemma::WITH_IMAGES, gemma::configure_3),
 ];
 
 impl ModelConfig {
@@ -59,26 +139,36 @@ impl ModelConfig {
     pub fn from_json(bytes: &[u8]) -> Result<ModelConfig> {
         let fields = &Fields::parse("config.json", bytes)?;
         let (architecture, configure) = architecture(fields)?;
-        fields.require("hidden_act", &[json!("silu")], "\"silu\"")?;
+        let fields = &match architecture {
+            gemma::WITH_IMAGES => gemma::text(fields)?,
+            _ => fields.clone(),
+        };
 
         let heads = fields.count("num_attention_heads", 1..=1024)?;
         let hidden = fields.count("hidden_size", 1..=1 << 16)?;
+        let layers = fields.count("num_hidden_layers", 1..=1024)?;
+        let head_dim = fields.count_or("head_dim", 8..=256, hidden / heads)?;
         let mut config = ModelConfig {
             architecture: architecture.into(),
             hidden,
             intermediate: fields.count("intermediate_size", 1..=1 << 18)?,
-            layers: fields.count("num_hidden_layers", 1..=1024)?,
+            layers,
             heads,
             kv_heads: fields.count_or("num_key_value_heads", 1..=1024, heads)?,
-            head_dim: fields.count_or("head_dim", 8..=256, hidden / heads)?,
+            head_dim,
             vocab: fields.count("vocab_size", 1..=1 << 21)?,
             context: fields.count("max_position_embeddings", 1..=1 << 24)?,
             rms_eps: fields.epsilon("rms_norm_eps")?,
-            rope: Rope::from_fields(fields)?,
             tied: fields.flag("tie_word_embeddings")?,
+            fused: false,
             qkv_bias: false,
-            qk_norm: false,
-            window: None,
+            qk_norm: None,
+            norms: Norms::Before,
+            norms_less_one: false,
+            activation: activation(fields)?,
+            scales: Scales::default(),
+            caps: Caps::default(),
+            attention: vec![LayerAttention { window: None, rope: None }; layers],
             naming: Naming::HuggingFace,
         };
         configure(fields, &mut config)?;
@@ -100,9 +190,39 @@ impl ModelConfig {
         Ok(())
     }
 
+    /// What the products of queries and keys are multiplied by.
+    pub fn attention_scale(&self) -> f32 {
+        self.scales.attention.unwrap_or_else(|| (self.head_dim as f32).sqrt().recip())
+    }
+
     /// Rows of the fused query, key and value projection.
     pub fn qkv_rows(&self) -> usize {
         (self.heads + 2 * self.kv_heads) * self.head_dim
+    }
+
+    /// The most positions that rows of any layer see; everything if none.
+    pub fn window(&self) -> Option<usize> {
+        let windows = self.attention.iter().map(|layer| layer.window);
+        windows.reduce(|a, b| Some(a?.max(b?))).flatten()
+    }
+
+    /// Turns the queries and keys of all layers as the file says for heads all of whose dims turn.
+    pub(super) fn turn(&mut self, fields: &Fields) -> Result<()> {
+        let rope = Rope::from_fields(fields, self.head_dim)?;
+        self.set_rope(&rope);
+        Ok(())
+    }
+
+    /// Gives all layers a rotation.
+    pub(super) fn set_rope(&mut self, rope: &Rope) {
+        self.attention.iter_mut().for_each(|layer| layer.rope = Some(rope.clone()));
+    }
+
+    /// Gives the layers that `slides` picks a window of `tokens`.
+    pub(super) fn slide(&mut self, tokens: usize, slides: impl Fn(usize) -> bool) {
+        for (i, layer) in self.attention.iter_mut().enumerate() {
+            layer.window = slides(i).then_some(tokens);
+        }
     }
 
     /// Width of the attention's output.
@@ -120,19 +240,46 @@ fn architecture(fields: &Fields) -> Result<(&'static str, Configure)> {
     })
 }
 
-/// The sliding window that all layers have; a model whose layers differ is refused.
-pub(super) fn window(fields: &Fields) -> Result<Option<usize>> {
-    let types = fields.list("layer_types")?;
-    let all = |kind: &str| types.iter().all(|found| found == kind);
-    if !types.is_empty() && all("full_attention") {
-        return Ok(None);
+fn activation(fields: &Fields) -> Result<Activation> {
+    match fields.text("hidden_act")? {
+        None | Some("silu") => Ok(Activation::Silu),
+        Some("gelu_pytorch_tanh") => Ok(Activation::GeluTanh),
+        _ => Err(fields.invalid("hidden_act", "\"silu\" or \"gelu_pytorch_tanh\"")),
     }
-    if !all("sliding_attention") {
-        let expected = "\"full_attention\" for all layers or \"sliding_attention\" for all";
+}
+
+/// Gives the layers that `layer_types` calls sliding the window of `sliding_window`, or the one it
+/// has if it is absent; without these types, those that `slides` picks.
+pub(super) fn window(
+    fields: &Fields,
+    config: &mut ModelConfig,
+    absent: Option<usize>,
+    slides: impl Fn(usize) -> bool,
+) -> Result<()> {
+    let types = fields.list("layer_types")?;
+    let known = |kind: &Value| kind == "full_attention" || kind == "sliding_attention";
+    if !types.is_empty() && (types.len() != config.layers || !types.iter().all(known)) {
+        let expected =
+            format!("\"full_attention\" or \"sliding_attention\" for {} layers", config.layers);
         return Err(fields.invalid("layer_types", expected));
     }
-    let range = 1..=u32::MAX as usize;
-    fields.get("sliding_window").map(|_| fields.count("sliding_window", range)).transpose()
+    let tokens = match fields.has("sliding_window") {
+        false => absent,
+        true => {
+            let range = 1..=u32::MAX as usize;
+            fields
+                .get("sliding_window")
+                .map(|_| fields.count("sliding_window", range))
+                .transpose()?
+        }
+    };
+    if let Some(tokens) = tokens {
+        config.slide(tokens, |layer| match types.get(layer) {
+            Some(kind) => kind == "sliding_attention",
+            None => slides(layer),
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The metadata of GGUF files: the sizes of a model, and the names of its tensors.
 
-use super::config::{ModelConfig, Naming};
+use super::config::{Activation, Caps, LayerAttention, ModelConfig, Naming, Norms, Scales};
 use super::json::Fields;
 use super::rope::{Rope, RopeScaling};
+use super::{gemma, granite, olmo2, phi3, qwen, smollm3};
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -11,21 +12,27 @@ struct Family {
     name: &'static str,
     /// Rows of queries and keys are in the order of a rotation of neighbours.
     interleaved: bool,
-    qkv_bias: bool,
-    qk_norm: bool,
-    /// The window of its metadata is in use.
-    window: bool,
+    configure: fn(&Fields, &mut ModelConfig) -> Result<()>,
 }
 
-const FAMILIES: [Family; 3] = [
-    Family { name: "llama", interleaved: true, qkv_bias: false, qk_norm: false, window: true },
-    Family { name: "qwen2", interleaved: false, qkv_bias: true, qk_norm: false, window: false },
-    Family { name: "qwen3", interleaved: false, qkv_bias: false, qk_norm: true, window: false },
+const FAMILIES: [Family; 9] = [
+    Family { name: "llama", interleaved: true, configure: window },
+    Family { name: "qwen2", interleaved: false, configure: qwen::configure_gguf_2 },
+    Family { name: "qwen3", interleaved: false, configure: qwen::configure_gguf_3 },
+    Family { name: "smollm3", interleaved: true, configure: smollm3::configure_gguf },
+    Family { name: "phi3", interleaved: false, configure: phi3::configure_gguf },
+    Family { name: "granite", interleaved: true, configure: granite::configure_gguf },
+    Family { name: "olmo2", interleaved: false, configure: olmo2::configure_gguf },
+    Family { name: "gemma2", interleaved: false, configure: gemma::configure_gguf_2 },
+    Family { name: "gemma3", interleaved: false, configure: gemma::configure_gguf_3 },
 ];
 
 const EMBEDDING: &str = "token_embd.weight";
 /// What each frequency of the rotation is divided by.
 pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
+/// The same by the length of the context.
+pub(super) const SHORT_ROPE_FACTORS: &str = "rope_factors_short.weight";
+pub(super) const LONG_ROPE_FACTORS: &str = "rope_factors_long.weight";
 
 impl ModelConfig {
     /// Reads the metadata of a GGUF file.
@@ -50,20 +57,22 @@ impl ModelConfig {
         let heads = fields.count("attention.head_count", 1..=1024)?;
         let hidden = fields.count("embedding_length", 1..=1 << 16)?;
         let head_dim = fields.count_or("attention.key_length", 8..=256, hidden / heads)?;
-        for size in ["attention.value_length", "rope.dimension_count"] {
-            fields.require(size, &[head_dim.into()], &format!("{head_dim}, the size of a head"))?;
+        let whole = |size| {
+            fields.require(size, &[head_dim.into()], &format!("{head_dim}, the size of a head"))
+        };
+        whole("attention.value_length")?;
+        if family.interleaved {
+            whole("rope.dimension_count")?;
         }
         let embedding = shape(EMBEDDING).and_then(|shape| shape.first());
         let embedding = embedding.ok_or_else(|| Error::MissingTensor { name: EMBEDDING.into() })?;
-        let window = match family.window {
-            true => fields.count_or("attention.sliding_window", 0..=u32::MAX as usize, 0)?,
-            false => 0,
-        };
-        let config = ModelConfig {
+        let layers = fields.count("block_count", 1..=1024)?;
+        let rope = Some(rope(&fields, head_dim, |tensor| shape(tensor).is_some())?);
+        let mut config = ModelConfig {
             architecture: found.into(),
             hidden,
             intermediate: fields.count("feed_forward_length", 1..=1 << 18)?,
-            layers: fields.count("block_count", 1..=1024)?,
+            layers,
             heads,
             kv_heads: fields.count_or("attention.head_count_kv", 1..=1024, heads)?,
             head_dim,
@@ -76,25 +85,60 @@ impl ModelConfig {
             })?,
             context: fields.count("context_length", 1..=1 << 24)?,
             rms_eps: fields.epsilon("attention.layer_norm_rms_epsilon")?,
-            rope: rope(&fields, shape(ROPE_FACTORS).is_some())?,
             tied: shape("output.weight").is_none(),
-            qkv_bias: family.qkv_bias,
-            qk_norm: family.qk_norm,
-            window: Some(window).filter(|tokens| *tokens > 0),
+            fused: false,
+            qkv_bias: false,
+            qk_norm: None,
+            norms: Norms::Before,
+            norms_less_one: false,
+            activation: Activation::Silu,
+            scales: Scales::default(),
+            caps: Caps::default(),
+            attention: vec![LayerAttention { window: None, rope }; layers],
             naming: Naming::Gguf { interleaved: family.interleaved },
         };
+        (family.configure)(&fields, &mut config)?;
         config.check(&fields, "attention.key_length", "attention.head_count_kv")?;
         Ok(config)
     }
 }
 
-fn rope(fields: &Fields, factors: bool) -> Result<Rope> {
+/// What the metadata multiplies the products of queries and keys by, if it says so.
+pub(super) fn attention_scale(fields: &Fields) -> Result<Option<f32>> {
+    let scale = fields.get("attention.scale").map(|_| fields.positive("attention.scale"));
+    Ok(scale.transpose()?.map(|scale| scale as f32))
+}
+
+/// Gives all layers the window of the metadata, if there is one.
+pub(super) fn window(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    match fields.count_or("attention.sliding_window", 0..=u32::MAX as usize, 0)? {
+        0 => {}
+        tokens => config.slide(tokens, |_| true),
+    }
+    Ok(())
+}
+
+fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<Rope> {
+    let dims = fields.count_or("rope.dimension_count", 4..=head_dim, head_dim)?;
+    if !dims.is_multiple_of(4) {
+        return Err(fields.invalid("rope.dimension_count", "a multiple of 4"));
+    }
+    let (factors, long) = (has(ROPE_FACTORS), has(LONG_ROPE_FACTORS));
     let theta = match fields.get("rope.freq_base") {
         Some(_) => fields.positive("rope.freq_base")?,
         None => 10_000.0,
     };
     let kind = "rope.scaling.type";
     let scaling = match (fields.text(kind)?, fields.get("rope.scaling.factor").is_some()) {
+        (None | Some("none" | "longrope"), _) if long => RopeScaling::Long {
+            original_context: fields.count("rope.scaling.original_context_length", 1..=1 << 24)?,
+            magnitude: match fields.get("rope.scaling.attn_factor") {
+                Some(_) => fields.positive("rope.scaling.attn_factor")?,
+                None => 1.0,
+            },
+            short: Vec::new(),
+            long: Vec::new(),
+        },
         (None | Some("none"), false) | (Some("none"), true) if factors => RopeScaling::Factors,
         (Some("none"), _) | (None, false) => RopeScaling::None,
         (None | Some("linear"), true) if !factors => {
@@ -105,32 +149,39 @@ fn rope(fields: &Fields, factors: bool) -> Result<Rope> {
             return Err(fields.invalid(kind, expected));
         }
     };
-    Ok(Rope { theta, scaling })
+    Ok(Rope { theta, dims, scaling })
 }
 
 /// Modules by their names in Hugging Face's folders and in GGUF files.
-const MODULES: [(&str, &str); 14] = [
+const MODULES: [(&str, &str); 18] = [
     ("embed_tokens", "token_embd"),
     ("norm", "output_norm"),
     ("lm_head", "output"),
     ("input_layernorm", "attn_norm"),
     ("self_attn.q_proj", "attn_q"),
     ("self_attn.k_proj", "attn_k"),
+    ("self_attn.qkv_proj", "attn_qkv"),
     ("self_attn.v_proj", "attn_v"),
     ("self_attn.q_norm", "attn_q_norm"),
     ("self_attn.k_norm", "attn_k_norm"),
     ("self_attn.o_proj", "attn_output"),
     ("post_attention_layernorm", "ffn_norm"),
+    ("pre_feedforward_layernorm", "ffn_norm"),
+    ("post_feedforward_layernorm", "post_ffw_norm"),
     ("mlp.gate_proj", "ffn_gate"),
     ("mlp.up_proj", "ffn_up"),
+    ("mlp.gate_up_proj", "ffn_up"),
     ("mlp.down_proj", "ffn_down"),
 ];
 
 /// The name in GGUF files of the tensor with this name in Hugging Face's folders.
-pub(super) fn tensor_name(name: &str) -> String {
+pub(super) fn tensor_name(name: &str, norms: Norms) -> String {
     let name = name.strip_prefix("model.").unwrap_or(name);
     let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
     let translated = |module: &str| {
+        if module == "post_attention_layernorm" && norms != Norms::Before {
+            return "post_attention_norm".into();
+        }
         MODULES
             .iter()
             .find(|(theirs, _)| *theirs == module)
@@ -179,6 +230,11 @@ mod tests {
         ModelConfig::from_gguf("model.gguf", metadata.as_object().unwrap(), shape)
     }
 
+    /// How the first layer's frequencies are stretched.
+    fn scaling(config: &ModelConfig) -> RopeScaling {
+        config.attention[0].rope.clone().unwrap().scaling
+    }
+
     #[test]
     fn llama_3_is_read_in_full() {
         let expected = ModelConfig {
@@ -192,11 +248,22 @@ mod tests {
             vocab: 128256,
             context: 131072,
             rms_eps: 1e-5,
-            rope: Rope { theta: 500000.0, scaling: RopeScaling::Factors },
             tied: true,
+            fused: false,
             qkv_bias: false,
-            qk_norm: false,
-            window: None,
+            qk_norm: None,
+            norms: Norms::Before,
+            norms_less_one: false,
+            activation: Activation::Silu,
+            scales: Scales::default(),
+            caps: Caps::default(),
+            attention: vec![
+                LayerAttention {
+                    window: None,
+                    rope: Some(Rope { theta: 500000.0, dims: 64, scaling: RopeScaling::Factors }),
+                };
+                16
+            ],
             naming: Naming::Gguf { interleaved: true },
         };
         assert_eq!(read(&llama(), &shapes()), Ok(expected));
@@ -218,7 +285,7 @@ mod tests {
             |name: &str, rows, interleaved| ParamSource { name: name.into(), rows, interleaved };
         for (name, head) in [("llama", Some(64)), ("qwen2", None), ("qwen3", None)] {
             let config = family(name);
-            assert_eq!(config.rope.scaling, RopeScaling::None);
+            assert_eq!(scaling(&config), RopeScaling::None);
             assert_eq!(
                 sources(&config, Param::Qkv(3)).unwrap(),
                 [
@@ -233,6 +300,47 @@ mod tests {
             assert_eq!(norm, (name == "qwen3").then(|| "blk.0.attn_k_norm.weight".into()));
             let head = sources(&config, Param::Head).unwrap();
             assert_eq!(head, [source("output.weight", 128256, None)]);
+        }
+    }
+
+    #[test]
+    fn families_have_settings_of_their_own() {
+        let family = |name: &str, changes: Value| {
+            let metadata = llama().to_string().replace("llama", name);
+            let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
+            metadata.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            read(&metadata, &HashMap::from([(EMBEDDING, vec![128256, 2048])]))
+        };
+        let windows = |config: &ModelConfig| -> Vec<Option<usize>> {
+            config.attention.iter().map(|layer| layer.window).collect()
+        };
+        let smollm3 = family("smollm3", json!({})).unwrap();
+        let turns = |(i, layer): (usize, &LayerAttention)| layer.rope.is_some() == (i % 4 != 3);
+        assert!(smollm3.attention.iter().enumerate().all(turns));
+        let gemma2 = family("gemma2", json!({})).unwrap();
+        assert_eq!(gemma2.caps, Caps { attention: Some(50.0), logits: Some(30.0) });
+        assert_eq!(windows(&gemma2), [Some(4096), None].repeat(8));
+        assert_eq!(gemma2.attention_scale(), 0.125);
+        let largest = json!({"gemma2.block_count": 46, "gemma2.embedding_length": 4608});
+        assert_eq!(family("gemma2", largest).unwrap().attention_scale(), 1.0 / 12.0);
+        let gemma3 = family("gemma3", json!({"gemma3.attention.sliding_window": 512})).unwrap();
+        let local = [vec![Some(512); 5], vec![None]].concat();
+        assert_eq!(windows(&gemma3), [&local[..], &local, &local[..4]].concat());
+        let theta = |layer: usize| gemma3.attention[layer].rope.as_ref().unwrap().theta;
+        assert_eq!([theta(0), theta(5)], [10_000.0, 500_000.0]);
+        assert!(!gemma3.norms_less_one);
+        for (name, field, value) in [
+            ("olmo2", "attention.sliding_window", json!(4096)),
+            ("granite", "logit_scale", json!(0.0)),
+            ("granite", "rope.dimension_count", json!(32)),
+            ("phi3", "rope.dimension_count", json!(30)),
+            ("gemma2", "attn_logit_softcapping", json!(-1.0)),
+            ("gemma3", "attention.sliding_window_pattern", json!([1, 0])),
+            ("gemma3", "attention.scale", json!("x")),
+        ] {
+            let key = format!("{name}.{field}");
+            let error = family(name, json!({key.clone(): value})).unwrap_err();
+            assert!(matches!(&error, Error::InvalidConfig { field, .. } if *field == key), "{key}");
         }
     }
 
@@ -273,7 +381,7 @@ mod tests {
             if !factors {
                 shapes.remove(ROPE_FACTORS);
             }
-            read(&metadata, &shapes).map(|config| config.rope.scaling)
+            read(&metadata, &shapes).map(|config| self::scaling(&config))
         };
         assert_eq!(scaling(&linear, false), Ok(RopeScaling::Linear { factor: 4.0 }));
         assert_eq!(scaling(&none, false), Ok(RopeScaling::None));
@@ -316,7 +424,7 @@ mod tests {
                 other => panic!("{key} = {value}: {other}"),
             }
         }
-        for name in ["gemma3", "", "%s%n%s"] {
+        for name in ["gpt2", "", "%s%n%s"] {
             let mut metadata = llama();
             metadata["general.architecture"] = json!(name);
             let error = read(&metadata, &shapes()).unwrap_err();

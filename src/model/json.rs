@@ -61,6 +61,13 @@ impl Fields {
         self.map.get(field).filter(|value| !value.is_null())
     }
 
+    /// Gives a field that is absent a value.
+    pub fn set_default(&mut self, field: &str, value: Value) {
+        if self.get(field).is_none() {
+            self.map.insert(field.into(), value);
+        }
+    }
+
     /// Returns true if and only if the field is there, be it null.
     pub fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
@@ -91,6 +98,11 @@ impl Fields {
         value
             .filter(|x| x.is_finite() && *x > 0.0)
             .ok_or_else(|| self.invalid(field, "a number above 0"))
+    }
+
+    /// Returns a number above 0, or `default` if the field is absent.
+    pub fn positive_or(&self, field: &str, default: f64) -> Result<f64> {
+        self.get(field).map_or(Ok(default), |_| self.positive(field))
     }
 
     /// Returns what is added to a mean square, a number between 0 and 1.

@@ -5,7 +5,8 @@ use super::json::Fields;
 use crate::error::Result;
 use serde_json::json;
 
-pub(super) fn configure(fields: &Fields, _: &mut ModelConfig) -> Result<()> {
+pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.turn(fields)?;
     fields.require(
         "attention_bias",
         &[json!(false)],

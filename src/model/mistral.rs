@@ -6,9 +6,9 @@ use super::json::Fields;
 use crate::error::Result;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.turn(fields)?;
     if !fields.has("num_key_value_heads") {
         config.kv_heads = 8;
     }
-    config.window = if fields.has("sliding_window") { window(fields)? } else { Some(4096) };
-    Ok(())
+    window(fields, config, Some(4096), |_| true)
 }

@@ -1,17 +1,22 @@
 //! What a model is: its sizes, its weights by name and role, and the operations of its forward pass.
 
 pub mod config;
+mod gemma;
 mod gguf;
+mod granite;
 pub(crate) mod json;
 mod llama;
 mod mistral;
+mod olmo2;
 pub mod params;
+mod phi3;
 pub mod program;
 mod quantization;
 mod qwen;
 mod rope;
+mod smollm3;
 
-pub use config::{ModelConfig, Naming};
+pub use config::{Activation, Caps, LayerAttention, ModelConfig, Naming, Norms, QkNorm, Scales};
 pub use params::{Param, ParamSource, ParamSpec, Shape};
 pub use program::{Act, MatmulOutput, Op, Product, program};
 pub use quantization::{Quantization, Scheme};

@@ -1,8 +1,8 @@
 //! The weights of a model: what each is for, its shape, and which checkpoint tensors fill it.
 
-use super::config::{ModelConfig, Naming};
+use super::config::{ModelConfig, Naming, Norms, QkNorm};
 use super::gguf;
-use super::rope::RopeScaling;
+use super::rope::{Rope, RopeScaling};
 use crate::Error;
 
 /// A weight by its role in the forward pass.
@@ -20,23 +20,44 @@ pub enum Param {
     Qkv(usize),
     /// `[(heads + 2 kv_heads)·head_dim]`
     QkvBias(usize),
-    /// `[head_dim]`
+    /// `[head_dim]`, or `[heads·head_dim]` over a row.
     QNorm(usize),
-    /// `[head_dim]`
+    /// `[head_dim]`, or `[kv_heads·head_dim]` over a row.
     KNorm(usize),
     /// `[hidden][heads·head_dim]`
     Output(usize),
+    /// `[hidden]`
+    AttentionOutNorm(usize),
     /// `[hidden]`
     MlpNorm(usize),
     /// Gate rows, then up rows: `[2·intermediate][hidden]`
     GateUp(usize),
     /// `[hidden][intermediate]`
     Down(usize),
-    /// What the frequencies of the rotation are divided by: `[head_dim / 2]`
+    /// `[hidden]`
+    MlpOutNorm(usize),
+    /// What the frequencies of the rotation are divided by: half as many as dims that turn. With
+    /// LongRoPE, in contexts up to the original one.
     RopeFactors,
+    /// The same in longer contexts.
+    LongRopeFactors,
 }
 
 impl Param {
+    /// Whether it is the weight of a norm.
+    pub fn is_norm(self) -> bool {
+        matches!(
+            self,
+            Param::FinalNorm
+                | Param::AttentionNorm(_)
+                | Param::QNorm(_)
+                | Param::KNorm(_)
+                | Param::AttentionOutNorm(_)
+                | Param::MlpNorm(_)
+                | Param::MlpOutNorm(_)
+        )
+    }
+
     /// The error for a weight that the forward pass needs and nobody loaded.
     pub fn missing(self) -> Error {
         Error::MissingTensor { name: format!("{self:?}") }
@@ -58,6 +79,8 @@ pub struct ParamSpec {
     pub param: Param,
     pub shape: Shape,
     pub sources: Vec<ParamSource>,
+    /// The checkpoint has the numbers of this vector less one.
+    pub less_one: bool,
 }
 
 /// Rows of a weight as the checkpoint names them.
@@ -75,17 +98,22 @@ impl ModelConfig {
     pub fn params(&self) -> Vec<ParamSpec> {
         let one = |param, name: String, shape: Shape| {
             let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
-            ParamSpec { param, shape, sources: vec![ParamSource { name, rows, interleaved: None }] }
+            let sources = vec![ParamSource { name, rows, interleaved: None }];
+            let less_one = self.norms_less_one && Param::is_norm(param);
+            ParamSpec { param, shape, sources, less_one }
         };
         let vector = |n| Shape::Vector { n };
         let matrix = |n, k| Shape::Matrix { n, k };
         let (hidden, ff) = (self.hidden, self.intermediate);
         let (q, kv) = (self.attention_width(), self.kv_heads * self.head_dim);
 
+        let (before, after) = (self.norms != Norms::After, self.norms != Norms::Before);
         let mut list =
             vec![one(Param::Embed, "model.embed_tokens.weight".into(), matrix(self.vocab, hidden))];
         for i in 0..self.layers {
             let layer = |name: &str| format!("model.layers.{i}.{name}");
+            let norm =
+                |param, name: &str| one(param, layer(&format!("{name}.weight")), vector(hidden));
             let joined = |param, shape, names: &[(&str, usize)]| ParamSpec {
                 param,
                 shape,
@@ -97,21 +125,20 @@ impl ModelConfig {
                         interleaved: None,
                     })
                     .collect(),
+                less_one: false,
             };
-            list.push(one(
-                Param::AttentionNorm(i),
-                layer("input_layernorm.weight"),
-                vector(hidden),
-            ));
-            list.push(joined(
-                Param::Qkv(i),
-                matrix(self.qkv_rows(), hidden),
-                &[
+            if before {
+                list.push(norm(Param::AttentionNorm(i), "input_layernorm"));
+            }
+            let qkv: &[_] = match self.fused {
+                true => &[("self_attn.qkv_proj.weight", self.qkv_rows())],
+                false => &[
                     ("self_attn.q_proj.weight", q),
                     ("self_attn.k_proj.weight", kv),
                     ("self_attn.v_proj.weight", kv),
                 ],
-            ));
+            };
+            list.push(joined(Param::Qkv(i), matrix(self.qkv_rows(), hidden), qkv));
             if self.qkv_bias {
                 list.push(joined(
                     Param::QkvBias(i),
@@ -123,40 +150,75 @@ impl ModelConfig {
                     ],
                 ));
             }
-            if self.qk_norm {
-                let dim = vector(self.head_dim);
-                list.push(one(Param::QNorm(i), layer("self_attn.q_norm.weight"), dim));
-                list.push(one(Param::KNorm(i), layer("self_attn.k_norm.weight"), dim));
+            if let Some(over) = self.qk_norm {
+                let (q, k) = match over {
+                    QkNorm::Head => (self.head_dim, self.head_dim),
+                    QkNorm::Row => (q, kv),
+                };
+                list.push(one(Param::QNorm(i), layer("self_attn.q_norm.weight"), vector(q)));
+                list.push(one(Param::KNorm(i), layer("self_attn.k_norm.weight"), vector(k)));
             }
             list.push(one(Param::Output(i), layer("self_attn.o_proj.weight"), matrix(hidden, q)));
-            list.push(one(
-                Param::MlpNorm(i),
-                layer("post_attention_layernorm.weight"),
-                vector(hidden),
-            ));
-            list.push(joined(
-                Param::GateUp(i),
-                matrix(2 * ff, hidden),
-                &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
-            ));
+            if after {
+                list.push(norm(Param::AttentionOutNorm(i), "post_attention_layernorm"));
+            }
+            match self.norms {
+                Norms::Before => list.push(norm(Param::MlpNorm(i), "post_attention_layernorm")),
+                Norms::Around => list.push(norm(Param::MlpNorm(i), "pre_feedforward_layernorm")),
+                Norms::After => {}
+            }
+            let gate_up: &[_] = match self.fused {
+                true => &[("mlp.gate_up_proj.weight", 2 * ff)],
+                false => &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
+            };
+            list.push(joined(Param::GateUp(i), matrix(2 * ff, hidden), gate_up));
             list.push(one(Param::Down(i), layer("mlp.down_proj.weight"), matrix(hidden, ff)));
+            if after {
+                list.push(norm(Param::MlpOutNorm(i), "post_feedforward_layernorm"));
+            }
         }
         list.push(one(Param::FinalNorm, "model.norm.weight".into(), vector(hidden)));
         if !self.tied {
             list.push(one(Param::Head, "lm_head.weight".into(), matrix(self.vocab, hidden)));
         }
-        if self.rope.scaling == RopeScaling::Factors {
-            let name = gguf::ROPE_FACTORS.into();
-            list.push(one(Param::RopeFactors, name, vector(self.head_dim / 2)));
+        let mut factors = |param, name: &str, n| list.push(one(param, name.into(), vector(n)));
+        match self.stored_rope() {
+            Some(Rope { scaling: RopeScaling::Factors, dims, .. }) => {
+                factors(Param::RopeFactors, gguf::ROPE_FACTORS, dims / 2);
+            }
+            Some(Rope { dims, .. }) => {
+                factors(Param::RopeFactors, gguf::SHORT_ROPE_FACTORS, dims / 2);
+                factors(Param::LongRopeFactors, gguf::LONG_ROPE_FACTORS, dims / 2);
+            }
+            None => {}
         }
         if let Naming::Gguf { interleaved } = self.naming {
             for source in list.iter_mut().flat_map(|spec| &mut spec.sources) {
                 let turns = source.name.contains("q_proj") || source.name.contains("k_proj");
                 source.interleaved = (interleaved && turns).then_some(self.head_dim);
-                source.name = gguf::tensor_name(&source.name);
+                source.name = gguf::tensor_name(&source.name, self.norms);
             }
         }
         list
+    }
+
+    /// The weight by which frequencies are divided in conversations of up to `context` tokens.
+    pub fn rope_factors(&self, context: usize) -> Option<Param> {
+        match self.stored_rope()?.scaling {
+            RopeScaling::Long { original_context, .. } if context > original_context => {
+                Some(Param::LongRopeFactors)
+            }
+            _ => Some(Param::RopeFactors),
+        }
+    }
+
+    /// A rotation whose factors are weights.
+    fn stored_rope(&self) -> Option<&Rope> {
+        self.attention.iter().flat_map(|layer| &layer.rope).find(|rope| match &rope.scaling {
+            RopeScaling::Factors => true,
+            RopeScaling::Long { short, .. } => short.is_empty(),
+            _ => false,
+        })
     }
 
     /// The matrix that turns hidden states into logits.

@@ -1,6 +1,6 @@
 //! The forward pass as a list of operations, which each executor carries out in its own way.
 
-use super::{ModelConfig, Param};
+use super::{Activation, ModelConfig, Norms, Param};
 
 /// An activation, one row per token of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +15,8 @@ pub enum Act {
     Attention,
     /// The gated hidden layer `[rows][intermediate]`.
     Gated,
+    /// What a block returns, where it is normalised before it is added `[rows][hidden]`.
+    Block,
     /// Residual rows whose logits are wanted `[logit rows][hidden]`.
     Last,
     /// `[logit rows][vocab]`
@@ -30,32 +32,51 @@ pub enum MatmulOutput {
     Add,
     /// out = silu(first half of y) · second half of y
     SiluGate,
+    /// out = gelu(first half of y) · second half of y, with the approximation by a tanh
+    GeluGate,
 }
 
 impl MatmulOutput {
+    /// Whether one half of y gates the other.
+    pub fn gates(self) -> bool {
+        matches!(self, MatmulOutput::SiluGate | MatmulOutput::GeluGate)
+    }
+
     /// Columns of out, for a matrix of `n` rows.
     pub fn width(self, n: usize) -> usize {
-        if self == MatmulOutput::SiluGate { n / 2 } else { n }
+        if self.gates() { n / 2 } else { n }
     }
 }
 
-/// A matrix product: out = W · rms_norm(x) + bias, norm and bias optional.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A matrix product: y = scale · (W · rms_norm(x) + bias), norm and bias optional.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Product {
     pub x: Act,
     pub norm: Option<Param>,
     pub weight: Param,
     pub bias: Option<Param>,
+    pub scale: f32,
+    /// Makes y cap · tanh(y / cap).
+    pub cap: Option<f32>,
     pub out: Act,
     pub output: MatmulOutput,
+}
+
+impl Product {
+    /// out = W · x
+    pub fn new(x: Act, weight: Param, out: Act) -> Product {
+        let output = MatmulOutput::Store;
+        Product { x, norm: None, weight, bias: None, scale: 1.0, cap: None, out, output }
+    }
 }
 
 /// One operation of the forward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Residual = rows of the embedding matrix.
+    /// Residual = scale · rows of the embedding matrix.
     Embed {
         weight: Param,
+        scale: f32,
     },
     Matmul(Product),
     /// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
@@ -67,6 +88,10 @@ pub enum Op {
     /// Attention = softmax(Query · Kᵀ) · V over the paged cache of the layer.
     Attention {
         layer: usize,
+    },
+    /// Residual += rms_norm(Block)
+    AddNormed {
+        norm: Param,
     },
     /// Adds normalised Residual rows to the sums of embeddings. Does nothing in steps without any.
     Pool {
@@ -80,61 +105,57 @@ pub enum Op {
 
 /// Returns the operations that turn a step's rows into samples and embeddings.
 pub fn program(config: &ModelConfig) -> Vec<Op> {
-    let mut ops = vec![Op::Embed { weight: Param::Embed }];
+    let mut ops = vec![Op::Embed { weight: Param::Embed, scale: config.scales.embedding }];
+    let before = |norm| (config.norms != Norms::After).then_some(norm);
     for i in 0..config.layers {
         ops.extend([
             Op::Matmul(Product {
-                x: Act::Residual,
-                norm: Some(Param::AttentionNorm(i)),
-                weight: Param::Qkv(i),
+                norm: before(Param::AttentionNorm(i)),
                 bias: config.qkv_bias.then_some(Param::QkvBias(i)),
-                out: Act::Qkv,
-                output: MatmulOutput::Store,
+                ..Product::new(Act::Residual, Param::Qkv(i), Act::Qkv)
             }),
             Op::RopeKv {
                 layer: i,
-                q_norm: config.qk_norm.then_some(Param::QNorm(i)),
-                k_norm: config.qk_norm.then_some(Param::KNorm(i)),
+                q_norm: config.qk_norm.map(|_| Param::QNorm(i)),
+                k_norm: config.qk_norm.map(|_| Param::KNorm(i)),
             },
             Op::Attention { layer: i },
-            Op::Matmul(Product {
-                x: Act::Attention,
-                norm: None,
-                weight: Param::Output(i),
-                bias: None,
-                out: Act::Residual,
-                output: MatmulOutput::Add,
-            }),
-            Op::Matmul(Product {
-                x: Act::Residual,
-                norm: Some(Param::MlpNorm(i)),
-                weight: Param::GateUp(i),
-                bias: None,
-                out: Act::Gated,
-                output: MatmulOutput::SiluGate,
-            }),
-            Op::Matmul(Product {
-                x: Act::Gated,
-                norm: None,
-                weight: Param::Down(i),
-                bias: None,
-                out: Act::Residual,
-                output: MatmulOutput::Add,
-            }),
         ]);
+        end_block(config, Act::Attention, Param::Output(i), Param::AttentionOutNorm(i), &mut ops);
+        ops.push(Op::Matmul(Product {
+            norm: before(Param::MlpNorm(i)),
+            output: match config.activation {
+                Activation::Silu => MatmulOutput::SiluGate,
+                Activation::GeluTanh => MatmulOutput::GeluGate,
+            },
+            ..Product::new(Act::Residual, Param::GateUp(i), Act::Gated)
+        }));
+        end_block(config, Act::Gated, Param::Down(i), Param::MlpOutNorm(i), &mut ops);
     }
     ops.extend([
         Op::Pool { norm: Param::FinalNorm },
         Op::Gather,
         Op::Matmul(Product {
-            x: Act::Last,
             norm: Some(Param::FinalNorm),
-            weight: config.head(),
-            bias: None,
-            out: Act::Logits,
-            output: MatmulOutput::Store,
+            scale: config.scales.logits,
+            cap: config.caps.logits,
+            ..Product::new(Act::Last, config.head(), Act::Logits)
         }),
         Op::Sample,
     ]);
     ops
+}
+
+/// Adds what a block returns, the product of `x`, to the residual stream.
+fn end_block(config: &ModelConfig, x: Act, weight: Param, norm: Param, ops: &mut Vec<Op>) {
+    if config.norms == Norms::Before {
+        ops.push(Op::Matmul(Product {
+            scale: config.scales.residual,
+            output: MatmulOutput::Add,
+            ..Product::new(x, weight, Act::Residual)
+        }));
+    } else {
+        ops.push(Op::Matmul(Product::new(x, weight, Act::Block)));
+        ops.push(Op::AddNormed { norm });
+    }
 }

@@ -18,9 +18,11 @@ pub enum Quantization {
     AwqGemv {
         group: usize,
     },
-    /// GPTQ; `wraps` in the first version of the format, whose zero points are one less.
+    /// GPTQ. `wraps` in the first version of the format, whose zero points are one less; where it is
+    /// `symmetric`, they are 8, whatever is stored.
     Gptq {
         wraps: bool,
+        symmetric: bool,
     },
     /// MLX, affine.
     Mlx,
@@ -30,6 +32,10 @@ pub enum Quantization {
     LlmInt8,
     /// NF4 or FP4 of bitsandbytes.
     Nf4,
+    /// HQQ with groups along the columns.
+    Hqq,
+    /// torchao's plain int4.
+    TorchAo,
 }
 
 /// The weights of a compressed-tensors checkpoint.
@@ -48,8 +54,7 @@ pub enum Scheme {
     Mxfp4,
 }
 
-const METHODS: &str =
-    "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\" or MLX's";
+const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"hqq\", \"torchao\" or MLX's";
 
 impl Quantization {
     /// Reads `config.json`; `None` if the checkpoint is not quantised.
@@ -87,9 +92,35 @@ impl Quantization {
                     _ => Err(fields.invalid("load_in_4bit", "true, unless load_in_8bit is")),
                 }
             }
+            Some("hqq") => hqq_of(fields),
+            Some("torchao") => torchao_of(fields),
             _ => Err(fields.invalid("quant_method", METHODS)),
         }
     }
+}
+
+fn hqq_of(fields: &Fields) -> Result<Quantization> {
+    if let Some(config) = fields.object("quant_config")?
+        && let Some(weights) = config.object("weight_quant_params")?
+    {
+        weights.require("nbits", &[json!(4)], "4")?;
+        weights.require("axis", &[json!(1)], "1: groups along the columns")?;
+    }
+    Ok(Quantization::Hqq)
+}
+
+fn torchao_of(fields: &Fields) -> Result<Quantization> {
+    let kind = fields.object("quant_type")?;
+    let config = kind.as_ref().map(|kind| kind.object("default")).transpose()?.flatten();
+    let config = config.ok_or_else(|| fields.invalid("quant_type", "Int4WeightOnlyConfig"))?;
+    config.require("_type", &[json!("Int4WeightOnlyConfig")], "\"Int4WeightOnlyConfig\"")?;
+    if let Some(data) = config.object("_data")?
+        && let Some(packing) = data.object("int4_packing_format")?
+    {
+        let plain = [json!("PLAIN"), json!("plain")];
+        packing.require("_data", &plain, "\"PLAIN\"")?;
+    }
+    Ok(Quantization::TorchAo)
 }
 
 fn mlx_of(fields: &Fields) -> Result<Quantization> {
@@ -118,9 +149,10 @@ fn gptq_of(fields: &Fields) -> Result<Quantization> {
         let expected = "false: columns in another order are not supported";
         return Err(fields.invalid("desc_act", expected));
     }
+    let symmetric = fields.flag("sym")?;
     match fields.text("checkpoint_format")? {
-        None | Some("gptq") => Ok(Quantization::Gptq { wraps: true }),
-        Some("gptq_v2") => Ok(Quantization::Gptq { wraps: false }),
+        None | Some("gptq") => Ok(Quantization::Gptq { wraps: true, symmetric }),
+        Some("gptq_v2") => Ok(Quantization::Gptq { wraps: false, symmetric }),
         _ => Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
     }
 }
@@ -256,7 +288,7 @@ mod tests {
         let group = "/quantization_config/config_groups/group_0";
         let weights = "/quantization_config/config_groups/group_0/weights";
         for (object, field, value) in [
-            (root, "quant_method", json!("hqq")),
+            (root, "quant_method", json!("aqlm")),
             (root, "format", json!("nvfp4-pack-quantized")),
             (root, "sparsity_config", json!({"format": "sparse-24-bitmask"})),
             (root, "transform_config", json!({"config_groups": {"u": {}}})),

@@ -1,15 +1,15 @@
 //! Qwen 2 and 2.5, which have biases on queries, keys and values, and Qwen 3, which normalises heads instead.
 
 use super::ModelConfig;
-use super::config::window;
+use super::config::{QkNorm, window};
 use super::json::Fields;
 use crate::error::Result;
 use serde_json::json;
 
 pub(super) fn configure_2(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.turn(fields)?;
     config.qkv_bias = true;
-    config.window = switched_window(fields, config.layers)?;
-    Ok(())
+    switched_window(fields, config)
 }
 
 pub(super) fn configure_3(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
@@ -21,25 +21,28 @@ pub(super) fn configure_3(fields: &Fields, config: &mut ModelConfig) -> Result<(
     if fields.get("head_dim").is_none() {
         config.head_dim = 128;
     }
-    config.qk_norm = true;
-    config.window = switched_window(fields, config.layers)?;
+    config.turn(fields)?;
+    config.qk_norm = Some(QkNorm::Head);
+    switched_window(fields, config)
+}
+
+/// Qwen 2 in a GGUF file.
+pub(super) fn configure_gguf_2(_: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.qkv_bias = true;
+    Ok(())
+}
+
+/// Qwen 3 in a GGUF file.
+pub(super) fn configure_gguf_3(_: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.qk_norm = Some(QkNorm::Head);
     Ok(())
 }
 
 /// The window, which only layers from `max_window_layers` on have, and only if it is switched on.
-fn switched_window(fields: &Fields, layers: usize) -> Result<Option<usize>> {
+fn switched_window(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     if !fields.flag("use_sliding_window")? {
-        return Ok(None);
+        return Ok(());
     }
-    if fields.get("layer_types").is_some() {
-        return window(fields);
-    }
-    match fields.count_or("max_window_layers", 0..=usize::MAX, 28)? {
-        0 => window(fields),
-        full if full >= layers => Ok(None),
-        _ => Err(fields.invalid(
-            "max_window_layers",
-            format!("0 or at least {layers}: a window on some layers only is not supported"),
-        )),
-    }
+    let first = fields.count_or("max_window_layers", 0..=usize::MAX, 28)?;
+    window(fields, config, None, |layer| layer >= first)
 }

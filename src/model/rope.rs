@@ -8,6 +8,8 @@ use std::f64::consts::TAU;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
     pub theta: f64,
+    /// How many of a head's dims turn: the first ones, i and i + dims / 2 together.
+    pub dims: usize,
     pub scaling: RopeScaling,
 }
 
@@ -28,12 +30,34 @@ pub enum RopeScaling {
     },
     /// Each frequency divided by a factor of its own, see [`super::Param::RopeFactors`].
     Factors,
+    /// LongRoPE: each frequency divided by a factor of its own, by one list for contexts up to the
+    /// original one, by another for longer ones. Cosines and sines are multiplied by `magnitude`.
+    Long {
+        original_context: usize,
+        magnitude: f64,
+        /// Empty where they are weights, see [`super::Param::RopeFactors`].
+        short: Vec<f64>,
+        /// Empty where they are weights, see [`super::Param::LongRopeFactors`].
+        long: Vec<f64>,
+    },
 }
 
 impl Rope {
-    /// Reads `rope_parameters`, or `rope_theta` and `rope_scaling` of older files.
-    pub(super) fn from_fields(fields: &Fields) -> Result<Rope> {
+    /// Reads `rope_parameters`, or `rope_theta` and `rope_scaling` of older files, for heads all of
+    /// whose dims turn.
+    pub(super) fn from_fields(fields: &Fields, head_dim: usize) -> Result<Rope> {
         fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
+        Rope::from_nested(fields, head_dim, 10_000.0, scaling_of_heads)
+    }
+
+    /// The same for heads of which the first `dims` turn, with a default for `rope_theta` and with
+    /// the ways of scaling that `scaling` reads. It is told whether these may be left out.
+    pub(super) fn from_nested(
+        fields: &Fields,
+        dims: usize,
+        theta: f64,
+        scaling: impl Fn(&Fields, bool) -> Result<RopeScaling>,
+    ) -> Result<Rope> {
         let (place, nested) = match fields.object("rope_parameters")? {
             Some(parameters) => ("rope_parameters", Some(parameters)),
             None => ("rope_scaling", fields.object("rope_scaling")?),
@@ -42,31 +66,53 @@ impl Rope {
             .into_iter()
             .flatten()
             .find(|fields| fields.get("rope_theta").is_some())
-            .map_or(Ok(10_000.0), |fields| fields.positive("rope_theta"))?;
+            .map_or(Ok(theta), |fields| fields.positive("rope_theta"))?;
         let scaling = match &nested {
             Some(nested) => scaling(nested, place == "rope_parameters")?,
             None => RopeScaling::None,
         };
-        Ok(Rope { theta, scaling })
+        Ok(Rope { theta, dims, scaling })
     }
 
-    /// The angles by which each pair of a head's dimensions turns per position: `[head_dim / 2]`.
+    /// Reads `rope_parameters` that are those of some layers only.
+    pub(super) fn from_parameters(own: &Fields, dims: usize, theta: f64) -> Result<Rope> {
+        let theta = own.positive_or("rope_theta", theta)?;
+        Ok(Rope { theta, dims, scaling: scaling_of_heads(own, true)? })
+    }
+
+    /// The angles by which each pair of a head's dimensions turns per position: `[dims / 2]`.
     ///
-    /// `factors` are those of [`RopeScaling::Factors`], and otherwise empty.
-    pub fn inverse_frequencies(&self, head_dim: usize, factors: &[f32]) -> Vec<f32> {
-        let frequencies = (0..head_dim / 2).map(|i| {
-            let frequency = self.theta.powf(-(2.0 * i as f64) / head_dim as f64);
-            let factor = factors.get(i).map_or(1.0, |factor| f64::from(*factor));
+    /// They are for conversations of up to `context` tokens; `factors` are the weights that
+    /// [`super::ModelConfig::rope_factors`] names, and otherwise empty.
+    pub fn inverse_frequencies(&self, factors: &[f32], context: usize) -> Vec<f32> {
+        let listed = match &self.scaling {
+            RopeScaling::Long { original_context, short, long, .. } => {
+                if context > *original_context { long } else { short }
+            }
+            _ => &Vec::new(),
+        };
+        let frequencies = (0..self.dims / 2).map(|i| {
+            let frequency = self.theta.powf(-(2.0 * i as f64) / self.dims as f64);
+            let stored = factors.get(i).map_or(1.0, |factor| f64::from(*factor));
+            let factor = listed.get(i).copied().unwrap_or(stored);
             (self.scaling.apply(frequency) / factor) as f32
         });
         frequencies.collect()
+    }
+
+    /// By what cosines and sines are multiplied.
+    pub fn magnitude(&self) -> f64 {
+        match self.scaling {
+            RopeScaling::Long { magnitude, .. } => magnitude,
+            _ => 1.0,
+        }
     }
 }
 
 impl RopeScaling {
     fn apply(&self, frequency: f64) -> f64 {
         match *self {
-            RopeScaling::None | RopeScaling::Factors => frequency,
+            RopeScaling::None | RopeScaling::Factors | RopeScaling::Long { .. } => frequency,
             RopeScaling::Linear { factor } => frequency / factor,
             RopeScaling::Llama3 { factor, low, high, original_context } => {
                 let turns = original_context * frequency / TAU;
@@ -77,8 +123,14 @@ impl RopeScaling {
     }
 }
 
-fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
+/// How frequencies are stretched where all dims of a head turn.
+pub(super) fn scaling_of_heads(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
     fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
+    scaling(fields, default_allowed)
+}
+
+/// How frequencies are stretched; the default may be left out if it is allowed to.
+pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
     let key = if fields.get("rope_type").is_some() { "rope_type" } else { "type" };
     match fields.text(key)? {
         None if default_allowed => Ok(RopeScaling::None),
@@ -111,6 +163,7 @@ mod tests {
     fn frequencies_are_those_of_transformers() {
         let llama3 = Rope {
             theta: 500000.0,
+            dims: 64,
             scaling: RopeScaling::Llama3 {
                 factor: 32.0,
                 low: 1.0,
@@ -118,14 +171,14 @@ mod tests {
                 original_context: 8192.0,
             },
         };
-        let plain = Rope { theta: 500000.0, scaling: RopeScaling::None };
-        let linear = Rope { theta: 10000.0, scaling: RopeScaling::Linear { factor: 4.0 } };
-        for (rope, head_dim, first, expected) in [
-            (&plain, 64, 0, &[1.0, 0.663601279, 0.440366626, 0.292227834][..]),
-            (&plain, 64, 28, &[1.03133852e-05, 6.84397537e-06, 4.54167048e-06, 3.01385808e-06]),
+        let plain = Rope { theta: 500000.0, dims: 64, scaling: RopeScaling::None };
+        let linear =
+            Rope { theta: 10000.0, dims: 16, scaling: RopeScaling::Linear { factor: 4.0 } };
+        for (rope, first, expected) in [
+            (&plain, 0, &[1.0, 0.663601279, 0.440366626, 0.292227834][..]),
+            (&plain, 28, &[1.03133852e-05, 6.84397537e-06, 4.54167048e-06, 3.01385808e-06]),
             (
                 &linear,
-                16,
                 0,
                 &[
                     0.25,
@@ -141,7 +194,6 @@ mod tests {
             // Kept, then the ramp, then divided by the factor.
             (
                 &llama3,
-                64,
                 12,
                 &[
                     0.00729266508,
@@ -154,10 +206,10 @@ mod tests {
                     1.29147675e-05,
                 ],
             ),
-            (&llama3, 64, 30, &[1.41927202e-07, 9.41830649e-08]),
+            (&llama3, 30, &[1.41927202e-07, 9.41830649e-08]),
         ] {
-            let frequencies = rope.inverse_frequencies(head_dim, &[]);
-            assert_eq!(frequencies.len(), head_dim / 2);
+            let frequencies = rope.inverse_frequencies(&[], 1);
+            assert_eq!(frequencies.len(), rope.dims / 2);
             for (found, expected) in frequencies[first..].iter().zip(expected) {
                 let error = (f64::from(*found) / expected - 1.0).abs();
                 assert!(error < 1e-6, "{rope:?}: {found} instead of {expected}");

@@ -14,7 +14,7 @@ use crate::{
         Repack,
         repack::{Codes, Rows},
     },
-    layout::{Layout, Mins, row_stride},
+    layout::{Layout, row_stride},
     model::{Param, Shape},
 };
 
@@ -77,8 +77,8 @@ pub struct GpuSink<'a> {
     job: wgpu::Buffer,     // Rows
     /// Bytes staged since the device was last waited for.
     in_flight: u64,
-    /// Matrices whose mins are not yet what they should be.
-    unfinished: HashMap<Param, Mins>,
+    /// Jobs whose rows do not have their mins yet, by their first row.
+    unfinished: HashMap<(Param, usize), RepackJob>,
 }
 
 impl<'a> GpuSink<'a> {
@@ -150,20 +150,14 @@ impl<'a> GpuSink<'a> {
         Ok(())
     }
 
-    async fn repack_matrix(&mut self, job: &RepackJob) -> Result<()> {
+    /// Runs the steps that `step` chooses by layout for the parts of a matrix that a job fills.
+    async fn repack_matrix(
+        &mut self,
+        job: &RepackJob,
+        step: impl Fn(Layout) -> Option<Repack>,
+    ) -> Result<()> {
         let Some(matrix) = self.weights.matrices.get(&job.param) else {
             return Err(job.param.missing());
-        };
-        let repack = |to| match job.encoding {
-            Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
-            Encoding::Blocks(from) => Repack::Blocks { from, to },
-            Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
-            Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
-            Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
-            Encoding::Mins { float: from, grid, .. } => Repack::Mins { from, grid, to },
-            Encoding::ZeroPoints { packing, grid, wraps } => {
-                Repack::ZeroPoints { packing, grid, wraps, to }
-            }
         };
         let overlaps: Vec<_> = matrix
             .parts
@@ -171,27 +165,45 @@ impl<'a> GpuSink<'a> {
             .filter_map(|part| {
                 let start = job.first_row.max(part.first);
                 let end = (job.first_row + job.rows).min(part.first + part.rows);
-                (start < end).then(|| {
-                    let repack = repack(part.layout);
-                    let outputs = part.written(repack);
-                    let rows = Rows {
-                        source: (start - job.first_row) as u32,
-                        row: (start - part.first) as u32,
-                        rows: (end - start) as u32,
-                        columns: job.columns as u32,
-                        stride: repack.stride(part.layout, matrix.k) as u32,
-                        interleaved: job.interleaved.unwrap_or(0) as u32,
-                        staged: job.rows as u32,
-                        first_column: job.first_column as u32,
-                    };
-                    (repack, rows, outputs)
-                })
+                let repack = step(part.layout).filter(|_| start < end)?;
+                let rows = Rows {
+                    source: (start - job.first_row) as u32,
+                    row: (start - part.first) as u32,
+                    rows: (end - start) as u32,
+                    columns: job.columns as u32,
+                    stride: repack.stride(part.layout, matrix.k) as u32,
+                    interleaved: job.interleaved.unwrap_or(0) as u32,
+                    staged: job.rows as u32,
+                    first_column: job.first_column as u32,
+                };
+                Some((repack, rows, part.written(repack)))
             })
             .collect();
         for (repack, rows, outputs) in overlaps {
             self.repack(repack, rows, &outputs).await?;
         }
         Ok(())
+    }
+}
+
+impl Encoding {
+    /// The step that turns such bytes into part of a weight; `None` where it takes two, see
+    /// [`RepackJob::simple`].
+    pub fn step(self, to: Layout) -> Option<Repack> {
+        Some(match self {
+            Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
+            Encoding::LessOne(float) => Repack::LessOne { from: float.layout() },
+            Encoding::Blocks(from) => Repack::Blocks { from, to },
+            Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
+            Encoding::NibblesOfTwo { .. } => return None,
+            Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
+            Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
+            Encoding::Mins { float: from, grid, .. }
+            | Encoding::ZeroNumbers { float: from, grid } => Repack::Mins { from, grid, to },
+            Encoding::ZeroPoints { packing, grid, wraps } => {
+                Repack::ZeroPoints { packing, grid, wraps, to }
+            }
+        })
     }
 }
 
@@ -228,19 +240,22 @@ impl WeightSink for GpuSink<'_> {
     }
 
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
-        match (self.weights.vectors.get(&job.param), job.encoding) {
-            (Some(vector), Encoding::Float(float)) => {
-                let repack = Repack::Numbers { from: float.layout(), to: Layout::F32 };
+        match (self.weights.vectors.get(&job.param), job.encoding.step(Layout::F32)) {
+            (Some(vector), Some(repack)) => {
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
                 let rows =
                     Rows { row, rows, columns: 1, stride: 1, staged: rows, ..Rows::zeroed() };
                 let outputs = [vector.clone()];
                 self.repack(repack, rows, &outputs).await?;
             }
-            _ => self.repack_matrix(job).await?,
+            _ => {
+                for job in job.simple() {
+                    self.repack_matrix(&job, |to| job.encoding.step(to)).await?;
+                }
+            }
         }
-        if let Some(mins) = job.encoding.leaves() {
-            self.unfinished.insert(job.param, mins);
+        if job.encoding.leaves().is_some() {
+            self.unfinished.insert((job.param, job.first_row), *job);
         }
         if self.in_flight > MOST_IN_FLIGHT {
             self.gpu.idle().await?;
@@ -250,21 +265,9 @@ impl WeightSink for GpuSink<'_> {
     }
 
     async fn finish(&mut self) -> Result<()> {
-        for (param, mins) in std::mem::take(&mut self.unfinished) {
-            let finish = Repack::Finish(mins);
-            let Some(matrix) = self.weights.matrices.get(&param) else { continue };
-            let parts: Vec<_> = matrix
-                .parts
-                .iter()
-                .map(|part| {
-                    let rows = part.rows as u32;
-                    let stride = finish.stride(part.layout, matrix.k) as u32;
-                    (Rows { rows, stride, ..Rows::zeroed() }, part.written(finish))
-                })
-                .collect();
-            for (rows, outputs) in parts {
-                self.repack(finish, rows, &outputs).await?;
-            }
+        for (_, job) in std::mem::take(&mut self.unfinished) {
+            let step = |_| job.encoding.leaves().map(Repack::Finish);
+            self.repack_matrix(&job, step).await?;
         }
         self.gpu.idle().await
     }

@@ -38,8 +38,8 @@ impl HostWeights {
 pub struct HostSink {
     weights: HostWeights,
     staging: Vec<u8>,
-    /// Matrices whose mins are not yet what they should be.
-    unfinished: HashMap<Param, Mins>,
+    /// Jobs whose rows do not have their mins yet, by their first row.
+    unfinished: HashMap<(Param, usize), RepackJob>,
 }
 
 impl HostSink {
@@ -49,6 +49,54 @@ impl HostSink {
             weights: HostWeights::default(),
             staging: vec![0; PIECE_BYTES as usize],
             unfinished: HashMap::new(),
+        }
+    }
+
+    /// Turns the staged bytes into part of a weight.
+    fn repack(&mut self, job: &RepackJob) {
+        let bytes = &self.staging[..job.bytes() as usize];
+        if job.encoding.leaves().is_some() {
+            self.unfinished.insert((job.param, job.first_row), *job);
+        }
+        if let Some(vector) = self.weights.vectors.get_mut(&job.param) {
+            let values = &mut vector[job.first_row..][..job.rows];
+            match job.encoding {
+                Encoding::Float(float) => decode(float, bytes, values),
+                Encoding::LessOne(float) => {
+                    decode(float, bytes, values);
+                    values.iter_mut().for_each(|value| *value += 1.0);
+                }
+                _ => {}
+            }
+        } else if let Some((matrix, job)) = self.weights.part_mut(job) {
+            let job = &job;
+            match job.encoding {
+                Encoding::Float(float) => {
+                    pack_rows(matrix, job, bytes, |row, values| decode(float, row, values));
+                }
+                Encoding::Blocks(block) if block.layout() == Some(matrix.layout) => {
+                    repack_blocks(matrix, job, block, bytes);
+                }
+                Encoding::Blocks(block) => {
+                    pack_rows(matrix, job, bytes, |row, values| block.dequantise(row, values));
+                }
+                Encoding::Nibbles(packing) => put_nibbles(matrix, job, packing, bytes),
+                Encoding::Bytes { unsigned } => put_bytes(matrix, job, unsigned, bytes),
+                Encoding::Scales { number, grid, zero } => {
+                    set_scales(matrix, job, grid, &numbers(number, bytes), zero);
+                }
+                // Of vectors, and never simple.
+                Encoding::LessOne(_) | Encoding::NibblesOfTwo { .. } => {}
+                Encoding::Mins { float, grid, .. } | Encoding::ZeroNumbers { float, grid } => {
+                    let numbers = numbers(Number::Float(float), bytes);
+                    for_each_scale(matrix, job, grid, |word, i, _| {
+                        set_half(word, 1, f16::from_f32(numbers[i]));
+                    });
+                }
+                Encoding::ZeroPoints { packing, grid, wraps } => {
+                    set_zero_points(matrix, job, packing, grid, wraps, bytes);
+                }
+            }
         }
     }
 
@@ -97,55 +145,23 @@ impl WeightSink for HostSink {
     }
 
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {
-        let bytes = &self.staging[..job.bytes() as usize];
-        if let Some(mins) = job.encoding.leaves() {
-            self.unfinished.insert(job.param, mins);
-        }
-        if let Some(vector) = self.weights.vectors.get_mut(&job.param) {
-            if let Encoding::Float(float) = job.encoding {
-                decode(float, bytes, &mut vector[job.first_row..][..job.rows]);
-            }
-        } else if let Some((matrix, job)) = self.weights.part_mut(job) {
-            let job = &job;
-            match job.encoding {
-                Encoding::Float(float) => {
-                    pack_rows(matrix, job, bytes, |row, values| decode(float, row, values));
-                }
-                Encoding::Blocks(block) if block.layout() == Some(matrix.layout) => {
-                    repack_blocks(matrix, job, block, bytes);
-                }
-                Encoding::Blocks(block) => {
-                    pack_rows(matrix, job, bytes, |row, values| block.dequantise(row, values));
-                }
-                Encoding::Nibbles(packing) => put_nibbles(matrix, job, packing, bytes),
-                Encoding::Bytes { unsigned } => put_bytes(matrix, job, unsigned, bytes),
-                Encoding::Scales { number, grid, zero } => {
-                    set_scales(matrix, job, grid, &numbers(number, bytes), zero);
-                }
-                Encoding::Mins { float, grid, .. } => {
-                    let numbers = numbers(Number::Float(float), bytes);
-                    for_each_scale(matrix, job, grid, |word, i, _| {
-                        set_half(word, 1, f16::from_f32(numbers[i]));
-                    });
-                }
-                Encoding::ZeroPoints { packing, grid, wraps } => {
-                    set_zero_points(matrix, job, packing, grid, wraps, bytes);
-                }
-            }
-        }
+        job.simple().for_each(|job| self.repack(&job));
         Ok(())
     }
 
     async fn finish(&mut self) -> Result<()> {
-        for (param, mins) in self.unfinished.drain() {
-            let parts = self.weights.matrices.get_mut(&param).into_iter().flatten();
-            for word in parts.flat_map(|matrix| &mut matrix.scales) {
-                let [scale, min] = unpack_halves(*word);
-                let min = match mins {
-                    Mins::ZeroPoints => -min * scale,
-                    Mins::OfUnsigned => min + 128.0 * scale,
-                };
-                set_half(word, 1, f16::from_f32(min));
+        for (_, job) in self.unfinished.drain() {
+            let Some((matrix, job)) = self.weights.part_mut(&job) else { continue };
+            let Some(mins) = job.encoding.leaves() else { continue };
+            for row in 0..job.rows {
+                for word in matrix.row_mut(job.row(row)).1 {
+                    let [scale, min] = unpack_halves(*word);
+                    let min = match mins {
+                        Mins::ZeroPoints => -min * scale,
+                        Mins::Shifted(shift) => min + shift as f32 * scale,
+                    };
+                    set_half(word, 1, f16::from_f32(min));
+                }
             }
         }
         Ok(())
@@ -177,13 +193,14 @@ fn repack_blocks(matrix: &mut HostMatrix, job: &RepackJob, block: BlockType, byt
 
 fn put_nibbles(matrix: &mut HostMatrix, job: &RepackJob, packing: Packing, bytes: &[u8]) {
     let stored: Vec<u32> = words(bytes).collect();
+    let flip = if packing == Packing::Signed { 8 } else { 0 };
     for row in 0..job.rows {
         let (words, _) = matrix.row_mut(job.row(row));
         let words = &mut words[job.first_column / 8..][..job.columns.div_ceil(8)];
         words.fill(0);
         for column in 0..job.columns {
             let (word, nibble) = packing.place([job.rows, job.columns], row, column);
-            let q = stored[word] >> (4 * nibble) & 15;
+            let q = (stored[word] >> (4 * nibble) & 15) ^ flip;
             words[column / 8] |= q << (column % 8 * 4);
         }
     }

@@ -179,7 +179,11 @@ impl<'a> Planner<'a> {
             return match spec.shape {
                 Shape::Vector { .. } => {
                     let float = expect_float(place.0, &[rows])?;
-                    self.add(place, job(Encoding::Float(float), 1))?;
+                    let encoding = match spec.less_one {
+                        true => Encoding::LessOne(float),
+                        false => Encoding::Float(float),
+                    };
+                    self.add(place, job(encoding, 1))?;
                     Ok(Fit { layout: Layout::F32, convertible: false })
                 }
                 Shape::Matrix { k, .. } => {
@@ -217,7 +221,8 @@ impl<'a> Planner<'a> {
     /// Finds a tensor; base models are saved without the prefix `model.`.
     pub(super) fn find(&self, name: &str) -> Option<Place<'a>> {
         let short = || self.tensors.get(name.strip_prefix("model.")?);
-        self.tensors.get(name).or_else(short).copied()
+        let long = || self.tensors.get(&format!("language_model.{name}")[..]);
+        self.tensors.get(name).or_else(short).or_else(long).copied()
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Place<'a>> {

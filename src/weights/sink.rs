@@ -95,18 +95,26 @@ pub struct RepackJob {
 pub enum Encoding {
     /// `[rows][columns]` numbers, to be converted to the weight's layout (vectors: to f32).
     Float(FloatType),
+    /// The same of a vector whose numbers are one more than those stored.
+    LessOne(FloatType),
     /// `[rows][columns / elements]` blocks of GGUF, to be kept where [`BlockType::layout`] is the
     /// weight's, else to be converted.
     Blocks(BlockType),
     /// Nibbles of the weight's layout.
     Nibbles(Packing),
+    /// `[rows][columns]` bytes: high nibbles of these rows, low ones of the rows that are so many
+    /// further down. See [`RepackJob::simple`].
+    NibblesOfTwo { distance: usize },
     /// `[rows][columns]` bytes of the weight's layout; their highest bits are turned over if they
     /// are `unsigned`.
     Bytes { unsigned: bool },
     /// Scales; mins too unless `zero` is `None`: then zero points or mins follow.
     Scales { number: Number, grid: Grid, zero: Option<u32> },
-    /// Mins. Those `of_unsigned` bytes become those of signed ones in [`WeightSink::finish`].
-    Mins { float: FloatType, grid: Grid, of_unsigned: bool },
+    /// Mins, of codes that are by `shift` greater than those of the layout; in
+    /// [`WeightSink::finish`] they become those of the layout's.
+    Mins { float: FloatType, grid: Grid, shift: i32 },
+    /// Zero points that are numbers; as in `ZeroPoints`.
+    ZeroNumbers { float: FloatType, grid: Grid },
     /// Zero points in nibbles. [`WeightSink::finish`] makes min = half(−zero point·scale) of them.
     ZeroPoints { packing: Packing, grid: Grid, wraps: bool },
 }
@@ -116,7 +124,8 @@ impl Encoding {
     pub const fn leaves(self) -> Option<Mins> {
         match self {
             Encoding::ZeroPoints { .. } => Some(Mins::ZeroPoints),
-            Encoding::Mins { of_unsigned: true, .. } => Some(Mins::OfUnsigned),
+            Encoding::ZeroNumbers { .. } => Some(Mins::ZeroPoints),
+            Encoding::Mins { shift, .. } if shift != 0 => Some(Mins::Shifted(shift)),
             _ => None,
         }
     }
@@ -126,18 +135,19 @@ impl Encoding {
         let (count, columns) = (rows, columns as u64);
         let rows = rows as u64;
         match self {
-            Encoding::Float(float) => rows * columns * float.bytes(),
+            Encoding::Float(float) | Encoding::LessOne(float) => rows * columns * float.bytes(),
             Encoding::Blocks(block) => {
                 rows * (columns / block.elements() as u64) * block.bytes() as u64
             }
             Encoding::Bytes { .. } => rows * columns,
+            Encoding::NibblesOfTwo { .. } => rows * columns,
             Encoding::Nibbles(packing) | Encoding::ZeroPoints { packing, .. } => {
                 packing.words(rows, columns) * 4
             }
             Encoding::Scales { number, grid, .. } => {
                 count.div_ceil(grid.rows) as u64 * columns * number.bytes()
             }
-            Encoding::Mins { float, grid, .. } => {
+            Encoding::Mins { float, grid, .. } | Encoding::ZeroNumbers { float, grid } => {
                 count.div_ceil(grid.rows) as u64 * columns * float.bytes()
             }
         }
@@ -149,7 +159,9 @@ impl Encoding {
             Encoding::Nibbles(packing) | Encoding::ZeroPoints { packing, .. } => {
                 matches!(packing, Packing::Transposed | Packing::Columns | Packing::AwqColumns)
             }
-            Encoding::Scales { grid, .. } | Encoding::Mins { grid, .. } => grid.transposed,
+            Encoding::Scales { grid, .. }
+            | Encoding::Mins { grid, .. }
+            | Encoding::ZeroNumbers { grid, .. } => grid.transposed,
             _ => false,
         }
     }
@@ -162,9 +174,29 @@ impl RepackJob {
             (Some(head), _) => head,
             (None, encoding) if encoding.by_columns() => 8,
             (None, Encoding::ZeroPoints { packing: Packing::RowsOfEight, .. }) => 8,
-            (None, Encoding::Scales { grid, .. } | Encoding::Mins { grid, .. }) => grid.rows,
+            (
+                None,
+                Encoding::Scales { grid, .. }
+                | Encoding::Mins { grid, .. }
+                | Encoding::ZeroNumbers { grid, .. },
+            ) => grid.rows,
             (None, _) => 1,
         }
+    }
+
+    /// The same as jobs that each fill one run of rows; all take the whole piece.
+    pub fn simple(self) -> impl Iterator<Item = RepackJob> {
+        let jobs = match self.encoding {
+            Encoding::NibblesOfTwo { distance } => {
+                let half = |high, first_row| {
+                    let encoding = Encoding::Nibbles(Packing::Halves { high });
+                    Some(RepackJob { encoding, first_row, ..self })
+                };
+                [half(true, self.first_row), half(false, self.first_row + distance)]
+            }
+            _ => [Some(self), None],
+        };
+        jobs.into_iter().flatten()
     }
 
     /// Bytes of a unit.

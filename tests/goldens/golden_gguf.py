@@ -12,6 +12,7 @@
 """
 
 import json
+import math
 
 import gguf
 import numpy
@@ -21,8 +22,29 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 import golden_models
 
-FLOATS = ["llama3_bf16", "qwen2_bf16", "qwen3_f32"]
-ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3}
+FLOATS = [
+    "llama3_bf16",
+    "qwen2_bf16",
+    "qwen3_f32",
+    "smollm3_bf16",
+    "phi3_long_bf16",
+    "granite_f32",
+    "olmo2_f32",
+    "gemma2_bf16",
+    "gemma3_bf16",
+]
+ARCHITECTURES = {
+    "llama": gguf.MODEL_ARCH.LLAMA,
+    "qwen2": gguf.MODEL_ARCH.QWEN2,
+    "qwen3": gguf.MODEL_ARCH.QWEN3,
+    "smollm3": gguf.MODEL_ARCH.SMOLLM3,
+    "phi3": gguf.MODEL_ARCH.PHI3,
+    "granite": gguf.MODEL_ARCH.GRANITE,
+    "olmo2": gguf.MODEL_ARCH.OLMO2,
+    "gemma2": gguf.MODEL_ARCH.GEMMA2,
+    "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+}
+INTERLEAVED = ["llama", "smollm3", "granite"]
 # A layer has matrices of the type; embedding and output are Q8_0, as llama.cpp's mixtures have them.
 BLOCKS = {"q4_0": gguf.GGMLQuantizationType.Q4_0, "q4_1": gguf.GGMLQuantizationType.Q4_1}
 BLOCK_CONFIG = golden_models.llama(**golden_models.MEDIUM, num_key_value_heads=2)
@@ -60,8 +82,14 @@ def write_floats(source, path):
     writer = start(path, config)
     if config.model_type == "llama":
         writer.add_tensor("rope_freqs.weight", rope_factors(config))
+    if config.model_type == "phi3":
+        for length in ("short", "long"):
+            factors = numpy.array(config.rope_parameters[f"{length}_factor"], numpy.float32)
+            writer.add_tensor(f"rope_factors_{length}.weight", factors)
     for name, tensor in load_file(source / "model.safetensors").items():
         tensor = interleaved(name, tensor, config)
+        if "gemma" in config.model_type and "norm" in name:
+            tensor = tensor.float() + 1
         if tensor.dim() == 1 or tensor.dtype == torch.float32:
             writer.add_tensor(gguf_name(name, config), tensor.float().numpy())
         else:
@@ -141,7 +169,7 @@ def scale(blocks, kind, factors):
 
 def start(path, config):
     """Begins a file with the sizes of a model."""
-    writer = gguf.GGUFWriter(path, config.model_type)
+    writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[ARCHITECTURES[config.model_type]])
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -151,11 +179,39 @@ def start(path, config):
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_key_length(head_dim)
     writer.add_value_length(head_dim)
-    writer.add_rope_dimension_count(head_dim)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    rope = config.rope_parameters.get("full_attention", config.rope_parameters)
+    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1)))
+    writer.add_rope_freq_base(rope["rope_theta"])
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
+    describe(writer, config)
     return writer
+
+
+def describe(writer, config):
+    """Adds what only some architectures have."""
+    kind = config.model_type
+    if kind == "phi3" or "gemma" in kind:
+        writer.add_sliding_window(config.sliding_window)
+    if kind == "phi3":
+        original = config.original_max_position_embeddings
+        longer = math.log(config.max_position_embeddings / original)
+        writer.add_rope_scaling_orig_ctx_len(original)
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + longer / math.log(original)))
+    if kind == "granite":
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
+    if kind == "gemma2":
+        writer.add_attention_scale(config.query_pre_attn_scalar**-0.5)
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if kind == "gemma3_text":
+        writer.add_sliding_window_pattern(config.layer_types.index("full_attention") + 1)
+        writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(config.rope_parameters["full_attention"]["factor"])
 
 
 def finish(writer, path):
@@ -170,12 +226,13 @@ def finish(writer, path):
 def gguf_name(name, config):
     """The name of a tensor, by the library's own table."""
     table = gguf.get_tensor_name_map(ARCHITECTURES[config.model_type], config.num_hidden_layers)
-    return table.get_name(name, try_suffixes=(".weight", ".bias"))
+    # The table of Gemma has no output matrix, though llama.cpp takes one.
+    return table.get_name(name, try_suffixes=(".weight", ".bias")) or name.replace("lm_head", "output")
 
 
 def interleaved(name, rows, config):
     """Puts rows that turn together next to each other, as llama.cpp rotates them; works on blocks too."""
-    if config.model_type != "llama" or not ("q_proj" in name or "k_proj" in name):
+    if config.model_type not in INTERLEAVED or not ("q_proj" in name or "k_proj" in name):
         return rows
     heads = config.num_attention_heads if "q_proj" in name else config.num_key_value_heads
     halves = rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:])

@@ -25,7 +25,8 @@ from compressed_tensors.quantization.utils import calculate_qparams
 from safetensors.torch import load_file, save_file
 from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
+from transformers.models.gemma2.modeling_gemma2 import eager_attention_forward
 from transformers.utils import logging
 
 PROMPT_TOKENS = 24
@@ -102,6 +103,98 @@ QWEN3 = QWEN2 | {
     "sliding_window": None,
     "head_dim": 16,
 }
+SMALL = {"intermediate_size": 48, "num_key_value_heads": 1}
+SMOLLM3 = SMALL | {
+    "architectures": ["SmolLM3ForCausalLM"],
+    "model_type": "smollm3",
+    "num_hidden_layers": 4,
+    "no_rope_layer_interval": 4,
+    "tie_word_embeddings": True,
+    "pad_token_id": 0,
+}
+PHI3 = SMALL | {
+    "architectures": ["Phi3ForCausalLM"],
+    "model_type": "phi3",
+    "partial_rotary_factor": 0.75,
+    "sliding_window": None,
+    "pad_token_id": 0,
+}
+GRANITE = SMALL | {
+    "architectures": ["GraniteForCausalLM"],
+    "model_type": "granite",
+    "embedding_multiplier": 0.75,
+    "attention_multiplier": 0.4,
+    "residual_multiplier": 0.6,
+    "logits_scaling": 1.7,
+}
+OLMO2 = SMALL | {
+    "architectures": ["Olmo2ForCausalLM"],
+    "model_type": "olmo2",
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+}
+# Windows are shorter than the prompt, and the last layer of a pattern has none. Published models are
+# tied, but random ones that are, with embeddings so large, say the same token again and again.
+GEMMA = SMALL | {
+    "hidden_act": "gelu_pytorch_tanh",
+    "hidden_activation": "gelu_pytorch_tanh",
+    "sliding_window": 9,
+    "tie_word_embeddings": False,
+    "pad_token_id": 0,
+}
+GEMMA2 = GEMMA | {
+    "architectures": ["Gemma2ForCausalLM"],
+    "model_type": "gemma2",
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "query_pre_attn_scalar": 10,
+    "attn_logit_softcapping": 4.0,
+    "final_logit_softcapping": 12.0,
+}
+GEMMA3 = GEMMA | {
+    "architectures": ["Gemma3ForCausalLM"],
+    "model_type": "gemma3_text",
+    "num_hidden_layers": 3,
+    "head_dim": 24,
+    "query_pre_attn_scalar": 24,
+    "sliding_window_pattern": 3,
+    "rope_theta": 1000000.0,
+    "rope_local_base_freq": 100.0,
+    "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+}
+# As published: a text model within one that also sees images.
+GEMMA3_IMAGES = {
+    "architectures": ["Gemma3ForConditionalGeneration"],
+    "model_type": "gemma3",
+    "mm_tokens_per_image": 1,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "vision_config": {
+        "model_type": "siglip_vision_model",
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "image_size": 16,
+        "patch_size": 8,
+    },
+}
+
+
+def longrope(original_context, dims):
+    """LongRoPE, whose factors differ much between short and long contexts."""
+    return {
+        "original_max_position_embeddings": original_context,
+        "rope_scaling": {
+            "type": "longrope",
+            "short_factor": [1 + i / dims for i in range(dims)],
+            "long_factor": [2 + i for i in range(dims)],
+        },
+    }
 
 
 def int4(symmetric, group_size=None):
@@ -128,6 +221,24 @@ SPECS = [
     Spec(
         "odd_f32",
         llama(**LARGE_EPS, vocab_size=131, hidden_size=48, intermediate_size=172, num_key_value_heads=1),
+    ),
+    Spec("smollm3_bf16", llama(**SMOLLM3), rope_parameters=True),
+    # Prompt and continuation lie beyond the original context of one and within that of the other.
+    Spec(
+        "phi3_long_bf16",
+        llama(
+            **PHI3 | {"sliding_window": 20, "tie_word_embeddings": True} | longrope(16, 12),
+            hidden_size=64,
+        ),
+    ),
+    Spec("phi3_short_f32", llama(**PHI3 | longrope(64, 6)), rope_parameters=True),
+    Spec("granite_f32", llama(**GRANITE)),
+    Spec("olmo2_f32", llama(**OLMO2 | LARGE_EPS)),
+    Spec("gemma2_bf16", llama(**GEMMA2)),
+    Spec("gemma3_bf16", llama(**GEMMA3 | LARGE_EPS)),
+    Spec(
+        "gemma3_images_bf16",
+        GEMMA3_IMAGES | {"text_config": llama(**GEMMA3 | {"num_hidden_layers": 2, "sliding_window_pattern": 2})},
     ),
     Spec("ct_int4_sym_g32_bf16", llama(**MEDIUM, num_key_value_heads=2), int4=int4(True, 32)),
     Spec(
@@ -159,7 +270,7 @@ def prepare():
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     AttentionInterface.register("f16_kv", f16_kv_attention)
-    AttentionMaskInterface.register("f16_kv", sdpa_mask)
+    AttentionMaskInterface.register("f16_kv", f16_kv_mask)
 
 
 def make(spec, folder):
@@ -169,7 +280,7 @@ def make(spec, folder):
     for seed in range(MAX_SEEDS):
         randomise(model, seed, spec.dtype)
         packed = quantise(model, spec.int4) if spec.int4 else {}
-        tokens = prompt(config.vocab_size, seed)
+        tokens = prompt(config.get_text_config().vocab_size, seed)
         greedy, _ = continue_greedily(model, tokens)
         if greedy is not None and greedy == continue_greedily(f16_kv(model), tokens)[0]:
             break
@@ -202,14 +313,18 @@ def make(spec, folder):
 def randomise(model, seed, dtype):
     """Fills every parameter with seeded noise that `dtype` can hold."""
     generator = torch.Generator().manual_seed(seed)
+    is_gemma = "gemma" in model.config.model_type
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         if "norm" in name:
             noise = 1 + noise.clamp(-2, 2) / 4
+            noise = noise - int(is_gemma)  # which adds one itself
         elif name.endswith("bias"):
             noise = noise / 2
         elif "lm_head" in name or (model.config.tie_word_embeddings and "embed_tokens" in name):
             noise = noise * 3 / weight.shape[1] ** 0.5
+        elif is_gemma and "embed_tokens" in name:
+            noise = noise / weight.shape[1] ** 0.5  # by which it multiplies
         elif "embed_tokens" not in name:
             # An offset for each row moves the zero points of asymmetric int4 weights apart.
             noise = noise + torch.randn((weight.shape[0], 1), generator=generator) / 2
@@ -252,7 +367,14 @@ def f16_kv(model):
 
 
 def f16_kv_attention(module, query, key, value, *args, **kwargs):
-    return sdpa_attention_forward(module, query, key.half().float(), value.half().float(), *args, **kwargs)
+    capped = kwargs.get("softcap") is not None
+    attention = eager_attention_forward if capped else sdpa_attention_forward
+    return attention(module, query, key.half().float(), value.half().float(), *args, **kwargs)
+
+
+def f16_kv_mask(*args, config=None, **kwargs):
+    capped = getattr(config, "attn_logit_softcapping", None) is not None
+    return (eager_mask if capped else sdpa_mask)(*args, config=config, **kwargs)
 
 
 def nmse(found, expected):

@@ -12,6 +12,7 @@ differ in the last bits of a float.
       logits.bin            f32 little endian, [prompt tokens][vocabulary]
     embeddings.json         pooled hidden states of prompts and texts
     tokenizer_<kind>/       a tokenizer with golden.json: texts and chats to ids
+    formats/<model>/        the same in the formats of other quantisers
     gguf/                   GGUF files of models and tokenizers
     chat_templates.json     chat templates with the text they must render
     sampling.json           logits with the tokens and probabilities kept from them
@@ -27,6 +28,7 @@ from pathlib import Path
 os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
 import golden_embeddings  # noqa: E402
+import golden_formats  # noqa: E402
 import golden_gguf  # noqa: E402
 import golden_models  # noqa: E402
 import golden_sampling  # noqa: E402
@@ -42,6 +44,7 @@ def main():
     golden_embeddings.write(out)
     golden_tokenizers.write(out)
     golden_gguf.write(out)
+    golden_formats.write(out)
     golden_templates.write(out)
     golden_sampling.write(out)
 

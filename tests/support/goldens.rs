@@ -138,7 +138,7 @@ mod disk {
     use super::Golden;
 
     /// Every reference model.
-    pub const MODELS: [&str; 12] = [
+    pub const MODELS: [&str; 19] = [
         "llama2_f32",
         "llama3_bf16",
         "llama_linear_f32",
@@ -148,6 +148,13 @@ mod disk {
         "qwen2_bf16",
         "qwen3_f32",
         "odd_f32",
+        "smollm3_bf16",
+        "phi3_long_bf16",
+        "granite_f32",
+        "olmo2_f32",
+        "gemma2_bf16",
+        "gemma3_bf16",
+        "gemma3_images_bf16",
         "ct_int4_sym_g32_bf16",
         "ct_int4_asym_g64_bf16",
         "ct_int4_sym_channel_bf16",

@@ -7,7 +7,7 @@ use tabloom::{
         Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
-    model::MatmulOutput,
+    model::{MatmulOutput, QkNorm},
     step::Window,
 };
 
@@ -41,6 +41,9 @@ const TUNINGS: [Tuning; 3] = [
     Tuning { subgroups: true, barriers: true },
 ];
 
+const OUTPUTS: [MatmulOutput; 4] =
+    [MatmulOutput::Store, MatmulOutput::Add, MatmulOutput::SiluGate, MatmulOutput::GeluGate];
+
 /// Renders every variant of every kernel, each once.
 pub fn shaders() -> Vec<Shader> {
     let mut shaders: Vec<_> = repacking().into_iter().map(Repack::shader).collect();
@@ -59,12 +62,13 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
     for regime in Regime::ALL {
         for layout in LAYOUTS {
-            for output in [MatmulOutput::Store, MatmulOutput::Add, MatmulOutput::SiluGate] {
+            for output in OUTPUTS {
                 for (norm, bias) in [(None, false), (Some(1e-6), false), (Some(1e-5), true)] {
                     let impossible = norm.is_some() && !regime.fuses_norm(tuning)
-                        || bias && output != MatmulOutput::Store;
+                        || bias && output != MatmulOutput::Store
+                        || output == MatmulOutput::GeluGate && layout != Layout::F32;
                     if !impossible {
-                        kernels.push(Box::new(Matmul {
+                        let kernel = Matmul {
                             layout,
                             n: 130,
                             k: 172,
@@ -72,10 +76,17 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                             width: 200,
                             norm,
                             bias,
+                            scale: 1.0,
+                            cap: None,
                             output,
                             rows: RowsOf::Rows,
                             regime,
-                        }));
+                        };
+                        if layout == Layout::F16 && !output.gates() {
+                            let (scale, cap) = (0.5, Some(30.0));
+                            kernels.push(Box::new(Matmul { scale, cap, ..kernel.clone() }));
+                        }
+                        kernels.push(Box::new(kernel));
                     }
                 }
             }
@@ -90,6 +101,8 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                 width: 200,
                 norm: None,
                 bias: false,
+                scale: 1.0,
+                cap: None,
                 output: MatmulOutput::Add,
                 rows: RowsOf::Rows,
                 regime,
@@ -103,10 +116,13 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> =
         vec![Box::new(Gather { width: 172 }), Box::new(Pool { width: 172 })];
     for rows in [RowsOf::Rows, RowsOf::LogitRows] {
-        kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, rows }));
+        let add = rows == RowsOf::Rows;
+        kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, add: false, rows }));
+        kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, add, rows }));
     }
     for layout in LAYOUTS.into_iter().chain(KEPT) {
-        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 256 }));
+        let scale = if layout == Layout::Bf16 { 45.25 } else { 1.0 };
+        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 256, scale }));
     }
     kernels
 }
@@ -116,15 +132,23 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
     let shapes = [(20, 1, 8), (2, 2, 24), (32, 8, 64), (7, 1, 80), (8, 2, 128), (2, 1, 256)];
     for (heads, kv_heads, head_dim) in shapes {
-        for qk_norm in [None, Some(1e-6)] {
+        for qk_norm in [None, Some((QkNorm::Head, 1e-6))] {
             for (kind, window) in kinds_and_windows() {
-                let kernel = RopeKv { heads, kv_heads, head_dim, qk_norm, kind, window };
+                let kernel =
+                    RopeKv { heads, kv_heads, head_dim, rotary: head_dim, qk_norm, kind, window };
                 kernels.push(Box::new(kernel));
+                if head_dim == 80 {
+                    let qk_norm = Some((QkNorm::Row, 1e-6));
+                    kernels.push(Box::new(RopeKv { rotary: 44, ..kernel }));
+                    kernels.push(Box::new(RopeKv { qk_norm, ..kernel }));
+                }
             }
         }
         for (kind, window) in kinds_and_windows() {
             for split in [false, true] {
-                let kernel = Attention { heads, kv_heads, head_dim, kind, window, split };
+                let (scale, cap) = (0.125, (head_dim == 80).then_some(50.0));
+                let kernel =
+                    Attention { heads, kv_heads, head_dim, scale, cap, kind, window, split };
                 kernels.push(Box::new(kernel));
             }
             kernels.push(Box::new(AttentionMerge { heads, head_dim, window }));
@@ -146,9 +170,10 @@ fn kinds_and_windows() -> impl Iterator<Item = (KvKind, Option<Window>)> {
 }
 
 fn repacking() -> Vec<Repack> {
-    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::OfUnsigned)];
+    let mut kernels = vec![Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::Shifted(-8))];
     for from in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
         kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from: from.layout(), to }));
+        kernels.push(Repack::LessOne { from: from.layout() });
         let (grid, to) = (Grid::EACH, Layout::W4 { group: 32 });
         kernels.push(Repack::Mins { from, grid, to });
         for zero in [None, Some(0), Some(8)] {
@@ -165,7 +190,10 @@ fn repacking() -> Vec<Repack> {
     }
     for packing in [
         Packing::Rows,
+        Packing::Signed,
         Packing::HighFirst,
+        Packing::Halves { high: false },
+        Packing::Halves { high: true },
         Packing::Transposed,
         Packing::RowsOfEight,
         Packing::Columns,

@@ -1,5 +1,8 @@
 use super::*;
 use crate::model::RopeScaling;
+use serde_json::json;
+
+mod families;
 
 /// Llama 3.2 1B as published.
 fn llama() -> Value {
@@ -38,6 +41,9 @@ fn family(name: &str, changes: Value) -> Value {
 
 #[test]
 fn llama_3_is_read_in_full() {
+    let scaling =
+        RopeScaling::Llama3 { factor: 32.0, low: 1.0, high: 4.0, original_context: 8192.0 };
+    let rope = Rope { theta: 500000.0, dims: 64, scaling };
     let expected = ModelConfig {
         architecture: "LlamaForCausalLM".into(),
         hidden: 2048,
@@ -49,19 +55,16 @@ fn llama_3_is_read_in_full() {
         vocab: 128256,
         context: 131072,
         rms_eps: 1e-5,
-        rope: Rope {
-            theta: 500000.0,
-            scaling: RopeScaling::Llama3 {
-                factor: 32.0,
-                low: 1.0,
-                high: 4.0,
-                original_context: 8192.0,
-            },
-        },
         tied: true,
+        fused: false,
         qkv_bias: false,
-        qk_norm: false,
-        window: None,
+        qk_norm: None,
+        norms: Norms::Before,
+        norms_less_one: false,
+        activation: Activation::Silu,
+        scales: Scales::default(),
+        caps: Caps::default(),
+        attention: vec![LayerAttention { window: None, rope: Some(rope) }; 16],
         naming: Naming::HuggingFace,
     };
     assert_eq!(read(&llama()), Ok(expected.clone()));
@@ -90,7 +93,8 @@ fn absent_fields_have_the_defaults_of_transformers() {
     }
     let config = read(&bare).unwrap();
     assert_eq!((config.head_dim, config.kv_heads, config.tied), (64, 32, false));
-    assert_eq!(config.rope, Rope { theta: 10000.0, scaling: RopeScaling::None });
+    let rope = Rope { theta: 10000.0, dims: 64, scaling: RopeScaling::None };
+    assert_eq!(config.attention[0].rope, Some(rope));
 }
 
 #[test]
@@ -103,7 +107,8 @@ fn rope_scaling_is_read_in_all_its_spellings() {
         (json!({"rope_type": "linear", "factor": 4}), linear),
     ] {
         let config = read(&with(llama(), json!({"rope_scaling": scaling}))).unwrap();
-        assert_eq!(config.rope, Rope { theta: 500000.0, scaling: expected });
+        let rope = Rope { theta: 500000.0, dims: 64, scaling: expected };
+        assert_eq!(config.attention[15].rope, Some(rope));
     }
 }
 
@@ -115,40 +120,77 @@ fn each_family_says_what_differs() {
         "use_sliding_window": false, "max_window_layers": 16}),
     ));
     let config = config.unwrap();
-    assert!(config.qkv_bias && !config.qk_norm && config.window.is_none());
+    assert!(config.qkv_bias && config.qk_norm.is_none() && config.window().is_none());
 
     let qwen3 = family("Qwen3ForCausalLM", json!({"attention_bias": false}));
     let config = read(&without(qwen3, "head_dim")).unwrap();
-    assert!(config.qk_norm && !config.qkv_bias);
-    assert_eq!(config.head_dim, 128);
+    assert!(config.qk_norm == Some(QkNorm::Head) && !config.qkv_bias);
+    assert_eq!((config.head_dim, config.attention[0].rope.as_ref().unwrap().dims), (128, 128));
 
     let config = read(&family("MistralForCausalLM", json!({"sliding_window": 1024}))).unwrap();
-    assert_eq!(config.window, Some(1024));
+    assert_eq!(config.window(), Some(1024));
     let config = read(&family("MistralForCausalLM", json!({"sliding_window": null}))).unwrap();
-    assert_eq!(config.window, None);
+    assert_eq!(config.window(), None);
     let bare = without(family("MistralForCausalLM", json!({})), "num_key_value_heads");
     let config = read(&bare).unwrap();
-    assert_eq!((config.window, config.kv_heads), (Some(4096), 8));
+    assert_eq!((config.window(), config.kv_heads), (Some(4096), 8));
+}
+
+/// The windows of the layers, and which of them turn their queries and keys.
+fn layers(config: &ModelConfig) -> (Vec<Option<usize>>, Vec<bool>) {
+    config.attention.iter().map(|layer| (layer.window, layer.rope.is_some())).unzip()
 }
 
 #[test]
-fn a_window_counts_only_if_all_layers_have_it() {
+fn a_window_is_that_of_its_layers() {
     let read_window = |changes: Value| {
         let changes = with(json!({"use_sliding_window": true, "sliding_window": 64}), changes);
-        read(&family("Qwen2ForCausalLM", changes)).map(|config| config.window)
+        read(&family("Qwen2ForCausalLM", changes))
+            .map(|config| (config.window(), layers(&config).0))
     };
     let types = |list: [&str; 2]| {
         let list: Vec<_> = (0..16).map(|i| list[i % 2]).collect();
         json!({"layer_types": list})
     };
-    assert_eq!(read_window(json!({"max_window_layers": 0})), Ok(Some(64)));
-    assert_eq!(read_window(json!({"max_window_layers": 16})), Ok(None));
-    assert_eq!(read_window(types(["full_attention"; 2])), Ok(None));
-    assert_eq!(read_window(types(["sliding_attention"; 2])), Ok(Some(64)));
-    let error = read_window(json!({"max_window_layers": 8})).unwrap_err();
-    assert!(error.to_string().contains("max_window_layers is 8, expected 0 or at least 16"));
-    let error = read_window(types(["full_attention", "sliding_attention"])).unwrap_err();
-    assert!(error.to_string().contains("layer_types is [\"full_attention\",\"slid"), "{error}");
+    let all = Ok((Some(64), vec![Some(64); 16]));
+    let none = Ok((None, vec![None; 16]));
+    assert_eq!(read_window(json!({"max_window_layers": 0})), all);
+    assert_eq!(read_window(json!({"max_window_layers": 16})), none);
+    assert_eq!(read_window(types(["full_attention"; 2])), none);
+    assert_eq!(read_window(types(["sliding_attention"; 2])), all);
+    let upper = [vec![None; 10], vec![Some(64); 6]].concat();
+    assert_eq!(read_window(json!({"max_window_layers": 10})), Ok((None, upper)));
+    let odd = [None, Some(64)].repeat(8);
+    assert_eq!(read_window(types(["full_attention", "sliding_attention"])), Ok((None, odd)));
+    let error = read_window(types(["full_attention", "chunked_attention"])).unwrap_err();
+    assert!(error.to_string().contains("layer_types is [\"full_attention\",\"chun"), "{error}");
+    let error = read_window(json!({"layer_types": ["full_attention"]})).unwrap_err();
+    assert!(error.to_string().contains("for 16 layers"), "{error}");
+}
+
+#[test]
+fn smollm3_leaves_layers_without_positions() {
+    let smollm3 = |changes| read(&family("SmolLM3ForCausalLM", changes));
+    let turning = |config: &ModelConfig| layers(config).1;
+    let every = |n: usize| (1..=16).map(|layer| layer % n != 0).collect::<Vec<_>>();
+    assert_eq!(turning(&smollm3(json!({})).unwrap()), every(4));
+    assert_eq!(turning(&smollm3(json!({"no_rope_layer_interval": 3})).unwrap()), every(3));
+    let list = [vec![0, 1], vec![1; 14]].concat();
+    let config = smollm3(json!({"no_rope_layers": list, "sliding_window": 64,
+        "use_sliding_window": true}));
+    let (windows, turning) = layers(&config.unwrap());
+    assert_eq!(turning, [vec![false], vec![true; 15]].concat());
+    assert_eq!(windows, [vec![Some(64)], vec![None; 15]].concat());
+    for (field, value) in [
+        ("no_rope_layers", json!([1, 0])),
+        ("no_rope_layers", json!([2].repeat(16))),
+        ("no_rope_layer_interval", json!(0)),
+        ("attention_bias", json!(true)),
+        ("mlp_bias", json!(true)),
+    ] {
+        let error = smollm3(json!({field: value})).unwrap_err();
+        assert!(matches!(&error, Error::InvalidConfig { field: named, .. } if named == field));
+    }
 }
 
 #[test]
@@ -222,10 +264,11 @@ fn impossible_values_are_refused_by_name() {
 #[test]
 fn what_is_not_a_configuration_says_so() {
     let unknown = read(&with(llama(), json!({"architectures": ["GPT2LMHeadModel"]})));
-    let supported =
-        "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM".to_string();
-    let found = "GPT2LMHeadModel".to_string();
-    assert_eq!(unknown, Err(Error::UnsupportedArchitecture { found, supported }));
+    let Err(Error::UnsupportedArchitecture { found, supported }) = unknown else {
+        panic!("{unknown:?}");
+    };
+    assert_eq!(found, "GPT2LMHeadModel");
+    assert!(supported.starts_with("LlamaForCausalLM, MistralForCausalLM, "), "{supported}");
     for config in [with(llama(), json!({"architectures": []})), without(llama(), "architectures")] {
         assert!(matches!(read(&config), Err(Error::UnsupportedArchitecture { .. })));
     }

@@ -19,10 +19,11 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
         false => (Encoding::Nibbles(Packing::Rows), k.div_ceil(8), Layout::W4 { group }),
     };
     module.take("weight", &[U32], &[n, words], codes, k)?;
+    let shift = if bytes { 128 } else { 0 };
     let grid = groups.grid(false);
     let shape = [n, groups.stored];
     module.take_floats("scales", &shape, scales(grid), groups.stored)?;
-    let mins = |float| Encoding::Mins { float, grid, of_unsigned: bytes };
+    let mins = |float| Encoding::Mins { float, grid, shift };
     module.take_floats("biases", &shape, mins, groups.stored)?;
     Ok(layout)
 }

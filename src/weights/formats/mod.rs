@@ -7,9 +7,11 @@ mod awq;
 mod compressed_tensors;
 mod float8;
 mod gptq;
+mod hqq;
 mod llm_int8;
 mod mlx;
 mod nf4;
+mod torchao;
 
 use super::header::Elements;
 use super::plan::{Place, Planner, expect_float, has_shape, wrong};
@@ -39,11 +41,13 @@ impl<'a> Module<'_, 'a> {
             Some(Quantization::CompressedTensors(scheme)) => compressed_tensors::plan(self, scheme),
             Some(Quantization::AwqGemm) => awq::plan_gemm(self),
             Some(Quantization::AwqGemv { group }) => awq::plan_gemv(self, group),
-            Some(Quantization::Gptq { wraps }) => gptq::plan(self, wraps),
+            Some(Quantization::Gptq { wraps, symmetric }) => gptq::plan(self, wraps, symmetric),
             Some(Quantization::Mlx) => mlx::plan(self),
             Some(Quantization::Float8) => float8::plan(self),
             Some(Quantization::LlmInt8) => llm_int8::plan(self),
             Some(Quantization::Nf4) => nf4::plan(self),
+            Some(Quantization::Hqq) => hqq::plan(self),
+            Some(Quantization::TorchAo) => torchao::plan(self),
         }
     }
 
@@ -86,7 +90,8 @@ impl<'a> Module<'_, 'a> {
         // Rows have to end on whole words.
         let unit = match encoding {
             Encoding::Bytes { .. } => 4,
-            Encoding::Nibbles(_) if place.0.elements == Elements::Plain(Dtype::U8) => 8,
+            Encoding::Nibbles(_) if place.0.elements != Elements::Plain(Dtype::I32) => 8,
+            Encoding::NibblesOfTwo { .. } => 4,
             _ => 1,
         };
         match columns.is_multiple_of(unit) {

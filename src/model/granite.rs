@@ -1,0 +1,30 @@
+//! Granite 3: a Llama with multipliers.
+
+use super::config::Scales;
+use super::json::Fields;
+use super::{ModelConfig, gguf, llama};
+use crate::error::Result;
+
+pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    llama::configure(fields, config)?;
+    let multiplier = |field: &str| fields.positive_or(field, 1.0).map(|scale| scale as f32);
+    config.scales = Scales {
+        embedding: multiplier("embedding_multiplier")?,
+        attention: Some(multiplier("attention_multiplier")?),
+        residual: multiplier("residual_multiplier")?,
+        logits: 1.0 / multiplier("logits_scaling")?,
+    };
+    Ok(())
+}
+
+/// The same in a GGUF file.
+pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    let multiplier = |field: &str| fields.positive_or(field, 1.0).map(|scale| scale as f32);
+    config.scales = Scales {
+        embedding: multiplier("embedding_scale")?,
+        attention: gguf::attention_scale(fields)?,
+        residual: multiplier("residual_scale")?,
+        logits: 1.0 / multiplier("logit_scale")?,
+    };
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! OLMo 2: norms after the blocks instead of before, and over all queries and all keys of a row.
+
+use super::config::{Norms, QkNorm};
+use super::json::Fields;
+use super::{ModelConfig, llama};
+use crate::error::Result;
+
+pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    llama::configure(fields, config)?;
+    config.norms = Norms::After;
+    config.qk_norm = Some(QkNorm::Row);
+    Ok(())
+}
+
+/// The same in a GGUF file. OLMo 3, which has windows too, goes by the same name.
+pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    let expected = "0: OLMo 3 is not supported";
+    fields.require("attention.sliding_window", &[0.into()], expected)?;
+    config.norms = Norms::After;
+    config.qk_norm = Some(QkNorm::Row);
+    Ok(())
+}

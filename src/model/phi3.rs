@@ -1,0 +1,66 @@
+//! Phi 3 and Phi 4 mini: fused projections, heads that turn in part, and LongRoPE.
+
+use super::config::window;
+use super::json::Fields;
+use super::rope::{Rope, RopeScaling, scaling};
+use super::{ModelConfig, gguf};
+use crate::error::Result;
+use serde_json::Value;
+
+pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.fused = true;
+    let nested = fields.object("rope_parameters")?;
+    let share = [nested.as_ref(), Some(fields)]
+        .into_iter()
+        .flatten()
+        .find(|fields| fields.get("partial_rotary_factor").is_some());
+    let share = share.map_or(Ok(1.0), |fields| fields.positive("partial_rotary_factor"))?;
+    let dims = (config.head_dim as f64 * share) as usize;
+    if dims == 0 || dims > config.head_dim || !dims.is_multiple_of(4) {
+        let expected = format!("a share of {} dims that is a multiple of 4", config.head_dim);
+        return Err(fields.invalid_as("partial_rotary_factor", share, expected));
+    }
+    let context = config.context;
+    let original = fields.count_or("original_max_position_embeddings", 2..=1 << 24, 4096)?;
+    let rope = Rope::from_nested(fields, dims, 10_000.0, |nested, optional| {
+        match nested.text("rope_type")?.or(nested.text("type")?) {
+            Some("longrope" | "su" | "yarn") => longrope(nested, dims, original, context),
+            _ => scaling(nested, optional),
+        }
+    })?;
+    config.set_rope(&rope);
+    window(fields, config, None, |_| true)
+}
+
+fn longrope(
+    fields: &Fields,
+    dims: usize,
+    original_context: usize,
+    context: usize,
+) -> Result<RopeScaling> {
+    let factors = |field: &str| -> Result<Vec<f64>> {
+        let list = fields.list(field)?.iter().filter_map(Value::as_f64);
+        let list: Vec<f64> = list.filter(|factor| *factor > 0.0).collect();
+        match list.len() == dims / 2 && fields.list(field)?.len() == dims / 2 {
+            true => Ok(list),
+            false => Err(fields.invalid(field, format!("{} numbers above 0", dims / 2))),
+        }
+    };
+    let longer = match fields.get("factor") {
+        Some(_) => fields.positive("factor")?,
+        None => context as f64 / original_context as f64,
+    };
+    let magnitude = match fields.get("attention_factor") {
+        Some(_) => fields.positive("attention_factor")?,
+        None if longer > 1.0 => (1.0 + longer.ln() / (original_context as f64).ln()).sqrt(),
+        None => 1.0,
+    };
+    let (short, long) = (factors("short_factor")?, factors("long_factor")?);
+    Ok(RopeScaling::Long { original_context, magnitude, short, long })
+}
+
+/// The same in a GGUF file, whose factors are tensors.
+pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.fused = true;
+    gguf::window(fields, config)
+}

@@ -1,0 +1,43 @@
+//! SmolLM3: a Llama some of whose layers do not tell positions apart.
+
+use super::json::Fields;
+use super::{ModelConfig, config::window, llama};
+use crate::error::Result;
+
+/// Every so many layers one does not turn its queries and keys.
+const INTERVAL: usize = 4;
+
+pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    llama::configure(fields, config)?;
+    if fields.get("tie_word_embeddings").is_none() {
+        config.tied = true;
+    }
+    let listed = fields.list("no_rope_layers")?;
+    let interval = fields.count_or("no_rope_layer_interval", 1..=usize::MAX, INTERVAL)?;
+    let turns = |layer: usize| match listed.get(layer) {
+        Some(turns) => turns == 1,
+        None => !(layer + 1).is_multiple_of(interval),
+    };
+    let is_flag = |value: &serde_json::Value| value == 0 || value == 1;
+    if !listed.is_empty() && (listed.len() < config.layers || !listed.iter().all(is_flag)) {
+        let expected = format!("1 or 0 for each of {} layers", config.layers);
+        return Err(fields.invalid("no_rope_layers", expected));
+    }
+    still(config, turns);
+    match fields.flag("use_sliding_window")? {
+        true => window(fields, config, None, |layer| !turns(layer)),
+        false => Ok(()),
+    }
+}
+
+/// The same in a GGUF file, which does not say which layers these are.
+pub(super) fn configure_gguf(_: &Fields, config: &mut ModelConfig) -> Result<()> {
+    still(config, |layer| !(layer + 1).is_multiple_of(INTERVAL));
+    Ok(())
+}
+
+fn still(config: &mut ModelConfig, turns: impl Fn(usize) -> bool) {
+    for (i, layer) in config.attention.iter_mut().enumerate() {
+        layer.rope.take_if(|_| !turns(i));
+    }
+}
