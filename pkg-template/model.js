@@ -190,9 +190,13 @@ function pathed(file) {
   return [file?.webkitRelativePath || file?.name || "", file];
 }
 
-/** @param {string} path */
+/**
+ * A file's name as an address can end with it.
+ *
+ * @param {string} path
+ */
 function baseName(path) {
-  return path.slice(path.lastIndexOf("/") + 1);
+  return path.slice(path.lastIndexOf("/") + 1).replace(/[?#]/g, "-");
 }
 
 /** @param {string} problem */

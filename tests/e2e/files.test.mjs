@@ -84,6 +84,7 @@ for (const [name, source] of Object.entries(SOURCES)) {
 test("a GGUF file is a model in every form", async () => {
   const forms = {
     "a file": (bytes) => new File([bytes], "small.gguf"),
+    "a file with a strange name": (bytes) => new File([bytes], "sm#a?ll.gguf"),
     "a blob": (bytes) => new Blob([bytes]),
     "a buffer": (bytes) => bytes.buffer,
     "an array": (bytes) => bytes,
@@ -93,7 +94,7 @@ test("a GGUF file is a model in every form", async () => {
     const source = `(bytes) => (${form})(Uint8Array.from(bytes))`;
     const { code, message } = await refused(source, [...GGUF]);
     // All of its header has been read: this file has no vocabulary.
-    assert.match(message, /^(local:[0-9a-f]{32}\/)?(small|model)\.gguf.*tokenizer\.ggml\.model/, name);
+    assert.match(message, /^(local:[0-9a-f]{32}\/)?(small|sm-a-ll|model)\.gguf.*tokenizer\.ggml\.model/, name);
     assert.equal(code, "malformed", name);
   }
 });
