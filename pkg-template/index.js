@@ -17,15 +17,20 @@
 import { Streamed, Whole } from "./calls.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./ladder.js";
+import { identify } from "./model.js";
+import { Models, noteUse } from "./models.js";
 import { Session } from "./session.js";
 import { persist } from "./store.js";
 
 export { TabloomError };
 
 /** @typedef {import("./types.js").Progress} Progress */
+/** @typedef {import("./types.js").ModelSource} ModelSource */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 /** @typedef {import("./types.js").HostKind} HostKind */
 /** @typedef {import("./types.js").EngineInfo} EngineInfo */
+/** @typedef {import("./types.js").StoredModel} StoredModel */
+/** @typedef {import("./types.js").StoreSize} StoreSize */
 /** @typedef {import("./types.js").ChatMessage} ChatMessage */
 /** @typedef {import("./types.js").ChatCompletionParams} ChatCompletionParams */
 /** @typedef {import("./types.js").StructuredOutputs} StructuredOutputs */
@@ -41,6 +46,9 @@ export { TabloomError };
 
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
+  /** The models that the site keeps between visits: lists and deletes them, and tells their size. */
+  static store = new Models();
+
   #session;
 
   /**
@@ -48,28 +56,36 @@ export class Engine {
    * `tokenizer_config.json`, `model.safetensors` (or its shards); or from a GGUF file, if the
    * address ends with `.gguf`.
    *
+   * In place of an address it takes what the page has: a GGUF file as `File`, `Blob`, handle or bytes;
+   * a folder as its `File`s or its handle; or files by name. They are read where they are, in pieces,
+   * and not copied to the store.
+   *
    * Where another tab of the site has loaded the same model in the same way, there is nothing to
-   * load: its tabs share one worker, which answers their requests together.
+   * load: its tabs share one worker, which answers their requests together. Files on disk are the
+   * same if their names, sizes and dates are; others if their bytes are.
    *
    * Rejects with a {@link TabloomError} that says what was found, what was expected and what to
    * do, or with the signal's reason when aborted.
    *
-   * @param {string | URL} url address of the folder or file, absolute or relative to the page
+   * @param {ModelSource} source address of the folder or file, absolute or relative to the page, or
+   *   its files
    * @param {LoadOptions} [options]
    * @returns {Promise<Engine>}
    */
-  static async load(url, options = {}) {
+  static async load(source, options = {}) {
     const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", ...settings } = options;
     signal?.throwIfAborted();
-    const base = globalThis.document?.baseURI ?? globalThis.location?.href;
-    const { href, pathname } = new URL(url, base);
-    const model = /\.gguf$/i.test(pathname) ? href : href.replace(/\/*$/, "/");
+    const model = await identify(source);
+    signal?.throwIfAborted();
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    const session = new Session(ladder, isolation, { url: model, options: settings });
+    const session = new Session(ladder, isolation, { ...model, options: settings });
     await session.start(signal, onProgress);
-    if (session.info?.stored) persist();
+    if (session.info?.stored) {
+      persist();
+      await noteUse(settings.store ?? "cache", model.url);
+    }
     return new Engine(session);
   }
 
@@ -84,6 +100,8 @@ export class Engine {
     this.chat = { completions: new Completions(session) };
     /** @readonly */
     this.embeddings = new Embeddings(session);
+    /** @readonly the same as {@link Engine.store} */
+    this.store = Engine.store;
   }
 
   /** What was loaded, and on what. */

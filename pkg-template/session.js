@@ -43,7 +43,7 @@ export class Session {
   /**
    * @param {import("./ladder.js").Ladder} ladder
    * @param {unknown} isolation
-   * @param {{url: string, options: object}} load
+   * @param {import("./model.js").Model & {options: object}} load
    */
   constructor(ladder, isolation, load) {
     this.#ladder = ladder;

@@ -1,8 +1,25 @@
-// What the site keeps of models between visits, in the browser's Cache API: workers of all kinds have
-// it, its entries are whole or not there, and they are read as streams.
+// What the site keeps of models between visits. By default it is in the browser's Cache API: workers of
+// all kinds have it, its entries are whole or not there, and they are read as streams.
+import { FileStore } from "./opfs.js";
 
-/** Entries by address. Nothing here rejects: a model can be loaded without. */
-class Store {
+/** Where files can be kept. */
+export const KINDS = /** @type {const} */ (["cache", "opfs"]);
+
+/**
+ * Entries by address. Nothing here rejects: a model can be loaded without.
+ *
+ * @typedef {object} Store
+ * @property {(key: string) => Promise<ReadableStream | null>} get the bytes of an entry; null if there
+ *   is none
+ * @property {(key: string, bytes: Uint8Array<ArrayBuffer>[]) => Promise<boolean>} put keeps bytes, whole
+ *   or not at all; false where the browser does not let it
+ * @property {(key: string) => Promise<void>} delete
+ * @property {() => Promise<string[]>} keys of all entries
+ * @property {() => Promise<number | undefined>} room bytes that the browser lets the site add, if it tells
+ */
+
+/** @implements {Store} */
+class CacheStore {
   #cache;
 
   /** @param {Cache} cache */
@@ -10,19 +27,13 @@ class Store {
     this.#cache = cache;
   }
 
-  /**
-   * The bytes of an entry; null if there is none.
-   *
-   * @param {string} key
-   */
+  /** @param {string} key */
   async get(key) {
     const entry = await this.#cache.match(key).catch(() => undefined);
     return entry?.body ?? null;
   }
 
   /**
-   * Keeps bytes; false where the browser does not let it.
-   *
    * @param {string} key
    * @param {Uint8Array<ArrayBuffer>[]} bytes
    */
@@ -40,18 +51,40 @@ class Store {
     await this.#cache.delete(key).catch(() => false);
   }
 
-  /** Bytes that the browser lets the site add, if it tells. */
-  async room() {
-    /** @type {StorageEstimate} */
-    const { quota, usage } = await navigator.storage.estimate().catch(() => ({}));
-    return quota === undefined ? undefined : Math.max(0, quota - (usage ?? 0));
+  async keys() {
+    const requests = await this.#cache.keys().catch(() => []);
+    return requests.map(({ url }) => url);
   }
+
+  room = room;
 }
 
-/** Opens the site's store; null where there is none: in frames of other sites, without https. */
-export async function openStore() {
+async function room() {
+  const { quota, usage } = await estimate();
+  return quota === undefined ? undefined : Math.max(0, quota - (usage ?? 0));
+}
+
+/**
+ * What the site takes of the browser's storage and may take at most, in bytes.
+ *
+ * @returns {Promise<StorageEstimate>}
+ */
+export async function estimate() {
+  return (await globalThis.navigator.storage?.estimate().catch(() => ({}))) ?? {};
+}
+
+/**
+ * Opens the site's store; null where there is none: in frames of other sites, without https.
+ *
+ * @param {string} kind
+ * @returns {Promise<Store | null>}
+ */
+export async function openStore(kind) {
   try {
-    return new Store(await caches.open("tabloom"));
+    if (kind === "cache") return new CacheStore(await caches.open("tabloom"));
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle("tabloom", { create: true });
+    return new FileStore(folder, room);
   } catch {
     return null;
   }

@@ -13,6 +13,21 @@ export interface Progress {
   rate: number;
 }
 
+/**
+ * A model: the address of a folder in Hugging Face's layout or of a GGUF file; a GGUF file itself, or
+ * its bytes; a folder's handle; a list of files, of which names or paths within a folder count; or
+ * files by name.
+ */
+export type ModelSource =
+  | string
+  | URL
+  | Blob
+  | BufferSource
+  | FileSystemFileHandle
+  | FileSystemDirectoryHandle
+  | Iterable<File>
+  | Record<string, Blob | BufferSource>;
+
 /** Where an engine lives: in a worker of all tabs, in the leader tab's, or in one of its own. */
 export type HostKind = "shared" | "leader" | "private";
 
@@ -59,11 +74,11 @@ export interface LoadOptions {
    */
   budgetBytes?: number;
   /**
-   * Where the files are kept for the next load: in the browser's Cache API (`cache`, default), as
-   * far as the browser grants room, or not at all (`none`). What is kept is used as it is: give a
-   * model that changes a new address.
+   * Where the files are kept for the next load: in the browser's Cache API (`cache`, default) or in
+   * the origin private file system (`opfs`), as far as the browser grants room, or not at all
+   * (`none`). What is kept is used as it is: give a model that changes a new address.
    */
-  store?: "cache" | "none";
+  store?: "cache" | "opfs" | "none";
   /** What the files must be; without, they are trusted when they first come. */
   integrity?: Manifest;
   onProgress?: (progress: Progress) => void;
@@ -91,9 +106,34 @@ export interface Manifest {
   >;
 }
 
+/** What is kept of a model. */
+export interface StoredModel {
+  /** Its address, as `Engine.load` and `Engine.store.delete` take it. */
+  model: string;
+  /** Where it is kept. */
+  store: "cache" | "opfs";
+  /** How many of its files are kept, whole or in part. */
+  files: number;
+  /** Bytes of them. */
+  bytes: number;
+  /** Whether the next load needs no network. */
+  complete: boolean;
+  /** When it was last loaded; null if it never was as a whole. */
+  lastUsed: Date | null;
+}
+
+export interface StoreSize {
+  /** Bytes of all models that are kept. */
+  bytes: number;
+  /** Bytes that the site takes of the browser's storage, whatever for. */
+  usage?: number;
+  /** Most bytes that it may take. */
+  quota?: number;
+}
+
 /** What was loaded, and on what. */
 export interface EngineInfo {
-  /** The address it was loaded from. */
+  /** The address it was loaded from; of files, `local:` with what tabs know them by, and their name. */
   model: string;
   architecture: string;
   device: "gpu" | "cpu";

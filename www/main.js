@@ -1,4 +1,4 @@
-// The demo page: loads the small model that ships with it and chats.
+// The demo page: loads the small model that ships with it, or one from the visitor's disk, and chats.
 // ?model=ADDRESS loads another, ?device=cpu does without WebGPU, ?temperature=0 always answers alike,
 // ?host=shared, leader or private says what the engine runs in.
 
@@ -22,7 +22,6 @@ const workerUrl = globalThis.trustedTypes
   .createScriptURL("");
 
 const query = new URLSearchParams(location.search);
-const modelUrl = query.get("model") ?? "model/";
 const temperature = query.has("temperature") ? Number(query.get("temperature")) : undefined;
 const host = /** @type {any} */ (query.get("host") ?? "auto");
 
@@ -31,8 +30,12 @@ const $ = (id) => /** @type {any} */ (document.getElementById(id));
 const [messages, prompt, send, stop, clear] = ["messages", "prompt", "send", "stop", "clear"].map($);
 const panel = new Panel($("panel"));
 
+/** @type {import("./tabloom/index.js").ModelSource} */
+let model = query.get("model") ?? "model/";
 /** @type {Engine | null} */
 let engine = null;
+/** @type {AbortController | null} */
+let loading = null;
 /** @type {{role: "user" | "assistant", content: string}[]} */
 let conversation = [];
 /** @type {AbortController | null} */
@@ -42,16 +45,20 @@ let answering = null;
 let device = query.get("device") === "cpu" ? "cpu" : "auto";
 
 async function load() {
+  loading?.abort();
+  loading = new AbortController();
+  const { signal } = loading;
   $("problem").hidden = true;
   $("loading").hidden = false;
   try {
-    engine = await Engine.load(modelUrl, { device, host, workerUrl, onProgress: showProgress });
+    engine = await Engine.load(model, { device, host, workerUrl, onProgress: showProgress, signal });
   } catch (/** @type {any} */ error) {
+    if (signal.aborted) return;
     const noGpu = error.code === "no_gpu";
     showProblem(noGpu ? "This browser offers no WebGPU" : "The model could not be loaded", error);
     return;
   } finally {
-    $("loading").hidden = true;
+    if (!signal.aborted) $("loading").hidden = true;
   }
   panel.watch(engine);
   const { adapter, device: used, software } = engine.info;
@@ -63,6 +70,43 @@ async function load() {
   $("suggestions").hidden = conversation.length > 0;
   setBusy(false);
   prompt.focus();
+}
+
+/**
+ * Goes over to another model, with a new conversation.
+ *
+ * @param {import("./tabloom/index.js").ModelSource} source
+ */
+function use(source) {
+  engine?.close();
+  engine = null;
+  panel.watch(null);
+  model = source;
+  forget();
+  $("suggestions").hidden = true;
+  setBusy(false);
+  load();
+}
+
+/** Ends the conversation. */
+function forget() {
+  answering?.abort();
+  conversation = [];
+  messages.replaceChildren();
+  $("speed").textContent = "";
+  $("suggestions").hidden = false;
+}
+
+/**
+ * What was dropped on the page: a folder's handle, where browsers give one, or files.
+ *
+ * @param {DataTransfer} transfer
+ */
+async function dropped({ items, files }) {
+  // Later there is nothing in it any more.
+  const given = Array.from(files);
+  const handle = await /** @type {any} */ (items[0]).getAsFileSystemHandle?.();
+  return handle?.kind === "directory" ? handle : given;
 }
 
 /** @param {import("./tabloom/index.js").Progress} progress */
@@ -199,12 +243,20 @@ document.addEventListener("keydown", ({ key }) => {
 });
 
 clear.addEventListener("click", () => {
-  answering?.abort();
-  conversation = [];
-  messages.replaceChildren();
-  $("speed").textContent = "";
-  $("suggestions").hidden = false;
+  forget();
   prompt.focus();
+});
+
+for (const picker of ["file", "folder"].map($)) {
+  picker.addEventListener("change", () => picker.files.length > 0 && use(Array.from(picker.files)));
+}
+document.addEventListener("dragover", (event) => {
+  if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+});
+document.addEventListener("drop", async (event) => {
+  if (!event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault();
+  use(await dropped(event.dataTransfer));
 });
 
 $("retry").addEventListener("click", load);

@@ -18,7 +18,7 @@ use futures::future::join_all;
 pub use self::{
     models::ModelId,
     protocol::{
-        Answer, Asked, Call, Device, Info, Isolation, Keep, Kv, Options, PROTOCOL, Progress,
+        Answer, Asked, Call, Device, Info, Isolation, Keep, Kv, LOCAL, Options, PROTOCOL, Progress,
         Quantize, Refused, SlidingWindow, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
@@ -71,7 +71,7 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     /// Load a model: tell [`Host::sized`] its size, go on if that agrees, tell [`Host::progress`], and
-    /// in the end [`Host::loaded`].
+    /// in the end [`Host::loaded`]. The files of a local one came with a tab's call.
     Load { model: ModelId, url: String, options: Options },
     /// Give up loading a model; nobody waits for it.
     Abort { model: ModelId },
@@ -117,8 +117,13 @@ impl<E: Executor> Host<E> {
                 let welcome = self.greet(tab, (&version, protocol), lock, visible, isolation);
                 self.answer(tab, id, welcome.map(Value::Welcome));
             }
-            Call::Load { id, url, options } => {
-                let result = self.load(tab, id, &url, options);
+            Call::Load { id, url, options, files } => {
+                let result = match files.is_some() == url.starts_with(LOCAL) {
+                    true => self.load(tab, id, &url, options),
+                    false => {
+                        Err(invalid("files", "expected with a local model, and with no other"))
+                    }
+                };
                 self.tell_failure(tab, id, result);
             }
             Call::Chat { id, request, moment: Asked { now, entropy }, credit, resume } => {

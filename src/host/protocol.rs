@@ -4,7 +4,7 @@
 //! answers. A call is over with its first `value`, `end` or `error`. The first call is
 //! [`Call::Hello`].
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
 use crate::{
     Error, Result,
@@ -24,6 +24,8 @@ use super::HostMetrics;
 pub const PROTOCOL: u32 = 1;
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Models that are made of files of a page have names that begin so.
+pub const LOCAL: &str = "local:";
 /// Longest message, in bytes of JSON: far more than the longest context.
 const LONGEST: usize = 64 << 20;
 
@@ -48,6 +50,9 @@ pub enum Call {
         url: String,
         #[serde(deserialize_with = "options")]
         options: Result<Options>,
+        /// What a local model is made of, which JSON cannot express.
+        #[serde(default)]
+        files: Option<IgnoredAny>,
     },
     /// Answer a conversation; streams give `accepted`, `chunk`… and `end`, others a `value`.
     Chat {
@@ -140,6 +145,8 @@ pub enum Keep {
     /// In the browser's Cache API.
     #[default]
     Cache,
+    /// In the origin private file system.
+    Opfs,
     None,
 }
 

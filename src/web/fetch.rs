@@ -55,16 +55,17 @@ impl Fetch {
 impl Server for Fetch {
     type Body = JsStream;
 
-    async fn get(&self, address: &str, start: u64) -> Result<Answer<JsStream>> {
+    async fn get(&self, address: &str, start: u64, end: Option<u64>) -> Result<Answer<JsStream>> {
         let signal = self.signal.as_ref();
         let options = RequestInit::new();
         options.set_signal(signal);
         // What is worth keeping is kept in a store of our own; another copy would only take room,
         // and a damaged one would come again.
         options.set_cache(RequestCache::NoStore);
-        if start > 0 {
+        if start > 0 || end.is_some() {
             // Such a range needs no preflight, which some hosts refuse.
-            let range = Array::of2(&"range".into(), &format!("bytes={start}-").into());
+            let last = end.map(|end| (end - 1).to_string()).unwrap_or_default();
+            let range = Array::of2(&"range".into(), &format!("bytes={start}-{last}").into());
             options.set_headers(&Array::of1(&range));
         }
         let response: Response = JsFuture::from(global_fetch(address, &options))

@@ -24,7 +24,7 @@ use crate::{
     Result,
     engine::TabId,
     executor::AnyExecutor,
-    host::{self, Answer, Call, Identity, Info, ModelId, Progress, Refused, Task},
+    host::{self, Answer, Call, Identity, Info, ModelId, Options, Progress, Refused, Task},
     service::Service,
 };
 
@@ -36,7 +36,7 @@ extern "C" {
     /// What the worker's script offers.
     #[derive(Clone)]
     #[wasm_bindgen(
-        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(): Promise<object | null>, hold(lock: string, signal: AbortSignal): Promise<void> }"
+        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(kind: string): Promise<object | null>, hold(lock: string, signal: AbortSignal): Promise<void> }"
     )]
     pub type Environment;
     /// The Web Lock that the worker holds as long as it lives, where there are such locks.
@@ -51,9 +51,9 @@ extern "C" {
     /// Gives a promise that is kept once nobody holds a Web Lock.
     #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
     fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
-    /// Gives a promise of where files are kept, if anywhere.
+    /// Gives a promise of where files are kept, `cache` or `opfs`, if they are.
     #[wasm_bindgen(method, structural, js_name = openStore)]
-    pub(super) fn open_store(this: &Environment) -> Promise;
+    pub(super) fn open_store(this: &Environment, kind: &str) -> Promise;
     /// Gives a promise that is kept once a Web Lock is held, until `signal` is aborted.
     #[wasm_bindgen(method, structural)]
     pub(super) fn hold(this: &Environment, lock: &str, signal: &AbortSignal) -> Promise;
@@ -68,7 +68,8 @@ pub struct Host {
 /// Something that happened.
 pub(super) enum Event {
     Connected(Port),
-    Called(TabId, Result<Call, Refused>),
+    /// A message, and the files of a model to load.
+    Called(TabId, Result<Call, Refused>, JsValue),
     Gone(TabId),
     Sized(ModelId, u64, oneshot::Sender<()>),
     Progress(ModelId, Progress),
@@ -94,6 +95,7 @@ impl Host {
             inbox: inbox.clone(),
             lines: BTreeMap::new(),
             connected: 0,
+            files: BTreeMap::new(),
             loads: BTreeMap::new(),
         };
         spawn_local(serving.run(events));
@@ -114,8 +116,20 @@ struct Serving {
     lines: BTreeMap<TabId, Line>,
     /// Ports connected so far.
     connected: u64,
-    /// What ends the loads under way, and what they have of the browser.
-    loads: BTreeMap<ModelId, AbortController>,
+    /// The files that tabs have handed over, and what the model of each is known by.
+    files: BTreeMap<TabId, (String, JsValue)>,
+    /// The loads under way.
+    loads: BTreeMap<ModelId, Load>,
+}
+
+/// A model on its way.
+struct Load {
+    /// Ends it, and gives back what it has of the browser.
+    controller: AbortController,
+    /// Who handed over its files.
+    from: Option<TabId>,
+    url: String,
+    options: Options,
 }
 
 impl Serving {
@@ -152,12 +166,17 @@ impl Serving {
             Event::Connected(port) => {
                 let (tab, inbox) = (TabId(self.connected), self.inbox.clone());
                 self.connected += 1;
-                let line = Line::open(port, self.environment.to_json(), move |call| {
-                    tell(&inbox, Event::Called(tab, call))
+                let line = Line::open(port, self.environment.to_json(), move |call, files| {
+                    tell(&inbox, Event::Called(tab, call, files))
                 });
                 self.lines.insert(tab, line);
             }
-            Event::Called(tab, call) => self.host.receive(tab, call),
+            Event::Called(tab, call, files) => {
+                if let Ok(Call::Load { url, files: Some(_), .. }) = &call {
+                    self.files.insert(tab, (url.clone(), files));
+                }
+                self.host.receive(tab, call);
+            }
             Event::Gone(tab) => self.host.close(tab),
             Event::Sized(model, bytes, go_on) => {
                 if self.host.sized(model, bytes) {
@@ -167,18 +186,30 @@ impl Serving {
             }
             Event::Progress(model, progress) => self.host.progress(model, &progress),
             Event::Loaded(model, result) => {
-                self.end_load(model);
-                self.host.loaded(model, *result);
+                let load = self.end_load(model);
+                match load.filter(|load| result.is_err() && self.can_begin_anew(load)) {
+                    Some(Load { url, options, .. }) => {
+                        self.carry_out(Task::Load { model, url, options });
+                    }
+                    None => self.host.loaded(model, *result),
+                }
             }
             Event::Woken => {}
         }
     }
 
     /// Gives back what a load has of the browser, whether it is over or not.
-    fn end_load(&mut self, model: ModelId) {
-        if let Some(controller) = self.loads.remove(&model) {
-            controller.abort();
-        }
+    fn end_load(&mut self, model: ModelId) -> Option<Load> {
+        let load = self.loads.remove(&model)?;
+        load.controller.abort();
+        Some(load)
+    }
+
+    /// Whether the tab that handed over a model's files is gone, and perhaps their bytes with it, and
+    /// another has them.
+    fn can_begin_anew(&self, load: &Load) -> bool {
+        load.from.is_some_and(|tab| !self.files.contains_key(&tab))
+            && self.files.values().any(|(name, _)| *name == load.url)
     }
 
     fn carry_out(&mut self, task: Task) {
@@ -187,13 +218,18 @@ impl Serving {
                 let Ok(controller) = AbortController::new() else { return };
                 let (signal, inbox) = (controller.signal(), self.inbox.clone());
                 let environment = self.environment.clone();
-                self.loads.insert(model, controller);
+                let mut local = self.files.iter().filter(|(_, (name, _))| *name == url);
+                let (from, files) =
+                    local.next().map(|(tab, (_, files))| (*tab, files.clone())).unzip();
+                let (name, how) = (url.clone(), options.clone());
+                self.loads.insert(model, Load { controller, from, url: name, options: how });
                 spawn_local(async move {
-                    let result = load(model, &url, &options, signal, &environment, &inbox).await;
+                    let load = load(model, &url, files, &options, signal, &environment, &inbox);
+                    let result = load.await;
                     tell(&inbox, Event::Loaded(model, Box::new(result)));
                 });
             }
-            Task::Abort { model } => self.end_load(model),
+            Task::Abort { model } => drop(self.end_load(model)),
             Task::Watch { tab, lock } => {
                 let Ok(gone) = self.environment.when_gone(&lock) else { return };
                 let inbox = self.inbox.clone();
@@ -205,6 +241,7 @@ impl Serving {
                 });
             }
             Task::Hang { tab } => {
+                self.files.remove(&tab);
                 self.lines.remove(&tab);
             }
         }

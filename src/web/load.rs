@@ -1,17 +1,17 @@
-//! Loads models for a host, by `fetch`.
+//! Loads models for a host: by `fetch`, or from files of a page.
 
 use std::{ops::ControlFlow, pin::pin, time::Duration};
 
 use futures::{
     channel::{mpsc::UnboundedSender, oneshot},
-    future::select,
+    future::{Either, select},
 };
-use wasm_bindgen::JsCast;
+use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortSignal;
 
 use super::{
-    Fetch, FetchSource, ModuleCompiler, Storage,
+    Fetch, FetchSource, Files, ModuleCompiler, Storage,
     host::{Environment, Event, tell},
 };
 use crate::{
@@ -22,44 +22,67 @@ use crate::{
     load::{self, LoadOptions, Loaded, Opened, quantise_all},
     service::Service,
     step::Window,
-    weights::{self, Quantise, Server, Source, Stored},
+    weights::{self, Parallel, Quantise, Server, Source, Stored},
 };
 
 /// The longest wait for another worker that loads the same model, and may be frozen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Loads the model in the folder `url`, as far as the host agrees to its size.
+/// Loads the model in the folder `url`, or made of `files`, as far as the host agrees to its size.
 ///
 /// What the load takes of the browser it has until `signal` is aborted.
 pub async fn load(
     model: ModelId,
     url: &str,
+    files: Option<JsValue>,
     options: &Options,
     signal: AbortSignal,
     environment: &Environment,
     inbox: &UnboundedSender<Event>,
 ) -> Result<(Service<AnyExecutor>, Info)> {
-    let store = match options.store {
-        Keep::Cache => JsFuture::from(environment.open_store()).await.ok(),
-        Keep::None => None,
+    let integrity = options.integrity.clone();
+    let source = match files {
+        // They are on the visitor's machine already.
+        Some(files) => {
+            let files = Files::new(url, &files, signal.clone())?;
+            Stored::new(Either::Right(files), None, integrity)
+        }
+        None => {
+            let server = Fetch::new(Some(signal.clone()));
+            let store = open_store(url, options.store, &server, &signal, environment).await;
+            let manifest = match integrity {
+                Some(manifest) => Some(manifest),
+                None => weights::listed(&server, url, store.as_ref()).await,
+            };
+            let source = Parallel::new(FetchSource::new(server, url));
+            Stored::new(Either::Left(source), store, manifest)
+        }
     };
-    let store =
-        store.filter(|store| store.is_object()).map(|store| store.unchecked_into::<Storage>());
-    let server = Fetch::new(Some(signal.clone()));
-    if store.is_some() {
-        // Whoever waits for it finds the files in the store. Where it is denied, nobody waits.
-        let held = environment.hold(&format!("tabloom {url}"), &signal);
-        select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;
-    }
-    let manifest = match &options.integrity {
-        Some(manifest) => Some(manifest.clone()),
-        None => weights::listed(&server, url, store.as_ref()).await,
-    };
-    let source = Stored::new(FetchSource::new(server, url), store, manifest);
     let loaded = load_from(&source, model, url, options, signal, environment, inbox).await;
     let (service, mut info) = source.finish(loaded).await?;
     info.stored = source.is_stored();
     Ok((service, info))
+}
+
+/// Opens the store for a model that no other worker downloads.
+async fn open_store(
+    url: &str,
+    keep: Keep,
+    server: &Fetch,
+    signal: &AbortSignal,
+    environment: &Environment,
+) -> Option<Storage> {
+    let kind = match keep {
+        Keep::Cache => "cache",
+        Keep::Opfs => "opfs",
+        Keep::None => return None,
+    };
+    let store = JsFuture::from(environment.open_store(kind)).await.ok();
+    let store = store.filter(|store| store.is_object())?.unchecked_into::<Storage>();
+    // Whoever waits for it finds the files in the store. Where it is denied, nobody waits.
+    let held = environment.hold(&format!("tabloom {url}"), signal);
+    select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;
+    Some(store)
 }
 
 async fn load_from(

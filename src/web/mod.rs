@@ -1,6 +1,7 @@
 //! The browser's side: message ports, fetch, storage, the event loop.
 
 mod fetch;
+mod files;
 mod grammar;
 mod host;
 mod load;
@@ -9,6 +10,7 @@ mod store;
 mod turn;
 
 pub use fetch::{Fetch, FetchSource, JsStream};
+pub use files::{FileStream, Files};
 pub use grammar::ModuleCompiler;
 pub use host::Host;
 pub use store::Storage;

@@ -1,6 +1,6 @@
 //! What the host talks to a tab through.
 
-use js_sys::Function;
+use js_sys::{Function, Reflect};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use web_sys::MessageEvent;
@@ -30,14 +30,21 @@ pub struct Line {
 }
 
 impl Line {
-    /// Listens to a port, whose messages `to_json` turns into text.
+    /// Listens to a port, whose messages `to_json` turns into text; a call to load comes with the
+    /// model's files, if it has any.
     pub fn open(
         port: Port,
         to_json: Function,
-        mut on_call: impl FnMut(Result<Call, Refused>) + 'static,
+        mut on_call: impl FnMut(Result<Call, Refused>, JsValue) + 'static,
     ) -> Line {
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            on_call(read(&event.data(), &to_json));
+            let data = event.data();
+            let call = read(&data, &to_json);
+            let files = match &call {
+                Ok(Call::Load { files: Some(_), .. }) => Reflect::get(&data, &"files".into()),
+                _ => Ok(JsValue::UNDEFINED),
+            };
+            on_call(call, files.unwrap_or_default());
         });
         port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         Line { port, _on_message: on_message }

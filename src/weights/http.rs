@@ -28,11 +28,12 @@ pub trait Server {
     /// Its length is that of the body, not of the file.
     type Body: ByteStream;
 
-    /// Gets the bytes of a file from `start` on, with a `Range` header only if that is not 0.
+    /// Gets the bytes of a file from `start` to before `end`, or to the file's, with a `Range` header
+    /// only if that is not all of it.
     ///
     /// # Errors
     /// [`Error::Fetch`] where there is no answer, [`Error::Aborted`] if the caller has given up.
-    async fn get(&self, address: &str, start: u64) -> Result<Answer<Self::Body>>;
+    async fn get(&self, address: &str, start: u64, end: Option<u64>) -> Result<Answer<Self::Body>>;
 
     /// Resolves after that time.
     fn wait(&self, time: Duration) -> impl Future<Output = ()>;
@@ -74,6 +75,8 @@ pub struct HttpStream<S: Server> {
     address: String,
     /// Of the next byte.
     position: u64,
+    /// Where the transfer ends, if it is not the file's end.
+    end: Option<u64>,
     /// Length of the file.
     length: Option<u64>,
     version: Option<String>,
@@ -124,6 +127,7 @@ impl<S: Server> RangeSource for HttpSource<S> {
             shared: self.shared.clone(),
             address: self.locate(file),
             position: start,
+            end: None,
             length: None,
             version: None,
             body: None,
@@ -178,9 +182,31 @@ impl<S: Server> ByteStream for HttpStream<S> {
 }
 
 impl<S: Server> HttpStream<S> {
+    /// Of the next byte.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Another transfer of the same file, which must not have changed, from `start` to before `end`, or
+    /// to the file's. It begins when it is first read.
+    ///
+    /// Where there is an `end`, a server that sends no parts of files is an error.
+    pub(super) fn another(&self, start: u64, end: Option<u64>) -> HttpStream<S> {
+        HttpStream {
+            shared: self.shared.clone(),
+            address: self.address.clone(),
+            position: start,
+            end,
+            length: self.length,
+            version: self.version.clone(),
+            body: None,
+            surplus: 0,
+        }
+    }
+
     /// Reads on, from a new connection if there is none.
     async fn advance(&mut self) -> Result<Option<Chunk>, Setback> {
-        if self.length == Some(self.position) {
+        if self.end.or(self.length) == Some(self.position) {
             return Ok(None);
         }
         if self.body.is_none() {
@@ -198,8 +224,8 @@ impl<S: Server> HttpStream<S> {
             }
             let chunk = chunk.slice(skipped as usize..chunk.len());
             self.position += chunk.len() as u64;
-            if let Some(length) = self.length.filter(|length| *length < self.position) {
-                return Err(Setback::Final(self.changed(length, self.position)));
+            if let Some(end) = self.end.or(self.length).filter(|end| *end < self.position) {
+                return Err(Setback::Final(self.changed(end, self.position)));
             }
             return Ok(Some(chunk));
         }
@@ -207,7 +233,7 @@ impl<S: Server> HttpStream<S> {
 
     /// The body is over.
     fn end(&mut self) -> Result<Option<Chunk>, Setback> {
-        match self.length {
+        match self.end.or(self.length) {
             Some(expected) if self.position < expected => Err(Setback::Passing(Error::Truncated {
                 what: self.address.clone(),
                 expected,
@@ -224,7 +250,7 @@ impl<S: Server> HttpStream<S> {
     /// Gets the bytes from `position` on.
     async fn connect(&mut self) -> Result<(), Setback> {
         let (server, start) = (&self.shared.server, self.position);
-        let answer = patiently(server, &self.address, server.get(&self.address, start));
+        let answer = patiently(server, &self.address, server.get(&self.address, start, self.end));
         let answer = answer.await.map_err(Setback::of)?;
         let status = answer.status;
         match status {
@@ -253,12 +279,17 @@ impl<S: Server> HttpStream<S> {
             return Err(if start > 0 { Setback::Passing(error) } else { Setback::Final(error) });
         }
         self.shared.reached.set(true);
+        if self.end.is_some() && status != 206 {
+            return Err(Setback::Final(self.failed("the server sends no parts of files")));
+        }
         let range = answer.content_range.as_deref().and_then(content_range);
         let (first, told) = match range.filter(|_| status == 206) {
             Some((first, total)) => (first, total),
             None => (if status == 206 { start } else { 0 }, None),
         };
-        let length = told.or(answer.body.length().map(|length| first + length));
+        // Of a part the body's length says nothing.
+        let rest = answer.body.length().filter(|_| self.end.is_none());
+        let length = told.or(rest.map(|length| first + length));
         if first > start {
             return Err(Setback::Final(self.failed(&format!(
                 "asked for the bytes from {start} on, the server sent those from {first} on"
@@ -304,7 +335,7 @@ impl Setback {
 }
 
 /// The folder that an address means, with a slash at its end, and the GGUF file if it means one.
-pub(super) fn parts(address: &str) -> (String, Option<String>) {
+pub fn parts(address: &str) -> (String, Option<String>) {
     let path = address.split(['?', '#']).next().unwrap_or(address);
     if !path.to_ascii_lowercase().ends_with(".gguf") {
         return (format!("{}/", address.trim_end_matches('/')), None);

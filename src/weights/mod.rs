@@ -1,7 +1,7 @@
 //! How the weights of a checkpoint reach memory.
 //!
-//! A [`Source`] opens files as streams of [`Chunk`]s: [`HttpSource`] those of a web server, and
-//! [`Stored`] keeps what it reads in a local [`Store`] and checks its digests. [`Checkpoint`] reads the headers, a
+//! A [`Source`] opens files as streams of [`Chunk`]s: [`HttpSource`] those of a web server,
+//! [`Parallel`] the same over several connections, and [`Stored`] keeps what it reads in a local [`Store`] and checks its digests. [`Checkpoint`] reads the headers, a
 //! [`LoadPlan`] says which tensor fills which part of which weight, and then the bytes stream in
 //! bounded pieces into a [`WeightSink`], which turns them into the layouts of [`crate::layout`].
 
@@ -16,6 +16,7 @@ mod host;
 mod http;
 mod nested;
 mod order;
+mod parallel;
 mod plan;
 mod reader;
 mod repository;
@@ -32,9 +33,10 @@ pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub use header::{Elements, Header, TensorInfo};
 pub(crate) use host::ensure_room;
 pub use host::{HostSink, HostWeights};
-pub use http::{Answer, HttpSource, HttpStream, Server};
+pub use http::{Answer, HttpSource, HttpStream, Server, parts};
 pub use nested::{NestedJob, NestedPart};
 pub use order::OrderJob;
+pub use parallel::{Parallel, ParallelStream};
 pub use plan::{Job, LoadPlan, Quantise};
 pub use reader::Reader;
 pub use repository::listed;

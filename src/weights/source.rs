@@ -1,5 +1,7 @@
 //! Where the files of a model come from.
 
+use futures::future::Either;
+
 use super::Chunk;
 use crate::error::{Error, Result};
 
@@ -63,6 +65,63 @@ pub trait ByteStream {
 
     /// Returns the next bytes; `None` at the end of the file.
     async fn next(&mut self) -> Result<Option<Chunk>>;
+}
+
+impl<A: Source, B: Source> Source for Either<A, B> {
+    type Stream = Either<A::Stream, B::Stream>;
+
+    async fn open(&self, file: &str) -> Result<Option<Self::Stream>> {
+        Ok(match self {
+            Either::Left(source) => source.open(file).await?.map(Either::Left),
+            Either::Right(source) => source.open(file).await?.map(Either::Right),
+        })
+    }
+
+    fn gguf(&self) -> Option<&str> {
+        match self {
+            Either::Left(source) => source.gguf(),
+            Either::Right(source) => source.gguf(),
+        }
+    }
+
+    fn locate(&self, file: &str) -> String {
+        match self {
+            Either::Left(source) => source.locate(file),
+            Either::Right(source) => source.locate(file),
+        }
+    }
+}
+
+impl<A: RangeSource, B: RangeSource> RangeSource for Either<A, B> {
+    async fn open_at(&self, file: &str, start: u64) -> Result<Option<Self::Stream>> {
+        Ok(match self {
+            Either::Left(source) => source.open_at(file, start).await?.map(Either::Left),
+            Either::Right(source) => source.open_at(file, start).await?.map(Either::Right),
+        })
+    }
+}
+
+impl<A: ByteStream, B: ByteStream> ByteStream for Either<A, B> {
+    fn length(&self) -> Option<u64> {
+        match self {
+            Either::Left(stream) => stream.length(),
+            Either::Right(stream) => stream.length(),
+        }
+    }
+
+    fn version(&self) -> Option<&str> {
+        match self {
+            Either::Left(stream) => stream.version(),
+            Either::Right(stream) => stream.version(),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Chunk>> {
+        match self {
+            Either::Left(stream) => stream.next().await,
+            Either::Right(stream) => stream.next().await,
+        }
+    }
 }
 
 /// The error for a file that a folder must have and has not.

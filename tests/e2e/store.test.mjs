@@ -2,27 +2,39 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, afterEach, before, beforeEach, test } from "node:test";
+import { largeModel } from "./large.mjs";
 import { goldens, openPackage } from "./package.mjs";
 import { modelFile } from "./server.mjs";
 
 const FILE = "model.safetensors";
 const FOLDER = "models/kept/";
 const weights = await modelFile(FILE);
+const LARGE = "models/large/";
+const large = await largeModel(1024);
 
 /** The ranges asked for of the weights, and what to do with the requests before it serves. */
 let asked;
 let acts;
 
 function send(response) {
-  const { range } = response.req.headers;
-  asked.push(range ?? "all");
+  asked.push(response.req.headers.range ?? "all");
   const act = acts.shift();
   if (act) return act(response);
-  const start = Number(range?.match(/^bytes=(\d+)-$/)[1] ?? 0);
-  const body = weights.subarray(start);
-  const end = weights.length - 1;
+  sendPart(response, weights);
+}
+
+function sendLarge(response) {
+  asked.push(response.req.headers.range ?? "all");
+  sendPart(response, large[FILE]);
+}
+
+function sendPart(response, bytes) {
+  const { range } = response.req.headers;
+  const [, start, last] = range?.match(/^bytes=(\d+)-(\d*)$/) ?? [0, "0", ""];
+  const end = last ? Number(last) + 1 : bytes.length;
+  const body = bytes.subarray(Number(start), end);
   const headers = { "content-length": body.length, "accept-ranges": "bytes" };
-  if (range) headers["content-range"] = `bytes ${start}-${end}/${weights.length}`;
+  if (range) headers["content-range"] = `bytes ${start}-${end - 1}/${bytes.length}`;
   response.writeHead(range ? 206 : 200, headers);
   response.end(body);
 }
@@ -59,7 +71,7 @@ let session;
 let page;
 
 before(async () => {
-  session = await openPackage({ [FOLDER]: { [FILE]: send } });
+  session = await openPackage({ [FOLDER]: { [FILE]: send }, [LARGE]: { ...large, [FILE]: sendLarge } });
   page = session.page;
 });
 
@@ -176,4 +188,114 @@ test("two workers load a model at once, and it is downloaded once", async () => 
     for (const engine of await Promise.all(engines)) engine.close();
   }, FOLDER);
   assert.deepEqual(asked, ["all"]);
+});
+
+test("a large file comes in parts over several connections, every byte in its place", async () => {
+  const integrity = { files: {} };
+  for (const file of ["config.json", "tokenizer.json", "tokenizer_config.json", FILE]) {
+    integrity.files[file] = { sha256: sha256(large[file] ?? (await modelFile(file))) };
+  }
+  const stored = await page.evaluate(
+    async ([folder, integrity]) => {
+      globalThis.engine = await Engine.load(folder, { host: "private", device: "cpu", integrity });
+      return engine.info.stored;
+    },
+    [LARGE, integrity],
+  );
+  assert.equal(stored, true);
+  const [whole, ...parts] = asked;
+  assert.equal(whole, "all");
+  const part = 8 * 2 ** 20;
+  let next = Number(parts[0].match(/^bytes=(\d+)-/)[1]);
+  assert.ok(next > part && next < 2 * part, `${next}`);
+  const { length } = large[FILE];
+  for (const range of parts) {
+    assert.equal(range, `bytes=${next}-${Math.min(next + part, length) - 1}`);
+    next += part;
+  }
+  assert.ok(parts.length > 2 && next >= length);
+});
+
+/** What is kept of the model, as pages are told. */
+const kept = () =>
+  page.evaluate(async () => {
+    const models = await Engine.store.list();
+    return models.map(({ lastUsed, ...rest }) => ({ ...rest, age: lastUsed && Date.now() - lastUsed }));
+  });
+
+/** What the page's store gives for the model. */
+const forget = () => page.evaluate((folder) => Engine.store.delete(folder), FOLDER);
+
+test("pages list what is kept, and delete it", async () => {
+  assert.deepEqual(await kept(), []);
+  assert.equal(await forget(), false);
+  const began = Date.now();
+  await load({ device: "cpu" });
+  const [{ age, ...model }, ...others] = await kept();
+  assert.deepEqual(others, []);
+  assert.ok(age >= 0 && age <= Date.now() - began, `${age}`);
+  const files = ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", FILE];
+  const sizes = await Promise.all(files.map(async (file) => (await modelFile(file)).length));
+  const bytes = sizes.reduce((a, b) => a + b);
+  const url = `${session.server.url}${FOLDER}`;
+  assert.deepEqual(model, { model: url, store: "cache", files: files.length, bytes, complete: true });
+  const size = await page.evaluate(() => engine.store.size());
+  assert.equal(size.bytes, bytes);
+  assert.ok(size.usage > 0 && size.quota > size.usage, JSON.stringify(size));
+
+  await spoil("evict");
+  assert.equal((await kept())[0].complete, false);
+  assert.equal(await forget(), true);
+  assert.deepEqual(await kept(), []);
+  assert.equal(await page.evaluate(async () => (await (await caches.open("tabloom")).keys()).length), 0);
+  await load({ device: "cpu" });
+  assert.deepEqual(asked, ["all", "all"]);
+});
+
+test("a model that is being loaded is not deleted", async () => {
+  acts.push((response) => {
+    response.writeHead(200, { "content-length": weights.length });
+    response.write(weights.subarray(0, weights.length >> 1));
+  });
+  const busy = await page.evaluate(async (folder) => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    await new Promise((onProgress) => {
+      globalThis.loading = failure(Engine.load(folder, { host: "private", onProgress, signal }));
+    });
+    const busy = await failure(Engine.store.delete(folder));
+    controller.abort();
+    await loading;
+    return busy;
+  }, FOLDER);
+  assert.equal(busy.code, "model_busy");
+  assert.equal(busy.details.model, `${session.server.url}${FOLDER}`);
+  const [model] = await kept();
+  assert.deepEqual([model.complete, model.age], [false, null]);
+  // The worker that loaded it gives its lock back as it ends.
+  await page.waitForFunction((folder) => Engine.store.delete(folder).catch(() => false), FOLDER);
+  assert.deepEqual(await kept(), []);
+});
+
+test("the file system keeps models as well", async () => {
+  const opfs = { store: "opfs", device: "cpu" };
+  assert.equal(await load({ ...opfs, host: "shared" }), true);
+  assert.deepEqual((await kept()).map(({ store, complete }) => [store, complete]), [["opfs", true]]);
+  // A SharedWorker has written what a worker with synchronous access reads.
+  assert.equal(await load(opfs), true);
+  assert.deepEqual(asked, ["all"]);
+  await page.evaluate(async (file) => {
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
+    for await (const [name, handle] of folder.entries()) {
+      if (!name.endsWith(encodeURIComponent(`${file}?tabloom=0`))) continue;
+      const damage = await handle.createWritable({ keepExistingData: true });
+      await damage.write({ type: "write", position: 1000, data: new Uint8Array(9) });
+      await damage.close();
+    }
+  }, FILE);
+  assert.equal(await load(opfs), true);
+  assert.equal(await load(opfs), true);
+  assert.deepEqual(asked, ["all", "all"], "damage is mended once");
+  assert.equal(await forget(), true);
+  assert.deepEqual(await kept(), []);
 });

@@ -11,7 +11,7 @@ fn anything() -> impl Strategy<Value = Value> {
     let names = prop::sample::select(vec![
         "type", "id", "request", "moment", "messages", "credit", "resume", "tokens", "options",
         "chat", "load", "hello", "embed", "stream", "n", "now", "entropy", "ended", "started",
-        "url", "visible",
+        "url", "visible", "files",
     ]);
     let numbers = prop::sample::select(vec![
         json!(0),
@@ -52,6 +52,7 @@ fn nearly_a_call() -> impl Strategy<Value = Value> {
     let calls = prop::sample::select(vec![
         hello(),
         json!({"type": "load", "id": 1, "url": "a", "options": {"context": 64}}),
+        json!({"type": "load", "id": 2, "url": "local:1/a/", "options": {}, "files": {}}),
         chat_call(3, json!({"stream": true, "max_tokens": 4, "n": 2})),
         json!({"type": "embed", "id": 4, "request": {"input": ["a", "b"]}}),
         json!({"type": "credit", "id": 3, "chunks": 5}),

@@ -45,6 +45,29 @@ fn a_model_is_loaded_once_for_all_who_ask() {
 }
 
 #[test]
+fn files_come_with_local_models_and_with_no_others() {
+    let mut world = World::new();
+    let page = Page::greet(&mut world);
+    let load =
+        |url, files| json!({"type": "load", "id": 1, "url": url, "options": {}, "files": files});
+    for (url, files) in [("local:1/a.gguf", json!(null)), ("https://a/", json!({}))] {
+        world.post(page.tab, load(url, files));
+        assert_eq!(world.take(page.tab)[0]["error"]["param"], "files", "{url}");
+    }
+    assert_eq!(world.loading(), [""; 0]);
+    // A browser's blobs are empty objects in JSON.
+    world.post(page.tab, load("local:1/a.gguf", json!({"a.gguf": {}})));
+    assert_eq!(world.loading(), ["local:1/a.gguf"]);
+    let other = Page::greet(&mut world);
+    world.post(other.tab, load("local:1/a.gguf", json!({})));
+    world.finish_loads();
+    for tab in [page.tab, other.tab] {
+        assert_eq!(world.take(tab).last().unwrap()["value"]["model"], "local:1/a.gguf");
+    }
+    assert_eq!(world.loads, 1);
+}
+
+#[test]
 fn other_options_make_another_model() {
     let mut world = World::new();
     let [one] = world.pages(["a"]);

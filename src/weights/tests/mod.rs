@@ -4,6 +4,7 @@ mod faults;
 mod goldens;
 mod http;
 mod packed;
+mod parallel;
 mod server;
 mod stored;
 mod streaming;

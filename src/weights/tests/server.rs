@@ -41,7 +41,12 @@ pub struct Script(Rc<State>);
 struct State {
     files: RefCell<BTreeMap<String, Vec<u8>>>,
     acts: RefCell<BTreeMap<String, VecDeque<Act>>>,
-    asked: RefCell<Vec<(String, u64)>>,
+    asked: RefCell<Vec<(String, u64, Option<u64>)>>,
+    /// Held by every body.
+    transfers: Rc<()>,
+    most_transfers: Cell<usize>,
+    /// Whether bytes take their time.
+    dawdles: Cell<bool>,
     waits: RefCell<Vec<Duration>>,
     chunk: Cell<usize>,
     hides_length: Cell<bool>,
@@ -52,6 +57,8 @@ pub struct Body {
     pieces: VecDeque<Vec<u8>>,
     length: Option<u64>,
     ending: Ending,
+    dawdles: bool,
+    _transfer: Option<Rc<()>>,
 }
 
 enum Ending {
@@ -94,7 +101,24 @@ impl Script {
     /// The first bytes asked for of a file since the last call.
     pub fn asked(&self, file: &str) -> Vec<u64> {
         let asked = self.0.asked.borrow_mut();
-        asked.iter().filter(|(name, _)| name == file).map(|(_, start)| *start).collect()
+        asked.iter().filter(|(name, ..)| name == file).map(|(_, start, _)| *start).collect()
+    }
+
+    /// The same with where each transfer was to end.
+    pub fn asked_parts(&self, file: &str) -> Vec<(u64, Option<u64>)> {
+        let asked = self.0.asked.borrow_mut();
+        let of_file = asked.iter().filter(|(name, ..)| name == file);
+        of_file.map(|(_, start, end)| (*start, *end)).collect()
+    }
+
+    /// Lets bytes wait for a while, each time anew.
+    pub fn dawdle(&self) {
+        self.0.dawdles.set(true);
+    }
+
+    /// Bodies that somebody holds now, and the most so far.
+    pub fn transfers(&self) -> (usize, usize) {
+        (Rc::strong_count(&self.0.transfers) - 1, self.0.most_transfers.get())
     }
 
     /// How many requests there were since the last call.
@@ -118,10 +142,10 @@ fn refused() -> Error {
 impl Server for Script {
     type Body = Body;
 
-    async fn get(&self, address: &str, start: u64) -> Result<Answer<Body>> {
-        let State { files, acts, asked, chunk, hides_length, version, .. } = &*self.0;
+    async fn get(&self, address: &str, start: u64, end: Option<u64>) -> Result<Answer<Body>> {
+        let State { files, acts, asked, chunk, hides_length, version, transfers, .. } = &*self.0;
         let file = address.strip_prefix(FOLDER).expect("an address in the folder");
-        asked.borrow_mut().push((file.into(), start));
+        asked.borrow_mut().push((file.into(), start, end));
         let act = acts.borrow_mut().get_mut(file).and_then(VecDeque::pop_front);
         let act = act.unwrap_or(Act::Serve);
         let Some(mut bytes) = files.borrow().get(file).cloned() else {
@@ -142,9 +166,11 @@ impl Server for Script {
         if start > 0 && start >= bytes.len() {
             return Ok(answer(416, Vec::new(), chunk.get()));
         }
-        let ignores = matches!(act, Act::IgnoreRange | Act::DropAll(_)) || start == 0;
+        let asks = start > 0 || end.is_some();
+        let ignores = matches!(act, Act::IgnoreRange | Act::DropAll(_)) || !asks;
         let total = bytes.len();
-        let bytes = if ignores { bytes } else { bytes.split_off(start) };
+        let end = end.map_or(total, |end| total.min(end as usize));
+        let bytes = if ignores { bytes } else { bytes[start..end].to_vec() };
         let length = bytes.len() as u64;
         let (kept, ending) = match act {
             Act::Drop(kept) | Act::DropAll(kept) => (kept, Ending::Broken),
@@ -154,16 +180,23 @@ impl Server for Script {
         };
         let kept = bytes[..kept.min(bytes.len())].to_vec();
         let mut answer = answer(if ignores { 200 } else { 206 }, kept, chunk.get());
-        answer.content_range = (!ignores && !hides_length.get())
-            .then(|| format!("bytes {start}-{}/{total}", total - 1));
+        answer.content_range =
+            (!ignores && !hides_length.get()).then(|| format!("bytes {start}-{}/{total}", end - 1));
         answer.version = version.borrow().clone();
         answer.body.length = (!hides_length.get()).then_some(length);
         answer.body.ending = ending;
+        answer.body.dawdles = self.0.dawdles.get();
+        answer.body._transfer = Some(transfers.clone());
+        self.0.most_transfers.set(self.transfers().0.max(self.transfers().1));
         Ok(answer)
     }
 
     async fn wait(&self, time: Duration) {
         self.0.waits.borrow_mut().push(time);
+        // Longer than any byte takes.
+        for _ in 0..if self.0.dawdles.get() { 100 } else { 0 } {
+            pending_once().await;
+        }
     }
 }
 
@@ -171,7 +204,8 @@ fn answer(status: u16, body: Vec<u8>, chunk: usize) -> Answer<Body> {
     let pieces = body.chunks(chunk).map(<[u8]>::to_vec).collect();
     let length = Some(body.len() as u64);
     let (reason, is_page, content_range, version) = Default::default();
-    let body = Body { pieces, length, ending: Ending::Whole };
+    let (ending, dawdles, _transfer) = (Ending::Whole, false, None);
+    let body = Body { pieces, length, ending, dawdles, _transfer };
     Answer { status, reason, is_page, content_range, version, body }
 }
 
@@ -181,6 +215,9 @@ impl ByteStream for Body {
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>> {
+        while self.dawdles && fastrand::bool() {
+            pending_once().await;
+        }
         match (self.pieces.pop_front(), &self.ending) {
             (Some(piece), _) => Ok(Some(piece.into())),
             (None, Ending::Whole) => Ok(None),
@@ -188,6 +225,19 @@ impl ByteStream for Body {
             (None, Ending::Hanging) => pending().await,
         }
     }
+}
+
+/// Is not ready when it is first asked.
+async fn pending_once() {
+    let mut is_first = true;
+    futures::future::poll_fn(|context| {
+        context.waker().wake_by_ref();
+        match std::mem::take(&mut is_first) {
+            true => std::task::Poll::Pending,
+            false => std::task::Poll::Ready(()),
+        }
+    })
+    .await;
 }
 
 /// A store in memory, with so much room.
@@ -236,15 +286,7 @@ impl Store for MemoryStore {
 
     async fn put(&self, key: &str, bytes: &[Chunk]) -> bool {
         // As where it takes time: what is put must not be needed at once.
-        let mut is_first = true;
-        futures::future::poll_fn(|context| {
-            context.waker().wake_by_ref();
-            match std::mem::take(&mut is_first) {
-                true => std::task::Poll::Pending,
-                false => std::task::Poll::Ready(()),
-            }
-        })
-        .await;
+        pending_once().await;
         let bytes: Vec<u8> = bytes.iter().flat_map(|chunk| chunk.as_slice()).copied().collect();
         let fits = self.0.most.get().is_none_or(|most| self.bytes() + bytes.len() <= most);
         if fits {

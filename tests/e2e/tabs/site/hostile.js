@@ -61,6 +61,7 @@ export const STRANGE = [
 const CALLS = (id, url, params) => [
   hello(id),
   { type: "load", id, url, options: { device: "auto", kv: "f16", quantize: "keep" } },
+  { type: "load", id, url: "local:0/a.gguf", options: {}, files: new Map([["a.gguf", new Blob(["x"])]]) },
   { type: "chat", id, request: { ...params, max_tokens: 1 }, moment: { now: 1, entropy: 1 }, credit: 1, resume: null },
   {
     type: "chat", id, request: { ...params, max_tokens: 1, stream: true }, moment: { now: 1, entropy: 1 }, credit: 1,

@@ -1,0 +1,194 @@
+//! Large files over several connections, where one of them gets less than there is.
+//!
+//! A file is read from one transfer until a little of it has come; then the parts that follow are
+//! asked for, too, and handed out in their order. A server that does not send them is left at the first
+//! transfer.
+
+use std::{
+    collections::VecDeque,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+};
+
+use futures::future::{FutureExt, LocalBoxFuture, MaybeDone, maybe_done};
+
+use super::{
+    Chunk,
+    http::{HttpSource, HttpStream, Server},
+    source::{ByteStream, RangeSource, Source},
+};
+use crate::error::{Error, Result};
+
+/// Transfers at a time.
+const CONNECTIONS: usize = 4;
+/// Bytes that each of them asks for; all that is under way fits the 32 MiB that loading may hold.
+const PART_BYTES: u64 = 8 << 20;
+
+/// A web server's folder, whose large files come in several parts at once.
+pub struct Parallel<S: Server> {
+    source: HttpSource<S>,
+    part_bytes: u64,
+}
+
+/// A file that comes in several parts at once.
+pub struct ParallelStream<S: Server> {
+    /// The transfer that was there first, and is again where there are no parts.
+    main: HttpStream<S>,
+    /// Where it began.
+    start: u64,
+    /// Parts under way, one after the other.
+    parts: VecDeque<Part>,
+    /// Where the first of them begins, or the next.
+    boundary: u64,
+    /// Where the last of them ends; `None` before there are any.
+    asked: Option<u64>,
+    /// What has come and is not handed out yet.
+    ready: VecDeque<Chunk>,
+    /// What the first transfer has given of the first part.
+    surplus: Option<Chunk>,
+    part_bytes: u64,
+    /// Transfers at a time.
+    connections: usize,
+}
+
+/// The pieces of a part, when they are there.
+type Part = Pin<Box<MaybeDone<LocalBoxFuture<'static, Result<VecDeque<Chunk>>>>>>;
+
+impl<S: Server + 'static> Parallel<S> {
+    /// Reads the files of `source`.
+    pub fn new(source: HttpSource<S>) -> Parallel<S> {
+        Parallel::with_parts(source, PART_BYTES)
+    }
+
+    pub(super) fn with_parts(source: HttpSource<S>, part_bytes: u64) -> Parallel<S> {
+        Parallel { source, part_bytes }
+    }
+}
+
+impl<S: Server + 'static> Source for Parallel<S> {
+    type Stream = ParallelStream<S>;
+
+    async fn open(&self, file: &str) -> Result<Option<ParallelStream<S>>> {
+        self.open_at(file, 0).await
+    }
+
+    fn gguf(&self) -> Option<&str> {
+        self.source.gguf()
+    }
+
+    fn locate(&self, file: &str) -> String {
+        self.source.locate(file)
+    }
+}
+
+impl<S: Server + 'static> RangeSource for Parallel<S> {
+    async fn open_at(&self, file: &str, start: u64) -> Result<Option<ParallelStream<S>>> {
+        let main = self.source.open_at(file, start).await?;
+        Ok(main.map(|main| ParallelStream {
+            main,
+            start,
+            parts: VecDeque::new(),
+            boundary: start,
+            asked: None,
+            ready: VecDeque::new(),
+            surplus: None,
+            part_bytes: self.part_bytes,
+            connections: CONNECTIONS,
+        }))
+    }
+}
+
+impl<S: Server + 'static> ByteStream for ParallelStream<S> {
+    fn length(&self) -> Option<u64> {
+        self.main.length()
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.main.version()
+    }
+
+    async fn next(&mut self) -> Result<Option<Chunk>> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Ok(Some(piece));
+            }
+            self.ask_ahead();
+            if self.parts.is_empty() || self.main.position() < self.boundary {
+                let next = meanwhile(&mut self.parts, self.main.next()).await?;
+                return Ok(next.map(|piece| self.before_boundary(piece)));
+            }
+            let Some(mut part) = self.parts.pop_front() else { continue };
+            meanwhile(&mut self.parts, part.as_mut()).await;
+            match part.as_mut().take_output() {
+                Some(Ok(pieces)) => {
+                    self.boundary += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+                    self.ready = pieces;
+                    self.surplus = None;
+                    self.main = self.main.another(self.boundary, None);
+                }
+                Some(Err(error @ (Error::Aborted | Error::Integrity { .. }))) => return Err(error),
+                // What is wrong with the server, the first transfer tells.
+                _ => {
+                    self.connections = 1;
+                    self.parts.clear();
+                    self.ready.extend(self.surplus.take());
+                }
+            }
+        }
+    }
+}
+
+impl<S: Server + 'static> ParallelStream<S> {
+    /// Asks for as many parts as may be under way.
+    fn ask_ahead(&mut self) {
+        let at = self.main.position();
+        let Some(length) = self.main.length().filter(|_| self.connections > 1) else { return };
+        // Who wants no more than a header stops before.
+        let begins = at - self.start >= self.part_bytes / 4 && at + 2 * self.part_bytes < length;
+        let Some(mut asked) = self.asked.or(begins.then_some(at + self.part_bytes)) else { return };
+        if self.asked.is_none() {
+            self.boundary = asked;
+        }
+        let others = usize::from(at < self.boundary);
+        while self.parts.len() + others < self.connections && asked < length {
+            let end = length.min(asked + self.part_bytes);
+            let pieces = read(self.main.another(asked, Some(end))).boxed_local();
+            self.parts.push_back(Box::pin(maybe_done(pieces)));
+            asked = end;
+        }
+        self.asked = Some(asked);
+    }
+
+    /// What a piece of the first transfer has of the bytes before the first part.
+    fn before_boundary(&mut self, piece: Chunk) -> Chunk {
+        let surplus = self.main.position().saturating_sub(self.boundary) as usize;
+        if surplus == 0 || self.parts.is_empty() {
+            return piece;
+        }
+        let own = piece.len() - surplus;
+        self.surplus = Some(piece.slice(own..piece.len()));
+        piece.slice(0..own)
+    }
+}
+
+/// All pieces of a part.
+async fn read<S: Server>(mut part: HttpStream<S>) -> Result<VecDeque<Chunk>> {
+    let mut pieces = VecDeque::new();
+    while let Some(piece) = part.next().await? {
+        pieces.push_back(piece);
+    }
+    Ok(pieces)
+}
+
+/// Waits for something while parts are on their way.
+async fn meanwhile<T>(parts: &mut VecDeque<Part>, wanted: impl Future<Output = T>) -> T {
+    let mut wanted = pin!(wanted);
+    poll_fn(|context| {
+        for part in parts.iter_mut() {
+            // Its pieces wait in it.
+            let _ = part.as_mut().poll(context);
+        }
+        wanted.as_mut().poll(context)
+    })
+    .await
+}

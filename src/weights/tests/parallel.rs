@@ -1,0 +1,148 @@
+//! Large files in parts, from a server that misbehaves.
+
+use super::server::{Act::*, *};
+use super::*;
+
+const FILE: &str = "model.safetensors";
+const PART: u64 = 1000;
+
+/// A file of so many bytes, behind a server that takes its time and has sent a file before.
+fn script(length: usize, rng: &mut fastrand::Rng) -> (Script, Vec<u8>) {
+    let bytes: Vec<u8> = (0..length).map(|_| rng.u8(..)).collect();
+    let script =
+        Script::new([(FILE.into(), bytes.clone()), ("config.json".into(), b"{}".to_vec())]);
+    script.cut(100);
+    script.dawdle();
+    block_on(script.source().read("config.json")).unwrap();
+    (script, bytes)
+}
+
+fn open(script: &Script, start: u64) -> ParallelStream<Script> {
+    let source = Parallel::with_parts(script.source(), PART);
+    block_on(source.open_at(FILE, start)).unwrap().expect("the file is there")
+}
+
+/// The rest of a file.
+fn drain(stream: &mut ParallelStream<Script>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = block_on(stream.next())? {
+        assert!(!piece.is_empty());
+        bytes.extend_from_slice(piece.as_slice());
+    }
+    Ok(bytes)
+}
+
+/// Without thousands of numbers where they differ.
+fn assert_same(found: &[u8], expected: &[u8]) {
+    let place = found.iter().zip(expected).position(|(a, b)| a != b);
+    assert_eq!((found.len(), place), (expected.len(), None), "bytes and the first that differs");
+}
+
+#[test]
+fn a_large_file_comes_in_parts_a_few_at_a_time() {
+    let (script, bytes) = script(20_000, &mut fastrand::Rng::new());
+    assert_same(&drain(&mut open(&script, 0)).unwrap(), &bytes);
+    let asked = script.asked_parts(FILE);
+    assert_eq!(asked[0], (0, None));
+    let (first, _) = asked[1];
+    // What the first transfer gives until the parts take over, and no more.
+    assert!((PART..3 * PART).contains(&first), "{first}");
+    for (i, part) in asked[1..].iter().enumerate() {
+        let start = first + i as u64 * PART;
+        assert_eq!(*part, (start, Some(20_000.min(start + PART))));
+    }
+    assert_eq!(asked.last().unwrap().1, Some(20_000));
+    assert_eq!(script.transfers(), (0, 4));
+}
+
+#[test]
+fn small_files_and_headers_take_one_transfer() {
+    let (script, bytes) = script(2 * PART as usize, &mut fastrand::Rng::new());
+    assert_same(&drain(&mut open(&script, 0)).unwrap(), &bytes);
+    assert_eq!(script.asked_parts(FILE), [(0, None)]);
+
+    let (script, bytes) = self::script(20_000, &mut fastrand::Rng::new());
+    let mut stream = open(&script, 0);
+    let head = block_on(stream.next()).unwrap().unwrap();
+    assert_eq!(head.as_slice(), &bytes[..head.len()]);
+    drop(stream);
+    assert_eq!(script.asked_parts(FILE), [(0, None)]);
+    assert_eq!(script.transfers().0, 0);
+
+    // A server that hides the length may not have so many bytes.
+    script.hide_length();
+    assert_same(&drain(&mut open(&script, 0)).unwrap(), &bytes);
+    assert_eq!(script.asked_parts(FILE), [(0, None); 2]);
+}
+
+#[test]
+fn a_server_without_parts_is_left_at_the_first_transfer() {
+    let (script, bytes) = script(20_000, &mut fastrand::Rng::new());
+    script.act(FILE, [Serve]);
+    script.act(FILE, vec![IgnoreRange; 100]);
+    assert_same(&drain(&mut open(&script, 0)).unwrap(), &bytes);
+    let asked = script.asked_parts(FILE);
+    let whole = asked.iter().filter(|(_, end)| end.is_none()).count();
+    // Three beside the first transfer, and one more in its place when they were to take over.
+    assert_eq!((asked.len(), whole), (5, 1));
+}
+
+#[test]
+fn a_file_that_changes_meanwhile_is_not_put_together() {
+    let (script, _) = script(20_000, &mut fastrand::Rng::new());
+    script.set_version("\"a\"");
+    let mut stream = open(&script, 0);
+    block_on(stream.next()).unwrap();
+    script.set_version("\"b\"");
+    let error = drain(&mut stream).unwrap_err();
+    assert!(matches!(error, Error::Integrity { .. }), "{error}");
+
+    let (script, bytes) = self::script(20_000, &mut fastrand::Rng::new());
+    let mut stream = open(&script, 0);
+    block_on(stream.next()).unwrap();
+    script.set(FILE, bytes[..19_000].to_vec());
+    let error = drain(&mut stream).unwrap_err();
+    assert!(matches!(error, Error::Integrity { .. }), "{error}");
+}
+
+#[test]
+fn dropped_it_ends_all_transfers() {
+    let (script, _) = script(20_000, &mut fastrand::Rng::new());
+    let mut stream = open(&script, 0);
+    while script.transfers().0 < 4 {
+        block_on(stream.next()).unwrap().expect("the file is longer");
+    }
+    drop(stream);
+    assert_eq!(script.transfers().0, 0);
+}
+
+#[test]
+fn whatever_happens_every_byte_is_in_its_place() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    for _ in 0..200 {
+        let length = rng.usize(1..30_000);
+        let (script, bytes) = script(length, &mut rng);
+        script.cut(rng.usize(1..3000));
+        let start = rng.usize(..=length);
+        let act = |rng: &mut fastrand::Rng| match rng.u8(..10) {
+            0 => Drop(rng.usize(..2000)),
+            1 => DropAll(rng.usize(..length + 1)),
+            2 => End(rng.usize(..2000)),
+            3 => Hang(rng.usize(..2000)),
+            4 => Refuse,
+            5 => Status(503),
+            6 => Page,
+            7 => IgnoreRange,
+            8 => Silent,
+            _ => Serve,
+        };
+        // The first request is for what there is; after five failures without progress it is over.
+        let acts: Vec<Act> = (0..rng.usize(..5)).map(|_| act(&mut rng)).collect();
+        script.act(FILE, [Serve]);
+        script.act(FILE, acts.clone());
+        println!("{length} from {start}: {acts:?}");
+        assert_same(&drain(&mut open(&script, start as u64)).unwrap(), &bytes[start..]);
+    }
+}
