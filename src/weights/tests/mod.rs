@@ -1,6 +1,7 @@
 //! Whole loads: checkpoints in memory and on disk, good and bad, into host memory.
 
 mod faults;
+mod formats;
 mod goldens;
 mod http;
 mod packed;
