@@ -11,6 +11,7 @@ mod message;
 mod request;
 mod response;
 mod sampling;
+mod typed;
 mod validate;
 
 pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
@@ -29,4 +30,5 @@ pub use response::{
 };
 pub use sampling::{Circles, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
+pub(crate) use typed::typed;
 pub use validate::{ChatRequest, TextRules};

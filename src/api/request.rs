@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::constraint::{ResponseFormat, StructuredOutputs};
+use super::typed;
 use crate::error::{Error, Result};
 
 /// A request for a chat completion as it comes over the wire, not yet checked.
@@ -118,12 +119,14 @@ impl ChatCompletionRequest {
 }
 
 /// Reads any request.
-pub(super) fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T> {
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let param = if path == "." { "request".into() } else { path };
-        Error::InvalidRequest { param, message: error.inner().to_string() }
-    })
+pub(super) fn read<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T> {
+    let invalid = |path: Option<String>, message| Error::InvalidRequest {
+        param: path.unwrap_or_else(|| "request".into()),
+        message,
+    };
+    let value =
+        Value::deserialize(deserializer).map_err(|error| invalid(None, error.to_string()))?;
+    typed(&value).map_err(|(path, message)| invalid(path, message))
 }
 
 impl From<&str> for Content {

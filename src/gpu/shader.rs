@@ -1,4 +1,4 @@
-//! WGSL, rendered from the templates in `shaders/`.
+//! WGSL, rendered from the templates in `shaders/`, which the build script strips of comments.
 
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ pub enum Access {
 
 macro_rules! templates {
     ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../shaders/", $path)))),*]
+        &[$(($path, include_str!(concat!(env!("OUT_DIR"), "/shaders/", $path)))),*]
     };
 }
 

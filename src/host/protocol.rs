@@ -10,7 +10,7 @@ use crate::{
     Error, Result,
     api::{
         ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, EmbeddingRequest,
-        EmbeddingResponse,
+        EmbeddingResponse, typed,
     },
     error::WireError,
     manifest::Manifest,
@@ -311,12 +311,10 @@ impl Call {
 
 /// Never fails: what is wrong is in the result, with the option to blame.
 fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Result<Options>, D::Error> {
-    Ok(serde_path_to_error::deserialize(deserializer).map_err(|error| Error::InvalidRequest {
-        param: match error.path().to_string().as_str() {
-            "." => "options".into(),
-            path => path.into(),
-        },
-        message: error.inner().to_string(),
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(typed(&value).map_err(|(path, message)| Error::InvalidRequest {
+        param: path.unwrap_or_else(|| "options".into()),
+        message,
     }))
 }
 

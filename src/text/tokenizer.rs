@@ -36,7 +36,7 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads the bytes of a `tokenizer.json`.
     pub fn from_bytes(json: &[u8]) -> Result<Self> {
-        Tokenizer::new(json::parse("tokenizer.json", json)?)
+        Tokenizer::new(json::parse_large("tokenizer.json", json)?)
     }
 
     /// Takes a pipeline of the library.

@@ -18,6 +18,7 @@ use tokenizers::{AddedToken, PostProcessorWrapper};
 
 use super::generation::GenerationDefaults;
 use super::tokenizer::Tokenizer;
+use crate::api::typed;
 use crate::error::{Error, Result};
 use pre_tokenizer::PreTokenizer;
 use vocabulary::{Kind, Vocabulary};
@@ -85,16 +86,10 @@ const ENDS: [&str; 11] = [
 impl GgufText {
     /// Reads the metadata of a file, which `file` names in messages.
     pub fn read(file: &str, metadata: &Map<String, Value>) -> Result<GgufText> {
-        let fields: Fields = serde_path_to_error::deserialize(metadata).map_err(|error| {
-            let found = match error.path().to_string().as_str() {
-                "." => error.inner().to_string(),
-                path => format!("{path}: {}", error.inner()),
-            };
-            Error::Malformed {
-                what: file.into(),
-                expected: "GGUF file with a tokenizer".into(),
-                found,
-            }
+        let fields: Fields = typed(metadata).map_err(|(path, message)| Error::Malformed {
+            what: file.into(),
+            expected: "GGUF file with a tokenizer".into(),
+            found: path.map_or(message.clone(), |path| format!("{path}: {message}")),
         })?;
         // The ids that a file of words may leave out.
         let words = fields.model == "llama";
