@@ -12,6 +12,12 @@ export const LAST = ["value", "end", "error"];
 const LAST_WORDS = 100;
 
 /**
+ * Milliseconds for a host that has failed to be gone. Who asks for another before may be brought to
+ * the one that ends, which is silent.
+ */
+const FAREWELL = 1000;
+
+/**
  * One port to a host: pairs answers with the calls they belong to, and notices when the host is gone.
  *
  * Every call has an id; its answers carry the same id until one of them ends it. The connection
@@ -20,6 +26,8 @@ const LAST_WORDS = 100;
 export class Connection {
   #port;
   #signal;
+  /** @type {TabloomError | null} what the host said when it failed */
+  #failure = null;
   #next = 1;
   /** @type {Map<number, (answer: any) => void>} */
   #calls = new Map();
@@ -32,10 +40,11 @@ export class Connection {
    * @returns {Promise<Connection>}
    */
   static async open({ port, host, freezes, life }, isolation) {
-    const connection = new Connection(port, life);
+    const connection = new Connection(port, life, host);
     const { signal } = life;
     if (freezes) keepAsking(connection, life);
-    const gone = () => setTimeout(() => life.abort(crashed("it is gone")), LAST_WORDS);
+    const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
+    const gone = () => (connection.#failure ? end() : setTimeout(end, LAST_WORDS));
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // The host in turn learns from a lock that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
@@ -49,12 +58,17 @@ export class Connection {
   /**
    * @param {import("./rungs/greeting.js").Port} port
    * @param {AbortController} life
+   * @param {string | null} host the lock of the host, if it has one
    */
-  constructor(port, life) {
+  constructor(port, life, host) {
     this.#port = port;
     this.#signal = life.signal;
     port.onmessage = ({ data }) => {
-      if (data.type === "failed") return life.abort(new TabloomError(data.error));
+      if (data.type === "failed") {
+        this.#failure = new TabloomError(data.error);
+        setTimeout(() => life.abort(this.#failure), host ? FAREWELL : 0);
+        return;
+      }
       const call = this.#calls.get(data.id);
       if (LAST.includes(data.type)) this.#calls.delete(data.id);
       call?.(data);
