@@ -39,8 +39,8 @@ export class Connection {
    * @param {unknown} isolation
    * @returns {Promise<Connection>}
    */
-  static async open({ port, host, freezes, life }, isolation) {
-    const connection = new Connection(port, life, host);
+  static async open({ port, host, freezes, lingers, life }, isolation) {
+    const connection = new Connection(port, life, host !== null && lingers);
     const { signal } = life;
     if (freezes) keepAsking(connection, life);
     const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
@@ -58,15 +58,16 @@ export class Connection {
   /**
    * @param {import("./rungs/greeting.js").Port} port
    * @param {AbortController} life
-   * @param {string | null} host the lock of the host, if it has one
+   * @param {boolean} lingers a host that has failed is to be waited for
    */
-  constructor(port, life, host) {
+  constructor(port, life, lingers) {
     this.#port = port;
     this.#signal = life.signal;
     port.onmessage = ({ data }) => {
       if (data.type === "failed") {
         this.#failure = new TabloomError(data.error);
-        setTimeout(() => life.abort(this.#failure), host ? FAREWELL : 0);
+        if (!lingers) return life.abort(this.#failure);
+        setTimeout(() => life.abort(this.#failure), FAREWELL);
         return;
       }
       const call = this.#calls.get(data.id);

@@ -12,6 +12,7 @@ import { Shared } from "./rungs/shared.js";
  * @property {string | null} host the lock that the host holds as long as it lives; null where locks
  *   are denied
  * @property {boolean} freezes whether the host may stand still without being gone
+ * @property {boolean} lingers whether who asks for another host may still get one that has failed
  * @property {AbortController} life ends, with the reason, when the host is gone; ending it ends the link
  */
 
@@ -21,6 +22,7 @@ import { Shared } from "./rungs/shared.js";
  * @typedef {object} Rung
  * @property {HostKind} name
  * @property {boolean} freezes whether a host may stand still without being gone
+ * @property {boolean} lingers whether who asks for another host may still get one that has failed
  * @property {(life: AbortController) => Promise<import("./rungs/greeting.js").Greeted>} open
  *   gives the port of a host that has answered; rejects where this rung does not work
  * @property {() => void} close leaves this rung until it is opened again
@@ -96,7 +98,7 @@ export class Ladder {
           port.close();
           throw noHost(rung.name, "the browser has no WebGPU in a SharedWorker");
         }
-        return { port, host, life, freezes: rung.freezes };
+        return { port, host, life, freezes: rung.freezes, lingers: rung.lingers };
       } catch (error) {
         life.abort(error);
         // A worker that was about to end may have taken the first try.

@@ -19,6 +19,7 @@ export class Leader {
   /** @readonly */
   name = "leader";
   freezes = true;
+  lingers = false;
   #candidate;
   /** @type {AbortController | null} the latest connection */
   #life = null;

@@ -7,6 +7,7 @@ export class Private {
   /** @readonly */
   name = "private";
   freezes = true;
+  lingers = false;
   #workerUrl;
 
   /** @param {string | undefined} workerUrl */

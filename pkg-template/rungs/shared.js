@@ -9,6 +9,8 @@ export class Shared {
   name = "shared";
   /** The browser keeps it running while any of its tabs runs. */
   freezes = false;
+  /** The browser knows it by its name until it is gone. */
+  lingers = true;
   #workerUrl;
 
   /** @param {string | undefined} workerUrl */
