@@ -11,6 +11,7 @@ mod generation;
 mod gguf;
 mod json;
 mod pieces;
+mod pipeline;
 mod quote;
 #[cfg(test)]
 mod samples;
@@ -18,6 +19,7 @@ mod spelling;
 mod stop;
 mod template;
 mod tokenizer;
+mod tokenizer_json;
 
 pub use chat::{Chat, ChatFiles};
 pub use detokenizer::Detokenizer;

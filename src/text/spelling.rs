@@ -3,45 +3,50 @@
 //! A text is the concatenation of its tokens' bytes, read as UTF-8. Any decoder
 //! for which that holds can be streamed; others are refused.
 
-use tokenizers::decoders::DecoderWrapper;
-use tokenizers::decoders::strip::Strip;
+use tokenizers::Result;
 use tokenizers::normalizers::Replace;
+use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::tokenizer::Decoder;
 
-use crate::error::{Error, Result};
+/// A step from tokens to text.
+#[derive(Debug)]
+pub enum Step {
+    /// Every character of a token stands for one byte (GPT-2's alphabet).
+    ByteLevel,
+    /// Tokens such as `<0x0A>` are bytes.
+    ByteFallback,
+    /// Changes each token by itself, such as `▁` to a space.
+    Replace(ReplacePattern, String),
+    /// Joins the tokens.
+    Fuse,
+    /// Takes `content` off both ends, as often as told.
+    Strip { content: char, start: usize, stop: usize },
+}
 
-/// What the `decoder` section of `tokenizer.json` amounts to.
+/// What the steps amount to.
 #[derive(Default)]
 pub struct Spelling {
-    /// Every character of a token stands for one byte (GPT-2's alphabet).
     byte_level: bool,
-    /// Tokens such as `<0x0A>` are bytes.
     byte_fallback: bool,
-    /// Applied to each token by itself, such as `▁` to a space.
     replacements: Vec<Replace>,
-    /// What a whole text does not begin with.
-    strip: Option<Strip>,
+    /// What a whole text does not begin with, and how many of it at most.
+    strip: Option<(char, usize)>,
 }
 
 impl Spelling {
-    pub fn new(decoder: Option<&DecoderWrapper>) -> Result<Self> {
+    pub fn new(steps: Vec<Step>) -> Result<Self> {
         let mut spelling = Spelling::default();
-        let steps = match decoder {
-            Some(DecoderWrapper::Sequence(sequence)) => sequence.get_decoders(),
-            Some(single) => std::slice::from_ref(single),
-            None => &[],
-        };
         let mut fused = false;
         for step in steps {
             match step {
-                DecoderWrapper::ByteLevel(_) => spelling.byte_level = true,
-                DecoderWrapper::ByteFallback(_) => spelling.byte_fallback = true,
-                DecoderWrapper::Replace(replace) if !fused => {
-                    spelling.replacements.push(replace.clone());
+                Step::ByteLevel => spelling.byte_level = true,
+                Step::ByteFallback => spelling.byte_fallback = true,
+                Step::Replace(pattern, content) if !fused => {
+                    spelling.replacements.push(Replace::new(pattern, content)?);
                 }
-                DecoderWrapper::Fuse(_) => fused = true,
-                DecoderWrapper::Strip(strip) if fused && strip.stop == 0 => {
-                    spelling.strip = Some(strip.clone());
+                Step::Fuse => fused = true,
+                Step::Strip { content, start, stop: 0 } if fused => {
+                    spelling.strip = Some((content, start));
                 }
                 other => return Err(unsupported(&format!("{other:?}"))),
             }
@@ -62,9 +67,7 @@ impl Spelling {
         }
         let mut pieces = vec![token];
         for replace in &self.replacements {
-            pieces = replace
-                .decode_chain(pieces)
-                .map_err(|error| Error::Tokenizer { message: error.to_string() })?;
+            pieces = replace.decode_chain(pieces)?;
         }
         let text = pieces.concat();
         let fallback = self.byte_fallback.then(|| fallback_byte(&text)).flatten();
@@ -73,16 +76,13 @@ impl Spelling {
 
     /// The character a text loses at its beginning, and how many of it at most.
     pub fn strip(&self) -> Option<(char, usize)> {
-        self.strip.as_ref().map(|strip| (strip.content, strip.start))
+        self.strip
     }
 }
 
-fn unsupported(found: &str) -> Error {
-    Error::Tokenizer {
-        message: format!(
-            "its decoder is {found}, expected ByteLevel, or Replace, ByteFallback, Fuse and Strip"
-        ),
-    }
+fn unsupported(found: &str) -> tokenizers::Error {
+    format!("its decoder is {found}, expected ByteLevel, or Replace, ByteFallback, Fuse and Strip")
+        .into()
 }
 
 /// The byte of `<0xHH>`.
@@ -107,10 +107,6 @@ fn byte_of(c: char) -> Option<u8> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tokenizers::decoders::byte_fallback::ByteFallback;
-    use tokenizers::decoders::fuse::Fuse;
-    use tokenizers::decoders::sequence::Sequence;
-    use tokenizers::decoders::wordpiece::WordPiece;
     use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
     use super::*;
@@ -127,7 +123,7 @@ mod tests {
 
     #[test]
     fn byte_level_tokens_outside_the_alphabet_are_plain_text() {
-        let spelling = Spelling::new(Some(&ByteLevel::default().into())).unwrap();
+        let spelling = Spelling::new(vec![Step::ByteLevel]).unwrap();
         assert_eq!(spelling.bytes("Ġa".into()).unwrap(), b" a");
         assert_eq!(spelling.bytes("ð".into()).unwrap(), [0xF0]);
         assert_eq!(spelling.bytes("<｜x｜>".into()).unwrap(), "<｜x｜>".as_bytes());
@@ -135,13 +131,13 @@ mod tests {
 
     #[test]
     fn sentencepiece_tokens_are_words_or_bytes() {
-        let decoder = DecoderWrapper::Sequence(Sequence::new(vec![
-            Replace::new("▁", " ").unwrap().into(),
-            ByteFallback::new().into(),
-            Fuse::new().into(),
-            Strip::new(' ', 1, 0).into(),
-        ]));
-        let spelling = Spelling::new(Some(&decoder)).unwrap();
+        let steps = vec![
+            Step::Replace("▁".into(), " ".into()),
+            Step::ByteFallback,
+            Step::Fuse,
+            Step::Strip { content: ' ', start: 1, stop: 0 },
+        ];
+        let spelling = Spelling::new(steps).unwrap();
         assert_eq!(spelling.bytes("▁a▁b".into()).unwrap(), b" a b");
         assert_eq!(spelling.bytes("<0xE2>".into()).unwrap(), [0xE2]);
         assert_eq!(spelling.bytes("<0xE>".into()).unwrap(), b"<0xE>");
@@ -151,12 +147,11 @@ mod tests {
 
     #[test]
     fn decoders_that_do_not_simply_join_are_refused() {
-        assert!(Spelling::new(None).is_err());
-        assert!(Spelling::new(Some(&WordPiece::default().into())).is_err());
-        let stripped_per_token = DecoderWrapper::Sequence(Sequence::new(vec![
-            Strip::new(' ', 1, 0).into(),
-            Fuse::new().into(),
-        ]));
-        assert!(Spelling::new(Some(&stripped_per_token)).is_err());
+        let strip = |stop| Step::Strip { content: ' ', start: 1, stop };
+        assert!(Spelling::new(vec![]).is_err());
+        assert!(Spelling::new(vec![Step::ByteFallback]).is_err());
+        assert!(Spelling::new(vec![strip(0), Step::Fuse]).is_err());
+        assert!(Spelling::new(vec![Step::Fuse, strip(1)]).is_err());
+        assert!(Spelling::new(vec![Step::Fuse, Step::Replace("a".into(), "b".into())]).is_err());
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use tokenizers::AddedToken;
 use tokenizers::models::wordlevel::WordLevel;
-use tokenizers::tokenizer::{AddedVocabulary, Model, Normalizer, OffsetType, PreTokenizer, Token};
-use tokenizers::{AddedToken, Encoding, NormalizerWrapper};
+use tokenizers::tokenizer::{AddedVocabulary, Model, Normalizer, Token};
 
 use super::json;
+use super::pipeline::{Normalizers, Pipeline};
 use super::quote::{ESCAPE, Quoter, unquote};
-use super::spelling::Spelling;
+use super::tokenizer_json::TokenizerJson;
 use crate::api::Role;
 use crate::error::{Error, Result};
 
@@ -18,8 +19,7 @@ use crate::error::{Error, Result};
 /// tokens that look like markup: they are looked for in [`Tokenizer::encode_prompt`],
 /// but never found in a text that was [`Tokenizer::quote`]d.
 pub struct Tokenizer {
-    inner: tokenizers::Tokenizer,
-    spelling: Spelling,
+    pipeline: Pipeline,
     /// Finds added tokens in text as it is written, before any normalisation.
     splitter: AddedVocabulary,
     /// Ids that no text but a template's may give.
@@ -36,21 +36,16 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads the bytes of a `tokenizer.json`.
     pub fn from_bytes(json: &[u8]) -> Result<Self> {
-        Tokenizer::new(json::parse_large("tokenizer.json", json)?)
+        let file: TokenizerJson = json::parse_large("tokenizer.json", json)?;
+        Tokenizer::new(file.build().map_err(failed)?)
     }
 
-    /// Takes a pipeline of the library.
-    pub(super) fn new(mut inner: tokenizers::Tokenizer) -> Result<Self> {
-        // Training leftovers: prompts are neither cut nor filled up.
-        inner.with_truncation(None).map_err(failed)?;
-        inner.with_padding(None);
-        let max_id = inner.get_vocab(true).into_values().max().ok_or_else(|| Error::Tokenizer {
+    pub(super) fn new(pipeline: Pipeline) -> Result<Self> {
+        let max_id = pipeline.max_id().ok_or_else(|| Error::Tokenizer {
             message: "its vocabulary is empty, expected tokens".into(),
         })?;
-        let spelling = Spelling::new(inner.get_decoder())?;
-
         let added: BTreeMap<u32, AddedToken> =
-            inner.get_added_tokens_decoder().into_iter().collect();
+            pipeline.added().map(|(id, token)| (id, token.clone())).collect();
         let ids_of = |kind: fn(&AddedToken) -> bool| {
             added.iter().filter(|(_, token)| kind(token)).map(|(&id, _)| id).collect()
         };
@@ -64,20 +59,22 @@ impl Tokenizer {
             special: ids_of(|token| token.special),
             quoter: quoter(is_control),
             quoter_for_model: quoter(|token| token.special),
-            inner,
-            spelling,
+            pipeline,
             max_id,
         })
     }
 
     /// Ids of a text in which nothing is a control token.
     ///
-    /// With `add_special`, the file's post-processor adds its tokens, such as
-    /// the begin token of Llama models.
+    /// With `add_special`, it gets the tokens that the file frames a text with, such as the begin
+    /// token of Llama models.
     pub fn encode_plain(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        let encoding = self.encode(&self.quoter.quote(text))?;
-        let encoding = self.inner.post_process(encoding, None, add_special).map_err(failed)?;
-        self.checked(encoding)
+        let mut ids = self.encode(&self.quoter.quote(text))?;
+        if add_special {
+            ids.splice(0..0, self.pipeline.before.iter().copied());
+            ids.extend(&self.pipeline.after);
+        }
+        self.checked(ids)
     }
 
     /// Ids of a prompt that a template rendered from [`Tokenizer::quote`]d texts.
@@ -113,7 +110,7 @@ impl Tokenizer {
 
     /// The id of the token with this content, special or not.
     pub fn token_id(&self, content: &str) -> Option<u32> {
-        self.inner.token_to_id(content)
+        self.pipeline.token_to_id(content)
     }
 
     /// The largest id; a model's embedding must have a row for it.
@@ -133,15 +130,17 @@ impl Tokenizer {
 
     /// The bytes of text a token stands for; none for special and unknown ids.
     pub(super) fn bytes(&self, id: u32) -> Result<Vec<u8>> {
-        match self.inner.id_to_token(id) {
-            Some(token) if !self.special.contains(&id) => self.spelling.bytes(token),
+        match self.pipeline.id_to_token(id) {
+            Some(token) if !self.special.contains(&id) => {
+                self.pipeline.spelling.bytes(token).map_err(failed)
+            }
             _ => Ok(Vec::new()),
         }
     }
 
     /// The bytes that a token shows as: its text, or its name if it is special.
     pub fn spell(&self, id: u32) -> Result<Vec<u8>> {
-        match self.inner.id_to_token(id) {
+        match self.pipeline.id_to_token(id) {
             Some(name) if self.special.contains(&id) => Ok(name.into_bytes()),
             _ => self.bytes(id),
         }
@@ -149,32 +148,26 @@ impl Tokenizer {
 
     /// The character that is stripped from the beginning of a text, and how many at most.
     pub fn leading_strip(&self) -> Option<(char, usize)> {
-        self.spelling.strip()
+        self.pipeline.spelling.strip()
     }
 
     /// The file's pipeline with our splitter, and with the marks taken out behind it.
-    fn encode(&self, quoted: &str) -> Result<Encoding> {
+    fn encode(&self, quoted: &str) -> Result<Vec<u32>> {
         let run = || {
-            let mut text = self.splitter.extract_and_normalize(None::<&NormalizerWrapper>, quoted);
+            let mut text = self.splitter.extract_and_normalize(None::<&Normalizers>, quoted);
             text.split(|_, mut piece| {
                 unquote(&mut piece)?;
-                if let Some(normalizer) = self.inner.get_normalizer() {
-                    normalizer.normalize(&mut piece)?;
-                }
+                self.pipeline.normalizers.normalize(&mut piece)?;
                 Ok([piece])
             })?;
-            if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
-                pre_tokenizer.pre_tokenize(&mut text)?;
-            }
-            text.tokenize(|piece| self.tokenize_plain(piece.get()))?;
-            text.into_encoding(None, 0, OffsetType::None)
+            self.pipeline.ids(text, |piece| self.tokenize_plain(piece))
         };
         run().map_err(failed)
     }
 
     /// Tokens of a piece without added tokens.
     fn tokenize_plain(&self, piece: &str) -> tokenizers::Result<Vec<Token>> {
-        let model = self.inner.get_model();
+        let model = &self.pipeline.model;
         let tokens = model.tokenize(piece)?;
         // A vocabulary may itself spell a control token. The unknown token, which
         // stands for other text than its own name, is not meant.
@@ -193,9 +186,9 @@ impl Tokenizer {
         Ok(char_by_char)
     }
 
-    fn checked(&self, encoding: Encoding) -> Result<Vec<u32>> {
-        match encoding.get_ids().iter().find(|&&id| id > self.max_id) {
-            None => Ok(encoding.get_ids().to_vec()),
+    fn checked(&self, ids: Vec<u32>) -> Result<Vec<u32>> {
+        match ids.iter().find(|&&id| id > self.max_id) {
+            None => Ok(ids),
             Some(id) => {
                 let message = format!("it gave the id {id}, expected at most {}", self.max_id);
                 Err(Error::Tokenizer { message })
@@ -223,7 +216,7 @@ fn splitter(added: &BTreeMap<u32, AddedToken>) -> tokenizers::Result<AddedVocabu
     let tokens = added.values().filter(|token| is_guarded(token) || !is_control(token));
     let as_written = tokens.map(|token| token.clone().normalized(false));
     let mut splitter = AddedVocabulary::new();
-    splitter.add_tokens(as_written, &ids, None::<&NormalizerWrapper>)?;
+    splitter.add_tokens(as_written, &ids, None::<&Normalizers>)?;
     Ok(splitter)
 }
 

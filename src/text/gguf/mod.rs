@@ -4,19 +4,14 @@ mod pre_tokenizer;
 mod vocabulary;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use tokenizers::decoders::DecoderWrapper;
-use tokenizers::decoders::byte_fallback::ByteFallback;
-use tokenizers::decoders::fuse::Fuse;
-use tokenizers::decoders::sequence::Sequence as Decoders;
-use tokenizers::decoders::strip::Strip;
+use serde_json::{Map, Value};
+use tokenizers::AddedToken;
 use tokenizers::models::bpe::BPE;
-use tokenizers::normalizers::unicode::NFC;
-use tokenizers::normalizers::{NormalizerWrapper, Prepend, Replace, Sequence as Normalizers};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{AddedToken, PostProcessorWrapper};
+use tokenizers::normalizers::{NFC, Prepend, Replace};
 
 use super::generation::GenerationDefaults;
+use super::pipeline::Pipeline;
+use super::spelling::{Spelling, Step};
 use super::tokenizer::Tokenizer;
 use crate::api::typed;
 use crate::error::{Error, Result};
@@ -122,8 +117,8 @@ impl GgufText {
         };
         let (bos, eos) = ((bos, content(bos)), (eos, content(eos)));
 
-        let mut pipeline = match fields.model {
-            "llama" => words_pipeline(&vocabulary, &fields)?,
+        let (mut pipeline, adds_bos) = match fields.model {
+            "llama" => (words_pipeline(&vocabulary, &fields)?, true),
             "gpt2" => bytes_pipeline(&vocabulary, &fields)?,
             found => {
                 let message =
@@ -131,13 +126,9 @@ impl GgufText {
                 return Err(Error::Tokenizer { message });
             }
         };
-        pipeline.inner.add_tokens(vocabulary.added()).map_err(failed)?;
-        let add = [
-            (&bos, fields.add_bos.unwrap_or(pipeline.adds_bos)),
-            (&eos, fields.add_eos.unwrap_or(false)),
-        ];
-        let [bos_id, eos_id] = add.map(|((id, _), adds)| id.filter(|_| adds));
-        pipeline.inner.with_post_processor(around(&vocabulary, bos_id, eos_id)?);
+        pipeline.add(vocabulary.added()).map_err(failed)?;
+        pipeline.before.extend(bos.0.filter(|_| fields.add_bos.unwrap_or(adds_bos)));
+        pipeline.after.extend(eos.0.filter(|_| fields.add_eos.unwrap_or(false)));
 
         let mut eos_ids: Vec<u32> = [eos.0, fields.eot, fields.eom].into_iter().flatten().collect();
         eos_ids.extend(
@@ -146,19 +137,13 @@ impl GgufText {
         eos_ids.sort_unstable();
         eos_ids.dedup();
         Ok(GgufText {
-            tokenizer: Tokenizer::new(pipeline.inner)?,
+            tokenizer: Tokenizer::new(pipeline)?,
             bos: bos.1,
             eos: eos.1,
             template: fields.template.map(String::from),
             defaults: GenerationDefaults { eos_ids, ..Default::default() },
         })
     }
-}
-
-struct Pipeline {
-    inner: tokenizers::Tokenizer,
-    /// A text begins with the begin token, unless the file says otherwise.
-    adds_bos: bool,
 }
 
 /// Words with a leading `▁` and bytes as a fallback (SentencePiece).
@@ -172,67 +157,36 @@ fn words_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> 
         .fuse_unk(true)
         .byte_fallback(true)
         .build();
-    let mut inner = tokenizers::Tokenizer::new(model.map_err(failed)?);
-    let spaces: NormalizerWrapper = Replace::new(" ", "▁").map_err(failed)?.into();
-    let mut decoders: Vec<DecoderWrapper> = vec![
-        Replace::new("▁", " ").map_err(failed)?.into(),
-        ByteFallback::new().into(),
-        Fuse::new().into(),
-    ];
-    if fields.add_space.unwrap_or(true) {
-        let prefixed = Normalizers::new(vec![Prepend::new("▁".into()).into(), spaces]);
-        inner.with_normalizer(Some(prefixed)).map_err(failed)?;
-        decoders.push(Strip::new(' ', 1, 0).into());
-    } else {
-        inner.with_normalizer(Some(spaces)).map_err(failed)?;
+    let mut steps = vec![Step::Replace("▁".into(), " ".into()), Step::ByteFallback, Step::Fuse];
+    let add_space = fields.add_space.unwrap_or(true);
+    if add_space {
+        steps.push(Step::Strip { content: ' ', start: 1, stop: 0 });
     }
-    inner.with_decoder(Some(Decoders::new(decoders)));
-    Ok(Pipeline { inner, adds_bos: true })
+    let spelling = Spelling::new(steps).map_err(failed)?;
+    let mut pipeline = Pipeline::new(model.map_err(failed)?, spelling);
+    let normalizers = &mut pipeline.normalizers.0;
+    if add_space {
+        normalizers.push(Box::new(Prepend::new("▁".into())));
+    }
+    normalizers.push(Box::new(Replace::new(" ", "▁").map_err(failed)?));
+    Ok(pipeline)
 }
 
-/// Bytes, after a split by regular expressions (GPT-2).
-fn bytes_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> {
+/// Bytes, after a split by regular expressions (GPT-2); and whether a text begins with the begin
+/// token unless the file says otherwise.
+fn bytes_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<(Pipeline, bool)> {
     let pre = PreTokenizer::named(fields.pre.unwrap_or("default"))?;
     let model = BPE::builder()
         .vocab_and_merges(vocabulary.ids()?, vocabulary.merges(&fields.merges)?)
         .ignore_merges(pre.whole_words)
         .build();
-    let mut inner = tokenizers::Tokenizer::new(model.map_err(failed)?);
+    let spelling = Spelling::new(vec![Step::ByteLevel]).map_err(failed)?;
+    let mut pipeline = Pipeline::new(model.map_err(failed)?, spelling);
     if pre.composes {
-        inner.with_normalizer(Some(NFC)).map_err(failed)?;
+        pipeline.normalizers.0.push(Box::new(NFC));
     }
-    inner.with_pre_tokenizer(Some(pre.build().map_err(failed)?));
-    inner.with_decoder(Some(ByteLevel::default()));
-    Ok(Pipeline { inner, adds_bos: pre.adds_bos })
-}
-
-/// Puts a token before and after each text.
-fn around(
-    vocabulary: &Vocabulary,
-    before: Option<u32>,
-    after: Option<u32>,
-) -> Result<Option<PostProcessorWrapper>> {
-    let name = |id: u32| &*vocabulary.tokens[id as usize];
-    let special = |id: u32| json!({"SpecialToken": {"id": name(id), "type_id": 0}});
-    let text = |id: &str| json!({"Sequence": {"id": id, "type_id": 0}});
-    let around = |texts: Vec<Value>| {
-        let parts = before.map(special).into_iter().chain(texts).chain(after.map(special));
-        parts.collect::<Value>()
-    };
-    let tokens = [before, after].into_iter().flatten().map(|id| {
-        (name(id).to_owned(), json!({"id": name(id), "ids": [id], "tokens": [name(id)]}))
-    });
-    let tokens: Map<String, Value> = tokens.collect();
-    if tokens.is_empty() {
-        return Ok(None);
-    }
-    let processor = serde_json::from_value(json!({
-        "type": "TemplateProcessing",
-        "single": around(vec![text("A")]),
-        "pair": around(vec![text("A"), text("B")]),
-        "special_tokens": tokens,
-    }));
-    processor.map(Some).map_err(|error| failed(error.into()))
+    pre.build(&mut pipeline).map_err(failed)?;
+    Ok((pipeline, pre.adds_bos))
 }
 
 fn failed(error: tokenizers::Error) -> Error {

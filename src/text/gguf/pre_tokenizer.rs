@@ -1,11 +1,10 @@
 //! How text is split before bytes are merged, by the names that GGUF files give.
 
-use tokenizers::pre_tokenizers::PreTokenizerWrapper;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::tokenizer::SplitDelimiterBehavior;
 
+use super::super::pipeline::Pipeline;
 use crate::error::{Error, Result};
 
 /// A way to split text, and what goes with it.
@@ -76,14 +75,14 @@ impl PreTokenizer {
         })
     }
 
-    /// Makes the library's.
-    pub fn build(self) -> tokenizers::Result<Sequence> {
-        let split = |pattern: &&str| -> tokenizers::Result<PreTokenizerWrapper> {
+    /// Adds the steps to a pipeline.
+    pub fn build(self, into: &mut Pipeline) -> tokenizers::Result<()> {
+        for pattern in self.patterns {
             let pattern = SplitPattern::Regex(pattern.to_string());
-            Ok(Split::new(pattern, SplitDelimiterBehavior::Isolated, false)?.into())
-        };
-        let mut steps = self.patterns.iter().map(split).collect::<Result<Vec<_>, _>>()?;
-        steps.push(ByteLevel::new(false, true, false).into());
-        Ok(Sequence::new(steps))
+            let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false)?;
+            into.pre_tokenizers.push(Box::new(split));
+        }
+        into.pre_tokenizers.push(Box::new(ByteLevel::new(false, true, false)));
+        Ok(())
     }
 }

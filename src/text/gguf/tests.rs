@@ -1,3 +1,6 @@
+use serde_json::json;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
 use super::*;
 use crate::api::Message;
 
