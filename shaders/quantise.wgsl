@@ -1,7 +1,7 @@
 // quantise: rows of a checkpoint tensor in the layout {{ to }} with groups of {{ group }}, rounded as
 // layout/quantise.rs does.
 // in   job    which rows; stride is in groups
-//      staged [rows][columns] numbers, {{ from }}
+//      staged {{ "[columns][rows]" if transposed else "[rows][columns]" }} numbers, {{ from }}
 // out  words  [rows][row words], scales [rows][stride]
 // grid one thread per group, workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;
@@ -15,6 +15,15 @@ const GROUP = {{ group }}u;
 const PER_WORD = {{ per_word }}u;
 const BITS = 32u / PER_WORD;
 
+// A number by its row and column in the piece.
+fn at(row: u32, column: u32) -> f32 {
+{%- if transposed %}
+    return number(column * job.staged + row);
+{%- else %}
+    return number(row * job.columns + column);
+{%- endif %}
+}
+
 // 0 where a scale is 0, so that its group quantises to q = 0.
 fn inverse_of(scale: f32) -> f32 { return select(0.0, 1.0 / scale, scale > 0.0); }
 {% if to == "w4" %}
@@ -23,12 +32,12 @@ fn quantised(value: f32, inverse: f32, low: f32) -> f32 {
 }
 
 // (scale, min) halves: of ranges ever narrower about the same middle the one of least squared error.
-fn choose(first: u32, count: u32) -> u32 {
-    var low = number(first);
+fn choose(row: u32, first: u32, count: u32) -> u32 {
+    var low = at(row, first);
     var high = low;
     for (var i = 1u; i < count; i++) {
-        low = min(low, number(first + i));
-        high = max(high, number(first + i));
+        low = min(low, at(row, first + i));
+        high = max(high, at(row, first + i));
     }
     let range = high - low;
     var best = 0u;
@@ -40,7 +49,7 @@ fn choose(first: u32, count: u32) -> u32 {
         let inverse = inverse_of(scale.x);
         var sum = 0.0;
         for (var i = 0u; i < count; i++) {
-            let value = number(first + i);
+            let value = at(row, first + i);
             let error = value - (scale.x * quantised(value, inverse, scale.y) + scale.y);
             sum += error * error;
         }
@@ -57,9 +66,9 @@ fn quantised(value: f32, inverse: f32, low: f32) -> f32 {
 }
 
 // (scale, 0) halves: the greatest magnitude becomes 127.
-fn choose(first: u32, count: u32) -> u32 {
+fn choose(row: u32, first: u32, count: u32) -> u32 {
     var peak = 0.0;
-    for (var i = 0u; i < count; i++) { peak = max(peak, abs(number(first + i))); }
+    for (var i = 0u; i < count; i++) { peak = max(peak, abs(at(row, first + i))); }
     return half_bits(peak / 127.0);
 }
 {% endif %}
@@ -70,24 +79,30 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
 ) {
     let i = (workgroup.x + workgroup.y * workgroups.x) * 64u + thread;
-    if i >= job.rows * job.stride { return; }
-    let row = i / job.stride;
-    let column = i % job.stride * GROUP;
-    let first = staged_row(row) * job.columns + column;
-    let count = min(GROUP, job.columns - column);
-    let halves = choose(first, count);
-    scales[job.row * job.stride + i] = halves;
+{%- if transposed %}
+    let groups = (job.columns + GROUP - 1u) / GROUP;
+{%- else %}
+    let groups = job.stride;
+{%- endif %}
+    if i >= job.rows * groups { return; }
+    let row = job.row + i / groups;
+    let stored = staged_row(i / groups);
+    let first = i % groups * GROUP;
+    let count = min(GROUP, job.columns - first);
+    let halves = choose(stored, first, count);
+    let column = job.first_column + first;
+    scales[row * job.stride + column / GROUP] = halves;
 
     let scale = unpack2x16float(halves);
     let inverse = inverse_of(scale.x);
-    let row_columns = (job.columns + 31u) / 32u * 32u;
-    let first_word = ((job.row + row) * row_columns + column) / PER_WORD;
+    let row_columns = (job.width + 31u) / 32u * 32u;
+    let first_word = (row * row_columns + column) / PER_WORD;
     for (var w = 0u; w < min(GROUP, row_columns - column) / PER_WORD; w++) {
         var word = 0u;
         for (var j = 0u; j < PER_WORD; j++) {
-            let at = w * PER_WORD + j;
-            if at < count {
-                let q = i32(quantised(number(first + at), inverse, scale.y));
+            let inside = w * PER_WORD + j;
+            if inside < count {
+                let q = i32(quantised(at(stored, first + inside), inverse, scale.y));
                 word |= (bitcast<u32>(q) & ((1u << BITS) - 1u)) << (BITS * j);
             }
         }

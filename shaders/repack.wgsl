@@ -1,6 +1,6 @@
-// repack: rows of a checkpoint tensor as rows of words, padded with zeros, in the layout {{ to }}.
+// repack: rows of a checkpoint tensor as rows of words{% if not transposed %}, padded with zeros,{% endif %} in the layout {{ to }}.
 // in   job    which rows
-//      staged [rows][columns] numbers{% if less_one %} less one{% endif %}, {{ from }}
+//      staged {{ "[columns][rows]" if transposed else "[rows][columns]" }} numbers{% if less_one %} less one{% endif %}, {{ from }}
 // out  words  [rows][stride]
 // grid one thread per word of the rows, workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;
@@ -9,10 +9,20 @@
 
 {% include "include/staged.wgsl" %}
 {% include "include/blocks.wgsl" %}
-{%- if to == "f32" %}
+const PER_WORD = {{ 1 if to == "f32" else 2 }}u;
+
+// Where a column of a row is staged.
+fn place(row: u32, column: u32) -> u32 {
+    let inside = min(column, job.columns - 1u);
+{%- if transposed %}
+    return inside * job.staged + row;
+{%- else %}
+    return row * job.columns + inside;
+{%- endif %}
+}
+{% if to == "f32" %}
 fn word_of(row: u32, i: u32) -> u32 {
-    let at = row * job.columns + min(i, job.columns - 1u);
-    return select(0u, bitcast<u32>(number(at){% if less_one %} + 1.0{% endif %}), i < job.columns);
+    return select(0u, bitcast<u32>(number(place(row, i)){% if less_one %} + 1.0{% endif %}), i < job.columns);
 }
 {%- else %}
 fn bits_of(at: u32) -> u32 {
@@ -27,9 +37,9 @@ fn bits_of(at: u32) -> u32 {
 
 fn word_of(row: u32, i: u32) -> u32 {
     let column = 2u * i + vec2(0u, 1u);
-    let at = row * job.columns + min(column, vec2(job.columns - 1u));
-    let bits = select(vec2(0u), vec2(bits_of(at.x), bits_of(at.y)), column < vec2(job.columns));
-    return bits.x | (bits.y << 16u);
+    let bits = vec2(bits_of(place(row, column.x)), bits_of(place(row, column.y)));
+    let kept = select(vec2(0u), bits, column < vec2(job.columns));
+    return kept.x | (kept.y << 16u);
 }
 {%- endif %}
 
@@ -40,7 +50,13 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
 ) {
     let i = (group.x + group.y * groups.x) * 64u + thread;
-    if i < job.rows * job.stride {
-        words[job.row * job.stride + i] = word_of(staged_row(i / job.stride), i % job.stride);
-    }
+{%- if transposed %}
+    let row_words = (job.columns + PER_WORD - 1u) / PER_WORD;
+{%- else %}
+    let row_words = job.stride;
+{%- endif %}
+    if i >= job.rows * row_words { return; }
+    let row = i / row_words;
+    let at = (job.row + row) * job.stride + job.first_column / PER_WORD + i % row_words;
+    words[at] = word_of(staged_row(row), i % row_words);
 }

@@ -244,7 +244,7 @@ pub fn capacity(
         |param: &str, message: String| Err(Error::InvalidRequest { param: param.into(), message });
     let window = window(config, options.window)?;
     let longest = match window {
-        Some(Window { sinks: 1.., .. }) => MAX_CONTEXT,
+        Some(Window { sinks: 1.., .. }) if !config.positions => MAX_CONTEXT,
         _ => config.context.min(MAX_CONTEXT),
     };
     let context = options.context.unwrap_or(longest);

@@ -17,7 +17,7 @@ use tabloom::{
 };
 
 /// The folder of the same weights, where that has the golden.
-const MODELS: [(&str, Option<&str>); 12] = [
+const MODELS: [(&str, Option<&str>); 13] = [
     ("llama3_bf16", Some("llama3_bf16")),
     ("qwen2_bf16", Some("qwen2_bf16")),
     ("qwen3_f32", Some("qwen3_f32")),
@@ -30,6 +30,7 @@ const MODELS: [(&str, Option<&str>); 12] = [
     ("olmo2_f32", Some("olmo2_f32")),
     ("gemma2_bf16", Some("gemma2_bf16")),
     ("gemma3_bf16", Some("gemma3_bf16")),
+    ("gpt2_f32", Some("gpt2_f32")),
 ];
 /// Those before others differ on the processor only by their metadata and the names of tensors.
 const ON_GPU: usize = 6;

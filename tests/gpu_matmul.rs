@@ -8,7 +8,7 @@ use support::{Bench, activations, bits, floats, nmse, random_matrix, step, unifo
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
     layout::{Codebook, HostMatrix, Layout, row_stride},
-    model::MatmulOutput::{self, Add, GeluGate, SiluGate, Store},
+    model::MatmulOutput::{self, Add, Gelu, GeluGate, SiluGate, Store},
 };
 
 const LAYOUTS: [Layout; 7] = [
@@ -200,6 +200,7 @@ fn every_output() {
                 op(SiluGate),
                 Matmul { norm, ..op(SiluGate) },
                 op(GeluGate),
+                Matmul { bias: true, ..op(Gelu) },
             ] {
                 Case::new(&mut rng, op, rows).check(&mut bench, &tunings).await;
             }

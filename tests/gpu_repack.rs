@@ -87,6 +87,7 @@ impl<'a> OnTheGpu<'a> {
                 interleaved: self.interleaved,
                 staged: n as u32,
                 first_column: self.first_column,
+                width: k as u32,
             };
             let job = bytemuck::cast_slice(std::slice::from_ref(&rows));
             let mut buffers: Vec<&[u32]> = vec![job];
@@ -165,6 +166,45 @@ fn numbers_are_quantised_as_on_the_host() {
                 let mut device = OnTheGpu::new(&mut bench, to, n, k);
                 device.repack(Repack::Numbers { from: from.layout(), to }, k, &bytes).await;
                 expect_alike(&format!("{from:?} to {to:?}"), &device.matrix, &host, &values);
+            }
+        }
+    });
+}
+
+#[test]
+fn numbers_may_lie_column_after_column_and_come_in_pieces() {
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let (n, k, cut) = (20, 192, 128);
+        let values = uniform(&mut rng, n * k);
+        let columns: Vec<f32> = (0..n * k).map(|i| values[i % n * k + i / n]).collect();
+        for from in FLOATS {
+            let (by_rows, by_columns) = (encode(from, &values), encode(from, &columns));
+            for to in [
+                Layout::F32,
+                Layout::F16,
+                Layout::Bf16,
+                Layout::W8 { group: 64 },
+                Layout::W4 { group: 32 },
+                Layout::W4 { group: 128 },
+            ] {
+                let name = format!("{from:?} to {to:?}");
+                let rows = &[(Encoding::Float(from), k, &by_rows[..])];
+                let whole = &[(Encoding::FloatColumns(from), k, &by_columns[..])];
+                let host = on_the_host(to, (n, k), None, rows);
+                assert_eq!(on_the_host(to, (n, k), None, whole), host, "{name} on the host");
+
+                let mut expected = OnTheGpu::new(&mut bench, to, n, k);
+                expected.repack(Repack::Numbers { from: from.layout(), to }, k, &by_rows).await;
+                let expected = expected.matrix;
+                let mut device = OnTheGpu::new(&mut bench, to, n, k);
+                for (first, end) in [(cut, k), (0, cut)] {
+                    let at = |column| column * n * from.bytes() as usize;
+                    device.first_column = first as u32;
+                    let kernel = Repack::Columns { from: from.layout(), to };
+                    device.repack(kernel, end - first, &by_columns[at(first)..at(end)]).await;
+                }
+                assert_eq!(device.matrix, expected, "{name} on the device");
             }
         }
     });

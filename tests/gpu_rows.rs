@@ -5,9 +5,7 @@ mod support;
 
 use support::{Bench, activations, bits, floats, nmse, uniform};
 use tabloom::{
-    kernels::{
-        Batch, BlockTables, Embed, Gather, Pool, RmsNorm, RowsOf, embed, gather, pool, rms_norm,
-    },
+    kernels::{Batch, BlockTables, Embed, Gather, Norm, Pool, RowsOf, gather, norm, pool},
     layout::{HostMatrix, Layout, row_stride},
     step::{self, Capacity, Pooling, RowTokens, SeqPlan, StepPlan},
 };
@@ -19,7 +17,7 @@ fn seeded() -> fastrand::Rng {
 }
 
 #[test]
-fn embedding_of_known_and_sampled_tokens() {
+fn embedding_of_known_and_sampled_tokens_and_of_positions() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         let (vocab, width) = (90, 172);
@@ -38,10 +36,15 @@ fn embedding_of_known_and_sampled_tokens() {
                 // The last row's token is the sample of slot 1.
                 let token = batch.words[4] as usize + 4 * (rows - 1);
                 batch.words[token] = 1 << 31 | 1;
-                let before = uniform(&mut rng, (rows + 1) * row_stride(width));
+                let positions = rows == 70 && layout != Layout::F32;
+                let before = match positions {
+                    true => activations(&mut rng, rows + 1, width),
+                    false => uniform(&mut rng, (rows + 1) * row_stride(width)),
+                };
                 let mut expected = before.clone();
                 let scale = if layout == Layout::F16 { 1.0 } else { 2.5 };
-                embed::reference(&batch, &last_samples, &matrix, 0, scale, &mut expected);
+                let kernel = Embed { layout, positions, first: 0, rows: vocab, width, scale };
+                kernel.reference(&batch, &last_samples, &matrix, &mut expected);
 
                 // Whole, and split after token 40: each part adds its own rows.
                 for splits in [&[(0, vocab)][..], &[(0, 40), (40, vocab)]] {
@@ -49,14 +52,14 @@ fn embedding_of_known_and_sampled_tokens() {
                         let mut out = bits(&before);
                         for &(start, end) in splits {
                             let (first, rows) = (start, end - start);
-                            let kernel = Embed { layout, first, rows, width, scale };
+                            let kernel = Embed { first, rows, ..kernel.clone() };
                             let words = layout.row_words(width);
                             let groups = layout.row_scales(width);
-                            let mut buffers = vec![
-                                &batch.words[..],
-                                &last_samples,
-                                &matrix.words[start * words..end * words],
-                            ];
+                            let mut buffers = vec![&batch.words[..]];
+                            if !positions {
+                                buffers.push(&last_samples);
+                            }
+                            buffers.push(&matrix.words[start * words..end * words]);
                             if groups > 0 {
                                 let range = start * groups..end * groups;
                                 buffers.push(&matrix.scales[range]);
@@ -85,6 +88,7 @@ fn normalisation() {
         for (width, rows) in [(64, 1), (172, 5), (1376, 70)] {
             let stride = row_stride(width);
             let (x, weight) = (activations(&mut rng, rows + 1, width), uniform(&mut rng, width));
+            let (bias, centred) = (uniform(&mut rng, width), width == 172);
             let add = rows == 5;
             let before = match add {
                 true => activations(&mut rng, rows + 1, width),
@@ -92,7 +96,11 @@ fn normalisation() {
             };
             let mut expected = vec![0.0; rows * stride];
             for (x, out) in x.chunks(stride).zip(expected.chunks_mut(stride)) {
-                rms_norm::reference(&x[..width], &weight, 1e-5, &mut out[..width]);
+                let (x, out) = (&x[..width], &mut out[..width]);
+                match centred {
+                    true => norm::layer(x, &weight, &bias, 1e-5, out),
+                    false => norm::rms(x, &weight, 1e-5, out),
+                }
             }
             if add {
                 expected.iter_mut().zip(&before).for_each(|(out, before)| *out += before);
@@ -101,10 +109,14 @@ fn normalisation() {
                 (RowsOf::Rows, support::step(rows, 1, 9)),
                 (RowsOf::LogitRows, support::step(rows + 2, rows, 9)),
             ] {
-                let kernel = RmsNorm { width, eps: 1e-5, add, rows: of };
+                let kernel = Norm { width, eps: 1e-5, centred, add, rows: of };
                 for tuning in bench.tunings() {
-                    let [x, weight, before] = [&x, &weight, &before].map(|values| bits(values));
-                    let buffers = [&batch.words[..], &x, &weight, &before];
+                    let [x, weight, bias, before] =
+                        [&x, &weight, &bias, &before].map(|values| bits(values));
+                    let mut buffers = vec![&batch.words[..], &x, &weight, &before];
+                    if centred {
+                        buffers.insert(3, &bias);
+                    }
                     let out = bench.run(&kernel, tuning, &batch, &buffers).await;
                     let (found, rest) = out[0].split_at(rows * stride);
                     let error = nmse(&expected, &floats(found));

@@ -27,6 +27,19 @@ fn put(row: u32, column: u32, y: f32) {
 }
 
 {% include "include/cap.wgsl" %}
+{%- if output.gated or output.gelu %}
+{%- set numbers = "vec2<f32>" if output.gated else "vec4<f32>" %}
+// The function of the gate, or of what is not gated.
+fn activated(x: {{ numbers }}) -> {{ numbers }} {
+{%- if output.gelu %}
+    // gelu(x) = x / (1 + exp(-2z)), which is x (1 + tanh z) / 2, z = sqrt(2 / pi) (x + 0.044715 x^3).
+    return x / (1.0 + exp(-1.5957691 * (x + 0.044715 * x * x * x)));
+{%- else %}
+    return x / (1.0 + exp(-x));
+{%- endif %}
+}
+{%- endif %}
+
 // Writes the results of a quad for one row of x.
 fn finish(row: u32, quad: u32, product: vec4<f32>) {
     var y = product;
@@ -41,16 +54,13 @@ fn finish(row: u32, quad: u32, product: vec4<f32>) {
     y = capped(y);
 {%- endif %}
 {%- if output.gated %}
-{%- if output.gelu %}
-    // gelu(x) = x / (1 + exp(-2z)), which is x (1 + tanh z) / 2, z = sqrt(2 / pi) (x + 0.044715 x^3).
-    let z = 1.5957691 * (y.xy + 0.044715 * y.xy * y.xy * y.xy);
-{%- else %}
-    let z = y.xy;
-{%- endif %}
-    let gated = y.xy / (1.0 + exp(-z)) * y.zw;
+    let gated = activated(y.xy) * y.zw;
     put(row, 2u * quad, gated.x);
     put(row, 2u * quad + 1u, gated.y);
 {%- else %}
+{%- if output.gelu %}
+    y = activated(y);
+{%- endif %}
     put(row, 4u * quad, y.x);
     put(row, 4u * quad + 1u, y.y);
     put(row, 4u * quad + 2u, y.z);

@@ -9,6 +9,7 @@ struct Rows {
     interleaved: u32,
     staged: u32,
     first_column: u32,
+    width: u32,
 }
 
 // Where row i of those that are written is staged.

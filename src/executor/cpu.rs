@@ -1,6 +1,9 @@
 //! The executor in plain Rust: the oracle of whole-model tests, and what runs where there is no GPU.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, VecDeque},
+};
 
 use super::{
     outcome::Outcome,
@@ -9,8 +12,8 @@ use super::{
 use crate::{
     Error, Result,
     kernels::{
-        Batch, BlockTables, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, columns, embed,
-        gather, pool, query_heads, rms_norm,
+        Batch, BlockTables, Embed, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, columns,
+        gather, norm, pool, query_heads,
     },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
@@ -110,24 +113,25 @@ impl CpuExecutor {
             ..
         } = self;
         match *op {
-            Op::Embed { weight, scale } => {
+            Op::Embed { weight, scale, positions } => {
                 for (first, part) in parts(weights, weight)? {
-                    let residual = out(acts, Act::Residual);
-                    embed::reference(batch, last_samples, part, first, scale, residual);
+                    let (layout, rows, width) = (part.layout, part.n, part.k);
+                    let kernel = Embed { layout, positions, first, rows, width, scale };
+                    kernel.reference(batch, last_samples, part, out(acts, Act::Residual));
                 }
             }
             Op::Matmul(Product { x, norm, weight, bias, scale, cap, out: into, output }) => {
                 let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
                 let width = parts(weights, weight)?.map(|(_, part)| output.width(part.n)).sum();
                 let mut y = std::mem::take(out(acts, into));
-                let x = out(acts, x);
-                let order = weights.orders.get(&weight);
-                let ordered = order.map(|order| {
-                    let weight = norm.and_then(|norm| weights.vectors.get(&norm));
-                    in_order(x, order, weight.map(|weight| (&weight[..], config.rms_eps)))
-                });
-                let norm = norm.filter(|_| ordered.is_none());
-                let x = ordered.as_ref().unwrap_or(x);
+                let mut x = Cow::Borrowed(&out(acts, x)[..]);
+                let count = rows.count(batch) as usize;
+                if let Some(norm) = norm {
+                    x = normed(config, weights, norm, count, &x)?.into();
+                }
+                if let Some(order) = weights.orders.get(&weight) {
+                    x = in_order(&x, order).into();
+                }
                 for (first, part) in parts(weights, weight)? {
                     let kernel = Matmul {
                         layout: part.layout,
@@ -135,7 +139,7 @@ impl CpuExecutor {
                         k: part.k,
                         first,
                         width,
-                        norm: norm.map(|_| config.rms_eps),
+                        norm: None,
                         bias: bias.is_some(),
                         scale,
                         cap,
@@ -143,8 +147,7 @@ impl CpuExecutor {
                         rows,
                         regime: Regime::of(rows.count(batch)),
                     };
-                    let (norm, bias) = (vector(weights, norm)?, vector(weights, bias)?);
-                    kernel.reference(rows.count(batch) as usize, x, part, norm, bias, &mut y);
+                    kernel.reference(count, &x, part, &[], vector(weights, bias)?, &mut y);
                 }
                 *out(acts, into) = y;
             }
@@ -180,25 +183,15 @@ impl CpuExecutor {
                 *out(acts, Act::Attention) = attention;
             }
             Op::AddNormed { norm } => {
-                let (hidden, stride) = (config.hidden, row_stride(config.hidden));
-                let weight = vector(weights, Some(norm))?;
-                let block = std::mem::take(out(acts, Act::Block));
-                let rows = block.chunks_exact(stride).take(batch.rows as usize);
-                let mut normed = vec![0.0; hidden];
-                for (x, out) in rows.zip(out(acts, Act::Residual).chunks_exact_mut(stride)) {
-                    rms_norm::reference(&x[..hidden], weight, config.rms_eps, &mut normed);
-                    out.iter_mut().zip(&normed).for_each(|(out, x)| *out += x);
-                }
-                *out(acts, Act::Block) = block;
+                let x = out(acts, Act::Block);
+                let normed = normed(config, weights, norm, batch.rows as usize, x)?;
+                let residual = out(acts, Act::Residual);
+                residual.iter_mut().zip(&normed).for_each(|(out, x)| *out += x);
             }
             Op::Pool { norm } if batch.pools > 0 => {
-                let (hidden, stride) = (config.hidden, row_stride(config.hidden));
-                let (weight, x) = (vector(weights, Some(norm))?, out(acts, Act::Residual));
-                let mut normed = vec![0.0; batch.rows as usize * stride];
-                for (x, out) in x.chunks_exact(stride).zip(normed.chunks_exact_mut(stride)) {
-                    rms_norm::reference(&x[..hidden], weight, config.rms_eps, &mut out[..hidden]);
-                }
-                pool::reference(batch, hidden, &normed, pooled);
+                let x = out(acts, Act::Residual);
+                let normed = normed(config, weights, norm, batch.rows as usize, x)?;
+                pool::reference(batch, config.hidden, &normed, pooled);
             }
             Op::Pool { .. } => {}
             Op::Gather => {
@@ -263,19 +256,34 @@ fn out(acts: &mut HashMap<Act, Vec<f32>>, act: Act) -> &mut Vec<f32> {
     acts.entry(act).or_default()
 }
 
-/// Rows of x, normalised where asked, with their columns in the order of a matrix.
-fn in_order(x: &[f32], order: &[u32], norm: Option<(&[f32], f32)>) -> Vec<f32> {
+/// The first rows of x, normalised.
+fn normed(
+    config: &ModelConfig,
+    weights: &HostWeights,
+    weight: Param,
+    rows: usize,
+    x: &[f32],
+) -> Result<Vec<f32>> {
+    let (hidden, eps, stride) = (config.hidden, config.norm_eps, row_stride(config.hidden));
+    let bias = vector(weights, weight.norm_bias().filter(|_| config.layer_norm))?;
+    let weight = vector(weights, Some(weight))?;
+    let mut normed = vec![0.0; rows * stride];
+    for (x, out) in x.chunks_exact(stride).zip(normed.chunks_exact_mut(stride)) {
+        let (x, out) = (&x[..hidden], &mut out[..hidden]);
+        match config.layer_norm {
+            true => norm::layer(x, weight, bias, eps, out),
+            false => norm::rms(x, weight, eps, out),
+        }
+    }
+    Ok(normed)
+}
+
+/// Rows of x with their columns in the order of a matrix.
+fn in_order(x: &[f32], order: &[u32]) -> Vec<f32> {
     let stride = row_stride(order.len());
     let mut ordered = vec![0.0; x.len()];
-    let mut normed = vec![0.0; order.len()];
     for (x, out) in x.chunks_exact(stride).zip(ordered.chunks_exact_mut(stride)) {
-        match norm {
-            Some((weight, eps)) => {
-                rms_norm::reference(&x[..order.len()], weight, eps, &mut normed);
-                columns::reference(&normed, order, out);
-            }
-            None => columns::reference(x, order, out),
-        }
+        columns::reference(x, order, out);
     }
     ordered
 }

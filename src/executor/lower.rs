@@ -4,7 +4,7 @@ use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
     kernels::{
-        Attention, Columns, Embed, Gather, Kernel, Matmul, Pool, Regime, RmsNorm, RowsOf, Tuning,
+        Attention, Columns, Embed, Gather, Kernel, Matmul, Norm, Pool, Regime, RowsOf, Tuning,
     },
     model::{Act, ModelConfig, Op, Param, Product},
     step::{Capacity, Window},
@@ -54,20 +54,15 @@ impl<'a> Lowering<'a> {
         let (config, buffers) = (self.config, self.buffers);
         let step = &buffers.step;
         match *op {
-            Op::Embed { weight, scale } => {
-                let matrix = self.matrix(weight)?;
-                for (part, bound) in parts(matrix) {
-                    let kernel = Embed {
-                        layout: part.layout,
-                        first: part.first,
-                        rows: part.rows,
-                        width: config.hidden,
-                        scale,
-                    };
-                    let mut list = vec![step, &buffers.last_samples];
+            Op::Embed { weight, scale, positions } => {
+                for (part, bound) in parts(self.matrix(weight)?) {
+                    let &GpuPart { layout, first, rows, .. } = part;
+                    let width = config.hidden;
+                    let mut list = vec![step];
+                    list.extend((!positions).then_some(&buffers.last_samples));
                     list.extend(bound);
                     list.push(&buffers.residual);
-                    calls.push(call(kernel, list));
+                    calls.push(call(Embed { layout, positions, first, rows, width, scale }, list));
                 }
             }
             Op::Matmul(product) => self.matmul(product, regime, calls)?,
@@ -100,14 +95,14 @@ impl<'a> Lowering<'a> {
                 }
             }
             Op::AddNormed { norm } => {
-                let kernel = RmsNorm { add: true, ..self.norm(RowsOf::Rows) };
-                let list = vec![step, &buffers.block, self.vector(norm)?, &buffers.residual];
+                let kernel = Norm { add: true, ..self.norm(RowsOf::Rows) };
+                let list = self.normed(&buffers.block, norm, &buffers.residual)?;
                 calls.push(call(kernel, list));
             }
             Op::Pool { norm } => {
                 let (residual, normed) = (&buffers.residual, &buffers.normed);
                 let normalise = self.norm(RowsOf::Rows);
-                let list = vec![step, residual, self.vector(norm)?, normed];
+                let list = self.normed(residual, norm, normed)?;
                 calls.push(call_when(When::Pools, normalise, list));
                 let pool = Pool { width: config.hidden };
                 calls.push(call_when(When::Pools, pool, vec![step, normed, &buffers.pooled]));
@@ -141,12 +136,12 @@ impl<'a> Lowering<'a> {
         let mut input = self.buffers.act(x);
         let mut fused = norm;
         let order = self.weights.orders.get(&weight);
-        // Only the matrix-vector kernel normalises while it reads, the columns in their own order.
-        if let Some(norm) = norm
-            && (!regime.fuses_norm(self.tuning) || order.is_some())
-        {
+        // Only the matrix-vector kernel normalises while it reads, the columns in their own order,
+        // and by their squares.
+        let fuses = regime.fuses_norm(self.tuning) && !self.config.layer_norm && order.is_none();
+        if let Some(norm) = norm.filter(|_| !fuses) {
             let normed = &self.buffers.normed;
-            calls.push(call(self.norm(rows), vec![step, input, self.vector(norm)?, normed]));
+            calls.push(call(self.norm(rows), self.normed(input, norm, normed)?));
             (input, fused) = (normed, None);
         }
         let matrix = self.matrix(weight)?;
@@ -163,7 +158,7 @@ impl<'a> Lowering<'a> {
                 k: matrix.k,
                 first: part.first,
                 width: output.width(matrix.n),
-                norm: fused.map(|_| self.config.rms_eps),
+                norm: fused.map(|_| self.config.norm_eps),
                 bias: bias.is_some(),
                 scale,
                 cap,
@@ -188,8 +183,24 @@ impl<'a> Lowering<'a> {
         shapes::layer_window(self.config, layer, self.capacity.window)
     }
 
-    fn norm(&self, rows: RowsOf) -> RmsNorm {
-        RmsNorm { width: self.config.hidden, eps: self.config.rms_eps, add: false, rows }
+    fn norm(&self, rows: RowsOf) -> Norm {
+        let ModelConfig { hidden: width, norm_eps: eps, layer_norm: centred, .. } = *self.config;
+        Norm { width, eps, centred, add: false, rows }
+    }
+
+    /// What [`Norm`] is bound to.
+    fn normed(
+        &self,
+        x: &'a wgpu::Buffer,
+        weight: Param,
+        out: &'a wgpu::Buffer,
+    ) -> Result<Vec<&'a wgpu::Buffer>> {
+        let mut list = vec![&self.buffers.step, x, self.vector(weight)?];
+        if let Some(bias) = weight.norm_bias().filter(|_| self.config.layer_norm) {
+            list.push(self.vector(bias)?);
+        }
+        list.push(out);
+        Ok(list)
     }
 
     fn matrix(&self, param: Param) -> Result<&'a GpuMatrix> {

@@ -10,7 +10,7 @@ use crate::{
 pub fn rope_kv(config: &ModelConfig, layer: usize, window: Option<Window>, kind: KvKind) -> RopeKv {
     let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
     let rotary = config.attention[layer].rope.as_ref().map_or(head_dim, |rope| rope.dims);
-    let qk_norm = config.qk_norm.map(|over| (over, config.rms_eps));
+    let qk_norm = config.qk_norm.map(|over| (over, config.norm_eps));
     RopeKv { heads, kv_heads, head_dim, rotary, qk_norm, kind, window }
 }
 

@@ -53,12 +53,12 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "matmul.wgsl",
     "matvec.wgsl",
     "matvec_lane.wgsl",
+    "norm.wgsl",
     "pool.wgsl",
     "quantise.wgsl",
     "reorder.wgsl",
     "repack.wgsl",
     "rescale.wgsl",
-    "rms_norm.wgsl",
     "rope_kv.wgsl",
     "sample.wgsl",
 ];

@@ -1,4 +1,4 @@
-//! Looking up the embeddings of a step's tokens.
+//! Looking up the embeddings of a step's tokens and positions.
 
 use minijinja::context;
 
@@ -8,14 +8,17 @@ use crate::{
     layout::{HostMatrix, Layout, row_stride},
 };
 
-/// Writes the embedding of each row's token, times `scale`, to out, `[rows][row_stride(width)]`.
+/// Writes the embedding of each row's token, times `scale`, to out, `[rows][row_stride(width)]`; or adds
+/// that of its position.
 ///
-/// Bindings in order: step, last samples `[slots]`, words, scales (layouts that have them), out. Each part
-/// of a matrix that is split by rows writes the rows of its own tokens only.
+/// Bindings in order: step, last samples `[slots]` (of tokens), words, scales (layouts that have them), out.
+/// Each part of a matrix that is split by rows writes the rows of its own tokens only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embed {
     pub layout: Layout,
-    /// The token of the bound matrix's first row.
+    /// Of positions, in place of tokens.
+    pub positions: bool,
+    /// The token, or position, of the bound matrix's first row.
     pub first: usize,
     /// Rows of the bound matrix.
     pub rows: usize,
@@ -26,14 +29,17 @@ pub struct Embed {
 
 impl Kernel for Embed {
     fn shader(&self, _: Tuning) -> Shader {
-        let bindings = Bindings::read(&["step", "last_samples", "words"])
+        let bindings = Bindings::read(&["step"])
+            .and("last_samples", !self.positions)
+            .and("words", true)
             .and("scales", self.layout.record().is_some())
             .write("out");
         let values = context! {
             at => bindings.numbers(),
             weights => weights(self.layout, self.width),
             first => self.first,
-            tokens => self.rows,
+            count => self.rows,
+            positions => self.positions,
             width => self.width,
             scale => (self.scale != 1.0).then(|| literal(self.scale)),
         };
@@ -45,25 +51,32 @@ impl Kernel for Embed {
     }
 }
 
-/// The same in plain Rust.
-pub fn reference(
-    batch: &Batch,
-    last_samples: &[u32],
-    matrix: &HostMatrix,
-    first: usize,
-    scale: f32,
-    out: &mut [f32],
-) {
-    let rows = out.chunks_exact_mut(row_stride(matrix.k)).take(batch.rows as usize);
-    for (i, out) in rows.enumerate() {
-        let token = match batch.row(i).token {
-            id if id & LAST_SAMPLE != 0 => last_samples[(id & !LAST_SAMPLE) as usize],
-            id => id,
-        };
-        let (weights, padding) = out.split_at_mut(matrix.k);
-        if let Some(row) = (token as usize).checked_sub(first).filter(|row| *row < matrix.n) {
-            matrix.dequantise_row(row, weights);
-            weights.iter_mut().for_each(|weight| *weight *= scale);
+impl Embed {
+    /// The same in plain Rust, for the part of a matrix that `first` begins.
+    pub fn reference(
+        &self,
+        batch: &Batch,
+        last_samples: &[u32],
+        matrix: &HostMatrix,
+        out: &mut [f32],
+    ) {
+        let mut weights = vec![0.0; matrix.k];
+        let rows = out.chunks_exact_mut(row_stride(matrix.k)).take(batch.rows as usize);
+        for (i, out) in rows.enumerate() {
+            let row = batch.row(i);
+            let index = match row.token {
+                _ if self.positions => row.position,
+                id if id & LAST_SAMPLE != 0 => last_samples[(id & !LAST_SAMPLE) as usize],
+                id => id,
+            };
+            let index = (index as usize).checked_sub(self.first).filter(|row| *row < matrix.n);
+            let Some(index) = index else { continue };
+            matrix.dequantise_row(index, &mut weights);
+            let (out, padding) = out.split_at_mut(matrix.k);
+            for (out, weight) in out.iter_mut().zip(&weights) {
+                let before = if self.positions { *out } else { 0.0 };
+                *out = before + weight * self.scale;
+            }
             padding.fill(0.0);
         }
     }

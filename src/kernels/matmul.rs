@@ -4,7 +4,7 @@ use std::f32::consts::PI;
 
 use minijinja::context;
 
-use super::{Batch, Bindings, Kernel, RowsOf, Tuning, capped, fold, literal, rms_norm, weights};
+use super::{Batch, Bindings, Kernel, RowsOf, Tuning, capped, fold, literal, norm, weights};
 use crate::{
     gpu::Shader,
     layout::{HostMatrix, Layout, row_stride},
@@ -68,7 +68,7 @@ impl Regime {
         }
     }
 
-    /// Whether the product can normalise x on the way; else [`super::RmsNorm`] has to run before.
+    /// Whether the product can normalise x on the way; else [`super::Norm`] has to run before.
     pub fn fuses_norm(self, tuning: Tuning) -> bool {
         tuning.barriers && self != Regime::Many
     }
@@ -124,7 +124,7 @@ impl Kernel for Matmul {
             weights => weights(self.layout, self.k),
             output => context! {
                 gated => self.gated(),
-                gelu => self.output == MatmulOutput::GeluGate,
+                gelu => matches!(self.output, MatmulOutput::GeluGate | MatmulOutput::Gelu),
                 scale => (self.scale != 1.0).then(|| literal(self.scale)),
                 add => self.output == MatmulOutput::Add,
                 bias => self.bias,
@@ -167,14 +167,14 @@ impl Matmul {
         rows: usize,
         x: &[f32],
         matrix: &HostMatrix,
-        norm: &[f32],
+        norm_weight: &[f32],
         bias: &[f32],
         out: &mut [f32],
     ) {
         let mut rows_of_x = vec![0.0; rows * self.k];
         for (row, x) in rows_of_x.chunks_exact_mut(self.k).zip(x.chunks_exact(row_stride(self.k))) {
             match self.norm {
-                Some(eps) => rms_norm::reference(&x[..self.k], norm, eps, row),
+                Some(eps) => norm::rms(&x[..self.k], norm_weight, eps, row),
                 None => row.copy_from_slice(&x[..self.k]),
             }
         }
@@ -198,6 +198,7 @@ impl Matmul {
                     MatmulOutput::Add => *out + y,
                     MatmulOutput::SiluGate => y / (1.0 + (-y).exp()) * up,
                     MatmulOutput::GeluGate => gelu(y) * up,
+                    MatmulOutput::Gelu => gelu(y),
                 };
             }
         }

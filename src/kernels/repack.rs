@@ -17,6 +17,8 @@ use crate::{
 pub enum Repack {
     /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
     Numbers { from: Layout, to: Layout },
+    /// The same of numbers that are stored column after column.
+    Columns { from: Layout, to: Layout },
     /// Numbers in one of the float layouts, each of them plus one, to f32. Writes words.
     LessOne { from: Layout },
     /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; then scales
@@ -70,6 +72,8 @@ pub struct Rows {
     /// The first staged column's place in a row of the matrix; only the pieces of tensors that are
     /// stored by columns begin elsewhere than at 0.
     pub first_column: u32,
+    /// Columns of the matrix, for pieces that are not all of them.
+    pub width: u32,
 }
 
 /// Threads per workgroup.
@@ -82,7 +86,9 @@ impl Repack {
         let bindings =
             Bindings::read(&["job"]).and("staged", staged).and("order", self == Repack::Reorder);
         let bindings = match self {
-            Repack::Numbers { to, .. } | Repack::Blocks { to, .. } if to.record().is_some() => {
+            Repack::Numbers { to, .. } | Repack::Columns { to, .. } | Repack::Blocks { to, .. }
+                if to.record().is_some() =>
+            {
                 bindings.write("words").write("scales")
             }
             _ if self.writes_words() => bindings.write("words"),
@@ -90,6 +96,10 @@ impl Repack {
         };
         let (name, values) = match self {
             Repack::Numbers { from, to } => numbers(layout_name(from), to),
+            Repack::Columns { from, to } => {
+                let (name, values) = numbers(layout_name(from), to);
+                (name, context! { transposed => true, ..values })
+            }
             Repack::Blocks { from, to } => {
                 let (name, values) = match from.layout() == Some(to) {
                     true => ("blocks", context! { record => record(to) }),
@@ -99,7 +109,8 @@ impl Repack {
             }
             Repack::LessOne { from } => {
                 let from = layout_name(from);
-                ("repack", context! { from, to => "f32", less_one => true, block => false })
+                let values = context! { less_one => true, block => false, transposed => false };
+                ("repack", context! { from, to => "f32", ..values })
             }
             Repack::Codes(codes) => ("codes", codes.values()),
             Repack::Scales { number, grid, zero, to } => {
@@ -141,6 +152,10 @@ impl Repack {
                 rows.columns.div_ceil(record)
             }
             Repack::Codes(codes) if codes.gathers() => rows.columns.div_ceil(8),
+            Repack::Columns { to, .. } => {
+                let together = to.quantised_group().unwrap_or(to.columns_per_word());
+                rows.columns.div_ceil(together as u32)
+            }
             _ => rows.stride,
         };
         fold((rows.rows * threads).div_ceil(THREADS), 1)
@@ -151,6 +166,7 @@ impl Repack {
         matches!(
             self,
             Repack::Numbers { .. }
+                | Repack::Columns { .. }
                 | Repack::LessOne { .. }
                 | Repack::Blocks { .. }
                 | Repack::Codes(_)
@@ -215,7 +231,7 @@ fn grid_values(Grid { transposed, rows, groups }: Grid, to: Layout) -> Value {
 
 /// The shader that makes numbers of any kind those of a layout, and its values.
 fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
-    let names = context! { from, to => layout_name(to), less_one => false, block => false };
+    let names = context! { from, to => layout_name(to), less_one => false, block => false, transposed => false };
     match to.quantised_group() {
         None => ("repack", names),
         Some(group) => (

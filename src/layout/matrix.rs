@@ -39,8 +39,15 @@ impl HostMatrix {
     /// In layouts that are neither floats nor [quantised to](Layout::quantised_group).
     pub fn pack_row(&mut self, row: usize, values: &[f32]) {
         assert_eq!(values.len(), self.k, "a row has k values");
+        self.pack_columns(row, 0, values);
+    }
+
+    /// The same of the columns from `first` on, the first one of a group and of a word.
+    pub fn pack_columns(&mut self, row: usize, first: usize, values: &[f32]) {
         let layout = self.layout;
         let (words, scales) = self.row_mut(row);
+        let words = &mut words[first / layout.columns_per_word()..];
+        let scales = &mut scales[layout.group().map_or(0, |group| first / group)..];
         let mut quantise = |group: usize, quantise: fn(&[f32], &mut [u32]) -> u32| {
             let words = words.chunks_mut(group / layout.columns_per_word());
             for ((scale, words), values) in scales.iter_mut().zip(words).zip(values.chunks(group)) {

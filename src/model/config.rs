@@ -2,7 +2,7 @@
 
 use super::json::Fields;
 use super::rope::Rope;
-use super::{gemma, granite, llama, mistral, olmo2, phi3, qwen, smollm3};
+use super::{gemma, gpt2, granite, llama, mistral, olmo2, phi3, qwen, smollm3};
 use crate::error::{Error, Result};
 use serde_json::Value;
 
@@ -22,19 +22,29 @@ pub struct ModelConfig {
     pub vocab: usize,
     /// Most positions the checkpoint was trained for.
     pub context: usize,
-    pub rms_eps: f32,
+    /// What norms add to a mean square.
+    pub norm_eps: f32,
+    /// Norms are LayerNorms, with biases, in place of RMSNorms.
+    pub layer_norm: bool,
+    /// Embeddings of positions are added to those of tokens.
+    pub positions: bool,
     /// The output matrix is the embedding matrix.
     pub tied: bool,
     /// The projections to queries, keys and values are one tensor of the checkpoint, gate and up
     /// another.
     pub fused: bool,
     pub qkv_bias: bool,
+    /// The projection from attention's output has biases.
+    pub output_bias: bool,
+    /// The MLP has a gate.
+    pub gated: bool,
+    pub mlp_bias: bool,
     /// RMS norms of queries and keys before the rotation.
     pub qk_norm: Option<QkNorm>,
     pub norms: Norms,
     /// Norm weights are stored less one.
     pub norms_less_one: bool,
-    /// Of the gate.
+    /// Of the gate; without one, of what goes up.
     pub activation: Activation,
     pub scales: Scales,
     pub caps: Caps,
@@ -63,7 +73,7 @@ pub enum Norms {
     Around,
 }
 
-/// The function of the gate.
+/// The function in the middle of an MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     Silu,
@@ -115,12 +125,14 @@ pub enum Naming {
     /// As GGUF files do. If `interleaved`, rows 2i and 2i + 1 of a query or key head are those
     /// that turn together; here these are rows i and i + head_dim / 2.
     Gguf { interleaved: bool },
+    /// As the folders of GPT-2 do.
+    Gpt2,
 }
 
 /// What an architecture adds to the fields that all share.
 type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
-const ARCHITECTURES: [(&str, Configure); 11] = [
+const ARCHITECTURES: [(&str, Configure); 12] = [
     ("LlamaForCausalLM", llama::configure),
     ("MistralForCausalLM", mistral::configure),
     ("Qwen2ForCausalLM", qwen::configure_2),
@@ -132,6 +144,7 @@ const ARCHITECTURES: [(&str, Configure); 11] = [
     ("Gemma2ForCausalLM", gemma::configure_2),
     ("Gemma3ForCausalLM", gemma::configure_3),
     (gemma::WITH_IMAGES, gemma::configure_3),
+    (gpt2::NAME, gpt2::configure),
 ];
 
 impl ModelConfig {
@@ -141,6 +154,7 @@ impl ModelConfig {
         let (architecture, configure) = architecture(fields)?;
         let fields = &match architecture {
             gemma::WITH_IMAGES => gemma::text(fields)?,
+            gpt2::NAME => gpt2::usual(fields)?,
             _ => fields.clone(),
         };
 
@@ -158,10 +172,15 @@ impl ModelConfig {
             head_dim,
             vocab: fields.count("vocab_size", 1..=1 << 21)?,
             context: fields.count("max_position_embeddings", 1..=1 << 24)?,
-            rms_eps: fields.epsilon("rms_norm_eps")?,
+            norm_eps: fields.epsilon("rms_norm_eps")?,
+            layer_norm: false,
+            positions: false,
             tied: fields.flag("tie_word_embeddings")?,
             fused: false,
             qkv_bias: false,
+            output_bias: false,
+            gated: true,
+            mlp_bias: false,
             qk_norm: None,
             norms: Norms::Before,
             norms_less_one: false,

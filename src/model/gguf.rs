@@ -2,8 +2,9 @@
 
 use super::config::{Activation, Caps, LayerAttention, ModelConfig, Naming, Norms, Scales};
 use super::json::Fields;
+use super::params::renamed;
 use super::rope::{Rope, RopeScaling};
-use super::{gemma, granite, olmo2, phi3, qwen, smollm3};
+use super::{gemma, gpt2, granite, olmo2, phi3, qwen, smollm3};
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -15,7 +16,7 @@ struct Family {
     configure: fn(&Fields, &mut ModelConfig) -> Result<()>,
 }
 
-const FAMILIES: [Family; 9] = [
+const FAMILIES: [Family; 10] = [
     Family { name: "llama", interleaved: true, configure: window },
     Family { name: "qwen2", interleaved: false, configure: qwen::configure_gguf_2 },
     Family { name: "qwen3", interleaved: false, configure: qwen::configure_gguf_3 },
@@ -25,7 +26,10 @@ const FAMILIES: [Family; 9] = [
     Family { name: "olmo2", interleaved: false, configure: olmo2::configure_gguf },
     Family { name: "gemma2", interleaved: false, configure: gemma::configure_gguf_2 },
     Family { name: "gemma3", interleaved: false, configure: gemma::configure_gguf_3 },
+    Family { name: GPT2, interleaved: false, configure: gpt2::configure_gguf },
 ];
+
+const GPT2: &str = "gpt2";
 
 const EMBEDDING: &str = "token_embd.weight";
 /// What each frequency of the rotation is divided by.
@@ -67,6 +71,10 @@ impl ModelConfig {
         let embedding = shape(EMBEDDING).and_then(|shape| shape.first());
         let embedding = embedding.ok_or_else(|| Error::MissingTensor { name: EMBEDDING.into() })?;
         let layers = fields.count("block_count", 1..=1024)?;
+        let epsilon = match found {
+            GPT2 => "attention.layer_norm_epsilon",
+            _ => "attention.layer_norm_rms_epsilon",
+        };
         let rope = Some(rope(&fields, head_dim, |tensor| shape(tensor).is_some())?);
         let mut config = ModelConfig {
             architecture: found.into(),
@@ -84,10 +92,15 @@ impl ModelConfig {
                 }
             })?,
             context: fields.count("context_length", 1..=1 << 24)?,
-            rms_eps: fields.epsilon("attention.layer_norm_rms_epsilon")?,
+            norm_eps: fields.epsilon(epsilon)?,
+            layer_norm: false,
+            positions: false,
             tied: shape("output.weight").is_none(),
             fused: false,
             qkv_bias: false,
+            output_bias: false,
+            gated: true,
+            mlp_bias: false,
             qk_norm: None,
             norms: Norms::Before,
             norms_less_one: false,
@@ -153,8 +166,9 @@ fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<
 }
 
 /// Modules by their names in Hugging Face's folders and in GGUF files.
-const MODULES: [(&str, &str); 18] = [
+const MODULES: [(&str, &str); 19] = [
     ("embed_tokens", "token_embd"),
+    ("embed_positions", "position_embd"),
     ("norm", "output_norm"),
     ("lm_head", "output"),
     ("input_layernorm", "attn_norm"),
@@ -176,21 +190,13 @@ const MODULES: [(&str, &str); 18] = [
 
 /// The name in GGUF files of the tensor with this name in Hugging Face's folders.
 pub(super) fn tensor_name(name: &str, norms: Norms) -> String {
-    let name = name.strip_prefix("model.").unwrap_or(name);
-    let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
-    let translated = |module: &str| {
+    renamed(name, "blk", |module| {
         if module == "post_attention_layernorm" && norms != Norms::Before {
             return "post_attention_norm".into();
         }
-        MODULES
-            .iter()
-            .find(|(theirs, _)| *theirs == module)
-            .map_or(module.into(), |(_, name)| name.to_string())
-    };
-    match module.strip_prefix("layers.").and_then(|rest| rest.split_once('.')) {
-        Some((layer, module)) => format!("blk.{layer}.{}.{kind}", translated(module)),
-        None => format!("{}.{kind}", translated(module)),
-    }
+        let known = MODULES.iter().find(|(theirs, _)| *theirs == module);
+        known.map_or(module, |(_, name)| name).into()
+    })
 }
 
 #[cfg(test)]
@@ -247,10 +253,15 @@ mod tests {
             head_dim: 64,
             vocab: 128256,
             context: 131072,
-            rms_eps: 1e-5,
+            norm_eps: 1e-5,
+            layer_norm: false,
+            positions: false,
             tied: true,
             fused: false,
             qkv_bias: false,
+            output_bias: false,
+            gated: true,
+            mlp_bias: false,
             qk_norm: None,
             norms: Norms::Before,
             norms_less_one: false,
@@ -281,8 +292,12 @@ mod tests {
         let sources = |config: &ModelConfig, param| {
             config.params().into_iter().find(|spec| spec.param == param).map(|spec| spec.sources)
         };
-        let source =
-            |name: &str, rows, interleaved| ParamSource { name: name.into(), rows, interleaved };
+        let source = |name: &str, rows, interleaved| ParamSource {
+            name: name.into(),
+            rows,
+            interleaved,
+            by_columns: false,
+        };
         for (name, head) in [("llama", Some(64)), ("qwen2", None), ("qwen3", None)] {
             let config = family(name);
             assert_eq!(scaling(&config), RopeScaling::None);
@@ -424,7 +439,7 @@ mod tests {
                 other => panic!("{key} = {value}: {other}"),
             }
         }
-        for name in ["gpt2", "", "%s%n%s"] {
+        for name in ["bert", "", "%s%n%s"] {
             let mut metadata = llama();
             metadata["general.architecture"] = json!(name);
             let error = read(&metadata, &shapes()).unwrap_err();

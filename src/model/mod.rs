@@ -3,6 +3,7 @@
 pub mod config;
 mod gemma;
 mod gguf;
+mod gpt2;
 mod granite;
 pub(crate) mod json;
 mod llama;

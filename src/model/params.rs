@@ -1,8 +1,8 @@
 //! The weights of a model: what each is for, its shape, and which checkpoint tensors fill it.
 
 use super::config::{ModelConfig, Naming, Norms, QkNorm};
-use super::gguf;
 use super::rope::{Rope, RopeScaling};
+use super::{gguf, gpt2};
 use crate::Error;
 
 /// A weight by its role in the forward pass.
@@ -10,12 +10,18 @@ use crate::Error;
 pub enum Param {
     /// `[vocab][hidden]`
     Embed,
+    /// `[context][hidden]`
+    Positions,
     /// `[vocab][hidden]`; absent when tied to [`Param::Embed`].
     Head,
     /// `[hidden]`
     FinalNorm,
     /// `[hidden]`
+    FinalNormBias,
+    /// `[hidden]`
     AttentionNorm(usize),
+    /// `[hidden]`
+    AttentionNormBias(usize),
     /// Query, key and value rows one after the other: `[(heads + 2 kv_heads)·head_dim][hidden]`
     Qkv(usize),
     /// `[(heads + 2 kv_heads)·head_dim]`
@@ -27,13 +33,21 @@ pub enum Param {
     /// `[hidden][heads·head_dim]`
     Output(usize),
     /// `[hidden]`
+    OutputBias(usize),
+    /// `[hidden]`
     AttentionOutNorm(usize),
     /// `[hidden]`
     MlpNorm(usize),
-    /// Gate rows, then up rows: `[2·intermediate][hidden]`
+    /// `[hidden]`
+    MlpNormBias(usize),
+    /// Gate rows, then up rows: `[2·intermediate][hidden]`; without a gate, up rows alone.
     GateUp(usize),
+    /// As many as `GateUp` has rows.
+    GateUpBias(usize),
     /// `[hidden][intermediate]`
     Down(usize),
+    /// `[hidden]`
+    DownBias(usize),
     /// `[hidden]`
     MlpOutNorm(usize),
     /// What the frequencies of the rotation are divided by: half as many as dims that turn. With
@@ -56,6 +70,16 @@ impl Param {
                 | Param::MlpNorm(_)
                 | Param::MlpOutNorm(_)
         )
+    }
+
+    /// The bias of a LayerNorm with this weight.
+    pub fn norm_bias(self) -> Option<Param> {
+        match self {
+            Param::FinalNorm => Some(Param::FinalNormBias),
+            Param::AttentionNorm(i) => Some(Param::AttentionNormBias(i)),
+            Param::MlpNorm(i) => Some(Param::MlpNormBias(i)),
+            _ => None,
+        }
     }
 
     /// The error for a weight that the forward pass needs and nobody loaded.
@@ -91,6 +115,25 @@ pub struct ParamSource {
     pub rows: usize,
     /// Rows of a head, if they are interleaved: those that turn together are neighbours.
     pub interleaved: Option<usize>,
+    /// The matrix is stored column after column.
+    pub by_columns: bool,
+}
+
+impl ParamSource {
+    fn new(name: String, rows: usize) -> ParamSource {
+        ParamSource { name, rows, interleaved: None, by_columns: false }
+    }
+}
+
+/// A name in Hugging Face's folders with its module by the name that `module` gives it, where those of
+/// layers are in `layers`.
+pub(super) fn renamed(name: &str, layers: &str, rename: impl Fn(&str) -> String) -> String {
+    let name = name.strip_prefix("model.").unwrap_or(name);
+    let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
+    match module.strip_prefix("layers.").and_then(|rest| rest.split_once('.')) {
+        Some((layer, module)) => format!("{layers}.{layer}.{}.{kind}", rename(module)),
+        None => format!("{}.{kind}", rename(module)),
+    }
 }
 
 impl ModelConfig {
@@ -98,7 +141,7 @@ impl ModelConfig {
     pub fn params(&self) -> Vec<ParamSpec> {
         let one = |param, name: String, shape: Shape| {
             let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
-            let sources = vec![ParamSource { name, rows, interleaved: None }];
+            let sources = vec![ParamSource::new(name, rows)];
             let less_one = self.norms_less_one && Param::is_norm(param);
             ParamSpec { param, shape, sources, less_one }
         };
@@ -110,6 +153,10 @@ impl ModelConfig {
         let (before, after) = (self.norms != Norms::After, self.norms != Norms::Before);
         let mut list =
             vec![one(Param::Embed, "model.embed_tokens.weight".into(), matrix(self.vocab, hidden))];
+        if self.positions {
+            let name = "model.embed_positions.weight".into();
+            list.push(one(Param::Positions, name, matrix(self.context, hidden)));
+        }
         for i in 0..self.layers {
             let layer = |name: &str| format!("model.layers.{i}.{name}");
             let norm =
@@ -119,11 +166,7 @@ impl ModelConfig {
                 shape,
                 sources: names
                     .iter()
-                    .map(|(name, rows)| ParamSource {
-                        name: layer(name),
-                        rows: *rows,
-                        interleaved: None,
-                    })
+                    .map(|(name, rows)| ParamSource::new(layer(name), *rows))
                     .collect(),
                 less_one: false,
             };
@@ -140,15 +183,15 @@ impl ModelConfig {
             };
             list.push(joined(Param::Qkv(i), matrix(self.qkv_rows(), hidden), qkv));
             if self.qkv_bias {
-                list.push(joined(
-                    Param::QkvBias(i),
-                    vector(self.qkv_rows()),
-                    &[
+                let biases: &[_] = match self.fused {
+                    true => &[("self_attn.qkv_proj.bias", self.qkv_rows())],
+                    false => &[
                         ("self_attn.q_proj.bias", q),
                         ("self_attn.k_proj.bias", kv),
                         ("self_attn.v_proj.bias", kv),
                     ],
-                ));
+                };
+                list.push(joined(Param::QkvBias(i), vector(self.qkv_rows()), biases));
             }
             if let Some(over) = self.qk_norm {
                 let (q, k) = match over {
@@ -159,6 +202,10 @@ impl ModelConfig {
                 list.push(one(Param::KNorm(i), layer("self_attn.k_norm.weight"), vector(k)));
             }
             list.push(one(Param::Output(i), layer("self_attn.o_proj.weight"), matrix(hidden, q)));
+            if self.output_bias {
+                let name = layer("self_attn.o_proj.bias");
+                list.push(one(Param::OutputBias(i), name, vector(hidden)));
+            }
             if after {
                 list.push(norm(Param::AttentionOutNorm(i), "post_attention_layernorm"));
             }
@@ -167,12 +214,19 @@ impl ModelConfig {
                 Norms::Around => list.push(norm(Param::MlpNorm(i), "pre_feedforward_layernorm")),
                 Norms::After => {}
             }
-            let gate_up: &[_] = match self.fused {
-                true => &[("mlp.gate_up_proj.weight", 2 * ff)],
-                false => &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
+            let gate_up: &[_] = match (self.gated, self.fused) {
+                (false, _) => &[("mlp.up_proj.weight", ff)],
+                (true, true) => &[("mlp.gate_up_proj.weight", 2 * ff)],
+                (true, false) => &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
             };
-            list.push(joined(Param::GateUp(i), matrix(2 * ff, hidden), gate_up));
+            let up = if self.gated { 2 * ff } else { ff };
+            list.push(joined(Param::GateUp(i), matrix(up, hidden), gate_up));
             list.push(one(Param::Down(i), layer("mlp.down_proj.weight"), matrix(hidden, ff)));
+            if self.mlp_bias {
+                let (up, down) = (layer("mlp.up_proj.bias"), layer("mlp.down_proj.bias"));
+                list.push(one(Param::GateUpBias(i), up, vector(ff)));
+                list.push(one(Param::DownBias(i), down, vector(hidden)));
+            }
             if after {
                 list.push(norm(Param::MlpOutNorm(i), "post_feedforward_layernorm"));
             }
@@ -192,11 +246,19 @@ impl ModelConfig {
             }
             None => {}
         }
-        if let Naming::Gguf { interleaved } = self.naming {
-            for source in list.iter_mut().flat_map(|spec| &mut spec.sources) {
-                let turns = source.name.contains("q_proj") || source.name.contains("k_proj");
-                source.interleaved = (interleaved && turns).then_some(self.head_dim);
-                source.name = gguf::tensor_name(&source.name, self.norms);
+        if self.layer_norm {
+            let biases: Vec<_> = list.iter().filter_map(norm_bias).collect();
+            list.extend(biases);
+        }
+        for source in list.iter_mut().flat_map(|spec| &mut spec.sources) {
+            match self.naming {
+                Naming::HuggingFace => {}
+                Naming::Gguf { interleaved } => {
+                    let turns = source.name.contains("q_proj") || source.name.contains("k_proj");
+                    source.interleaved = (interleaved && turns).then_some(self.head_dim);
+                    source.name = gguf::tensor_name(&source.name, self.norms);
+                }
+                Naming::Gpt2 => gpt2::rename(source),
             }
         }
         list
@@ -225,4 +287,15 @@ impl ModelConfig {
     pub fn head(&self) -> Param {
         if self.tied { Param::Embed } else { Param::Head }
     }
+}
+
+/// The bias that belongs to the weight of a LayerNorm.
+fn norm_bias(weight: &ParamSpec) -> Option<ParamSpec> {
+    let param = weight.param.norm_bias()?;
+    let sources = weight.sources.iter().map(|source| {
+        let name = source.name.strip_suffix("weight").unwrap_or(&source.name);
+        ParamSource::new(format!("{name}bias"), source.rows)
+    });
+    let sources = sources.collect();
+    Some(ParamSpec { param, sources, less_one: false, ..*weight })
 }

@@ -34,6 +34,8 @@ pub enum MatmulOutput {
     SiluGate,
     /// out = gelu(first half of y) · second half of y, with the approximation by a tanh
     GeluGate,
+    /// out = gelu(y), the same
+    Gelu,
 }
 
 impl MatmulOutput {
@@ -73,10 +75,11 @@ impl Product {
 /// One operation of the forward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Residual = scale · rows of the embedding matrix.
+    /// Residual = scale · rows of the embedding matrix; of positions, residual += these.
     Embed {
         weight: Param,
         scale: f32,
+        positions: bool,
     },
     Matmul(Product),
     /// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
@@ -105,7 +108,11 @@ pub enum Op {
 
 /// Returns the operations that turn a step's rows into samples and embeddings.
 pub fn program(config: &ModelConfig) -> Vec<Op> {
-    let mut ops = vec![Op::Embed { weight: Param::Embed, scale: config.scales.embedding }];
+    let scale = config.scales.embedding;
+    let mut ops = vec![Op::Embed { weight: Param::Embed, scale, positions: false }];
+    if config.positions {
+        ops.push(Op::Embed { weight: Param::Positions, scale: 1.0, positions: true });
+    }
     let before = |norm| (config.norms != Norms::After).then_some(norm);
     for i in 0..config.layers {
         ops.extend([
@@ -121,16 +128,26 @@ pub fn program(config: &ModelConfig) -> Vec<Op> {
             },
             Op::Attention { layer: i },
         ]);
-        end_block(config, Act::Attention, Param::Output(i), Param::AttentionOutNorm(i), &mut ops);
+        let output = Product {
+            bias: config.output_bias.then_some(Param::OutputBias(i)),
+            ..Product::new(Act::Attention, Param::Output(i), Act::Residual)
+        };
+        end_block(config, output, Param::AttentionOutNorm(i), &mut ops);
         ops.push(Op::Matmul(Product {
             norm: before(Param::MlpNorm(i)),
-            output: match config.activation {
-                Activation::Silu => MatmulOutput::SiluGate,
-                Activation::GeluTanh => MatmulOutput::GeluGate,
+            bias: config.mlp_bias.then_some(Param::GateUpBias(i)),
+            output: match (config.gated, config.activation) {
+                (false, _) => MatmulOutput::Gelu,
+                (true, Activation::Silu) => MatmulOutput::SiluGate,
+                (true, Activation::GeluTanh) => MatmulOutput::GeluGate,
             },
             ..Product::new(Act::Residual, Param::GateUp(i), Act::Gated)
         }));
-        end_block(config, Act::Gated, Param::Down(i), Param::MlpOutNorm(i), &mut ops);
+        let down = Product {
+            bias: config.mlp_bias.then_some(Param::DownBias(i)),
+            ..Product::new(Act::Gated, Param::Down(i), Act::Residual)
+        };
+        end_block(config, down, Param::MlpOutNorm(i), &mut ops);
     }
     ops.extend([
         Op::Pool { norm: Param::FinalNorm },
@@ -146,16 +163,13 @@ pub fn program(config: &ModelConfig) -> Vec<Op> {
     ops
 }
 
-/// Adds what a block returns, the product of `x`, to the residual stream.
-fn end_block(config: &ModelConfig, x: Act, weight: Param, norm: Param, ops: &mut Vec<Op>) {
+/// Adds what a block returns, a product, to the residual stream.
+fn end_block(config: &ModelConfig, product: Product, norm: Param, ops: &mut Vec<Op>) {
     if config.norms == Norms::Before {
-        ops.push(Op::Matmul(Product {
-            scale: config.scales.residual,
-            output: MatmulOutput::Add,
-            ..Product::new(x, weight, Act::Residual)
-        }));
+        let (scale, output) = (config.scales.residual, MatmulOutput::Add);
+        ops.push(Op::Matmul(Product { scale, output, ..product }));
     } else {
-        ops.push(Op::Matmul(Product::new(x, weight, Act::Block)));
+        ops.push(Op::Matmul(Product { out: Act::Block, ..product }));
         ops.push(Op::AddNormed { norm });
     }
 }

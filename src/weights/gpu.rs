@@ -177,6 +177,7 @@ impl<'a> GpuSink<'a> {
                     interleaved: job.interleaved.unwrap_or(0) as u32,
                     staged: job.rows as u32,
                     first_column: job.first_column as u32,
+                    width: matrix.k as u32,
                 };
                 Some((repack, rows, part.written(repack)))
             })
@@ -194,6 +195,7 @@ impl Encoding {
     pub fn step(self, to: Layout) -> Option<Repack> {
         Some(match self {
             Encoding::Float(float) => Repack::Numbers { from: float.layout(), to },
+            Encoding::FloatColumns(float) => Repack::Columns { from: float.layout(), to },
             Encoding::LessOne(float) => Repack::LessOne { from: float.layout() },
             Encoding::Blocks(from) => Repack::Blocks { from, to },
             Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),

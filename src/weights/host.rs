@@ -76,6 +76,7 @@ impl HostSink {
                 Encoding::Float(float) => {
                     pack_rows(matrix, job, bytes, |row, values| decode(float, row, values));
                 }
+                Encoding::FloatColumns(float) => pack_columns(matrix, job, float, bytes),
                 Encoding::Blocks(block) if block.layout() == Some(matrix.layout) => {
                     repack_blocks(matrix, job, block, bytes);
                 }
@@ -198,6 +199,16 @@ fn pack_rows(
     for (i, bytes) in rows.enumerate() {
         decode(bytes, &mut values);
         matrix.pack_row(job.row(i), &values);
+    }
+}
+
+/// The same of columns one after the other.
+fn pack_columns(matrix: &mut HostMatrix, job: &RepackJob, float: FloatType, bytes: &[u8]) {
+    let mut stored = vec![0.0; job.columns * job.rows];
+    decode(float, bytes, &mut stored);
+    for row in 0..job.rows {
+        let values: Vec<f32> = stored[row..].iter().step_by(job.rows).copied().collect();
+        matrix.pack_columns(job.row(row), job.first_column, &values);
     }
 }
 

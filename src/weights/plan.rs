@@ -41,6 +41,7 @@ impl Quantise {
     fn layout(&self, param: Param) -> Option<Layout> {
         match param {
             Param::Embed | Param::Head => self.embeddings,
+            Param::Positions => None,
             _ => self.matrices,
         }
     }
@@ -173,7 +174,7 @@ impl<'a> Planner<'a> {
 
     /// Plans one module's rows of a weight.
     fn source(&mut self, spec: &ParamSpec, source: &ParamSource, first_row: usize) -> Result<Fit> {
-        let ParamSource { rows, interleaved, .. } = *source;
+        let ParamSource { rows, interleaved, by_columns, .. } = *source;
         let job = |encoding, columns| RepackJob {
             param: spec.param,
             encoding,
@@ -206,6 +207,10 @@ impl<'a> Planner<'a> {
                             let layout = expect_blocks(place.0, block, &[rows, k])?;
                             (Encoding::Blocks(block), layout)
                         }
+                        Elements::Plain(_) if by_columns => {
+                            let float = expect_float(place.0, &[k, rows])?;
+                            (Encoding::FloatColumns(float), asked.unwrap_or(float.layout()))
+                        }
                         Elements::Plain(_) => {
                             let float = expect_float(place.0, &[rows, k])?;
                             (Encoding::Float(float), asked.unwrap_or(float.layout()))
@@ -231,9 +236,13 @@ impl<'a> Planner<'a> {
         Ok(Fit { layout: module.plan(quantization)?, convertible: false })
     }
 
-    /// Finds a tensor; base models are saved without the prefix `model.`.
+    /// Finds a tensor; base models are saved without the prefix `model.` or `transformer.`.
     pub(super) fn find(&self, name: &str) -> Option<Place<'a>> {
-        let short = || self.tensors.get(name.strip_prefix("model.")?);
+        let short = || {
+            let prefix =
+                ["model.", "transformer."].into_iter().find(|prefix| name.starts_with(prefix));
+            self.tensors.get(&name[prefix?.len()..])
+        };
         let long = || self.tensors.get(&format!("language_model.{name}")[..]);
         self.tensors.get(name).or_else(short).or_else(long).copied()
     }

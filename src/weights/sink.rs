@@ -99,7 +99,9 @@ pub struct RepackJob {
 pub enum Encoding {
     /// `[rows][columns]` numbers, to be converted to the weight's layout (vectors: to f32).
     Float(FloatType),
-    /// The same of a vector whose numbers are one more than those stored.
+    /// The same, column after column: `[columns][rows]`.
+    FloatColumns(FloatType),
+    /// Numbers of a vector whose numbers are one more than those stored.
     LessOne(FloatType),
     /// `[rows][columns / elements]` blocks of GGUF, to be kept where [`BlockType::layout`] is the
     /// weight's, else to be converted.
@@ -139,7 +141,9 @@ impl Encoding {
         let (count, columns) = (rows, columns as u64);
         let rows = rows as u64;
         match self {
-            Encoding::Float(float) | Encoding::LessOne(float) => rows * columns * float.bytes(),
+            Encoding::Float(float) | Encoding::FloatColumns(float) | Encoding::LessOne(float) => {
+                rows * columns * float.bytes()
+            }
             Encoding::Blocks(block) => {
                 rows * (columns / block.elements() as u64) * block.bytes() as u64
             }
@@ -166,6 +170,7 @@ impl Encoding {
             Encoding::Scales { grid, .. }
             | Encoding::Mins { grid, .. }
             | Encoding::ZeroNumbers { grid, .. } => grid.transposed,
+            Encoding::FloatColumns(_) => true,
             _ => false,
         }
     }
@@ -176,6 +181,8 @@ impl RepackJob {
     pub const fn unit(&self) -> usize {
         match (self.interleaved, self.encoding) {
             (Some(head), _) => head,
+            // The largest group, which is quantised as one.
+            (None, Encoding::FloatColumns(_)) => 128,
             (None, encoding) if encoding.by_columns() => 8,
             (None, Encoding::ZeroPoints { packing: Packing::RowsOfEight, .. }) => 8,
             (

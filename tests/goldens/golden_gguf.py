@@ -32,6 +32,7 @@ FLOATS = [
     "olmo2_f32",
     "gemma2_bf16",
     "gemma3_bf16",
+    "gpt2_f32",
 ]
 ARCHITECTURES = {
     "llama": gguf.MODEL_ARCH.LLAMA,
@@ -43,6 +44,7 @@ ARCHITECTURES = {
     "olmo2": gguf.MODEL_ARCH.OLMO2,
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+    "gpt2": gguf.MODEL_ARCH.GPT2,
 }
 INTERLEAVED = ["llama", "smollm3", "granite"]
 # A layer has matrices of the type; embedding and output are Q8_0, as llama.cpp's mixtures have them.
@@ -88,6 +90,8 @@ def write_floats(source, path):
             writer.add_tensor(f"rope_factors_{length}.weight", factors)
     for name, tensor in load_file(source / "model.safetensors").items():
         tensor = interleaved(name, tensor, config)
+        if ".c_" in name and tensor.dim() == 2:
+            tensor = tensor.T.contiguous()
         if "gemma" in config.model_type and "norm" in name:
             tensor = tensor.float() + 1
         if tensor.dim() == 1 or tensor.dtype == torch.float32:
@@ -170,6 +174,8 @@ def scale(blocks, kind, factors):
 def start(path, config):
     """Begins a file with the sizes of a model."""
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[ARCHITECTURES[config.model_type]])
+    if config.model_type == "gpt2":
+        return start_gpt2(writer, config)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -185,6 +191,17 @@ def start(path, config):
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
     describe(writer, config)
+    return writer
+
+
+def start_gpt2(writer, config):
+    """Adds the sizes of GPT-2 under the keys that its files have."""
+    writer.add_block_count(config.n_layer)
+    writer.add_context_length(config.n_positions)
+    writer.add_embedding_length(config.n_embd)
+    writer.add_feed_forward_length(4 * config.n_embd)
+    writer.add_head_count(config.n_head)
+    writer.add_layer_norm_eps(config.layer_norm_epsilon)
     return writer
 
 

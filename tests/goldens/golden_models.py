@@ -165,6 +165,20 @@ GEMMA3 = GEMMA | {
     "rope_local_base_freq": 100.0,
     "rope_scaling": {"rope_type": "linear", "factor": 8.0},
 }
+GPT2 = {
+    "architectures": ["GPT2LMHeadModel"],
+    "model_type": "gpt2",
+    "activation_function": "gelu_new",
+    "vocab_size": 131,
+    "n_ctx": 96,
+    "n_embd": 48,
+    "n_head": 2,
+    "n_layer": 2,
+    "n_positions": 96,
+    "layer_norm_epsilon": 5e-2,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 # As published: a text model within one that also sees images.
 GEMMA3_IMAGES = {
     "architectures": ["Gemma3ForConditionalGeneration"],
@@ -240,6 +254,7 @@ SPECS = [
         "gemma3_images_bf16",
         GEMMA3_IMAGES | {"text_config": llama(**GEMMA3 | {"num_hidden_layers": 2, "sliding_window_pattern": 2})},
     ),
+    Spec("gpt2_f32", GPT2),
     Spec("ct_int4_sym_g32_bf16", llama(**MEDIUM, num_key_value_heads=2), int4=int4(True, 32)),
     Spec(
         "ct_int4_asym_g64_bf16",
@@ -316,19 +331,20 @@ def randomise(model, seed, dtype):
     is_gemma = "gemma" in model.config.model_type
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
-        if "norm" in name:
+        inputs = weight.shape[0 if ".c_" in name else -1]  # of GPT-2, matrices of layers are transposed
+        if "norm" in name or ".ln_" in name and name.endswith("weight"):
             noise = 1 + noise.clamp(-2, 2) / 4
             noise = noise - int(is_gemma)  # which adds one itself
         elif name.endswith("bias"):
             noise = noise / 2
-        elif "lm_head" in name or (model.config.tie_word_embeddings and "embed_tokens" in name):
+        elif "lm_head" in name or (model.config.tie_word_embeddings and ("embed_tokens" in name or ".wte" in name)):
             noise = noise * 3 / weight.shape[1] ** 0.5
         elif is_gemma and "embed_tokens" in name:
             noise = noise / weight.shape[1] ** 0.5  # by which it multiplies
-        elif "embed_tokens" not in name:
+        elif "embed_tokens" not in name and ".wte" not in name and ".wpe" not in name:
             # An offset for each row moves the zero points of asymmetric int4 weights apart.
             noise = noise + torch.randn((weight.shape[0], 1), generator=generator) / 2
-            noise = noise * 1.5 / weight.shape[1] ** 0.5
+            noise = noise * 1.5 / inputs**0.5
         weight.data = noise.to(dtype).float()
 
 

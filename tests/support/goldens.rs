@@ -138,7 +138,7 @@ mod disk {
     use super::Golden;
 
     /// Every reference model.
-    pub const MODELS: [&str; 19] = [
+    pub const MODELS: [&str; 20] = [
         "llama2_f32",
         "llama3_bf16",
         "llama_linear_f32",
@@ -154,6 +154,7 @@ mod disk {
         "olmo2_f32",
         "gemma2_bf16",
         "gemma3_bf16",
+        "gpt2_f32",
         "gemma3_images_bf16",
         "ct_int4_sym_g32_bf16",
         "ct_int4_asym_g64_bf16",

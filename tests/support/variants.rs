@@ -3,8 +3,8 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Attention, AttentionMerge, Columns, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Pool,
-        Regime, Repack, RmsNorm, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
+        Attention, AttentionMerge, Columns, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Norm,
+        Pool, Regime, Repack, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
@@ -41,8 +41,13 @@ const TUNINGS: [Tuning; 3] = [
     Tuning { subgroups: true, barriers: true },
 ];
 
-const OUTPUTS: [MatmulOutput; 4] =
-    [MatmulOutput::Store, MatmulOutput::Add, MatmulOutput::SiluGate, MatmulOutput::GeluGate];
+const OUTPUTS: [MatmulOutput; 5] = [
+    MatmulOutput::Store,
+    MatmulOutput::Add,
+    MatmulOutput::SiluGate,
+    MatmulOutput::GeluGate,
+    MatmulOutput::Gelu,
+];
 
 /// Renders every variant of every kernel, each once.
 pub fn shaders() -> Vec<Shader> {
@@ -65,8 +70,9 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
             for output in OUTPUTS {
                 for (norm, bias) in [(None, false), (Some(1e-6), false), (Some(1e-5), true)] {
                     let impossible = norm.is_some() && !regime.fuses_norm(tuning)
-                        || bias && output != MatmulOutput::Store
-                        || output == MatmulOutput::GeluGate && layout != Layout::F32;
+                        || bias && !matches!(output, MatmulOutput::Store | MatmulOutput::Gelu)
+                        || layout != Layout::F32
+                            && matches!(output, MatmulOutput::GeluGate | MatmulOutput::Gelu);
                     if !impossible {
                         let kernel = Matmul {
                             layout,
@@ -118,12 +124,17 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     for rows in [RowsOf::Rows, RowsOf::LogitRows] {
         let add = rows == RowsOf::Rows;
         kernels.push(Box::new(Columns { width: 172, rows }));
-        kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, add: false, rows }));
-        kernels.push(Box::new(RmsNorm { width: 172, eps: 1e-6, add, rows }));
+        for centred in [false, true] {
+            kernels.push(Box::new(Norm { width: 172, eps: 1e-6, centred, add: false, rows }));
+            kernels.push(Box::new(Norm { width: 172, eps: 1e-6, centred, add, rows }));
+        }
     }
     for layout in LAYOUTS.into_iter().chain(KEPT) {
         let scale = if layout == Layout::Bf16 { 45.25 } else { 1.0 };
-        kernels.push(Box::new(Embed { layout, first: 0, rows: 100, width: 256, scale }));
+        for positions in [false, true] {
+            let kernel = Embed { layout, positions, first: 0, rows: 100, width: 256, scale };
+            kernels.push(Box::new(kernel));
+        }
     }
     kernels
 }
@@ -175,6 +186,7 @@ fn repacking() -> Vec<Repack> {
         vec![Repack::Reorder, Repack::Finish(Mins::ZeroPoints), Repack::Finish(Mins::Shifted(-8))];
     for from in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
         kernels.extend(LAYOUTS.map(|to| Repack::Numbers { from: from.layout(), to }));
+        kernels.extend(LAYOUTS.map(|to| Repack::Columns { from: from.layout(), to }));
         kernels.push(Repack::LessOne { from: from.layout() });
         let (grid, to) = (Grid::EACH, Layout::W4 { group: 32 });
         kernels.push(Repack::Mins { from, grid, to });

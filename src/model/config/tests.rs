@@ -54,10 +54,15 @@ fn llama_3_is_read_in_full() {
         head_dim: 64,
         vocab: 128256,
         context: 131072,
-        rms_eps: 1e-5,
+        norm_eps: 1e-5,
+        layer_norm: false,
+        positions: false,
         tied: true,
         fused: false,
         qkv_bias: false,
+        output_bias: false,
+        gated: true,
+        mlp_bias: false,
         qk_norm: None,
         norms: Norms::Before,
         norms_less_one: false,
@@ -263,11 +268,11 @@ fn impossible_values_are_refused_by_name() {
 
 #[test]
 fn what_is_not_a_configuration_says_so() {
-    let unknown = read(&with(llama(), json!({"architectures": ["GPT2LMHeadModel"]})));
+    let unknown = read(&with(llama(), json!({"architectures": ["BertForMaskedLM"]})));
     let Err(Error::UnsupportedArchitecture { found, supported }) = unknown else {
         panic!("{unknown:?}");
     };
-    assert_eq!(found, "GPT2LMHeadModel");
+    assert_eq!(found, "BertForMaskedLM");
     assert!(supported.starts_with("LlamaForCausalLM, MistralForCausalLM, "), "{supported}");
     for config in [with(llama(), json!({"architectures": []})), without(llama(), "architectures")] {
         assert!(matches!(read(&config), Err(Error::UnsupportedArchitecture { .. })));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::layout::HostMatrix;
 use crate::layout::Layout;
-use crate::model::{Param, Scheme, Shape};
+use crate::model::{Param, ParamSource, Scheme, Shape};
 use ::safetensors::SafeTensors;
 use half::{bf16, f16};
 use std::path::{Path, PathBuf};
@@ -57,6 +57,14 @@ impl Expected {
     }
 
     /// Values of a module's weight, `[rows][k]`, by the formula (nibble − zero point)·scale.
+    fn rows(&self, source: &ParamSource, k: usize) -> Vec<f32> {
+        let values = self.weight(&source.name, source.rows, k);
+        match source.by_columns {
+            true => (0..values.len()).map(|i| values[i % k * source.rows + i / k]).collect(),
+            false => values,
+        }
+    }
+
     fn weight(&self, name: &str, rows: usize, k: usize) -> Vec<f32> {
         if let Some(values) = self.floats(name) {
             return values;
@@ -108,7 +116,7 @@ fn goldens_load_as_they_are_stored() {
                     assert_eq!(weights.vectors[&spec.param], values);
                 }
                 Shape::Matrix { n, k } => {
-                    let parts = spec.sources.iter().map(|s| expected.weight(&s.name, s.rows, k));
+                    let parts = spec.sources.iter().map(|s| expected.rows(s, k));
                     let values: Vec<f32> = parts.flatten().collect();
                     assert_eq!(values.len(), n * k);
                     check(&folder, spec.param, &weights.matrices[&spec.param][0], &values);

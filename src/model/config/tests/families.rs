@@ -1,7 +1,7 @@
 //! What sets the architectures apart from a Llama.
 
 use super::*;
-use crate::model::{Act, MatmulOutput, Op, Param, Product, program};
+use crate::model::{Act, MatmulOutput, Op, Param, Product, Shape, program};
 
 fn refused(config: &Value, changes: &[(&str, Value)]) {
     for (field, value) in changes {
@@ -237,7 +237,7 @@ fn a_model_that_also_sees_images_is_its_text_model() {
     let config = read(&published).unwrap();
     let sizes = (config.hidden, config.heads, config.kv_heads, config.head_dim, config.vocab);
     assert_eq!(sizes, (2560, 8, 4, 256, 262_208));
-    assert_eq!((config.context, config.rms_eps, config.tied), (131_072, 1e-6, true));
+    assert_eq!((config.context, config.norm_eps, config.tied), (131_072, 1e-6, true));
     // sqrt(2560) is 50.6, of which bfloat16 keeps 50.5.
     assert_eq!(config.scales.embedding, 50.5);
     let params = config.params();
@@ -267,4 +267,55 @@ fn gemma2_caps_scores_and_logits() {
     assert_eq!(layers(&bare).0, [Some(4096), None].repeat(8));
     assert_eq!((config.qk_norm, config.scales.attention), (None, Some(224f32.sqrt().recip())));
     assert!(config.attention.iter().all(|layer| layer.rope == config.attention[0].rope));
+}
+
+#[test]
+fn gpt2_has_names_of_its_own_positions_and_biases_but_no_gate_and_no_rotation() {
+    let gpt2 = json!({
+        "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new",
+        "layer_norm_epsilon": 1e-5, "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12,
+        "n_positions": 1024, "vocab_size": 50257,
+    });
+    let config = read(&gpt2).unwrap();
+    assert_eq!((config.hidden, config.intermediate, config.context), (768, 3072, 1024));
+    assert_eq!((config.head_dim, config.layers, config.tied), (64, 12, true));
+    assert!(config.attention.iter().all(|layer| layer.rope.is_none()));
+    let params = config.params();
+    let source = |param: Param| {
+        let spec = params.iter().find(|spec| spec.param == param).unwrap();
+        let [source] = &spec.sources[..] else { panic!("{spec:?}") };
+        (source.name.as_str(), spec.shape, source.by_columns)
+    };
+    let (vector, matrix) = (|n| Shape::Vector { n }, |n, k| Shape::Matrix { n, k });
+    for (param, expected) in [
+        (Param::Positions, ("transformer.wpe.weight", matrix(1024, 768), false)),
+        (Param::Qkv(3), ("transformer.h.3.attn.c_attn.weight", matrix(2304, 768), true)),
+        (Param::QkvBias(3), ("transformer.h.3.attn.c_attn.bias", vector(2304), false)),
+        (Param::GateUp(0), ("transformer.h.0.mlp.c_fc.weight", matrix(3072, 768), true)),
+        (Param::DownBias(0), ("transformer.h.0.mlp.c_proj.bias", vector(768), false)),
+        (Param::AttentionNormBias(1), ("transformer.h.1.ln_1.bias", vector(768), false)),
+        (Param::FinalNormBias, ("transformer.ln_f.bias", vector(768), false)),
+    ] {
+        assert_eq!(source(param), expected);
+    }
+    let ops = program(&config);
+    assert!(matches!(ops[1], Op::Embed { weight: Param::Positions, positions: true, .. }));
+    let up = Op::Matmul(Product {
+        norm: Some(Param::MlpNorm(0)),
+        bias: Some(Param::GateUpBias(0)),
+        output: MatmulOutput::Gelu,
+        ..Product::new(Act::Residual, Param::GateUp(0), Act::Gated)
+    });
+    assert!(ops.contains(&up));
+    refused(
+        &gpt2,
+        &[
+            ("n_embd", json!(0)),
+            ("n_layer", json!("12")),
+            ("n_positions", json!(null)),
+            ("layer_norm_epsilon", json!(0)),
+            ("activation_function", json!("relu")),
+            ("scale_attn_by_inverse_layer_idx", json!(true)),
+        ],
+    );
 }

@@ -1,0 +1,85 @@
+// norm: out = {% if add %}out + {% endif %}v / sqrt(mean of squares of v + eps) · weight{% if centred %} + bias, where v = x - mean of x{% else %}, where v = x{% endif %}, for each row.
+// in   x      [rows][STRIDE] vec4, padding 0
+//      weight [width / 4] vec4{% if centred %}, bias the same{% endif %}
+// out  out    [rows][STRIDE] vec4, padding 0
+{%- if barriers %}
+// grid one workgroup of 64 threads per row
+{%- if subgroups %}
+{{ enable_subgroups }}
+{%- endif %}
+{%- else %}
+// grid one thread per row, workgroups of 4: no barriers
+{%- endif %}
+@group(0) @binding(0) var<storage, read> step: array<u32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> weight: array<vec4<f32>>;
+{%- if centred %}
+@group(0) @binding(3) var<storage, read> bias: array<vec4<f32>>;
+{%- endif %}
+@group(0) @binding({{ at.out }}) var<storage, read_write> out: array<vec4<f32>>;
+
+{% include "include/step.wgsl" %}
+const WIDTH = {{ width }}u;
+const STRIDE = {{ stride // 4 }}u;
+
+// The mean over a row, by the sums of its every fourth number.
+fn mean_of(sums: vec4<f32>) -> f32 { return dot(sums, vec4(1.0)) / {{ width }}.0; }
+{% if centred %}
+// Four numbers of x less their mean; padding stays 0.
+fn centred(at: u32, i: u32, mean: f32) -> vec4<f32> {
+    let inside = 4u * i + vec4(0u, 1u, 2u, 3u) < vec4(WIDTH);
+    return select(vec4(0.0), x[at] - mean, inside);
+}
+{% endif %}
+{%- set value = "centred(first + i, i, mean)" if centred else "x[first + i]" %}
+{%- set result = value ~ " * scale * weight[i]" ~ (" + bias[i]" if centred else "") %}
+{%- if barriers %}
+{% include "include/reduce.wgsl" %}
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+{%- if subgroups %}
+    @builtin(subgroup_invocation_id) lane: u32,
+    @builtin(subgroup_size) size: u32,
+{%- endif %}
+) {
+    let first = group.x * STRIDE;
+{%- if centred %}
+    var sums: array<vec4<f32>, VALUES>;
+    for (var i = thread; i < STRIDE; i += 64u) { sums[0] += x[first + i]; }
+    reduce(sums, thread{% if subgroups %}, lane, size{% endif %});
+    let mean = mean_of(totals[0]);
+{%- endif %}
+    var squares: array<vec4<f32>, VALUES>;
+    for (var i = thread; i < STRIDE; i += 64u) {
+        let v = {{ value }};
+        squares[0] += v * v;
+    }
+    reduce(squares, thread{% if subgroups %}, lane, size{% endif %});
+    let scale = inverseSqrt(mean_of(totals[0]) + {{ eps }});
+    for (var i = thread; i < STRIDE; i += 64u) {
+        out[first + i] = {% if add %}out[first + i] + {% endif %}{{ result }};
+    }
+}
+{% else %}
+@compute @workgroup_size(4)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x >= {{ count }}() { return; }
+    let first = id.x * STRIDE;
+{%- if centred %}
+    var sums = vec4(0.0);
+    for (var i = 0u; i < STRIDE; i++) { sums += x[first + i]; }
+    let mean = mean_of(sums);
+{%- endif %}
+    var squares = vec4(0.0);
+    for (var i = 0u; i < STRIDE; i++) {
+        let v = {{ value }};
+        squares += v * v;
+    }
+    let scale = inverseSqrt(mean_of(squares) + {{ eps }});
+    for (var i = 0u; i < STRIDE; i++) {
+        out[first + i] = {% if add %}out[first + i] + {% endif %}{{ result }};
+    }
+}
+{% endif %}

@@ -1,0 +1,71 @@
+//! Normalisation of rows as a dispatch of its own, where a product cannot take it in.
+
+use minijinja::context;
+
+use super::{Batch, Bindings, Kernel, RowsOf, Tuning};
+use crate::{gpu::Shader, layout::row_stride};
+
+/// out = \[out +\] v / sqrt(mean(v²) + eps) · weight \[+ bias\] for each row of x, where v is x, or x less
+/// its mean; x and out are `[rows][row_stride(width)]`.
+///
+/// Bindings in order: step, x, weight `[width]` f32, bias `[width]` f32 (if `centred`), out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Norm {
+    pub width: usize,
+    pub eps: f32,
+    /// LayerNorm, which takes the mean off and has a bias, in place of RMSNorm.
+    pub centred: bool,
+    /// Adds to what out holds.
+    pub add: bool,
+    pub rows: RowsOf,
+}
+
+/// Rows per workgroup where a thread takes a whole row.
+const LANES: u32 = 4;
+
+impl Kernel for Norm {
+    fn shader(&self, tuning: Tuning) -> Shader {
+        let bindings =
+            Bindings::read(&["step", "x", "weight"]).and("bias", self.centred).write("out");
+        let values = context! {
+            at => bindings.numbers(),
+            width => self.width,
+            stride => row_stride(self.width),
+            eps => self.eps,
+            centred => self.centred,
+            add => self.add,
+            count => self.rows.function(),
+            reduce => context! { values => 1 },
+            barriers => tuning.barriers,
+            subgroups => tuning.subgroups,
+        };
+        Shader::render("norm", values, bindings.access())
+    }
+
+    fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {
+        let rows = self.rows.count(batch);
+        [if tuning.barriers { rows } else { rows.div_ceil(LANES) }, 1, 1]
+    }
+}
+
+/// RMSNorm, in plain Rust and for one row without its padding.
+pub fn rms(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let scale = 1.0 / (mean(x.iter().map(|v| v * v)) + eps).sqrt();
+    for ((out, x), weight) in out.iter_mut().zip(x).zip(weight) {
+        *out = x * scale * weight;
+    }
+}
+
+/// LayerNorm, the same.
+pub fn layer(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]) {
+    let middle = mean(x.iter().copied());
+    let scale = 1.0 / (mean(x.iter().map(|v| (v - middle) * (v - middle))) + eps).sqrt();
+    for (((out, x), weight), bias) in out.iter_mut().zip(x).zip(weight).zip(bias) {
+        *out = (x - middle) * scale * weight + bias;
+    }
+}
+
+fn mean(numbers: impl ExactSizeIterator<Item = f32>) -> f32 {
+    let count = numbers.len() as f32;
+    numbers.sum::<f32>() / count
+}
