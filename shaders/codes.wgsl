@@ -28,10 +28,14 @@ fn main(
 {%- else %}
     if i >= job.rows * stored { return; }
     let first = i % stored * PER_WORD;
+{%- if packing == "Words" %}
+    let word = staged[i % stored * job.staged + staged_row(i / stored)] ^ {{ flip }}u;
+{%- else %}
     var word = 0u;
     for (var j = 0u; j < min(PER_WORD, job.columns - first); j++) {
         word |= packed_nibble(staged_row(i / stored), first + j) << (4u * j);
     }
+{%- endif %}
     words[(job.row + i / stored) * job.stride + (job.first_column + first) / PER_WORD] = word;
 {%- endif %}
 }

@@ -281,7 +281,7 @@ fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
     let e2m1 = Layout::Codebook { codebook: Codebook::E2m1, group: 32 };
     let nf4 = Layout::Codebook { codebook: Codebook::NormalFloat, group: 64 };
     let exponents = Encoding::Scales { number: Number::Exponent, grid: each, zero: None };
-    let bytes = |unsigned| (Encoding::Bytes { unsigned }, k);
+    let bytes = |unsigned| (Encoding::Bytes { unsigned, transposed: false }, k);
     let w8 = Layout::W8 { group: 32 };
     let scb = Number::Float127(f32);
     let row = |layout: Layout| Grid { groups: layout.groups(k), ..each };

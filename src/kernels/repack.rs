@@ -43,9 +43,11 @@ pub enum Repack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codes {
     Nibbles(Packing),
-    /// Rows of bytes; if `unsigned`, their highest bits are turned over.
+    /// Rows of bytes, or words of four columns of a row if `transposed`; if `unsigned`, their
+    /// highest bits are turned over.
     Bytes {
         unsigned: bool,
+        transposed: bool,
     },
 }
 
@@ -151,7 +153,7 @@ impl Repack {
                 let record = to.record().map_or(1, |(columns, _)| columns as u32);
                 rows.columns.div_ceil(record)
             }
-            Repack::Codes(codes) if codes.gathers() => rows.columns.div_ceil(8),
+            Repack::Codes(codes) if codes.gathers() => rows.columns.div_ceil(codes.per_word()),
             Repack::Columns { to, .. } => {
                 let together = to.quantised_group().unwrap_or(to.columns_per_word());
                 rows.columns.div_ceil(together as u32)
@@ -189,8 +191,16 @@ impl Repack {
 }
 
 impl Codes {
+    /// Whether words do not hold the codes of a row one after the other.
     fn gathers(self) -> bool {
-        matches!(self, Codes::Nibbles(packing) if !matches!(packing, Packing::Rows | Packing::Signed))
+        match self {
+            Codes::Nibbles(packing) => !matches!(packing, Packing::Rows | Packing::Signed),
+            Codes::Bytes { transposed, .. } => transposed,
+        }
+    }
+
+    fn per_word(self) -> u32 {
+        if matches!(self, Codes::Nibbles(_)) { 8 } else { 4 }
     }
 
     fn values(self) -> Value {
@@ -203,9 +213,10 @@ impl Codes {
                 let packing = packing_name(packing);
                 context! { from => "nibbles", per_word => 8, flip => 0, wraps => false, packing }
             }
-            Codes::Bytes { unsigned } => {
+            Codes::Bytes { unsigned, transposed } => {
                 let flip = if unsigned { 0x8080_8080_u32 } else { 0 };
-                context! { from => "bytes", per_word => 4, flip, wraps => false, packing => "Rows" }
+                let packing = if transposed { "Words" } else { "Rows" };
+                context! { from => "bytes", per_word => 4, flip, wraps => false, packing }
             }
         }
     }

@@ -42,6 +42,8 @@ pub struct Gptq {
     pub symmetric: bool,
     /// Columns belong to groups out of order: act-order.
     pub ordered: bool,
+    /// Codes are bytes, with zero points of 128; else nibbles.
+    pub bytes: bool,
 }
 
 /// The weights of a compressed-tensors checkpoint.
@@ -149,14 +151,19 @@ fn awq_of(fields: &Fields) -> Result<Quantization> {
 }
 
 fn gptq_of(fields: &Fields) -> Result<Quantization> {
-    fields.count("bits", 4..=4)?;
+    fields.require("bits", &[json!(4), json!(8)], "4 or 8")?;
+    let bytes = fields.get("bits") == Some(&json!(8));
     let wraps = match fields.text("checkpoint_format")? {
         None | Some("gptq") => true,
         Some("gptq_v2") => false,
         _ => return Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
     };
     let (symmetric, ordered) = (fields.flag("sym")?, fields.flag("desc_act")?);
-    Ok(Quantization::Gptq(Gptq { wraps, symmetric, ordered }))
+    if bytes && (!symmetric || ordered) {
+        let field = if symmetric { "desc_act" } else { "sym" };
+        return Err(fields.invalid(field, format!("{} for 8 bits", !symmetric)));
+    }
+    Ok(Quantization::Gptq(Gptq { wraps, symmetric, ordered, bytes }))
 }
 
 fn group_size(fields: &Fields, field: &str) -> Result<usize> {

@@ -1,6 +1,7 @@
 //! What a model's files say about generating: where answers end, how tokens are drawn.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::json;
 use crate::api::SamplingParams;
@@ -55,6 +56,49 @@ struct Fields {
     repetition_penalty: Option<f64>,
 }
 
+/// The fields that GGUF files have under `general.sampling.`, by their names there.
+const GGUF_KEYS: [(&str, &str); 5] = [
+    ("temperature", "temp"),
+    ("top_k", "top_k"),
+    ("top_p", "top_p"),
+    ("min_p", "min_p"),
+    ("repetition_penalty", "penalty_repeat"),
+];
+
+impl Fields {
+    /// What the fields of a file say, but for ids.
+    fn defaults(&self, file: &str) -> Result<GenerationDefaults> {
+        let defaults = GenerationDefaults::default();
+        let within =
+            |field: &str, value: Option<f64>, default: f32, low: f64, high: f64| match value {
+                Some(value) if !(low..=high).contains(&value) => {
+                    Err(invalid(file, field, value, &format!("{low} to {high}")))
+                }
+                value => Ok(value.map_or(default, |value| value as f32)),
+            };
+        let temperature =
+            within("temperature", self.temperature, defaults.temperature, 0.0, 100.0)?;
+        let penalty = defaults.repetition_penalty;
+        Ok(GenerationDefaults {
+            temperature: if self.do_sample == Some(false) { 0.0 } else { temperature },
+            top_k: match self.top_k {
+                None | Some(-1) => defaults.top_k,
+                Some(k) => u32::try_from(k).map_err(|_| invalid(file, "top_k", k, "a count"))?,
+            },
+            top_p: within("top_p", self.top_p, defaults.top_p, 0.0, 1.0)?,
+            min_p: within("min_p", self.min_p, defaults.min_p, 0.0, 1.0)?,
+            repetition_penalty: within(
+                "repetition_penalty",
+                self.repetition_penalty,
+                penalty,
+                0.01,
+                100.0,
+            )?,
+            ..defaults
+        })
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a token id or a list of token ids")]
 enum OneOrMany {
@@ -80,32 +124,21 @@ impl GenerationDefaults {
             Some(bytes) => json::parse(FILE, bytes)?,
             None => Fields::default(),
         };
+        let defaults = fields.defaults(FILE)?;
         let mut eos = fields.eos_token_id;
         if let (None, Some(bytes)) = (&eos, config) {
             eos = json::parse::<Fields>("config.json", bytes)?.eos_token_id;
         }
-        let defaults = GenerationDefaults::default();
-        let temperature = ranged("temperature", fields.temperature, "0 to 100", 0.0..=100.0)?;
-        Ok(GenerationDefaults {
-            eos_ids: eos.map(Vec::from).unwrap_or_default(),
-            temperature: match fields.do_sample {
-                Some(false) => 0.0,
-                _ => temperature.unwrap_or(defaults.temperature),
-            },
-            top_k: match fields.top_k {
-                None | Some(-1) => defaults.top_k,
-                Some(k) => u32::try_from(k).map_err(|_| invalid("top_k", k, "a count"))?,
-            },
-            top_p: ranged("top_p", fields.top_p, "0 to 1", 0.0..=1.0)?.unwrap_or(defaults.top_p),
-            min_p: ranged("min_p", fields.min_p, "0 to 1", 0.0..=1.0)?.unwrap_or(defaults.min_p),
-            repetition_penalty: ranged(
-                "repetition_penalty",
-                fields.repetition_penalty,
-                "0.01 to 100",
-                0.01..=100.0,
-            )?
-            .unwrap_or(defaults.repetition_penalty),
-        })
+        Ok(GenerationDefaults { eos_ids: eos.map(Vec::from).unwrap_or_default(), ..defaults })
+    }
+
+    /// Reads what the metadata of a GGUF file say about sampling.
+    pub(super) fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
+        let named = GGUF_KEYS.iter().filter_map(|(name, key)| {
+            Some((name.to_string(), metadata.get(&format!("general.sampling.{key}"))?.clone()))
+        });
+        let named: Value = named.collect::<Map<_, _>>().into();
+        json::fit::<Fields>(file, &named)?.defaults(file)
     }
 
     /// How to draw tokens for a request; `seed` is for requests that name none.
@@ -133,21 +166,9 @@ impl GenerationDefaults {
     }
 }
 
-fn ranged(
-    field: &str,
-    value: Option<f64>,
-    expected: &str,
-    range: std::ops::RangeInclusive<f64>,
-) -> Result<Option<f32>> {
-    match value {
-        Some(value) if !range.contains(&value) => Err(invalid(field, value, expected)),
-        value => Ok(value.map(|value| value as f32)),
-    }
-}
-
-fn invalid(field: &str, found: impl ToString, expected: &str) -> Error {
+fn invalid(file: &str, field: &str, found: impl ToString, expected: &str) -> Error {
     Error::InvalidConfig {
-        file: FILE.into(),
+        file: file.into(),
         field: field.into(),
         found: found.to_string(),
         expected: expected.into(),
@@ -156,6 +177,8 @@ fn invalid(field: &str, found: impl ToString, expected: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn read(generation_config: &str, config: &str) -> Result<GenerationDefaults> {
@@ -224,6 +247,31 @@ mod tests {
             assert_eq!(defaults.sampling(&asked, 0), expected);
             (asked.repetition_penalty, expected.repetition_penalty) = (Some(1.0), 1.0);
             assert_eq!(defaults.sampling(&asked, 0), expected);
+        }
+    }
+
+    #[test]
+    fn gguf_files_have_names_of_their_own() {
+        let read = |metadata: Value| {
+            GenerationDefaults::from_gguf("model.gguf", metadata.as_object().unwrap())
+        };
+        let found = read(json!({
+            "general.sampling.temp": 0.6, "general.sampling.top_k": 20, "general.sampling.top_p": 0.9,
+            "general.sampling.min_p": 0.05, "general.sampling.penalty_repeat": 1.1, "top_k": 3,
+        }));
+        let expected = GenerationDefaults {
+            temperature: 0.6,
+            top_k: 20,
+            top_p: 0.9,
+            min_p: 0.05,
+            repetition_penalty: 1.1,
+            ..Default::default()
+        };
+        assert_eq!(found.unwrap(), expected);
+        assert_eq!(read(json!({})).unwrap(), GenerationDefaults::default());
+        for value in [json!(200), json!("hot")] {
+            let error = read(json!({"general.sampling.temp": value})).unwrap_err().to_string();
+            assert!(error.contains("temperature") && error.contains("model.gguf"), "{error}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The JSON files of a model folder.
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::Value;
 
 use crate::api::typed;
@@ -9,7 +9,12 @@ use crate::error::{Error, Result};
 /// Reads a small JSON file; `file` is its name for error messages.
 pub fn parse<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
     let value: Value = parse_large(file, bytes)?;
-    typed(&value).map_err(|(path, message)| {
+    fit(file, &value)
+}
+
+/// Reads what `value`, of this file, says.
+pub fn fit<'a, T: Deserialize<'a>>(file: &str, value: &'a Value) -> Result<T> {
+    typed(value).map_err(|(path, message)| {
         malformed(file, path.map_or(message.clone(), |path| format!("{path}: {message}")))
     })
 }
@@ -29,5 +34,5 @@ pub fn parse_large<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
 }
 
 fn malformed(file: &str, found: String) -> Error {
-    Error::Malformed { what: file.into(), expected: "JSON file of its kind".into(), found }
+    Error::Malformed { what: file.into(), expected: "file of its kind".into(), found }
 }

@@ -200,7 +200,9 @@ impl Encoding {
             Encoding::Blocks(from) => Repack::Blocks { from, to },
             Encoding::Nibbles(packing) => Repack::Codes(Codes::Nibbles(packing)),
             Encoding::NibblesOfTwo { .. } => return None,
-            Encoding::Bytes { unsigned } => Repack::Codes(Codes::Bytes { unsigned }),
+            Encoding::Bytes { unsigned, transposed } => {
+                Repack::Codes(Codes::Bytes { unsigned, transposed })
+            }
             Encoding::Scales { number, grid, zero } => Repack::Scales { number, grid, zero, to },
             Encoding::Mins { float: from, grid, .. }
             | Encoding::ZeroNumbers { float: from, grid } => Repack::Mins { from, grid, to },

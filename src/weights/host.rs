@@ -84,7 +84,12 @@ impl HostSink {
                     pack_rows(matrix, job, bytes, |row, values| block.dequantise(row, values));
                 }
                 Encoding::Nibbles(packing) => put_nibbles(matrix, job, packing, bytes),
-                Encoding::Bytes { unsigned } => put_bytes(matrix, job, unsigned, bytes),
+                Encoding::Bytes { unsigned, transposed: false } => {
+                    put_bytes(matrix, job, unsigned, bytes);
+                }
+                Encoding::Bytes { unsigned, transposed: true } => {
+                    put_words(matrix, job, unsigned, bytes);
+                }
                 Encoding::Scales { number, grid, zero } => {
                     set_scales(matrix, job, grid, &numbers(number, bytes), zero);
                 }
@@ -243,6 +248,19 @@ fn put_bytes(matrix: &mut HostMatrix, job: &RepackJob, unsigned: bool, bytes: &[
             let mut padded = [0; 4];
             padded.iter_mut().zip(bytes).for_each(|(padded, byte)| *padded = byte ^ flip);
             *word = u32::from_le_bytes(padded);
+        }
+    }
+}
+
+/// The same of words that each hold four columns of a row: `[⌈columns / 4⌉][rows]`.
+fn put_words(matrix: &mut HostMatrix, job: &RepackJob, unsigned: bool, bytes: &[u8]) {
+    let flip = if unsigned { 0x8080_8080 } else { 0 };
+    let stored: Vec<u32> = words(bytes).collect();
+    for row in 0..job.rows {
+        let (words, _) = matrix.row_mut(job.row(row));
+        let stored = stored[row..].iter().step_by(job.rows);
+        for (word, stored) in words[job.first_column / 4..].iter_mut().zip(stored) {
+            *word = stored ^ flip;
         }
     }
 }

@@ -111,9 +111,9 @@ pub enum Encoding {
     /// `[rows][columns]` bytes: high nibbles of these rows, low ones of the rows that are so many
     /// further down. See [`RepackJob::simple`].
     NibblesOfTwo { distance: usize },
-    /// `[rows][columns]` bytes of the weight's layout; their highest bits are turned over if they
-    /// are `unsigned`.
-    Bytes { unsigned: bool },
+    /// `[rows][columns]` bytes of the weight's layout, or, if `transposed`, four columns of a row:
+    /// `[⌈columns / 4⌉][rows]` words. Their highest bits are turned over if they are `unsigned`.
+    Bytes { unsigned: bool, transposed: bool },
     /// Scales; mins too unless `zero` is `None`: then zero points or mins follow.
     Scales { number: Number, grid: Grid, zero: Option<u32> },
     /// Mins, of codes that are by `shift` greater than those of the layout; in
@@ -170,6 +170,7 @@ impl Encoding {
             Encoding::Scales { grid, .. }
             | Encoding::Mins { grid, .. }
             | Encoding::ZeroNumbers { grid, .. } => grid.transposed,
+            Encoding::Bytes { transposed, .. } => transposed,
             Encoding::FloatColumns(_) => true,
             _ => false,
         }

@@ -59,24 +59,25 @@ class Codec:
         return tensors, {"format": "pt"}
 
 
-def affine(weight, group_size, symmetric):
-    """Rounds groups along the input to 4 bits; returns q [out, in], and zero and f16 scale [out, groups]."""
+def affine(weight, group_size, symmetric, bits=4):
+    """Rounds groups along the input; returns q [out, in], and zero and f16 scale [out, groups]."""
+    top, middle = 2**bits - 1, 2 ** (bits - 1)
     groups = weight.numpy().reshape(weight.shape[0], -1, group_size)
     low, high = numpy.minimum(groups.min(2), 0), numpy.maximum(groups.max(2), 0)
     if symmetric:
         high = numpy.maximum(high, -low)
         low = -high
-    scale = ((high - low) / 15).astype(numpy.float16)
-    zero = numpy.full(scale.shape, 8) if symmetric else numpy.round(-low / scale.astype(numpy.float32)).clip(0, 15)
+    scale = ((high - low) / top).astype(numpy.float16)
+    zero = numpy.full(scale.shape, middle) if symmetric else numpy.round(-low / scale.astype(numpy.float32)).clip(0, top)
     q = numpy.round(groups / scale.astype(numpy.float32)[..., None]) + zero[..., None]
-    return q.clip(0, 15).astype(numpy.uint32).reshape(weight.shape), zero.astype(numpy.uint32), scale
+    return q.clip(0, top).astype(numpy.uint32).reshape(weight.shape), zero.astype(numpy.uint32), scale
 
 
-def words(nibbles):
-    """Packs eight nibbles of the last axis into an int32, the first lowest."""
-    shifts = numpy.arange(0, 32, 4, dtype=numpy.uint32)
-    eights = nibbles.astype(numpy.uint32).reshape(*nibbles.shape[:-1], -1, 8)
-    packed = numpy.bitwise_or.reduce(eights << shifts, axis=-1)
+def words(codes, bits=4):
+    """Packs codes of the last axis into int32s, the first lowest."""
+    shifts = numpy.arange(0, 32, bits, dtype=numpy.uint32)
+    together = codes.astype(numpy.uint32).reshape(*codes.shape[:-1], -1, 32 // bits)
+    packed = numpy.bitwise_or.reduce(together << shifts, axis=-1)
     return torch.from_numpy(packed.view(numpy.int32).copy())
 
 
@@ -176,10 +177,11 @@ class Gptq(Codec):
     act_order: bool = False
     wraps: bool = False  # some rows get a zero point of 0, which version 1 stores as -1
     biases: bool = False  # every module gets a bias, as from early AutoGPTQ
+    bits: int = 4
 
     def quantization_config(self):
         config = {
-            "bits": 4,
+            "bits": self.bits,
             "damp_percent": 0.01,
             "desc_act": self.act_order,
             "group_size": self.group_size,
@@ -203,20 +205,20 @@ class Gptq(Codec):
             order = numpy.random.default_rng([int(module[2]), INPUTS[module[-1]]]).permutation(order)
         g_idx = numpy.empty(weight.shape[1], numpy.int32)
         g_idx[order] = numpy.arange(weight.shape[1]) // self.group_size
-        ordered, zero, scale = affine(weight[:, order], self.group_size, self.symmetric)
+        ordered, zero, scale = affine(weight[:, order], self.group_size, self.symmetric, self.bits)
         q = numpy.empty_like(ordered)
         q[:, order] = ordered
-        qzeros = words(zero.T)
+        qzeros = words(zero.T, self.bits)
         if self.version == 1:
-            qzeros -= 0x11111111
-        packed = {"qweight": words(q).T.contiguous(), "qzeros": qzeros, "scales": tensor(scale.T)}
+            qzeros -= 0x11111111 if self.bits == 4 else 0x01010101
+        packed = {"qweight": words(q, self.bits).T.contiguous(), "qzeros": qzeros, "scales": tensor(scale.T)}
         if self.biases:
             packed["bias"] = torch.zeros(weight.shape[0], dtype=torch.float16)
         return packed | {"g_idx": tensor(g_idx)}
 
     def unpack(self, tensors, name):
         layer = TorchLinear(
-            bits=4,
+            bits=self.bits,
             group_size=self.group_size,
             sym=self.symmetric,
             desc_act=self.act_order,
@@ -227,7 +229,7 @@ class Gptq(Codec):
             getattr(layer, key).copy_(tensors[key])
         layer.scales = tensors["scales"].float()
         if self.version == 1:
-            convert_gptq_v1_to_v2_format_module(layer, 4, torch.int32)
+            convert_gptq_v1_to_v2_format_module(layer, self.bits, torch.int32)
         return layer.dequantize_weight().T.contiguous()
 
 

@@ -87,6 +87,7 @@ SPECS = [
     Spec("gptq_v2_asym_g32_f16", QWEN2 | ONE_LAYER, Gptq(2, False, 32)),
     Spec("gptq_v1_asym_g64_f16", LLAMA | ONE_LAYER, Gptq(1, False, 64, wraps=True)),
     Spec("gptq_act_order_g32_f16", QWEN2 | ONE_LAYER, Gptq(1, True, 32, act_order=True)),
+    Spec("gptq_int8_g32_f16", QWEN2 | SMALLER, Gptq(1, True, 32, bits=8)),
     Spec("ct_int8_naive_bf16", LLAMA | SMALLER, CompressedTensors("int-quantized", scheme(INT8))),
     Spec("ct_int8_packed_bf16", LLAMA | SMALLER, CompressedTensors("pack-quantized", scheme(INT8))),
     Spec("ct_int8_w8a8_bf16", QWEN2 | SMALLER, CompressedTensors("int-quantized", scheme(preset="INT8"))),

@@ -218,7 +218,10 @@ fn repacking() -> Vec<Repack> {
         let zeros = |wraps| Repack::ZeroPoints { packing, grid, wraps, to };
         kernels.extend([false, true].map(zeros));
     }
-    kernels.extend([false, true].map(|unsigned| Repack::Codes(Codes::Bytes { unsigned })));
+    for transposed in [false, true] {
+        let bytes = |unsigned| Repack::Codes(Codes::Bytes { unsigned, transposed });
+        kernels.extend([false, true].map(bytes));
+    }
     for from in BlockType::READABLE {
         let kept = from.layout().into_iter();
         let layouts = kept.chain([Layout::F16, Layout::W8 { group: 32 }, Layout::W4 { group: 32 }]);

@@ -141,7 +141,10 @@ impl GgufText {
             bos: bos.1,
             eos: eos.1,
             template: fields.template.map(String::from),
-            defaults: GenerationDefaults { eos_ids, ..Default::default() },
+            defaults: GenerationDefaults {
+                eos_ids,
+                ..GenerationDefaults::from_gguf(file, metadata)?
+            },
         })
     }
 }

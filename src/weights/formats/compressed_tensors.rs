@@ -51,9 +51,15 @@ fn int8(module: &mut Module) -> Result<Layout> {
     let groups = module.groups("weight_scale", 1)?;
     let grid = groups.grid(false);
     match module.find("weight_packed") {
-        None => module.take("weight", &[I8], &[n, k], Encoding::Bytes { unsigned: false }, k)?,
+        None => module.take(
+            "weight",
+            &[I8],
+            &[n, k],
+            Encoding::Bytes { unsigned: false, transposed: false },
+            k,
+        )?,
         Some(_) => {
-            let codes = Encoding::Bytes { unsigned: true };
+            let codes = Encoding::Bytes { unsigned: true, transposed: false };
             module.take("weight_packed", &[I32], &[n, k.div_ceil(4)], codes, k)?;
         }
     }

@@ -14,7 +14,13 @@ const BLOCK: usize = 128;
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);
-    module.take("weight", &[F8E4m3], &[n, k], Encoding::Bytes { unsigned: false }, k)?;
+    module.take(
+        "weight",
+        &[F8E4m3],
+        &[n, k],
+        Encoding::Bytes { unsigned: false, transposed: false },
+        k,
+    )?;
     let by_blocks = module.find("weight_scale_inv").is_some();
     let scale = if by_blocks { "weight_scale_inv" } else { "weight_scale" };
     let (info, ..) = module.get(scale)?;

@@ -1,7 +1,7 @@
 //! GPTQ as AutoGPTQ and GPTQModel write it: <https://github.com/ModelCloud/GPTQModel>.
 //!
 //! `qweight` is `[k / 8][n]`, `scales` is `[k / g][n]` and `qzeros` is `[k / g][n / 8]`;
-//! w = (q − z)·scale. The first version of the format stores z − 1; of symmetric files, where z is 8,
+//! w = (q − z)·scale. Of 8 bits these are quarters, and z is 128. The first version of the format stores z − 1; of symmetric files, where z is 8,
 //! not all do. With act-order `g_idx`, `[k]`, is the group of each
 //! column, and columns are stored in the order of the activations.
 
@@ -13,10 +13,17 @@ use crate::weights::Encoding;
 use crate::weights::safetensors::Dtype::I32;
 
 pub(super) fn plan(module: &mut Module, version: Gptq) -> Result<Layout> {
-    let Gptq { wraps, symmetric, ordered } = version;
+    let Gptq { wraps, symmetric, ordered, bytes } = version;
     let (n, k) = (module.rows, module.k);
     let groups = module.groups("scales", 0)?;
     let grid = groups.grid(true);
+    if bytes {
+        let codes = Encoding::Bytes { unsigned: true, transposed: true };
+        module.take("qweight", &[I32], &[k.div_ceil(4), n], codes, k)?;
+        let shape = [groups.stored, n];
+        module.take_floats("scales", &shape, scales_around(0, grid), groups.stored)?;
+        return Ok(Layout::W8 { group: groups.layout });
+    }
     let codes = Encoding::Nibbles(Packing::Transposed);
     module.take("qweight", &[I32], &[k.div_ceil(8), n], codes, k)?;
     let shape = [groups.stored, n];

@@ -13,7 +13,13 @@ const GROUP: usize = 128;
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);
-    module.take("weight", &[I8], &[n, k], Encoding::Bytes { unsigned: false }, k)?;
+    module.take(
+        "weight",
+        &[I8],
+        &[n, k],
+        Encoding::Bytes { unsigned: false, transposed: false },
+        k,
+    )?;
     let grid = Grid { transposed: false, rows: 1, groups: k.div_ceil(GROUP) };
     let number = Number::Float127(FloatType::F32);
     let scales = Encoding::Scales { number, grid, zero: Some(0) };

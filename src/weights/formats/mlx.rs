@@ -15,7 +15,11 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let group = groups.layout;
     let bytes = module.get("weight")?.0.shape.last() == Some(&(k.div_ceil(4) as u64));
     let (codes, words, layout) = match bytes {
-        true => (Encoding::Bytes { unsigned: true }, k.div_ceil(4), Layout::W8 { group }),
+        true => (
+            Encoding::Bytes { unsigned: true, transposed: false },
+            k.div_ceil(4),
+            Layout::W8 { group },
+        ),
         false => (Encoding::Nibbles(Packing::Rows), k.div_ceil(8), Layout::W4 { group }),
     };
     module.take("weight", &[U32], &[n, words], codes, k)?;
