@@ -49,6 +49,8 @@ pub struct ParallelStream<S: Server> {
     part_bytes: u64,
     /// Transfers at a time.
     connections: usize,
+    /// How long the file should be, where the server does not tell.
+    expected: Option<u64>,
 }
 
 /// The pieces of a part, when they are there.
@@ -94,6 +96,7 @@ impl<S: Server + 'static> RangeSource for Parallel<S> {
             surplus: None,
             part_bytes: self.part_bytes,
             connections: CONNECTIONS,
+            expected: None,
         }))
     }
 }
@@ -101,6 +104,10 @@ impl<S: Server + 'static> RangeSource for Parallel<S> {
 impl<S: Server + 'static> ByteStream for ParallelStream<S> {
     fn length(&self) -> Option<u64> {
         self.main.length()
+    }
+
+    fn expect(&mut self, bytes: u64) {
+        self.expected = Some(bytes);
     }
 
     fn version(&self) -> Option<&str> {
@@ -113,6 +120,9 @@ impl<S: Server + 'static> ByteStream for ParallelStream<S> {
                 return Ok(Some(piece));
             }
             self.ask_ahead();
+            if self.is_over() {
+                return Ok(None);
+            }
             if self.parts.is_empty() || self.main.position() < self.boundary {
                 let next = meanwhile(&mut self.parts, self.main.next()).await?;
                 return Ok(next.map(|piece| self.before_boundary(piece)));
@@ -142,7 +152,8 @@ impl<S: Server + 'static> ParallelStream<S> {
     /// Asks for as many parts as may be under way.
     fn ask_ahead(&mut self) {
         let at = self.main.position();
-        let Some(length) = self.main.length().filter(|_| self.connections > 1) else { return };
+        let length = self.main.length().or(self.expected);
+        let Some(length) = length.filter(|_| self.connections > 1) else { return };
         // Who wants no more than a header stops before.
         let begins = at - self.start >= self.part_bytes / 4 && at + 2 * self.part_bytes < length;
         let Some(mut asked) = self.asked.or(begins.then_some(at + self.part_bytes)) else { return };
@@ -157,6 +168,12 @@ impl<S: Server + 'static> ParallelStream<S> {
             asked = end;
         }
         self.asked = Some(asked);
+    }
+
+    /// Whether the last part has been read, of as many bytes as were expected; to ask for more would
+    /// be an error with some servers.
+    fn is_over(&self) -> bool {
+        self.parts.is_empty() && self.asked == Some(self.boundary) && self.expected == self.asked
     }
 
     /// What a piece of the first transfer has of the bytes before the first part.

@@ -24,6 +24,11 @@ impl<S: ByteStream> Reader<S> {
         self.stream.length()
     }
 
+    /// Tells the stream how long the file should be.
+    pub fn expect(&mut self, bytes: u64) {
+        self.stream.expect(bytes);
+    }
+
     /// Bytes handed out so far.
     pub fn position(&self) -> u64 {
         self.position

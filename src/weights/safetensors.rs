@@ -106,7 +106,10 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<He
         Some(found) if found > expected => {
             Err(malformed(format!("it has {found} bytes, but its tensors end at byte {expected}")))
         }
-        _ => Ok(header),
+        _ => {
+            reader.expect(expected);
+            Ok(header)
+        }
     }
 }
 

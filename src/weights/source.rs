@@ -58,6 +58,9 @@ pub trait ByteStream {
     /// Length of the whole file, if the source knows it.
     fn length(&self) -> Option<u64>;
 
+    /// Tells the stream how long the file should be, which its source may not know.
+    fn expect(&mut self, _bytes: u64) {}
+
     /// What changes when the file does, if the source tells.
     fn version(&self) -> Option<&str> {
         None
@@ -106,6 +109,13 @@ impl<A: ByteStream, B: ByteStream> ByteStream for Either<A, B> {
         match self {
             Either::Left(stream) => stream.length(),
             Either::Right(stream) => stream.length(),
+        }
+    }
+
+    fn expect(&mut self, bytes: u64) {
+        match self {
+            Either::Left(stream) => stream.expect(bytes),
+            Either::Right(stream) => stream.expect(bytes),
         }
     }
 

@@ -65,6 +65,8 @@ pub struct StoredStream<S: RangeSource, T> {
     /// The file from byte `from` on, if it is being downloaded.
     download: Option<Reader<S::Stream>>,
     from: u64,
+    /// How long the file should be, as its reader says.
+    expected: Option<u64>,
     /// A verified chunk's bytes that are not handed out yet.
     ready: VecDeque<Chunk>,
     /// What has been handed out of a chunk that is judged at its end.
@@ -198,6 +200,7 @@ impl<S: RangeSource + 'static, T: Store> Source for Stored<S, T> {
             before: 0,
             download: None,
             from: 0,
+            expected: None,
             ready: VecDeque::new(),
             passing: None,
             is_over: false,
@@ -225,6 +228,13 @@ impl<S: RangeSource + 'static, T: Store> ByteStream for StoredStream<S, T> {
     fn length(&self) -> Option<u64> {
         let listed = self.listed.as_ref().and_then(|listed| listed.bytes);
         self.record.bytes.or(listed).or(self.record.length)
+    }
+
+    fn expect(&mut self, bytes: u64) {
+        self.expected = Some(bytes);
+        if let Some(reader) = &mut self.download {
+            reader.expect(bytes);
+        }
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>> {
@@ -438,7 +448,11 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
             self.shared.is_storing.set(false);
         }
         self.from = at;
-        self.download = Some(Reader::new(stream));
+        let mut reader = Reader::new(stream);
+        if let Some(bytes) = self.length().or(self.expected) {
+            reader.expect(bytes);
+        }
+        self.download = Some(reader);
         Ok(true)
     }
 

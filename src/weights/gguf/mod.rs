@@ -64,7 +64,10 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<(M
         Some(found) if found < header.end => {
             Err(Error::Truncated { what: file.into(), expected: header.end, found })
         }
-        _ => Ok((metadata, header)),
+        _ => {
+            reader.expect(header.end);
+            Ok((metadata, header))
+        }
     }
 }
 

@@ -77,6 +77,23 @@ fn small_files_and_headers_take_one_transfer() {
     assert_eq!(script.asked_parts(FILE), [(0, None); 2]);
 }
 
+/// Other origins hide the length of a compressed body, and the range of a part.
+#[test]
+fn who_knows_the_length_gets_parts_from_a_server_that_hides_it() {
+    for (expected, asked_behind) in [(20_000, 0), (19_000, 0), (21_000, 3)] {
+        let (script, bytes) = script(20_000, &mut fastrand::Rng::new());
+        script.hide_length();
+        let mut stream = open(&script, 0);
+        stream.expect(expected);
+        let length = bytes.len().min(expected as usize);
+        assert_same(&drain(&mut stream).unwrap(), &bytes[..length]);
+        let asked = script.asked_parts(FILE);
+        assert!(asked.len() >= 17, "{asked:?}");
+        let behind = asked.iter().filter(|(start, end)| *start >= 20_000 || end.is_none()).count();
+        assert_eq!(behind, 1 + asked_behind, "{asked:?}");
+    }
+}
+
 #[test]
 fn a_server_without_parts_is_left_at_the_first_transfer() {
     let (script, bytes) = script(20_000, &mut fastrand::Rng::new());
