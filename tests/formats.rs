@@ -8,7 +8,7 @@ use pollster::block_on;
 use support::goldens::{executor, folder, golden};
 use tabloom::{load::Device, weights::FolderSource};
 
-const FORMATS: [&str; 24] = [
+const FORMATS: [&str; 25] = [
     "awq_gemm_g128_f16",
     "awq_gemv_g64_f16",
     "bnb_fp4_bf16",
@@ -25,6 +25,7 @@ const FORMATS: [&str; 24] = [
     "fp8_block_f32_scales_bf16",
     "fp8_tensor_bf16",
     "gptq_act_order_g32_f16",
+    "gptq_int8_g32_f16",
     "gptq_v1_asym_g64_f16",
     "gptq_v1_sym_g128_f16",
     "gptq_v2_asym_g32_f16",

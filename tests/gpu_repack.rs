@@ -340,6 +340,13 @@ fn formats(k: usize) -> Vec<(Layout, Vec<(Encoding, usize)>)> {
             ],
         ),
         (
+            w8,
+            vec![
+                (Encoding::Bytes { unsigned: true, transposed: true }, k),
+                (scales(f16, transposed, Some(0)), groups),
+            ],
+        ),
+        (
             w4,
             vec![
                 nibbles(Packing::Signed),

@@ -322,4 +322,28 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn gptq_has_4_bits_or_8_without_zero_points() {
+        let gptq = |bits, sym, desc_act| {
+            read(&json!({"quantization_config": {"quant_method": "gptq", "bits": bits,
+                "group_size": 128, "sym": sym, "desc_act": desc_act}}))
+        };
+        let expected = |bytes, symmetric, ordered| {
+            let version = Gptq { wraps: true, symmetric, ordered, bytes };
+            Ok(Some(Quantization::Gptq(version)))
+        };
+        assert_eq!(gptq(4, false, true), expected(false, false, true));
+        assert_eq!(gptq(8, true, false), expected(true, true, false));
+        for (bits, sym, desc_act, named) in
+            [(3, true, false, "bits"), (8, false, false, "sym"), (8, true, true, "desc_act")]
+        {
+            match gptq(bits, sym, desc_act) {
+                Err(Error::InvalidConfig { field, .. }) => {
+                    assert_eq!(field, format!("quantization_config.{named}"));
+                }
+                other => panic!("{bits} {sym} {desc_act}: {other:?}"),
+            }
+        }
+    }
 }
