@@ -196,6 +196,8 @@ export interface ChatCompletionParams {
   logprobs?: boolean;
   /** 0 to 20 of the likeliest tokens beside each. */
   top_logprobs?: number;
+  /** Tokens, at most 128, that `top_logprobs` tells of besides the likeliest. */
+  logprob_token_ids?: number[];
   /** The same for the tokens of the prompt; not in a stream. */
   prompt_logprobs?: number;
   /** The only tokens that may be drawn. */
@@ -212,6 +214,11 @@ export interface ChatCompletionParams {
   ignore_eos?: boolean;
   /** Before so many tokens, no end token can be drawn. */
   min_tokens?: number;
+  /**
+   * After so many tokens between `<think>` and `</think>` the model is made to go on to its answer.
+   * Only where the model has these tokens, and not together with structured output.
+   */
+  thinking_token_budget?: number;
   /**
    * Ends the answer, with `finish_reason: "repetition"`, where it goes in circles: a pattern of
    * `min_pattern_size` (default 1) to `max_pattern_size` (at most 1024; 0: none) tokens has come

@@ -2,7 +2,7 @@
 // tokens, the lowest id first among equals. NaN if a logit of the row is NaN or infinite.
 // in   logits  array<vec4<u32>> [logit rows][STRIDE / 4]  bit patterns
 // out  result  array<u32>  the samples of `sample`, 2 words each, then per log-probability wanted: it,
-//              and (token, log-probability) of the likeliest
+//              (token, log-probability) of the likeliest, and those of the tokens that are named
 // grid workgroups of THREADS, one per log-probability wanted
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> logits: array<vec4<u32>>;
@@ -60,6 +60,12 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         if ((chosen & LAST_SAMPLE) != 0u) { token = result[2u * (chosen & ~LAST_SAMPLE)]; }
         let logit = bitcast<f32>(bits_at(row, token / 4u)[token % 4u]);
         result[out] = select(bitcast<u32>(logit - top - log_sum), NAN, sum.y > 0.0);
+    }
+    let named = step[at + 4u];
+    for (var i = thread; i < step[at + 5u]; i += THREADS) {
+        let token = step[named + i];
+        let logit = bitcast<f32>(bits_at(row, token / 4u)[token % 4u]);
+        result[out + 1u + 2u * count + i] = bitcast<u32>(logit - top - log_sum);
     }
     for (var i = 0u; i < count; i++) {
         let winner = best(thread, mine);

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, fmt, time::Duration};
 
+pub use crate::sampling::ThinkingBudget;
 pub use crate::scheduler::{
     Event, FinishReason, Goal, Options, PinId, Policy, Repetition, Request, RequestId, TabId, Usage,
 };

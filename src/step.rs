@@ -3,6 +3,8 @@
 //! There is no prefill mode and no decode mode: a step is a ragged list of
 //! sequences, each with one row (decode) or several (a chunk of a prompt).
 
+use std::sync::Arc;
+
 use crate::error::Result;
 
 /// Tokens per KV block.
@@ -43,6 +45,9 @@ pub struct SeqPlan {
     pub blocks: Vec<u32>,
     /// Samples a token from the last row's logits into `slot`.
     pub sample: Option<Sampling>,
+    /// Tokens whose log-probabilities are told with that of the drawn one, at most
+    /// [`MAX_LOGPROB_TOKENS`].
+    pub logprob_tokens: Arc<[u32]>,
     /// Replaces what the slot's draws are adjusted by. A sequence that draws with penalties or a
     /// bias brings it along with its first rows.
     pub adjust: Option<Box<Adjust>>,
@@ -109,6 +114,9 @@ pub const MAX_BIAS: usize = 1024;
 
 /// Most of the likeliest tokens that a log-probability comes with.
 pub const MAX_LOGPROBS: u32 = 20;
+
+/// Most tokens that are named for their log-probabilities.
+pub const MAX_LOGPROB_TOKENS: usize = 128;
 
 /// Where the token ids of a sequence's rows come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -223,7 +231,8 @@ pub struct Sample {
 pub struct Logprobs {
     /// Natural logarithm of the token's probability; NaN if a logit of its row is NaN or infinite.
     pub chosen: f32,
-    /// The likeliest tokens and their log-probabilities, the likeliest first.
+    /// The likeliest tokens and their log-probabilities, the likeliest first; then those that were
+    /// named.
     pub top: Vec<(u32, f32)>,
 }
 

@@ -183,6 +183,26 @@ fn log_probabilities_are_told_alike_whole_and_in_a_stream() {
     let text: Vec<u8> = whole.iter().flat_map(|entry| entry.chosen.bytes.clone()).collect();
     assert_eq!(String::from_utf8(text).expect("whole characters"), golden.answer);
 
+    // Tokens that are named come after the likeliest, each once.
+    request["logprob_token_ids"] = serde_json::json!([70, 71, 70]);
+    let id = submit(&mut service, request.clone());
+    let Some((of, Reply::Completion(named))) = run(&mut service).pop() else { panic!("no answer") };
+    assert_eq!(of, id);
+    let named = &named.choices[0].logprobs.as_ref().expect("asked for").content;
+    let spelled = [b"d", b"e"]; // the tokens 70 and 71
+    for (entry, before) in named.iter().zip(&whole) {
+        assert_eq!(
+            (&entry.chosen, &entry.top_logprobs[..3]),
+            (&before.chosen, &before.top_logprobs[..])
+        );
+        for bytes in &spelled {
+            let told = entry.top_logprobs.iter().filter(|told| told.bytes == bytes[..]);
+            let told: Vec<f32> = told.map(|told| told.logprob).collect();
+            assert!(matches!(told[..], [logprob] if logprob <= entry.chosen.logprob), "{entry:?}");
+        }
+    }
+    request.as_object_mut().expect("an object").remove("logprob_token_ids");
+
     request["stream"] = true.into();
     submit(&mut service, request);
     let choices = run(&mut service).into_iter().filter_map(|(_, reply)| match reply {

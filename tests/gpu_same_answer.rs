@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 use pollster::block_on;
 use serde::Deserialize;
 use tabloom::{
-    engine::{Engine, Event, Options, Request, RequestId},
+    engine::{Engine, Event, Options, Request, RequestId, ThinkingBudget},
     executor::{AnyExecutor, CpuExecutor, GpuExecutor, KvKind},
     gpu::{Gpu, Power},
     load::{self, LoadOptions},
@@ -60,6 +60,8 @@ struct Question {
     prompt_ids: Vec<u32>,
 }
 
+const END_OF_THOUGHT: u32 = 20;
+
 /// Questions to the built-in model, answered greedily and by seeded chance.
 fn requests() -> Vec<Request> {
     let json = include_bytes!("goldens/embedded.json");
@@ -80,8 +82,12 @@ fn requests() -> Vec<Request> {
         max_tokens: Some(24),
         ..Default::default()
     };
-    let requests: Vec<Request> =
+    let mut requests: Vec<Request> =
         questions.iter().cycle().take(8).enumerate().map(request).collect();
+    // As if the prompt ended with the beginning of a thought.
+    let last = requests.last_mut().expect("there are some");
+    let begin = *last.prompt.last().expect("a prompt");
+    last.thinking = Some(ThinkingBudget { begin, end: END_OF_THOUGHT, tokens: 5 });
     assert!(requests.iter().any(|request| request.prompt.len() > 32), "some prompt is long");
     requests
 }
@@ -130,6 +136,8 @@ fn every_way_gives_the_same_answer(on: On, count: usize) {
     let together = alone.split_off(count);
     assert!(alone.iter().any(|answer| answer.len() > 10), "{alone:?}");
     assert_eq!(alone, together, "in a batch");
+    let thought = alone.last().expect("there is a last one");
+    assert_eq!(thought.iter().position(|token| *token == END_OF_THOUGHT), Some(5), "{thought:?}");
 
     // Steps that take no time at all and yet too long.
     let options = Options { step_seconds: 0.0, prefix_caching: true, ..whole.clone() };

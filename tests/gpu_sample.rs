@@ -15,8 +15,8 @@ use tabloom::{
     },
     layout::row_stride,
     step::{
-        Adjust, Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, RowTokens, Sampling, Score, SeqPlan,
-        StepPlan,
+        Adjust, Capacity, MAX_BIAS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask, RowTokens, Sampling,
+        Score, SeqPlan, StepPlan,
     },
 };
 
@@ -443,6 +443,8 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                 }
                 let sampling = seq.sample.as_mut().expect("it draws");
                 sampling.logprobs = rng.bool().then(|| asked(&mut rng));
+                let names = [0, 1, MAX_LOGPROB_TOKENS][rng.usize(..3)];
+                seq.logprob_tokens = (0..names).map(|_| rng.u32(..vocab as u32)).collect();
                 if seq.score.is_some() && rng.bool() {
                     seq.sample = None;
                 }
@@ -479,7 +481,7 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                 let drawing = seqs.iter().filter(|seq| seq.sample.is_some());
                 let mut drawn = results.chunks(2);
                 let mut at = 2 * drawing.count();
-                // (row, token, how many): first those of the samples, then the scores.
+                // (row, token, how many, which): first those of the samples, then the scores.
                 let mut wanted = Vec::new();
                 let mut scores = Vec::new();
                 let mut row = 0;
@@ -487,18 +489,21 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                     let end = row + rows(seq);
                     if let Some(sampling) = seq.sample {
                         let token = drawn.next().expect("a sample")[0];
-                        wanted.extend(sampling.logprobs.map(|top| (end - 1, token, top)));
+                        let named = &seq.logprob_tokens[..];
+                        wanted.extend(sampling.logprobs.map(|top| (end - 1, token, top, named)));
                     }
                     if let Some(score) = &seq.score {
                         let targets = score.targets.iter().zip(row..);
-                        scores.extend(targets.map(|(token, row)| (row, *token, score.top)));
+                        scores
+                            .extend(targets.map(|(token, row)| (row, *token, score.top, &[][..])));
                     }
                     row = end;
                 }
-                for (row, token, top) in wanted.into_iter().chain(scores) {
+                for (row, token, top, named) in wanted.into_iter().chain(scores) {
                     let top = (top as usize).min(vocab);
                     let (words, exact) = (&results[at..][..1 + 2 * top], log_softmax(&logits[row]));
-                    at += words.len();
+                    let others = &results[at + words.len()..][..named.len()];
+                    at += words.len() + others.len();
                     let chosen = f32::from_bits(words[0]);
                     if row == bad {
                         assert!(chosen.is_nan(), "{who}: {chosen} of a bad row");
@@ -516,6 +521,9 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                     order.sort_by(|a, b| {
                         logits[row][*b as usize].total_cmp(&logits[row][*a as usize])
                     });
+                    for (word, token) in others.iter().zip(named) {
+                        assert!(close(f32::from_bits(*word), *token), "{who}: named {token}");
+                    }
                     for (pair, token) in words[1..].chunks(2).zip(order) {
                         assert_eq!(pair[0], token, "{who}: likeliest of {vocab}");
                         assert!(close(floats(pair)[1], token), "{who}: {pair:?}");

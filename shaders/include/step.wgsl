@@ -23,8 +23,8 @@ fn tile_at(i: u32) -> Tile {
 // Word index of sample i's parameters (kernels::batch::SAMPLE_WORDS each).
 fn sample_at(i: u32) -> u32 { return step[7] + 13u * i; }
 // Word index of log-probability i's parameters, behind the samples: logit row, token or LAST_SAMPLE and
-// a sample, how many of the likeliest, where in the results.
-fn logprob_at(i: u32) -> u32 { return sample_at(sample_count()) + 4u * i; }
+// a sample, how many of the likeliest, where in the results, where further tokens are named, how many.
+fn logprob_at(i: u32) -> u32 { return sample_at(sample_count()) + 6u * i; }
 fn pool_at(i: u32) -> Pool {
     let at = step[8] + 4u * i;
     return Pool(step[at], step[at + 1u], step[at + 2u], step[at + 3u]);

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 ///
 /// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
 /// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
-/// `repetition_detection`, `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs`
-/// and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
+/// `repetition_detection`, `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs`,
+/// `logprob_token_ids`, `thinking_token_budget` and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
 /// [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -38,11 +38,13 @@ pub struct ChatCompletionRequest {
     pub logit_bias: Option<BTreeMap<String, f64>>,
     pub logprobs: Option<bool>,
     pub top_logprobs: Option<i64>,
+    pub logprob_token_ids: Option<Vec<i64>>,
     pub prompt_logprobs: Option<i64>,
     pub allowed_token_ids: Option<Vec<i64>>,
     pub bad_words: Option<Vec<String>>,
     pub stop_token_ids: Option<Vec<i64>>,
     pub min_tokens: Option<i64>,
+    pub thinking_token_budget: Option<i64>,
     pub ignore_eos: Option<bool>,
     pub repetition_detection: Option<RepetitionDetection>,
     pub stop: Option<Stop>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::request::{ChatCompletionRequest, RepetitionDetection};
 use super::validate::invalid;
 use crate::error::Result;
-use crate::step::{MAX_BIAS, MAX_LOGPROBS};
+use crate::step::{MAX_BIAS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS};
 
 const MAX_BAD_WORDS: usize = 256;
 const MAX_BAD_WORD_CHARS: usize = 256;
@@ -35,6 +35,8 @@ pub struct SamplingParams {
     /// How many of the likeliest tokens to tell with each token's log-probability, if those are
     /// wanted.
     pub logprobs: Option<u32>,
+    /// Tokens whose log-probabilities are told as well, at most [`MAX_LOGPROB_TOKENS`].
+    pub logprob_tokens: Vec<u32>,
 }
 
 /// What a request says about the tokens of its answer. Ids may lie beyond the vocabulary.
@@ -50,6 +52,8 @@ pub struct TokenRules {
     pub ignore_eos: bool,
     /// Before so many tokens, none of either can be drawn.
     pub min_tokens: u32,
+    /// After so many tokens of thinking, the model is made to end it.
+    pub thinking: Option<u32>,
     /// What ends the answer for going in circles.
     pub repetition: Option<Circles>,
 }
@@ -90,6 +94,7 @@ impl SamplingParams {
             )?,
             logit_bias: logit_bias(request.logit_bias.as_ref())?,
             logprobs: logprobs(request.logprobs, request.top_logprobs)?,
+            logprob_tokens: logprob_tokens(request)?,
         })
     }
 }
@@ -126,6 +131,7 @@ impl TokenRules {
                 Ok(least) if least <= most => least,
                 _ => return Err(invalid("min_tokens", min_tokens, "0 to max_tokens")),
             },
+            thinking: thinking(request)?,
             repetition: match &request.repetition_detection {
                 Some(detection) => circles(detection)?,
                 None => None,
@@ -148,6 +154,28 @@ fn logprobs(wanted: Option<bool>, top: Option<i64>) -> Result<Option<u32>> {
         (false, None) => Ok(None),
         (true, top) => likeliest("top_logprobs", top.unwrap_or(0)).map(Some),
     }
+}
+
+fn logprob_tokens(request: &ChatCompletionRequest) -> Result<Vec<u32>> {
+    const PARAM: &str = "logprob_token_ids";
+    let ids = request.logprob_token_ids.as_deref().unwrap_or(&[]);
+    if !ids.is_empty() && !request.logprobs.unwrap_or(false) {
+        return Err(invalid(PARAM, "ids", "none unless logprobs is true"));
+    }
+    if ids.len() > MAX_LOGPROB_TOKENS {
+        return Err(invalid(PARAM, format!("{} ids", ids.len()), "at most 128"));
+    }
+    token_ids(PARAM, ids)
+}
+
+/// Checks how many tokens the model may think for.
+fn thinking(request: &ChatCompletionRequest) -> Result<Option<u32>> {
+    const PARAM: &str = "thinking_token_budget";
+    let Some(budget) = request.thinking_token_budget else { return Ok(None) };
+    if request.response_format.is_some() || request.structured_outputs.is_some() {
+        return Err(invalid(PARAM, budget, "none where the form of the answer is given"));
+    }
+    u32::try_from(budget).map(Some).map_err(|_| invalid(PARAM, budget, "0 or more"))
 }
 
 fn likeliest(param: &str, count: i64) -> Result<u32> {

@@ -1,23 +1,31 @@
 //! What a step's results mean.
 
+use std::sync::Arc;
+
 use crate::step::{Logprobs, Pool, Sample, SeqPlan, StepPlan};
 
 /// What a plan asked for: samples and scores in the order of the words of its results
 /// ([`crate::kernels::Batch::result_words`]), and embeddings.
 pub struct Outcome {
-    /// Slot, and how many of the likeliest tokens come along, if log-probabilities do.
-    samples: Vec<(u32, Option<u32>)>,
+    /// Slot, and what log-probabilities come along, if any do.
+    samples: Vec<(u32, Option<Told>)>,
     /// The same for each scored row.
     scores: Vec<u32>,
     /// The slots whose pooling ends, in the plan's order.
     pub embedded: Vec<u32>,
 }
 
+/// How many of the likeliest tokens are told of, and which others.
+type Told = (u32, Arc<[u32]>);
+
 impl Outcome {
     /// What a valid plan for a vocabulary of `vocab` tokens asks for.
     pub fn of(plan: &StepPlan, vocab: usize) -> Outcome {
         let top = |asked: u32| asked.min(vocab as u32);
-        let sample = |seq: &SeqPlan| Some((seq.slot, seq.sample?.logprobs.map(top)));
+        let sample = |seq: &SeqPlan| {
+            let logprobs = seq.sample?.logprobs;
+            Some((seq.slot, logprobs.map(|asked| (top(asked), seq.logprob_tokens.clone()))))
+        };
         let scores = plan.seqs.iter().filter_map(|seq| seq.score.as_ref());
         let ends = |seq: &&SeqPlan| matches!(seq.pool, Some(Pool { last: true, .. }));
         Outcome {
@@ -31,22 +39,26 @@ impl Outcome {
     pub fn read(&self, words: &[u32]) -> (Vec<Sample>, Vec<Logprobs>) {
         let (pairs, mut rest) = words.split_at(2 * self.samples.len());
         let samples = self.samples.iter().zip(pairs.chunks_exact(2));
-        let samples = samples.map(|(&(slot, top), pair)| Sample {
-            slot,
+        let samples = samples.map(|((slot, told), pair)| Sample {
+            slot: *slot,
             token: pair[0],
             not_finite: pair[1],
-            logprobs: top.map(|top| logprobs(&mut rest, top)),
+            logprobs: told.as_ref().map(|(top, named)| logprobs(&mut rest, *top, named)),
         });
         let samples = samples.collect();
-        (samples, self.scores.iter().map(|top| logprobs(&mut rest, *top)).collect())
+        (samples, self.scores.iter().map(|top| logprobs(&mut rest, *top, &[])).collect())
     }
 }
 
-/// Takes a log-probability and `top` of the likeliest tokens off the front of the words.
-fn logprobs(words: &mut &[u32], top: u32) -> Logprobs {
-    let (mine, rest) = words.split_at(1 + 2 * top as usize);
+/// Takes a log-probability, `top` of the likeliest tokens and those of the tokens `named` off the
+/// front of the words.
+fn logprobs(words: &mut &[u32], top: u32, named: &[u32]) -> Logprobs {
+    let (mine, rest) = words.split_at(1 + 2 * top as usize + named.len());
     *words = rest;
     let chosen = f32::from_bits(mine[0]);
-    let pairs = mine[1..].chunks_exact(2).map(|pair| (pair[0], f32::from_bits(pair[1])));
-    Logprobs { chosen, top: if chosen.is_nan() { Vec::new() } else { pairs.collect() } }
+    let (pairs, others) = mine[1..].split_at(2 * top as usize);
+    let pairs = pairs.chunks_exact(2).map(|pair| (pair[0], f32::from_bits(pair[1])));
+    let others = named.iter().zip(others).map(|(token, word)| (*token, f32::from_bits(*word)));
+    let top = pairs.chain(others);
+    Logprobs { chosen, top: if chosen.is_nan() { Vec::new() } else { top.collect() } }
 }

@@ -9,7 +9,8 @@
 //! | logit rows | row |
 //! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
 //! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition |
-//! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results |
+//! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results, where among these words further tokens are named, how many |
+//! | tokens that are named for their log-probabilities | token |
 //! | pools | first row, rows: those whose hidden states are added up; slot; whether the sum begins with them |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
@@ -17,7 +18,10 @@
 use super::BlockTables;
 use crate::{
     Error, Result,
-    step::{Capacity, MAX_BIAS, MAX_LOGPROBS, Mask, Pool, Pooling, RowTokens, SeqPlan, StepPlan},
+    step::{
+        Capacity, MAX_BIAS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask, Pool, Pooling, RowTokens,
+        SeqPlan, StepPlan,
+    },
 };
 
 /// Marks a row's token id as a slot of the table of last samples.
@@ -26,7 +30,7 @@ pub const HEADER_WORDS: usize = 9;
 pub const ROW_WORDS: usize = 4;
 pub const TILE_WORDS: usize = 2;
 pub const SAMPLE_WORDS: usize = 13;
-pub const LOGPROB_WORDS: usize = 4;
+pub const LOGPROB_WORDS: usize = 6;
 pub const POOL_WORDS: usize = 4;
 /// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits.
 pub const MASKED: u32 = 1;
@@ -44,8 +48,8 @@ pub struct Batch {
     pub logprobs: u32,
     /// Sequences whose hidden states become part of an embedding in this step.
     pub pools: u32,
-    /// Words of the results: two per sample, then 1 + 2·(how many of the likeliest) per
-    /// log-probability.
+    /// Words of the results: two per sample, then 1 + 2·(how many of the likeliest) + (how many are
+    /// named) per log-probability.
     pub result_words: u32,
     /// The longest context of the step's sequences, in tokens.
     pub longest: u32,
@@ -90,7 +94,8 @@ impl Batch {
         }
         let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools] =
             [const { Vec::<u32>::new() }; 5];
-        let [mut logprobs, mut scores] = [const { Vec::<[u32; 3]>::new() }; 2];
+        // With the tokens that are named.
+        let [mut logprobs, mut scores] = [const { Vec::<([u32; 3], &[u32])>::new() }; 2];
         let mut longest = 0;
         for seq in &plan.seqs {
             let (first, count) = (rows.len() / ROW_WORDS, seq.tokens.count());
@@ -133,7 +138,7 @@ impl Batch {
             if let Some(score) = &seq.score {
                 let from = if plan.read_logits { first } else { logit_rows.len() } as u32;
                 let rows = (from..).zip(&score.targets);
-                scores.extend(rows.map(|(row, target)| [row, *target, top(score.top)]));
+                scores.extend(rows.map(|(row, target)| ([row, *target, top(score.top)], &[][..])));
                 logit_rows.extend(first as u32..=last);
             } else if seq.sample.is_some() {
                 logit_rows.push(last);
@@ -142,7 +147,8 @@ impl Batch {
                 let logit_row = if plan.read_logits { last } else { logit_rows.len() as u32 - 1 };
                 if let Some(asked) = s.logprobs {
                     let sample = (samples.len() / SAMPLE_WORDS) as u32;
-                    logprobs.push([logit_row, LAST_SAMPLE | sample, top(asked)]);
+                    let chosen = LAST_SAMPLE | sample;
+                    logprobs.push(([logit_row, chosen, top(asked)], &seq.logprob_tokens));
                 }
                 let masked = if seq.mask == Mask::None { 0 } else { MASKED };
                 let tallied = if s.penalises() || s.bias { TALLIED } else { 0 };
@@ -186,10 +192,16 @@ impl Batch {
             longest,
             words: vec![0; HEADER_WORDS],
         };
-        for [row, token, top] in logprobs.into_iter().chain(scores) {
-            samples.extend([row, token, top, batch.result_words]);
-            batch.result_words += 1 + 2 * top;
+        let before = HEADER_WORDS + rows.len() + logit_rows.len() + tiles.len() + samples.len();
+        let mut named: Vec<u32> = Vec::new();
+        for ([row, token, top], tokens) in logprobs.into_iter().chain(scores) {
+            let at = before + batch.logprobs as usize * LOGPROB_WORDS + named.len();
+            let count = tokens.len() as u32;
+            samples.extend([row, token, top, batch.result_words, at as u32, count]);
+            named.extend(tokens);
+            batch.result_words += 1 + 2 * top + count;
         }
+        samples.extend(named);
         let sections = [&rows, &logit_rows, &tiles, &samples, &pools];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
@@ -208,13 +220,14 @@ impl Batch {
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (SAMPLE_WORDS + POOL_WORDS)
+            + capacity.seqs * (SAMPLE_WORDS + POOL_WORDS + MAX_LOGPROB_TOKENS)
             + (capacity.seqs + capacity.logit_rows) * LOGPROB_WORDS
     }
 
     /// Words that the results of the largest step of this capacity can have.
     pub fn max_result_words(capacity: &Capacity) -> usize {
-        2 * capacity.seqs + (capacity.seqs + capacity.logit_rows) * (1 + 2 * MAX_LOGPROBS as usize)
+        capacity.seqs * (2 + MAX_LOGPROB_TOKENS)
+            + (capacity.seqs + capacity.logit_rows) * (1 + 2 * MAX_LOGPROBS as usize)
     }
 
     /// Row `i`.
@@ -274,6 +287,10 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
         (
             "the number of log-probabilities",
             seq.sample.and_then(|s| s.logprobs).is_some_and(|top| top > MAX_LOGPROBS),
+        ),
+        (
+            "a token that is named for its log-probability",
+            seq.logprob_tokens.len() > MAX_LOGPROB_TOKENS || !seq.logprob_tokens.iter().all(known),
         ),
     ];
     refused.into_iter().find(|(_, bad)| *bad).map(|(what, _)| what)
@@ -354,20 +371,27 @@ mod tests {
         let score = Some(Score { targets: vec![7, 8], top: 1 });
         let scored = SeqPlan { score, ..seq(0, RowTokens::Known(vec![6, 7]), 0, &[1]) };
         let seqs = vec![
-            SeqPlan { sample, ..seq(1, RowTokens::LastSample, 4, &[2]) },
+            SeqPlan {
+                sample,
+                logprob_tokens: [30, 40].into(),
+                ..seq(1, RowTokens::LastSample, 4, &[2])
+            },
             SeqPlan { sample: None, ..scored.clone() },
             SeqPlan { sample: None, ..seq(2, RowTokens::Known(vec![9]), 0, &[3]) },
         ];
         for (read_logits, rows) in [(false, [0, 1, 2].as_slice()), (true, &[0, 1, 2, 3])] {
             let plan = StepPlan { seqs: seqs.clone(), read_logits, ..Default::default() };
             let batch = encode(&plan).unwrap();
-            assert_eq!((batch.samples, batch.logprobs, batch.result_words), (1, 3, 2 + 5 + 3 + 3));
+            assert_eq!((batch.samples, batch.logprobs, batch.result_words), (1, 3, 2 + 7 + 3 + 3));
             let logit_rows: Vec<_> =
                 (0..batch.logit_rows as usize).map(|i| batch.logit_row(i)).collect();
             assert_eq!(logit_rows, rows);
-            assert_eq!(batch.logprob(0), [0, LAST_SAMPLE, 2, 2]);
-            assert_eq!(batch.logprob(1), [1, 7, 1, 7]);
-            assert_eq!(batch.logprob(2), [2, 8, 1, 10]);
+            let &[row, token, top, out, named, names] = batch.logprob(0) else { panic!() };
+            assert_eq!((row, token, top, out), (0, LAST_SAMPLE, 2, 2));
+            assert_eq!(batch.words[named as usize..][..names as usize], [30, 40]);
+            assert_eq!(batch.logprob(1)[..4], [1, 7, 1, 9]);
+            assert_eq!(batch.logprob(2)[..4], [2, 8, 1, 12]);
+            assert_eq!([1, 2].map(|i| batch.logprob(i)[5]), [0, 0]);
         }
         // A row that is scored and sampled has its logits once.
         let both = SeqPlan { sample, ..scored };

@@ -5,13 +5,13 @@ use minijinja::context;
 use super::{Batch, Bindings, Kernel, Tuning, batch::LAST_SAMPLE};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// Log-probabilities under logit rows as they are: of one token, and of the likeliest ones, the lowest
-/// id first among equals.
+/// Log-probabilities under logit rows as they are: of one token, of the likeliest ones, the lowest
+/// id first among equals, and of tokens that are named.
 ///
 /// Bindings: step, logits `[logit rows][row_stride(vocab)]`, results (in and out): what
-/// [`super::Sample`] wrote, then per log-probability wanted 1 + 2n words, the token's
-/// log-probability and n pairs (token, log-probability). The first is NaN, and the pairs mean
-/// nothing, if a logit of the row is NaN or infinite.
+/// [`super::Sample`] wrote, then per log-probability wanted 1 + 2n + m words, the token's
+/// log-probability, n pairs (token, log-probability) and the log-probabilities of the m tokens
+/// named. The first is NaN, and the rest means nothing, if a logit of the row is NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logprobs {
     pub vocab: usize,
@@ -21,7 +21,7 @@ impl Logprobs {
     /// The same in plain Rust: appends to the samples' results.
     pub fn reference(&self, batch: &Batch, logits: &[f32], results: &mut Vec<u32>) {
         for i in 0..batch.logprobs as usize {
-            let &[row, token, count, at] = batch.logprob(i) else {
+            let &[row, token, count, at, named, names] = batch.logprob(i) else {
                 unreachable!("a log-probability has LOGPROB_WORDS words");
             };
             debug_assert_eq!(at as usize, results.len());
@@ -41,6 +41,8 @@ impl Logprobs {
             for token in likeliest(row, count as usize) {
                 results.extend([token, log(row[token as usize]).to_bits()]);
             }
+            let named = &batch.words[named as usize..][..names as usize];
+            results.extend(named.iter().map(|token| log(row[*token as usize]).to_bits()));
         }
     }
 }

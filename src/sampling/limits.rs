@@ -1,6 +1,9 @@
 //! Everything that forbids tokens to a request.
 
-use super::Constraint;
+use super::{
+    Constraint,
+    thinking::{Thinking, ThinkingBudget},
+};
 use crate::{Error, Result, step::Mask};
 
 /// The tokens that the draws of one request may choose: allowed tokens, bad words, the least length
@@ -13,6 +16,7 @@ pub struct TokenLimits {
     bad_words: Vec<Vec<u32>>,
     min_tokens: usize,
     end_tokens: Vec<u32>,
+    thinking: Option<Thinking>,
     constraint: Option<Box<dyn Constraint>>,
     full: Vec<u32>,
     /// The mask of the draw before in this slot; none if it allowed everything.
@@ -48,8 +52,21 @@ impl TokenLimits {
             _ => true,
         });
         let end_tokens = end_tokens.to_vec();
-        let (constraint, before) = (None, None);
-        TokenLimits { fixed, bad_words, min_tokens, end_tokens, constraint, full, before }
+        TokenLimits {
+            fixed,
+            bad_words,
+            min_tokens,
+            end_tokens,
+            thinking: None,
+            constraint: None,
+            full,
+            before: None,
+        }
+    }
+
+    /// Bounds how long the answer to `prompt` thinks.
+    pub fn limit_thinking(&mut self, budget: ThinkingBudget, prompt: &[u32]) {
+        self.thinking = Some(Thinking::new(budget, prompt));
     }
 
     /// Adds a constraint, which has seen no token yet.
@@ -57,14 +74,17 @@ impl TokenLimits {
         self.constraint = Some(constraint);
     }
 
-    /// Whether a mask depends on the tokens drawn before: such a sequence draws only when the host
-    /// knows them all.
-    pub fn needs_tokens(&self) -> bool {
-        self.constraint.is_some() || !self.bad_words.is_empty()
+    /// Whether the next mask depends on the last `pending` tokens, which the host does not know yet:
+    /// such a sequence draws only when it does.
+    pub fn waits(&self, pending: usize) -> bool {
+        pending > 0
+            && (self.constraint.is_some()
+                || !self.bad_words.is_empty()
+                || self.thinking.as_ref().is_some_and(|thinking| thinking.may_end(pending)))
     }
 
-    /// The mask of the draw after `drawn` tokens, of which the host knows `output`: all of them if
-    /// [`TokenLimits::needs_tokens`].
+    /// The mask of the draw after `drawn` tokens, of which the host knows `output`: enough of them
+    /// not to have to [wait](TokenLimits::waits).
     ///
     /// # Errors
     /// [`Error::NoTokenAllowed`] if the limits leave nothing to be drawn; what the constraint reports.
@@ -79,6 +99,11 @@ impl TokenLimits {
             {
                 remove(&mut mask, *last);
             }
+        }
+        if let Some(end) = self.thinking.as_ref().and_then(Thinking::must_end) {
+            let mut only = vec![0; mask.len()];
+            insert(&mut only, end);
+            intersect(&mut mask, &only);
         }
         if let Some(constraint) = &mut self.constraint {
             intersect(&mut mask, &constraint.mask()?);
@@ -107,6 +132,9 @@ impl TokenLimits {
     /// # Errors
     /// What the constraint reports.
     pub fn accept(&mut self, token: u32) -> Result<()> {
+        if let Some(thinking) = &mut self.thinking {
+            thinking.accept(token);
+        }
         self.constraint.as_mut().map_or(Ok(()), |constraint| constraint.accept(token))
     }
 
@@ -227,7 +255,8 @@ mod tests {
                 "{allowed:?} {bad:?} {min_tokens} {output:?}"
             );
             assert_eq!(mask == Mask::None, expected.len() == vocab as usize);
-            assert_eq!(limits.needs_tokens(), bad.iter().any(|word| word.len() > 1));
+            assert_eq!(limits.waits(1), bad.iter().any(|word| word.len() > 1));
+            assert!(!limits.waits(0));
         }
     }
 
@@ -266,9 +295,9 @@ mod tests {
     #[test]
     fn a_constraint_sees_the_tokens_and_meets_the_other_limits() {
         let mut limits = TokenLimits::new(70, None, Vec::new(), 2, &[0]);
-        assert!(!limits.needs_tokens());
+        assert!(!limits.waits(1));
         limits.set_constraint(Box::new(Alternate::default()));
-        assert!(limits.needs_tokens());
+        assert!(limits.waits(1));
         let mut output = Vec::new();
         for (expected, token) in [(vec![3], 3), (vec![4], 4), (vec![0, 3], 0)] {
             assert_eq!(tokens(&limits.mask(&output, output.len()).unwrap(), 70), expected);

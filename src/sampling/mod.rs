@@ -4,6 +4,7 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod grammar;
 mod limits;
+mod thinking;
 
 use std::{fmt::Debug, task::Poll};
 
@@ -12,6 +13,7 @@ use crate::{Result, api::Spec};
 #[cfg(not(target_arch = "wasm32"))]
 pub use grammar::{Grammar, LocalCompiler, Vocabulary};
 pub use limits::TokenLimits;
+pub use thinking::ThinkingBudget;
 
 /// Restricts what an answer can say, token by token: a grammar, a schema, a choice.
 pub trait Constraint: Debug {

@@ -3,7 +3,8 @@
 use super::Repetition;
 use crate::{
     Error, Result,
-    step::{Capacity, Logprobs, MAX_LOGPROBS, Pooling, Sampling},
+    sampling::ThinkingBudget,
+    step::{Capacity, Logprobs, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Pooling, Sampling},
 };
 
 /// What a caller asks for.
@@ -16,6 +17,8 @@ pub struct Request {
     pub answered: Vec<u32>,
     pub goal: Goal,
     pub sampling: Sampling,
+    /// Tokens whose log-probabilities are told as well, where log-probabilities are.
+    pub logprob_tokens: Vec<u32>,
     /// Tokens that end the answer without being part of it. Empty: none does.
     pub end_tokens: Vec<u32>,
     /// Further such tokens, which the caller is told if one ends the answer.
@@ -32,6 +35,8 @@ pub struct Request {
     pub allowed_tokens: Option<Vec<u32>>,
     /// Sequences of tokens that may not appear in the answer.
     pub bad_words: Vec<Vec<u32>>,
+    /// How long the answer may think.
+    pub thinking: Option<ThinkingBudget>,
     /// No token is drawn before `Engine::constrain` has brought the request's constraint.
     pub constrained: bool,
     /// Asks for the log-probability of each token of the prompt but the first, and of this many of
@@ -52,6 +57,7 @@ impl Default for Request {
             answered: Vec::new(),
             goal: Goal::Generate,
             sampling: Sampling::GREEDY,
+            logprob_tokens: Vec::new(),
             end_tokens: Vec::new(),
             stop_tokens: Vec::new(),
             min_tokens: 0,
@@ -60,6 +66,7 @@ impl Default for Request {
             logit_bias: Vec::new(),
             allowed_tokens: None,
             bad_words: Vec::new(),
+            thinking: None,
             constrained: false,
             prompt_logprobs: None,
             tab: TabId::default(),
@@ -84,7 +91,8 @@ impl Request {
         if !self.answered.is_empty() && !generates_only {
             return refuse("answered", "goes with neither embeddings nor prompt_logprobs".into());
         }
-        let named: [(&str, &mut dyn Iterator<Item = &u32>); 7] = [
+        let thinking = self.thinking.as_ref().map(|thinking| &thinking.end);
+        let named: [(&str, &mut dyn Iterator<Item = &u32>); 9] = [
             ("prompt", &mut prompt.iter()),
             ("answered", &mut self.answered.iter()),
             ("end_tokens", &mut self.end_tokens.iter()),
@@ -92,6 +100,8 @@ impl Request {
             ("logit_bias", &mut self.logit_bias.iter().map(|(token, _)| token)),
             ("allowed_token_ids", &mut self.allowed_tokens.iter().flatten()),
             ("bad_words", &mut self.bad_words.iter().flatten()),
+            ("logprob_token_ids", &mut self.logprob_tokens.iter()),
+            ("thinking_token_budget", &mut thinking.into_iter()),
         ];
         for (param, tokens) in named {
             for token in tokens {
@@ -107,6 +117,11 @@ impl Request {
             if let Some(top) = top.filter(|top| *top > MAX_LOGPROBS) {
                 return refuse(param, format!("is {top}; it must be at most {MAX_LOGPROBS}"));
             }
+        }
+        let named = self.logprob_tokens.len();
+        if named > MAX_LOGPROB_TOKENS {
+            let message = format!("has {named} ids; it must have at most {MAX_LOGPROB_TOKENS}");
+            return refuse("logprob_token_ids", message);
         }
         if self.max_tokens == Some(0) {
             return refuse("max_tokens", "is 0; it must be at least 1".into());

@@ -1,6 +1,6 @@
 //! The tokens of one request, and how many of them have been computed.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     repetition::Repetition,
@@ -64,6 +64,7 @@ pub struct Sequence {
     repetition: Option<Repetition>,
     min_tokens: usize,
     sampling: Sampling,
+    logprob_tokens: Arc<[u32]>,
     bias: Vec<(u32, f32)>,
     /// What forbids tokens, if anything does.
     limits: Option<TokenLimits>,
@@ -87,11 +88,18 @@ impl Sequence {
         let limited = request.constrained
             || request.allowed_tokens.is_some()
             || request.min_tokens > 0
+            || request.thinking.is_some()
             || !request.bad_words.is_empty();
         let limits = limited.then(|| {
             let endings = [&request.end_tokens[..], &request.stop_tokens].concat();
             let allowed = request.allowed_tokens.as_deref();
-            TokenLimits::new(vocab, allowed, request.bad_words, request.min_tokens, &endings)
+            let min_tokens = request.min_tokens;
+            let mut limits =
+                TokenLimits::new(vocab, allowed, request.bad_words, min_tokens, &endings);
+            if let Some(thinking) = request.thinking {
+                limits.limit_thinking(thinking, &request.prompt);
+            }
+            limits
         });
         Sequence {
             id,
@@ -122,6 +130,7 @@ impl Sequence {
             repetition: request.repetition,
             min_tokens: request.min_tokens,
             sampling: Sampling { bias: !request.logit_bias.is_empty(), ..request.sampling },
+            logprob_tokens: request.logprob_tokens.into(),
             bias: request.logit_bias,
             limits,
             constraint_missing: request.constrained,
@@ -198,7 +207,7 @@ impl Sequence {
         }
         let rows = self.known() - self.computed;
         let waits = self.constraint_missing
-            || self.pending > 0 && self.limits.as_ref().is_some_and(TokenLimits::needs_tokens);
+            || self.limits.as_ref().is_some_and(|limits| limits.waits(self.pending));
         if waits {
             // All but the row that draws.
             return rows.saturating_sub(1);
@@ -293,6 +302,7 @@ impl Sequence {
             first_block: first_block as u32,
             blocks,
             sample: draws.then_some(self.sampling),
+            logprob_tokens: self.logprob_tokens.clone(),
             adjust,
             mask,
             score,

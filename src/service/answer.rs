@@ -132,7 +132,12 @@ impl Answer {
 
     fn describe(&self, token: u32, logprobs: &Logprobs) -> Result<TokenLogprob> {
         let spelled = |token, logprob| Ok(TopLogprob::new(self.tokenizer.spell(token)?, logprob));
-        let top = logprobs.top.iter().map(|(token, logprob)| spelled(*token, *logprob));
+        let top = logprobs.top.iter().enumerate();
+        // A token that was named may be among the likeliest, and one may be named twice.
+        let first = |(i, (token, _)): &(usize, &(u32, f32))| {
+            logprobs.top[..*i].iter().all(|(other, _)| other != token)
+        };
+        let top = top.filter(first).map(|(_, (token, logprob))| spelled(*token, *logprob));
         Ok(TokenLogprob {
             chosen: spelled(token, logprobs.chosen)?,
             top_logprobs: top.collect::<Result<_>>()?,

@@ -4,7 +4,7 @@ use super::Moment;
 use crate::{
     Error, Result,
     api::{ChatRequest, Circles, TokenRules},
-    engine::{Repetition, Request},
+    engine::{Repetition, Request, ThinkingBudget},
     text::{Chat, Tokenizer},
 };
 
@@ -19,12 +19,14 @@ pub fn engine_request(
     moment: Moment,
 ) -> Result<Request> {
     let ChatRequest { sampling, tokens, .. } = request;
-    let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens, repetition } = tokens;
+    let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens, thinking, repetition } =
+        tokens;
     let biased: Vec<u32> = sampling.logit_bias.iter().map(|(id, _)| *id).collect();
     for (param, ids) in [
         ("logit_bias", &biased[..]),
         ("allowed_token_ids", allowed.as_deref().unwrap_or(&[])),
         ("stop_token_ids", stop),
+        ("logprob_token_ids", &sampling.logprob_tokens),
     ] {
         if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
             let message = format!("found token id {id}, expected ids below {vocab}");
@@ -46,12 +48,32 @@ pub fn engine_request(
         logit_bias: sampling.logit_bias.clone(),
         allowed_tokens: allowed.clone(),
         bad_words: spellings(chat.tokenizer(), bad_words)?,
+        logprob_tokens: sampling.logprob_tokens.clone(),
+        thinking: thinking.map(|budget| thinking_budget(chat.tokenizer(), budget)).transpose()?,
         prompt_logprobs: request.prompt_logprobs,
         constrained: request.constraint.is_some(),
         tab: moment.tab,
         salt: moment.salt,
         ..Default::default()
     })
+}
+
+/// What thinking begins and ends with, in models that think.
+const THINKING: [&str; 2] = ["<think>", "</think>"];
+
+fn thinking_budget(tokenizer: &Tokenizer, tokens: u32) -> Result<ThinkingBudget> {
+    match THINKING.map(|token| tokenizer.token_id(token)) {
+        [Some(begin), Some(end)] => Ok(ThinkingBudget { begin, end, tokens: tokens as usize }),
+        _ => {
+            let [begin, end] = THINKING;
+            Err(Error::InvalidRequest {
+                param: "thinking_token_budget".into(),
+                message: format!(
+                    "found {tokens}, but this model has no tokens {begin} and {end}; leave it out"
+                ),
+            })
+        }
+    }
 }
 
 /// The tokens of each text as it is and with the other choice of a leading space.

@@ -1,5 +1,7 @@
 //! From a chat request to what the engine is asked.
 
+use crate::sampling::ThinkingBudget;
+
 use super::*;
 use crate::engine::Request;
 
@@ -13,6 +15,7 @@ fn every_field_reaches_the_engine() {
         "logit_bias": { "999": 2 }, "allowed_token_ids": [5, 6], "stop_token_ids": [7],
         "min_tokens": 3, "max_tokens": 9, "presence_penalty": 1, "frequency_penalty": 0.5,
         "repetition_penalty": 1.5, "logprobs": true, "top_logprobs": 4, "prompt_logprobs": 2,
+        "logprob_token_ids": [8, 999],
     }))
     .unwrap();
     assert_eq!(request.logit_bias, [(999, 2.0)]);
@@ -23,11 +26,44 @@ fn every_field_reaches_the_engine() {
     let sampling = request.sampling;
     assert_eq!((sampling.presence_penalty, sampling.frequency_penalty), (1.0, 0.5));
     assert_eq!((sampling.repetition_penalty, sampling.bias), (1.5, true));
-    assert_eq!(sampling.logprobs, Some(4));
+    assert_eq!((sampling.logprobs, request.logprob_tokens), (Some(4), vec![8, 999]));
 
     let request = asked(serde_json::json!({ "ignore_eos": true })).unwrap();
     assert_eq!(request.end_tokens, [0; 0]);
     assert_eq!((request.allowed_tokens, request.sampling.bias), (None, false));
+}
+
+#[test]
+fn thinking_is_bounded_where_the_model_marks_it() {
+    let fields = serde_json::json!({ "thinking_token_budget": 9 });
+    match asked(fields.clone()) {
+        Err(Error::InvalidRequest { param, message }) => {
+            assert_eq!(param, "thinking_token_budget");
+            assert!(message.contains("<think>"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let file = format!("{}/www/model/tokenizer.json", env!("CARGO_MANIFEST_DIR"));
+    let mut tokenizer: serde_json::Value =
+        serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let added = tokenizer["added_tokens"].as_array_mut().unwrap();
+    for mark in ["<think>", "</think>"] {
+        let mut token = added[0].clone();
+        token["content"] = mark.into();
+        token["special"] = false.into();
+        added.push(token);
+    }
+    let tokenizer = tokenizer.to_string();
+    let chat = Chat::new(&ChatFiles {
+        tokenizer: tokenizer.as_bytes(),
+        chat_template_jinja: Some(b"{{ messages[0].content }}"),
+        ..Default::default()
+    });
+    let chat = chat.unwrap();
+    let id = |token| chat.tokenizer().token_id(token).unwrap();
+    let request = engine_request(&with(fields), &chat, 5000, NOW).unwrap();
+    let (begin, end) = (id("<think>"), id("</think>"));
+    assert_eq!(request.thinking, Some(ThinkingBudget { begin, end, tokens: 9 }));
 }
 
 #[test]
@@ -52,6 +88,7 @@ fn ids_beyond_the_vocabulary_are_refused_by_name() {
         (serde_json::json!({ "logit_bias": { "1000": 1 } }), "logit_bias"),
         (serde_json::json!({ "allowed_token_ids": [1, 1000] }), "allowed_token_ids"),
         (serde_json::json!({ "stop_token_ids": [4_294_967_295u32] }), "stop_token_ids"),
+        (serde_json::json!({ "logprobs": true, "logprob_token_ids": [1000] }), "logprob_token_ids"),
     ] {
         match asked(fields) {
             Err(Error::InvalidRequest { param: found, message }) => {
