@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod drive;
+pub mod host;
 pub mod modelled;
 pub mod report;
 pub mod scenarios;

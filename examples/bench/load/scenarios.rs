@@ -9,6 +9,7 @@ use tabloom::{
 use super::{
     clock::Clock,
     drive::{Outcome, drive},
+    host,
     report::{Percentiles, Report},
     workload::{Kind, Load, Pace, Tab},
 };
@@ -120,6 +121,7 @@ pub async fn measure<E: Executor, C: Clock>(
         goodput_relaxed: eight.goodput_relaxed,
         goodput_strict: eight.goodput_strict,
         preemptions: eight.preemptions,
+        host_step_seconds: host::step_seconds()?,
         runs,
     })
 }
