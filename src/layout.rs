@@ -42,7 +42,7 @@
 mod block;
 mod codebook;
 mod matrix;
-pub(crate) mod quantise;
+pub mod quantise;
 mod stored;
 
 pub use block::BlockType;

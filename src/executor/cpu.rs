@@ -88,6 +88,44 @@ impl CpuExecutor {
         })
     }
 
+    /// Runs the layers on a step's rows and shows `observer` each product before it is computed: its
+    /// rows of x as the matrix meets them, normalised where the product asks for it, `[rows][k]`.
+    /// It may change the product's matrix; what follows is computed with the new one.
+    ///
+    /// Steps that other steps wait for must go through [`Executor::submit`]: this one has no result.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn observe<E: From<Error>>(
+        &mut self,
+        plan: &StepPlan,
+        mut observer: impl FnMut(&Product, &[f32], &mut Vec<HostMatrix>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.tables.update(plan, |_, _| {})?;
+        let batch = Batch::encode(plan, &self.capacity, &self.tables, 1)?;
+        let layers = program(&self.config).into_iter().take_while(|op| *op != Op::Gather);
+        for op in layers {
+            if let Op::Matmul(product) = &op {
+                let (rows, weight) = (batch.rows as usize, product.weight);
+                let x = &self.acts[&product.x];
+                let normed =
+                    product.norm.map(|norm| normed(&self.config, &self.weights, norm, rows, x));
+                let x = normed.transpose()?.unwrap_or_else(|| x.clone());
+                let matrix = self.weights.matrices.get_mut(&weight);
+                let matrix = matrix.ok_or_else(|| weight.missing())?;
+                let k = matrix.first().map_or(0, |part| part.k);
+                let x = x.chunks_exact(row_stride(k)).take(rows).flat_map(|x| &x[..k]);
+                observer(product, &x.copied().collect::<Vec<_>>(), matrix)?;
+            }
+            self.run(&op, &batch)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the weights, as far as steps have changed them.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn into_weights(self) -> HostWeights {
+        self.weights
+    }
+
     fn copy_block(&mut self, copy: BlockCopy) {
         for (kv, kind) in self.kv.iter_mut().zip(&self.kinds) {
             let words = shapes::kv_layout(&self.config, *kind).block_words();

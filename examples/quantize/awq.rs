@@ -1,0 +1,151 @@
+//! AWQ (<https://arxiv.org/abs/2306.00978>): columns that read large numbers are enlarged before they
+//! are rounded, and what comes before makes the numbers smaller to the same degree.
+
+use std::collections::{BTreeSet, HashMap};
+
+use anyhow::Result;
+use tabloom::{
+    layout::{HostMatrix, Layout},
+    model::{ModelConfig, Param, Product},
+    weights::HostWeights,
+};
+
+use super::{
+    dense::Dense,
+    gram::Gram,
+    rtn::{self, Format},
+};
+
+/// Exponents that are tried: 0, 1/STEPS, …
+const STEPS: usize = 20;
+
+/// Makes the numbers that a product reads.
+pub struct Giver {
+    /// A norm, or a matrix with or without a bias.
+    pub param: Param,
+    /// Which of its numbers, or rows, makes each column; some may share one.
+    pub rows: Vec<usize>,
+}
+
+impl Giver {
+    /// What makes the numbers that a product reads, if nothing else depends on it.
+    pub fn of(config: &ModelConfig, product: &Product) -> Option<Giver> {
+        let (q, dim) = (config.attention_width(), config.head_dim);
+        match (product.norm, product.weight) {
+            (Some(norm), _) => Some(Giver { param: norm, rows: (0..config.hidden).collect() }),
+            (None, Param::Down(i)) => {
+                let up = config.intermediate;
+                Some(Giver { param: Param::GateUp(i), rows: (up..2 * up).collect() })
+            }
+            (None, Param::Output(i)) => {
+                let values = q + config.kv_heads * dim;
+                let shared = config.heads / config.kv_heads;
+                let row = |column| values + column / dim / shared * dim + column % dim;
+                Some(Giver { param: Param::Qkv(i), rows: (0..q).map(row).collect() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Its numbers or rows that make columns.
+    fn distinct(&self) -> BTreeSet<usize> {
+        self.rows.iter().copied().collect()
+    }
+
+    /// Numbers or rows, up to the last that makes a column.
+    fn len(&self) -> usize {
+        self.rows.iter().max().map_or(0, |row| row + 1)
+    }
+}
+
+/// Finds what each row of the giver should be divided by, and the columns that read it multiplied
+/// by: the mean square of what it makes to a power, of all powers that with the least error.
+pub fn search(format: &Format, matrix: &Dense, gram: &Gram, giver: &Giver) -> Vec<f32> {
+    let mut squares = vec![(0.0, 0.0); giver.len()];
+    for (row, square) in giver.rows.iter().zip(gram.diagonal()) {
+        squares[*row].0 += square;
+        squares[*row].1 += 1.0;
+    }
+    let candidates = (0..STEPS).map(|step| {
+        let power = 0.5 * step as f32 / STEPS as f32; // of the root
+        let factor = |&(sum, count): &(f32, f32)| match sum > 0.0 {
+            true => (sum / count).powf(power).max(1e-4),
+            false => 1.0,
+        };
+        let mut factors: Vec<f32> = squares.iter().map(factor).collect();
+        let given = || giver.rows.iter().map(|row| factors[*row]);
+        let (least, most) = (given().fold(f32::INFINITY, f32::min), given().fold(0.0, f32::max));
+        let middle = (least * most).sqrt();
+        factors.iter_mut().for_each(|factor| *factor /= middle);
+        (error(format, matrix, gram, &columns(giver, &factors)), factors)
+    });
+    candidates.min_by(|a, b| a.0.total_cmp(&b.0)).map(|best| best.1).unwrap_or_default()
+}
+
+/// The output error of rounding a matrix with its columns multiplied.
+fn error(format: &Format, matrix: &Dense, gram: &Gram, factors: &[f32]) -> f64 {
+    let mut scaled = Dense { values: matrix.values.clone(), ..*matrix };
+    scaled.scale(factors, &[]);
+    let mut rounded = Dense::of(&[rtn::quantise(format, &scaled)]);
+    let inverse: Vec<f32> = factors.iter().map(|factor| 1.0 / factor).collect();
+    rounded.scale(&inverse, &[]);
+    gram.energies(&matrix.difference(&rounded)).iter().sum()
+}
+
+/// The factor of each column.
+fn columns(giver: &Giver, factors: &[f32]) -> Vec<f32> {
+    giver.rows.iter().map(|row| factors[*row]).collect()
+}
+
+/// Divides the givers and multiplies the columns that read them, so that the model computes the same.
+///
+/// Returns the vectors that have changed. `round` makes a number of a vector what the file can hold.
+pub fn fold(
+    found: Vec<(Param, Giver, Vec<f32>)>,
+    config: &ModelConfig,
+    weights: &mut HostWeights,
+    round: impl Fn(Param, f32) -> f32,
+) -> Result<Vec<Param>> {
+    let mut changed = Vec::new();
+    let (mut columns_of, mut rows_of) = (HashMap::new(), HashMap::new());
+    for (reader, giver, mut factors) in found {
+        let vector = match giver.param {
+            Param::Qkv(i) if config.qkv_bias => Some(Param::QkvBias(i)),
+            param => param.is_norm().then_some(param),
+        };
+        if let Some(param) = vector {
+            let vector = weights.vectors.get_mut(&param).ok_or_else(|| param.missing())?;
+            for row in giver.distinct() {
+                let rounded = round(param, vector[row] / factors[row]);
+                if param.is_norm() {
+                    // The columns make up for the rounding as well.
+                    let factor = vector[row] / rounded;
+                    factors[row] = if factor.is_normal() { factor } else { 1.0 };
+                }
+                vector[row] = rounded;
+            }
+            changed.push(param);
+        }
+        columns_of.insert(reader, columns(&giver, &factors));
+        if !giver.param.is_norm() {
+            rows_of.insert(giver.param, divisors(&giver, &factors));
+        }
+    }
+    for (param, parts) in &mut weights.matrices {
+        let (columns, rows) = (columns_of.get(param), rows_of.get(param));
+        if columns.is_some() || rows.is_some() {
+            let mut dense = Dense::of(parts);
+            let or_none = |factors: Option<&Vec<f32>>| factors.cloned().unwrap_or_default();
+            dense.scale(&or_none(columns), &or_none(rows));
+            *parts = vec![HostMatrix::pack(Layout::F32, dense.n, dense.k, &dense.values)];
+        }
+    }
+    Ok(changed)
+}
+
+/// What the rows of a giving matrix are divided by: 1 for those that give nothing.
+fn divisors(giver: &Giver, factors: &[f32]) -> Vec<f32> {
+    let mut divisors = vec![1.0; giver.len()];
+    giver.rows.iter().for_each(|row| divisors[*row] = factors[*row]);
+    divisors
+}

@@ -1,0 +1,195 @@
+//! Quantises a checkpoint to int4 or int8 in the format of compressed-tensors.
+//!
+//! ```sh
+//! cargo run --release --example quantize -- --model PATH --out PATH --method gptq --calibration TEXT
+//! ```
+//!
+//! The folder that it writes is read by Tabloom, by transformers with compressed-tensors and by vLLM.
+//! The matrices of the layers become codes; embeddings, the output matrix and norms stay as they are.
+
+mod awq;
+mod checkpoint;
+mod dense;
+mod evaluate;
+mod gptq;
+mod gram;
+mod model;
+mod quantiser;
+mod report;
+mod rtn;
+mod text;
+mod writer;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use tabloom::{
+    layout::FloatType,
+    model::{ModelConfig, Quantization, Shape},
+};
+
+pub use quantiser::Method;
+pub use report::Report;
+
+use checkpoint::Checkpoint;
+use model::Model;
+use rtn::Format;
+use text::Text;
+
+#[derive(Clone, Debug, Parser)]
+pub struct Arguments {
+    /// A folder in Hugging Face's layout: safetensors in f32, f16 or bf16.
+    #[arg(long)]
+    pub model: PathBuf,
+    /// Where to write the quantised folder; new or empty.
+    #[arg(long)]
+    pub out: PathBuf,
+    #[arg(long, value_enum, default_value = "rtn")]
+    pub method: Method,
+    /// Bits of a weight.
+    #[arg(long, default_value_t = 4, value_parser = parse_bits)]
+    pub bits: usize,
+    /// Columns that share a scale.
+    #[arg(long, default_value_t = 32, value_parser = parse_group)]
+    pub group: usize,
+    /// Scales without zero points: smaller by a little, worse by more. 8 bits never have them.
+    #[arg(long)]
+    pub symmetric: bool,
+    /// A text like those that the model will see, control tokens included. GPTQ and AWQ need it; with
+    /// it, errors are measured too.
+    #[arg(long)]
+    pub calibration: Option<PathBuf>,
+    /// Most tokens of the text to calibrate with.
+    #[arg(long, default_value_t = 8192)]
+    pub tokens: usize,
+    /// Most tokens after those to measure on.
+    #[arg(long, default_value_t = 2048)]
+    pub held_out: usize,
+    /// Tokens of a sequence.
+    #[arg(long, default_value_t = 512)]
+    pub sequence: usize,
+}
+
+fn parse_bits(text: &str) -> Result<usize, String> {
+    match text {
+        "4" | "8" => Ok(if text == "4" { 4 } else { 8 }),
+        _ => Err("expected 4 or 8".into()),
+    }
+}
+
+fn parse_group(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(group @ (32 | 64 | 128)) => Ok(group),
+        _ => Err("expected 32, 64 or 128".into()),
+    }
+}
+
+fn main() -> Result<()> {
+    let start = Instant::now();
+    let report = run(&Arguments::parse())?;
+    print!("{report}");
+    eprintln!("{:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Checks everything that can be checked, quantises, writes, and measures what was written.
+pub fn run(arguments: &Arguments) -> Result<Report> {
+    let Arguments { model: from, out: to, method, .. } = arguments;
+    ensure!(
+        to.read_dir().map_or(true, |mut entries| entries.next().is_none()),
+        "{} is not empty",
+        to.display()
+    );
+    let json = fs::read(from.join("config.json"))
+        .with_context(|| format!("cannot read config.json of {}", from.display()))?;
+    let config = ModelConfig::from_json(&json)?;
+    if Quantization::from_json(&json)?.is_some() {
+        bail!("{} is quantised already; expected one in f32, f16 or bf16", from.display());
+    }
+    let checkpoint = Checkpoint::open(from)?;
+    let format = format(arguments, &config, &checkpoint)?;
+    let text = match &arguments.calibration {
+        Some(file) => Some(read_text(file, arguments, &config)?),
+        None if *method == Method::Rtn => None,
+        None => bail!("{method:?} needs a text: --calibration FILE"),
+    };
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+
+    let calibration = text.as_ref().map_or(&[][..], |text| &text.calibration);
+    eprintln!("{}", needs(&config, &checkpoint, *method, calibration));
+    let quantised =
+        quantiser::quantise(Model::load(from)?, &checkpoint, &format, *method, calibration)?;
+    let after = writer::write(&quantised, &format, &checkpoint, [from, to], writer::SHARD_BYTES)?;
+    let losses = quantised.losses;
+    drop(quantised.model);
+    let compare = |text: &Text| {
+        eprintln!("Measuring what was written");
+        evaluate::compare(Model::load(from)?, Model::load(to)?, &text.held_out)
+    };
+    Ok(Report {
+        bits_per_weight: format.bits_per_weight(),
+        losses,
+        bytes: [checkpoint.bytes(), after],
+        comparison: text.as_ref().map(compare).transpose()?,
+    })
+}
+
+/// The format of the codes, if the checkpoint can have it.
+fn format(arguments: &Arguments, config: &ModelConfig, checkpoint: &Checkpoint) -> Result<Format> {
+    let Arguments { bits, group, symmetric, .. } = *arguments;
+    let mut scales = FloatType::F16;
+    for spec in quantiser::matrices(config) {
+        let Shape::Matrix { k, .. } = spec.shape else { continue };
+        for source in &spec.sources {
+            scales = checkpoint.float(&source.name)?;
+            let name = &source.name;
+            ensure!(
+                k % group == 0,
+                "{name} has {k} columns, which groups of {group} do not divide"
+            );
+        }
+    }
+    Ok(Format { bits, group, symmetric: symmetric || bits == 8, scales })
+}
+
+fn read_text(file: &Path, arguments: &Arguments, config: &ModelConfig) -> Result<Text> {
+    let Arguments { model, tokens, held_out, sequence, .. } = arguments;
+    let length = *sequence.min(&config.context);
+    ensure!(length >= 16, "--sequence {length} is too short: expected at least 16 tokens");
+    Text::read(file, model, *tokens, *held_out, length)
+}
+
+/// A sentence on the memory that quantising takes at its peak.
+fn needs(
+    config: &ModelConfig,
+    checkpoint: &Checkpoint,
+    method: Method,
+    text: &[Vec<u32>],
+) -> String {
+    let tokens: usize = text.iter().map(Vec::len).sum();
+    let mut largest = 0;
+    let mut matrices = 0;
+    for spec in quantiser::matrices(config) {
+        if let Shape::Matrix { n, k } = spec.shape {
+            // The matrix, rounded and their difference; H and its factors; what is read.
+            let gram = if text.is_empty() { 0 } else { 16 * k * k + 8 * tokens * k };
+            largest = largest.max(16 * n * k + gram);
+            matrices += n * k;
+        }
+    }
+    // Enlarged columns are held in f32.
+    let enlarged = if method == Method::Awq { 4 * matrices } else { 0 };
+    let width = 4 * config.hidden + config.qkv_rows() + 2 * config.attention_width();
+    let activations = 4 * tokens * (width + config.intermediate);
+    let bytes = checkpoint.bytes() + (largest + enlarged + activations) as u64;
+    let what = match tokens {
+        0 => "no text".into(),
+        _ => format!("{tokens} tokens in {} sequences", text.len()),
+    };
+    format!("{what}; needs about {:.2} GB of memory", bytes as f64 / 1e9)
+}

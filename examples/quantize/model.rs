@@ -1,0 +1,72 @@
+//! The model as Tabloom runs it on the processor.
+
+use std::{ops::ControlFlow, path::Path};
+
+use anyhow::Result;
+use pollster::block_on;
+use tabloom::{
+    executor::{CpuExecutor, KvKind},
+    load::{self, LoadOptions},
+    model::{ModelConfig, Quantization},
+    step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan},
+    weights::{self, FolderSource, HostSink, HostWeights, Quantise, Source},
+};
+
+/// A model in main memory.
+pub struct Model {
+    pub config: ModelConfig,
+    pub weights: HostWeights,
+}
+
+impl Model {
+    /// Loads a folder, its matrices as they are.
+    pub fn load(folder: &Path) -> Result<Model> {
+        let source = FolderSource::new(folder);
+        let json = block_on(source.read("config.json"))?;
+        let config = ModelConfig::from_json(&json)?;
+        let quantization = Quantization::from_json(&json)?;
+        let checkpoint = block_on(weights::Checkpoint::open(&source))?;
+        let plan = checkpoint.plan(&config, quantization, &Quantise::KEEP)?;
+        let mut sink = HostSink::new();
+        block_on(checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())))?;
+        Ok(Model { config, weights: sink.into_weights() })
+    }
+
+    /// An executor whose steps take sequences of up to `longest` tokens, `rows` rows in all, and
+    /// tell the logits of `logit_rows`.
+    pub fn executor(
+        self,
+        sequences: usize,
+        longest: usize,
+        rows: usize,
+        logit_rows: usize,
+    ) -> Result<CpuExecutor> {
+        let Model { config, weights } = self;
+        let kinds = vec![KvKind::F16; config.layers];
+        let options = LoadOptions { context: Some(longest), ..LoadOptions::default() };
+        let capacity = Capacity {
+            rows,
+            seqs: sequences,
+            logit_rows: logit_rows.max(sequences),
+            blocks: 1 + sequences * longest.div_ceil(BLOCK_SIZE),
+            ..load::capacity(&config, &options, &kinds, u64::MAX)?
+        };
+        Ok(CpuExecutor::new(config, weights, capacity, kinds)?)
+    }
+}
+
+/// A step over whole sequences, each with blocks of its own.
+pub fn plan(sequences: &[Vec<u32>]) -> StepPlan {
+    let mut next = 1;
+    let seqs = (0..).zip(sequences).map(|(slot, tokens)| {
+        let blocks = next..next + tokens.len().div_ceil(BLOCK_SIZE) as u32;
+        next = blocks.end;
+        SeqPlan {
+            slot,
+            tokens: RowTokens::Known(tokens.clone()),
+            blocks: blocks.collect(),
+            ..SeqPlan::default()
+        }
+    });
+    StepPlan { seqs: seqs.collect(), ..StepPlan::default() }
+}

@@ -1,0 +1,125 @@
+//! Round to nearest: the codes that compressed-tensors can write, and the nearest of them.
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+use tabloom::layout::{FloatType, HostMatrix, Layout, pack_halves, quantise, unpack_halves};
+
+use super::dense::Dense;
+
+/// What codes stand for: scale · (q − zero), with one scale, and at most one zero, a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Format {
+    /// 4 or 8; 8 are symmetric.
+    pub bits: usize,
+    /// Columns that share a scale: 32, 64 or 128.
+    pub group: usize,
+    /// Nibbles whose zero is 8 everywhere.
+    pub symmetric: bool,
+    /// The type of the scales in the file.
+    pub scales: FloatType,
+}
+
+/// A group of columns of a row, once its scale and zero are chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// (scale, −zero · scale) as [`tabloom::layout`] has it.
+    pub pair: u32,
+    scale: f32,
+    min: f32,
+    inverse: f32,
+    bits: usize,
+}
+
+impl Format {
+    /// How Tabloom holds such codes.
+    pub fn layout(&self) -> Layout {
+        match self.bits {
+            8 => Layout::W8 { group: self.group },
+            _ => Layout::W4 { group: self.group },
+        }
+    }
+
+    /// Bits of a weight, scales and zeros included.
+    pub fn bits_per_weight(&self) -> f64 {
+        let zero = if self.bits == 4 && !self.symmetric { 4 } else { 0 };
+        self.bits as f64 + (8 * self.scales.bytes() + zero) as f64 / self.group as f64
+    }
+
+    /// Chooses scale and zero for the values of a group, as loading does where it quantises.
+    pub fn fit(&self, values: &[f32]) -> Group {
+        let pair = if self.bits == 8 {
+            self.pair(quantise::byte_scale(values), 0.0)
+        } else if self.symmetric {
+            let [low, high] = quantise::range(values);
+            let peak = high.max(-low);
+            quantise::search(values, [-peak, peak], |scale, _| self.pair(scale, 8.0))
+        } else {
+            // 0 has a code of its own, so the range must hold it.
+            let [low, high] = quantise::range(values);
+            quantise::search(values, [low.min(0.0), high.max(0.0)], |scale, min| {
+                let zero = -min * quantise::inverse(scale);
+                self.pair(scale, zero.round_ties_even().clamp(0.0, 15.0))
+            })
+        };
+        let [scale, min] = unpack_halves(pair);
+        Group { pair, scale, min, inverse: quantise::inverse(scale), bits: self.bits }
+    }
+
+    /// The word of a scale, rounded to what both the file and memory hold, and a zero.
+    fn pair(&self, scale: f32, zero: f32) -> u32 {
+        let half = f16::from_f32(scale).to_f32();
+        let scale = match self.scales {
+            FloatType::Bf16 => bf16::from_f32(half).to_f32(),
+            FloatType::F16 | FloatType::F32 => half,
+        };
+        pack_halves(f16::from_f32(scale), f16::from_f32(-zero * scale))
+    }
+}
+
+impl Group {
+    /// The code nearest to a value as its bits in a word, and what it stands for.
+    pub fn round(&self, value: f32) -> (u32, f32) {
+        let q = match self.bits {
+            8 => quantise::byte(value, self.inverse),
+            _ => quantise::nibble(value, self.inverse, self.min),
+        };
+        let bits = if self.bits == 8 { u32::from(q as i8 as u8) } else { q as u32 };
+        (bits, self.scale * q + self.min)
+    }
+
+    /// The code of the value 0.
+    pub fn zero(pair: u32) -> u32 {
+        let [scale, min] = unpack_halves(pair);
+        (-min * quantise::inverse(scale)).round_ties_even() as u32
+    }
+}
+
+/// Rounds each weight to the nearest code of its group.
+pub fn quantise(format: &Format, matrix: &Dense) -> HostMatrix {
+    let mut rounded = HostMatrix::zeroed(format.layout(), matrix.n, matrix.k);
+    let rows = rows_mut(&mut rounded, 1).zip(matrix.values.par_chunks_exact(matrix.k));
+    rows.for_each(|((words, scales), values)| {
+        for (i, (scale, values)) in scales.iter_mut().zip(values.chunks(format.group)).enumerate() {
+            let group = format.fit(values);
+            *scale = group.pair;
+            for (column, value) in (i * format.group..).zip(values) {
+                put(words, format.bits, column, group.round(*value).0);
+            }
+        }
+    });
+    rounded
+}
+
+/// The words and scales of every so many rows of a matrix.
+pub fn rows_mut(
+    matrix: &mut HostMatrix,
+    rows: usize,
+) -> impl IndexedParallelIterator<Item = (&mut [u32], &mut [u32])> {
+    let (words, scales) = (matrix.layout.row_words(matrix.k), matrix.layout.row_scales(matrix.k));
+    matrix.words.par_chunks_mut(rows * words).zip(matrix.scales.par_chunks_mut(rows * scales))
+}
+
+/// Sets a column of a row whose bits are 0.
+pub fn put(words: &mut [u32], bits: usize, column: usize, code: u32) {
+    words[column * bits / 32] |= code << (column * bits % 32);
+}
