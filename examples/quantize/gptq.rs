@@ -39,7 +39,13 @@ pub fn quantise(format: &Format, matrix: &Dense, gram: &Gram) -> HostMatrix {
                 }
             }
             for (row, errors) in errors.chunks_exact_mut(k).enumerate() {
-                let group = format.fit(&errors[columns.clone()]);
+                // Where the columns would go if none of these were rounded.
+                let mut free = errors[columns.clone()].to_vec();
+                for (c, i) in columns.clone().enumerate() {
+                    let error = values[row * k + i] - free[c];
+                    add(&mut free[c + 1..], error, &feedback[i * k..][i + 1..columns.end]);
+                }
+                let group = format.fit(&free);
                 scales[row * groups + g] = group.pair;
                 for i in columns.clone() {
                     let (code, value) = group.round(errors[i]);

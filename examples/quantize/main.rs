@@ -7,18 +7,18 @@
 //! The folder that it writes is read by Tabloom, by transformers with compressed-tensors and by vLLM.
 //! The matrices of the layers become codes; embeddings, the output matrix and norms stay as they are.
 
-mod awq;
-mod checkpoint;
-mod dense;
-mod evaluate;
-mod gptq;
-mod gram;
-mod model;
-mod quantiser;
-mod report;
-mod rtn;
-mod text;
-mod writer;
+pub mod awq;
+pub mod checkpoint;
+pub mod dense;
+pub mod evaluate;
+pub mod gptq;
+pub mod gram;
+pub mod model;
+pub mod quantiser;
+pub mod report;
+pub mod rtn;
+pub mod text;
+pub mod writer;
 
 use std::{
     fs,
@@ -125,6 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let quantised =
         quantiser::quantise(Model::load(from)?, &checkpoint, &format, *method, calibration)?;
     let after = writer::write(&quantised, &format, &checkpoint, [from, to], writer::SHARD_BYTES)?;
+    let kept = writer::kept_bits(&quantised, &checkpoint)?;
     let losses = quantised.losses;
     drop(quantised.model);
     let compare = |text: &Text| {
@@ -132,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
         evaluate::compare(Model::load(from)?, Model::load(to)?, &text.held_out)
     };
     Ok(Report {
-        bits_per_weight: format.bits_per_weight(),
+        bits_per_weight: [format.bits_per_weight(), kept],
         losses,
         bytes: [checkpoint.bytes(), after],
         comparison: text.as_ref().map(compare).transpose()?,
@@ -154,7 +155,7 @@ fn format(arguments: &Arguments, config: &ModelConfig, checkpoint: &Checkpoint) 
             );
         }
     }
-    Ok(Format { bits, group, symmetric: symmetric || bits == 8, scales })
+    Ok(Format { bits, group, symmetric, scales })
 }
 
 fn read_text(file: &Path, arguments: &Arguments, config: &ModelConfig) -> Result<Text> {

@@ -5,7 +5,7 @@ use std::{
     io::{IsTerminal, stderr},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tabloom::{
     layout::{FloatType, HostMatrix},
     model::{ModelConfig, Op, Param, ParamSpec, Product, Shape, program},
@@ -52,13 +52,14 @@ pub struct Loss {
     pub outputs: Option<f64>,
 }
 
-/// The matrices of the layers, which become codes.
+/// The matrices of the layers' products, which become codes.
 pub fn matrices(config: &ModelConfig) -> Vec<ParamSpec> {
-    let layers = |spec: &ParamSpec| {
-        matches!(spec.shape, Shape::Matrix { .. })
-            && !matches!(spec.param, Param::Embed | Param::Head)
+    let weight = |op| match op {
+        Op::Matmul(product) if product.weight != config.head() => Some(product.weight),
+        _ => None,
     };
-    config.params().into_iter().filter(layers).collect()
+    let weights: Vec<Param> = program(config).into_iter().filter_map(weight).collect();
+    config.params().into_iter().filter(|spec| weights.contains(&spec.param)).collect()
 }
 
 /// Quantises a model by a method. With a text, what a product reads comes from products that are
@@ -100,11 +101,19 @@ pub fn quantise(
         model = over(model, text, |product, x, parts| {
             progress(&name, done, total);
             done += 1;
-            round(product.weight, parts, Some(&Gram::of(x, parts[0].k)))
+            round(product.weight, parts, Some(&gram(product, x, parts)?))
         })?;
     }
     finish();
     Ok(Quantised { model, rounded, changed, losses })
+}
+
+/// The Gram matrix of what a product reads.
+fn gram(product: &Product, x: &[f32], parts: &[HostMatrix]) -> Result<Gram> {
+    let gram = Gram::of(x, parts[0].k);
+    let is_finite = gram.diagonal().into_iter().all(f32::is_finite);
+    ensure!(is_finite, "what {:?} reads is not finite: the weights are damaged", product.weight);
+    Ok(gram)
 }
 
 /// Runs the layers over a text.
@@ -121,8 +130,9 @@ fn over(
     Ok(Model { config, weights: executor.into_weights() })
 }
 
-/// Scales columns against what makes them, by what the model reads as it is.
-fn equalise(
+/// Enlarges columns, and makes smaller what they read, by what the model reads as it is; it computes
+/// the same. Returns the vectors that have changed, too.
+pub fn equalise(
     model: Model,
     checkpoint: &Checkpoint,
     format: &Format,
@@ -137,11 +147,11 @@ fn equalise(
     let total = matrices(&config).len();
     let (mut found, mut done) = (Vec::new(), 0);
     let mut model = over(model, text, |product, x, parts| {
-        progress("Scaling", done, total);
+        progress("Enlarging", done, total);
         done += 1;
         let giver = Giver::of(&config, product);
         if let Some(giver) = giver.filter(|_| product.norm.is_none_or(|norm| readers(norm) == 1)) {
-            let gram = Gram::of(x, parts[0].k);
+            let gram = gram(product, x, parts)?;
             let factors = awq::search(format, &Dense::of(parts), &gram, &giver);
             found.push((product.weight, giver, factors));
         }
@@ -191,7 +201,7 @@ fn loss(
 fn progress(what: &str, done: usize, total: usize) {
     if stderr().is_terminal() {
         eprint!("\r\x1b[K{what}: {done} of {total} matrices");
-    } else if done % 8 == 0 {
+    } else if done.is_multiple_of(8) {
         eprintln!("{what}: {done} of {total} matrices");
     }
 }

@@ -6,7 +6,8 @@ use super::{evaluate::Comparison, quantiser::Loss};
 
 /// Sizes and errors of a quantised folder.
 pub struct Report {
-    pub bits_per_weight: f64,
+    /// Bits of a weight that is a code, scales included, and of one that is not.
+    pub bits_per_weight: [f64; 2],
     /// By the name of the module's weight.
     pub losses: BTreeMap<String, Loss>,
     /// Bytes of all tensors, before and after.
@@ -52,11 +53,13 @@ impl fmt::Display for Report {
             "{:12} {:>11} {:>12} {:>12}",
             "", "bits/weight", "weight error", "output error"
         )?;
+        let [bits, kept] = self.bits_per_weight;
         for (kind, loss) in self.kinds().into_iter().chain([("all", self.mean())]) {
             let outputs = loss.outputs.map_or("-".into(), |outputs| format!("{outputs:.3e}"));
             let weights = format!("{:.3e}", loss.weights);
-            writeln!(f, "{kind:12} {:11.3} {weights:>12} {outputs:>12}", self.bits_per_weight)?;
+            writeln!(f, "{kind:12} {bits:11.3} {weights:>12} {outputs:>12}")?;
         }
+        writeln!(f, "{:12} {kept:11.3}", "others")?;
         let [before, after] = self.bytes.map(|bytes| bytes as f64 / 1e6);
         writeln!(f, "{after:.2} MB of tensors, {before:.2} MB before")?;
         if let Some(Comparison { perplexity: [before, after], divergence, nmse }) = self.comparison

@@ -9,11 +9,11 @@ use super::dense::Dense;
 /// What codes stand for: scale · (q − zero), with one scale, and at most one zero, a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Format {
-    /// 4 or 8; 8 are symmetric.
+    /// 4 or 8.
     pub bits: usize,
     /// Columns that share a scale: 32, 64 or 128.
     pub group: usize,
-    /// Nibbles whose zero is 8 everywhere.
+    /// Whether the zero of nibbles is 8 everywhere; that of bytes is 0.
     pub symmetric: bool,
     /// The type of the scales in the file.
     pub scales: FloatType,
@@ -39,9 +39,14 @@ impl Format {
         }
     }
 
+    /// Whether groups have zeros of their own.
+    pub fn has_zeros(&self) -> bool {
+        self.bits == 4 && !self.symmetric
+    }
+
     /// Bits of a weight, scales and zeros included.
     pub fn bits_per_weight(&self) -> f64 {
-        let zero = if self.bits == 4 && !self.symmetric { 4 } else { 0 };
+        let zero = if self.has_zeros() { 4 } else { 0 };
         self.bits as f64 + (8 * self.scales.bytes() + zero) as f64 / self.group as f64
     }
 

@@ -1,6 +1,11 @@
 //! A compressed-tensors folder: codes in words, everything else as it was.
 
-use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use anyhow::{Context, Result};
 use safetensors::{Dtype, View};
@@ -19,7 +24,7 @@ pub const SHARD_BYTES: u64 = 5 << 30;
 /// Files that are not copied: those of weights, and what is written anew.
 const OWN: [&str; 3] = ["config.json", INDEX, "model.safetensors"];
 /// Endings of the files that are.
-const COPIED: [&str; 5] = ["json", "jinja", "model", "txt", "md"];
+const COPIED: [&str; 4] = ["json", "jinja", "model", "txt"];
 
 /// A tensor of the new folder.
 pub enum Tensor {
@@ -38,8 +43,7 @@ pub fn write(
     let tensors = tensors(quantised, format, checkpoint)?;
     let ignored = ignored(&tensors);
     let total = write_shards(tensors, to, shard_bytes)?;
-    let config: Value = serde_json::from_slice(&fs::read(from.join("config.json"))?)?;
-    let mut config = config;
+    let mut config: Value = serde_json::from_slice(&fs::read(from.join("config.json"))?)?;
     config["quantization_config"] = description(format, &ignored);
     fs::write(to.join("config.json"), serde_json::to_vec_pretty(&config)?)?;
     for entry in fs::read_dir(from)? {
@@ -56,7 +60,7 @@ pub fn write(
 
 /// What `config.json` says of the codes.
 fn description(format: &Format, ignored: &[String]) -> Value {
-    json!({
+    let mut description = json!({
         "quant_method": "compressed-tensors",
         "format": "pack-quantized",
         "quantization_status": "compressed",
@@ -67,7 +71,7 @@ fn description(format: &Format, ignored: &[String]) -> Value {
             "weights": {
                 "num_bits": format.bits,
                 "type": "int",
-                "symmetric": format.symmetric || format.bits == 8,
+                "symmetric": !format.has_zeros(),
                 "strategy": "group",
                 "group_size": format.group,
                 "dynamic": false,
@@ -75,7 +79,12 @@ fn description(format: &Format, ignored: &[String]) -> Value {
         }},
         "kv_cache_scheme": null,
         "ignore": ignored,
-    })
+    });
+    if format.has_zeros() {
+        // Transformers cannot load packed zero points into modules that stay quantised.
+        description["dequantize"] = true.into();
+    }
+    description
 }
 
 /// Modules with a matrix that is kept.
@@ -91,6 +100,19 @@ fn ignored(tensors: &BTreeMap<String, Tensor>) -> Vec<String> {
         ignored.push("lm_head".into());
     }
     ignored
+}
+
+/// Bits of a number in the tensors that are kept.
+pub fn kept_bits(quantised: &Quantised, checkpoint: &Checkpoint) -> Result<f64> {
+    let sources = quantised.rounded.iter().flat_map(|spec| &spec.sources);
+    let names: Result<BTreeSet<&str>> =
+        sources.map(|source| checkpoint.name(&source.name)).collect();
+    let names = names?;
+    let kept = checkpoint.tensors.iter().filter(|(name, _)| !names.contains(&name[..]));
+    let (bytes, count) = kept.fold((0, 0), |(bytes, count), (_, stored)| {
+        (bytes + stored.data_len(), count + stored.shape.iter().product::<usize>())
+    });
+    Ok(8.0 * bytes as f64 / count.max(1) as f64)
 }
 
 /// Every tensor of the new folder.
@@ -159,7 +181,7 @@ fn packed(
         tensor("scale", float, &[n, groups], scales),
         tensor("shape", Dtype::I64, &[2], shape),
     ];
-    if format.bits == 4 && !format.symmetric {
+    if format.has_zeros() {
         // Eight rows a word.
         let mut zeros = vec![0u32; n.div_ceil(8) * groups];
         for (i, pair) in pairs.iter().enumerate() {
