@@ -53,7 +53,8 @@ impl Format {
     /// Chooses scale and zero for the values of a group, as loading does where it quantises.
     pub fn fit(&self, values: &[f32]) -> Group {
         let pair = if self.bits == 8 {
-            self.pair(quantise::byte_scale(values), 0.0)
+            let scale = self.round(quantise::byte_scale(values));
+            pack_halves(f16::from_f32(scale), f16::ZERO)
         } else if self.symmetric {
             let [low, high] = quantise::range(values);
             let peak = high.max(-low);
@@ -62,22 +63,28 @@ impl Format {
             // 0 has a code of its own, so the range must hold it.
             let [low, high] = quantise::range(values);
             quantise::search(values, [low.min(0.0), high.max(0.0)], |scale, min| {
-                let zero = -min * quantise::inverse(scale);
-                self.pair(scale, zero.round_ties_even().clamp(0.0, 15.0))
+                let zero = (-min * quantise::inverse(scale)).round_ties_even();
+                self.pair(scale, zero.clamp(0.0, 15.0))
             })
         };
         let [scale, min] = unpack_halves(pair);
         Group { pair, scale, min, inverse: quantise::inverse(scale), bits: self.bits }
     }
 
-    /// The word of a scale, rounded to what both the file and memory hold, and a zero.
+    /// The word of nibbles with a scale, once it is rounded, and a zero.
     fn pair(&self, scale: f32, zero: f32) -> u32 {
+        let scale = self.round(scale);
+        // Memory has −0 for the zero 0; of two zeros, clamping may leave either.
+        pack_halves(f16::from_f32(scale), f16::from_f32(-zero.abs() * scale))
+    }
+
+    /// A scale as both the file and memory hold it.
+    fn round(&self, scale: f32) -> f32 {
         let half = f16::from_f32(scale).to_f32();
-        let scale = match self.scales {
+        match self.scales {
             FloatType::Bf16 => bf16::from_f32(half).to_f32(),
             FloatType::F16 | FloatType::F32 => half,
-        };
-        pack_halves(f16::from_f32(scale), f16::from_f32(-zero * scale))
+        }
     }
 }
 
