@@ -325,7 +325,7 @@ fn what_cannot_be_quantised_is_refused_with_the_reason() {
     write_text(&text);
     let model = scratch.join("model");
     in_16_bits(&model);
-    let golden = PathBuf::from(folder("smollm2_bf16"));
+    let [golden, gpt2] = ["smollm2_bf16", "gpt2_f32"].map(|name| PathBuf::from(folder(name)));
     let built_in = PathBuf::from(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
     let float8 = PathBuf::from(folder("formats/fp8_tensor_bf16"));
     let (text, short) = (text.display(), short.display());
@@ -334,6 +334,7 @@ fn what_cannot_be_quantised_is_refused_with_the_reason() {
         (&built_in, &out, String::new(), "is quantised already"),
         (&float8, &out, String::new(), "is quantised already"),
         (&golden, &out, "--group 128".into(), "64 columns, which groups of 128 do not divide"),
+        (&gpt2, &out, String::new(), "lies column after column"),
         (&golden, &out, "--method gptq".into(), "needs a text: --calibration FILE"),
         (&golden, &out, format!("--calibration {text}"), "tokenizer.json, which a text needs"),
         (&model, &out, "--calibration nowhere.txt".into(), "cannot read the text nowhere.txt"),

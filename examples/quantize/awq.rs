@@ -32,8 +32,11 @@ impl Giver {
     pub fn of(config: &ModelConfig, product: &Product) -> Option<Giver> {
         let (q, dim) = (config.attention_width(), config.head_dim);
         match (product.norm, product.weight) {
+            // A bias would have to shrink with its norm.
+            (Some(_), _) if config.layer_norm => None,
             (Some(norm), _) => Some(Giver { param: norm, rows: (0..config.hidden).collect() }),
-            (None, Param::Down(i)) => {
+            // Only what gates is not linear in what is gated.
+            (None, Param::Down(i)) if config.gated && !config.mlp_bias => {
                 let up = config.intermediate;
                 Some(Giver { param: Param::GateUp(i), rows: (up..2 * up).collect() })
             }

@@ -147,8 +147,9 @@ fn format(arguments: &Arguments, config: &ModelConfig, checkpoint: &Checkpoint) 
     for spec in quantiser::matrices(config) {
         let Shape::Matrix { k, .. } = spec.shape else { continue };
         for source in &spec.sources {
-            scales = checkpoint.float(&source.name)?;
             let name = &source.name;
+            ensure!(!source.by_columns, "{name} lies column after column, which codes cannot");
+            scales = checkpoint.float(name)?;
             ensure!(
                 k % group == 0,
                 "{name} has {k} columns, which groups of {group} do not divide"
