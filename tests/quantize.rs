@@ -116,7 +116,7 @@ fn methods_that_read_a_text_beat_the_nearest_codes() {
     let quantise = |method: &str| -> Report {
         let text = text.display();
         let rest = format!(
-            "--group 64 --method {method} --calibration {text} --tokens 768 --held-out 192 \
+            "--group 64 --method {method} --calibration {text} --tokens 512 --held-out 128 \
              --sequence 128"
         );
         let out = scratch.join(method);

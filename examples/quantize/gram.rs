@@ -68,8 +68,11 @@ impl Gram {
         let energies = blocks.flat_map_iter(|rows| {
             let mut energies = [0.0; BLOCK];
             for i in 0..self.k {
+                // What lies below the diagonal counts for what lies above it as well.
+                let (below, diagonal) = (&self.row(i)[..i], self.row(i)[i]);
                 for (energy, d) in energies.iter_mut().zip(rows.chunks_exact(self.k)) {
-                    *energy += f64::from(d[i]) * f64::from(dot(self.row(i), d));
+                    let sum = 2.0 * dot(below, &d[..i]) + diagonal * d[i];
+                    *energy += f64::from(d[i]) * f64::from(sum);
                 }
             }
             energies.into_iter().take(rows.len() / self.k)

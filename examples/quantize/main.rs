@@ -41,6 +41,7 @@ use model::Model;
 use rtn::Format;
 use text::Text;
 
+/// Quantises a checkpoint to int4 or int8 in the format of compressed-tensors.
 #[derive(Clone, Debug, Parser)]
 pub struct Arguments {
     /// A folder in Hugging Face's layout: safetensors in f32, f16 or bf16.
@@ -60,8 +61,8 @@ pub struct Arguments {
     /// Scales without zero points: smaller by a little, worse by more. 8 bits never have them.
     #[arg(long)]
     pub symmetric: bool,
-    /// A text like those that the model will see, control tokens included. GPTQ and AWQ need it; with
-    /// it, errors are measured too.
+    /// A text like those that the model will see, control tokens included: a file of some hundred
+    /// kilobytes. GPTQ and AWQ need it; with it, errors are measured too.
     #[arg(long)]
     pub calibration: Option<PathBuf>,
     /// Most tokens of the text to calibrate with.
