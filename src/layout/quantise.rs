@@ -5,6 +5,7 @@ use half::f16;
 
 /// Widths tried for a group, as shares of its range in steps of [`STEP`].
 pub const CANDIDATES: usize = 9;
+/// By what share of the range each width is less than the one before.
 pub const STEP: f32 = 0.025;
 
 /// Packs a group into `words` of eight nibbles; returns its (scale, min) word, which [`search`] finds.
