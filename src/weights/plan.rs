@@ -252,10 +252,14 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn add(&mut self, (tensor, file, index): Place<'a>, job: RepackJob) -> Result<()> {
-        let bytes = job.unit_bytes();
-        if bytes > PIECE_BYTES {
-            let what = format!("one piece of {:?}", tensor.name);
-            return Err(Error::TooLarge { what, bytes, limit: PIECE_BYTES });
+        ensure_piece(tensor, job.unit_bytes())?;
+        // Sizes that a 32-bit `usize` cannot hold may have passed for others.
+        if tensor.bytes != job.bytes() {
+            return Err(Error::WrongTensor {
+                name: tensor.name.clone(),
+                found: format!("{} bytes", tensor.bytes),
+                expected: format!("{} bytes", job.bytes()),
+            });
         }
         self.jobs[file][index] = Some(Job::Repack(job));
         Ok(())
@@ -272,10 +276,16 @@ impl<'a> Planner<'a> {
         self.jobs[file][place] = Some(Job::Order(job));
     }
 
-    pub(super) fn add_nested_part(&mut self, place: Place<'a>, part: NestedPart, index: usize) {
-        let (tensor, file, place) = place;
+    pub(super) fn add_nested_part(
+        &mut self,
+        (tensor, file, place): Place<'a>,
+        part: NestedPart,
+        index: usize,
+    ) -> Result<()> {
+        ensure_piece(tensor, tensor.bytes)?;
         let bytes = tensor.bytes as usize;
         self.jobs[file][place] = Some(Job::Nested(NestedJob { part, index, bytes }));
+        Ok(())
     }
 
     fn expect_all_used(&self, headers: &[&Header]) -> Result<()> {
@@ -298,6 +308,15 @@ struct Fit {
     layout: Layout,
     /// They can also become any other.
     convertible: bool,
+}
+
+/// Refuses what would have to be held at once and is too large for that.
+fn ensure_piece(tensor: &TensorInfo, bytes: u64) -> Result<()> {
+    if bytes > PIECE_BYTES {
+        let what = format!("one piece of {:?}", tensor.name);
+        return Err(Error::TooLarge { what, bytes, limit: PIECE_BYTES });
+    }
+    Ok(())
 }
 
 pub(super) fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {

@@ -60,6 +60,22 @@ impl<S: ByteStream> Reader<S> {
         Ok(Some(chunk))
     }
 
+    /// Returns the next `length` bytes; `file` names the stream in the error of one that ends early.
+    /// Memory grows as they arrive.
+    pub async fn take(&mut self, file: &str, length: u64) -> Result<Vec<u8>> {
+        let expected = self.position + length;
+        let mut bytes = Vec::new();
+        while self.position < expected {
+            let Some(chunk) = self.next(expected - self.position).await? else {
+                return Err(Error::Truncated { what: file.into(), expected, found: self.position });
+            };
+            let start = bytes.len();
+            bytes.resize(start + chunk.len(), 0);
+            chunk.copy_to(&mut bytes[start..]);
+        }
+        Ok(bytes)
+    }
+
     /// Fills `out` with the next bytes; `file` names the stream in the error of one that ends early.
     pub async fn fill(&mut self, file: &str, out: &mut [u8]) -> Result<()> {
         let expected = self.position + out.len() as u64;

@@ -95,8 +95,7 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<He
             |found| found.into(),
         )));
     }
-    let mut json = vec![0; length as usize];
-    reader.fill(file, &mut json).await?;
+    let json = reader.take(file, length).await?;
     let header = parse(&json).map_err(malformed)?;
     let expected = header.end;
     match reader.length() {

@@ -36,8 +36,9 @@ pub(super) fn plan_gemv(module: &mut Module, group: usize) -> Result<Layout> {
     let least = k.div_ceil(group).div_ceil(8);
     let words = zeros.shape.last().map_or(0, |words| *words as usize).max(least);
     module.take("qweight", &[I32], &[n, k.div_ceil(8)], Encoding::Nibbles(packing), k)?;
-    module.take_floats("scales", &[n, 8 * words], scales(Grid::EACH), 8 * words)?;
+    let stored = words.saturating_mul(8);
+    module.take_floats("scales", &[n, stored], scales(Grid::EACH), stored)?;
     let zeros = Encoding::ZeroPoints { packing, grid: Grid::EACH, wraps: false };
-    module.take("qzeros", &[I32], &[n, words], zeros, 8 * words)?;
+    module.take("qzeros", &[I32], &[n, words], zeros, stored)?;
     Ok(Layout::W4 { group })
 }

@@ -13,7 +13,7 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);
     let (codes, ..) = module.get("W_q")?;
     let stored = codes.shape.first().map_or(0, |rows| *rows as usize);
-    let fits = |group: &usize| k.is_multiple_of(*group) && 2 * stored * group == n * k;
+    let fits = |group: &usize| k.is_multiple_of(*group) && stored == n / 2 * (k / group);
     let group = [32, 64, 128].into_iter().find(fits).filter(|_| n.is_multiple_of(2));
     let group = group.ok_or_else(|| Error::WrongTensor {
         name: codes.name.clone(),

@@ -52,7 +52,7 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
             (&state, U8, state_bytes, NestedPart::State),
         ] {
             let place = module.expect(name, &[dtype], &[length])?;
-            module.planner.add_nested_part(place, part, index);
+            module.planner.add_nested_part(place, part, index)?;
         }
     }
     Ok(Layout::Codebook { codebook, group: GROUP })

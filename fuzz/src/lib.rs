@@ -1,0 +1,195 @@
+//! What is done with bytes that may be anything: read as a file of a model, and used as far as it
+//! goes. Whatever they are, it ends with a result or an [`Error`].
+//!
+//! The fuzz targets call these functions, and so does `tests/fuzz.rs` of the main crate.
+
+use pollster::block_on;
+use serde_json::json;
+use std::ops::ControlFlow;
+use tabloom::{
+    Error, Result,
+    load::{self, LoadOptions, Opened},
+    model::{ModelConfig, Quantization},
+    text::{Chat, ChatFiles, ChatTemplate, TemplateOptions, Tokenizer},
+    weights::{ByteStream, Chunk, Reader, Source, safetensors},
+};
+
+/// Larger models are planned and not loaded.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// A text with letters, digits, white space, an emoji, and what looks like control tokens.
+const TEXT: &str = "Hi  there,\n<|user|>1234 <s>[INST]é🙂</s><think>\tx y";
+
+/// Reads the header of a safetensors file.
+pub fn safetensors(data: &[u8]) {
+    for tells_length in [true, false] {
+        let mut reader = Reader::new(Bytes::new(data, tells_length));
+        let header = block_on(safetensors::read("model.safetensors", &mut reader));
+        if let (Ok(header), true) = (header, tells_length) {
+            assert_eq!(header.end, data.len() as u64);
+        }
+    }
+}
+
+/// Reads `config.json`.
+pub fn config(data: &[u8]) {
+    let _ = Quantization::from_json(data);
+    if let Ok(config) = ModelConfig::from_json(data) {
+        use_config(&config);
+    }
+}
+
+fn use_config(config: &ModelConfig) {
+    assert!(!config.params().is_empty());
+    for layer in &config.attention {
+        if let Some(rope) = &layer.rope {
+            assert_eq!(rope.inverse_frequencies(&[], config.context).len(), rope.dims / 2);
+        }
+    }
+    let kinds = vec![Default::default(); config.layers];
+    let _ = load::capacity(config, &LoadOptions::default(), &kinds, u64::MAX);
+}
+
+/// Loads a folder: `config.json`, the index of the shards if there are more than two files, and a
+/// file of weights, with a zero byte between them.
+pub fn checkpoint(data: &[u8]) {
+    let (config, rest) = cut(data);
+    let folder = match cut(rest) {
+        (index @ [b'{', ..], shard) => {
+            Folder { config, index: Some(index), weights: shard, gguf: None }
+        }
+        _ => Folder { config, index: None, weights: rest, gguf: None },
+    };
+    let _ = block_on(open(&folder));
+}
+
+/// Loads a GGUF file, and its text side.
+pub fn gguf(data: &[u8]) {
+    let folder = Folder { config: b"", index: None, weights: data, gguf: Some("model.gguf") };
+    let _ = block_on(open(&folder));
+}
+
+async fn open(folder: &Folder<'_>) -> Result<()> {
+    let opened = Opened::open(folder).await?;
+    if folder.gguf.is_some()
+        && let Ok(chat) = opened.chat().await
+    {
+        use_chat(&chat);
+    }
+    let options =
+        LoadOptions { device: load::Device::Cpu, kv_bytes: Some(MOST_BYTES), ..Default::default() };
+    let prepared = opened.prepare(&options)?;
+    if prepared.bytes() <= 2 * MOST_BYTES {
+        prepared.load(|_| ControlFlow::Continue(())).await?;
+    }
+    Ok(())
+}
+
+/// Reads `tokenizer.json`.
+pub fn tokenizer(data: &[u8]) {
+    if let Ok(chat) = Chat::new(&ChatFiles { tokenizer: data, ..Default::default() }) {
+        use_chat(&chat);
+    }
+}
+
+fn use_chat(chat: &Chat) {
+    use_tokenizer(chat.tokenizer());
+    let _ = chat.prompt(&[tabloom::api::Message::user(TEXT)], Some(0));
+}
+
+fn use_tokenizer(tokenizer: &Tokenizer) {
+    for text in ["", TEXT] {
+        for ids in [tokenizer.encode_plain(text, true), tokenizer.encode_prompt(text)] {
+            let Ok(ids) = ids else { continue };
+            assert!(ids.iter().all(|id| *id <= tokenizer.max_id()));
+            let _ = tokenizer.decode(&ids);
+        }
+    }
+    let _ = tokenizer.spellings(300);
+}
+
+/// Compiles a chat template, and renders it unless it has a namespace.
+///
+/// The library bounds how many instructions run, and not what one of them makes: a text that is
+/// doubled in a loop, or a namespace that holds itself, would end the process.
+pub fn template(data: &[u8]) {
+    let Ok(source) = str::from_utf8(data) else { return };
+    let Ok(template) = ChatTemplate::new(source.into(), "<s>", "</s>") else { return };
+    if source.contains("namespace") {
+        return;
+    }
+    let messages = json!([
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": TEXT},
+        {"role": "assistant", "content": "<think>hm</think>yes", "tool_calls": [
+            {"type": "function", "function": {"name": "f", "arguments": {"a": [1, 2.5, null]}}},
+        ]},
+        {"role": "tool", "content": "4"},
+    ]);
+    let tools = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
+    let variables = [("tools".to_owned(), tools), ("enable_thinking".to_owned(), true.into())];
+    let options = TemplateOptions {
+        now: Some(0),
+        variables: variables.into_iter().collect(),
+        ..Default::default()
+    };
+    let _ = template.render(&messages, &options);
+}
+
+/// What comes before the first zero byte, and what after it.
+fn cut(data: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == 0);
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+/// A folder in memory.
+struct Folder<'a> {
+    config: &'a [u8],
+    index: Option<&'a [u8]>,
+    /// Of every file that is not one of the others.
+    weights: &'a [u8],
+    gguf: Option<&'a str>,
+}
+
+impl<'a> Source for Folder<'a> {
+    type Stream = Bytes<'a>;
+
+    async fn open(&self, file: &str) -> Result<Option<Bytes<'a>>> {
+        let bytes = match (file, self.index) {
+            ("config.json", _) => Some(self.config),
+            ("model.safetensors", Some(_)) => None,
+            ("model.safetensors.index.json", index) => index,
+            _ => Some(self.weights),
+        };
+        Ok(bytes.map(|bytes| Bytes::new(bytes, true)))
+    }
+
+    fn gguf(&self) -> Option<&str> {
+        self.gguf
+    }
+}
+
+/// What is left of a file.
+struct Bytes<'a> {
+    rest: &'a [u8],
+    length: Option<u64>,
+}
+
+impl<'a> Bytes<'a> {
+    fn new(rest: &'a [u8], tells_length: bool) -> Bytes<'a> {
+        Bytes { rest, length: tells_length.then_some(rest.len() as u64) }
+    }
+}
+
+impl ByteStream for Bytes<'_> {
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    async fn next(&mut self) -> Result<Option<Chunk>, Error> {
+        // No multiple of anything a tensor is made of.
+        let (chunk, rest) = self.rest.split_at(self.rest.len().min(997));
+        self.rest = rest;
+        Ok((!chunk.is_empty()).then(|| chunk.to_vec().into()))
+    }
+}
