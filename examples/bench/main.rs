@@ -11,6 +11,7 @@ mod kernels;
 mod load;
 mod model;
 mod serve;
+mod stages;
 mod steps;
 mod table;
 mod timing;
@@ -50,6 +51,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Options),
+    Stages(stages::Options),
 }
 
 /// How much is measured.
@@ -67,8 +69,10 @@ struct Effort {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    if let Some(Command::Serve(options)) = &arguments.command {
-        return pollster::block_on(serve::run(options));
+    match &arguments.command {
+        Some(Command::Serve(options)) => return pollster::block_on(serve::run(options)),
+        Some(Command::Stages(options)) => return pollster::block_on(stages::run(options)),
+        None => {}
     }
     let rows = pollster::block_on(measure(&arguments))?;
     match arguments.json {

@@ -108,14 +108,11 @@ fn use_tokenizer(tokenizer: &Tokenizer) {
     let _ = tokenizer.spellings(300);
 }
 
-/// Compiles a chat template, and renders it unless it has a namespace.
-///
-/// The library bounds how many instructions run, and not what one of them makes: a text that is
-/// doubled in a loop, or a namespace that holds itself, would end the process.
+/// Compiles a chat template, and renders it unless it does what minijinja is known not to survive.
 pub fn template(data: &[u8]) {
     let Ok(source) = str::from_utf8(data) else { return };
     let Ok(template) = ChatTemplate::new(source.into(), "<s>", "</s>") else { return };
-    if source.contains("namespace") {
+    if source.contains("namespace") || has_steps(source) {
         return;
     }
     let messages = json!([
@@ -134,6 +131,17 @@ pub fn template(data: &[u8]) {
         ..Default::default()
     };
     let _ = template.render(&messages, &options);
+}
+
+/// Whether a template may have slices with steps, which can panic where they go backwards.
+///
+/// Namespaces are left out as well: they may hold themselves, and a text that is doubled in a loop.
+/// Fuel bounds how many instructions run, and not what one of them makes.
+fn has_steps(source: &str) -> bool {
+    source.match_indices('[').any(|(at, _)| {
+        let tag = source[at..].split('}').next().unwrap_or_default();
+        tag.matches(':').count() > 1
+    })
 }
 
 /// What comes before the first zero byte, and what after it.

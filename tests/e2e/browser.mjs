@@ -13,14 +13,30 @@ export const url = required("TABLOOM_URL");
  *   collect garbage, by `gc()`
  */
 export function launch({ webgpu = true, pageCache = false, collect = false } = {}) {
-  const { args } = capabilities()["goog:chromeOptions"];
-  const switches = args.filter((name) => webgpu || !name.includes("webgpu"));
-  if (collect) switches.push("js-flags=--expose-gc");
+  const more = collect ? ["js-flags=--expose-gc"] : [];
   return chromium.launch({
     ignoreDefaultArgs: pageCache ? ["--disable-back-forward-cache"] : [],
+    ...options((name) => webgpu || !name.includes("webgpu"), more),
+  });
+}
+
+/**
+ * The same with a profile on disk, and with DevTools on the port that the profile's
+ * `DevToolsActivePort` names.
+ *
+ * @param {string} profile
+ */
+export function launchOnDisk(profile) {
+  return chromium.launchPersistentContext(profile, options(() => true, ["remote-debugging-port=0"]));
+}
+
+function options(chosen, more) {
+  const { args } = capabilities()["goog:chromeOptions"];
+  const switches = [...args.filter(chosen), ...more];
+  return {
     executablePath: required("TABLOOM_CHROMIUM"),
     args: switches.map((name) => `--${name}`),
-  });
+  };
 }
 
 function capabilities() {

@@ -1,5 +1,9 @@
 //! `cargo xtask bench`: speed and size in one table. Each source of numbers gives rows; adding
 //! a source is adding a function to `SOURCES`. `cargo xtask bench serve`: many tabs on one engine.
+//! `cargo xtask bench load`: how a model comes to the GPU.
+
+mod load;
+mod model;
 
 use crate::process::{Task, minutes};
 use crate::serve::Site;
@@ -23,6 +27,9 @@ pub struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
+    /// MiB of the model that `load` makes up.
+    #[arg(long, default_value_t = 1024)]
+    size: u64,
     /// Passed on to examples/bench.
     #[arg(last = true)]
     arguments: Vec<String>,
@@ -32,12 +39,20 @@ pub struct Options {
 enum What {
     /// How long many tabs wait for one engine.
     Serve,
+    /// How fast a model loads, stage by stage, and how much memory that takes.
+    Load,
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    if let Some(What::Serve) = options.what {
-        print!("{}", example(options, &["serve"])?);
-        return Ok(());
+    match options.what {
+        Some(What::Serve) => {
+            let json = options.json.then_some("--json");
+            let arguments: Vec<&str> = ["serve"].into_iter().chain(json).collect();
+            print!("{}", example(options, &arguments)?);
+            return Ok(());
+        }
+        Some(What::Load) => return load::run(options),
+        None => {}
     }
     let mut rows = Vec::new();
     for source in SOURCES {
@@ -53,8 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// The rows that examples/bench prints as JSON.
 fn native(options: &Options) -> Result<Vec<Row>> {
-    let options = Options { json: true, ..options.clone() };
-    let text = example(&options, &[])?;
+    let text = example(options, &["--json"])?;
     serde_json::from_str(&text).context("examples/bench --json printed something else than rows")
 }
 
@@ -63,7 +77,6 @@ fn example(options: &Options, command: &[&str]) -> Result<String> {
     cargo::task("bench")
         .args(["run", "--release", "--package", "tabloom", "--example", "bench", "--"])
         .args(command)
-        .args(options.json.then_some("--json"))
         .args(&options.arguments)
         .limit(minutes(60))
         .output()

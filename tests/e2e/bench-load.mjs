@@ -1,0 +1,187 @@
+// Measures how the package loads made-up models in headless Chromium with a profile on disk, and
+// prints figures as JSON; `cargo xtask bench load` runs it.
+//
+// Stages are told apart by what a load leaves out. The tensors of `unused` go no further than the
+// digests and the store: without these two, reading them is the network alone.
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { launchOnDisk, url } from "./browser.mjs";
+
+/** Bytes of a MB, in which rates are told, and of a MiB, in which memory is. */
+const [MB, MIB] = [1e6, 2 ** 20];
+/** Milliseconds between two looks at the heaps. */
+const PAUSE = 50;
+/** Milliseconds that a load may take. */
+const PATIENCE = 900_000;
+
+const BLANK = `${url}blank`;
+const profile = await mkdtemp(join(tmpdir(), "tabloom-bench-"));
+const context = await launchOnDisk(profile);
+const [port] = (await readFile(join(profile, "DevToolsActivePort"), "utf8")).split("\n");
+await context.route(BLANK, (route) => route.fulfill({ contentType: "text/html", body: "" }));
+try {
+  console.log(JSON.stringify(await measure(), null, 2));
+} finally {
+  await context.close();
+  await rm(profile, { recursive: true, force: true });
+}
+
+async function measure() {
+  const manifest = async (folder) => (await fetch(`${url}${folder}manifest.json`)).json();
+  const [unused, model] = ["generated/unused/", "generated/model/"];
+  const full = await manifest(unused);
+  const [[name, { sha256, bytes, chunks }]] = Object.entries(full.files);
+  const idle = await load("an engine at rest", "model/", { store: "none" });
+
+  const only = (what, more) => load(what, unused, { store: "none", ...more });
+  const network = await only("network");
+  // What a manifest does not list does not exist.
+  const listed = async (entry) => ({ files: { ...(await small(unused)), [name]: entry } });
+  const sha = await only("network, SHA-256", { integrity: await listed({ sha256, bytes }) });
+  const both = await only("network, SHA-256, BLAKE3", { integrity: await listed({ sha256, bytes, chunks }) });
+  const kept = await load("network, BLAKE3, store", unused, { store: "cache" });
+  const read = await load("store, BLAKE3", unused, { store: "cache" });
+  await forget(unused);
+
+  const cold = await load("cold, to int4", model, { store: "cache", quantize: "w4" });
+  const warm = {};
+  for (const quantize of ["w4", "w8", "keep"]) {
+    warm[quantize] = await load(`warm, ${quantize}`, model, { store: "cache", quantize });
+  }
+
+  /** The rate of what one load does and the other does not. */
+  const stage = (with_, without) => {
+    const seconds = with_.seconds - without.seconds * (with_.bytes / without.bytes);
+    return with_.bytes / MB / Math.max(seconds, 1e-3);
+  };
+  const rate = ({ bytes, seconds }) => bytes / MB / seconds;
+  const loads = [cold, ...Object.values(warm)];
+  const above = (heap) => Math.max(...loads.map((load) => load[heap] - idle[heap])) / MIB;
+  const blake3 = stage(both, sha);
+  const digested = { ...network, seconds: network.seconds + network.bytes / MB / blake3 };
+  return {
+    adapter: `Chromium ${context.browser()?.version() ?? ""}, ${cold.adapter}`,
+    bytes: cold.bytes,
+    cold_mb_s: rate(cold),
+    warm_mb_s: rate(warm.w4),
+    stages: {
+      network_mb_s: rate(network),
+      sha256_mb_s: stage(sha, network),
+      blake3_mb_s: blake3,
+      store_write_mb_s: stage(kept, digested),
+      store_read_and_blake3_mb_s: rate(read),
+      upload_mb_s: stage(warm.keep, read),
+      repack_w8_mb_s: stage(warm.w8, warm.keep),
+      repack_w4_mb_s: stage(warm.w4, warm.keep),
+    },
+    warm: {
+      no_gpu_mb_s: rate(read),
+      keep_mb_s: rate(warm.keep),
+      w8_mb_s: rate(warm.w8),
+      w4_mb_s: rate(warm.w4),
+    },
+    wasm_heap_above_idle_mib: above("wasm"),
+    js_heap_above_idle_mib: above("js"),
+    hash_mb_s: { sha256: stage(sha, network), blake3 },
+  };
+}
+
+/** What a manifest says of the small files of a folder. */
+async function small(folder) {
+  const entries = {};
+  for (const file of ["config.json", "tokenizer.json", "tokenizer_config.json"]) {
+    const bytes = await (await fetch(`${url}${folder}${file}`)).arrayBuffer();
+    const digest = Buffer.from(await crypto.subtle.digest("SHA-256", bytes)).toString("hex");
+    entries[file] = { sha256: digest, bytes: bytes.byteLength };
+  }
+  return entries;
+}
+
+/** Loads a folder in a tab and a worker of their own. */
+async function load(what, folder, options) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  await page.goto(BLANK);
+  const heaps = watch();
+  const loaded = await page.evaluate(begin, { folder: `/${folder}`, options });
+  const js = await heaps.stop();
+  await page.close();
+  const rate = loaded.bytes / MB / loaded.seconds;
+  const mib = [js, loaded.wasm].map((bytes) => (bytes / MIB).toFixed(1));
+  console.error(`${what}: ${loaded.seconds.toFixed(1)} s, ${rate.toFixed(1)} MB/s, heaps ${mib} MiB`);
+  return { ...loaded, js };
+}
+
+/** Runs in the page: loads a folder; the seconds until its weights are where they belong. */
+async function begin({ folder, options }) {
+  const { Engine } = await import("/tabloom/index.js");
+  let [bytes, seconds] = [0, 0];
+  const start = performance.now();
+  const onProgress = ({ stage, loaded, total }) => {
+    if (stage === "download") {
+      bytes = total;
+      seconds = (performance.now() - start) / 1000;
+    }
+  };
+  const engine = await Engine.load(folder, { host: "private", context: 64, onProgress, ...options });
+  const { adapter } = await engine.info;
+  const { wasm_heap_bytes: wasm } = await engine.metrics();
+  await engine.close();
+  return { bytes, seconds, wasm, adapter };
+}
+
+/** Deletes a folder from the store. */
+async function forget(folder) {
+  const page = await context.newPage();
+  await page.goto(BLANK);
+  await page.evaluate(async (folder) => {
+    const { Engine } = await import("/tabloom/index.js");
+    await Engine.store.delete(folder);
+  }, `/${folder}`);
+  await page.close();
+}
+
+/** Adds up the JavaScript heaps of all pages and workers again and again; `stop` tells the most. */
+function watch() {
+  const sockets = new Map();
+  let [most, over] = [0, false];
+  const connect = (address) =>
+    new Promise((resolve) => {
+      const socket = new WebSocket(address);
+      socket.onopen = () => resolve(socket);
+      socket.onerror = () => resolve(undefined);
+    });
+  /** Bytes of one heap, with what its buffers hold; 0 if it does not answer. */
+  const usage = (socket) =>
+    new Promise((resolve) => {
+      if (socket?.readyState !== WebSocket.OPEN) return resolve(0);
+      const timer = setTimeout(resolve, 2000, 0);
+      socket.onmessage = ({ data }) => {
+        clearTimeout(timer);
+        const { usedSize = 0, embedderHeapUsedSize = 0, backingStorageSize = 0 } = JSON.parse(data).result ?? {};
+        resolve(usedSize + embedderHeapUsedSize + backingStorageSize);
+      };
+      socket.send(JSON.stringify({ id: 1, method: "Runtime.getHeapUsage" }));
+    });
+  const look = async () => {
+    while (!over) {
+      const targets = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
+      for (const { id, webSocketDebuggerUrl } of targets) {
+        if (!sockets.has(id)) sockets.set(id, await connect(webSocketDebuggerUrl));
+      }
+      const heaps = await Promise.all([...sockets.values()].map(usage));
+      most = Math.max(most, heaps.reduce((sum, bytes) => sum + bytes, 0));
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    }
+    for (const socket of sockets.values()) socket?.close();
+  };
+  const looking = look();
+  return {
+    async stop() {
+      over = true;
+      await looking;
+      return most;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+//! `cargo xtask bench load`: how fast a model comes from a server and from the browser's store, what
+//! each stage costs, and how much memory it takes.
+
+use super::{Options, example, model, table};
+use crate::process::{Task, minutes};
+use crate::serve::Site;
+use crate::{provision, site, workspace};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use table::Row;
+
+/// Prints the figures of the browser, and those of native kernels and digests.
+pub fn run(options: &Options) -> Result<()> {
+    let mut figures = browser(options.size << 20)?;
+    let native: Value = serde_json::from_str(&example(options, &["stages", "--json"])?)
+        .context("examples/bench stages printed something else than figures")?;
+    let hash = json!({ "wasm": figures["hash_mb_s"].take(), "native": native["hash_mb_s"] });
+    figures["hash_mb_s"] = hash;
+    for name in ["native_adapter", "copy_gb_s", "repack_gb_s", "repack_share_of_copy"] {
+        figures[name] = native[name].clone();
+    }
+    match options.json {
+        true => println!("{}", serde_json::to_string_pretty(&figures)?),
+        false => print!("\n{}", table::text(&rows(&figures))),
+    }
+    Ok(())
+}
+
+/// What tests/e2e/bench-load.mjs measures in headless Chromium of a model of `bytes`.
+fn browser(bytes: u64) -> Result<Value> {
+    let chromium = provision::browser()?.chromium;
+    let root = site::build()?;
+    let folder = Generated(root.join("generated"));
+    let text = root.join("model");
+    eprintln!("writing two models of {} MiB", bytes >> 20);
+    model::write(&folder.0.join("model"), &text, bytes)?;
+    model::write_unused(&folder.0.join("unused"), &text, bytes)?;
+    let site = Site::start(&root, 0)?;
+    let text = Task::new("loads in the browser", provision::node()?, minutes(60))
+        // Node 20 has it behind a switch.
+        .args(["--experimental-websocket", "tests/e2e/bench-load.mjs"])
+        .dir(workspace::root())
+        .env("TABLOOM_URL", site.url())
+        .env("TABLOOM_CHROMIUM", chromium)
+        .output()?;
+    serde_json::from_str(&text).context("bench-load.mjs printed something else than figures")
+}
+
+/// A folder that is deleted in the end.
+struct Generated(std::path::PathBuf);
+
+impl Drop for Generated {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(Path::new(&self.0));
+    }
+}
+
+/// One row per number, named by its path.
+fn rows(figures: &Value) -> Vec<Row> {
+    let mut rows = Vec::new();
+    add(&mut rows, "", figures, figures["adapter"].as_str().unwrap_or("load"));
+    rows
+}
+
+fn add(rows: &mut Vec<Row>, path: &str, value: &Value, on: &str) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = if path.is_empty() { name } else { &format!("{path}.{name}") };
+                add(rows, path, value, on);
+            }
+        }
+        Value::Number(number) => {
+            rows.push(Row::new(on, path, number.as_f64().unwrap_or(f64::NAN), ""));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_named_by_their_paths() {
+        let figures = json!({ "adapter": "A", "cold_mb_s": 3.5, "stages": { "network": 10 } });
+        let expected = [("cold_mb_s", 3.5), ("stages.network", 10.0)];
+        assert_eq!(rows(&figures), expected.map(|(name, value)| Row::new("A", name, value, "")));
+    }
+}
