@@ -32,7 +32,7 @@ async function measure() {
   const [unused, model] = ["generated/unused/", "generated/model/"];
   const full = await manifest(unused);
   const [[name, { sha256, bytes, chunks }]] = Object.entries(full.files);
-  const idle = await load("an engine at rest", "model/", { store: "none" });
+  const idle = await load("an engine with the built-in model", "model/", { store: "none" });
 
   const only = (what, more) => load(what, unused, { store: "none", ...more });
   const network = await only("network");
@@ -57,7 +57,7 @@ async function measure() {
   };
   const rate = ({ bytes, seconds }) => bytes / MB / seconds;
   const loads = [cold, ...Object.values(warm)];
-  const above = (heap) => Math.max(...loads.map((load) => load[heap] - idle[heap])) / MIB;
+  const above = (heap) => Math.max(...loads.map((load) => load[heap] - idle[heap === "js" ? "rest" : heap])) / MIB;
   const blake3 = stage(both, sha);
   const digested = { ...network, seconds: network.seconds + network.bytes / MB / blake3 };
   return {
@@ -105,12 +105,12 @@ async function load(what, folder, options) {
   await page.goto(BLANK);
   const heaps = watch();
   const loaded = await page.evaluate(begin, { folder: `/${folder}`, options });
-  const js = await heaps.stop();
+  const { js, rest } = await heaps.stop();
   await page.close();
   const rate = loaded.bytes / MB / loaded.seconds;
   const mib = [js, loaded.wasm].map((bytes) => (bytes / MIB).toFixed(1));
   console.error(`${what}: ${loaded.seconds.toFixed(1)} s, ${rate.toFixed(1)} MB/s, heaps ${mib} MiB`);
-  return { ...loaded, js };
+  return { ...loaded, js, rest };
 }
 
 /** Runs in the page: loads a folder; the seconds until its weights are where they belong. */
@@ -124,10 +124,9 @@ async function begin({ folder, options }) {
       seconds = (performance.now() - start) / 1000;
     }
   };
-  const engine = await Engine.load(folder, { host: "private", context: 64, onProgress, ...options });
+  globalThis.engine = await Engine.load(folder, { host: "private", context: 64, onProgress, ...options });
   const { adapter } = await engine.info;
   const { wasm_heap_bytes: wasm } = await engine.metrics();
-  await engine.close();
   return { bytes, seconds, wasm, adapter };
 }
 
@@ -142,7 +141,10 @@ async function forget(folder) {
   await page.close();
 }
 
-/** Adds up the JavaScript heaps of all pages and workers again and again; `stop` tells the most. */
+/**
+ * Adds up the JavaScript heaps of all pages and workers again and again; `stop` tells the most, and
+ * what is left when garbage has been collected.
+ */
 function watch() {
   const sockets = new Map();
   let [most, over] = [0, false];
@@ -152,36 +154,46 @@ function watch() {
       socket.onopen = () => resolve(socket);
       socket.onerror = () => resolve(undefined);
     });
-  /** Bytes of one heap, with what its buffers hold; 0 if it does not answer. */
-  const usage = (socket) =>
+  /** What a target answers; nothing if it does not. */
+  const ask = (socket, method) =>
     new Promise((resolve) => {
-      if (socket?.readyState !== WebSocket.OPEN) return resolve(0);
-      const timer = setTimeout(resolve, 2000, 0);
+      if (socket?.readyState !== WebSocket.OPEN) return resolve({});
+      const timer = setTimeout(resolve, 2000, {});
       socket.onmessage = ({ data }) => {
         clearTimeout(timer);
-        const { usedSize = 0, embedderHeapUsedSize = 0, backingStorageSize = 0 } = JSON.parse(data).result ?? {};
-        resolve(usedSize + embedderHeapUsedSize + backingStorageSize);
+        resolve(JSON.parse(data).result ?? {});
       };
-      socket.send(JSON.stringify({ id: 1, method: "Runtime.getHeapUsage" }));
+      socket.send(JSON.stringify({ id: 1, method }));
     });
+  const all = (method) => Promise.all([...sockets.values()].map((socket) => ask(socket, method)));
+  /** Bytes of all heaps, with what their buffers hold. */
+  const usage = async () => {
+    const heaps = await all("Runtime.getHeapUsage");
+    return heaps.reduce(
+      (sum, { usedSize = 0, embedderHeapUsedSize = 0, backingStorageSize = 0 }) =>
+        sum + usedSize + embedderHeapUsedSize + backingStorageSize,
+      0,
+    );
+  };
   const look = async () => {
     while (!over) {
       const targets = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
       for (const { id, webSocketDebuggerUrl } of targets) {
         if (!sockets.has(id)) sockets.set(id, await connect(webSocketDebuggerUrl));
       }
-      const heaps = await Promise.all([...sockets.values()].map(usage));
-      most = Math.max(most, heaps.reduce((sum, bytes) => sum + bytes, 0));
+      most = Math.max(most, await usage());
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
-    for (const socket of sockets.values()) socket?.close();
   };
   const looking = look();
   return {
     async stop() {
       over = true;
       await looking;
-      return most;
+      await all("HeapProfiler.collectGarbage");
+      const rest = await usage();
+      for (const socket of sockets.values()) socket?.close();
+      return { js: most, rest };
     },
   };
 }
