@@ -103,7 +103,8 @@ impl Tokenizer {
         let mut text = text.as_ref();
         let (content, most) = self.leading_strip().unwrap_or_default();
         for _ in 0..most {
-            text = text.strip_prefix(content).unwrap_or(text);
+            let Some(rest) = text.strip_prefix(content) else { break };
+            text = rest;
         }
         Ok(text.to_owned())
     }

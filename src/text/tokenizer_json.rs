@@ -22,6 +22,11 @@ use tokenizers::{AddedToken, Result};
 use super::pipeline::Pipeline;
 use super::spelling::{Spelling, Step};
 
+/// Highest id of a token: no model has embeddings for more.
+const HIGHEST_ID: u32 = (1 << 21) - 1;
+/// How many times longer replacements may make a text.
+const MOST_GROWTH: usize = 256;
+
 /// The sections of the file. Truncation and padding are left from training and not read.
 #[derive(Deserialize)]
 pub struct TokenizerJson {
@@ -194,6 +199,16 @@ fn yes() -> bool {
 impl TokenizerJson {
     /// Makes what the file describes.
     pub fn build(self) -> Result<Pipeline> {
+        let growths = [
+            self.normalizer.as_ref().map_or(1, NormalizerPart::growth),
+            self.decoder.as_ref().map_or(1, DecoderPart::growth),
+        ];
+        if growths.iter().any(|growth| *growth > MOST_GROWTH) {
+            let most = format!("expected at most {MOST_GROWTH} times");
+            return Err(
+                format!("its replacements make texts {growths:?} times longer, {most}").into()
+            );
+        }
         let mut steps = Vec::new();
         let decoder = self.decoder.into_iter();
         decoder.for_each(|part| part.steps(&mut steps));
@@ -221,6 +236,9 @@ impl ModelPart {
         if let Some(affix) = affixes.into_iter().flatten().find(|affix| !affix.is_empty()) {
             return Err(format!("its words are marked by {affix:?}, expected no marks").into());
         }
+        if let Some(id) = self.vocab.values().find(|id| **id > HIGHEST_ID) {
+            return Err(format!("it has the id {id}, expected at most {HIGHEST_ID}").into());
+        }
         // The library reports merges that make no token, but panics where they are longer than any.
         let longest = self.vocab.keys().map(String::len).max().unwrap_or(0);
         if let Some(Merge(a, b)) =
@@ -242,6 +260,18 @@ impl ModelPart {
 }
 
 impl NormalizerPart {
+    /// How many times longer it can make a text.
+    fn growth(&self) -> usize {
+        match self {
+            NormalizerPart::Sequence { normalizers } => {
+                product(normalizers.iter().map(NormalizerPart::growth))
+            }
+            NormalizerPart::Prepend { prepend: text }
+            | NormalizerPart::Replace { content: text, .. } => 1 + text.len(),
+            _ => 1,
+        }
+    }
+
     fn build(self, into: &mut Pipeline) -> Result<()> {
         let steps = &mut into.normalizers.0;
         match self {
@@ -329,7 +359,20 @@ impl PostProcessorPart {
     }
 }
 
+fn product(growths: impl Iterator<Item = usize>) -> usize {
+    growths.fold(1, usize::saturating_mul)
+}
+
 impl DecoderPart {
+    /// How many times longer it can make a token.
+    fn growth(&self) -> usize {
+        match self {
+            DecoderPart::Sequence { decoders } => product(decoders.iter().map(DecoderPart::growth)),
+            DecoderPart::Replace { content, .. } => 1 + content.len(),
+            _ => 1,
+        }
+    }
+
     fn steps(self, steps: &mut Vec<Step>) {
         steps.push(match self {
             DecoderPart::Sequence { decoders } => {
@@ -445,8 +488,12 @@ mod tests {
         };
         let template = json!({"type": "TemplateProcessing", "special_tokens": {},
             "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}]});
+        let replace =
+            json!({"type": "Replace", "pattern": {"Regex": "."}, "content": "x".repeat(16)});
         for (changes, named) in [
             (model("type", json!("WordPiece")), "WordPiece"),
+            (model("vocab", json!({"a": 1 << 21})), "2097152"),
+            (json!({"normalizer": {"type": "Sequence", "normalizers": vec![replace; 3]}}), "4913"),
             (model("continuing_subword_prefix", json!("##")), "##"),
             (model("end_of_word_suffix", json!("</w>")), "</w>"),
             (merges(json!("ab")), "ab"),
