@@ -86,7 +86,7 @@ fn kinds() -> Vec<(&'static str, Repack, Layout, usize)> {
     let (w4, w8) = (Layout::W4 { group: 32 }, Layout::W8 { group: 32 });
     let numbers = |to| Repack::Numbers { from: Layout::Bf16, to };
     let nibbles = |packing| Repack::Codes(Codes::Nibbles(packing));
-    let bytes = Repack::Codes(Codes::Bytes { unsigned: false });
+    let bytes = Repack::Codes(Codes::Bytes { unsigned: false, transposed: false });
     let blocks = |from: BlockType| {
         let to = from.layout().unwrap_or(w8);
         let row = COLUMNS / from.elements() * from.bytes();
