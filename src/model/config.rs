@@ -162,8 +162,9 @@ pub enum Naming {
     Gpt2,
 }
 
-/// Most experts of a layer, and most that are chosen for a row.
+/// Most experts of a layer, of all layers, and most that are chosen for a row.
 const MOST_EXPERTS: usize = 1024;
+const MOST_IN_ALL: usize = 1 << 16;
 const MOST_ACTIVE: usize = 32;
 
 /// What an architecture adds to the fields that all share.
@@ -273,7 +274,7 @@ impl ModelConfig {
         [count, active]: [&str; 2],
         modules: ExpertModules,
     ) -> Result<&mut Experts> {
-        let count = fields.count(count, 1..=MOST_EXPERTS)?;
+        let count = fields.count(count, 1..=MOST_EXPERTS.min(MOST_IN_ALL / self.layers))?;
         Ok(self.experts.insert(Experts {
             count,
             active: fields.count(active, 1..=count.min(MOST_ACTIVE))?,
