@@ -71,9 +71,9 @@ impl<'a> Module<'_, 'a> {
         }
     }
 
-    /// A tensor of the module; or one that only begins like it, if the name begins with `_`.
     fn tensor_name(&self, tensor: &str) -> String {
-        let dot = if tensor.starts_with('_') { "" } else { "." };
+        // Those of gpt-oss's experts are not in modules of their own.
+        let dot = if matches!(tensor, "_blocks" | "_scales") { "" } else { "." };
         format!("{}{dot}{tensor}", self.name)
     }
 

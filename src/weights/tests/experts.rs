@@ -60,6 +60,38 @@ fn the_experts_of_a_layer_may_be_one_tensor() {
     }
 }
 
+#[test]
+fn so_may_those_that_mlx_quantised() {
+    let (mut config, tensors) = golden("ct_int4_moe_g32_bf16");
+    config.as_object_mut().unwrap().remove("quantization_config");
+    config["quantization"] = json!({"group_size": 32, "bits": 4, "mode": "affine"});
+    let mut quantised = Vec::new();
+    for (name, dtype, shape, bytes) in tensors {
+        let named = |from, to| name.replace(from, to);
+        match name.rsplit('.').next().unwrap() {
+            "weight_packed" => {
+                quantised.push((named("weight_packed", "weight"), Dtype::U32, shape, bytes));
+            }
+            "weight_scale" => {
+                let biases = named("weight_scale", "biases");
+                quantised.push((
+                    biases,
+                    dtype,
+                    shape.clone(),
+                    bytes.iter().rev().copied().collect(),
+                ));
+                quantised.push((named("weight_scale", "scales"), dtype, shape, bytes));
+            }
+            "weight_shape" => {}
+            _ => quantised.push((name, dtype, shape, bytes)),
+        }
+    }
+    let expected = load(&source(&config, &quantised), &Quantise::KEEP).unwrap();
+    let [part] = &expected.matrices[&Param::ExpertGateUp(0)][..] else { panic!("parts") };
+    assert_eq!((part.layout, part.n), (Layout::W4 { group: 32 }, 6 * 128));
+    assert_eq!(load(&source(&config, &stacked(&quantised)), &Quantise::KEEP), Ok(expected));
+}
+
 /// The values of a matrix.
 fn values(matrix: &HostMatrix) -> Vec<f32> {
     let mut values = vec![0.0; matrix.n * matrix.k];
