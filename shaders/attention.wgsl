@@ -4,6 +4,9 @@
 // in   tables  array<u32>  the block tables of all slots
 //      query  array<vec4<f32>> [rows][QUERY_STRIDE / 4]  with sinks twice, as they see it the second time
 //      kv     array<KvFour>  the layer's cache
+{% if sink_logits %}
+//      sink_logits array<f32> [HEADS]  of the softmax too, but without a value
+{% endif %}
 {% if split %}
 // out  partials  array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
 // grid (tiles, KV_HEADS * SLICES, segments) workgroups of 128
@@ -18,6 +21,9 @@
 @group(0) @binding(3) var<storage, read> kv: array<KvFour>;
 {% if split %}
 @group(0) @binding(4) var<storage, read_write> partials: array<f32>;
+{% elif sink_logits %}
+@group(0) @binding(4) var<storage, read> sink_logits: array<f32>;
+@group(0) @binding(5) var<storage, read_write> attention: array<vec4<f32>>;
 {% else %}
 @group(0) @binding(4) var<storage, read_write> attention: array<vec4<f32>>;
 {% endif %}
@@ -87,8 +93,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% if not split %}
 {% for i in range(value_vectors) %}
     var sum_o{{ i }} = vec4<f32>();
+{% if sink_logits %}
+    var sum_l{{ i }} = 1.0;
+    var sum_m{{ i }} = sink_logits[head + (spread + {{ i }}u * SPREAD) % group];
+{% else %}
     var sum_l{{ i }} = 0.0;
     var sum_m{{ i }} = LOWEST;
+{% endif %}
 {% endfor %}
 {% endif %}
 

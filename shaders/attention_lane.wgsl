@@ -4,6 +4,9 @@
 // in   tables     array<u32>  the block tables of all slots
 //      query      array<vec4<f32>> [rows][QUERY_STRIDE / 4]  with sinks twice, as they see it the second time
 //      kv         array<Eight>  the layer's cache
+{% if sink_logits %}
+//      sink_logits array<f32> [HEADS]  of the softmax too, but without a value
+{% endif %}
 {% if split %}
 // out  partials   array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
 // grid (ceil(HEADS / {{ lanes }}), rows, segments) workgroups of {{ lanes }}
@@ -17,6 +20,9 @@
 @group(0) @binding(3) var<storage, read> kv: array<Eight>;
 {% if split %}
 @group(0) @binding(4) var<storage, read_write> partials: array<f32>;
+{% elif sink_logits %}
+@group(0) @binding(4) var<storage, read> sink_logits: array<f32>;
+@group(0) @binding(5) var<storage, read_write> attention: array<vec4<f32>>;
 {% else %}
 @group(0) @binding(4) var<storage, read_write> attention: array<vec4<f32>>;
 {% endif %}
@@ -135,6 +141,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     partials[at + HEAD_DIM + 1u] = l;
 }
 {% else %}
+{% if sink_logits %}
+    let f = fold(sink_logits[head], m);
+    l = fma(1.0, f.past, l * f.next);
+{% for i in range(eighths) %}
+    o{{ i }} *= f.next;
+{% endfor %}
+{% endif %}
     let at = (id.y * STRIDE + head * HEAD_DIM) / 4u;
 {% for i in range(eighths) %}
     attention[at + {{ 2 * i }}u] = o{{ i }}[0] / l;

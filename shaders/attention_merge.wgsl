@@ -1,10 +1,18 @@
 // attention_merge: folds the segments of each (row, head) that attention left in `partials`.
 // in   partials   array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
+{%- if sink_logits %}
+//      sink_logits array<f32> [HEADS]  of the softmax too, but without a value
+{%- endif %}
 // out  attention  array<f32> [rows][STRIDE]
 // grid (HEADS, rows) workgroups of 64, a thread per dim and its 64ths
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> partials: array<f32>;
+{%- if sink_logits %}
+@group(0) @binding(2) var<storage, read> sink_logits: array<f32>;
+@group(0) @binding(3) var<storage, read_write> attention: array<f32>;
+{%- else %}
 @group(0) @binding(2) var<storage, read_write> attention: array<f32>;
+{%- endif %}
 
 const HEADS = {{ heads }}u;
 const HEAD_DIM = {{ head_dim }}u;
@@ -21,8 +29,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let position = row_at(row).position;
     let segments = position / SEGMENT + 1u - hidden_segments(window_start(position));
     for (var d = thread; d < HEAD_DIM; d += 64u) {
+{%- if sink_logits %}
+        var m = sink_logits[head];
+        var l = 1.0;
+{%- else %}
         var m = LOWEST;
         var l = 0.0;
+{%- endif %}
         var o = 0.0;
         for (var segment = 0u; segment < segments; segment++) {
             let at = ((segment * row_count() + row) * HEADS + head) * (HEAD_DIM + 2u);

@@ -25,8 +25,11 @@
 // in   x      [rows][k stride / 4] vec4
 //      words, scales: W [n][k], see include/weights.wgsl
 //      norm   [k / 4] vec4, bias [n]
+{%- if experts %}
+//      routes [choices] (expert, weight): a choice is a row of x or of out, W and bias have rows for each expert
+{%- endif %}
 // out  out    see include/output.wgsl
-// grid one workgroup of 64 threads per four rows of W, folded to two dimensions
+// grid one workgroup of 64 threads per four rows of W, folded to two dimensions{% if experts %}; z = choices{% endif %}
 {% if subgroups %}{{ enable_subgroups }}{% endif -%}
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -39,6 +42,9 @@
 {%- endif %}
 {%- if output.bias %}
 @group(0) @binding({{ at.bias }}) var<storage, read> bias: array<f32>;
+{%- endif %}
+{%- if experts %}
+@group(0) @binding({{ at.routes }}) var<storage, read> routes: array<u32>;
 {%- endif %}
 @group(0) @binding({{ at.out }}) var<storage, read_write> out: array<f32>;
 
@@ -60,6 +66,13 @@ fn main(
 {%- endif %}
 ) {
     let quad = group.x + group.y * groups.x;
+{%- if experts %}
+    let choice = group.z;
+    let expert = routes[2u * choice] - {{ experts.first }}u;
+    if expert >= {{ experts.held }}u { return; }
+    let n = expert * {{ experts.rows }}u + quad_rows(quad);
+    let x0 = choice{% if not experts.each %} / {{ experts.active }}u{% endif %} * X_STRIDE;
+{%- else %}
     let n = quad_rows(quad);
     // Rows past the last repeat it; their results are dropped.
     let row_end = {{ count }}();
@@ -67,6 +80,7 @@ fn main(
 {%- for r in range(rows) %}
     let x{{ r }} = min({{ r }}u, last) * X_STRIDE;
 {%- endfor %}
+{%- endif %}
 
     // Products of each row{% if norm %}, then squares of the rows, four rows a vector{% endif %}.
     var sums: array<vec4<f32>, VALUES>;
@@ -87,12 +101,12 @@ fn main(
     }
 
     reduce(sums, thread{% if subgroups %}, lane, size{% endif %});
-    if thread < min(ROWS, row_end) {
+    if thread < {% if experts %}ROWS{% else %}min(ROWS, row_end){% endif %} {
 {%- if norm %}
         let square = totals[ROWS + thread / 4u][thread % 4u];
-        finish(thread, quad, totals[thread] * inverseSqrt(square / {{ k }}.0 + {{ eps }}));
+        finish({% if experts %}choice{% else %}thread{% endif %}, quad, totals[thread] * inverseSqrt(square / {{ k }}.0 + {{ eps }}){% if experts %}, expert{% endif %});
 {%- else %}
-        finish(thread, quad, totals[thread]);
+        finish({% if experts %}choice{% else %}thread{% endif %}, quad, totals[thread]{% if experts %}, expert{% endif %});
 {%- endif %}
     }
 }

@@ -3,6 +3,9 @@
 // in   x      [rows][k stride / 4] vec4
 //      words, scales: W [n][k], see include/weights.wgsl
 //      bias   [n]
+{%- if experts %}
+//      routes [choices] (expert, weight): a choice is a row of x or of out, W and bias have rows for each expert
+{%- endif %}
 // out  out    see include/output.wgsl
 // grid one thread per four rows of W, in workgroups of 16 folded to two dimensions; z = tiles of rows of x
 @group(0) @binding(0) var<storage, read> step: array<u32>;
@@ -13,6 +16,9 @@
 {%- endif %}
 {%- if output.bias %}
 @group(0) @binding({{ at.bias }}) var<storage, read> bias: array<f32>;
+{%- endif %}
+{%- if experts %}
+@group(0) @binding({{ at.routes }}) var<storage, read> routes: array<u32>;
 {%- endif %}
 @group(0) @binding({{ at.out }}) var<storage, read_write> out: array<f32>;
 
@@ -29,12 +35,20 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
 ) {
     let quad = (group.x + group.y * groups.x) * 16u + thread;
+{%- if experts %}
+    let expert = routes[2u * group.z] - {{ experts.first }}u;
+    if expert >= {{ experts.held }}u { return; }
+    let n = expert * {{ experts.rows }}u + quad_rows(quad);
+    let row_end = {{ count }}() * {{ experts.active }}u;
+    let x0 = group.z{% if not experts.each %} / {{ experts.active }}u{% endif %} * X_STRIDE;
+{%- else %}
     let n = quad_rows(quad);
     let row_end = {{ count }}();
     let last = max(row_end, 1u) - 1u;
 {%- for r in range(rows) %}
     let x{{ r }} = min(group.z * ROWS + {{ r }}u, last) * X_STRIDE;
 {%- endfor %}
+{%- endif %}
 
     var sums: array<vec4<f32>, ROWS>;
     for (var unit = 0u; unit < UNITS; unit++) {
@@ -59,7 +73,7 @@ fn main(
 {%- for r in range(rows) %}
     {
         let row = group.z * ROWS + {{ r }}u;
-        if row < row_end { finish(row, quad, sums[{{ r }}]); }
+        if row < row_end { finish(row, quad, sums[{{ r }}]{% if experts %}, expert{% endif %}); }
     }
 {%- endfor %}
 }

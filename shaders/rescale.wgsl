@@ -56,7 +56,7 @@ fn main(
     let i = (group.x + group.y * groups.x) * 64u + thread;
     if i >= job.rows * job.stride { return; }
     let at = job.row * job.stride + i;
-    let row = job.source + i / job.stride;
+    let row = staged_row(i / job.stride);
 {%- if codebook %}
     for (var half = 0u; half < 2u; half++) {
         let column = (i % job.stride * 2u + half) / {{ group_span }}u - job.first_column;

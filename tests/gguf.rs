@@ -17,13 +17,15 @@ use tabloom::{
 };
 
 /// The folder of the same weights, where that has the golden.
-const MODELS: [(&str, Option<&str>); 13] = [
+const MODELS: [(&str, Option<&str>); 16] = [
     ("llama3_bf16", Some("llama3_bf16")),
     ("qwen2_bf16", Some("qwen2_bf16")),
     ("qwen3_f32", Some("qwen3_f32")),
     ("llama_q4_0", None),
     ("llama_q4_1", None),
     ("llama_mixed", None),
+    ("qwen3moe_mixed", None),
+    ("gpt_oss_bf16", Some("gpt_oss_bf16")),
     ("smollm3_bf16", Some("smollm3_bf16")),
     ("phi3_long_bf16", Some("phi3_long_bf16")),
     ("granite_f32", Some("granite_f32")),
@@ -31,9 +33,10 @@ const MODELS: [(&str, Option<&str>); 13] = [
     ("gemma2_bf16", Some("gemma2_bf16")),
     ("gemma3_bf16", Some("gemma3_bf16")),
     ("gpt2_f32", Some("gpt2_f32")),
+    ("mixtral_bf16", Some("mixtral_bf16")),
 ];
 /// Those before others differ on the processor only by their metadata and the names of tensors.
-const ON_GPU: usize = 6;
+const ON_GPU: usize = 8;
 
 fn path(file: &str) -> PathBuf {
     PathBuf::from(folder("gguf")).join(file)

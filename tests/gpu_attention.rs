@@ -37,11 +37,21 @@ struct Heads {
     kind: KvKind,
     window: Option<Window>,
     cap: Option<f32>,
+    /// There is a logit without a value for each head.
+    sink_logits: bool,
 }
 
 impl Heads {
     const fn new(heads: usize, kv_heads: usize, dim: usize) -> Heads {
-        Heads { heads, kv_heads, dim, kind: KvKind::F16, window: None, cap: None }
+        Heads {
+            heads,
+            kv_heads,
+            dim,
+            kind: KvKind::F16,
+            window: None,
+            cap: None,
+            sink_logits: false,
+        }
     }
 
     const fn int8(self) -> Heads {
@@ -55,6 +65,10 @@ impl Heads {
     /// With scores of another scale that are capped.
     const fn capped(self, cap: f32) -> Heads {
         Heads { cap: Some(cap), ..self }
+    }
+
+    const fn with_sink_logits(self) -> Heads {
+        Heads { sink_logits: true, ..self }
     }
 
     fn scale(self) -> f32 {
@@ -84,9 +98,9 @@ impl Heads {
     }
 
     fn attention(self, split: bool) -> Attention {
-        let Heads { heads, kv_heads, dim: head_dim, kind, window, cap } = self;
+        let Heads { heads, kv_heads, dim: head_dim, kind, window, cap, sink_logits } = self;
         let scale = self.scale();
-        Attention { heads, kv_heads, head_dim, scale, cap, kind, window, split }
+        Attention { heads, kv_heads, head_dim, scale, cap, kind, window, sink_logits, split }
     }
 
     /// Encodes sequences of (first position, rows) with shuffled blocks of one pool.
@@ -148,6 +162,7 @@ fn capacity(seqs: &[(usize, usize)]) -> Capacity {
 struct Data {
     query: Vec<f32>,
     cache: Vec<u32>,
+    sink_logits: Vec<f32>,
 }
 
 impl Data {
@@ -178,7 +193,9 @@ impl Data {
             row[..query_heads(shape.heads, shape.window) * shape.dim]
                 .fill_with(|| rng.f32() * 6.0 - 3.0);
         }
-        Data { query, cache }
+        let heads = if shape.sink_logits { shape.heads } else { 0 };
+        let sink_logits = (0..heads).map(|_| rng.f32() * 8.0 - 2.0).collect();
+        Data { query, cache, sink_logits }
     }
 }
 
@@ -223,7 +240,8 @@ fn naive(shape: Heads, step: &Step, data: &Data) -> Vec<f32> {
                 })
                 .collect();
             let top = scores.iter().copied().fold(f64::MIN, f64::max);
-            let sum: f64 = scores.iter().map(|score| (score - top).exp()).sum();
+            let sink = data.sink_logits.get(head).map(|logit| f64::from(*logit));
+            let sum: f64 = scores.iter().chain(&sink).map(|score| (score - top).exp()).sum();
             for d in 0..dim {
                 let weighted = |(score, position): (&f64, &usize)| {
                     let slot = step.kv_slot(row, *position);
@@ -251,8 +269,13 @@ async fn run(
     let query = bits(&data.query);
     let inputs = [&batch.words[..], &tables.words, &query, &data.cache];
     let zeros = vec![0; batch.rows as usize * shape.stride()];
+    let sinks = bits(&data.sink_logits);
+    let mut outputs: Vec<&[u32]> = vec![&sinks, &zeros];
+    if !shape.sink_logits {
+        outputs.remove(0);
+    }
     if !split {
-        let outputs = bench.run(&kernel, tuning, batch, &[&inputs[..], &[&zeros]].concat()).await;
+        let outputs = bench.run(&kernel, tuning, batch, &[&inputs[..], &outputs].concat()).await;
         return floats(&outputs[0]);
     }
     let capacity =
@@ -261,9 +284,10 @@ async fn run(
     let partials = vec![f32::NAN.to_bits(); kernel.partial_words(tuning, &capacity)];
     let partials =
         bench.run(&kernel, tuning, batch, &[&inputs[..], &[&partials]].concat()).await.remove(0);
-    let Heads { heads, dim: head_dim, window, .. } = shape;
-    let merge = AttentionMerge { heads, head_dim, window };
-    let outputs = bench.run(&merge, tuning, batch, &[&batch.words, &partials, &zeros]).await;
+    let Heads { heads, dim: head_dim, window, sink_logits, .. } = shape;
+    let merge = AttentionMerge { heads, head_dim, window, sink_logits };
+    let inputs = [&batch.words[..], &partials];
+    let outputs = bench.run(&merge, tuning, batch, &[&inputs[..], &outputs].concat()).await;
     floats(&outputs[0])
 }
 
@@ -280,7 +304,7 @@ fn random_seqs(rng: &mut fastrand::Rng, rows: usize) -> Vec<(usize, usize)> {
     seqs
 }
 
-const SHAPES: [Heads; 12] = [
+const SHAPES: [Heads; 14] = [
     Heads::new(2, 2, 24),
     Heads::new(4, 2, 48).window(0, 16).capped(3.0),
     Heads::new(4, 1, 64),
@@ -293,6 +317,8 @@ const SHAPES: [Heads; 12] = [
     Heads::new(4, 2, 24).int8(),
     Heads::new(6, 2, 64).window(16, 200),
     Heads::new(4, 1, 128).int8().window(0, 90).capped(5.0),
+    Heads::new(8, 1, 64).with_sink_logits(),
+    Heads::new(6, 2, 24).window(0, 128).with_sink_logits(),
 ];
 
 #[test]
@@ -315,6 +341,7 @@ fn attention_equals_the_definition() {
                     &step.tables,
                     &data.query,
                     &data.cache,
+                    &data.sink_logits,
                     &mut plain,
                 );
                 let error = nmse(&expected, &plain);
@@ -365,7 +392,7 @@ fn alone(step: &Step, shape: Heads, data: &Data, rows: std::ops::Range<usize>) -
     let alone = shape.encode(&plan, capacity);
     let query = rows.start * shape.query_stride()..rows.end * shape.query_stride();
     let query = data.query[query].to_vec();
-    (alone, Data { query, cache: data.cache.clone() })
+    (alone, Data { query, cache: data.cache.clone(), sink_logits: data.sink_logits.clone() })
 }
 
 #[test]
@@ -377,7 +404,8 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let windowed = Heads::new(6, 2, 40).window(0, 150);
         let streaming = Heads::new(6, 2, 40).int8().window(48, 150);
-        for shape in [Heads::new(8, 2, 64), windowed, streaming] {
+        let sinking = windowed.with_sink_logits();
+        for shape in [Heads::new(8, 2, 64), windowed, streaming, sinking] {
             // Fifteen decode rows and a chunk that crosses blocks, steps and segments.
             let mut seqs: Vec<_> = (0..15).map(|_| (rng.usize(0..600), 1)).collect();
             seqs.insert(rng.usize(..15), (100, 45));
@@ -645,14 +673,16 @@ fn sinks_and_window_are_seen_as_if_nothing_lay_between_them() {
         let mut cache = vec![0; step.capacity.blocks * shape.layout().block_words()];
         rope.reference(&step.batch, &qkv, &table, None, &mut query, &mut cache);
         let mut plain = vec![0.0; expected.len()];
-        shape.attention(false).reference(&step.batch, &step.tables, &query, &cache, &mut plain);
+        let attention = shape.attention(false);
+        attention.reference(&step.batch, &step.tables, &query, &cache, &[], &mut plain);
         found.push(("plain Rust".to_owned(), plain));
         for tuning in tunings() {
             let (query, cache) = (vec![0; query.len()], vec![0; cache.len()]);
             let (qkv, table) = (bits(&qkv), bits(&table));
             let buffers = [&step.batch.words[..], &qkv, &table, &query, &cache];
             let mut outputs = bench.run(&rope, tuning, &step.batch, &buffers).await;
-            let data = Data { cache: outputs.remove(1), query: floats(&outputs[0]) };
+            let (cache, query) = (outputs.remove(1), floats(&outputs[0]));
+            let data = Data { cache, query, sink_logits: Vec::new() };
             let output = run(&mut bench, tuning, shape, &step, &data, false).await;
             found.push((format!("{tuning:?}"), output));
         }

@@ -126,6 +126,7 @@ fn product(layout: Layout, (n, k): (usize, usize), output: MatmulOutput, rows: u
         output,
         rows: RowsOf::Rows,
         regime: Regime::of(rows as u32),
+        experts: None,
     }
 }
 

@@ -100,6 +100,7 @@ impl Bench<'_> {
             output: MatmulOutput::Store,
             rows: RowsOf::Rows,
             regime: Regime::of(rows as u32),
+            experts: None,
         };
         let step = self.gpu.upload("step", &batch.words).await?;
         let x = self.numbers(rows * row_stride(k)).await?;
@@ -135,10 +136,11 @@ impl Bench<'_> {
             cap: None,
             kind: KvKind::F16,
             window: None,
+            sink_logits: false,
             split: false,
         };
         let split = Attention { split: true, ..whole };
-        let merge = AttentionMerge { heads, head_dim, window: None };
+        let merge = AttentionMerge { heads, head_dim, window: None, sink_logits: false };
         let words =
             context / BLOCK_SIZE * KvLayout { kind: KvKind::F16, kv_heads, head_dim }.block_words();
         let step = self.gpu.upload("step", &batch.words).await?;

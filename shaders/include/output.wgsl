@@ -41,10 +41,10 @@ fn activated(x: {{ numbers }}) -> {{ numbers }} {
 {%- endif %}
 
 // Writes the results of a quad for one row of x.
-fn finish(row: u32, quad: u32, product: vec4<f32>) {
+fn finish(row: u32, quad: u32, product: vec4<f32>{% if experts %}, expert: u32{% endif %}) {
     var y = product;
 {%- if output.bias %}
-    let at = FIRST + quad_rows(quad);
+    let at = {% if experts %}({{ experts.first }}u + expert) * {{ experts.rows }}u{% else %}FIRST{% endif %} + quad_rows(quad);
     y += vec4(bias[at.x], bias[at.y], bias[at.z], bias[at.w]);
 {%- endif %}
 {%- if output.scale %}
@@ -54,7 +54,12 @@ fn finish(row: u32, quad: u32, product: vec4<f32>) {
     y = capped(y);
 {%- endif %}
 {%- if output.gated %}
+{%- if output.clamped %}
+    let gate = min(y.xy, vec2(7.0));
+    let gated = gate / (1.0 + exp(-1.702 * gate)) * (clamp(y.zw, vec2(-7.0), vec2(7.0)) + 1.0);
+{%- else %}
     let gated = activated(y.xy) * y.zw;
+{%- endif %}
     put(row, 2u * quad, gated.x);
     put(row, 2u * quad + 1u, gated.y);
 {%- else %}

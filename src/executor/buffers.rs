@@ -4,9 +4,9 @@ use super::shapes;
 use crate::{
     Result,
     gpu::Gpu,
-    kernels::{Batch, BlockTables, KvKind, Table, Tuning, query_heads},
+    kernels::{Batch, BlockTables, Group, KvKind, Table, Tuning},
     layout::row_stride,
-    model::{Act, ModelConfig, Norms},
+    model::{Act, ModelConfig},
     step::{BlockCopy, Capacity},
 };
 
@@ -27,15 +27,19 @@ pub struct StepBuffers {
     pub query: wgpu::Buffer,        // [rows][query heads·head_dim], see kernels::rope_kv
     pub attention: wgpu::Buffer,    // [rows][heads·head_dim]
     pub partials: wgpu::Buffer,     // attention's splits, see kernels::attention
-    pub gated: wgpu::Buffer,        // [rows][intermediate]
-    pub block: wgpu::Buffer,        // [rows][hidden], where blocks end with a norm
-    pub ordered: wgpu::Buffer,      // [rows][columns], where a matrix has an order of its own
-    pub last: wgpu::Buffer,         // [logit rows][hidden]
-    pub logits: wgpu::Buffer,       // [logit rows][vocab]
-    pub pooled: wgpu::Buffer,       // [seqs][hidden]: sums of hidden states per slot
+    pub gated: wgpu::Buffer, // [rows][intermediate], or of experts [rows·active][intermediate]
+    pub router: wgpu::Buffer, // [rows][experts]
+    pub routes: wgpu::Buffer, // [rows][active][2], see kernels::route
+    pub groups: wgpu::Buffer, // see kernels::group
+    pub chosen: wgpu::Buffer, // [rows·active][hidden]
+    pub block: wgpu::Buffer, // [rows][hidden], where blocks end with a norm
+    pub ordered: wgpu::Buffer, // [rows][columns], where a matrix has an order of its own
+    pub last: wgpu::Buffer,  // [logit rows][hidden]
+    pub logits: wgpu::Buffer, // [logit rows][vocab]
+    pub pooled: wgpu::Buffer, // [seqs][hidden]: sums of hidden states per slot
     pub last_samples: wgpu::Buffer, // [seqs] u32
-    pub results: wgpu::Buffer,      // see kernels::Logprobs
-    pub tallies: wgpu::Buffer,      // per slot, see kernels::Table, as the next two
+    pub results: wgpu::Buffer, // see kernels::Logprobs
+    pub tallies: wgpu::Buffer, // per slot, see kernels::Table, as the next two
     pub bias: wgpu::Buffer,
     pub masks: wgpu::Buffer,
     pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
@@ -63,8 +67,13 @@ impl StepBuffers {
         let table = async |what: &str, table: Table| {
             words(what, capacity.seqs * table.stride(config.vocab)).await
         };
+        let act = async |what: &str, act: Act| {
+            let (rows, width) = shapes::act(config, capacity, act);
+            activation(what, rows, width).await
+        };
         let rows = capacity.rows;
-        let block_rows = if config.norms == Norms::Before { 0 } else { rows };
+        let (experts, active) =
+            config.experts.as_ref().map_or((0, 0), |experts| (experts.count, experts.active));
         let shapes::RopeTables { tables, of_layer } =
             shapes::rope_tables(config, rope_factors, capacity.context);
         let mut ropes = Vec::with_capacity(tables.len());
@@ -80,24 +89,27 @@ impl StepBuffers {
         }
         let largest_block = kv.iter().map(|kv| kv.block_bytes).max().unwrap_or(0);
         let window = capacity.window;
-        let queries = query_heads(config.heads, window) * config.head_dim;
         // Partial results do not depend on the kind of the keys and values they were made of.
         let attention = shapes::attention(config, window, KvKind::F16);
         Ok(StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
             tables: words("block tables", BlockTables::words(capacity)).await?,
-            residual: activation("residual", rows, config.hidden).await?,
+            residual: act("residual", Act::Residual).await?,
             normed: activation("normed", rows, config.hidden).await?,
-            qkv: activation("qkv", rows, config.qkv_rows()).await?,
-            query: activation("query", rows, queries).await?,
-            attention: activation("attention", rows, config.attention_width()).await?,
+            qkv: act("qkv", Act::Qkv).await?,
+            query: act("query", Act::Query).await?,
+            attention: act("attention", Act::Attention).await?,
             partials: words("partials", attention.partial_words(tuning, capacity)).await?,
-            gated: activation("gated", rows, config.intermediate).await?,
-            block: activation("block", block_rows, config.hidden).await?,
+            gated: act("gated", Act::Gated).await?,
+            router: act("router", Act::Router).await?,
+            routes: words("routes", 2 * rows * active).await?,
+            groups: words("groups", Group::words(experts, active, rows)).await?,
+            chosen: act("chosen", Act::Chosen).await?,
+            block: act("block", Act::Block).await?,
             ordered: activation("activations in order", rows.max(capacity.logit_rows), ordered)
                 .await?,
-            last: activation("last rows", capacity.logit_rows, config.hidden).await?,
-            logits: activation("logits", capacity.logit_rows, config.vocab).await?,
+            last: act("last rows", Act::Last).await?,
+            logits: act("logits", Act::Logits).await?,
             pooled: activation("pooled", capacity.seqs, config.hidden).await?,
             last_samples: words("last samples", capacity.seqs).await?,
             results: words("results", Batch::max_result_words(capacity)).await?,
@@ -133,6 +145,8 @@ impl StepBuffers {
             Act::Query => &self.query,
             Act::Attention => &self.attention,
             Act::Gated => &self.gated,
+            Act::Router => &self.router,
+            Act::Chosen => &self.chosen,
             Act::Block => &self.block,
             Act::Last => &self.last,
             Act::Logits => &self.logits,
@@ -160,7 +174,12 @@ impl StepBuffers {
             &self.attention,
             &self.partials,
             &self.gated,
+            &self.router,
+            &self.routes,
+            &self.groups,
+            &self.chosen,
             &self.block,
+            &self.ordered,
             &self.last,
             &self.logits,
             &self.pooled,

@@ -13,7 +13,7 @@ use crate::{
     Error, Result,
     kernels::{
         Batch, BlockTables, Embed, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, columns,
-        gather, norm, pool, query_heads,
+        gather, norm, pool,
     },
     layout::{HostMatrix, row_stride},
     model::{Act, ModelConfig, Op, Param, Product, program},
@@ -30,6 +30,7 @@ pub struct CpuExecutor {
     tables: BlockTables,
     ropes: RopeTables,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
+    routes: Vec<u32>,             // see kernels::route
     kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
     pooled: Vec<f32>,             // [seqs][row_stride(hidden)]: sums of hidden states per slot
@@ -53,19 +54,11 @@ impl CpuExecutor {
     ) -> Result<CpuExecutor> {
         let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config, &kinds);
         ensure_room("the KV cache in main memory", kv_bytes)?;
-        let act = |act, rows: usize, width| (act, vec![0.0; rows * row_stride(width)]);
-        let (rows, logit_rows) = (capacity.rows, capacity.logit_rows);
-        let queries = query_heads(config.heads, capacity.window) * config.head_dim;
-        let acts = HashMap::from([
-            act(Act::Residual, rows, config.hidden),
-            act(Act::Qkv, rows, config.qkv_rows()),
-            act(Act::Query, rows, queries),
-            act(Act::Attention, rows, config.attention_width()),
-            act(Act::Gated, rows, config.intermediate),
-            act(Act::Block, rows, config.hidden),
-            act(Act::Last, logit_rows, config.hidden),
-            act(Act::Logits, logit_rows, config.vocab),
-        ]);
+        let act = |act| {
+            let (rows, width) = shapes::act(&config, &capacity, act);
+            (act, vec![0.0; rows * row_stride(width)])
+        };
+        let acts = HashMap::from(Act::ALL.map(act));
         let cache = |kind: &KvKind| {
             vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
         };
@@ -85,6 +78,7 @@ impl CpuExecutor {
             weights,
             capacity,
             acts,
+            routes: Vec::new(),
         })
     }
 
@@ -140,6 +134,7 @@ impl CpuExecutor {
             weights,
             capacity,
             acts,
+            routes,
             kinds,
             kv,
             pooled,
@@ -158,14 +153,19 @@ impl CpuExecutor {
                     kernel.reference(batch, last_samples, part, out(acts, Act::Residual));
                 }
             }
-            Op::Matmul(Product { x, norm, weight, bias, scale, cap, out: into, output }) => {
-                let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
-                let width = parts(weights, weight)?.map(|(_, part)| output.width(part.n)).sum();
+            Op::Matmul(product) => {
+                let Product { x: from, norm, weight, bias, scale, cap, out: into, output, .. } =
+                    product;
+                let rows = if from == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
+                let experts = config.experts.as_ref().filter(|_| product.experts);
+                let count = experts.map_or(1, |experts| experts.count);
+                let width =
+                    parts(weights, weight)?.map(|(_, part)| output.width(part.n / count)).sum();
                 let mut y = std::mem::take(out(acts, into));
-                let mut x = Cow::Borrowed(&out(acts, x)[..]);
-                let count = rows.count(batch) as usize;
+                let mut x = Cow::Borrowed(&out(acts, from)[..]);
+                let rows_of_x = rows.count(batch) as usize;
                 if let Some(norm) = norm {
-                    x = normed(config, weights, norm, count, &x)?.into();
+                    x = normed(config, weights, norm, rows_of_x, &x)?.into();
                 }
                 if let Some(order) = weights.orders.get(&weight) {
                     x = in_order(&x, order).into();
@@ -173,7 +173,7 @@ impl CpuExecutor {
                 for (first, part) in parts(weights, weight)? {
                     let kernel = Matmul {
                         layout: part.layout,
-                        n: part.n,
+                        n: part.n / count,
                         k: part.k,
                         first,
                         width,
@@ -184,8 +184,16 @@ impl CpuExecutor {
                         output,
                         rows,
                         regime: Regime::of(rows.count(batch)),
+                        experts: experts
+                            .map(|experts| shapes::expert_rows(experts, from, 0, count)),
                     };
-                    kernel.reference(count, &x, part, &[], vector(weights, bias)?, &mut y);
+                    let bias = vector(weights, bias)?;
+                    match kernel.experts {
+                        None => kernel.reference(rows_of_x, &x, part, &[], bias, &mut y),
+                        Some(experts) => {
+                            kernel.expert_reference(experts, routes, &x, part, &[], bias, &mut y);
+                        }
+                    }
                 }
                 *out(acts, into) = y;
             }
@@ -216,9 +224,24 @@ impl CpuExecutor {
                     tables,
                     query,
                     &kv[layer],
+                    vector(weights, config.sinks.then_some(Param::Sinks(layer)))?,
                     &mut attention,
                 );
                 *out(acts, Act::Attention) = attention;
+            }
+            Op::Route => {
+                if let Some(experts) = &config.experts {
+                    *routes = shapes::route(experts).reference(batch, out(acts, Act::Router));
+                }
+            }
+            Op::Combine { scale } => {
+                if let Some(experts) = &config.experts {
+                    let chosen = std::mem::take(out(acts, Act::Chosen));
+                    let residual = out(acts, Act::Residual);
+                    shapes::combine(config, experts, scale)
+                        .reference(batch, routes, &chosen, residual);
+                    *out(acts, Act::Chosen) = chosen;
+                }
             }
             Op::AddNormed { norm } => {
                 let x = out(acts, Act::Block);

@@ -4,7 +4,8 @@ use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
     kernels::{
-        Attention, Columns, Embed, Gather, Kernel, Matmul, Norm, Pool, Regime, RowsOf, Tuning,
+        Attention, Columns, Embed, ExpertRows, Gather, Group, Kernel, Matmul, Norm, Pool, Regime,
+        Route, RowsOf, Tuning,
     },
     model::{Act, ModelConfig, Op, Param, Product},
     step::{Capacity, Window},
@@ -80,18 +81,39 @@ impl<'a> Lowering<'a> {
                 let kv = &buffers.kv[layer];
                 let (partials, out) = (&buffers.partials, &buffers.attention);
                 let inputs = [step, &buffers.tables, &buffers.query, &kv.buffer];
-                let with = |out| inputs.into_iter().chain([out]).collect();
+                let sinks = config.sinks.then(|| self.vector(Param::Sinks(layer))).transpose()?;
                 let whole = shapes::attention(config, self.window(layer), kv.kind);
-                calls.push(call_when(When::Whole, whole, with(out)));
+                let list = inputs.into_iter().chain(sinks).chain([out]).collect();
+                calls.push(call_when(When::Whole, whole, list));
                 let rows = match regime {
                     Regime::Few(rows) => rows as usize,
                     Regime::Many => self.capacity.rows,
                 };
                 if whole.may_split(self.tuning, rows, self.capacity.context) {
                     let split = Attention { split: true, ..whole };
-                    calls.push(call_when(When::Split, split, with(partials)));
+                    let list = inputs.into_iter().chain([partials]).collect();
+                    calls.push(call_when(When::Split, split, list));
                     let merge = shapes::attention_merge(config, self.window(layer));
-                    calls.push(call_when(When::Split, merge, vec![step, partials, out]));
+                    let list = [step, partials].into_iter().chain(sinks).chain([out]).collect();
+                    calls.push(call_when(When::Split, merge, list));
+                }
+            }
+            Op::Route => {
+                if let Some(experts) = &config.experts {
+                    let kernel = shapes::route(experts);
+                    calls.push(call(kernel, vec![step, &buffers.router, &buffers.routes]));
+                    if ExpertRows::grouped(regime, self.tuning) {
+                        let Route { experts, active } = kernel;
+                        let list = vec![step, &buffers.routes, &buffers.groups];
+                        calls.push(call(Group { experts, active }, list));
+                    }
+                }
+            }
+            Op::Combine { scale } => {
+                if let Some(experts) = &config.experts {
+                    let kernel = shapes::combine(config, experts, scale);
+                    let list = vec![step, &buffers.routes, &buffers.chosen, &buffers.residual];
+                    calls.push(call(kernel, list));
                 }
             }
             Op::AddNormed { norm } => {
@@ -130,7 +152,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn matmul(&self, product: Product, regime: Regime, calls: &mut Vec<Call<'a>>) -> Result<()> {
-        let Product { x, norm, weight, bias, scale, cap, out, output } = product;
+        let Product { x, norm, weight, bias, scale, cap, out, output, .. } = product;
         let step = &self.buffers.step;
         let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
         let mut input = self.buffers.act(x);
@@ -151,13 +173,20 @@ impl<'a> Lowering<'a> {
             calls.push(call(columns, vec![step, input, order, ordered]));
             input = ordered;
         }
+        let experts = self.config.experts.as_ref().filter(|_| product.experts);
+        let routes = match ExpertRows::grouped(regime, self.tuning) {
+            true => &self.buffers.groups,
+            false => &self.buffers.routes,
+        };
+        let unit = experts.map_or(matrix.n, |experts| matrix.n / experts.count);
         for (part, bound) in parts(matrix) {
+            let (first, held) = (part.first / unit, part.rows / unit);
             let kernel = Matmul {
                 layout: part.layout,
-                n: part.rows,
+                n: if experts.is_some() { unit } else { part.rows },
                 k: matrix.k,
-                first: part.first,
-                width: output.width(matrix.n),
+                first: if experts.is_some() { 0 } else { part.first },
+                width: output.width(unit),
                 norm: fused.map(|_| self.config.norm_eps),
                 bias: bias.is_some(),
                 scale,
@@ -165,12 +194,14 @@ impl<'a> Lowering<'a> {
                 output,
                 rows,
                 regime,
+                experts: experts.map(|experts| shapes::expert_rows(experts, x, first, held)),
             };
             let mut list = vec![step, input];
             list.extend(bound);
             for vector in [fused, bias].into_iter().flatten() {
                 list.push(self.vector(vector)?);
             }
+            list.extend(experts.map(|_| routes));
             list.push(self.buffers.act(out));
             calls.push(call(kernel, list));
         }

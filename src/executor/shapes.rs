@@ -2,9 +2,13 @@
 //! cache is held.
 
 use crate::{
-    kernels::{Attention, AttentionMerge, KvKind, KvLayout, Logprobs, RopeKv, Sample},
-    model::{LayerAttention, ModelConfig, Rope},
-    step::Window,
+    kernels::{
+        Attention, AttentionMerge, Combine, ExpertRows, KvKind, KvLayout, Logprobs, RopeKv, Route,
+        Sample, query_heads,
+    },
+    layout::row_stride,
+    model::{Act, Experts, LayerAttention, ModelConfig, Norms, Rope},
+    step::{Capacity, Window},
 };
 
 pub fn rope_kv(config: &ModelConfig, layer: usize, window: Option<Window>, kind: KvKind) -> RopeKv {
@@ -17,12 +21,51 @@ pub fn rope_kv(config: &ModelConfig, layer: usize, window: Option<Window>, kind:
 pub fn attention(config: &ModelConfig, window: Option<Window>, kind: KvKind) -> Attention {
     let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
     let (scale, cap) = (config.attention_scale(), config.caps.attention);
-    Attention { heads, kv_heads, head_dim, scale, cap, kind, window, split: false }
+    let (sink_logits, split) = (config.sinks, false);
+    Attention { heads, kv_heads, head_dim, scale, cap, kind, window, sink_logits, split }
 }
 
 pub fn attention_merge(config: &ModelConfig, window: Option<Window>) -> AttentionMerge {
     let ModelConfig { heads, head_dim, .. } = *config;
-    AttentionMerge { heads, head_dim, window }
+    AttentionMerge { heads, head_dim, window, sink_logits: config.sinks }
+}
+
+pub fn route(experts: &Experts) -> Route {
+    Route { experts: experts.count, active: experts.active }
+}
+
+pub fn combine(config: &ModelConfig, experts: &Experts, scale: f32) -> Combine {
+    let Experts { active, normalise, .. } = *experts;
+    Combine { active, width: config.hidden, normalise, scale }
+}
+
+/// The experts of rows `first` and on of a product of all, `held` of them.
+pub fn expert_rows(experts: &Experts, x: Act, first: usize, held: usize) -> ExpertRows {
+    ExpertRows { count: experts.count, active: experts.active, first, held, each: x == Act::Gated }
+}
+
+/// The shape `[rows][width]` of an activation in a step of this capacity.
+pub fn act(config: &ModelConfig, capacity: &Capacity, act: Act) -> (usize, usize) {
+    let Capacity { rows, logit_rows, .. } = *capacity;
+    let experts = config.experts.as_ref();
+    let choices = experts.map_or(0, |experts| rows * experts.active);
+    match act {
+        Act::Residual => (rows, config.hidden),
+        Act::Qkv => (rows, config.qkv_rows()),
+        Act::Query => (rows, query_heads(config.heads, capacity.window) * config.head_dim),
+        Act::Attention => (rows, config.attention_width()),
+        Act::Gated => {
+            let dense = (rows, config.intermediate);
+            let sparse = (choices, experts.map_or(0, |experts| experts.intermediate));
+            let words = |(rows, width): (usize, usize)| rows * row_stride(width);
+            if words(sparse) > words(dense) { sparse } else { dense }
+        }
+        Act::Router => (rows, experts.map_or(0, |experts| experts.count)),
+        Act::Chosen => (choices, config.hidden),
+        Act::Block => (if config.norms == Norms::Before { 0 } else { rows }, config.hidden),
+        Act::Last => (logit_rows, config.hidden),
+        Act::Logits => (logit_rows, config.vocab),
+    }
 }
 
 pub fn sample(config: &ModelConfig) -> Sample {

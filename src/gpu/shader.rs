@@ -33,9 +33,11 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "blocks.wgsl",
     "codes.wgsl",
     "columns.wgsl",
+    "combine.wgsl",
     "embed.wgsl",
     "finish.wgsl",
     "gather.wgsl",
+    "group.wgsl",
     "include/blocks.wgsl",
     "include/cap.wgsl",
     "include/kv.wgsl",
@@ -60,6 +62,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "repack.wgsl",
     "rescale.wgsl",
     "rope_kv.wgsl",
+    "route.wgsl",
     "sample.wgsl",
 ];
 

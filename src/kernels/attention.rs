@@ -41,7 +41,7 @@ const LANES: usize = 8;
 /// Attention = softmax(cap(scale · Query · Kᵀ)) · V, each row over its sequence up to itself.
 ///
 /// Bindings: step, tables ([`BlockTables`]), query (as [`super::RopeKv`] leaves it), kv
-/// ([`KvLayout`]), and the output: attention `[rows][row_stride(heads·head_dim)]`; or, with `split`,
+/// ([`KvLayout`]), with `sink_logits` and without `split` these `[heads]`, and the output: attention `[rows][row_stride(heads·head_dim)]`; or, with `split`,
 /// partials `[segments][rows][heads][head_dim + 2]` (o, m, l), which [`AttentionMerge`] turns into
 /// attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,18 +56,21 @@ pub struct Attention {
     pub kind: KvKind,
     /// What a row sees; everything before it if none.
     pub window: Option<Window>,
+    /// Each head has a logit that takes part in its softmax and has no value.
+    pub sink_logits: bool,
     /// Each segment of the context has its own workgroups: for the steps of [`Attention::splits`].
     pub split: bool,
 }
 
 /// Attention from the partial results of [`Attention`] with `split`.
 ///
-/// Bindings: step, partials, attention (out).
+/// Bindings: step, partials, with `sink_logits` these, attention (out).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionMerge {
     pub heads: usize,
     pub head_dim: usize,
     pub window: Option<Window>,
+    pub sink_logits: bool,
 }
 
 impl Attention {
@@ -117,6 +120,11 @@ impl Attention {
         self.window.map_or(all, |window| all.min(seen(window)))
     }
 
+    /// Whether sinks are bound: where segments are folded.
+    fn sinks(&self) -> bool {
+        self.sink_logits && !self.split
+    }
+
     /// Query heads of one KV head that a workgroup takes.
     fn group(&self) -> usize {
         (self.heads / self.kv_heads).min(VECTORS)
@@ -127,13 +135,14 @@ impl Attention {
         (self.heads / self.kv_heads).div_ceil(VECTORS)
     }
 
-    /// The same in plain Rust.
+    /// The same in plain Rust; absent sink logits are empty.
     pub fn reference(
         &self,
         batch: &Batch,
         tables: &BlockTables,
         query: &[f32],
         cache: &[u32],
+        sink_logits: &[f32],
         output: &mut [f32],
     ) {
         let (dim, group) = (self.head_dim, self.heads / self.kv_heads);
@@ -161,7 +170,8 @@ impl Attention {
                     let score = |q| capped(self.scale * dot(q, &vector), self.cap);
                     scores.extend(queries.chunks_exact(dim).map(score));
                 }
-                softmax(&mut scores, group);
+                let sinks = sink_logits.get(kv_head * group..).unwrap_or(&[]);
+                softmax(&mut scores, group, sinks);
                 outputs.fill(0.0);
                 for (position, weights) in seen().zip(scores.chunks_exact(group)) {
                     let slot = tables.kv_slot(row.table, position);
@@ -182,11 +192,12 @@ fn segment(tuning: Tuning) -> usize {
     if tuning.barriers { SEGMENT } else { LANE_SEGMENT }
 }
 
-/// Softmax of each of the `n` columns of `scores`.
-fn softmax(scores: &mut [f32], n: usize) {
+/// Softmax of each of the `n` columns of `scores`, and of its sink if there are any.
+fn softmax(scores: &mut [f32], n: usize, sinks: &[f32]) {
     for column in 0..n {
-        let top = scores[column..].iter().step_by(n).copied().fold(f32::NEG_INFINITY, f32::max);
-        let mut sum = 0.0;
+        let sink = sinks.get(column).copied().unwrap_or(f32::NEG_INFINITY);
+        let top = scores[column..].iter().step_by(n).copied().fold(sink, f32::max);
+        let mut sum = (sink - top).exp();
         for score in scores[column..].iter_mut().step_by(n) {
             *score = (*score - top).exp();
             sum += *score;
@@ -228,6 +239,7 @@ impl Kernel for Attention {
             sinks => self.window.map_or(0, |window| window.sinks),
             segment => segment(tuning),
             split => self.split,
+            sink_logits => self.sinks(),
             group => self.group(),
             slices => self.slices(),
             vectors => vectors,
@@ -237,7 +249,9 @@ impl Kernel for Attention {
             lanes => LANES,
         };
         let name = if tuning.barriers { "attention" } else { "attention_lane" };
-        Shader::render(name, values, vec![Read, Read, Read, Read, ReadWrite])
+        let mut bindings = vec![Read; if self.sinks() { 5 } else { 4 }];
+        bindings.push(ReadWrite);
+        Shader::render(name, values, bindings)
     }
 
     fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {
@@ -261,8 +275,11 @@ impl Kernel for AttentionMerge {
             window => self.window.map(|window| window.tokens),
             sinks => self.window.map_or(0, |window| window.sinks),
             segment => segment(tuning),
+            sink_logits => self.sink_logits,
         };
-        Shader::render("attention_merge", values, vec![Read, Read, ReadWrite])
+        let mut bindings = vec![Read; if self.sink_logits { 3 } else { 2 }];
+        bindings.push(ReadWrite);
+        Shader::render("attention_merge", values, bindings)
     }
 
     fn grid(&self, _: Tuning, batch: &Batch) -> [u32; 3] {

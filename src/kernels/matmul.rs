@@ -38,6 +38,37 @@ pub struct Matmul {
     pub output: MatmulOutput,
     pub rows: RowsOf,
     pub regime: Regime,
+    /// The bound matrix has `n` rows for each of some experts, and so has the bias for each of all.
+    pub experts: Option<ExpertRows>,
+}
+
+/// A product for each row of a step and each of the experts that are chosen for it.
+///
+/// Choices are numbered `row·active + place`; out has a row for each. Another binding follows bias:
+/// groups, where [`ExpertRows::grouped`]; else routes (of [`super::Route`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpertRows {
+    pub count: usize,
+    /// Chosen for a row.
+    pub active: usize,
+    /// The first expert of those whose rows are bound.
+    pub first: usize,
+    /// How many these are.
+    pub held: usize,
+    /// x has a row for each choice; else one for each row of the step.
+    pub each: bool,
+}
+
+impl ExpertRows {
+    /// Whether products go by tiles of [`super::Group`]; else by each choice alone.
+    pub fn grouped(regime: Regime, tuning: Tuning) -> bool {
+        tuning.barriers && regime == Regime::Many
+    }
+
+    /// The row of x of a choice.
+    fn row(&self, choice: usize) -> usize {
+        if self.each { choice } else { choice / self.active }
+    }
 }
 
 /// How many rows of x a product is compiled for.
@@ -75,7 +106,7 @@ impl Regime {
 }
 
 /// Rows of W, and of x, per workgroup of `matmul.wgsl`.
-const TILE: u32 = 64;
+pub(super) const TILE: u32 = 64;
 /// Threads per workgroup of `matvec_lane.wgsl`.
 const LANES: u32 = 16;
 /// Rows of x that a thread of `matvec_lane.wgsl` takes at most.
@@ -98,33 +129,47 @@ impl Matmul {
 
     fn lane_rows(&self) -> u32 {
         match self.regime {
+            _ if self.experts.is_some() => 1,
             Regime::Few(rows) => rows.min(LANE_ROWS),
             Regime::Many => LANE_ROWS,
         }
+    }
+
+    /// Rows of out.
+    fn count(&self, batch: &Batch) -> u32 {
+        let active = self.experts.map_or(1, |experts| experts.active as u32);
+        self.rows.count(batch) * active
     }
 }
 
 impl Kernel for Matmul {
     fn shader(&self, tuning: Tuning) -> Shader {
         assert!(self.norm.is_none() || self.regime.fuses_norm(tuning), "{self:?} with a norm");
-        let plain = !self.bias && self.scale == 1.0 && self.cap.is_none();
+        let biased = self.bias && self.experts.is_none();
+        let plain = !biased && self.scale == 1.0 && self.cap.is_none();
         assert!(!self.gated() || plain, "{self:?}: a gated product takes no bias, scale or cap");
         let bindings = Bindings::read(&["step", "x", "words"])
             .and("scales", self.layout.record().is_some())
             .and("norm", self.norm.is_some())
             .and("bias", self.bias)
+            .and("routes", self.experts.is_some())
             .write("out");
         let (name, rows) = match (tuning.barriers, self.regime) {
             (false, _) => ("matvec_lane", self.lane_rows()),
+            (true, Regime::Few(_)) if self.experts.is_some() => ("matvec", 1),
             (true, Regime::Few(rows)) => ("matvec", rows),
             (true, Regime::Many) => ("matmul", TILE),
         };
+        let experts = self.experts.map(|ExpertRows { active, first, held, each, .. }| {
+            context! { active, first, held, each, rows => self.n }
+        });
         let values = context! {
             at => bindings.numbers(),
             weights => weights(self.layout, self.k),
             output => context! {
                 gated => self.gated(),
                 gelu => matches!(self.output, MatmulOutput::GeluGate | MatmulOutput::Gelu),
+                clamped => self.output == MatmulOutput::ClampedGate,
                 scale => (self.scale != 1.0).then(|| literal(self.scale)),
                 add => self.output == MatmulOutput::Add,
                 bias => self.bias,
@@ -143,19 +188,27 @@ impl Kernel for Matmul {
             rows,
             count => self.rows.function(),
             subgroups => tuning.subgroups,
+            experts,
         };
         Shader::render(name, values, bindings.access())
     }
 
     fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {
-        let rows = self.rows.count(batch);
+        let rows = self.count(batch);
         match (tuning.barriers, self.regime) {
+            (true, Regime::Few(_)) if self.experts.is_some() => fold(self.quads(), rows),
             (false, _) => fold(self.quads().div_ceil(LANES), rows.div_ceil(self.lane_rows())),
             (true, Regime::Few(most)) => {
                 assert!(rows <= most, "{rows} rows for {self:?}");
                 fold(self.quads(), rows.min(1))
             }
-            (true, Regime::Many) => [self.quads().div_ceil(TILE / 4), rows.div_ceil(TILE), 1],
+            (true, Regime::Many) => {
+                let tiles = match self.experts {
+                    Some(experts) => rows / TILE + experts.count as u32,
+                    None => rows.div_ceil(TILE),
+                };
+                [self.quads().div_ceil(TILE / 4), tiles, 1]
+            }
         }
     }
 }
@@ -171,34 +224,79 @@ impl Matmul {
         bias: &[f32],
         out: &mut [f32],
     ) {
-        let mut rows_of_x = vec![0.0; rows * self.k];
-        for (row, x) in rows_of_x.chunks_exact_mut(self.k).zip(x.chunks_exact(row_stride(self.k))) {
+        let rows: Vec<_> = (0..rows).map(|row| (row, row)).collect();
+        self.multiply(&rows, 0, x, matrix, norm_weight, &bias[self.first.min(bias.len())..], out);
+    }
+
+    /// The same for the choices of experts that `routes` are.
+    #[allow(clippy::too_many_arguments)] // the operands of a product
+    pub fn expert_reference(
+        &self,
+        experts: ExpertRows,
+        routes: &[u32],
+        x: &[f32],
+        matrix: &HostMatrix,
+        norm_weight: &[f32],
+        bias: &[f32],
+        out: &mut [f32],
+    ) {
+        for held in 0..experts.held {
+            let expert = experts.first + held;
+            let routes = routes.chunks_exact(2).enumerate();
+            let chosen = routes.filter(|(_, route)| route[0] as usize == expert);
+            let rows: Vec<_> = chosen.map(|(choice, _)| (experts.row(choice), choice)).collect();
+            if !rows.is_empty() {
+                let bias = if self.bias { &bias[expert * self.n..] } else { bias };
+                self.multiply(&rows, held * self.n, x, matrix, norm_weight, bias, out);
+            }
+        }
+    }
+
+    /// Multiplies rows of x, each for a row of out, by `n` rows of a matrix.
+    #[allow(clippy::too_many_arguments)] // the operands of a product
+    fn multiply(
+        &self,
+        rows: &[(usize, usize)],
+        first: usize,
+        x: &[f32],
+        matrix: &HostMatrix,
+        norm_weight: &[f32],
+        bias: &[f32],
+        out: &mut [f32],
+    ) {
+        let mut rows_of_x = vec![0.0; rows.len() * self.k];
+        for (row, (from, _)) in rows_of_x.chunks_exact_mut(self.k).zip(rows) {
+            let x = &x[from * row_stride(self.k)..];
             match self.norm {
                 Some(eps) => norm::rms(&x[..self.k], norm_weight, eps, row),
                 None => row.copy_from_slice(&x[..self.k]),
             }
         }
         let mut weights = vec![0.0; self.k];
-        let mut products = vec![[0.0; 2]; rows];
+        let mut products = vec![[0.0; 2]; rows.len()];
         let columns = self.columns();
         for column in 0..columns {
             // A gate row comes with its up row, any other alone.
             for (side, n) in (column..self.n).step_by(columns).enumerate() {
-                matrix.dequantise_row(n, &mut weights);
+                matrix.dequantise_row(first + n, &mut weights);
+                let bias = if self.bias { bias[n] } else { 0.0 };
                 for (products, x) in products.iter_mut().zip(rows_of_x.chunks_exact(self.k)) {
-                    products[side] = dot(&weights, x);
+                    products[side] = dot(&weights, x) + bias;
                 }
             }
-            let bias = if self.bias { bias[self.first + column] } else { 0.0 };
-            for (out, &[y, up]) in out.chunks_exact_mut(row_stride(self.width)).zip(&products) {
-                let out = &mut out[self.first + column];
-                let y = capped(self.scale * (y + bias), self.cap);
+            for ((_, row), &[y, up]) in rows.iter().zip(&products) {
+                let out = &mut out[row * row_stride(self.width) + self.first + column];
+                let y = capped(self.scale * y, self.cap);
                 *out = match self.output {
                     MatmulOutput::Store => y,
                     MatmulOutput::Add => *out + y,
                     MatmulOutput::SiluGate => y / (1.0 + (-y).exp()) * up,
                     MatmulOutput::GeluGate => gelu(y) * up,
                     MatmulOutput::Gelu => gelu(y),
+                    MatmulOutput::ClampedGate => {
+                        let gate = y.min(7.0);
+                        gate / (1.0 + (-1.702 * gate).exp()) * (up.clamp(-7.0, 7.0) + 1.0)
+                    }
                 };
             }
         }

@@ -2,7 +2,9 @@
 
 use super::json::Fields;
 use super::rope::Rope;
-use super::{gemma, gpt2, granite, llama, mistral, olmo2, phi3, qwen, smollm3};
+use super::{
+    gemma, gpt_oss, gpt2, granite, llama, mistral, mixtral, olmo2, phi3, qwen, qwen_moe, smollm3,
+};
 use crate::error::{Error, Result};
 use serde_json::Value;
 
@@ -39,6 +41,8 @@ pub struct ModelConfig {
     /// The MLP has a gate.
     pub gated: bool,
     pub mlp_bias: bool,
+    /// Each head has a logit that takes part in its softmax and has no value, see [`super::Param::Sinks`].
+    pub sinks: bool,
     /// RMS norms of queries and keys before the rotation.
     pub qk_norm: Option<QkNorm>,
     pub norms: Norms,
@@ -50,7 +54,34 @@ pub struct ModelConfig {
     pub caps: Caps,
     /// Of each layer, from the first on.
     pub attention: Vec<LayerAttention>,
+    pub experts: Option<Experts>,
     pub naming: Naming,
+}
+
+/// Layers with several MLPs, the experts, of which a router chooses some for each row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experts {
+    pub count: usize,
+    /// Chosen for a row.
+    pub active: usize,
+    pub intermediate: usize,
+    /// The weights of the chosen experts add up to 1; else those of all do.
+    pub normalise: bool,
+    /// Of the router and of all products.
+    pub biases: bool,
+    /// Whether a layer has experts; others have one MLP.
+    pub layers: Vec<bool>,
+    pub modules: ExpertModules,
+}
+
+/// The modules of a layer's experts: one for each, whose number takes the place of `*`, or one whose
+/// tensors are those of all experts, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpertModules {
+    pub router: &'static str,
+    /// Gate and up; or both in one, whose rows take turns.
+    pub gate_up: &'static [&'static str],
+    pub down: &'static str,
 }
 
 /// What the norms of queries and keys run over.
@@ -79,6 +110,8 @@ pub enum Activation {
     Silu,
     /// GELU in its approximation by a hyperbolic tangent.
     GeluTanh,
+    /// See [`super::MatmulOutput::ClampedGate`].
+    Clamped,
 }
 
 /// What numbers of the forward pass are multiplied by.
@@ -129,10 +162,15 @@ pub enum Naming {
     Gpt2,
 }
 
+/// Most experts of a layer, of all layers, and most that are chosen for a row.
+const MOST_EXPERTS: usize = 1024;
+const MOST_IN_ALL: usize = 1 << 16;
+const MOST_ACTIVE: usize = 32;
+
 /// What an architecture adds to the fields that all share.
 type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
-const ARCHITECTURES: [(&str, Configure); 12] = [
+const ARCHITECTURES: [(&str, Configure); 15] = [
     ("LlamaForCausalLM", llama::configure),
     ("MistralForCausalLM", mistral::configure),
     ("Qwen2ForCausalLM", qwen::configure_2),
@@ -145,6 +183,9 @@ const ARCHITECTURES: [(&str, Configure); 12] = [
     ("Gemma3ForCausalLM", gemma::configure_3),
     (gemma::WITH_IMAGES, gemma::configure_3),
     (gpt2::NAME, gpt2::configure),
+    ("MixtralForCausalLM", mixtral::configure),
+    ("Qwen3MoeForCausalLM", qwen_moe::configure),
+    ("GptOssForCausalLM", gpt_oss::configure),
 ];
 
 impl ModelConfig {
@@ -181,6 +222,7 @@ impl ModelConfig {
             output_bias: false,
             gated: true,
             mlp_bias: false,
+            sinks: false,
             qk_norm: None,
             norms: Norms::Before,
             norms_less_one: false,
@@ -188,6 +230,7 @@ impl ModelConfig {
             scales: Scales::default(),
             caps: Caps::default(),
             attention: vec![LayerAttention { window: None, rope: None }; layers],
+            experts: None,
             naming: Naming::HuggingFace,
         };
         configure(fields, &mut config)?;
@@ -219,6 +262,30 @@ impl ModelConfig {
         (self.heads + 2 * self.kv_heads) * self.head_dim
     }
 
+    /// The experts of a layer, if it has any.
+    pub fn experts_of(&self, layer: usize) -> Option<&Experts> {
+        self.experts.as_ref().filter(|experts| experts.layers[layer])
+    }
+
+    /// Gives all layers experts; `fields` say in `active` how many of `count` are chosen.
+    pub(super) fn mix(
+        &mut self,
+        fields: &Fields,
+        [count, active]: [&str; 2],
+        modules: ExpertModules,
+    ) -> Result<&mut Experts> {
+        let count = fields.count(count, 1..=MOST_EXPERTS.min(MOST_IN_ALL / self.layers))?;
+        Ok(self.experts.insert(Experts {
+            count,
+            active: fields.count(active, 1..=count.min(MOST_ACTIVE))?,
+            intermediate: self.intermediate,
+            normalise: true,
+            biases: false,
+            layers: vec![true; self.layers],
+            modules,
+        }))
+    }
+
     /// The most positions that rows of any layer see; everything if none.
     pub fn window(&self) -> Option<usize> {
         let windows = self.attention.iter().map(|layer| layer.window);
@@ -227,7 +294,12 @@ impl ModelConfig {
 
     /// Turns the queries and keys of all layers as the file says for heads all of whose dims turn.
     pub(super) fn turn(&mut self, fields: &Fields) -> Result<()> {
-        let rope = Rope::from_fields(fields, self.head_dim)?;
+        self.turn_from(fields, 10_000.0)
+    }
+
+    /// The same with another default for `rope_theta`.
+    pub(super) fn turn_from(&mut self, fields: &Fields, theta: f64) -> Result<()> {
+        let rope = Rope::from_fields(fields, self.head_dim, theta)?;
         self.set_rope(&rope);
         Ok(())
     }

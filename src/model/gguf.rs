@@ -1,10 +1,12 @@
 //! The metadata of GGUF files: the sizes of a model, and the names of its tensors.
 
-use super::config::{Activation, Caps, LayerAttention, ModelConfig, Naming, Norms, Scales};
+use super::config::{
+    Activation, Caps, ExpertModules, LayerAttention, ModelConfig, Naming, Norms, Scales,
+};
 use super::json::Fields;
 use super::params::renamed;
-use super::rope::{Rope, RopeScaling};
-use super::{gemma, gpt2, granite, olmo2, phi3, qwen, smollm3};
+use super::rope::{Rope, RopeScaling, yarn_magnitude};
+use super::{gemma, gpt_oss, gpt2, granite, olmo2, phi3, qwen, qwen_moe, smollm3};
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -16,8 +18,8 @@ struct Family {
     configure: fn(&Fields, &mut ModelConfig) -> Result<()>,
 }
 
-const FAMILIES: [Family; 10] = [
-    Family { name: "llama", interleaved: true, configure: window },
+const FAMILIES: [Family; 12] = [
+    Family { name: "llama", interleaved: true, configure: llama },
     Family { name: "qwen2", interleaved: false, configure: qwen::configure_gguf_2 },
     Family { name: "qwen3", interleaved: false, configure: qwen::configure_gguf_3 },
     Family { name: "smollm3", interleaved: true, configure: smollm3::configure_gguf },
@@ -27,10 +29,13 @@ const FAMILIES: [Family; 10] = [
     Family { name: "gemma2", interleaved: false, configure: gemma::configure_gguf_2 },
     Family { name: "gemma3", interleaved: false, configure: gemma::configure_gguf_3 },
     Family { name: GPT2, interleaved: false, configure: gpt2::configure_gguf },
+    Family { name: "qwen3moe", interleaved: false, configure: qwen_moe::configure_gguf },
+    Family { name: "gpt-oss", interleaved: false, configure: gpt_oss::configure_gguf },
 ];
 
 const GPT2: &str = "gpt2";
 
+const EXPERT_COUNT: &str = "expert_count";
 const EMBEDDING: &str = "token_embd.weight";
 /// What each frequency of the rotation is divided by.
 pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
@@ -57,7 +62,6 @@ impl ModelConfig {
         })?;
 
         let fields = Fields::section(file, metadata, &format!("{found}."));
-        fields.require("expert_count", &[0.into()], "0: mixtures of experts are not supported")?;
         let heads = fields.count("attention.head_count", 1..=1024)?;
         let hidden = fields.count("embedding_length", 1..=1 << 16)?;
         let head_dim = fields.count_or("attention.key_length", 8..=256, hidden / heads)?;
@@ -101,6 +105,7 @@ impl ModelConfig {
             output_bias: false,
             gated: true,
             mlp_bias: false,
+            sinks: false,
             qk_norm: None,
             norms: Norms::Before,
             norms_less_one: false,
@@ -108,9 +113,14 @@ impl ModelConfig {
             scales: Scales::default(),
             caps: Caps::default(),
             attention: vec![LayerAttention { window: None, rope }; layers],
+            experts: None,
             naming: Naming::Gguf { interleaved: family.interleaved },
         };
         (family.configure)(&fields, &mut config)?;
+        if config.experts.is_none() {
+            let expected = "0: mixtures of experts of this architecture are not supported";
+            fields.require(EXPERT_COUNT, &[0.into()], expected)?;
+        }
         config.check(&fields, "attention.key_length", "attention.head_count_kv")?;
         Ok(config)
     }
@@ -120,6 +130,28 @@ impl ModelConfig {
 pub(super) fn attention_scale(fields: &Fields) -> Result<Option<f32>> {
     let scale = fields.get("attention.scale").map(|_| fields.positive("attention.scale"));
     Ok(scale.transpose()?.map(|scale| scale as f32))
+}
+
+/// Llama; with experts, Mixtral.
+fn llama(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    if fields.get(EXPERT_COUNT).is_some_and(|count| *count != 0) {
+        experts(fields, config)?;
+    }
+    window(fields, config)
+}
+
+/// Gives all layers the experts of the metadata.
+pub(super) fn experts(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    let modules = ExpertModules {
+        router: "mlp.gate",
+        gate_up: &["mlp.experts.gate_proj", "mlp.experts.up_proj"],
+        down: "mlp.experts.down_proj",
+    };
+    let intermediate = config.intermediate;
+    let experts = config.mix(fields, [EXPERT_COUNT, "expert_used_count"], modules)?;
+    experts.intermediate =
+        fields.count_or("expert_feed_forward_length", 1..=1 << 18, intermediate)?;
+    Ok(())
 }
 
 /// Gives all layers the window of the metadata, if there is one.
@@ -157,8 +189,21 @@ fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<
         (None | Some("linear"), true) if !factors => {
             RopeScaling::Linear { factor: fields.positive("rope.scaling.factor")? }
         }
+        (Some("yarn"), _) if !factors => {
+            let factor = fields.positive("rope.scaling.factor")?;
+            let attention = fields.positive_or("rope.scaling.attn_factor", 1.0)?;
+            RopeScaling::Yarn {
+                factor,
+                original_context: fields.positive("rope.scaling.original_context_length")?,
+                fast: fields.positive_or("rope.scaling.yarn_beta_fast", 32.0)?,
+                slow: fields.positive_or("rope.scaling.yarn_beta_slow", 1.0)?,
+                truncate: true,
+                magnitude: attention * yarn_magnitude(factor, 1.0),
+            }
+        }
         _ => {
-            let expected = "\"none\", or \"linear\" with a factor and without rope_freqs.weight";
+            let expected =
+                "\"none\", or \"linear\" or \"yarn\" with a factor and without rope_freqs.weight";
             return Err(fields.invalid(kind, expected));
         }
     };
@@ -166,7 +211,7 @@ fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<
 }
 
 /// Modules by their names in Hugging Face's folders and in GGUF files.
-const MODULES: [(&str, &str); 19] = [
+const MODULES: [(&str, &str); 24] = [
     ("embed_tokens", "token_embd"),
     ("embed_positions", "position_embd"),
     ("norm", "output_norm"),
@@ -186,12 +231,18 @@ const MODULES: [(&str, &str); 19] = [
     ("mlp.up_proj", "ffn_up"),
     ("mlp.gate_up_proj", "ffn_up"),
     ("mlp.down_proj", "ffn_down"),
+    ("self_attn.sinks", "attn_sinks"),
+    ("mlp.gate", "ffn_gate_inp"),
+    ("mlp.experts.gate_proj", "ffn_gate_exps"),
+    ("mlp.experts.up_proj", "ffn_up_exps"),
+    ("mlp.experts.down_proj", "ffn_down_exps"),
 ];
 
-/// The name in GGUF files of the tensor with this name in Hugging Face's folders.
-pub(super) fn tensor_name(name: &str, norms: Norms) -> String {
+/// The name in GGUF files of the tensor with this name in Hugging Face's folders; where the norm
+/// between attention and MLP is named after attention.
+pub(super) fn tensor_name(name: &str, after_attention: bool) -> String {
     renamed(name, "blk", |module| {
-        if module == "post_attention_layernorm" && norms != Norms::Before {
+        if module == "post_attention_layernorm" && after_attention {
             return "post_attention_norm".into();
         }
         let known = MODULES.iter().find(|(theirs, _)| *theirs == module);
@@ -262,6 +313,7 @@ mod tests {
             output_bias: false,
             gated: true,
             mlp_bias: false,
+            sinks: false,
             qk_norm: None,
             norms: Norms::Before,
             norms_less_one: false,
@@ -275,6 +327,7 @@ mod tests {
                 };
                 16
             ],
+            experts: None,
             naming: Naming::Gguf { interleaved: true },
         };
         assert_eq!(read(&llama(), &shapes()), Ok(expected));
@@ -297,6 +350,7 @@ mod tests {
             rows,
             interleaved,
             by_columns: false,
+            slice: None,
         };
         for (name, head) in [("llama", Some(64)), ("qwen2", None), ("qwen3", None)] {
             let config = family(name);
@@ -427,7 +481,7 @@ mod tests {
             ("llama.attention.layer_norm_rms_epsilon", json!("NaN")),
             ("llama.attention.layer_norm_rms_epsilon", json!(-1e-5)),
             ("llama.attention.layer_norm_rms_epsilon", json!(1)),
-            ("llama.expert_count", json!(8)),
+            ("llama.expert_count", json!(1025)),
             ("general.architecture", json!(3)),
         ] {
             let mut metadata = llama();

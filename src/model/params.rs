@@ -1,6 +1,6 @@
 //! The weights of a model: what each is for, its shape, and which checkpoint tensors fill it.
 
-use super::config::{ModelConfig, Naming, Norms, QkNorm};
+use super::config::{ExpertModules, Experts, ModelConfig, Naming, Norms, QkNorm};
 use super::rope::{Rope, RopeScaling};
 use super::{gguf, gpt2};
 use crate::Error;
@@ -34,6 +34,8 @@ pub enum Param {
     Output(usize),
     /// `[hidden]`
     OutputBias(usize),
+    /// For each head a logit of attention's softmax that has no value: `[heads]`
+    Sinks(usize),
     /// `[hidden]`
     AttentionOutNorm(usize),
     /// `[hidden]`
@@ -46,6 +48,18 @@ pub enum Param {
     GateUpBias(usize),
     /// `[hidden][intermediate]`
     Down(usize),
+    /// `[experts][hidden]`
+    Router(usize),
+    /// `[experts]`
+    RouterBias(usize),
+    /// Of each expert gate rows, then up rows: `[experts·2·intermediate][hidden]`
+    ExpertGateUp(usize),
+    /// `[experts·2·intermediate]`
+    ExpertGateUpBias(usize),
+    /// `[experts·hidden][intermediate]`
+    ExpertDown(usize),
+    /// `[experts·hidden]`
+    ExpertDownBias(usize),
     /// `[hidden]`
     DownBias(usize),
     /// `[hidden]`
@@ -82,6 +96,11 @@ impl Param {
         }
     }
 
+    /// Whether each expert has its own rows.
+    pub fn is_of_experts(self) -> bool {
+        matches!(self, Param::ExpertGateUp(_) | Param::ExpertDown(_))
+    }
+
     /// The error for a weight that the forward pass needs and nobody loaded.
     pub fn missing(self) -> Error {
         Error::MissingTensor { name: format!("{self:?}") }
@@ -103,6 +122,8 @@ pub struct ParamSpec {
     pub param: Param,
     pub shape: Shape,
     pub sources: Vec<ParamSource>,
+    /// Rows that belong together: a matrix may be split between them.
+    pub unit: usize,
     /// The checkpoint has the numbers of this vector less one.
     pub less_one: bool,
 }
@@ -117,12 +138,21 @@ pub struct ParamSource {
     pub interleaved: Option<usize>,
     /// The matrix is stored column after column.
     pub by_columns: bool,
+    /// The part of the tensor that they are, if not all of it.
+    pub slice: Option<Slice>,
 }
 
 impl ParamSource {
     fn new(name: String, rows: usize) -> ParamSource {
-        ParamSource { name, rows, interleaved: None, by_columns: false }
+        ParamSource { name, rows, interleaved: None, by_columns: false, slice: None }
     }
+}
+
+/// One of the equal parts of a tensor, along a first dimension of so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    pub index: usize,
+    pub of: usize,
 }
 
 /// A name in Hugging Face's folders with its module by the name that `module` gives it, where those of
@@ -143,7 +173,8 @@ impl ModelConfig {
             let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
             let sources = vec![ParamSource::new(name, rows)];
             let less_one = self.norms_less_one && Param::is_norm(param);
-            ParamSpec { param, shape, sources, less_one }
+            let unit = if matches!(param, Param::Embed | Param::Head) { 1 } else { rows };
+            ParamSpec { param, shape, sources, unit, less_one }
         };
         let vector = |n| Shape::Vector { n };
         let matrix = |n, k| Shape::Matrix { n, k };
@@ -168,6 +199,7 @@ impl ModelConfig {
                     .iter()
                     .map(|(name, rows)| ParamSource::new(layer(name), *rows))
                     .collect(),
+                unit: names.iter().map(|(_, rows)| rows).sum(),
                 less_one: false,
             };
             if before {
@@ -206,6 +238,13 @@ impl ModelConfig {
                 let name = layer("self_attn.o_proj.bias");
                 list.push(one(Param::OutputBias(i), name, vector(hidden)));
             }
+            if self.sinks {
+                let name = match self.naming {
+                    Naming::Gguf { .. } => "self_attn.sinks.weight",
+                    _ => "self_attn.sinks",
+                };
+                list.push(one(Param::Sinks(i), layer(name), vector(self.heads)));
+            }
             if after {
                 list.push(norm(Param::AttentionOutNorm(i), "post_attention_layernorm"));
             }
@@ -214,18 +253,29 @@ impl ModelConfig {
                 Norms::Around => list.push(norm(Param::MlpNorm(i), "pre_feedforward_layernorm")),
                 Norms::After => {}
             }
-            let gate_up: &[_] = match (self.gated, self.fused) {
-                (false, _) => &[("mlp.up_proj.weight", ff)],
-                (true, true) => &[("mlp.gate_up_proj.weight", 2 * ff)],
-                (true, false) => &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
-            };
-            let up = if self.gated { 2 * ff } else { ff };
-            list.push(joined(Param::GateUp(i), matrix(up, hidden), gate_up));
-            list.push(one(Param::Down(i), layer("mlp.down_proj.weight"), matrix(hidden, ff)));
-            if self.mlp_bias {
-                let (up, down) = (layer("mlp.up_proj.bias"), layer("mlp.down_proj.bias"));
-                list.push(one(Param::GateUpBias(i), up, vector(ff)));
-                list.push(one(Param::DownBias(i), down, vector(hidden)));
+            if let Some(experts) = self.experts_of(i) {
+                let router = layer(experts.modules.router);
+                let named = |kind| format!("{router}.{kind}");
+                let count = experts.count;
+                list.push(one(Param::Router(i), named("weight"), matrix(count, hidden)));
+                if experts.biases {
+                    list.push(one(Param::RouterBias(i), named("bias"), vector(count)));
+                }
+                list.extend(experts.params(i, hidden));
+            } else {
+                let gate_up: &[_] = match (self.gated, self.fused) {
+                    (false, _) => &[("mlp.up_proj.weight", ff)],
+                    (true, true) => &[("mlp.gate_up_proj.weight", 2 * ff)],
+                    (true, false) => &[("mlp.gate_proj.weight", ff), ("mlp.up_proj.weight", ff)],
+                };
+                let up = if self.gated { 2 * ff } else { ff };
+                list.push(joined(Param::GateUp(i), matrix(up, hidden), gate_up));
+                list.push(one(Param::Down(i), layer("mlp.down_proj.weight"), matrix(hidden, ff)));
+                if self.mlp_bias {
+                    let (up, down) = (layer("mlp.up_proj.bias"), layer("mlp.down_proj.bias"));
+                    list.push(one(Param::GateUpBias(i), up, vector(ff)));
+                    list.push(one(Param::DownBias(i), down, vector(hidden)));
+                }
             }
             if after {
                 list.push(norm(Param::MlpOutNorm(i), "post_feedforward_layernorm"));
@@ -255,8 +305,10 @@ impl ModelConfig {
                 Naming::HuggingFace => {}
                 Naming::Gguf { interleaved } => {
                     let turns = source.name.contains("q_proj") || source.name.contains("k_proj");
-                    source.interleaved = (interleaved && turns).then_some(self.head_dim);
-                    source.name = gguf::tensor_name(&source.name, self.norms);
+                    if interleaved && turns {
+                        source.interleaved = Some(self.head_dim);
+                    }
+                    source.name = gguf::tensor_name(&source.name, after || self.sinks);
                 }
                 Naming::Gpt2 => gpt2::rename(source),
             }
@@ -298,4 +350,48 @@ fn norm_bias(weight: &ParamSpec) -> Option<ParamSpec> {
     });
     let sources = sources.collect();
     Some(ParamSpec { param, sources, less_one: false, ..*weight })
+}
+
+impl Experts {
+    /// The weights of a layer's experts.
+    fn params(&self, layer: usize, hidden: usize) -> Vec<ParamSpec> {
+        let ExpertModules { gate_up, down, .. } = self.modules;
+        let matrices = [
+            (Param::ExpertGateUp(layer), gate_up, 2 * self.intermediate, Some(hidden)),
+            (Param::ExpertDown(layer), &[down][..], hidden, Some(self.intermediate)),
+        ];
+        let vectors = [
+            (Param::ExpertGateUpBias(layer), gate_up, 2 * self.intermediate, None),
+            (Param::ExpertDownBias(layer), &[down][..], hidden, None),
+        ];
+        let vectors = vectors.into_iter().filter(|_| self.biases);
+        let specs = matrices.into_iter().chain(vectors).map(|(param, modules, unit, k)| {
+            let kind = match (k, gate_up.len()) {
+                (Some(_), _) => ".weight",
+                // The modules of both are no modules of their own.
+                (None, 1) => "_bias",
+                (None, _) => ".bias",
+            };
+            let source = |index: usize, module: &str| {
+                let name = module.replace('*', &index.to_string());
+                let name = format!("model.layers.{layer}.{name}{kind}");
+                ParamSource {
+                    interleaved: (gate_up.len() == 1 && module == gate_up[0]).then_some(unit),
+                    slice: (!module.contains('*')).then_some(Slice { index, of: self.count }),
+                    ..ParamSource::new(name, unit / modules.len())
+                }
+            };
+            let n = self.count * unit;
+            ParamSpec {
+                param,
+                shape: k.map_or(Shape::Vector { n }, |k| Shape::Matrix { n, k }),
+                sources: (0..self.count)
+                    .flat_map(|index| modules.iter().map(move |module| source(index, module)))
+                    .collect(),
+                unit,
+                less_one: false,
+            }
+        });
+        specs.collect()
+    }
 }

@@ -13,14 +13,34 @@ pub enum Act {
     Query,
     /// What attention returns `[rows][heads·head_dim]`.
     Attention,
-    /// The gated hidden layer `[rows][intermediate]`.
+    /// The gated hidden layer `[rows][intermediate]`; of experts `[rows·active][intermediate]`.
     Gated,
+    /// What the router makes of a row `[rows][experts]`.
+    Router,
+    /// What the chosen experts return `[rows·active][hidden]`.
+    Chosen,
     /// What a block returns, where it is normalised before it is added `[rows][hidden]`.
     Block,
     /// Residual rows whose logits are wanted `[logit rows][hidden]`.
     Last,
     /// `[logit rows][vocab]`
     Logits,
+}
+
+impl Act {
+    /// Every activation.
+    pub const ALL: [Act; 10] = [
+        Act::Residual,
+        Act::Qkv,
+        Act::Query,
+        Act::Attention,
+        Act::Gated,
+        Act::Router,
+        Act::Chosen,
+        Act::Block,
+        Act::Last,
+        Act::Logits,
+    ];
 }
 
 /// What a matrix product does with its result y.
@@ -36,12 +56,15 @@ pub enum MatmulOutput {
     GeluGate,
     /// out = gelu(y), the same
     Gelu,
+    /// out = g · sigmoid(1.702·g) · (u + 1), where g is the first half of y, at most 7, and u the
+    /// second, from -7 to 7
+    ClampedGate,
 }
 
 impl MatmulOutput {
     /// Whether one half of y gates the other.
     pub fn gates(self) -> bool {
-        matches!(self, MatmulOutput::SiluGate | MatmulOutput::GeluGate)
+        !matches!(self, MatmulOutput::Store | MatmulOutput::Add | MatmulOutput::Gelu)
     }
 
     /// Columns of out, for a matrix of `n` rows.
@@ -62,13 +85,26 @@ pub struct Product {
     pub cap: Option<f32>,
     pub out: Act,
     pub output: MatmulOutput,
+    /// Each expert has rows of the weight and of the bias. There is a product, and a row of out, for
+    /// each row and each of its chosen experts.
+    pub experts: bool,
 }
 
 impl Product {
     /// out = W · x
     pub fn new(x: Act, weight: Param, out: Act) -> Product {
         let output = MatmulOutput::Store;
-        Product { x, norm: None, weight, bias: None, scale: 1.0, cap: None, out, output }
+        Product {
+            x,
+            norm: None,
+            weight,
+            bias: None,
+            scale: 1.0,
+            cap: None,
+            out,
+            output,
+            experts: false,
+        }
     }
 }
 
@@ -91,6 +127,12 @@ pub enum Op {
     /// Attention = softmax(Query · Kᵀ) · V over the paged cache of the layer.
     Attention {
         layer: usize,
+    },
+    /// Chooses experts for each row by Router.
+    Route,
+    /// Residual += scale · what the chosen experts return by their weights
+    Combine {
+        scale: f32,
     },
     /// Residual += rms_norm(Block)
     AddNormed {
@@ -133,21 +175,50 @@ pub fn program(config: &ModelConfig) -> Vec<Op> {
             ..Product::new(Act::Attention, Param::Output(i), Act::Residual)
         };
         end_block(config, output, Param::AttentionOutNorm(i), &mut ops);
-        ops.push(Op::Matmul(Product {
+        let gated = Product {
             norm: before(Param::MlpNorm(i)),
             bias: config.mlp_bias.then_some(Param::GateUpBias(i)),
             output: match (config.gated, config.activation) {
                 (false, _) => MatmulOutput::Gelu,
                 (true, Activation::Silu) => MatmulOutput::SiluGate,
                 (true, Activation::GeluTanh) => MatmulOutput::GeluGate,
+                (true, Activation::Clamped) => MatmulOutput::ClampedGate,
             },
             ..Product::new(Act::Residual, Param::GateUp(i), Act::Gated)
-        }));
-        let down = Product {
-            bias: config.mlp_bias.then_some(Param::DownBias(i)),
-            ..Product::new(Act::Gated, Param::Down(i), Act::Residual)
         };
-        end_block(config, down, Param::MlpOutNorm(i), &mut ops);
+        match config.experts_of(i) {
+            None => {
+                ops.push(Op::Matmul(gated));
+                let down = Product {
+                    bias: config.mlp_bias.then_some(Param::DownBias(i)),
+                    ..Product::new(Act::Gated, Param::Down(i), Act::Residual)
+                };
+                end_block(config, down, Param::MlpOutNorm(i), &mut ops);
+            }
+            Some(experts) => {
+                let bias = |param| experts.biases.then_some(param);
+                ops.extend([
+                    Op::Matmul(Product {
+                        norm: gated.norm,
+                        bias: bias(Param::RouterBias(i)),
+                        ..Product::new(Act::Residual, Param::Router(i), Act::Router)
+                    }),
+                    Op::Route,
+                    Op::Matmul(Product {
+                        weight: Param::ExpertGateUp(i),
+                        bias: bias(Param::ExpertGateUpBias(i)),
+                        experts: true,
+                        ..gated
+                    }),
+                    Op::Matmul(Product {
+                        bias: bias(Param::ExpertDownBias(i)),
+                        experts: true,
+                        ..Product::new(Act::Gated, Param::ExpertDown(i), Act::Chosen)
+                    }),
+                    Op::Combine { scale: config.scales.residual },
+                ]);
+            }
+        }
     }
     ops.extend([
         Op::Pool { norm: Param::FinalNorm },

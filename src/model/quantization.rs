@@ -21,6 +21,8 @@ pub enum Quantization {
     Gptq(Gptq),
     /// MLX, affine.
     Mlx,
+    /// MXFP4 of gpt-oss.
+    Mxfp4,
     /// E4M3 with scales.
     Float8,
     /// LLM.int8() of bitsandbytes.
@@ -62,7 +64,7 @@ pub enum Scheme {
     Mxfp4,
 }
 
-const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"hqq\", \"torchao\" or MLX's";
+const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"mxfp4\", \"hqq\", \"torchao\" or MLX's";
 
 impl Quantization {
     /// Reads `config.json`; `None` if the checkpoint is not quantised.
@@ -100,6 +102,7 @@ impl Quantization {
                     _ => Err(fields.invalid("load_in_4bit", "true, unless load_in_8bit is")),
                 }
             }
+            Some("mxfp4") => Ok(Quantization::Mxfp4),
             Some("hqq") => hqq_of(fields),
             Some("torchao") => torchao_of(fields),
             _ => Err(fields.invalid("quant_method", METHODS)),

@@ -13,14 +13,19 @@ pub(super) fn configure_2(fields: &Fields, config: &mut ModelConfig) -> Result<(
 }
 
 pub(super) fn configure_3(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    if fields.get("head_dim").is_none() {
+        config.head_dim = 128;
+    }
+    normalise_heads(fields, config)
+}
+
+/// What Qwen 3 has in all its sizes, with experts or without.
+pub(super) fn normalise_heads(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     fields.require(
         "attention_bias",
         &[json!(false)],
         "false: biases of the attention's output projection are not supported",
     )?;
-    if fields.get("head_dim").is_none() {
-        config.head_dim = 128;
-    }
     config.turn(fields)?;
     config.qk_norm = Some(QkNorm::Head);
     switched_window(fields, config)

@@ -4,6 +4,8 @@ use super::json::Fields;
 use crate::error::Result;
 use std::f64::consts::TAU;
 
+const ORIGINAL_CONTEXT: &str = "original_max_position_embeddings";
+
 /// Rotary position embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
@@ -28,6 +30,17 @@ pub enum RopeScaling {
         high: f64,
         original_context: f64,
     },
+    /// YaRN (arXiv 2309.00071): dims that turn fewer than `slow` times within the original context
+    /// are divided by `factor`, those that turn more than `fast` times kept, a ramp between whose
+    /// ends are whole dims if it is to `truncate`. Cosines and sines are multiplied by `magnitude`.
+    Yarn {
+        factor: f64,
+        original_context: f64,
+        fast: f64,
+        slow: f64,
+        truncate: bool,
+        magnitude: f64,
+    },
     /// Each frequency divided by a factor of its own, see [`super::Param::RopeFactors`].
     Factors,
     /// LongRoPE: each frequency divided by a factor of its own, by one list for contexts up to the
@@ -45,9 +58,9 @@ pub enum RopeScaling {
 impl Rope {
     /// Reads `rope_parameters`, or `rope_theta` and `rope_scaling` of older files, for heads all of
     /// whose dims turn.
-    pub(super) fn from_fields(fields: &Fields, head_dim: usize) -> Result<Rope> {
+    pub(super) fn from_fields(fields: &Fields, head_dim: usize, theta: f64) -> Result<Rope> {
         fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
-        Rope::from_nested(fields, head_dim, 10_000.0, scaling_of_heads)
+        Rope::from_nested(fields, head_dim, theta, scaling_of_heads)
     }
 
     /// The same for heads of which the first `dims` turn, with a default for `rope_theta` and with
@@ -58,7 +71,7 @@ impl Rope {
         theta: f64,
         scaling: impl Fn(&Fields, bool) -> Result<RopeScaling>,
     ) -> Result<Rope> {
-        let (place, nested) = match fields.object("rope_parameters")? {
+        let (place, mut nested) = match fields.object("rope_parameters")? {
             Some(parameters) => ("rope_parameters", Some(parameters)),
             None => ("rope_scaling", fields.object("rope_scaling")?),
         };
@@ -67,6 +80,12 @@ impl Rope {
             .flatten()
             .find(|fields| fields.get("rope_theta").is_some())
             .map_or(Ok(theta), |fields| fields.positive("rope_theta"))?;
+        if let (Some(nested), Some(context)) = (
+            nested.as_mut().filter(|nested| is_yarn(nested)),
+            fields.get(ORIGINAL_CONTEXT).or(fields.get("max_position_embeddings")),
+        ) {
+            nested.set_default(ORIGINAL_CONTEXT, context.clone());
+        }
         let scaling = match &nested {
             Some(nested) => scaling(nested, place == "rope_parameters")?,
             None => RopeScaling::None,
@@ -95,7 +114,7 @@ impl Rope {
             let frequency = self.theta.powf(-(2.0 * i as f64) / self.dims as f64);
             let stored = factors.get(i).map_or(1.0, |factor| f64::from(*factor));
             let factor = listed.get(i).copied().unwrap_or(stored);
-            (self.scaling.apply(frequency) / factor) as f32
+            (self.scale(i as f64, frequency) / factor) as f32
         });
         frequencies.collect()
     }
@@ -103,21 +122,37 @@ impl Rope {
     /// By what cosines and sines are multiplied.
     pub fn magnitude(&self) -> f64 {
         match self.scaling {
-            RopeScaling::Long { magnitude, .. } => magnitude,
+            RopeScaling::Long { magnitude, .. } | RopeScaling::Yarn { magnitude, .. } => magnitude,
             _ => 1.0,
         }
     }
-}
 
-impl RopeScaling {
-    fn apply(&self, frequency: f64) -> f64 {
-        match *self {
+    /// Stretches the frequency of a pair of dims.
+    fn scale(&self, pair: f64, frequency: f64) -> f64 {
+        match self.scaling {
             RopeScaling::None | RopeScaling::Factors | RopeScaling::Long { .. } => frequency,
             RopeScaling::Linear { factor } => frequency / factor,
             RopeScaling::Llama3 { factor, low, high, original_context } => {
                 let turns = original_context * frequency / TAU;
                 let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
                 kept * frequency + (1.0 - kept) * frequency / factor
+            }
+            RopeScaling::Yarn { factor, original_context, fast, slow, truncate, .. } => {
+                let dims = self.dims as f64;
+                // The pair that turns so many times.
+                let place = |turns: f64| {
+                    dims * (original_context / (turns * TAU)).ln() / (2.0 * self.theta.ln())
+                };
+                let (mut low, mut high) = (place(fast), place(slow));
+                if truncate {
+                    (low, high) = (low.floor(), high.ceil());
+                }
+                (low, high) = (low.max(0.0), high.min(dims - 1.0));
+                if low == high {
+                    high += 0.001;
+                }
+                let stretched = ((pair - low) / (high - low)).clamp(0.0, 1.0);
+                stretched * frequency / factor + (1.0 - stretched) * frequency
             }
         }
     }
@@ -147,11 +182,38 @@ pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScal
                 factor: fields.positive("factor")?,
                 low,
                 high,
-                original_context: fields.positive("original_max_position_embeddings")?,
+                original_context: fields.positive(ORIGINAL_CONTEXT)?,
             })
         }
-        _ => Err(fields.invalid(key, "\"default\", \"linear\" or \"llama3\"")),
+        Some("yarn") => {
+            let factor = fields.positive("factor")?;
+            Ok(RopeScaling::Yarn {
+                factor,
+                original_context: fields.positive(ORIGINAL_CONTEXT)?,
+                fast: fields.positive_or("beta_fast", 32.0)?,
+                slow: fields.positive_or("beta_slow", 1.0)?,
+                truncate: fields.get("truncate").is_none() || fields.flag("truncate")?,
+                magnitude: match fields.get("attention_factor") {
+                    Some(_) => fields.positive("attention_factor")?,
+                    None if fields.has("mscale") && fields.has("mscale_all_dim") => {
+                        yarn_magnitude(factor, fields.positive_or("mscale", 1.0)?)
+                            / yarn_magnitude(factor, fields.positive_or("mscale_all_dim", 1.0)?)
+                    }
+                    None => yarn_magnitude(factor, 1.0),
+                },
+            })
+        }
+        _ => Err(fields.invalid(key, "\"default\", \"linear\", \"llama3\" or \"yarn\"")),
     }
+}
+
+fn is_yarn(fields: &Fields) -> bool {
+    ["rope_type", "type"].into_iter().any(|key| fields.get(key).is_some_and(|kind| kind == "yarn"))
+}
+
+/// What YaRN multiplies cosines and sines by where nothing else is said.
+pub(super) fn yarn_magnitude(factor: f64, scale: f64) -> f64 {
+    1.0 + 0.1 * scale * factor.max(1.0).ln()
 }
 
 #[cfg(test)]
@@ -174,7 +236,32 @@ mod tests {
         let plain = Rope { theta: 500000.0, dims: 64, scaling: RopeScaling::None };
         let linear =
             Rope { theta: 10000.0, dims: 16, scaling: RopeScaling::Linear { factor: 4.0 } };
+        let yarn = |theta, dims, factor, original_context, truncate| Rope {
+            theta,
+            dims,
+            scaling: RopeScaling::Yarn {
+                factor,
+                original_context,
+                fast: 32.0,
+                slow: 1.0,
+                truncate,
+                magnitude: 1.0,
+            },
+        };
+        let qwen3 = yarn(1_000_000.0, 128, 4.0, 32_768.0, true);
+        let gpt_oss = yarn(150_000.0, 64, 32.0, 4096.0, false);
         for (rope, first, expected) in [
+            (
+                &qwen3,
+                21,
+                &[0.0107460786, 0.00865964312, 0.00697830599, 0.00537532149, 0.0041317381][..],
+            ),
+            (&qwen3, 36, &[0.000179841154]),
+            (&qwen3, 40, &[4.44569851e-05]),
+            (&gpt_oss, 8, &[0.0508132726]),
+            (&gpt_oss, 12, &[0.00679495931]),
+            (&gpt_oss, 16, &[0.000456483918]),
+            (&gpt_oss, 20, &[1.8188337e-05, 1.25325696e-05]),
             (&plain, 0, &[1.0, 0.663601279, 0.440366626, 0.292227834][..]),
             (&plain, 28, &[1.03133852e-05, 6.84397537e-06, 4.54167048e-06, 3.01385808e-06]),
             (

@@ -86,8 +86,8 @@ pub struct GpuSink<'a> {
 impl<'a> GpuSink<'a> {
     /// Allocates the staging area.
     ///
-    /// The embedding and output matrices are cut into parts of at most `largest_part` bytes, as a
-    /// rule [`Gpu::largest_binding`].
+    /// Matrices are cut between their units into parts of at most `largest_part` bytes, as a rule
+    /// [`Gpu::largest_binding`].
     pub async fn new(gpu: &'a Gpu, largest_part: u64) -> Result<GpuSink<'a>> {
         Ok(GpuSink {
             gpu,
@@ -107,15 +107,14 @@ impl<'a> GpuSink<'a> {
     }
 
     async fn matrix(&self, weight: &Weight, n: usize, k: usize) -> Result<GpuMatrix> {
-        // Products that gate their rows need them in one place.
-        let splits = matches!(weight.param, Param::Embed | Param::Head);
         let what = format!("{:?}", weight.param);
         let mut matrix = GpuMatrix { n, k, parts: Vec::new() };
         let mut first = 0;
         for &Part { rows, layout } in &weight.parts {
             let end = first + rows;
             let row_bytes = layout.row_words(k) as u64 * 4;
-            let most = if splits { (self.largest_part / row_bytes).max(1) as usize } else { rows };
+            let units = self.largest_part / (row_bytes * weight.unit as u64);
+            let most = units.max(1) as usize * weight.unit;
             while first < end {
                 let rows = most.min(end - first);
                 let scales = (rows * layout.row_scales(k)) as u64 * 4;
@@ -249,8 +248,10 @@ impl WeightSink for GpuSink<'_> {
         match (self.weights.vectors.get(&job.param), job.encoding.step(Layout::F32)) {
             (Some(vector), Some(repack)) => {
                 let (row, rows) = (job.first_row as u32, job.rows as u32);
+                let interleaved = job.interleaved.unwrap_or(0) as u32;
+                let (columns, stride, staged) = (1, 1, rows);
                 let rows =
-                    Rows { row, rows, columns: 1, stride: 1, staged: rows, ..Rows::zeroed() };
+                    Rows { row, rows, columns, stride, interleaved, staged, ..Rows::zeroed() };
                 let outputs = [vector.clone()];
                 self.repack(repack, rows, &outputs).await?;
             }

@@ -61,14 +61,15 @@ impl HostSink {
             self.unfinished.insert((job.param, job.first_row), *job);
         }
         if let Some(vector) = self.weights.vectors.get_mut(&job.param) {
-            let values = &mut vector[job.first_row..][..job.rows];
-            match job.encoding {
-                Encoding::Float(float) => decode(float, bytes, values),
-                Encoding::LessOne(float) => {
-                    decode(float, bytes, values);
-                    values.iter_mut().for_each(|value| *value += 1.0);
-                }
-                _ => {}
+            let (float, more) = match job.encoding {
+                Encoding::Float(float) => (float, 0.0),
+                Encoding::LessOne(float) => (float, 1.0),
+                _ => return,
+            };
+            let mut values = vec![0.0; job.rows];
+            decode(float, bytes, &mut values);
+            for (i, value) in values.into_iter().enumerate() {
+                vector[job.row(i)] = value + more;
             }
         } else if let Some((matrix, job)) = self.weights.part_mut(job) {
             let job = &job;
@@ -132,7 +133,7 @@ pub(crate) fn ensure_room(what: &str, bytes: u64) -> Result<()> {
 impl WeightSink for HostSink {
     async fn create(&mut self, weights: &[Weight]) -> Result<()> {
         ensure_room("the model in main memory", weights.iter().map(Weight::bytes).sum())?;
-        for Weight { param, shape, parts } in weights {
+        for Weight { param, shape, parts, .. } in weights {
             match *shape {
                 Shape::Vector { n } => {
                     self.weights.vectors.insert(*param, vec![0.0; n]);

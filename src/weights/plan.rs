@@ -7,7 +7,9 @@ use super::order::OrderJob;
 use super::sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight};
 use crate::error::{Error, Result};
 use crate::layout::{BlockType, FloatType, Layout};
-use crate::model::{ModelConfig, Naming, Param, ParamSource, ParamSpec, Quantization, Shape};
+use crate::model::{
+    ModelConfig, Naming, Param, ParamSource, ParamSpec, Quantization, Shape, Slice,
+};
 use std::collections::HashMap;
 
 /// What becomes of floating-point matrices while they load: another layout, or `None` to keep them as they are.
@@ -15,7 +17,7 @@ use std::collections::HashMap;
 /// Matrices that are quantised in the checkpoint keep their values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quantise {
-    /// Matrices of the layers.
+    /// Matrices of the layers, but for routers.
     pub matrices: Option<Layout>,
     /// The embedding matrix and the output matrix.
     pub embeddings: Option<Layout>,
@@ -42,6 +44,8 @@ impl Quantise {
         match param {
             Param::Embed | Param::Head => self.embeddings,
             Param::Positions => None,
+            // A small error can choose another expert.
+            Param::Router(_) => None,
             _ => self.matrices,
         }
     }
@@ -52,9 +56,9 @@ impl Quantise {
 pub struct LoadPlan {
     /// Every weight, to be allocated.
     pub weights: Vec<Weight>,
-    /// What each tensor of each file fills, `None` if nothing: `[file][tensor]`, in the order of
-    /// the headers. A job is the whole tensor's.
-    pub jobs: Vec<Vec<Option<Job>>>,
+    /// What each tensor of each file fills: `[file][tensor]`, in the order of the headers. Jobs are
+    /// those of equal parts of the tensor, one after the other.
+    pub jobs: Vec<Vec<Vec<Job>>>,
     /// The scales that have to be put together before they can be repacked.
     pub nested: Vec<RepackJob>,
 }
@@ -83,12 +87,13 @@ impl LoadPlan {
             tensors: tensors_by_name(headers)?,
             quantization,
             quantise,
-            jobs: headers.iter().map(|header| vec![None; header.tensors.len()]).collect(),
+            jobs: headers.iter().map(|header| vec![Vec::new(); header.tensors.len()]).collect(),
             nested: Vec::new(),
             ordered: HashMap::new(),
         };
         let weights = config.params().into_iter().map(|spec| planner.weight(&spec));
         let weights = weights.collect::<Result<_>>()?;
+        planner.expect_whole(headers)?;
         if let Naming::Gguf { .. } = config.naming {
             planner.expect_all_used(headers)?;
         }
@@ -124,7 +129,7 @@ pub(super) struct Planner<'a> {
     tensors: HashMap<&'a str, Place<'a>>,
     quantization: Option<Quantization>,
     quantise: &'a Quantise,
-    jobs: Vec<Vec<Option<Job>>>,
+    jobs: Vec<Vec<Vec<Job>>>,
     nested: Vec<RepackJob>,
     /// Modules of a weight whose columns have an order of their own.
     ordered: HashMap<Param, usize>,
@@ -135,29 +140,37 @@ impl<'a> Planner<'a> {
         let mut parts: Vec<Part> = Vec::new();
         let mut convertible = true;
         let mut first_row = 0;
+        let mut other = None;
         for source in &spec.sources {
-            let fit = self.source(spec, source, first_row)?;
+            let stacked = self.stacked(spec, source, first_row);
+            let fit = self.source(spec, stacked.as_ref().unwrap_or(source), first_row)?;
             convertible &= fit.convertible;
             first_row += source.rows;
+            if parts.first().is_some_and(|part| part.layout != fit.layout) {
+                other.get_or_insert((&source.name, fit.layout));
+            }
             match parts.last_mut().filter(|part| part.layout == fit.layout) {
                 Some(part) => part.rows += source.rows,
                 None => parts.push(Part { rows: source.rows, layout: fit.layout }),
             }
         }
         let ordered = self.ordered.get(&spec.param).copied().unwrap_or(0);
-        if ![0, spec.sources.len()].contains(&ordered) {
+        if ![0, spec.sources.len()].contains(&ordered) || ordered > 0 && spec.param.is_of_experts()
+        {
             return Err(Error::WrongTensor {
                 name: spec.sources[0].name.clone(),
                 found: "joined with modules whose columns have another order".into(),
-                expected: "that all of them, or none, have an order of their own".into(),
+                expected: "that all of them, or none, have an order of their own; of experts, none"
+                    .into(),
             });
         }
-        // A product that gates takes both its rows from one part.
-        if parts.len() > 1 && matches!(spec.param, Param::GateUp(_)) {
+        // A product that gates takes both its rows from one part, and that of an expert all of them.
+        let whole = spec.param.is_of_experts() || matches!(spec.param, Param::GateUp(_));
+        if let Some((name, layout)) = other.filter(|_| whole) {
             if !convertible {
                 return Err(Error::WrongTensor {
-                    name: spec.sources[1].name.clone(),
-                    found: format!("{:?}", parts[1].layout),
+                    name: name.clone(),
+                    found: format!("{layout:?}"),
                     expected: format!("{:?} like {:?}", parts[0].layout, spec.sources[0].name),
                 });
             }
@@ -169,12 +182,33 @@ impl<'a> Planner<'a> {
         if let Shape::Vector { .. } = spec.shape {
             parts.clear();
         }
-        Ok(Weight { param: spec.param, shape: spec.shape, parts })
+        Ok(Weight { param: spec.param, shape: spec.shape, parts, unit: spec.unit })
+    }
+
+    /// What fills the rows of an expert where the tensors of all experts are one, as MLX has them.
+    fn stacked(
+        &self,
+        spec: &ParamSpec,
+        source: &ParamSource,
+        first_row: usize,
+    ) -> Option<ParamSource> {
+        let (block, matrix) = source.name.split_once(".experts.")?;
+        let matrix = match matrix.split_once('.')?.1 {
+            "w1.weight" => "gate_proj.weight",
+            "w2.weight" => "down_proj.weight",
+            "w3.weight" => "up_proj.weight",
+            matrix => matrix,
+        };
+        let name = format!("{block}.switch_mlp.{matrix}");
+        self.find(&name)?;
+        let Shape::Matrix { n, .. } = spec.shape else { return None };
+        let slice = Some(Slice { index: first_row / spec.unit, of: n / spec.unit });
+        Some(ParamSource { name, slice, ..source.clone() })
     }
 
     /// Plans one module's rows of a weight.
     fn source(&mut self, spec: &ParamSpec, source: &ParamSource, first_row: usize) -> Result<Fit> {
-        let ParamSource { rows, interleaved, by_columns, .. } = *source;
+        let ParamSource { rows, interleaved, mut by_columns, slice, .. } = *source;
         let job = |encoding, columns| RepackJob {
             param: spec.param,
             encoding,
@@ -189,10 +223,17 @@ impl<'a> Planner<'a> {
             // Others are codes, which need more tensors.
             elements => elements.float().is_some() || self.quantization.is_none(),
         };
-        if let Some(place) = self.find(&source.name).filter(whole) {
+        let mut place = self.find(&source.name);
+        if place.is_none() {
+            // Experts of gpt-oss that are not in MXFP4 are stored by columns, and not in modules.
+            let name = source.name.strip_suffix(".weight").filter(|_| slice.is_some());
+            place = name.and_then(|name| self.find(name));
+            by_columns |= place.is_some();
+        }
+        if let Some(place) = place.filter(whole) {
             return match spec.shape {
                 Shape::Vector { .. } => {
-                    let float = expect_float(place.0, &[rows])?;
+                    let float = expect_float(place.0, &sliced(slice, &[rows]))?;
                     let encoding = match spec.less_one {
                         true => Encoding::LessOne(float),
                         false => Encoding::Float(float),
@@ -204,15 +245,15 @@ impl<'a> Planner<'a> {
                     let asked = self.quantise.layout(spec.param);
                     let (encoding, layout) = match place.0.elements {
                         Elements::Blocks(block) => {
-                            let layout = expect_blocks(place.0, block, &[rows, k])?;
+                            let layout = expect_blocks(place.0, block, &sliced(slice, &[rows, k]))?;
                             (Encoding::Blocks(block), layout)
                         }
                         Elements::Plain(_) if by_columns => {
-                            let float = expect_float(place.0, &[k, rows])?;
+                            let float = expect_float(place.0, &sliced(slice, &[k, rows]))?;
                             (Encoding::FloatColumns(float), asked.unwrap_or(float.layout()))
                         }
                         Elements::Plain(_) => {
-                            let float = expect_float(place.0, &[rows, k])?;
+                            let float = expect_float(place.0, &sliced(slice, &[rows, k]))?;
                             (Encoding::Float(float), asked.unwrap_or(float.layout()))
                         }
                     };
@@ -232,6 +273,8 @@ impl<'a> Planner<'a> {
             first_row,
             rows,
             k,
+            interleaved,
+            slice,
         };
         Ok(Fit { layout: module.plan(quantization)?, convertible: false })
     }
@@ -253,15 +296,7 @@ impl<'a> Planner<'a> {
 
     pub(super) fn add(&mut self, (tensor, file, index): Place<'a>, job: RepackJob) -> Result<()> {
         ensure_piece(tensor, job.unit_bytes())?;
-        // Sizes that a 32-bit `usize` cannot hold may have passed for others.
-        if tensor.bytes != job.bytes() {
-            return Err(Error::WrongTensor {
-                name: tensor.name.clone(),
-                found: format!("{} bytes", tensor.bytes),
-                expected: format!("{} bytes", job.bytes()),
-            });
-        }
-        self.jobs[file][index] = Some(Job::Repack(job));
+        self.jobs[file][index].push(Job::Repack(job));
         Ok(())
     }
 
@@ -273,7 +308,7 @@ impl<'a> Planner<'a> {
 
     pub(super) fn add_order(&mut self, (_, file, place): Place<'a>, job: OrderJob) {
         *self.ordered.entry(job.param).or_default() += 1;
-        self.jobs[file][place] = Some(Job::Order(job));
+        self.jobs[file][place].push(Job::Order(job));
     }
 
     pub(super) fn add_nested_part(
@@ -284,13 +319,35 @@ impl<'a> Planner<'a> {
     ) -> Result<()> {
         ensure_piece(tensor, tensor.bytes)?;
         let bytes = tensor.bytes as usize;
-        self.jobs[file][place] = Some(Job::Nested(NestedJob { part, index, bytes }));
+        self.jobs[file][place].push(Job::Nested(NestedJob { part, index, bytes }));
+        Ok(())
+    }
+
+    /// Refuses tensors that have more or fewer bytes than their jobs take: sizes that a 32-bit `usize`
+    /// cannot hold may have passed for others.
+    fn expect_whole(&self, headers: &[&Header]) -> Result<()> {
+        let tensors = headers.iter().flat_map(|header| &header.tensors);
+        for (tensor, jobs) in tensors.zip(self.jobs.iter().flatten()) {
+            let taken = jobs.iter().map(|job| match job {
+                Job::Repack(job) => job.bytes(),
+                Job::Nested(job) => job.bytes as u64,
+                Job::Order(job) => 4 * job.columns as u64,
+            });
+            let expected = taken.fold(0, u64::saturating_add);
+            if !jobs.is_empty() && expected != tensor.bytes {
+                return Err(Error::WrongTensor {
+                    name: tensor.name.clone(),
+                    found: format!("{} bytes", tensor.bytes),
+                    expected: format!("{expected} bytes"),
+                });
+            }
+        }
         Ok(())
     }
 
     fn expect_all_used(&self, headers: &[&Header]) -> Result<()> {
         let tensors = headers.iter().flat_map(|header| &header.tensors);
-        let unused = tensors.zip(self.jobs.iter().flatten()).find(|(_, job)| job.is_none());
+        let unused = tensors.zip(self.jobs.iter().flatten()).find(|(_, jobs)| jobs.is_empty());
         match unused {
             None => Ok(()),
             Some((tensor, _)) => Err(Error::WrongTensor {
@@ -317,6 +374,11 @@ fn ensure_piece(tensor: &TensorInfo, bytes: u64) -> Result<()> {
         return Err(Error::TooLarge { what, bytes, limit: PIECE_BYTES });
     }
     Ok(())
+}
+
+/// The shape of a tensor of which a part has this shape.
+pub(super) fn sliced(slice: Option<Slice>, shape: &[usize]) -> Vec<usize> {
+    slice.iter().map(|slice| &slice.of).chain(shape).copied().collect()
 }
 
 pub(super) fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {

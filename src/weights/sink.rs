@@ -45,6 +45,8 @@ pub struct Weight {
     /// Of a matrix, its rows from the top down, all of them; of a vector, which holds f32 without
     /// padding, empty.
     pub parts: Vec<Part>,
+    /// Rows that belong together: a matrix may be split between them.
+    pub unit: usize,
 }
 
 /// Rows of a matrix that share a layout.
@@ -57,7 +59,8 @@ pub struct Part {
 impl Weight {
     /// A matrix of one part.
     pub fn matrix(param: Param, (n, k): (usize, usize), layout: Layout) -> Weight {
-        Weight { param, shape: Shape::Matrix { n, k }, parts: vec![Part { rows: n, layout }] }
+        let unit = if matches!(param, Param::Embed | Param::Head) { 1 } else { n };
+        Weight { param, shape: Shape::Matrix { n, k }, parts: vec![Part { rows: n, layout }], unit }
     }
 
     /// Bytes of the weight in its layouts.
@@ -181,9 +184,9 @@ impl RepackJob {
     /// Rows, or columns, that must lie in the same piece: they share words, numbers or a head.
     pub const fn unit(&self) -> usize {
         match (self.interleaved, self.encoding) {
-            (Some(head), _) => head,
             // The largest group, which is quantised as one.
-            (None, Encoding::FloatColumns(_)) => 128,
+            (_, Encoding::FloatColumns(_)) => 128,
+            (Some(head), _) => head,
             (None, encoding) if encoding.by_columns() => 8,
             (None, Encoding::ZeroPoints { packing: Packing::RowsOfEight, .. }) => 8,
             (

@@ -16,38 +16,41 @@ pub(super) struct Gathered<'a> {
     pub orders: Orders,
 }
 
-/// Reads all tensors of a file, from behind its header; `jobs` has one entry for each.
+/// Reads all tensors of a file, from behind its header; `jobs` has a list for each.
 ///
 /// `on_bytes` hears the position in the file after each chunk.
 pub(super) async fn demultiplex(
     file: &str,
     header: &Header,
-    jobs: &[Option<Job>],
+    jobs: &[Vec<Job>],
     gathered: &mut Gathered<'_>,
     reader: &mut Reader<impl ByteStream>,
     sink: &mut impl WeightSink,
     on_bytes: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let mut input = Input { file, length: header.end, reader, on_bytes };
-    for (tensor, job) in header.tensors.iter().zip(jobs) {
-        let Some(job) = job else { continue };
-        input.skip_to(tensor.start).await?;
-        match job {
-            Job::Repack(job) => {
-                for piece in pieces(job) {
-                    input.stage(piece.bytes(), sink).await?;
-                    sink.flush(&piece).await?;
+    for (tensor, jobs) in header.tensors.iter().zip(jobs) {
+        if !jobs.is_empty() {
+            input.skip_to(tensor.start).await?;
+        }
+        for job in jobs {
+            match job {
+                Job::Repack(job) => {
+                    for piece in pieces(job) {
+                        input.stage(piece.bytes(), sink).await?;
+                        sink.flush(&piece).await?;
+                    }
                 }
-            }
-            Job::Nested(job) => {
-                let mut bytes = vec![0; job.bytes];
-                input.reader.fill(file, &mut bytes).await?;
-                gathered.nested.take(&tensor.name, *job, bytes, sink).await?;
-            }
-            Job::Order(job) => {
-                let mut bytes = vec![0; 4 * job.columns];
-                input.reader.fill(file, &mut bytes).await?;
-                gathered.orders.take(tensor, *job, &bytes)?;
+                Job::Nested(job) => {
+                    let mut bytes = vec![0; job.bytes];
+                    input.reader.fill(file, &mut bytes).await?;
+                    gathered.nested.take(&tensor.name, *job, bytes, sink).await?;
+                }
+                Job::Order(job) => {
+                    let mut bytes = vec![0; 4 * job.columns];
+                    input.reader.fill(file, &mut bytes).await?;
+                    gathered.orders.take(tensor, *job, &bytes)?;
+                }
             }
         }
     }

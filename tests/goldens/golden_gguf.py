@@ -33,6 +33,8 @@ FLOATS = [
     "gemma2_bf16",
     "gemma3_bf16",
     "gpt2_f32",
+    "mixtral_bf16",
+    "gpt_oss_bf16",
 ]
 ARCHITECTURES = {
     "llama": gguf.MODEL_ARCH.LLAMA,
@@ -45,8 +47,11 @@ ARCHITECTURES = {
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
     "gpt2": gguf.MODEL_ARCH.GPT2,
+    "mixtral": gguf.MODEL_ARCH.LLAMA,
+    "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
+    "gpt_oss": gguf.MODEL_ARCH.GPT_OSS,
 }
-INTERLEAVED = ["llama", "smollm3", "granite"]
+INTERLEAVED = ["llama", "smollm3", "granite", "mixtral"]
 # A layer has matrices of the type; embedding and output are Q8_0, as llama.cpp's mixtures have them.
 BLOCKS = {"q4_0": gguf.GGMLQuantizationType.Q4_0, "q4_1": gguf.GGMLQuantizationType.Q4_1}
 BLOCK_CONFIG = golden_models.llama(**golden_models.MEDIUM, num_key_value_heads=2)
@@ -59,6 +64,20 @@ MIXED = [
 ]
 MIXED_CONFIG = golden_models.llama(
     hidden_size=256, intermediate_size=256, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=3
+)
+# The same of experts.
+EXPERT_KINDS = {"gate": "Q4_K", "up": "Q4_K", "down": "Q6_K"}
+EXPERT_CONFIG = golden_models.llama(
+    **golden_models.QWEN3_MOE
+    | {
+        "hidden_size": 256,
+        "moe_intermediate_size": 256,
+        "num_experts": 3,
+        "num_experts_per_tok": 2,
+        "num_hidden_layers": 1,
+        "mlp_only_layers": [],
+        "rope_scaling": None,
+    }
 )
 # Where the halves that scale a block lie.
 HALVES = {"Q2_K": [80, 82], "Q3_K": [108], "Q6_K": [208], "Q4_1": [0, 2], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2]}
@@ -74,6 +93,7 @@ def write(out):
     for suffix, kind in BLOCKS.items():
         write_blocks(folder / f"llama_{suffix}", BLOCK_CONFIG, lambda name, _, kind=kind: kind)
     write_blocks(folder / "llama_mixed", MIXED_CONFIG, mixed_kind)
+    write_blocks(folder / "qwen3moe_mixed", EXPERT_CONFIG, expert_kind)
     write_bytes_tokenizer(out / "tokenizer_bytes", folder / "tokenizer_bytes.gguf")
     write_words_tokenizer(out / "tokenizer_words", folder / "tokenizer_words.gguf")
 
@@ -88,18 +108,57 @@ def write_floats(source, path):
         for length in ("short", "long"):
             factors = numpy.array(config.rope_parameters[f"{length}_factor"], numpy.float32)
             writer.add_tensor(f"rope_factors_{length}.weight", factors)
-    for name, tensor in load_file(source / "model.safetensors").items():
+    for name, tensor in stacked(load_file(source / "model.safetensors")).items():
+        if tensor.dtype == torch.uint8:
+            writer.add_tensor(gguf_name(name, config), tensor.numpy(), raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+            continue
         tensor = interleaved(name, tensor, config)
         if ".c_" in name and tensor.dim() == 2:
             tensor = tensor.T.contiguous()
         if "gemma" in config.model_type and "norm" in name:
             tensor = tensor.float() + 1
-        if tensor.dim() == 1 or tensor.dtype == torch.float32:
+        is_router = name.endswith(("block_sparse_moe.gate.weight", "mlp.router.weight"))
+        if tensor.dim() == 1 or tensor.dtype == torch.float32 or is_router or name.endswith("bias"):
             writer.add_tensor(gguf_name(name, config), tensor.float().numpy())
         else:
             raw = tensor.view(torch.uint8).numpy()
             writer.add_tensor(gguf_name(name, config), raw, raw_dtype=gguf.GGMLQuantizationType.BF16)
     finish(writer, path)
+
+
+def stacked(weights):
+    """Joins the matrices of experts; of gpt-oss, makes blocks of MXFP4, and gate and up of their joined rows."""
+    joined = {}
+    for name, tensor in weights.items():
+        block, _, matrix = name.partition(".experts.")
+        if matrix[:1].isdigit():
+            expert, matrix = matrix.split(".", 1)
+            joined.setdefault(f"{block}.experts.{matrix}", {})[int(expert)] = tensor
+        elif name.endswith("_blocks"):
+            name = name.removesuffix("_blocks")
+            joined |= separated(name, mxfp4_blocks(tensor, weights[f"{name}_scales"]))
+        elif name.endswith("proj_bias"):
+            joined |= separated(name.removesuffix("_bias") + ".bias", tensor)
+        elif not name.endswith("_scales"):
+            joined[name] = tensor
+    return {
+        name: torch.stack([tensor[expert] for expert in range(len(tensor))]) if isinstance(tensor, dict) else tensor
+        for name, tensor in joined.items()
+    }
+
+
+def separated(name, rows):
+    """The rows of gate and up, which take turns; other tensors as they are."""
+    if "gate_up" not in name:
+        return {name: rows}
+    return {name.replace("gate_up", kind): rows[:, i::2].contiguous() for i, kind in enumerate(("gate", "up"))}
+
+
+def mxfp4_blocks(blocks, scales):
+    """Blocks of an exponent and the nibbles of 32 elements, of which byte i has i and i + 16."""
+    codes = torch.stack([blocks & 15, blocks >> 4], dim=-1).flatten(-2)
+    codes = codes[..., :16] | codes[..., 16:] << 4
+    return torch.cat([scales[..., None], codes], dim=-1).flatten(-2)
 
 
 def write_blocks(path, config, kind_of):
@@ -131,22 +190,34 @@ def mixed_kind(name, layer):
     return gguf.GGMLQuantizationType[MIXED[layer][module]]
 
 
+def expert_kind(name, _):
+    """The type of a layer's matrix where only experts are in blocks of fewer bits."""
+    matrix = name.rsplit(".", 1)[1].removesuffix("_proj")
+    return gguf.GGMLQuantizationType[EXPERT_KINDS[matrix]] if ".experts." in name else Q8_0
+
+
 def quantise(model, kind_of, seed):
     """Makes blocks of the matrices of a model; returns every tensor as it is to be stored."""
     random = numpy.random.default_rng(seed)
     stored = {}
     for name, parameter in model.named_parameters():
-        if parameter.dim() == 1:
+        if parameter.dim() == 1 or name.endswith("mlp.gate.weight"):
             stored[name] = (parameter.detach().numpy(), None)
             continue
         outer = "embed" in name or "lm_head" in name
-        tensor_kind = Q8_0 if outer else kind_of(name, int(name.split(".")[2]))
-        try:
-            blocks = gguf.quants.quantize(parameter.detach().numpy(), tensor_kind)
-        except NotImplementedError:
-            blocks = random_blocks(tensor_kind, parameter.shape, random)
-        parameter.data = torch.from_numpy(gguf.quants.dequantize(blocks, tensor_kind).copy())
-        stored[name] = (blocks, tensor_kind)
+        # Gate and up of experts, which transformers joins.
+        names = [name.replace("gate_up", kind) for kind in ("gate", "up")] if "gate_up" in name else [name]
+        values = []
+        for name, part in zip(names, parameter.data.chunk(len(names), dim=-2)):
+            tensor_kind = Q8_0 if outer else kind_of(name, int(name.split(".")[2]))
+            rows = part.reshape(-1, part.shape[-1])
+            try:
+                blocks = gguf.quants.quantize(rows.numpy(), tensor_kind)
+            except NotImplementedError:
+                blocks = random_blocks(tensor_kind, rows.shape, random)
+            values.append(torch.from_numpy(gguf.quants.dequantize(blocks, tensor_kind).copy()).reshape(part.shape))
+            stored[name] = (blocks.reshape(*part.shape[:-1], -1), tensor_kind)
+        parameter.data = torch.cat(values, dim=-2)
     return stored
 
 
@@ -208,8 +279,20 @@ def start_gpt2(writer, config):
 def describe(writer, config):
     """Adds what only some architectures have."""
     kind = config.model_type
-    if kind == "phi3" or "gemma" in kind:
+    if kind in ("phi3", "gpt_oss") or "gemma" in kind:
         writer.add_sliding_window(config.sliding_window)
+    if kind in ("mixtral", "qwen3_moe", "gpt_oss"):
+        writer.add_expert_count(config.num_local_experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+    if kind in ("qwen3_moe", "gpt_oss"):
+        writer.add_expert_feed_forward_length(getattr(config, "moe_intermediate_size", config.intermediate_size))
+    if kind == "gpt_oss":
+        yarn = config.rope_parameters
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(yarn["factor"])
+        writer.add_rope_scaling_orig_ctx_len(yarn["original_max_position_embeddings"])
+        writer.add_rope_scaling_yarn_beta_fast(yarn["beta_fast"])
+        writer.add_rope_scaling_yarn_beta_slow(yarn["beta_slow"])
     if kind == "phi3":
         original = config.original_max_position_embeddings
         longer = math.log(config.max_position_embeddings / original)
@@ -242,6 +325,7 @@ def finish(writer, path):
 
 def gguf_name(name, config):
     """The name of a tensor, by the library's own table."""
+    name = name if name.endswith((".weight", ".bias")) else f"{name}.weight"
     table = gguf.get_tensor_name_map(ARCHITECTURES[config.model_type], config.num_hidden_layers)
     # The table of Gemma has no output matrix, though llama.cpp takes one.
     return table.get_name(name, try_suffixes=(".weight", ".bias")) or name.replace("lm_head", "output")

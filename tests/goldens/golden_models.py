@@ -24,9 +24,11 @@ from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig
 from compressed_tensors.quantization.utils import calculate_qparams
 from safetensors.torch import load_file, save_file
 from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
 from transformers.models.gemma2.modeling_gemma2 import eager_attention_forward
+from transformers.models.gpt_oss import modeling_gpt_oss
 from transformers.utils import logging
 
 PROMPT_TOKENS = 24
@@ -46,6 +48,7 @@ class Spec:
     rope_parameters: bool = False  # write config.json as transformers 5 does, with `rope_parameters`
     max_shard: str = "1GB"
     int4: QuantizationArgs | None = None
+    mxfp4: bool = False  # the experts, as gpt-oss has them
 
     @property
     def dtype(self):
@@ -199,6 +202,57 @@ GEMMA3_IMAGES = {
 }
 
 
+EXPERTS = {"num_experts_per_tok": 2, "num_local_experts": 5, "output_router_logits": False}
+MIXTRAL = EXPERTS | {
+    "architectures": ["MixtralForCausalLM"],
+    "model_type": "mixtral",
+    "hidden_size": 48,
+    "intermediate_size": 40,
+    "num_key_value_heads": 1,
+    "sliding_window": None,
+}
+# One layer of the three has no experts. Prompt and continuation lie beyond the original context.
+QWEN3_MOE = QWEN3 | {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 1,
+    "intermediate_size": 48,
+    "moe_intermediate_size": 24,
+    "num_experts": 6,
+    "num_experts_per_tok": 3,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [1],
+    "norm_topk_prob": True,
+    "rope_theta": 10000.0,
+    "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+}
+GPT_OSS = EXPERTS | {
+    "architectures": ["GptOssForCausalLM"],
+    "model_type": "gpt_oss",
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 24,
+    "num_hidden_layers": 2,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "sliding_window": 9,
+    "swiglu_limit": 7.0,
+    "attention_bias": True,
+    "rope_theta": 1000.0,
+    "rope_scaling": {
+        "rope_type": "yarn",
+        "factor": 8.0,
+        "beta_fast": 4.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 16,
+    },
+    "pad_token_id": 0,
+}
+
+
 def longrope(original_context, dims):
     """LongRoPE, whose factors differ much between short and long contexts."""
     return {
@@ -269,6 +323,25 @@ SPECS = [
         int4=int4(False, 64),
     ),
     Spec("ct_int4_sym_channel_bf16", llama(**MEDIUM, num_key_value_heads=2), int4=int4(True)),
+    Spec("mixtral_bf16", llama(**MIXTRAL)),
+    Spec("qwen3_moe_f32", llama(**QWEN3_MOE)),
+    Spec(
+        "ct_int4_moe_g32_bf16",
+        llama(
+            **QWEN3_MOE
+            | {
+                "hidden_size": 64,
+                "intermediate_size": 64,
+                "moe_intermediate_size": 64,
+                "num_hidden_layers": 2,
+                "mlp_only_layers": [],
+                "norm_topk_prob": False,
+                "rope_scaling": None,
+            }
+        ),
+        int4=int4(True, 32),
+    ),
+    Spec("gpt_oss_bf16", llama(**GPT_OSS), mxfp4=True),
 ]
 
 
@@ -294,7 +367,7 @@ def make(spec, folder):
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
     for seed in range(MAX_SEEDS):
         randomise(model, seed, spec.dtype)
-        packed = quantise(model, spec.int4) if spec.int4 else {}
+        packed = quantise(model, spec.int4) if spec.int4 else quantise_mxfp4(model) if spec.mxfp4 else {}
         tokens = prompt(config.get_text_config().vocab_size, seed)
         greedy, _ = continue_greedily(model, tokens)
         if greedy is not None and greedy == continue_greedily(f16_kv(model), tokens)[0]:
@@ -331,19 +404,23 @@ def randomise(model, seed, dtype):
     is_gemma = "gemma" in model.config.model_type
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
-        inputs = weight.shape[0 if ".c_" in name else -1]  # of GPT-2, matrices of layers are transposed
+        # Of GPT-2, matrices of layers are transposed, and of gpt-oss those of experts.
+        is_transposed = ".c_" in name or model.config.model_type == "gpt_oss" and weight.dim() == 3
+        inputs = weight.shape[-2 if is_transposed and weight.dim() > 1 else -1]
         if "norm" in name or ".ln_" in name and name.endswith("weight"):
             noise = 1 + noise.clamp(-2, 2) / 4
             noise = noise - int(is_gemma)  # which adds one itself
         elif name.endswith("bias"):
             noise = noise / 2
+        elif name.endswith("sinks"):
+            noise = noise + 1
         elif "lm_head" in name or (model.config.tie_word_embeddings and ("embed_tokens" in name or ".wte" in name)):
             noise = noise * 3 / weight.shape[1] ** 0.5
         elif is_gemma and "embed_tokens" in name:
             noise = noise / weight.shape[1] ** 0.5  # by which it multiplies
         elif "embed_tokens" not in name and ".wte" not in name and ".wpe" not in name:
             # An offset for each row moves the zero points of asymmetric int4 weights apart.
-            noise = noise + torch.randn((weight.shape[0], 1), generator=generator) / 2
+            noise = noise + torch.randn((*weight.shape[:-1], 1), generator=generator) / 2
             noise = noise * 1.5 / inputs**0.5
         weight.data = noise.to(dtype).float()
 
@@ -383,14 +460,17 @@ def f16_kv(model):
 
 
 def f16_kv_attention(module, query, key, value, *args, **kwargs):
-    capped = kwargs.get("softcap") is not None
-    attention = eager_attention_forward if capped else sdpa_attention_forward
+    attention = sdpa_attention_forward
+    if kwargs.get("softcap") is not None:
+        attention = eager_attention_forward
+    elif kwargs.get("s_aux") is not None:
+        attention = modeling_gpt_oss.eager_attention_forward
     return attention(module, query, key.half().float(), value.half().float(), *args, **kwargs)
 
 
 def f16_kv_mask(*args, config=None, **kwargs):
-    capped = getattr(config, "attn_logit_softcapping", None) is not None
-    return (eager_mask if capped else sdpa_mask)(*args, config=config, **kwargs)
+    eager = getattr(config, "attn_logit_softcapping", None) is not None or config.model_type == "gpt_oss"
+    return (eager_mask if eager else sdpa_mask)(*args, config=config, **kwargs)
 
 
 def nmse(found, expected):
@@ -405,17 +485,44 @@ def quantise(model, args):
     """
     scheme = QuantizationScheme(targets=["Linear"], weights=args)
     packed = {}
-    for name, module in model.named_modules():
-        if not isinstance(module, torch.nn.Linear) or name == "lm_head":
-            continue
-        weight = module.weight.data
+    for name, weight in matrices(model):
         groups = weight.unflatten(1, (-1, args.group_size or weight.shape[1]))
         scale, zero = calculate_qparams(groups.amin(2), groups.amax(2), args)
         state = {"weight": weight, "weight_scale": scale.bfloat16().float(), "weight_zero_point": zero}
         state = PackedQuantizationCompressor.compress(state, scheme)
-        module.weight.data = PackedQuantizationCompressor.decompress(state, scheme)["weight"]
+        weight.copy_(PackedQuantizationCompressor.decompress(state, scheme)["weight"])
         state["weight_scale"] = state["weight_scale"].bfloat16()
         packed |= {f"{name}.{key}": tensor for key, tensor in state.items()}
+    return packed
+
+
+def matrices(model):
+    """Yields every matrix of the layers but the routers, those of experts one by one as they are published."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear) and name != "lm_head":
+            yield name, module.weight.data
+        elif name.endswith("experts"):
+            for expert, (gate_up, down) in enumerate(zip(module.gate_up_proj.data, module.down_proj.data)):
+                gate, up = gate_up.chunk(2)
+                for kind, weight in (("gate", gate), ("up", up), ("down", down)):
+                    yield f"{name}.{expert}.{kind}_proj", weight
+
+
+def quantise_mxfp4(model):
+    """Rounds experts to MXFP4; returns their blocks and scales, which transformers turns into weights."""
+    values = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+    packed = {}
+    for name, weight in model.named_parameters():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            continue
+        groups = weight.data.transpose(1, 2).unflatten(2, (-1, 32))
+        exponent = (groups.abs().amax(3).log2().floor() - 2).int()
+        scaled = groups / exponent.exp2()[..., None]
+        codes = (scaled.abs()[..., None] - values).abs().argmin(-1) + 8 * (scaled < 0)
+        blocks = (codes[..., ::2] + 16 * codes[..., 1::2]).to(torch.uint8)
+        scales = (exponent + 127).to(torch.uint8)
+        weight.data = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32).contiguous()
+        packed |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
     return packed
 
 
@@ -424,13 +531,15 @@ def save(model, spec, packed, folder):
     copy.deepcopy(model).to(spec.dtype).save_pretrained(folder, max_shard_size=spec.max_shard)
     if packed:
         weights = load_file(folder / "model.safetensors")
-        quantised = {key.rsplit(".", 1)[0] + ".weight" for key in packed}
+        quantised = {key.rsplit("_", 1)[0] if spec.mxfp4 else key.rsplit(".", 1)[0] + ".weight" for key in packed}
         weights = {name: weight for name, weight in weights.items() if name not in quantised}
         save_file(weights | packed, folder / "model.safetensors", metadata={"format": "pt"})
     if not spec.rope_parameters:
         config = spec.config | {"torch_dtype": str(spec.dtype).removeprefix("torch."), "transformers_version": "4.51.0"}
         if spec.int4:
             config["quantization_config"] = quantization_config(spec.int4)
+        if spec.mxfp4:
+            config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
@@ -451,6 +560,8 @@ def load(folder):
     unpacked here, by the compressed-tensors library.
     """
     config = AutoConfig.from_pretrained(folder)
+    if config.model_type == "gpt_oss":
+        return load_mxfp4(config, folder)
     if not hasattr(config, "quantization_config"):
         return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     scheme = QuantizationConfig.model_validate(config.quantization_config).config_groups["group_0"]
@@ -465,8 +576,31 @@ def load(folder):
             state = PackedQuantizationCompressor.decompress(state, scheme)
         weights |= {f"{module}.{name}": state[name] for name in ("weight", "bias") if name in state}
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    stack_experts(weights)
     expected = {name for name, _ in model.named_parameters()}  # a tied head is not among them
     if set(weights) != expected:
         raise RuntimeError(f"{folder}: these weights are missing or unknown: {set(weights) ^ expected}")
     model.load_state_dict(weights, strict=False)
     return model
+
+
+def load_mxfp4(config, folder):
+    """Loads a folder in f32, with the values that transformers reads from blocks and scales."""
+    weights = {name: tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+    for name in [name for name in weights if name.endswith("_blocks")]:
+        name = name.removesuffix("_blocks")
+        blocks, scales = weights.pop(f"{name}_blocks"), weights.pop(f"{name}_scales")
+        weights[name] = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+    return model
+
+
+def stack_experts(weights):
+    """Joins the matrices of experts as transformers holds them."""
+    for block in {name.split(".experts.")[0] for name in weights if ".experts." in name}:
+        count = len([name for name in weights if name.startswith(f"{block}.experts.")]) // 3
+        take = lambda kind: [weights.pop(f"{block}.experts.{expert}.{kind}_proj.weight") for expert in range(count)]
+        gates, ups, downs = take("gate"), take("up"), take("down")
+        weights[f"{block}.experts.gate_up_proj"] = torch.stack([torch.cat(pair) for pair in zip(gates, ups)])
+        weights[f"{block}.experts.down_proj"] = torch.stack(downs)

@@ -138,7 +138,7 @@ mod disk {
     use super::Golden;
 
     /// Every reference model.
-    pub const MODELS: [&str; 20] = [
+    pub const MODELS: [&str; 24] = [
         "llama2_f32",
         "llama3_bf16",
         "llama_linear_f32",
@@ -159,6 +159,10 @@ mod disk {
         "ct_int4_sym_g32_bf16",
         "ct_int4_asym_g64_bf16",
         "ct_int4_sym_channel_bf16",
+        "mixtral_bf16",
+        "qwen3_moe_f32",
+        "ct_int4_moe_g32_bf16",
+        "gpt_oss_bf16",
     ];
 
     /// Reads the golden of a model.

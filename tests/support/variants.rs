@@ -3,8 +3,9 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Attention, AttentionMerge, Columns, Embed, Gather, Kernel, KvKind, Logprobs, Matmul, Norm,
-        Pool, Regime, Repack, RopeKv, RowsOf, Sample, Tuning, repack::Codes,
+        Attention, AttentionMerge, Columns, Combine, Embed, ExpertRows, Gather, Group, Kernel,
+        KvKind, Logprobs, Matmul, Norm, Pool, Regime, Repack, RopeKv, Route, RowsOf, Sample,
+        Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
@@ -41,19 +42,21 @@ const TUNINGS: [Tuning; 3] = [
     Tuning { subgroups: true, barriers: true },
 ];
 
-const OUTPUTS: [MatmulOutput; 5] = [
+const OUTPUTS: [MatmulOutput; 6] = [
     MatmulOutput::Store,
     MatmulOutput::Add,
     MatmulOutput::SiluGate,
     MatmulOutput::GeluGate,
     MatmulOutput::Gelu,
+    MatmulOutput::ClampedGate,
 ];
 
 /// Renders every variant of every kernel, each once.
 pub fn shaders() -> Vec<Shader> {
     let mut shaders: Vec<_> = repacking().into_iter().map(Repack::shader).collect();
     for tuning in TUNINGS {
-        for kernel in products(tuning).iter().chain(&rows()).chain(&heads()) {
+        for kernel in products(tuning).iter().chain(&experts(tuning)).chain(&rows()).chain(&heads())
+        {
             let shader = kernel.shader(tuning);
             if !shaders.contains(&shader) {
                 shaders.push(shader);
@@ -72,7 +75,10 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                     let impossible = norm.is_some() && !regime.fuses_norm(tuning)
                         || bias && !matches!(output, MatmulOutput::Store | MatmulOutput::Gelu)
                         || layout != Layout::F32
-                            && matches!(output, MatmulOutput::GeluGate | MatmulOutput::Gelu);
+                            && !matches!(
+                                output,
+                                MatmulOutput::Store | MatmulOutput::Add | MatmulOutput::SiluGate
+                            );
                     if !impossible {
                         let kernel = Matmul {
                             layout,
@@ -87,6 +93,7 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                             output,
                             rows: RowsOf::Rows,
                             regime,
+                            experts: None,
                         };
                         if layout == Layout::F16 && !output.gates() {
                             let (scale, cap) = (0.5, Some(30.0));
@@ -112,7 +119,46 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                 output: MatmulOutput::Add,
                 rows: RowsOf::Rows,
                 regime,
+                experts: None,
             }));
+        }
+    }
+    kernels
+}
+
+/// Routing, and products of experts, where the layout has nothing to do with which rows are read.
+fn experts(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
+    let mut kernels: Vec<Box<dyn Kernel>> = vec![
+        Box::new(Route { experts: 32, active: 4 }),
+        Box::new(Group { experts: 32, active: 4 }),
+    ];
+    for (normalise, scale) in [(true, 1.0), (false, 0.25)] {
+        kernels.push(Box::new(Combine { active: 4, width: 172, normalise, scale }));
+    }
+    let codebook = Layout::Codebook { codebook: Codebook::E2m1, group: 32 };
+    for regime in Regime::ALL {
+        for (layout, output, each) in [
+            (Layout::Bf16, MatmulOutput::SiluGate, false),
+            (codebook, MatmulOutput::ClampedGate, false),
+            (codebook, MatmulOutput::Store, true),
+            (Layout::W6, MatmulOutput::Store, true),
+        ] {
+            let kernel = Matmul {
+                layout,
+                n: 130,
+                k: 256,
+                first: 0,
+                width: output.width(130),
+                norm: (!each && regime.fuses_norm(tuning)).then_some(1e-5),
+                bias: layout == codebook,
+                scale: 1.0,
+                cap: None,
+                output,
+                rows: RowsOf::Rows,
+                regime,
+                experts: Some(ExpertRows { count: 32, active: 4, first: 8, held: 16, each }),
+            };
+            kernels.push(Box::new(kernel));
         }
     }
     kernels
@@ -159,11 +205,23 @@ fn heads() -> Vec<Box<dyn Kernel>> {
         for (kind, window) in kinds_and_windows() {
             for split in [false, true] {
                 let (scale, cap) = (0.125, (head_dim == 80).then_some(50.0));
-                let kernel =
-                    Attention { heads, kv_heads, head_dim, scale, cap, kind, window, split };
-                kernels.push(Box::new(kernel));
+                for sink_logits in [false, true] {
+                    kernels.push(Box::new(Attention {
+                        heads,
+                        kv_heads,
+                        head_dim,
+                        scale,
+                        cap,
+                        kind,
+                        window,
+                        sink_logits,
+                        split,
+                    }));
+                }
             }
-            kernels.push(Box::new(AttentionMerge { heads, head_dim, window }));
+            for sink_logits in [false, true] {
+                kernels.push(Box::new(AttentionMerge { heads, head_dim, window, sink_logits }));
+            }
         }
     }
     for vocab in [1, 300, 128_256] {

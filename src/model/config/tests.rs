@@ -63,6 +63,7 @@ fn llama_3_is_read_in_full() {
         output_bias: false,
         gated: true,
         mlp_bias: false,
+        sinks: false,
         qk_norm: None,
         norms: Norms::Before,
         norms_less_one: false,
@@ -70,6 +71,7 @@ fn llama_3_is_read_in_full() {
         scales: Scales::default(),
         caps: Caps::default(),
         attention: vec![LayerAttention { window: None, rope: Some(rope) }; 16],
+        experts: None,
         naming: Naming::HuggingFace,
     };
     assert_eq!(read(&llama()), Ok(expected.clone()));
@@ -244,7 +246,7 @@ fn impossible_values_are_refused_by_name() {
         }
     }
     for (field, value) in [
-        ("rope_type", json!("yarn")),
+        ("rope_type", json!("ntk")),
         ("factor", json!(0)),
         ("factor", json!(null)),
         ("low_freq_factor", json!("1")),

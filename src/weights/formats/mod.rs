@@ -10,17 +10,18 @@ mod gptq;
 mod hqq;
 mod llm_int8;
 mod mlx;
+mod mxfp4;
 mod nf4;
 mod torchao;
 
 use super::header::Elements;
 use super::order::OrderJob;
-use super::plan::{Place, Planner, expect_float, has_shape, wrong};
+use super::plan::{Place, Planner, expect_float, has_shape, sliced, wrong};
 use super::safetensors::Dtype;
 use super::sink::{Encoding, RepackJob};
 use crate::error::{Error, Result};
 use crate::layout::{FloatType, Grid, Layout, Number};
-use crate::model::{Param, Quantization};
+use crate::model::{Param, Quantization, Slice};
 
 /// A module whose matrix is quantised, and the rows of a weight that it fills.
 pub(super) struct Module<'p, 'a> {
@@ -32,6 +33,9 @@ pub(super) struct Module<'p, 'a> {
     pub rows: usize,
     /// Columns.
     pub k: usize,
+    pub interleaved: Option<usize>,
+    /// The part of each tensor that is the module's.
+    pub slice: Option<Slice>,
 }
 
 impl<'a> Module<'_, 'a> {
@@ -44,6 +48,7 @@ impl<'a> Module<'_, 'a> {
             Some(Quantization::AwqGemv { group }) => awq::plan_gemv(self, group),
             Some(Quantization::Gptq(version)) => gptq::plan(self, version),
             Some(Quantization::Mlx) => mlx::plan(self),
+            Some(Quantization::Mxfp4) => mxfp4::plan(self),
             Some(Quantization::Float8) => float8::plan(self),
             Some(Quantization::LlmInt8) => llm_int8::plan(self),
             Some(Quantization::Nf4) => nf4::plan(self),
@@ -54,7 +59,7 @@ impl<'a> Module<'_, 'a> {
 
     /// Without a description only the absence of the matrix, or of the description, can be told.
     fn plan_unknown(&mut self) -> Result<Layout> {
-        let packed = ["weight_packed", "qweight", "scales"];
+        let packed = ["weight_packed", "qweight", "scales", "_scales"];
         match packed.into_iter().find_map(|tensor| self.find(tensor)) {
             None => Err(Error::MissingTensor { name: self.tensor_name("weight") }),
             Some((tensor, ..)) => Err(Error::InvalidConfig {
@@ -67,7 +72,9 @@ impl<'a> Module<'_, 'a> {
     }
 
     fn tensor_name(&self, tensor: &str) -> String {
-        format!("{}.{tensor}", self.name)
+        // Those of gpt-oss's experts are not in modules of their own.
+        let dot = if matches!(tensor, "_blocks" | "_scales") { "" } else { "." };
+        format!("{}{dot}{tensor}", self.name)
     }
 
     fn find(&self, tensor: &str) -> Option<Place<'a>> {
@@ -104,6 +111,7 @@ impl<'a> Module<'_, 'a> {
     /// Finds a tensor whose elements have to be one of `dtypes`.
     fn expect(&self, tensor: &str, dtypes: &[Dtype], shape: &[usize]) -> Result<Place<'a>> {
         let place = self.get(tensor)?;
+        let shape = &sliced(self.slice, shape)[..];
         let dtype = dtypes.iter().any(|dtype| place.0.elements == Elements::Plain(*dtype));
         if !dtype || !has_shape(place.0, shape) {
             let names: Vec<_> = dtypes.iter().map(Dtype::to_string).collect();
@@ -121,7 +129,7 @@ impl<'a> Module<'_, 'a> {
         columns: usize,
     ) -> Result<()> {
         let place = self.get(tensor)?;
-        let float = expect_float(place.0, shape)?;
+        let float = expect_float(place.0, &sliced(self.slice, shape))?;
         self.add(place, encoding(float), columns)
     }
 
@@ -138,8 +146,8 @@ impl<'a> Module<'_, 'a> {
     }
 
     fn job(&self, encoding: Encoding, columns: usize) -> RepackJob {
-        let &Module { param, first_row, rows, .. } = self;
-        let (first_column, interleaved) = (0, None);
+        let &Module { param, first_row, rows, interleaved, .. } = self;
+        let first_column = 0;
         RepackJob { param, encoding, first_row, rows, first_column, columns, interleaved }
     }
 
@@ -147,6 +155,7 @@ impl<'a> Module<'_, 'a> {
     /// numbers a row in its dimension `axis`.
     fn groups(&self, tensor: &str, axis: usize) -> Result<Groups> {
         let (info, ..) = self.get(tensor)?;
+        let axis = axis + usize::from(self.slice.is_some());
         let stored = info.shape.get(axis).and_then(|n| usize::try_from(*n).ok()).unwrap_or(0);
         let sizes = [32, 64, 128, 256, 512, 1024];
         let size = sizes.into_iter().find(|size| self.k.div_ceil(*size) == stored);

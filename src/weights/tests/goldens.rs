@@ -56,15 +56,45 @@ impl Expected {
         })
     }
 
-    /// Values of a module's weight, `[rows][k]`, by the formula (nibble − zero point)·scale.
+    /// Values of the rows of a source, `[rows][k]`.
     fn rows(&self, source: &ParamSource, k: usize) -> Vec<f32> {
-        let values = self.weight(&source.name, source.rows, k);
-        match source.by_columns {
-            true => (0..values.len()).map(|i| values[i % k * source.rows + i / k]).collect(),
-            false => values,
+        let ParamSource { name, rows, interleaved, by_columns, slice } = source;
+        let stored = match self.mxfp4(name) {
+            Some(values) => values,
+            None => self.weight(name, *rows, k),
+        };
+        if *by_columns {
+            return (0..stored.len()).map(|i| stored[i % k * rows + i / k]).collect();
+        }
+        let first = slice.map_or(0, |slice| slice.index * rows);
+        let row = |row: usize| &stored[(first + row) * k..][..k];
+        match interleaved {
+            None => (0..*rows).flat_map(row).copied().collect(),
+            // The even rows of each head, then the odd ones.
+            Some(head) => (0..*rows)
+                .map(|i| (i / head * head, i % head))
+                .flat_map(|(first, i)| row(first + i % (head / 2) * 2 + i / (head / 2)))
+                .copied()
+                .collect(),
         }
     }
 
+    /// Values of the experts of gpt-oss.
+    fn mxfp4(&self, name: &str) -> Option<Vec<f32>> {
+        let name = name.strip_suffix(".weight")?;
+        let blocks = self.tensor(&format!("{name}_blocks"))?;
+        let scales = self.tensor(&format!("{name}_scales"))?;
+        let values = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+        let nibbles = blocks.data().iter().flat_map(|byte| [byte % 16, byte / 16]);
+        let value = |(i, nibble): (usize, u8)| {
+            let scale = 2f32.powi(i32::from(scales.data()[i / 32]) - 127);
+            let sign = if nibble < 8 { scale } else { -scale };
+            sign * values[usize::from(nibble % 8)]
+        };
+        Some(nibbles.enumerate().map(value).collect())
+    }
+
+    /// Values of a module's weight, `[rows][k]`, by the formula (nibble − zero point)·scale.
     fn weight(&self, name: &str, rows: usize, k: usize) -> Vec<f32> {
         if let Some(values) = self.floats(name) {
             return values;
@@ -110,13 +140,13 @@ fn goldens_load_as_they_are_stored() {
         for spec in params {
             match spec.shape {
                 Shape::Vector { .. } => {
-                    let parts = spec.sources.iter().map(|s| expected.floats(&s.name).unwrap());
+                    let parts = spec.sources.iter().map(|source| expected.rows(source, 1));
                     let more = if spec.less_one { 1.0 } else { 0.0 };
                     let values: Vec<f32> = parts.flatten().map(|value| value + more).collect();
                     assert_eq!(weights.vectors[&spec.param], values);
                 }
                 Shape::Matrix { n, k } => {
-                    let parts = spec.sources.iter().map(|s| expected.rows(s, k));
+                    let parts = spec.sources.iter().map(|source| expected.rows(source, k));
                     let values: Vec<f32> = parts.flatten().collect();
                     assert_eq!(values.len(), n * k);
                     check(&folder, spec.param, &weights.matrices[&spec.param][0], &values);

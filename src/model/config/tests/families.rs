@@ -319,3 +319,138 @@ fn gpt2_has_names_of_its_own_positions_and_biases_but_no_gate_and_no_rotation() 
         ],
     );
 }
+
+#[test]
+fn mixtral_has_experts_in_all_layers() {
+    let mixtral = family(
+        "MixtralForCausalLM",
+        json!({"num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": null}),
+    );
+    let config = read(&mixtral).unwrap();
+    let experts = config.experts.clone().unwrap();
+    assert_eq!((experts.count, experts.active, experts.intermediate), (8, 2, 8192));
+    assert!(experts.normalise && !experts.biases && experts.layers == [true; 16]);
+    let names = layer_tensors(&config);
+    let expected = [
+        "block_sparse_moe.gate.weight",
+        "block_sparse_moe.experts.0.w1.weight",
+        "block_sparse_moe.experts.0.w3.weight",
+        "block_sparse_moe.experts.1.w1.weight",
+    ];
+    assert_eq!(names[6..10], expected);
+    assert_eq!(names.last().unwrap(), "block_sparse_moe.experts.7.w2.weight");
+    assert_eq!(names.len(), 6 + 1 + 3 * 8);
+    let bare = read(&without(mixtral.clone(), "rope_theta")).unwrap();
+    assert_eq!(bare.attention[0].rope.as_ref().unwrap().theta, 1_000_000.0);
+    refused(
+        &mixtral,
+        &[
+            ("num_local_experts", json!(0)),
+            ("num_local_experts", json!(2000)),
+            ("num_experts_per_tok", json!(0)),
+            ("num_experts_per_tok", json!(9)),
+        ],
+    );
+}
+
+#[test]
+fn qwen3_has_experts_in_the_layers_it_says() {
+    let qwen = family(
+        "Qwen3MoeForCausalLM",
+        json!({"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768,
+            "decoder_sparse_step": 2, "mlp_only_layers": [3], "norm_topk_prob": true}),
+    );
+    let config = read(&qwen).unwrap();
+    let experts = config.experts.clone().unwrap();
+    assert_eq!((experts.count, experts.active, experts.intermediate), (128, 8, 768));
+    let sparse: Vec<_> = (0..16).filter(|layer| config.experts_of(*layer).is_some()).collect();
+    assert_eq!(sparse, [1, 5, 7, 9, 11, 13, 15]);
+    assert!(experts.normalise && config.qk_norm == Some(QkNorm::Head));
+    let ops = program(&config);
+    let routed = ops.iter().filter(|op| **op == Op::Route).count();
+    let combined = ops.iter().filter(|op| **op == Op::Combine { scale: 1.0 }).count();
+    assert_eq!((routed, combined), (7, 7));
+    let plain = read(&without(qwen.clone(), "norm_topk_prob")).unwrap();
+    assert!(!plain.experts.unwrap().normalise);
+    refused(
+        &qwen,
+        &[
+            ("num_experts", json!("8")),
+            ("moe_intermediate_size", json!(null)),
+            ("decoder_sparse_step", json!(0)),
+            ("mlp_only_layers", json!(3)),
+            ("attention_bias", json!(true)),
+        ],
+    );
+}
+
+/// gpt-oss 20B as published.
+fn gpt_oss() -> Value {
+    family(
+        "GptOssForCausalLM",
+        json!({"attention_bias": true, "head_dim": 64, "hidden_size": 2880,
+            "intermediate_size": 2880, "num_attention_heads": 64, "num_key_value_heads": 8,
+            "num_local_experts": 32, "num_experts_per_tok": 4, "rope_theta": 150000,
+            "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0,
+                "original_max_position_embeddings": 4096, "rope_type": "yarn", "truncate": false},
+            "sliding_window": 128, "swiglu_limit": 7.0, "tie_word_embeddings": false}),
+    )
+}
+
+#[test]
+fn gpt_oss_has_biases_sinks_and_windows_on_every_other_layer() {
+    let config = read(&gpt_oss()).unwrap();
+    assert!(config.qkv_bias && config.output_bias && config.sinks);
+    assert_eq!(layers(&config).0, [Some(128), None].repeat(8));
+    assert_eq!(config.activation, Activation::Clamped);
+    let scaling = RopeScaling::Yarn {
+        factor: 32.0,
+        original_context: 4096.0,
+        fast: 32.0,
+        slow: 1.0,
+        truncate: false,
+        magnitude: 1.0 + 0.1 * 32f64.ln(),
+    };
+    let rope = Rope { theta: 150_000.0, dims: 64, scaling };
+    assert!(config.attention.iter().all(|layer| layer.rope.as_ref() == Some(&rope)));
+    let mut names = layer_tensors(&config);
+    // Those of all experts are one.
+    names.dedup();
+    let expected = [
+        "input_layernorm.weight",
+        "self_attn.q_proj.weight",
+        "self_attn.k_proj.weight",
+        "self_attn.v_proj.weight",
+        "self_attn.q_proj.bias",
+        "self_attn.k_proj.bias",
+        "self_attn.v_proj.bias",
+        "self_attn.o_proj.weight",
+        "self_attn.o_proj.bias",
+        "self_attn.sinks",
+        "post_attention_layernorm.weight",
+        "mlp.router.weight",
+        "mlp.router.bias",
+        "mlp.experts.gate_up_proj.weight",
+        "mlp.experts.down_proj.weight",
+        "mlp.experts.gate_up_proj_bias",
+        "mlp.experts.down_proj_bias",
+    ];
+    assert_eq!(names, expected);
+    refused(
+        &gpt_oss(),
+        &[
+            ("attention_bias", json!(false)),
+            ("swiglu_limit", json!(6.0)),
+            ("swiglu_alpha", json!(1.0)),
+            ("num_experts_per_tok", json!(33)),
+        ],
+    );
+    for (rope, field) in [
+        (json!({"rope_type": "yarn"}), "factor"),
+        (json!({"rope_type": "yarn", "factor": 2, "truncate": 1}), "truncate"),
+        (json!({"rope_type": "yarn", "factor": 2, "attention_factor": -1}), "attention_factor"),
+    ] {
+        let error = read(&with(gpt_oss(), json!({"rope_scaling": rope}))).unwrap_err();
+        assert!(error.to_string().contains(&format!("rope_scaling.{field}")), "{error}");
+    }
+}

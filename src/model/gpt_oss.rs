@@ -1,0 +1,51 @@
+//! gpt-oss: experts with a clamped gate, logits of attention sinks, biases everywhere, and windows on
+//! every other layer.
+
+use super::config::{Activation, ExpertModules, window};
+use super::json::Fields;
+use super::{ModelConfig, gguf};
+use crate::error::Result;
+use crate::model::rope::RopeScaling;
+use serde_json::json;
+
+pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    if fields.get("head_dim").is_none() {
+        config.head_dim = 64;
+    }
+    config.turn_from(fields, 150_000.0)?;
+    fields.require("attention_bias", &[json!(true)], "true")?;
+    fields.require("swiglu_alpha", &[json!(1.702)], "1.702")?;
+    fields.require("swiglu_limit", &[json!(7.0), json!(7)], "7")?;
+    let modules = ExpertModules {
+        router: "mlp.router",
+        gate_up: &["mlp.experts.gate_up_proj"],
+        down: "mlp.experts.down_proj",
+    };
+    config.mix(fields, ["num_local_experts", "num_experts_per_tok"], modules)?;
+    shape(config);
+    window(fields, config, Some(128), |layer| layer.is_multiple_of(2))
+}
+
+/// The same in a GGUF file.
+pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    gguf::experts(fields, config)?;
+    shape(config);
+    // Trained without rounding, of which the metadata say nothing.
+    for rope in config.attention.iter_mut().flat_map(|layer| &mut layer.rope) {
+        if let RopeScaling::Yarn { truncate, .. } = &mut rope.scaling {
+            *truncate = false;
+        }
+    }
+    gguf::window(fields, config)?;
+    config.attention.iter_mut().skip(1).step_by(2).for_each(|layer| layer.window = None);
+    Ok(())
+}
+
+/// What all files leave unsaid.
+fn shape(config: &mut ModelConfig) {
+    config.activation = Activation::Clamped;
+    (config.qkv_bias, config.output_bias, config.sinks) = (true, true, true);
+    if let Some(experts) = &mut config.experts {
+        experts.biases = true;
+    }
+}

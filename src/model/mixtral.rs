@@ -1,0 +1,20 @@
+//! Mixtral: a Mistral with experts in each layer.
+
+use super::ModelConfig;
+use super::config::{ExpertModules, window};
+use super::json::Fields;
+use crate::error::Result;
+
+pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    config.turn_from(fields, 1_000_000.0)?;
+    if !fields.has("num_key_value_heads") {
+        config.kv_heads = 8;
+    }
+    let modules = ExpertModules {
+        router: "block_sparse_moe.gate",
+        gate_up: &["block_sparse_moe.experts.*.w1", "block_sparse_moe.experts.*.w3"],
+        down: "block_sparse_moe.experts.*.w2",
+    };
+    config.mix(fields, ["num_local_experts", "num_experts_per_tok"], modules)?;
+    window(fields, config, None, |_| true)
+}
