@@ -112,6 +112,9 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     if Quantization::from_json(&json)?.is_some() {
         bail!("{} is quantised already; expected one in f32, f16 or bf16", from.display());
     }
+    if config.experts.is_some() {
+        bail!("{} is a mixture of experts, which this tool does not quantise", from.display());
+    }
     let checkpoint = Checkpoint::open(from)?;
     let format = format(arguments, &config, &checkpoint)?;
     let text = match &arguments.calibration {
