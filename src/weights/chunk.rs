@@ -5,7 +5,7 @@ use std::ops::Range;
 #[cfg(not(target_arch = "wasm32"))]
 type Bytes = std::sync::Arc<Vec<u8>>;
 #[cfg(target_arch = "wasm32")]
-type Bytes = js_sys::Uint8Array;
+type Bytes = std::rc::Rc<buffer::Buffer>;
 
 /// Most bytes that [`Chunk::read`] has in wasm memory at a time.
 #[cfg(target_arch = "wasm32")]
@@ -70,7 +70,7 @@ impl From<Vec<u8>> for Chunk {
 impl Chunk {
     /// A view of the bytes in JavaScript memory.
     pub fn as_js(&self) -> js_sys::Uint8Array {
-        self.bytes.subarray(self.range.start as u32, self.range.end as u32)
+        self.bytes.0.subarray(self.range.start as u32, self.range.end as u32)
     }
 
     /// Copies the bytes to `out`, which is as long as the chunk, in wasm memory.
@@ -90,11 +90,12 @@ impl Chunk {
     }
 }
 
+/// Takes an array that nobody else reads.
 #[cfg(target_arch = "wasm32")]
 impl From<js_sys::Uint8Array> for Chunk {
     fn from(bytes: js_sys::Uint8Array) -> Chunk {
         let range = 0..bytes.length() as usize;
-        Chunk { bytes, range }
+        Chunk { bytes: buffer::Buffer(bytes).into(), range }
     }
 }
 
@@ -103,5 +104,34 @@ impl From<js_sys::Uint8Array> for Chunk {
 impl From<Vec<u8>> for Chunk {
     fn from(bytes: Vec<u8>) -> Chunk {
         Chunk::from(js_sys::Uint8Array::from(&bytes[..]))
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod buffer {
+    use js_sys::Uint8Array;
+    use wasm_bindgen::prelude::*;
+
+    #[wasm_bindgen]
+    extern "C" {
+        type ArrayBuffer;
+        #[wasm_bindgen(method, catch)]
+        fn transfer(this: &ArrayBuffer, length: u32) -> Result<ArrayBuffer, JsValue>;
+    }
+
+    /// Bytes in JavaScript memory, which is free again when this is dropped: collectors are in no hurry,
+    /// and files are large.
+    #[derive(Debug)]
+    pub struct Buffer(pub Uint8Array);
+
+    impl Drop for Buffer {
+        fn drop(&mut self) {
+            let buffer = self.0.buffer();
+            // A part of a larger one may have neighbours.
+            if self.0.byte_length() == buffer.byte_length() {
+                // Older browsers cannot, and collect it some day.
+                let _ = buffer.unchecked_into::<ArrayBuffer>().transfer(0);
+            }
+        }
     }
 }
