@@ -1,6 +1,6 @@
 // norm: out = {% if add %}out + {% endif %}v / sqrt(mean of squares of v + eps) · weight{% if centred %} + bias, where v = x - mean of x{% else %}, where v = x{% endif %}, for each row.
 // in   x      [rows][STRIDE] vec4, padding 0
-//      weight [width / 4] vec4{% if centred %}, bias the same{% endif %}
+//      weight [width / 4] vec4{% if centred %}, bias [STRIDE] vec4, padding 0{% endif %}
 // out  out    [rows][STRIDE] vec4, padding 0
 {%- if barriers %}
 // grid one workgroup of 64 threads per row

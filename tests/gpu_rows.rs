@@ -88,7 +88,7 @@ fn normalisation() {
         for (width, rows) in [(64, 1), (172, 5), (1376, 70)] {
             let stride = row_stride(width);
             let (x, weight) = (activations(&mut rng, rows + 1, width), uniform(&mut rng, width));
-            let (bias, centred) = (uniform(&mut rng, width), width == 172);
+            let (bias, centred) = (activations(&mut rng, 1, width), width == 172);
             let add = rows == 5;
             let before = match add {
                 true => activations(&mut rng, rows + 1, width),

@@ -8,7 +8,7 @@ use crate::{gpu::Shader, layout::row_stride};
 /// out = \[out +\] v / sqrt(mean(v²) + eps) · weight \[+ bias\] for each row of x, where v is x, or x less
 /// its mean; x and out are `[rows][row_stride(width)]`.
 ///
-/// Bindings in order: step, x, weight `[width]` f32, bias `[width]` f32 (if `centred`), out.
+/// Bindings in order: step, x, weight `[width]` f32, bias `[row_stride(width)]` f32 (if `centred`), out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Norm {
     pub width: usize,
