@@ -30,5 +30,5 @@ pub use response::{
 };
 pub use sampling::{Circles, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
-pub(crate) use typed::typed;
+pub(crate) use typed::{Misfit, typed};
 pub use validate::{ChatRequest, TextRules};

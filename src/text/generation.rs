@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::json;
-use crate::api::SamplingParams;
+use crate::api::{SamplingParams, typed};
 use crate::error::{Error, Result};
 use crate::step::Sampling;
 
@@ -138,7 +138,9 @@ impl GenerationDefaults {
             Some((name.to_string(), metadata.get(&format!("general.sampling.{key}"))?.clone()))
         });
         let named: Value = named.collect::<Map<_, _>>().into();
-        json::fit::<Fields>(file, &named)?.defaults(file)
+        let fields: Fields = typed(&named)
+            .map_err(|misfit| json::misfitting(file, "GGUF file with sampling settings", misfit))?;
+        fields.defaults(file)
     }
 
     /// How to draw tokens for a request; `seed` is for requests that name none.

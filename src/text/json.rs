@@ -1,22 +1,23 @@
 //! The JSON files of a model folder.
 
-use serde::de::{Deserialize, DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::typed;
+use crate::api::{Misfit, typed};
 use crate::error::{Error, Result};
+
+const JSON: &str = "JSON file of its kind";
 
 /// Reads a small JSON file; `file` is its name for error messages.
 pub fn parse<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
     let value: Value = parse_large(file, bytes)?;
-    fit(file, &value)
+    typed(&value).map_err(|misfit| misfitting(file, JSON, misfit))
 }
 
-/// Reads what `value`, of this file, says.
-pub fn fit<'a, T: Deserialize<'a>>(file: &str, value: &'a Value) -> Result<T> {
-    typed(value).map_err(|(path, message)| {
-        malformed(file, path.map_or(message.clone(), |path| format!("{path}: {message}")))
-    })
+/// The error for a file, of which something else was expected than a value in it.
+pub fn misfitting(file: &str, expected: &str, (path, message): Misfit) -> Error {
+    let found = path.map_or(message.clone(), |path| format!("{path}: {message}"));
+    Error::Malformed { what: file.into(), expected: expected.into(), found }
 }
 
 /// Reads a JSON file; an error tells the line and the column instead of the path.
@@ -29,10 +30,6 @@ pub fn parse_large<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
             }
             _ => error.to_string(),
         };
-        malformed(file, found)
+        Error::Malformed { what: file.into(), expected: JSON.into(), found }
     })
-}
-
-fn malformed(file: &str, found: String) -> Error {
-    Error::Malformed { what: file.into(), expected: "file of its kind".into(), found }
 }

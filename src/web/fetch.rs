@@ -149,7 +149,7 @@ impl ByteStream for JsStream {
             return Ok(None);
         }
         self.next = Some(self.reader.read().into());
-        Ok(Some(Chunk::from(value.unchecked_into::<Uint8Array>())))
+        Ok(Some(Chunk::owned(value.unchecked_into::<Uint8Array>())))
     }
 }
 

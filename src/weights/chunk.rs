@@ -68,9 +68,15 @@ impl From<Vec<u8>> for Chunk {
 
 #[cfg(target_arch = "wasm32")]
 impl Chunk {
+    /// Takes an array that nobody else will read: its memory is freed with the last chunk of it.
+    pub(crate) fn owned(array: js_sys::Uint8Array) -> Chunk {
+        let range = 0..array.length() as usize;
+        Chunk { bytes: buffer::Buffer { array, is_owned: true }.into(), range }
+    }
+
     /// A view of the bytes in JavaScript memory.
     pub fn as_js(&self) -> js_sys::Uint8Array {
-        self.bytes.0.subarray(self.range.start as u32, self.range.end as u32)
+        self.bytes.array.subarray(self.range.start as u32, self.range.end as u32)
     }
 
     /// Copies the bytes to `out`, which is as long as the chunk, in wasm memory.
@@ -90,12 +96,11 @@ impl Chunk {
     }
 }
 
-/// Takes an array that nobody else reads.
 #[cfg(target_arch = "wasm32")]
 impl From<js_sys::Uint8Array> for Chunk {
-    fn from(bytes: js_sys::Uint8Array) -> Chunk {
-        let range = 0..bytes.length() as usize;
-        Chunk { bytes: buffer::Buffer(bytes).into(), range }
+    fn from(array: js_sys::Uint8Array) -> Chunk {
+        let range = 0..array.length() as usize;
+        Chunk { bytes: buffer::Buffer { array, is_owned: false }.into(), range }
     }
 }
 
@@ -119,18 +124,19 @@ mod buffer {
         fn transfer(this: &ArrayBuffer, length: u32) -> Result<ArrayBuffer, JsValue>;
     }
 
-    /// Bytes in JavaScript memory, which is free again when this is dropped: collectors are in no hurry,
-    /// and files are large.
+    /// Bytes in JavaScript memory.
     #[derive(Debug)]
-    pub struct Buffer(pub Uint8Array);
+    pub struct Buffer {
+        pub array: Uint8Array,
+        /// Its memory is freed when this is dropped: collectors are in no hurry, and files are large.
+        pub is_owned: bool,
+    }
 
     impl Drop for Buffer {
         fn drop(&mut self) {
-            let buffer = self.0.buffer();
-            // A part of a larger one may have neighbours.
-            if self.0.byte_length() == buffer.byte_length() {
+            if self.is_owned {
                 // Older browsers cannot, and collect it some day.
-                let _ = buffer.unchecked_into::<ArrayBuffer>().transfer(0);
+                let _ = self.array.buffer().unchecked_into::<ArrayBuffer>().transfer(0);
             }
         }
     }

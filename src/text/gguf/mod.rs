@@ -10,6 +10,7 @@ use tokenizers::models::bpe::BPE;
 use tokenizers::normalizers::{NFC, Prepend, Replace};
 
 use super::generation::GenerationDefaults;
+use super::json::misfitting;
 use super::pipeline::Pipeline;
 use super::spelling::{Spelling, Step};
 use super::tokenizer::Tokenizer;
@@ -81,11 +82,8 @@ const ENDS: [&str; 11] = [
 impl GgufText {
     /// Reads the metadata of a file, which `file` names in messages.
     pub fn read(file: &str, metadata: &Map<String, Value>) -> Result<GgufText> {
-        let fields: Fields = typed(metadata).map_err(|(path, message)| Error::Malformed {
-            what: file.into(),
-            expected: "GGUF file with a tokenizer".into(),
-            found: path.map_or(message.clone(), |path| format!("{path}: {message}")),
-        })?;
+        let fields: Fields = typed(metadata)
+            .map_err(|misfit| misfitting(file, "GGUF file with a tokenizer", misfit))?;
         // The ids that a file of words may leave out.
         let words = fields.model == "llama";
         let bos = fields.bos.or(words.then_some(1));
