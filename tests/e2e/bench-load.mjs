@@ -55,16 +55,17 @@ async function measure() {
   await forget(model);
   const heldCold = await load("cold, garbage collected", model, { store: "cache", quantize: "keep" }, true);
 
-  /** The rate of what one load does and the other does not. */
+  /** The rate of what one load does and the other does not; null if that is lost in the noise. */
   const stage = (with_, without) => {
     const seconds = with_.seconds - without.seconds * (with_.bytes / without.bytes);
-    return with_.bytes / MB / Math.max(seconds, 1e-3);
+    return seconds > 0.05 * with_.seconds ? with_.bytes / MB / seconds : null;
   };
   const rate = ({ bytes, seconds }) => bytes / MB / seconds;
   const loads = [cold, ...Object.values(warm)];
   const most = (loads, heap) => Math.max(...loads.map((load) => load[heap]));
   const blake3 = stage(both, sha);
-  const digested = { ...network, seconds: network.seconds + network.bytes / MB / blake3 };
+  const digesting = blake3 === null ? 0 : network.bytes / MB / blake3;
+  const digested = { ...network, seconds: network.seconds + digesting };
   return {
     adapter: `Chromium ${context.browser()?.version() ?? ""}, ${cold.adapter}`,
     bytes: cold.bytes,
