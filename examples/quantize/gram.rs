@@ -2,7 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::dense::{Dense, dot};
+use tabloom::kernels::matmul::dot;
+
+use super::dense::Dense;
 
 /// H = Σ x xᵀ / rows over the rows x of a product.
 ///

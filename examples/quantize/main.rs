@@ -4,7 +4,7 @@
 //! cargo run --release --example quantize -- --model PATH --out PATH --method gptq --calibration TEXT
 //! ```
 //!
-//! The folder that it writes is read by Tabloom, by transformers with compressed-tensors and by vLLM.
+//! The folder that it writes is read by Tabloom and by transformers with compressed-tensors.
 //! The matrices of the layers become codes; embeddings, the output matrix and norms stay as they are.
 
 pub mod awq;

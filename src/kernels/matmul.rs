@@ -310,7 +310,7 @@ fn gelu(x: f32) -> f32 {
 }
 
 /// Σ a·b in lanes that the compiler turns into vector instructions.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 16;
     let mut sums = [0.0; LANES];
     let (a, a_rest) = a.as_chunks::<LANES>();
