@@ -31,6 +31,8 @@ export { TabloomError };
 /** @typedef {import("./types.js").EngineInfo} EngineInfo */
 /** @typedef {import("./types.js").StoredModel} StoredModel */
 /** @typedef {import("./types.js").StoreSize} StoreSize */
+/** @typedef {import("./types.js").EngineMetrics} EngineMetrics */
+/** @typedef {import("./types.js").SpeculationMetrics} SpeculationMetrics */
 /** @typedef {import("./types.js").ChatMessage} ChatMessage */
 /** @typedef {import("./types.js").ChatCompletionParams} ChatCompletionParams */
 /** @typedef {import("./types.js").StructuredOutputs} StructuredOutputs */
@@ -121,7 +123,7 @@ export class Engine {
    * Counters and gauges of the engine, under vLLM's names; `wasm_heap_bytes`, the size of the worker's
    * WebAssembly memory; and `host`, what that worker holds and for which tabs.
    *
-   * @returns {Promise<Record<string, any>>}
+   * @returns {Promise<EngineMetrics>}
    */
   async metrics() {
     return ask(this.#session, new Whole({ type: "metrics" }));

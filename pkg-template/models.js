@@ -176,7 +176,8 @@ function entries(keys) {
 function modelOf(address) {
   const { pathname } = new URL(address);
   if (/\.gguf$/i.test(pathname)) return address.replace(PART, "-00001$1");
-  return address.slice(0, address.lastIndexOf("/") + 1);
+  // A model's drafter is in a folder of its own, and part of it.
+  return address.slice(0, address.lastIndexOf("/") + 1).replace(/\/draft\/$/, "/");
 }
 
 /** @param {string} url */

@@ -58,6 +58,11 @@ export interface LoadOptions {
    */
   slidingWindow?: { sinks?: number; tokens: number };
   /**
+   * Whether tokens are guessed before the model draws them, so that one step computes several;
+   * answers are the same without. At most `maxDrafts` at once, 0 to 7 (default 7). Default `true`.
+   */
+  speculation?: boolean | { maxDrafts?: number };
+  /**
    * Where the engine lives: in a worker that the site's tabs share, a SharedWorker (`shared`) or one
    * tab's (`leader`), or in one of its own (`private`). `auto` (default) is the first of them that
    * works here; one that is asked for and does not work rejects with code `no_host`.
@@ -147,6 +152,35 @@ export interface EngineInfo {
   weightBytes: number;
   /** Whether the files are kept for the next load. */
   stored: boolean;
+  /**
+   * The drafter in the model's folder `draft`: a head, or a smaller model, that guesses tokens ahead.
+   * Null if there is none; with an `error` it is not used, and the model runs without it.
+   */
+  draft: { weightBytes: number } | { error: string } | null;
+}
+
+/** What came of guessing ahead, counted by rounds: steps in which an answer had guesses. */
+export interface SpeculationMetrics {
+  /** Rounds. */
+  spec_decode_num_drafts: number;
+  /** Tokens that were guessed. */
+  spec_decode_num_draft_tokens: number;
+  /** Those of them that were right. */
+  spec_decode_num_accepted_tokens: number;
+  /** The same by their place in a round: seven numbers. */
+  spec_decode_num_accepted_tokens_per_pos: number[];
+}
+
+/** Counters and gauges of an engine, most of them under vLLM's names. */
+export interface EngineMetrics extends SpeculationMetrics {
+  /**
+   * How many seconds longer the same tokens would have taken without guesses, by what steps without
+   * them took.
+   */
+  spec_decode_seconds_saved: number;
+  /** Each tab's part, by its id. */
+  tabs: Record<string, SpeculationMetrics & Record<string, any>>;
+  [name: string]: any;
 }
 
 export interface ChatMessage {
@@ -225,6 +259,11 @@ export interface ChatCompletionParams {
    * `min_count` times in a row.
    */
   repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number };
+  /**
+   * Whether tokens may be guessed before they are drawn; default true. The answer is the same
+   * without. Tabloom's own parameter.
+   */
+  speculative_decoding?: boolean;
   /** Ignored: an engine holds one model. */
   model?: string;
 }
@@ -249,6 +288,11 @@ export interface Usage {
   total_tokens: number;
   /** How much of the prompt had been computed already, for an earlier request. */
   prompt_tokens_details: { cached_tokens: number };
+  /** Tokens of the answer that were guessed before they were drawn, and guesses that were wrong. */
+  completion_tokens_details: {
+    accepted_prediction_tokens: number;
+    rejected_prediction_tokens: number;
+  };
 }
 
 export type FinishReason = "stop" | "length" | "repetition";
@@ -282,6 +326,8 @@ export interface ChatCompletionChunk {
     finish_reason: FinishReason | null;
     /** The one of `stop_token_ids` that ended the answer. */
     stop_reason?: number;
+    /** The text was guessed before it was drawn; left out where it was not. */
+    drafted?: true;
   }[];
   usage?: Usage | null;
 }

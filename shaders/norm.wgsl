@@ -1,7 +1,7 @@
 // norm: out = {% if add %}out + {% endif %}v / sqrt(mean of squares of v + eps) · weight{% if centred %} + bias, where v = x - mean of x{% else %}, where v = x{% endif %}, for each row.
 // in   x      [rows][STRIDE] vec4, padding 0
 //      weight [width / 4] vec4{% if centred %}, bias [STRIDE] vec4, padding 0{% endif %}
-// out  out    [rows][STRIDE] vec4, padding 0
+// out  out    [rows][OUT_STRIDE] vec4 from column COLUMN on, padding 0
 {%- if barriers %}
 // grid one workgroup of 64 threads per row
 {%- if subgroups %}
@@ -21,6 +21,8 @@
 {% include "include/step.wgsl" %}
 const WIDTH = {{ width }}u;
 const STRIDE = {{ stride // 4 }}u;
+const OUT_STRIDE = {{ out_stride // 4 }}u;
+const COLUMN = {{ column // 4 }}u;
 
 // The mean over a row, by the sums of its every fourth number.
 fn mean_of(sums: vec4<f32>) -> f32 { return dot(sums, vec4(1.0)) / {{ width }}.0; }
@@ -45,6 +47,7 @@ fn main(
 {%- endif %}
 ) {
     let first = group.x * STRIDE;
+    let place = group.x * OUT_STRIDE + COLUMN;
 {%- if centred %}
     var sums: array<vec4<f32>, VALUES>;
     for (var i = thread; i < STRIDE; i += 64u) { sums[0] += x[first + i]; }
@@ -59,7 +62,7 @@ fn main(
     reduce(squares, thread{% if subgroups %}, lane, size{% endif %});
     let scale = inverseSqrt(mean_of(totals[0]) + {{ eps }});
     for (var i = thread; i < STRIDE; i += 64u) {
-        out[first + i] = {% if add %}out[first + i] + {% endif %}{{ result }};
+        out[place + i] = {% if add %}out[place + i] + {% endif %}{{ result }};
     }
 }
 {% else %}
@@ -67,6 +70,7 @@ fn main(
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if id.x >= {{ count }}() { return; }
     let first = id.x * STRIDE;
+    let place = id.x * OUT_STRIDE + COLUMN;
 {%- if centred %}
     var sums = vec4(0.0);
     for (var i = 0u; i < STRIDE; i++) { sums += x[first + i]; }
@@ -79,7 +83,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let scale = inverseSqrt(mean_of(squares) + {{ eps }});
     for (var i = 0u; i < STRIDE; i++) {
-        out[first + i] = {% if add %}out[first + i] + {% endif %}{{ result }};
+        out[place + i] = {% if add %}out[place + i] + {% endif %}{{ result }};
     }
 }
 {% endif %}

@@ -1,44 +1,66 @@
 // sample: one token per sample of the step, argmax over the kept tokens v of logit(v) / temperature +
 // Gumbel noise keyed (seed, position, v); plain argmax at temperature 0. The lowest id wins ties.
 // Before that, where a sample asks for them: mask, bias, penalties for repetition, frequency, presence.
+// Penalties look at the drafts before the sample as if they had been drawn.
 // top-k, top-p and min-p, in this order, each keep the tokens at or above a threshold. Thresholds are
 // sought over keys. Ties at a threshold are all kept.
 // in   logits        array<vec4<u32>> [logit rows][STRIDE / 4]  bit patterns
-//      bias          array<f32>       [slots][MAX_BIAS]
-//      masks         array<u32>       [slots][STRIDE / 32]      one bit per token that may be drawn
-// out  last_samples  array<u32>       [slots]  the token
-//      result        array<vec2<u32>> [samples]  the token, and how many logits are NaN or infinite
+//      last_samples  array<u32>       [slots][SLOT_TOKENS]  drafts that rows name
 //      tallies       array<vec4<u32>> [slots][STRIDE / 4]  what is known of each token: how often it
-//                    was drawn, where its bias is, whether it is in the prompt; draws are counted
+//                    was drawn, where its bias is, whether it is in the prompt
+//      bias          array<f32>       [slots][MAX_BIAS]
+//      masks         array<u32>       [slots][1 + MAX_DRAFTS][STRIDE / 32]  one bit per token that may
+//                    be drawn
+// out  result        array<u32>       [samples][2]  the token, and how many logits are NaN or infinite
+//      In a step without drafts every draw stands at once: it becomes the slot's last sample, is tallied
+//      where the sample asks for it, and result says behind the samples that no draft is right.
 // grid samples workgroups of THREADS
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> logits: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> bias: array<f32>;
-@group(0) @binding(3) var<storage, read> masks: array<u32>;
-@group(0) @binding(4) var<storage, read_write> last_samples: array<u32>;
-@group(0) @binding(5) var<storage, read_write> result: array<vec2<u32>>;
-@group(0) @binding(6) var<storage, read_write> tallies: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> last_samples: array<u32>;
+@group(0) @binding(3) var<storage, read_write> tallies: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> bias: array<f32>;
+@group(0) @binding(5) var<storage, read> masks: array<u32>;
+@group(0) @binding(6) var<storage, read_write> result: array<u32>;
 
 const VOCAB = {{ vocab }}u;
 const STRIDE = {{ stride }}u;
 const THREADS = {{ threads }}u;
 const MAX_BIAS = {{ max_bias }}u;
+const MAX_DRAFTS = {{ max_drafts }}u;
 
-// Flags of a sample.
+// Flags of a sample; from bit DRAFTS_AT on how many drafts come before it.
 const MASKED = 1u;
-const TALLIED = 2u;
+const DRAFTS_AT = {{ drafts_at }}u;
 // Parts of a tally; from bit BIAS_AT on 1 + the place of the token's bias, or 0; SIGN: in the prompt.
-const DRAWN = {{ drawn }}u;
 const BIAS_AT = {{ bias_at }}u;
 
 {% include "include/step.wgsl" %}
+{% include "include/stand.wgsl" %}
 {% include "include/noise.wgsl" %}
 {% include "include/logits.wgsl" %}
 
 // What the logits of a sample are and how they are adjusted.
 struct Source {
-    row: u32, slot: u32, flags: u32,
+    row: u32, slot: u32, mask: u32, flags: u32, drafts: u32,
     presence: f32, frequency: f32, repetition: f32,
+}
+
+// The drafts before the sample.
+var<private> drafts: array<u32, MAX_DRAFTS>;
+
+// The tallies of four tokens, once the drafts before the sample have been counted.
+fn tally_of(by: Source, four: u32) -> vec4<u32> {
+    var tally = tallies[by.slot * (STRIDE / 4u) + four];
+    for (var i = 0u; i < by.drafts; i++) {
+        if (drafts[i] / 4u == four) {
+            let drawn = vec4(drafts[i] % 4u) == vec4(0u, 1u, 2u, 3u);
+            // A full count stays.
+            let counted = drawn & ((tally & vec4(COUNT)) < vec4(COUNT));
+            tally += select(vec4(0u), vec4(1u), counted);
+        }
+    }
+    return tally;
 }
 
 fn adjusted(by: Source, logits: vec4<f32>, tally: vec4<u32>) -> vec4<f32> {
@@ -47,7 +69,7 @@ fn adjusted(by: Source, logits: vec4<f32>, tally: vec4<u32>) -> vec4<f32> {
     let bias_{{ i }} = (tally.{{ i }} & ~SIGN) >> BIAS_AT;
     if (bias_{{ i }} > 0u) { x.{{ i }} += bias[by.slot * MAX_BIAS + bias_{{ i }} - 1u]; }
 {% endfor %}
-    let drawn = tally & vec4(DRAWN);
+    let drawn = tally & vec4(COUNT);
     let seen = (drawn > vec4(0u)) | (tally >= vec4(SIGN));
     x = select(x, select(x * by.repetition, x / by.repetition, x > vec4(0.0)), seen);
     x -= by.frequency * vec4<f32>(drawn);
@@ -61,11 +83,11 @@ fn load(by: Source, four: u32) -> vec4<u32> {
     var keys = keys_of(bits);
     var usable = is_token(four) & is_finite(bits);
     if ((by.flags & MASKED) != 0u) {
-        let mask = masks[by.slot * (STRIDE / 32u) + four / 8u] >> (4u * (four % 8u));
+        let mask = masks[by.mask * (STRIDE / 32u) + four / 8u] >> (4u * (four % 8u));
         usable = usable & ((vec4(mask) & vec4(1u, 2u, 4u, 8u)) != vec4(0u));
     }
     if ((by.flags & TALLIED) != 0u) {
-        let tally = tallies[by.slot * (STRIDE / 4u) + four];
+        let tally = tally_of(by, four);
         if (any(tally != vec4(0u))) {
             keys = keys_of(bitcast<vec4<u32>>(adjusted(by, values_of(keys), tally)));
         }
@@ -116,8 +138,16 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let top_p = bitcast<f32>(step[at + 5u]);
     let min_p = bitcast<f32>(step[at + 6u]);
     let seed = vec2(step[at + 7u], step[at + 8u]);
+    let slot = step[at + 1u];
+    let flags = step[at + 9u];
+    let before = flags >> DRAFTS_AT;
+    for (var i = 0u; i < before; i++) {
+        var token = row_at(step[at + 13u] - i).token;
+        if ((token & LAST_SAMPLE) != 0u) { token = last_samples[token & ~LAST_SAMPLE]; }
+        drafts[i] = token;
+    }
     let source = Source(
-        step[at], step[at + 1u], step[at + 9u],
+        step[at], slot, slot * (1u + MAX_DRAFTS) + before, flags, before,
         bitcast<f32>(step[at + 10u]), bitcast<f32>(step[at + 11u]), bitcast<f32>(step[at + 12u]),
     );
 
@@ -169,15 +199,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         winner = best(thread, winner);
     }
     if (thread == 0u) {
-        last_samples[source.slot] = winner.y;
-        result[workgroup.x] = vec2(winner.y, u32(counts.x));
-        if ((source.flags & TALLIED) != 0u) {
-            let place = source.slot * (STRIDE / 4u) + winner.y / 4u;
-            let tally = tallies[place];
-            let drawn = vec4(winner.y % 4u) == vec4(0u, 1u, 2u, 3u);
-            // A full count stays.
-            let counted = drawn & ((tally & vec4(DRAWN)) < vec4(DRAWN));
-            tallies[place] = tally + select(vec4(0u), vec4(1u), counted);
+        result[2u * workgroup.x] = winner.y;
+        result[2u * workgroup.x + 1u] = u32(counts.x);
+        if (draw_count() == sample_count()) {
+            stand(slot, flags, 0u, winner.y);
+            result[2u * sample_count() + workgroup.x] = 0u;
         }
     }
 }

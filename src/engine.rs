@@ -1,6 +1,6 @@
 //! The engine: requests in, tokens out, over any executor.
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{collections::VecDeque, fmt, rc::Rc, time::Duration};
 
 pub use crate::sampling::ThinkingBudget;
 pub use crate::scheduler::{
@@ -12,6 +12,7 @@ use crate::{
     metrics::Metrics,
     sampling::Constraint,
     scheduler::Scheduler,
+    speculate::Drafter,
     step::{Executor, StepPlan},
 };
 
@@ -49,6 +50,7 @@ impl<E: Executor> Engine<E> {
     /// An engine without requests.
     pub fn new(executor: E, options: Options, clock: Clock) -> Engine<E> {
         let scheduler = Scheduler::new(executor.capacity(), options);
+        let scheduler = scheduler.with_device_drafts(executor.drafts());
         Engine {
             executor,
             scheduler,
@@ -57,6 +59,11 @@ impl<E: Executor> Engine<E> {
             committed: Duration::ZERO,
             closed: false,
         }
+    }
+
+    /// The same engine with another drafter than prompt lookup.
+    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Engine<E> {
+        Engine { scheduler: self.scheduler.with_drafter(drafter), ..self }
     }
 
     /// Queues a request. Its events come from [`Engine::step`]; the last is [`Event::Finished`].
@@ -102,7 +109,7 @@ impl<E: Executor> Engine<E> {
     }
 
     /// Holds a request, or releases it: while it is held, nothing is computed for it. The steps in
-    /// flight may still bring it tokens, at most [`Executor::DEPTH`] of them. When others need its
+    /// flight, of which there are at most [`Executor::DEPTH`], may still bring it tokens. When others need its
     /// blocks it gives them up first, to be computed again after its release. Does nothing if the
     /// request has ended.
     pub fn hold(&mut self, id: RequestId, held: bool) {
@@ -196,9 +203,7 @@ impl<E: Executor> Engine<E> {
         if let Some(Submitted { plan, at }) = self.in_flight.pop_front() {
             let now = (self.clock)();
             // A step begins when the one before it is over.
-            let took = result
-                .device_nanos
-                .map_or(now.saturating_sub(at.max(self.committed)), Duration::from_nanos);
+            let took = now.saturating_sub(at.max(self.committed));
             self.committed = now;
             self.scheduler.commit(&plan, &result, took, now);
         }

@@ -17,6 +17,7 @@ pub mod sampling;
 pub mod scheduler;
 pub mod service;
 mod sniff;
+pub mod speculate;
 pub mod step;
 pub mod text;
 #[cfg(target_arch = "wasm32")]

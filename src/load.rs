@@ -1,19 +1,22 @@
 //! From a folder of files to a model that runs: configuration, text, weights, executor.
 
-use std::ops::ControlFlow;
+use std::{cell::Cell, ops::ControlFlow};
 
 use crate::{
     Error, Result,
     executor::{
-        AnyExecutor, CpuExecutor, GpuExecutor, KvKind, block_bytes, gpu_kv_kinds, host_kv_kinds,
-        layer_block_bytes,
+        AnyExecutor, CpuExecutor, Drafter, GpuExecutor, KvKind, block_bytes, gpu_kv_kinds,
+        host_kv_kinds, layer_block_bytes,
     },
     gpu::{Gpu, Power},
     layout::Layout,
-    model::{ModelConfig, Quantization},
+    model::{DraftProgram, ModelConfig, Quantization},
     step::{BLOCK_SIZE, Capacity, Executor, Window},
     text::{Chat, ChatFiles},
-    weights::{self, Checkpoint, GpuSink, HostSink, LoadPlan, Quantise, Source},
+    weights::{
+        self, Checkpoint, GpuSink, HostSink, LoadPlan, PreparedDraft, Quantise, Source, WeightSink,
+        Within,
+    },
 };
 
 /// Rows of a step: enough to keep a GPU busy with a prompt, few enough to keep a step short.
@@ -40,8 +43,22 @@ pub struct LoadOptions {
     pub window: Option<Window>,
     /// How keys and values are held; layers for which int8 is unsafe stay in f16.
     pub kv: KvKind,
+    /// What guesses tokens ahead, beside prompt lookup.
+    pub draft: DraftWith,
     /// Memory for the KV cache; if none, 256 MiB, or what 4096 tokens need where that is more.
     pub kv_bytes: Option<u64>,
+}
+
+/// What guesses a model's tokens ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DraftWith {
+    /// The drafting head, or smaller model with the same tokens, in the model's folder `draft`, if there
+    /// is one. Should it not fit, the model does without.
+    #[default]
+    Beside,
+    Nothing,
+    /// The model's own first layers, so many of them.
+    EarlyExit(usize),
 }
 
 /// What a model runs on.
@@ -74,8 +91,10 @@ pub struct Loaded {
     pub executor: AnyExecutor,
     /// Most tokens of one conversation, by context and KV cache.
     pub context: usize,
-    /// Bytes of weights in memory.
+    /// Bytes of weights in memory, a drafting head's included.
     pub weight_bytes: u64,
+    /// What came of the drafter beside the model, if there is one: its bytes, or what is wrong with it.
+    pub draft: Option<Result<u64>>,
 }
 
 /// Loads a model from a folder in Hugging Face's layout, or from a GGUF file.
@@ -92,7 +111,9 @@ pub async fn model(
 ) -> Result<Model> {
     let opened = Opened::open(source).await?;
     let chat = opened.chat().await?;
-    let loaded = opened.prepare(options)?.load(on_progress).await?;
+    let folder = draft_folder(source);
+    let draft = opened.draft(&folder, options).await;
+    let loaded = opened.prepare(options)?.with_draft(draft)?.load(on_progress).await?;
     Ok(Model { chat, loaded })
 }
 
@@ -102,7 +123,15 @@ pub async fn executor(
     options: &LoadOptions,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Loaded> {
-    Opened::open(source).await?.prepare(options)?.load(on_progress).await
+    let opened = Opened::open(source).await?;
+    let folder = draft_folder(source);
+    let draft = opened.draft(&folder, options).await;
+    opened.prepare(options)?.with_draft(draft)?.load(on_progress).await
+}
+
+/// The folder of a model in which its drafting head lies, if it has one.
+pub fn draft_folder<S: Source>(source: &S) -> Within<'_, S> {
+    Within { source, folder: "draft" }
 }
 
 /// A model whose configuration and headers have been read.
@@ -147,30 +176,150 @@ impl<'a, S: Source> Opened<'a, S> {
         Ok(chat)
     }
 
+    /// Reads what there is to know of a drafter before its weights; none if the folder has none.
+    pub async fn draft<'d, D: Source>(
+        &self,
+        folder: &'d D,
+        options: &LoadOptions,
+    ) -> Option<Result<Beside<'d, D>>> {
+        match options.draft {
+            DraftWith::Nothing => return None,
+            DraftWith::EarlyExit(layers) => {
+                let program = DraftProgram::early_exit(&self.config, layers);
+                return Some(program.map(|program| Beside { program, files: Files::None(layers) }));
+            }
+            DraftWith::Beside if self.source.gguf().is_some() => return None,
+            DraftWith::Beside => {}
+        }
+        match folder.read_optional("config.json").await {
+            Ok(None) => None,
+            Ok(Some(json)) => Some(self.beside(folder, &json, options).await),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    async fn beside<'d, D: Source>(
+        &self,
+        folder: &'d D,
+        json: &[u8],
+        options: &LoadOptions,
+    ) -> Result<Beside<'d, D>> {
+        let (target, quantise) = (&self.config, &options.quantise);
+        match weights::open_draft(folder, target, quantise).await {
+            Ok(head) => {
+                let program = DraftProgram::head(&head.draft.config, target)?;
+                Ok(Beside { program, files: Files::Head(Box::new(head)) })
+            }
+            Err(Error::UnsupportedArchitecture { .. }) => {
+                let config = ModelConfig::from_json(json)?;
+                let program = DraftProgram::model(&config, target)?;
+                let checkpoint = Checkpoint::open(folder).await?;
+                let plan = checkpoint.plan(&config, Quantization::from_json(json)?, quantise)?;
+                Ok(Beside { program, files: Files::Model(checkpoint, plan) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Plans how the model will lie in memory.
     pub fn prepare(self, options: &LoadOptions) -> Result<Prepared<'a, S>> {
         let Opened { config, quantization, checkpoint, .. } = self;
-        let kinds = vec![options.kv; config.layers];
-        let blocks = capacity(&config, options, &kinds, u64::MAX)?.blocks;
-        let kv_bytes = blocks as u64 * block_bytes(&config, &kinds);
         let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
-        Ok(Prepared { config, options: *options, checkpoint, plan, kv_bytes })
+        let mut prepared =
+            Prepared { config, options: *options, checkpoint, plan, draft: None, kv_bytes: 0 };
+        prepared.kv_bytes = prepared.size_of_kv()?;
+        Ok(prepared)
     }
 }
 
 /// A model whose headers have been checked; nothing is allocated yet.
-pub struct Prepared<'a, S: Source> {
+pub struct Prepared<'a, S: Source, D: Source = S> {
     config: ModelConfig,
     options: LoadOptions,
     checkpoint: Checkpoint<'a, S>,
     plan: LoadPlan,
+    draft: Option<Result<Beside<'a, D>>>,
     kv_bytes: u64,
 }
 
-impl<S: Source> Prepared<'_, S> {
+/// A drafter whose headers have been checked; nothing is allocated yet.
+pub struct Beside<'a, D: Source> {
+    program: DraftProgram,
+    files: Files<'a, D>,
+}
+
+/// What a drafter is loaded from.
+enum Files<'a, D: Source> {
+    /// It is in so many of the target's first layers.
+    None(usize),
+    Head(Box<PreparedDraft<'a, D>>),
+    Model(Checkpoint<'a, D>, LoadPlan),
+}
+
+impl<D: Source> Beside<'_, D> {
+    /// Bytes that its weights will take.
+    fn bytes(&self) -> u64 {
+        match &self.files {
+            Files::None(_) => 0,
+            Files::Head(head) => head.bytes(),
+            Files::Model(_, plan) => plan.bytes(),
+        }
+    }
+
+    /// Bytes of its files.
+    fn file_bytes(&self) -> u64 {
+        match &self.files {
+            Files::None(_) => 0,
+            Files::Head(head) => head.file_bytes(),
+            Files::Model(checkpoint, _) => checkpoint.file_bytes(),
+        }
+    }
+
+    async fn load(
+        self,
+        sink: &mut impl WeightSink,
+        on_progress: impl FnMut(weights::Progress) -> ControlFlow<()>,
+    ) -> Result<Drafter<()>> {
+        Ok(match self.files {
+            Files::None(layers) => Drafter::EarlyExit(layers),
+            Files::Head(head) => Drafter::Head(Box::new(head.load(sink, on_progress).await?), ()),
+            Files::Model(checkpoint, plan) => {
+                checkpoint.load(&plan, sink, on_progress).await?;
+                Drafter::Model(Box::new(self.program.config), ())
+            }
+        })
+    }
+
+    /// Bytes that its keys and values take in a block.
+    fn block_bytes(&self) -> u64 {
+        let DraftProgram { config, is_inside, .. } = &self.program;
+        if *is_inside { 0 } else { block_bytes(config, &vec![KvKind::F16; config.layers]) }
+    }
+}
+
+impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
+    /// The same model with a drafter.
+    pub fn with_draft<E: Source>(
+        self,
+        draft: Option<Result<Beside<'a, E>>>,
+    ) -> Result<Prepared<'a, S, E>> {
+        let Prepared { config, options, checkpoint, plan, .. } = self;
+        let mut prepared = Prepared { config, options, checkpoint, plan, draft, kv_bytes: 0 };
+        prepared.kv_bytes = prepared.size_of_kv()?;
+        Ok(prepared)
+    }
+
     /// Bytes that weights, keys and values will take, unless the device binds less.
     pub fn bytes(&self) -> u64 {
-        self.plan.bytes() + self.kv_bytes
+        let draft = self.draft.as_ref().and_then(|draft| draft.as_ref().ok());
+        self.plan.bytes() + draft.map_or(0, Beside::bytes) + self.kv_bytes
+    }
+
+    fn size_of_kv(&self) -> Result<u64> {
+        let kinds = vec![self.options.kv; self.config.layers];
+        let beside = draft_block_bytes(&self.draft);
+        let blocks = sized(&self.config, &self.options, &kinds, beside, u64::MAX)?.blocks;
+        Ok(blocks as u64 * (block_bytes(&self.config, &kinds) + beside))
     }
 
     /// Loads the weights and makes the executor ready.
@@ -178,36 +327,99 @@ impl<S: Source> Prepared<'_, S> {
         self,
         mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Loaded> {
-        let Prepared { config, options, checkpoint, plan, .. } = self;
-        let on_bytes = |progress: weights::Progress| {
-            let weights::Progress { file, loaded, total } = progress;
-            on_progress(Progress::Download { file, loaded, total })
+        let Prepared { config, options, checkpoint, plan, draft, .. } = self;
+        // The model's files, then the drafter's.
+        let (own, before) = (checkpoint.file_bytes(), Cell::new(0));
+        let drafter = draft.as_ref().and_then(|draft| draft.as_ref().ok());
+        let total = own + drafter.map_or(0, Beside::file_bytes);
+        let mut on_bytes = |progress: weights::Progress| {
+            let weights::Progress { file, loaded, .. } = progress;
+            on_progress(Progress::Download { file, loaded: before.get() + loaded, total })
         };
+        let beside = draft_block_bytes(&draft);
+        let mut weight_bytes = plan.bytes();
+        let mut outcome = None;
         let executor = match options.device {
             Device::Cpu => {
                 let mut sink = HostSink::new();
-                checkpoint.load(&plan, &mut sink, on_bytes).await?;
+                checkpoint.load(&plan, &mut sink, &mut on_bytes).await?;
+                before.set(own);
                 let weights = sink.into_weights();
                 let kinds = host_kv_kinds(&config, &weights, options.kv)?;
-                let capacity = capacity(&config, &options, &kinds, u64::MAX)?;
-                let executor = CpuExecutor::new(config.clone(), weights, capacity, kinds)?;
+                let capacity = sized(&config, &options, &kinds, beside, u64::MAX)?;
+                let mut sink = HostSink::new();
+                let draft = load_draft(draft, &mut sink, &mut on_bytes, &mut outcome).await?;
+                let draft = draft.map(|draft| draft.with(sink.into_weights()));
+                let config = config.clone();
+                let executor = CpuExecutor::with_draft(config, weights, draft, capacity, kinds)?;
                 AnyExecutor::Cpu(Box::new(executor))
             }
             Device::Gpu => {
                 let gpu = Gpu::open(Power::HighPerformance).await?;
                 let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
-                checkpoint.load(&plan, &mut sink, on_bytes).await?;
+                checkpoint.load(&plan, &mut sink, &mut on_bytes).await?;
+                before.set(own);
                 let weights = sink.into_weights();
                 let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
-                let capacity = capacity(&config, &options, &kinds, gpu.largest_binding())?;
+                let largest = gpu.largest_binding();
+                let capacity = sized(&config, &options, &kinds, beside, largest)?;
+                let mut sink = GpuSink::new(&gpu, largest).await?;
+                let draft = load_draft(draft, &mut sink, &mut on_bytes, &mut outcome).await?;
+                let draft = draft.map(|draft| draft.with(sink.into_weights()));
                 let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
-                let executor =
-                    GpuExecutor::new(gpu, &config, weights, capacity, &kinds, on_compiled);
+                let executor = GpuExecutor::with_draft(
+                    gpu,
+                    &config,
+                    weights,
+                    draft,
+                    capacity,
+                    &kinds,
+                    on_compiled,
+                );
                 AnyExecutor::Gpu(Box::new(executor.await?))
             }
         };
+        if let Some(Ok(bytes)) = outcome {
+            weight_bytes += bytes;
+        }
         let context = executor.capacity().longest();
-        Ok(Loaded { config, executor, context, weight_bytes: plan.bytes() })
+        Ok(Loaded { config, executor, context, weight_bytes, draft: outcome })
+    }
+}
+
+/// Bytes of the keys and values that a drafter has in a block.
+fn draft_block_bytes<D: Source>(draft: &Option<Result<Beside<'_, D>>>) -> u64 {
+    let draft = draft.as_ref().and_then(|draft| draft.as_ref().ok());
+    draft.map_or(0, Beside::block_bytes)
+}
+
+/// Loads a drafter into `sink`; what is wrong with it goes into `outcome`, and is no error of the
+/// model's unless the load was broken off.
+async fn load_draft<D: Source>(
+    draft: Option<Result<Beside<'_, D>>>,
+    sink: &mut impl WeightSink,
+    on_bytes: impl FnMut(weights::Progress) -> ControlFlow<()>,
+    outcome: &mut Option<Result<u64>>,
+) -> Result<Option<Drafter<()>>> {
+    let Some(draft) = draft else { return Ok(None) };
+    let loaded = match draft {
+        Ok(draft) => {
+            let bytes = draft.bytes();
+            draft.load(sink, on_bytes).await.map(|draft| (draft, bytes))
+        }
+        Err(error) => Err(error),
+    };
+    match loaded {
+        Ok((draft, bytes)) => {
+            *outcome = Some(Ok(bytes));
+            Ok(Some(draft))
+        }
+        Err(Error::Aborted) => Err(Error::Aborted),
+        Err(error) => {
+            log::warn!("tokens are guessed without the drafter beside the model: {error}");
+            *outcome = Some(Err(error));
+            Ok(None)
+        }
     }
 }
 
@@ -240,6 +452,17 @@ pub fn capacity(
     kinds: &[KvKind],
     largest_binding: u64,
 ) -> Result<Capacity> {
+    sized(config, options, kinds, 0, largest_binding)
+}
+
+/// The same where a drafting head has so many bytes in each block as well.
+fn sized(
+    config: &ModelConfig,
+    options: &LoadOptions,
+    kinds: &[KvKind],
+    beside: u64,
+    largest_binding: u64,
+) -> Result<Capacity> {
     let refuse =
         |param: &str, message: String| Err(Error::InvalidRequest { param: param.into(), message });
     let window = window(config, options.window)?;
@@ -254,7 +477,7 @@ pub fn capacity(
             format!("found {context}, expected 1 to {longest}, which the model can take"),
         );
     }
-    let block = block_bytes(config, kinds);
+    let block = block_bytes(config, kinds) + beside;
     // One more block than hold tokens: the null block.
     let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE) + 1) as u64);
     let kv_bytes = options.kv_bytes.unwrap_or(default);
@@ -264,6 +487,7 @@ pub fn capacity(
     }
     // A layer's keys and values are one binding.
     let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
+    let layer = layer.max(beside);
     let most = (context.div_ceil(BLOCK_SIZE) * SEQS + 1) as u64;
     Ok(Capacity {
         rows: ROWS,

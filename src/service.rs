@@ -10,6 +10,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap},
+    rc::Rc,
     task::Poll,
 };
 
@@ -25,6 +26,7 @@ use crate::{
     error::Error,
     metrics::Metrics,
     sampling::{Compiler, Tokens},
+    speculate::Drafter,
     step::{Capacity, Executor, Logprobs},
     text::Chat,
 };
@@ -119,6 +121,11 @@ impl<E: Executor> Service<E> {
         Service { compiler: Some(compiler), ..self }
     }
 
+    /// The same service with another drafter than prompt lookup.
+    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Service<E> {
+        Service { engine: self.engine.with_drafter(drafter), ..self }
+    }
+
     /// Queues a request; its replies come from [`Service::step`].
     ///
     /// A stream that another service began goes on where `resume` says, one entry per answer: with the
@@ -207,7 +214,9 @@ impl<E: Executor> Service<E> {
     pub async fn step(&mut self) -> Result<Vec<(RequestId, Reply)>> {
         for event in self.engine.step().await? {
             match event {
-                Event::Token { id, token, logprobs } => self.token(id, token, logprobs.as_ref()),
+                Event::Token { id, token, logprobs, drafted } => {
+                    self.token(id, token, logprobs.as_ref(), drafted);
+                }
                 Event::PromptLogprobs { id, logprobs } => {
                     let Some(answer) = self.answers.get_mut(&id) else { continue };
                     if let Err(error) = answer.prompt_logprobs(&logprobs) {
@@ -253,9 +262,9 @@ impl<E: Executor> Service<E> {
         self.engine.metrics()
     }
 
-    fn token(&mut self, id: RequestId, token: u32, logprobs: Option<&Logprobs>) {
+    fn token(&mut self, id: RequestId, token: u32, logprobs: Option<&Logprobs>, drafted: bool) {
         let Some(answer) = self.answers.get_mut(&id) else { return };
-        match answer.token(token, logprobs) {
+        match answer.token(token, logprobs, drafted) {
             Ok(reply) => {
                 self.outbox.extend(reply.map(|reply| (answer.conversation, reply)));
                 if answer.is_over() {

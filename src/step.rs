@@ -43,20 +43,48 @@ pub struct SeqPlan {
     /// if this is empty; together they reach the last row's position. Entries that neither these rows
     /// nor later ones see may be anything.
     pub blocks: Vec<u32>,
-    /// Samples a token from the last row's logits into `slot`.
+    /// Draws a token from the logits of the last of these rows into `slot`.
     pub sample: Option<Sampling>,
+    /// Tokens that are guessed to come next, at most [`MAX_DRAFTS`], with a row each. A token is drawn
+    /// after each of them as well; what stands is the first draw, and one more for each draft, in
+    /// order, that is the token drawn in its place. Needs `sample`, and goes with no `score`.
+    pub drafts: Vec<Draft>,
+    /// Whether the executor's own drafter reads these rows, so that it can draft after them, and what
+    /// follows them.
+    pub follow: Follow,
     /// Tokens whose log-probabilities are told with that of the drawn one, at most
     /// [`MAX_LOGPROB_TOKENS`].
     pub logprob_tokens: Arc<[u32]>,
     /// Replaces what the slot's draws are adjusted by. A sequence that draws with penalties or a
     /// bias brings it along with its first rows.
     pub adjust: Option<Box<Adjust>>,
-    /// The tokens that this draw may choose.
+    /// The tokens that the first draw may choose.
     pub mask: Mask,
     /// Log-probabilities of given tokens under each row's logits.
     pub score: Option<Score>,
     /// Adds the rows' final hidden states to an embedding.
     pub pool: Option<Pool>,
+}
+
+/// A token that a drafter expects, and what may be drawn after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Draft {
+    /// If none, the executor's own drafter proposes it, see [`Executor::drafts`]; then it does so for
+    /// all drafts of the sequence.
+    pub token: Option<u32>,
+    /// The tokens that the draw after it may choose.
+    pub mask: Mask,
+}
+
+/// The token after the rows of a sequence in a step, for the executor's own drafter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// The drafter does not read these rows.
+    #[default]
+    No,
+    /// The rows draw, and what they draw follows.
+    Drawn,
+    Known(u32),
 }
 
 /// What a slot's draws are adjusted by: penalties look at the tokens, the bias is added to logits.
@@ -76,7 +104,8 @@ pub enum Mask {
     /// All.
     #[default]
     None,
-    /// Those of the slot's draw before.
+    /// Those of the [`Mask::New`] that the slot was given last for a draw in this place of a step: for
+    /// the first draw, for that after the first draft, and so on.
     Same,
     /// One bit per token, `[ceil(vocab / 32)]`; token t is bit t mod 32 of word t / 32.
     New(Vec<u32>),
@@ -109,6 +138,9 @@ pub enum Pooling {
     Last,
 }
 
+/// Most drafts of a sequence in a step.
+pub const MAX_DRAFTS: usize = 7;
+
 /// Most entries of a bias.
 pub const MAX_BIAS: usize = 1024;
 
@@ -123,7 +155,7 @@ pub const MAX_LOGPROB_TOKENS: usize = 128;
 pub enum RowTokens {
     /// Ids the host knows, one per row.
     Known(Vec<u32>),
-    /// One row, whose id is the last sample of the sequence's slot; the host need not have seen it.
+    /// One row, whose id is the slot's last draw that stands; the host need not have seen it.
     LastSample,
 }
 
@@ -143,10 +175,27 @@ impl RowTokens {
     }
 }
 
+impl SeqPlan {
+    /// Number of rows, those of drafts included.
+    pub fn rows(&self) -> usize {
+        self.tokens.count() + self.drafts.len()
+    }
+
+    /// Number of tokens drawn, whether they stand or not.
+    pub fn draws(&self) -> usize {
+        self.sample.map_or(0, |_| 1 + self.drafts.len())
+    }
+
+    /// The masks of its draws, the first of which follows the last token that is no draft.
+    pub fn masks(&self) -> impl Iterator<Item = &Mask> {
+        [&self.mask].into_iter().chain(self.drafts.iter().map(|draft| &draft.mask))
+    }
+}
+
 impl StepPlan {
     /// Number of rows of all sequences.
     pub fn rows(&self) -> usize {
-        self.seqs.iter().map(|seq| seq.tokens.count()).sum()
+        self.seqs.iter().map(SeqPlan::rows).sum()
     }
 }
 
@@ -203,7 +252,8 @@ impl Sampling {
 /// What a step produced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepResult {
-    /// One entry per sequence of the plan that samples, in the plan's order.
+    /// The draws that stand, in the plan's order: of each sequence that samples, the first and as many
+    /// more as it had drafts that were right.
     pub samples: Vec<Sample>,
     /// One entry per row that is scored, in the plan's order.
     pub scores: Vec<Logprobs>,
@@ -248,6 +298,14 @@ pub trait Executor {
 
     /// What the executor can hold.
     fn capacity(&self) -> Capacity;
+
+    /// Most tokens that a drafter of its own proposes for a sequence in a step; 0: it has none.
+    ///
+    /// It drafts after the rows that it [follows](SeqPlan::follow): after those of the slot's step
+    /// before, and the better the more of the rows before these it has followed.
+    fn drafts(&self) -> usize {
+        0
+    }
 
     /// Starts a step. The plan must respect [`Executor::capacity`]; it is checked.
     fn submit(&mut self, plan: &StepPlan) -> Result<()>;

@@ -10,9 +10,9 @@ use std::{
 const IMPORTS: [(&str, &[&str]); 15] = [
     ("web", &["host", "service", "load", "engine", "executor", "weights", "sampling"]),
     ("host", &["service", "engine"]),
-    ("service", &["engine", "sampling", "text"]),
+    ("service", &["engine", "sampling", "speculate", "text"]),
     ("load", &["executor", "weights", "model", "text", "gpu"]),
-    ("engine", &["scheduler", "sampling", "executor", "weights"]),
+    ("engine", &["scheduler", "sampling", "speculate", "executor", "weights"]),
     ("scheduler", &["cache", "sampling", "speculate", "text"]),
     ("executor", &["model", "kernels", "weights", "gpu"]),
     ("weights", &["model", "kernels", "gpu"]),

@@ -433,13 +433,15 @@ fn received(replies: &[Reply], n: usize) -> Vec<Resumed> {
     resume
 }
 
-/// The chunks of one of the answers.
+/// The chunks of one of the answers, but for what was guessed: that depends on how long steps take.
 fn chunks_of(replies: &[Reply], index: usize) -> Vec<Reply> {
-    let is_of = |reply: &&Reply| match reply {
-        Reply::Chunk { value, .. } => value.choices.iter().any(|c| c.index as usize == index),
-        _ => false,
-    };
-    replies.iter().filter(is_of).cloned().collect()
+    let mut chunks = replies.to_vec();
+    chunks.retain_mut(|reply| {
+        let Reply::Chunk { value, .. } = reply else { return false };
+        value.choices.iter_mut().for_each(|choice| choice.drafted = false);
+        value.choices.iter().any(|choice| choice.index as usize == index)
+    });
+    chunks
 }
 
 #[test]

@@ -161,6 +161,11 @@ fn gguf() {
 }
 
 #[test]
+fn draft() {
+    run("draft", targets::draft, 12);
+}
+
+#[test]
 fn config() {
     run("config", targets::config, 4);
 }

@@ -5,7 +5,7 @@ mod support;
 
 use support::{Bench, activations, bits, floats, nmse, uniform};
 use tabloom::{
-    kernels::{Batch, BlockTables, Embed, Gather, Norm, Pool, RowsOf, gather, norm, pool},
+    kernels::{Batch, BlockTables, Embed, Gather, Norm, Place, Pool, RowsOf, gather, norm, pool},
     layout::{HostMatrix, Layout, row_stride},
     step::{self, Capacity, Pooling, RowTokens, SeqPlan, StepPlan},
 };
@@ -33,8 +33,8 @@ fn embedding_of_known_and_sampled_tokens_and_of_positions() {
                     HostMatrix::pack(layout, vocab, width, &uniform(&mut rng, vocab * width));
                 let mut batch = support::step(rows, 1, vocab);
                 let last_samples = [7, 81, 12];
-                // The last row's token is the sample of slot 1.
-                let token = batch.words[4] as usize + 4 * (rows - 1);
+                // The last row's token is in place 1.
+                let token = batch.words[5] as usize + 4 * (rows - 1);
                 batch.words[token] = 1 << 31 | 1;
                 let positions = rows == 70 && layout != Layout::F32;
                 let before = match positions {
@@ -109,7 +109,8 @@ fn normalisation() {
                 (RowsOf::Rows, support::step(rows, 1, 9)),
                 (RowsOf::LogitRows, support::step(rows + 2, rows, 9)),
             ] {
-                let kernel = Norm { width, eps: 1e-5, centred, add, rows: of };
+                let place = Place::whole(width);
+                let kernel = Norm { width, eps: 1e-5, centred, add, place, rows: of };
                 for tuning in bench.tunings() {
                     let [x, weight, bias, before] =
                         [&x, &weight, &bias, &before].map(|values| bits(values));

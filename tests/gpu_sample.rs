@@ -9,14 +9,14 @@ use serde::Deserialize;
 use support::{Bench, bits, floats};
 use tabloom::{
     kernels::{
-        Batch, BlockTables, HostTables, Logprobs, Sample, Tuning, Upload,
+        Accept, Batch, BlockTables, Draw, HostTables, Logprobs, Sample, Tuning, Upload, batch,
         noise::{gumbel, philox},
         sample::lowest_kept,
     },
     layout::row_stride,
     step::{
-        Adjust, Capacity, MAX_BIAS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask, RowTokens, Sampling,
-        Score, SeqPlan, StepPlan,
+        Adjust, Capacity, Draft, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask,
+        RowTokens, Sampling, Score, SeqPlan, StepPlan,
     },
 };
 
@@ -31,6 +31,8 @@ fn draw(slot: usize, position: u32, sampling: Sampling) -> SeqPlan {
         ..Default::default()
     }
 }
+
+const SLOT_TOKENS: usize = batch::SLOT_TOKENS as usize;
 
 /// A step, and the tables of its slots before it.
 struct Step {
@@ -47,7 +49,7 @@ impl Step {
             vocab,
             batch: Batch::default(),
             tables: HostTables::new(vocab, slots),
-            last_samples: vec![u32::MAX; slots],
+            last_samples: vec![u32::MAX; slots * SLOT_TOKENS],
         };
         step.next(seqs);
         step
@@ -58,7 +60,7 @@ impl Step {
         let plan = StepPlan { seqs, ..Default::default() };
         let capacity = Capacity {
             rows: plan.rows(),
-            seqs: self.last_samples.len(),
+            seqs: self.last_samples.len() / SLOT_TOKENS,
             logit_rows: plan.rows(),
             blocks: 1,
             context: 1 << 20,
@@ -78,6 +80,7 @@ impl Step {
         let Step { vocab, batch, tables, last_samples } = self;
         let vocab = *vocab;
         let mut results = Sample { vocab }.reference(batch, logits, tables, last_samples);
+        Accept { vocab }.reference(batch, tables, last_samples, &mut results);
         Logprobs { vocab }.reference(batch, logits, &mut results);
         results
     }
@@ -89,10 +92,14 @@ impl Step {
         let unset = vec![u32::MAX; batch.result_words as usize];
         let HostTables { tallies, bias, masks } = tables;
         let logits = bits(logits);
-        let buffers = [&batch.words[..], &logits, bias, masks, last_samples, &unset, tallies];
+        let buffers = [&batch.words[..], &logits, last_samples, tallies, bias, masks, &unset];
         let mut outputs = bench.run(&Sample { vocab }, tuning, batch, &buffers).await;
-        (tables.tallies, *last_samples) = (outputs.remove(2), outputs.remove(0));
-        let mut results = outputs.remove(0);
+        let mut results = outputs.remove(2);
+        (tables.tallies, *last_samples) = (outputs.remove(1), outputs.remove(0));
+        let buffers = [&batch.words[..], last_samples, &results, &tables.tallies];
+        let mut outputs = bench.run(&Accept { vocab }, tuning, batch, &buffers).await;
+        results = outputs.remove(1);
+        (tables.tallies, *last_samples) = (outputs.remove(1), outputs.remove(0));
         if batch.logprobs > 0 {
             let buffers = [&batch.words[..], &logits, &results];
             results = bench.run(&Logprobs { vocab }, tuning, batch, &buffers).await.remove(0);
@@ -119,9 +126,11 @@ async fn run(
 ) -> Vec<[u32; 2]> {
     let mut step = Step::of(vocab, seqs.to_vec());
     let results = step.run(bench, tuning, logits).await;
-    let results: Vec<[u32; 2]> = results.chunks(2).map(|r| [r[0], r[1]]).collect();
+    let results = results[..2 * step.batch.samples as usize].chunks(2);
+    let results: Vec<[u32; 2]> = results.map(|r| [r[0], r[1]]).collect();
     let tokens: Vec<u32> = results.iter().map(|[token, _]| *token).collect();
-    assert_eq!(step.last_samples, tokens, "last samples");
+    let last: Vec<u32> = step.last_samples.iter().step_by(SLOT_TOKENS).copied().collect();
+    assert_eq!(last, tokens, "last samples");
     results
 }
 
@@ -265,6 +274,139 @@ fn the_gpu_draws_what_plain_rust_draws() {
 }
 
 #[test]
+fn draws_after_drafts_are_those_after_the_same_tokens() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (vocab, n) in [(5, 12), (300, 12), (2048, 6)] {
+            let (mut seqs, mut rows, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+            for slot in 0..n {
+                let mut seq = random_draw(&mut rng, slot, vocab);
+                let count = rng.usize(0..=MAX_DRAFTS);
+                seq.blocks.push(0);
+                let mut next = SeqPlan { slot: 0, ..seq.clone() };
+                for place in 0..=count {
+                    let row: Vec<f32> = (0..vocab).map(|_| 8.0 * rng.f32() - 4.0).collect();
+                    let logits = padded(vocab, std::slice::from_ref(&row));
+                    let drawn = Step::of(vocab, vec![next.clone()]).plain(&logits)[0];
+                    expected.push((next.clone(), row.clone(), drawn));
+                    rows.push(row);
+                    if place == count {
+                        break;
+                    }
+                    let wrong = rng.u32(..vocab as u32);
+                    let token = if rng.u32(..4) > 0 { drawn } else { wrong };
+                    let mask = random_draw(&mut rng, slot, vocab).mask;
+                    seq.drafts.push(Draft { token: Some(token), mask: mask.clone() });
+                    let adjust = next.adjust.take().map(|mut adjust| {
+                        adjust.tokens.push(token);
+                        adjust
+                    });
+                    next = SeqPlan { adjust, mask, start: next.start + 1, ..next };
+                }
+                seqs.push(seq);
+            }
+            let logits = padded(vocab, &rows);
+            let mut plain = Step::of(vocab, seqs.clone());
+            let mut found = vec![("plain Rust".to_owned(), plain.plain(&logits), plain)];
+            for tuning in tunings() {
+                let mut step = Step::of(vocab, seqs.clone());
+                let results = step.run(&mut bench, tuning, &logits).await;
+                found.push((format!("{tuning:?}"), results, step));
+            }
+            for (who, results, step) in found {
+                let (mut at, draws) = (0, step.batch.samples as usize);
+                for (i, seq) in seqs.iter().enumerate() {
+                    let drawn: Vec<u32> =
+                        (at..at + seq.draws()).map(|at| results[2 * at]).collect();
+                    for (place, token) in drawn.iter().enumerate() {
+                        let (alone, row, expected) = &expected[at + place];
+                        assert!(near(row, alone, *token, *expected), "{who}: {place} of {seq:?}");
+                    }
+                    at += seq.draws();
+                    let drafts = seq.drafts.iter().zip(&drawn);
+                    let right =
+                        drafts.take_while(|(draft, drawn)| draft.token == Some(**drawn)).count();
+                    assert_eq!(results[2 * draws + i] as usize, right, "{who}: {seq:?}");
+                    assert_eq!(
+                        step.last_samples[seq.slot as usize * SLOT_TOKENS],
+                        drawn[right],
+                        "{who}"
+                    );
+                    if let Some(mut adjust) = seq.adjust.clone() {
+                        adjust.tokens.extend(&drawn[..=right]);
+                        let told = SeqPlan { adjust: Some(adjust), ..seq.clone() };
+                        let told = Step::of(vocab, vec![told]).tables.tallies;
+                        let slot = seq.slot as usize * row_stride(vocab);
+                        let slot = slot..slot + row_stride(vocab);
+                        assert_eq!(step.tables.tallies[slot.clone()], told[slot], "{who}: {seq:?}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Common noise: a draft is the token that the target draws in its place, if the two agree.
+#[test]
+fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (vocab, known, n) in [(300, 300, 20), (2048, 1100, 12), (5, 3, 12)] {
+            let temperatures = [0.0, 0.7, 1.0, 1.5];
+            let seqs: Vec<SeqPlan> = (0..n)
+                .map(|slot| {
+                    let temperature = temperatures[slot % 4];
+                    let sampling = Sampling { temperature, seed: rng.u64(..), ..Sampling::GREEDY };
+                    draw(slot, rng.u32(1..9999), sampling)
+                })
+                .collect();
+            // The drafter knows some of the target's tokens; the target does not want the others.
+            let mut ids: Vec<u32> = (0..vocab as u32).collect();
+            rng.shuffle(&mut ids);
+            ids.truncate(known);
+            ids.sort_unstable();
+            let (mut of_target, mut of_drafter) = (Vec::new(), Vec::new());
+            for _ in 0..n {
+                let row: Vec<f32> = (0..known).map(|_| 8.0 * rng.f32() - 4.0).collect();
+                let mut whole = vec![-1e4; vocab];
+                ids.iter().zip(&row).for_each(|(id, logit)| whole[*id as usize] = *logit);
+                of_target.push(whole);
+                of_drafter.push(row);
+            }
+            let mut target = Step::of(vocab, seqs.clone());
+            let expected = target.plain(&padded(vocab, &of_target));
+            let mut drafter = Step::of(vocab, seqs.clone());
+            for i in 0..n {
+                drafter.batch.sample_mut(i)[9] |= 3 << 8;
+            }
+            let (kernel, logits) =
+                (Draw { vocab: known, mapped: true }, padded(known, &of_drafter));
+            let mut plain = drafter.last_samples.clone();
+            kernel.reference(&drafter.batch, &logits, Some(&ids), &mut plain);
+            let mut found = vec![plain];
+            for tuning in tunings() {
+                let words = bits(&logits);
+                let buffers = [&drafter.batch.words[..], &words, &ids, &drafter.last_samples];
+                found.push(bench.run(&kernel, tuning, &drafter.batch, &buffers).await.remove(0));
+            }
+            for (who, table) in found.into_iter().enumerate() {
+                for (i, (seq, row)) in seqs.iter().zip(&of_target).enumerate() {
+                    let (draft, drawn) = (table[i * SLOT_TOKENS + 3], expected[2 * i]);
+                    assert!(near(row, seq, draft, drawn), "{who}: {draft} is {drawn}: {seq:?}");
+                    assert_eq!(table[i * SLOT_TOKENS], u32::MAX, "the last sample stays");
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn a_draw_depends_on_neither_its_batch_nor_its_slot() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
@@ -396,7 +538,7 @@ fn a_mask_holds_until_the_next_and_hides_no_bad_logit() {
                 let mut plain = Step {
                     tables: step.tables.clone(),
                     batch: step.batch.clone(),
-                    last_samples: vec![0; 2],
+                    last_samples: vec![0; 2 * SLOT_TOKENS],
                     vocab,
                 };
                 let expected = plain.plain(&logits);
@@ -480,7 +622,7 @@ fn log_probabilities_are_those_of_the_raw_logits() {
             for (who, results) in found {
                 let drawing = seqs.iter().filter(|seq| seq.sample.is_some());
                 let mut drawn = results.chunks(2);
-                let mut at = 2 * drawing.count();
+                let mut at = 3 * drawing.count();
                 // (row, token, how many, which): first those of the samples, then the scores.
                 let mut wanted = Vec::new();
                 let mut scores = Vec::new();

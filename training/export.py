@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model import GROUP, Decoder, Shape, int4
+from model import GROUP, Decoder, Shape, int4, is_product
 from paths import BUILD, MODEL
 from tokens import CHAT_TEMPLATE, END, PAD, START
 
@@ -29,18 +29,30 @@ def packed(q: Tensor) -> Tensor:
     return torch.where(words >= 2**31, words - 2**32, words).int()
 
 
-def tensors(model: Decoder) -> dict[str, Tensor]:
+def compressed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What the file holds of these weights: products in int4, other floats in f16."""
     out = {}
-    for name, weight in model.state_dict().items():
-        name = f"model.{name}"
-        if name.endswith("_proj.weight"):
+    for name, weight in weights.items():
+        if is_product(name):
             q, scale = int4(weight)
             out[f"{name}_packed"] = packed(q)
             out[f"{name}_scale"] = scale
             out[f"{name}_shape"] = torch.tensor(weight.shape)
         else:
-            out[name] = weight.half()
+            out[name] = weight.half() if weight.is_floating_point() else weight
     return {name: tensor.contiguous() for name, tensor in out.items()}
+
+
+QUANTIZATION = {
+    "quant_method": "compressed-tensors", "format": "pack-quantized", "quantization_status": "compressed",
+    "ignore": ["lm_head"],
+    "config_groups": {
+        "group_0": {
+            "targets": ["Linear"], "input_activations": None, "output_activations": None,
+            "weights": {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": GROUP, "dynamic": False},
+        },
+    },
+}
 
 
 def config(shape: Shape, end: int, start: int, pad: int) -> dict:
@@ -51,17 +63,7 @@ def config(shape: Shape, end: int, start: int, pad: int) -> dict:
         "head_dim": shape.head_dim, "hidden_act": "silu", "max_position_embeddings": shape.context,
         "rms_norm_eps": shape.norm_eps, "rope_theta": shape.rope_theta, "rope_scaling": None, "attention_bias": False,
         "mlp_bias": False, "tie_word_embeddings": True, "bos_token_id": start, "eos_token_id": end, "pad_token_id": pad,
-        "quantization_config": {
-            "quant_method": "compressed-tensors", "format": "pack-quantized", "quantization_status": "compressed",
-            "ignore": ["lm_head"],
-            "config_groups": {
-                "group_0": {
-                    "targets": ["Linear"], "input_activations": None, "output_activations": None,
-                    "weights": {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": GROUP,
-                                "dynamic": False},
-                },
-            },
-        },
+        "quantization_config": QUANTIZATION,
     }
 
 
@@ -83,7 +85,7 @@ def export(folder: Path, to: Path) -> None:
         "clean_up_tokenization_spaces": False, "chat_template": CHAT_TEMPLATE,
     })
     (to / "tokenizer.json").write_text(tokenizer.to_str(pretty=False))
-    save_file(tensors(model), to / "model.safetensors", metadata={"format": "pt"})
+    save_file(compressed({f"model.{name}": weight for name, weight in model.state_dict().items()}), to / "model.safetensors", metadata={"format": "pt"})
 
 
 if __name__ == "__main__":

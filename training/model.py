@@ -39,10 +39,15 @@ def dequantised(q: Tensor, scale: Tensor) -> Tensor:
     return (q.unflatten(1, (-1, GROUP)) * scale.float().unsqueeze(-1)).flatten(1)
 
 
+def is_product(name: str) -> bool:
+    """Whether the parameter of this name is a matrix kept in int4: embeddings and norms are not."""
+    return name.endswith(("_proj.weight", "fc.weight", "lm_head.weight"))
+
+
 @contextmanager
-def int4_weights(model: "Decoder"):
+def int4_weights(model: nn.Module):
     """Inside, the products use int4 weights; the gradients found there are then applied to the exact ones."""
-    matrices = [weight for name, weight in model.named_parameters() if name.endswith("_proj.weight")]
+    matrices = [weight for name, weight in model.named_parameters() if is_product(name)]
     exact = [weight.detach().clone() for weight in matrices]
     with torch.no_grad():
         for weight in matrices:
@@ -121,13 +126,17 @@ class Decoder(nn.Module):
                 residual = name.endswith(("o_proj.weight", "down_proj.weight"))
                 nn.init.normal_(parameter, std=0.02 / (2 * shape.layers) ** 0.5 if residual else 0.02 if "embed" in name else 0.05)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """Hidden states [batch, rows, hidden] of token ids [batch, rows]."""
-        x = self.embed_tokens(ids)
+    def streams(self, ids: Tensor) -> list[Tensor]:
+        """The residual stream [batch, rows, hidden] of token ids [batch, rows] after 0, 1, … and all layers."""
+        streams = [self.embed_tokens(ids)]
         cos, sin = self.cos[: ids.shape[1]], self.sin[: ids.shape[1]]
         for layer in self.layers:
-            x = layer(x, cos, sin)
-        return self.norm(x)
+            streams.append(layer(streams[-1], cos, sin))
+        return streams
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Hidden states [batch, rows, hidden] of token ids [batch, rows]."""
+        return self.norm(self.streams(ids)[-1])
 
     def logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.embed_tokens.weight)

@@ -3,6 +3,8 @@
 // ?host=shared, leader or private says what the engine runs in.
 
 import { Engine } from "./tabloom/index.js";
+import { Answer } from "./answer.js";
+import { html } from "./dom.js";
 import { formatBytes, Speed } from "./format.js";
 import { Panel } from "./panel.js";
 
@@ -143,12 +145,10 @@ function setBusy(busy) {
 
 /**
  * @param {"user" | "assistant"} role
- * @param {string} text
+ * @param {...Node} children
  */
-function addMessage(role, text) {
-  const item = document.createElement("li");
-  item.className = role;
-  item.textContent = text;
+function addMessage(role, ...children) {
+  const item = html("li", { class: role }, ...children);
   messages.append(item);
   scrollToEnd();
   return item;
@@ -169,8 +169,9 @@ async function ask(text) {
   if (!engine || answering) return;
   $("suggestions").hidden = true;
   conversation.push({ role: "user", content: text });
-  addMessage("user", text);
-  const item = addMessage("assistant", "");
+  addMessage("user", html("p", { class: "text" }, text));
+  const item = addMessage("assistant");
+  const answer = new Answer(item);
   item.classList.add("waiting");
   // A screen reader should hear the whole answer, not every piece of it.
   $("log").setAttribute("aria-busy", "true");
@@ -180,28 +181,36 @@ async function ask(text) {
   const asked = conversation;
   setBusy(true);
   const speed = new Speed(performance.now());
-  let answer = "";
   try {
     const chunks = await engine.chat.completions.create(
-      { messages: conversation, stream: true, stream_options: { include_usage: true }, temperature },
+      {
+        messages: conversation,
+        stream: true,
+        stream_options: { include_usage: true },
+        temperature,
+        speculative_decoding: $("guess").checked,
+      },
       { signal },
     );
     for await (const chunk of chunks) {
-      const piece = chunk.choices[0]?.delta.content ?? "";
+      const { delta, drafted } = chunk.choices[0] ?? {};
+      const piece = delta?.content ?? "";
       if (piece) speed.token(performance.now());
-      if (chunk.usage) speed.finish(chunk.usage.completion_tokens);
-      answer += piece;
       const follow = atEnd();
-      item.textContent = answer;
+      answer.add(piece, drafted);
+      if (chunk.usage) {
+        speed.finish(chunk.usage.completion_tokens);
+        answer.count(chunk.usage);
+      }
       $("speed").textContent = speed.text();
       if (follow) scrollToEnd();
     }
   } catch (/** @type {any} */ error) {
     if (signal.aborted) {
-      item.textContent = answer || "(stopped)";
+      if (!answer.content) answer.note("(stopped)");
     } else {
       item.classList.add("failed");
-      item.textContent = `${answer}\n${error.message}`.trim();
+      answer.note(error.message);
     }
     if (GONE.includes(error.code)) {
       engine.close();
@@ -213,7 +222,7 @@ async function ask(text) {
     item.classList.remove("waiting");
     $("log").removeAttribute("aria-busy");
     // A question without an answer would only confuse the next one.
-    if (answer) asked.push({ role: "assistant", content: answer });
+    if (answer.content) asked.push({ role: "assistant", content: answer.content });
     else asked.pop();
     answering = null;
     setBusy(false);

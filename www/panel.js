@@ -6,7 +6,7 @@ import { formatBytes } from "./format.js";
 import { Samples } from "./samples.js";
 import { Facts, Table } from "./tables.js";
 
-/** @import { Engine } from "./tabloom/index.js" */
+/** @import { Engine, EngineMetrics } from "./tabloom/index.js" */
 
 /** Milliseconds between two readings of the metrics. */
 const PERIOD = 500;
@@ -24,7 +24,7 @@ const HOSTS = {
 /** Shows an engine's metrics while it is open and can be seen; reads them, and nothing else. */
 export class Panel {
   #state = html("p");
-  #facts = new Facts(["Runs in", "Adapter", "Now", "Prefix cache"]);
+  #facts = new Facts(["Runs in", "Adapter", "Now", "Prefix cache", "Guesses"]);
   #tabs = new Table(["Tab", "Running", "Waiting", "Tokens/s", "KV blocks"]);
   #alone = html("p", {}, another(), ": both share one engine.");
   #history = new History();
@@ -113,6 +113,7 @@ export class Panel {
       queries > 0
         ? `${hits} of ${queries} prompt tokens found (${percent(hits / queries)})`
         : "not asked yet",
+      guesses(metrics),
     ]);
 
     const tabs = rows(metrics, samples);
@@ -165,6 +166,20 @@ function rows(metrics, samples) {
       amount: part?.kv_blocks ?? 0,
     };
   });
+}
+
+/**
+ * What came of guessing ahead, in all.
+ *
+ * @param {EngineMetrics} metrics
+ */
+function guesses(metrics) {
+  const { spec_decode_num_drafts: rounds, spec_decode_num_draft_tokens: drafted } = metrics;
+  const { spec_decode_num_accepted_tokens: right, spec_decode_seconds_saved: saved } = metrics;
+  if (rounds === 0) return "none yet";
+  const length = (1 + right / rounds).toFixed(2);
+  const time = `${Math.abs(saved).toFixed(1)} s ${saved < 0 ? "lost" : "saved"}`;
+  return `${right} of ${drafted} tokens right, rounds: ${rounds}, ${length} tokens a round, ${time}`;
 }
 
 /**

@@ -5,7 +5,7 @@ use tabloom::{
     gpu::{Gpu, Kernels},
     kernels::{
         Attention, AttentionMerge, Batch, BlockTables, Kernel, KvKind, KvLayout, Matmul, Regime,
-        RowsOf, Sample, Tuning,
+        RowsOf, Sample, Table, Tuning,
     },
     layout::{Layout, row_stride},
     model::MatmulOutput,
@@ -174,10 +174,15 @@ impl Bench<'_> {
         let vocab = CAPACITY.vocab;
         let step = self.gpu.upload("step", &batch.words).await?;
         let logits = self.numbers(row_stride(vocab)).await?;
-        let last_samples = self.gpu.storage("last samples", 4).await?;
+        let table = async |table: Table| {
+            self.gpu.storage("table of slots", table.stride(vocab) as u64 * 4).await
+        };
+        let tallies = table(Table::Tallies).await?;
+        let (bias, masks) = (table(Table::Bias).await?, table(Table::Masks).await?);
         let sampled = self.gpu.storage("sampled", 8).await?;
         let mut sequence = Sequence::new();
-        let buffers = [&step, &logits, &last_samples, &sampled];
+        let last_samples = self.gpu.storage("last samples", 64).await?;
+        let buffers = [&step, &logits, &last_samples, &tallies, &bias, &masks, &sampled];
         self.record(&mut sequence, &Sample { vocab }, &batch, &buffers).await?;
         let name = format!("sample from {vocab}, {name}");
         self.finish(&name, &sequence, 1, Work::Bytes(vocab as u64 * 4)).await

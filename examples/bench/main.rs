@@ -11,6 +11,7 @@ mod kernels;
 mod load;
 mod model;
 mod serve;
+mod speculate;
 mod stages;
 mod steps;
 mod table;
@@ -51,6 +52,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Options),
+    Speculate(speculate::Options),
     Stages(stages::Options),
 }
 
@@ -71,6 +73,7 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     match &arguments.command {
         Some(Command::Serve(options)) => return pollster::block_on(serve::run(options)),
+        Some(Command::Speculate(options)) => return pollster::block_on(speculate::run(options)),
         Some(Command::Stages(options)) => return pollster::block_on(stages::run(options)),
         None => {}
     }

@@ -19,8 +19,11 @@ const STACK_BYTES: usize = 64 << 20;
 pub struct Grammar {
     vocabulary: Arc<Vocabulary>,
     matcher: Matcher,
-    /// Characters that the beginning of the answer may still lose.
+    /// Characters that the beginning of the answer may lose.
     strip: usize,
+    /// Tokens so far: first those that the beginning lost, then those that the matcher has seen.
+    lost: usize,
+    matched: usize,
 }
 
 impl Grammar {
@@ -33,7 +36,8 @@ impl Grammar {
         let parser = parse(vocabulary, form).map_err(|error| Error::new(format!("{error:#}")))?;
         let strip = vocabulary.strip.as_ref().map_or(0, |strip| strip.count);
         let matcher = Matcher::new(Ok(parser));
-        let mut grammar = Grammar { vocabulary: vocabulary.clone(), matcher, strip };
+        let vocabulary = vocabulary.clone();
+        let mut grammar = Grammar { vocabulary, matcher, strip, lost: 0, matched: 0 };
         // What allows nothing at all is told before the answer begins.
         grammar.mask()?;
         Ok(grammar)
@@ -52,7 +56,7 @@ impl Grammar {
         if let (Some(last), 1..) = (mask.last_mut(), size % 32) {
             *last &= (1 << (size % 32)) - 1;
         }
-        if self.strip > 0
+        if self.strips()
             && let Some(strip) = &self.vocabulary.strip
         {
             strip.longer.iter().for_each(|&id| mask[id as usize / 32] &= !(1 << (id % 32)));
@@ -69,17 +73,35 @@ impl Grammar {
     /// # Errors
     /// The token was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<()> {
-        if let Some(strip) = self.vocabulary.strip.as_ref().filter(|_| self.strip > 0) {
+        if let Some(strip) = self.vocabulary.strip.as_ref().filter(|_| self.strips()) {
             if strip.alone.binary_search(&token).is_ok() {
-                self.strip -= 1;
+                self.lost += 1;
                 return Ok(());
             }
             if strip.longer.binary_search(&token).is_ok() {
                 return Err(failed("its beginning is not kept"));
             }
-            self.strip = 0;
         }
-        self.matcher.consume_token(token).map_err(failed)
+        self.matcher.consume_token(token).map_err(failed)?;
+        self.matched += 1;
+        Ok(())
+    }
+
+    /// Takes back the last `count` tokens that it took in; all, if there were fewer.
+    ///
+    /// # Errors
+    /// The answer had failed before.
+    pub fn rollback(&mut self, count: usize) -> Result<()> {
+        let matched = count.min(self.matched);
+        self.matcher.rollback(matched).map_err(failed)?;
+        self.matched -= matched;
+        self.lost -= (count - matched).min(self.lost);
+        Ok(())
+    }
+
+    /// Whether the next token may be lost.
+    fn strips(&self) -> bool {
+        self.matched == 0 && self.lost < self.strip
     }
 
     /// Whether the answer is complete and nothing can follow.

@@ -25,8 +25,9 @@ pub use request::{
     StreamOptions,
 };
 pub use response::{
-    ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice, Delta, FinishReason,
-    PromptTokensDetails, Responder, ResponseMessage, TokenLogprob, TopLogprob, Usage,
+    ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice,
+    CompletionTokensDetails, Delta, FinishReason, PromptTokensDetails, Responder, ResponseMessage,
+    TokenLogprob, TopLogprob, Usage,
 };
 pub use sampling::{Circles, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;

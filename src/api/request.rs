@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 /// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
 /// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
 /// `repetition_detection`, `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs`,
-/// `logprob_token_ids`, `thinking_token_budget` and `structured_outputs`. [`ChatCompletionRequest::validate`] turns it into a
-/// [`crate::api::ChatRequest`].
+/// `logprob_token_ids`, `thinking_token_budget` and `structured_outputs`; `speculative_decoding` is its
+/// own. [`ChatCompletionRequest::validate`] turns it into a [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ChatCompletionRequest {
@@ -53,6 +53,8 @@ pub struct ChatCompletionRequest {
     pub n: Option<i64>,
     pub response_format: Option<ResponseFormat>,
     pub structured_outputs: Option<StructuredOutputs>,
+    /// Whether tokens may be guessed before they are drawn.
+    pub speculative_decoding: Option<bool>,
     /// Every other field, so that none is ignored in silence.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,

@@ -115,6 +115,9 @@ pub struct ChunkChoice {
     /// The one of the request's stop tokens that ended the answer, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<u32>,
+    /// Whether the text was guessed before it was drawn; left out where it was not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drafted: bool,
 }
 
 /// What a chunk adds to the message.
@@ -146,6 +149,7 @@ pub struct Usage {
     pub completion_tokens: u32,
     pub total_tokens: u32,
     pub prompt_tokens_details: PromptTokensDetails,
+    pub completion_tokens_details: CompletionTokensDetails,
 }
 
 /// What is to be known of a prompt's tokens.
@@ -155,12 +159,28 @@ pub struct PromptTokensDetails {
     pub cached_tokens: u32,
 }
 
+/// What is to be known of an answer's tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CompletionTokensDetails {
+    /// Those that were guessed before they were drawn.
+    pub accepted_prediction_tokens: u32,
+    /// Guesses that were wrong.
+    pub rejected_prediction_tokens: u32,
+}
+
 impl Usage {
     /// Counts of a prompt, of those of its tokens that were cached, and of its answer.
     pub fn new(prompt_tokens: u32, cached_tokens: u32, completion_tokens: u32) -> Self {
         let total_tokens = prompt_tokens.saturating_add(completion_tokens);
         let prompt_tokens_details = PromptTokensDetails { cached_tokens };
-        Usage { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details }
+        let completion_tokens_details = CompletionTokensDetails::default();
+        Usage {
+            prompt_tokens,
+            completion_tokens,
+            total_tokens,
+            prompt_tokens_details,
+            completion_tokens_details,
+        }
     }
 }
 
@@ -187,14 +207,15 @@ impl Responder {
         self.choice(ChunkChoice { delta, ..Default::default() })
     }
 
-    /// A chunk that adds text, and how likely its tokens were.
+    /// A chunk that adds text, how likely its tokens were, and whether they were guessed before.
     pub fn delta(
         &self,
         text: impl Into<String>,
         logprobs: Option<ChoiceLogprobs>,
+        drafted: bool,
     ) -> ChatCompletionChunk {
         let delta = Delta { role: None, content: Some(text.into()) };
-        self.choice(ChunkChoice { delta, logprobs, ..Default::default() })
+        self.choice(ChunkChoice { delta, logprobs, drafted, ..Default::default() })
     }
 
     /// The chunk that says why the answer ended, and with which stop token. It adds what text is left.
@@ -207,7 +228,13 @@ impl Responder {
     ) -> ChatCompletionChunk {
         let delta = Delta { role: None, content: (!text.is_empty()).then_some(text) };
         let finish_reason = Some(reason);
-        self.choice(ChunkChoice { delta, logprobs, finish_reason, stop_reason, index: self.index })
+        self.choice(ChunkChoice {
+            delta,
+            logprobs,
+            finish_reason,
+            stop_reason,
+            ..Default::default()
+        })
     }
 
     /// The last chunk, without choices, if usage is wanted.
@@ -283,7 +310,7 @@ mod tests {
             choice(json!({"role": "assistant", "content": ""}), json!(null))
         );
         assert_eq!(
-            to_value(r.delta("hi", None)).unwrap(),
+            to_value(r.delta("hi", None, false)).unwrap(),
             choice(json!({"content": "hi"}), json!(null))
         );
         assert_eq!(
@@ -301,7 +328,7 @@ mod tests {
     fn a_stream_with_usage_has_null_until_the_last_chunk() {
         let r = responder(true);
         let end = r.finish(String::new(), None, FinishReason::Stop, None);
-        for piece in [r.start(), r.delta("x", None), end] {
+        for piece in [r.start(), r.delta("x", None, false), end] {
             let piece = to_value(piece).unwrap();
             assert_eq!(piece.get("usage"), Some(&serde_json::Value::Null));
         }
@@ -309,6 +336,9 @@ mod tests {
         last["usage"] = json!({
             "prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7,
             "prompt_tokens_details": {"cached_tokens": 2},
+            "completion_tokens_details": {
+                "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+            },
         });
         assert_eq!(to_value(r.usage(Usage::new(3, 2, 4)).unwrap()).unwrap(), last);
     }
@@ -330,6 +360,9 @@ mod tests {
                 "usage": {
                     "prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3,
                     "prompt_tokens_details": {"cached_tokens": 0},
+                    "completion_tokens_details": {
+                        "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+                    },
                 },
             })
         );
@@ -347,7 +380,7 @@ mod tests {
                 {"token": "\u{FFFD}", "logprob": -9999.0, "bytes": [240]},
             ],
         });
-        let chunk = to_value(responder(false).delta("é", Some(logprobs.clone()))).unwrap();
+        let chunk = to_value(responder(false).delta("é", Some(logprobs.clone()), false)).unwrap();
         let expected = json!({"content": [written], "refusal": null});
         assert_eq!(chunk["choices"][0]["logprobs"], expected);
         let choice = Choice {

@@ -37,6 +37,8 @@ pub struct ChatRequest {
     pub text: TextRules,
     /// What the answer must look like.
     pub constraint: Option<Spec>,
+    /// Whether tokens may be guessed before they are drawn.
+    pub speculates: bool,
 }
 
 /// What a request says about the text of its answer.
@@ -81,6 +83,7 @@ impl ChatCompletionRequest {
                 shows_special: !self.skip_special_tokens.unwrap_or(true),
             },
             constraint: Spec::read(self.response_format, self.structured_outputs)?,
+            speculates: self.speculative_decoding.unwrap_or(true),
             model: self.model,
         })
     }
@@ -253,6 +256,7 @@ mod tests {
               "allowed_token_ids":[1,2],"bad_words":["no"," never"],"stop_token_ids":[9],
               "min_tokens":7,"ignore_eos":true,"thinking_token_budget":5,
               "repetition_detection":{"max_pattern_size":20,"min_count":4},"prompt_logprobs":null,
+              "speculative_decoding":false,
               "tools":[],"user":"me","metadata":null}"#,
         )
         .unwrap();
@@ -295,6 +299,7 @@ mod tests {
                 prompt_logprobs: None,
                 text: TextRules { stop: vec!["x".into()], keeps_stop: true, shows_special: true },
                 constraint: None,
+                speculates: false,
             }
         );
     }
@@ -303,7 +308,7 @@ mod tests {
     fn a_short_request_leaves_everything_to_the_model() {
         let request = with(r#""stream":null"#).unwrap();
         assert_eq!(request.sampling, SamplingParams::default());
-        assert!(!request.stream && !request.include_usage);
+        assert!(!request.stream && !request.include_usage && request.speculates);
         assert_eq!(request.text, TextRules::default());
         assert_eq!((request.model, request.max_tokens), (None, None));
         assert_eq!(request.tokens, TokenRules::default());
@@ -380,6 +385,8 @@ mod tests {
             ),
             (r#""repetition_detection":{"size":3}"#, "repetition_detection.size", "size"),
             (r#""ignore_eos":1"#, "ignore_eos", "1"),
+            (r#""speculative_decoding":1"#, "speculative_decoding", "1"),
+            (r#""speculative_decoding":"off""#, "speculative_decoding", "off"),
             (r#""n":17"#, "n", "17"),
             (r#""n":0"#, "n", "0"),
             (r#""seed":0.5"#, "seed", "0.5"),

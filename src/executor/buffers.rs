@@ -1,16 +1,17 @@
 //! The buffers that every step shares, allocated once.
 
-use super::shapes;
+use super::shapes::{self, Widths};
 use crate::{
     Result,
     gpu::Gpu,
-    kernels::{Batch, BlockTables, Group, KvKind, Table, Tuning},
+    kernels::{Batch, BlockTables, Group, KvKind, Table, Tuning, batch::SLOT_TOKENS},
     layout::row_stride,
     model::{Act, ModelConfig},
     step::{BlockCopy, Capacity},
 };
 
 /// The keys and values of a layer.
+#[derive(Clone)]
 pub struct Kv {
     pub kind: KvKind,
     pub buffer: wgpu::Buffer, // [blocks] of a block's words, see kernels::kv
@@ -18,6 +19,7 @@ pub struct Kv {
 }
 
 /// Activations and tables of an executor. Activations are f32 `[rows][row_stride(width)]`.
+#[derive(Clone)]
 pub struct StepBuffers {
     pub step: wgpu::Buffer,         // the words of a Batch
     pub tables: wgpu::Buffer,       // block tables, see kernels::tables
@@ -33,17 +35,22 @@ pub struct StepBuffers {
     pub groups: wgpu::Buffer, // see kernels::group
     pub chosen: wgpu::Buffer, // [rows·active][hidden]
     pub block: wgpu::Buffer, // [rows][hidden], where blocks end with a norm
+    pub embedded: wgpu::Buffer, // [rows][hidden], of a drafting head
+    pub features: wgpu::Buffer, // [rows][features]: the same buffer for a target and its head
+    pub joined: wgpu::Buffer, // [rows][joined], of a drafting head
+    pub states: wgpu::Buffer, // [seqs][hidden], of a drafting head
     pub ordered: wgpu::Buffer, // [rows][columns], where a matrix has an order of its own
     pub last: wgpu::Buffer,  // [logit rows][hidden]
     pub logits: wgpu::Buffer, // [logit rows][vocab]
     pub pooled: wgpu::Buffer, // [seqs][hidden]: sums of hidden states per slot
-    pub last_samples: wgpu::Buffer, // [seqs] u32
+    pub last_samples: wgpu::Buffer, // [seqs][SLOT_TOKENS] u32, see kernels::batch
     pub results: wgpu::Buffer, // see kernels::Logprobs
     pub tallies: wgpu::Buffer, // per slot, see kernels::Table, as the next two
     pub bias: wgpu::Buffer,
     pub masks: wgpu::Buffer,
     pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
     pub kv: Vec<Kv>,           // per layer
+    pub widths: Widths,
     ropes: Vec<wgpu::Buffer>,  // cosines and sines, see kernels::rope_kv
     rope_of_layer: Vec<usize>, // the place of a layer's among them
 }
@@ -58,7 +65,7 @@ impl StepBuffers {
         kinds: &[KvKind],
         rope_factors: &[f32],
         tuning: Tuning,
-        ordered: usize,
+        widths: Widths,
     ) -> Result<StepBuffers> {
         let activation = async |what: &str, rows: usize, width: usize| {
             gpu.storage(what, rows as u64 * row_stride(width) as u64 * 4).await
@@ -68,7 +75,7 @@ impl StepBuffers {
             words(what, capacity.seqs * table.stride(config.vocab)).await
         };
         let act = async |what: &str, act: Act| {
-            let (rows, width) = shapes::act(config, capacity, act);
+            let (rows, width) = shapes::act(config, widths, capacity, act);
             activation(what, rows, width).await
         };
         let rows = capacity.rows;
@@ -106,21 +113,55 @@ impl StepBuffers {
             groups: words("groups", Group::words(experts, active, rows)).await?,
             chosen: act("chosen", Act::Chosen).await?,
             block: act("block", Act::Block).await?,
-            ordered: activation("activations in order", rows.max(capacity.logit_rows), ordered)
-                .await?,
+            embedded: act("embeddings", Act::Embedded).await?,
+            features: act("features", Act::Features).await?,
+            joined: act("joined", Act::Joined).await?,
+            states: activation(
+                "states",
+                if widths.joined == 0 { 0 } else { capacity.seqs },
+                config.hidden,
+            )
+            .await?,
+            ordered: activation(
+                "activations in order",
+                rows.max(capacity.logit_rows),
+                widths.ordered,
+            )
+            .await?,
             last: act("last rows", Act::Last).await?,
             logits: act("logits", Act::Logits).await?,
             pooled: activation("pooled", capacity.seqs, config.hidden).await?,
-            last_samples: words("last samples", capacity.seqs).await?,
+            last_samples: words("last samples", capacity.seqs * SLOT_TOKENS as usize).await?,
             results: words("results", Batch::max_result_words(capacity)).await?,
             tallies: table("tallies", Table::Tallies).await?,
             bias: table("bias", Table::Bias).await?,
             masks: table("masks", Table::Masks).await?,
             kv_copy: gpu.storage("KV block", largest_block).await?,
             kv,
+            widths,
             ropes,
             rope_of_layer: of_layer,
         })
+    }
+
+    /// The buffers of a drafting head beside its target's, whose tables and features it shares.
+    pub fn beside(self, target: &StepBuffers) -> StepBuffers {
+        for own in [&self.tables, &self.features, &self.last_samples, &self.results] {
+            own.destroy();
+        }
+        StepBuffers {
+            tables: target.tables.clone(),
+            features: target.features.clone(),
+            last_samples: target.last_samples.clone(),
+            results: target.results.clone(),
+            ..self
+        }
+    }
+
+    /// The same buffers but for the words of a step: those of a drafter inside its target.
+    pub async fn inside(&self, gpu: &Gpu, capacity: &Capacity) -> Result<StepBuffers> {
+        let words = Batch::max_words(capacity) as u64;
+        Ok(StepBuffers { step: gpu.storage("draft step", words * 4).await?, ..self.clone() })
     }
 
     /// Records the copy of a block in all layers. A buffer cannot be copied to itself.
@@ -148,6 +189,9 @@ impl StepBuffers {
             Act::Router => &self.router,
             Act::Chosen => &self.chosen,
             Act::Block => &self.block,
+            Act::Embedded => &self.embedded,
+            Act::Features => &self.features,
+            Act::Joined => &self.joined,
             Act::Last => &self.last,
             Act::Logits => &self.logits,
         }
@@ -179,6 +223,10 @@ impl StepBuffers {
             &self.groups,
             &self.chosen,
             &self.block,
+            &self.embedded,
+            &self.features,
+            &self.joined,
+            &self.states,
             &self.ordered,
             &self.last,
             &self.logits,

@@ -6,38 +6,60 @@ use std::{
 };
 
 use super::{
+    drafting::{self, Drafter},
     outcome::Outcome,
-    shapes::{self, RopeTables},
+    shapes::{self, RopeTables, Widths},
 };
 use crate::{
     Error, Result,
     kernels::{
-        Batch, BlockTables, Embed, HostTables, KvKind, Matmul, Regime, RowsOf, Upload, columns,
-        gather, norm, pool,
+        Batch, BlockTables, Copy, Embed, HostTables, Keep, KvKind, Matmul, Place, Recall, Regime,
+        RowsOf, Upload, batch::SLOT_TOKENS, columns, gather, norm, pool,
     },
     layout::{HostMatrix, row_stride},
-    model::{Act, ModelConfig, Op, Param, Product, program},
-    step::{BlockCopy, Capacity, Executor, StepPlan, StepResult},
+    model::{Act, DraftProgram, ModelConfig, Op, Param, Product, program_with},
+    step::{BlockCopy, Capacity, Executor, MAX_DRAFTS, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
 /// Runs a model's steps with the reference of every kernel.
 pub struct CpuExecutor {
+    capacity: Capacity,
+    target: HostModel,
+    draft: Option<HostDraft>,
+    slots: Slots,
+    done: VecDeque<StepResult>,
+}
+
+/// A model in host memory, and what it computes with.
+struct HostModel {
     config: ModelConfig,
+    widths: Widths,
     program: Vec<Op>,
     weights: HostWeights,
-    capacity: Capacity,
-    tables: BlockTables,
     ropes: RopeTables,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     routes: Vec<u32>,             // see kernels::route
     kinds: Vec<KvKind>,           // [layers]
     kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
-    pooled: Vec<f32>,             // [seqs][row_stride(hidden)]: sums of hidden states per slot
-    last_samples: Vec<u32>,       // [seqs]
+}
+
+/// A drafter beside its target.
+struct HostDraft {
+    /// None: it is inside its target.
+    model: Option<HostModel>,
+    program: DraftProgram,
+    ids: Option<Vec<u32>>, // [vocab]: the target's
+    states: Vec<f32>,      // [seqs][row_stride(hidden)]
+}
+
+/// What is kept of each slot.
+struct Slots {
+    tables: BlockTables,
+    pooled: Vec<f32>,       // [seqs][row_stride(hidden)]: sums of hidden states
+    last_samples: Vec<u32>, // [seqs][SLOT_TOKENS], see kernels::batch
     adjustments: HostTables,
-    results: Vec<u32>, // see kernels::Logprobs
-    done: VecDeque<StepResult>,
+    results: Vec<u32>, // of the step, see kernels::Logprobs
 }
 
 impl CpuExecutor {
@@ -52,34 +74,50 @@ impl CpuExecutor {
         capacity: Capacity,
         kinds: Vec<KvKind>,
     ) -> Result<CpuExecutor> {
-        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config, &kinds);
-        ensure_room("the KV cache in main memory", kv_bytes)?;
-        let act = |act| {
-            let (rows, width) = shapes::act(&config, &capacity, act);
-            (act, vec![0.0; rows * row_stride(width)])
-        };
-        let acts = HashMap::from(Act::ALL.map(act));
-        let cache = |kind: &KvKind| {
-            vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
-        };
-        let rope_factors = vector(&weights, config.rope_factors(capacity.context))?;
-        Ok(CpuExecutor {
-            program: program(&config),
-            ropes: shapes::rope_tables(&config, rope_factors, capacity.context),
-            kv: kinds.iter().map(cache).collect(),
-            kinds,
+        CpuExecutor::with_draft(config, weights, None, capacity, kinds)
+    }
+
+    /// The same with a drafter.
+    ///
+    /// # Errors
+    /// As for [`CpuExecutor::new`], and those of a drafter that cannot be run.
+    pub fn with_draft(
+        config: ModelConfig,
+        weights: HostWeights,
+        draft: Option<Drafter<HostWeights>>,
+        capacity: Capacity,
+        kinds: Vec<KvKind>,
+    ) -> Result<CpuExecutor> {
+        let read = draft.as_ref().map(|draft| draft.program(&config)).transpose()?;
+        let features = read.as_ref().map_or(0, |program| program.features);
+        let slots = Slots {
             tables: BlockTables::new(&capacity),
             pooled: vec![0.0; capacity.seqs * row_stride(config.hidden)],
-            last_samples: vec![0; capacity.seqs],
+            last_samples: vec![0; capacity.seqs * SLOT_TOKENS as usize],
             adjustments: HostTables::new(config.vocab, capacity.seqs),
             results: Vec::new(),
-            done: VecDeque::new(),
-            config,
-            weights,
-            capacity,
-            acts,
-            routes: Vec::new(),
-        })
+        };
+        let program = program_with(&config, draft.as_ref().and_then(Drafter::features));
+        let widths = Widths { features, ..Default::default() };
+        let target = HostModel::new(config, widths, program, weights, &capacity, kinds)?;
+        let draft = match (draft, read) {
+            (Some(draft), Some(program)) => {
+                let (weights, ids) = draft.into_parts();
+                let widths = Widths { features, joined: program.joined, ordered: 0 };
+                let config = program.config.clone();
+                let states = vec![0.0; capacity.seqs * row_stride(config.hidden)];
+                let model = weights.map(|mut weights| {
+                    if program.reads_next {
+                        weights.share(&target.weights, target.config.head());
+                    }
+                    let kinds = vec![KvKind::F16; config.layers];
+                    HostModel::new(config, widths, Vec::new(), weights, &capacity, kinds)
+                });
+                Some(HostDraft { model: model.transpose()?, program, ids, states })
+            }
+            _ => None,
+        };
+        Ok(CpuExecutor { capacity, target, draft, slots, done: VecDeque::new() })
     }
 
     /// Runs the layers on a step's rows and shows `observer` each product before it is computed: its
@@ -93,23 +131,25 @@ impl CpuExecutor {
         plan: &StepPlan,
         mut observer: impl FnMut(&Product, &[f32], &mut Vec<HostMatrix>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.tables.update(plan, |_, _| {})?;
-        let batch = Batch::encode(plan, &self.capacity, &self.tables, 1)?;
-        let layers = program(&self.config).into_iter().take_while(|op| *op != Op::Gather);
+        let CpuExecutor { capacity, target, slots, .. } = self;
+        slots.tables.update(plan, |_, _| {})?;
+        let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
+        let layers =
+            program_with(&target.config, None).into_iter().take_while(|op| *op != Op::Gather);
         for op in layers {
             if let Op::Matmul(product) = &op {
                 let (rows, weight) = (batch.rows as usize, product.weight);
-                let x = &self.acts[&product.x];
+                let x = &target.acts[&product.x];
                 let normed =
-                    product.norm.map(|norm| normed(&self.config, &self.weights, norm, rows, x));
+                    product.norm.map(|norm| normed(&target.config, &target.weights, norm, rows, x));
                 let x = normed.transpose()?.unwrap_or_else(|| x.clone());
-                let matrix = self.weights.matrices.get_mut(&weight);
+                let matrix = target.weights.matrices.get_mut(&weight);
                 let matrix = matrix.ok_or_else(|| weight.missing())?;
                 let k = matrix.first().map_or(0, |part| part.k);
                 let x = x.chunks_exact(row_stride(k)).take(rows).flat_map(|x| &x[..k]);
                 observer(product, &x.copied().collect::<Vec<_>>(), matrix)?;
             }
-            self.run(&op, &batch)?;
+            target.run(&op, &batch, slots)?;
         }
         Ok(())
     }
@@ -117,7 +157,99 @@ impl CpuExecutor {
     /// Returns the weights, as far as steps have changed them.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn into_weights(self) -> HostWeights {
-        self.weights
+        self.target.weights
+    }
+}
+
+impl HostDraft {
+    /// Drafts what a step wants to verify.
+    fn draft(
+        &mut self,
+        plan: &StepPlan,
+        capacity: &Capacity,
+        target: &mut HostModel,
+        slots: &mut Slots,
+    ) -> Result<()> {
+        let HostDraft { model, program, ids, states } = self;
+        let model = model.as_mut().unwrap_or(target);
+        let passes = drafting::passes(plan, capacity, &slots.tables, 1, program.behind)?;
+        for (place, batch) in passes.iter().enumerate() {
+            let begin = if place == 0 { &program.recall } else { &program.advance };
+            for op in begin.iter().chain(&program.draw) {
+                match op {
+                    Op::Recall => {
+                        let kernel = Recall { width: model.config.hidden };
+                        kernel.reference(batch, states, out(&mut model.acts, Act::Residual));
+                    }
+                    Op::Draw => shapes::draw(&model.config, ids.is_some()).reference(
+                        batch,
+                        &model.acts[&Act::Logits],
+                        ids.as_deref(),
+                        &mut slots.last_samples,
+                    ),
+                    op => model.run(op, batch, slots)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the target made of a step.
+    fn follow(
+        &mut self,
+        plan: &StepPlan,
+        capacity: &Capacity,
+        features: &[f32],
+        slots: &mut Slots,
+    ) -> Result<()> {
+        let HostDraft { model: Some(model), program, states, .. } = self else { return Ok(()) };
+        let batch = drafting::follow(plan, capacity, &slots.tables, 1, program.reads_next)?;
+        let Some(batch) = batch else { return Ok(()) };
+        out(&mut model.acts, Act::Features).copy_from_slice(features);
+        for op in &program.follow {
+            match op {
+                Op::Keep => {
+                    let kernel = Keep { width: model.config.hidden };
+                    kernel.reference(&batch, &model.acts[&Act::Residual], &slots.results, states);
+                }
+                op => model.run(op, &batch, slots)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl HostModel {
+    fn new(
+        config: ModelConfig,
+        widths: Widths,
+        program: Vec<Op>,
+        weights: HostWeights,
+        capacity: &Capacity,
+        kinds: Vec<KvKind>,
+    ) -> Result<HostModel> {
+        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config, &kinds);
+        ensure_room("the KV cache in main memory", kv_bytes)?;
+        let act = |act| {
+            let (rows, width) = shapes::act(&config, widths, capacity, act);
+            (act, vec![0.0; rows * row_stride(width)])
+        };
+        let acts = HashMap::from(Act::ALL.map(act));
+        let cache = |kind: &KvKind| {
+            vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
+        };
+        let rope_factors = vector(&weights, config.rope_factors(capacity.context))?;
+        Ok(HostModel {
+            program,
+            ropes: shapes::rope_tables(&config, rope_factors, capacity.context),
+            kv: kinds.iter().map(cache).collect(),
+            kinds,
+            config,
+            widths,
+            weights,
+            acts,
+            routes: Vec::new(),
+        })
     }
 
     fn copy_block(&mut self, copy: BlockCopy) {
@@ -128,29 +260,23 @@ impl CpuExecutor {
         }
     }
 
-    fn run(&mut self, op: &Op, batch: &Batch) -> Result<()> {
-        let CpuExecutor {
-            config,
-            weights,
-            capacity,
-            acts,
-            routes,
-            kinds,
-            kv,
-            pooled,
-            last_samples,
-            ropes,
-            results,
-            tables,
-            adjustments,
-            ..
-        } = self;
+    fn run_all(&mut self, batch: &Batch, slots: &mut Slots) -> Result<()> {
+        let program = std::mem::take(&mut self.program);
+        let ran = program.iter().try_for_each(|op| self.run(op, batch, slots));
+        self.program = program;
+        ran
+    }
+
+    fn run(&mut self, op: &Op, batch: &Batch, slots: &mut Slots) -> Result<()> {
+        let HostModel { config, widths, weights, acts, routes, kinds, kv, ropes, .. } = self;
+        let Slots { tables, pooled, last_samples, adjustments, results } = slots;
+        let window = |layer| shapes::layer_window(config, layer, tables.window());
         match *op {
-            Op::Embed { weight, scale, positions } => {
+            Op::Embed { weight, scale, positions, out: into } => {
                 for (first, part) in parts(weights, weight)? {
                     let (layout, rows, width) = (part.layout, part.n, part.k);
                     let kernel = Embed { layout, positions, first, rows, width, scale };
-                    kernel.reference(batch, last_samples, part, out(acts, Act::Residual));
+                    kernel.reference(batch, last_samples, part, out(acts, into));
                 }
             }
             Op::Matmul(product) => {
@@ -204,8 +330,7 @@ impl CpuExecutor {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                let window = shapes::layer_window(config, layer, capacity.window);
-                shapes::rope_kv(config, layer, window, kinds[layer]).reference(
+                shapes::rope_kv(config, layer, window(layer), kinds[layer]).reference(
                     batch,
                     qkv,
                     &ropes.tables[ropes.of_layer[layer]],
@@ -218,8 +343,7 @@ impl CpuExecutor {
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                let window = shapes::layer_window(config, layer, capacity.window);
-                shapes::attention(config, window, kinds[layer]).reference(
+                shapes::attention(config, window(layer), kinds[layer]).reference(
                     batch,
                     tables,
                     query,
@@ -243,6 +367,20 @@ impl CpuExecutor {
                     *out(acts, Act::Chosen) = chosen;
                 }
             }
+            Op::Norm { x, norm, out: into, column } => {
+                let rows = batch.rows as usize;
+                let normed = normed(config, weights, norm, rows, out(acts, x))?;
+                let place = Place { width: shapes::width(config, *widths, into), column };
+                let kernel = Copy { width: config.hidden, place };
+                kernel.reference(rows, &normed, out(acts, into));
+            }
+            Op::Copy { x: from, out: into, column } => {
+                let x = std::mem::take(out(acts, from));
+                let place = Place { width: shapes::width(config, *widths, into), column };
+                let kernel = Copy { width: config.hidden, place };
+                kernel.reference(batch.rows as usize, &x, out(acts, into));
+                *out(acts, from) = x;
+            }
             Op::AddNormed { norm } => {
                 let x = out(acts, Act::Block);
                 let normed = normed(config, weights, norm, batch.rows as usize, x)?;
@@ -264,8 +402,11 @@ impl CpuExecutor {
                 let logits = out(acts, Act::Logits);
                 *results =
                     shapes::sample(config).reference(batch, logits, adjustments, last_samples);
+                shapes::accept(config).reference(batch, adjustments, last_samples, results);
                 shapes::logprobs(config).reference(batch, logits, results);
             }
+            // Of the head's states, see `HostDraft`.
+            Op::Keep | Op::Recall | Op::Draw => {}
         }
         Ok(())
     }
@@ -276,32 +417,40 @@ impl Executor for CpuExecutor {
         self.capacity
     }
 
+    fn drafts(&self) -> usize {
+        self.draft.as_ref().map_or(0, |_| MAX_DRAFTS)
+    }
+
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        self.tables.update(plan, |_, _| {})?;
-        let batch = Batch::encode(plan, &self.capacity, &self.tables, 1)?;
+        let CpuExecutor { capacity, target, draft, slots, done } = self;
+        slots.tables.update(plan, |_, _| {})?;
+        let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
         for copy in &plan.copies {
-            self.copy_block(*copy);
+            target.copy_block(*copy);
+            let beside = draft.iter_mut().filter_map(|draft| draft.model.as_mut());
+            beside.for_each(|model| model.copy_block(*copy));
         }
-        for upload in Upload::of(plan, self.config.vocab) {
-            self.adjustments.write(&upload);
+        let (vocab, hidden) = (target.config.vocab, target.config.hidden);
+        for upload in Upload::of(plan, vocab) {
+            slots.adjustments.write(&upload);
         }
-        let program = std::mem::take(&mut self.program);
-        let ran = program.iter().try_for_each(|op| self.run(op, &batch));
-        self.program = program;
-        ran?;
-        let outcome = Outcome::of(plan, self.config.vocab);
-        let (samples, scores) = outcome.read(&self.results);
-        let sum = |slot: &u32| {
-            &self.pooled[*slot as usize * row_stride(self.config.hidden)..][..self.config.hidden]
-        };
+        if let Some(draft) = draft {
+            draft.draft(plan, capacity, target, slots)?;
+        }
+        target.run_all(&batch, slots)?;
+        if let Some(draft) = draft {
+            draft.follow(plan, capacity, &target.acts[&Act::Features], slots)?;
+        }
+        let outcome = Outcome::of(plan, vocab);
+        let (samples, scores) = outcome.read(&slots.results);
+        let sum = |slot: &u32| &slots.pooled[*slot as usize * row_stride(hidden)..][..hidden];
         let embeddings = outcome.embedded.iter().map(|slot| pool::unit(sum(slot))).collect();
         let mut result = StepResult { samples, scores, embeddings, ..Default::default() };
         if plan.read_logits {
-            let rows = self.acts[&Act::Logits].chunks_exact(row_stride(self.config.vocab));
-            result.logits =
-                rows.take(plan.rows()).flat_map(|row| &row[..self.config.vocab]).copied().collect();
+            let rows = target.acts[&Act::Logits].chunks_exact(row_stride(vocab));
+            result.logits = rows.take(plan.rows()).flat_map(|row| &row[..vocab]).copied().collect();
         }
-        self.done.push_back(result);
+        done.push_back(result);
         Ok(())
     }
 

@@ -9,19 +9,20 @@ use wgpu::CommandEncoder;
 
 use super::{
     buffers::StepBuffers,
+    drafting::{self, Drafter},
     kinds::read_vector,
-    lower::{Call, Lowering, When},
+    lower::{Call, Lowered, Lowering, When},
     outcome::Outcome,
     profile::Profiler,
-    shapes,
+    shapes::{self, Widths},
 };
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Kernels, Readback},
     kernels::{Attention, Batch, BlockTables, Kernel, KvKind, Regime, Tuning, Upload, pool},
     layout::row_stride,
-    model::{ModelConfig, Op, program},
-    step::{Capacity, Executor, StepPlan, StepResult},
+    model::{DraftProgram, ModelConfig, Op, program_with},
+    step::{Capacity, Executor, MAX_DRAFTS, StepPlan, StepResult},
     weights::GpuWeights,
 };
 
@@ -36,8 +37,9 @@ pub struct GpuExecutor {
     tables: BlockTables,
     weights: GpuWeights,
     /// Recorded once: what runs over all rows, and over the logit rows, per regime of their count.
-    body: HashMap<Regime, Vec<Recorded>>,
-    head: HashMap<Regime, Vec<Recorded>>,
+    body: Recordings,
+    head: Recordings,
+    draft: Option<GpuDraft>,
     in_flight: VecDeque<InFlight>,
     spare: Vec<Readback>,
     /// For steps whose logits are read: [logit rows][row_stride(vocab)]; one at a time.
@@ -55,6 +57,22 @@ pub struct HostWork {
     /// Stands still once the executor is made.
     pub bind_groups: u64,
     pub pipelines: u64,
+}
+
+/// Dispatches per regime of the number of rows.
+type Recordings = HashMap<Regime, Vec<Recorded>>;
+
+/// A drafter beside its target.
+struct GpuDraft {
+    attention: Attention,
+    behind: u32,
+    reads_next: bool,
+    is_inside: bool,
+    parts: DraftParts,
+    follow: Recordings,
+    recall: Recordings,
+    advance: Recordings,
+    draw: Recordings,
 }
 
 struct Recorded {
@@ -81,9 +99,27 @@ impl GpuExecutor {
         weights: GpuWeights,
         capacity: Capacity,
         kinds: &[KvKind],
+        on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<GpuExecutor> {
+        GpuExecutor::with_draft(gpu, config, weights, None, capacity, kinds, on_progress).await
+    }
+
+    /// The same with a drafter.
+    ///
+    /// # Errors
+    /// As for [`GpuExecutor::new`], and those of a drafter that cannot be run.
+    pub async fn with_draft(
+        gpu: Gpu,
+        config: &ModelConfig,
+        weights: GpuWeights,
+        draft: Option<Drafter<GpuWeights>>,
+        capacity: Capacity,
+        kinds: &[KvKind],
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<GpuExecutor> {
         let tuning = Tuning::of(&gpu.adapter);
+        let drafting = draft.as_ref().map(|draft| draft.program(config)).transpose()?;
+        let features = drafting.as_ref().map_or(0, |drafting| drafting.features);
         let rope_factors = match config.rope_factors(capacity.context) {
             Some(param) => {
                 let factors = weights.vectors.get(&param).ok_or_else(|| param.missing())?;
@@ -99,33 +135,69 @@ impl GpuExecutor {
             kinds,
             &rope_factors,
             tuning,
-            ordered.unwrap_or(0),
+            Widths { features, joined: 0, ordered: ordered.unwrap_or(0) },
         )
         .await?;
-        let lowering =
-            Lowering { config, weights: &weights, buffers: &buffers, tuning, capacity: &capacity };
-
-        let ops = program(config);
+        let lowering = Lowering {
+            config,
+            weights: &weights,
+            buffers: &buffers,
+            tuning,
+            capacity: &capacity,
+            ids: None,
+        };
+        let ops = program_with(config, draft.as_ref().and_then(Drafter::features));
         let split = ops.iter().position(|op| *op == Op::Gather).unwrap_or(ops.len());
         let (body_ops, head_ops) = ops.split_at(split);
-        let regimes = |ops, rows: usize| -> Result<Vec<(Regime, Vec<Call>)>> {
-            let largest = Regime::of(rows as u32);
-            let last = Regime::ALL.iter().position(|regime| *regime == largest);
-            let needed = Regime::ALL.into_iter().take(last.map_or(0, |last| last + 1));
-            needed.map(|regime| Ok((regime, lowering.lower(ops, regime)?))).collect()
+        let body = lowering.regimes(body_ops, capacity.rows)?;
+        let head = lowering.regimes(head_ops, capacity.logit_rows)?;
+        let parts = match (draft, &drafting) {
+            (Some(draft), Some(drafting)) => {
+                let (own, ids) = draft.into_parts();
+                let own = own.map(|mut own| {
+                    if drafting.reads_next {
+                        own.share(&weights, config.head());
+                    }
+                    own
+                });
+                let target = (&weights, &buffers);
+                Some(DraftParts::new(&gpu, own, ids, drafting, target, &capacity).await?)
+            }
+            _ => None,
         };
-        let body = regimes(body_ops, capacity.rows)?;
-        let head = regimes(head_ops, capacity.logit_rows)?;
+        let of_draft = match (&parts, &drafting) {
+            (Some(parts), Some(drafting)) => parts.lower(drafting, tuning, &capacity)?.into(),
+            _ => Vec::new(),
+        };
 
-        let total = body.iter().chain(&head).map(|(_, calls)| calls.len()).sum();
+        let calls = body.iter().chain(&head).chain(of_draft.iter().flatten());
+        let total = calls.map(|(_, calls)| calls.len()).sum();
         let mut recorder = Recorder { gpu: &gpu, tuning, kernels: Kernels::default(), done: 0 };
         let mut on_progress = |done| on_progress(done, total);
         let body = recorder.record(body, &mut on_progress).await?;
         let head = recorder.record(head, &mut on_progress).await?;
+        let mut recordings = Vec::new();
+        for lowered in of_draft {
+            recordings.push(recorder.record(lowered, &mut on_progress).await?);
+        }
         let work = HostWork {
             bind_groups: recorder.kernels.bind_groups as u64,
             pipelines: recorder.kernels.len() as u64,
             ..HostWork::default()
+        };
+        let draft = match (parts, <[Recordings; 4]>::try_from(recordings), drafting) {
+            (Some(parts), Ok([follow, recall, advance, draw]), Some(drafting)) => Some(GpuDraft {
+                attention: shapes::attention(&drafting.config, capacity.window, KvKind::F16),
+                behind: drafting.behind,
+                reads_next: drafting.reads_next,
+                is_inside: drafting.is_inside,
+                parts,
+                follow,
+                recall,
+                advance,
+                draw,
+            }),
+            _ => None,
         };
 
         let profiler = Profiler::new(&gpu).await?;
@@ -145,6 +217,7 @@ impl GpuExecutor {
             weights,
             body,
             head,
+            draft,
             spare,
             spare_logits: Some(Readback::new(&gpu, buffers.logits.size()).await?),
             profiler,
@@ -169,6 +242,31 @@ impl GpuExecutor {
         self.weights.bytes()
     }
 
+    /// Encodes and uploads the batches in which the drafter drafts for a step, and in which it follows.
+    fn draft_batches(&mut self, plan: &StepPlan) -> Result<(Vec<Batch>, Vec<Batch>)> {
+        let Some(draft) = &self.draft else { return Ok(Default::default()) };
+        let Attention { heads, kv_heads, .. } = draft.attention;
+        let (capacity, tables) = (&self.capacity, &self.tables);
+        let tile_rows = Attention::tile_rows(heads, kv_heads);
+        let passes = drafting::passes(plan, capacity, tables, tile_rows, draft.behind)?;
+        let follow = match draft.follow.values().all(Vec::is_empty) {
+            true => None,
+            false => drafting::follow(plan, capacity, tables, tile_rows, draft.reads_next)?,
+        };
+        let follow = Vec::from_iter(follow);
+        let stride = Batch::max_words(capacity);
+        let mut words = Vec::new();
+        for (place, batch) in passes.iter().chain(&follow).enumerate() {
+            words.resize(place * stride, 0);
+            words.extend(&batch.words);
+        }
+        if !words.is_empty() {
+            self.gpu.queue.write_buffer(&draft.parts.words, 0, bytemuck::cast_slice(&words));
+            self.work.buffer_writes += 1;
+        }
+        Ok((passes, follow))
+    }
+
     fn record_step(&mut self, encoder: &mut CommandEncoder, batch: &Batch) {
         let timestamp_writes = self.profiler.as_ref().map(Profiler::writes);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
@@ -180,27 +278,150 @@ impl GpuExecutor {
             0 => &[][..],
             rows => &self.head[&Regime::of(rows)],
         };
-        let splits = self.attention.splits(self.tuning, batch);
-        let runs = |when: &When| match when {
-            When::Always => true,
-            When::Split => splits,
-            When::Whole => !splits,
-            When::Pools => batch.pools > 0,
+        let calls = body.iter().chain(head);
+        self.work.dispatches += record(&mut pass, calls, &self.attention, self.tuning, batch);
+    }
+
+    /// Records a pass of the drafter, whose words are in its buffer at `place`: what `lists` name of it.
+    fn record_draft<'a, const N: usize>(
+        &'a self,
+        encoder: &mut CommandEncoder,
+        place: usize,
+        batch: &Batch,
+        lists: impl Fn(&'a GpuDraft) -> [&'a Recordings; N],
+    ) -> u64 {
+        let Some(draft) = &self.draft else { return 0 };
+        let from = (place * Batch::max_words(&self.capacity)) as u64 * 4;
+        let DraftParts { words, buffers, .. } = &draft.parts;
+        let bytes = batch.words.len() as u64 * 4;
+        encoder.copy_buffer_to_buffer(words, from, &buffers.step, 0, bytes);
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        let regime = Regime::of(batch.rows);
+        let calls = lists(draft).into_iter().filter_map(|list| list.get(&regime)).flatten();
+        record(&mut pass, calls, &draft.attention, self.tuning, batch)
+    }
+}
+
+/// Records the calls that have a part in a step; returns how many there are.
+fn record<'a>(
+    pass: &mut wgpu::ComputePass,
+    calls: impl Iterator<Item = &'a Recorded>,
+    attention: &Attention,
+    tuning: Tuning,
+    batch: &Batch,
+) -> u64 {
+    let splits = attention.splits(tuning, batch);
+    let runs = |when: &When| match when {
+        When::Always => true,
+        When::Split => splits,
+        When::Whole => !splits,
+        When::Pools => batch.pools > 0,
+    };
+    let mut dispatches = 0;
+    for Recorded { kernel, dispatch, .. } in calls.filter(|call| runs(&call.when)) {
+        let grid = kernel.grid(tuning, batch);
+        dispatch.record(pass, grid);
+        dispatches += u64::from(grid.iter().all(|side| *side > 0));
+    }
+    dispatches
+}
+
+/// What the dispatches of a drafter are bound to.
+struct DraftParts {
+    /// Inside its target it has the target's, but for the words of its steps.
+    buffers: StepBuffers,
+    weights: GpuWeights,
+    ids: Option<wgpu::Buffer>, // [vocab]
+    /// The batches of a step's passes, one after the other: [1 + MAX_DRAFTS][words of a step]. Each is
+    /// copied to the buffer that the dispatches are bound to.
+    words: wgpu::Buffer,
+}
+
+impl DraftParts {
+    async fn new(
+        gpu: &Gpu,
+        weights: Option<GpuWeights>,
+        ids: Option<Vec<u32>>,
+        program: &DraftProgram,
+        (target_weights, target): (&GpuWeights, &StepBuffers),
+        capacity: &Capacity,
+    ) -> Result<DraftParts> {
+        let ids = match &ids {
+            Some(ids) => Some(gpu.upload("ids of drafts", ids).await?),
+            None => None,
         };
-        for Recorded { kernel, dispatch, when } in body.iter().chain(head) {
-            if !runs(when) {
-                continue;
+        let (weights, buffers) = match weights {
+            None => (target_weights.clone(), target.inside(gpu, capacity).await?),
+            Some(weights) => {
+                let config = &program.config;
+                let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
+                let rope_factors = match config.rope_factors(capacity.context) {
+                    Some(param) => {
+                        let factors = weights.vectors.get(&param);
+                        read_vector(gpu, factors.ok_or_else(|| param.missing())?).await?
+                    }
+                    None => Vec::new(),
+                };
+                let kinds = vec![KvKind::F16; config.layers];
+                let buffers = StepBuffers::new(
+                    gpu,
+                    config,
+                    capacity,
+                    &kinds,
+                    &rope_factors,
+                    Tuning::of(&gpu.adapter),
+                    Widths {
+                        features: program.features,
+                        joined: program.joined,
+                        ordered: ordered.unwrap_or(0),
+                    },
+                );
+                (weights, buffers.await?.beside(target))
             }
-            let grid = kernel.grid(self.tuning, batch);
-            dispatch.record(&mut pass, grid);
-            self.work.dispatches += u64::from(grid.iter().all(|side| *side > 0));
-        }
+        };
+        let words = (1 + MAX_DRAFTS) * Batch::max_words(capacity);
+        let words = gpu.storage("draft steps", words as u64 * 4).await?;
+        Ok(DraftParts { buffers, weights, ids, words })
+    }
+
+    /// Lowers following, recalling, advancing and drawing.
+    fn lower<'a>(
+        &'a self,
+        program: &'a DraftProgram,
+        tuning: Tuning,
+        capacity: &'a Capacity,
+    ) -> Result<[Lowered<'a>; 4]> {
+        let lowering = Lowering {
+            config: &program.config,
+            weights: &self.weights,
+            buffers: &self.buffers,
+            tuning,
+            capacity,
+            ids: self.ids.as_ref(),
+        };
+        Ok([
+            lowering.regimes(&program.follow, capacity.rows)?,
+            lowering.regimes(&program.recall, capacity.seqs)?,
+            lowering.regimes(&program.advance, capacity.seqs)?,
+            lowering.regimes(&program.draw, capacity.seqs)?,
+        ])
+    }
+
+    fn destroy(&self) {
+        self.buffers.destroy();
+        self.weights.destroy();
+        self.words.destroy();
+        self.ids.iter().for_each(wgpu::Buffer::destroy);
     }
 }
 
 impl Executor for GpuExecutor {
     fn capacity(&self) -> Capacity {
         self.capacity
+    }
+
+    fn drafts(&self) -> usize {
+        self.draft.as_ref().map_or(0, |_| MAX_DRAFTS)
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
@@ -227,13 +448,26 @@ impl Executor for GpuExecutor {
             self.gpu.queue.write_buffer(self.buffers.table(table), at as u64 * 4, bytes);
             self.work.buffer_writes += 1;
         }
+        let (passes, follow) = self.draft_batches(plan)?;
         self.work.steps += 1;
 
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
         for copy in &plan.copies {
             self.buffers.copy_block(&mut encoder, *copy);
+            let beside = self.draft.iter().filter(|draft| !draft.is_inside);
+            beside.for_each(|draft| draft.parts.buffers.copy_block(&mut encoder, *copy));
+        }
+        for (place, batch) in passes.iter().enumerate() {
+            self.work.dispatches += self.record_draft(&mut encoder, place, batch, |draft| {
+                [if place == 0 { &draft.recall } else { &draft.advance }, &draft.draw]
+            });
         }
         self.record_step(&mut encoder, &batch);
+        for batch in &follow {
+            let place = passes.len();
+            let follow = self.record_draft(&mut encoder, place, batch, |draft| [&draft.follow]);
+            self.work.dispatches += follow;
+        }
         let outcome = Outcome::of(plan, self.capacity.vocab);
         for slot in &outcome.embedded {
             let at = u64::from(*slot) * row_stride(self.hidden) as u64 * 4;
@@ -301,6 +535,7 @@ impl Drop for GpuExecutor {
     fn drop(&mut self) {
         self.buffers.destroy();
         self.weights.destroy();
+        self.draft.iter().for_each(|draft| draft.parts.destroy());
     }
 }
 
@@ -314,7 +549,7 @@ struct Recorder<'a> {
 impl Recorder<'_> {
     async fn record(
         &mut self,
-        lowered: Vec<(Regime, Vec<Call<'_>>)>,
+        lowered: Lowered<'_>,
         on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<HashMap<Regime, Vec<Recorded>>> {
         let mut recorded = HashMap::new();

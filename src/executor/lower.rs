@@ -4,8 +4,8 @@ use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
     kernels::{
-        Attention, Columns, Embed, ExpertRows, Gather, Group, Kernel, Matmul, Norm, Pool, Regime,
-        Route, RowsOf, Tuning,
+        Attention, Columns, Copy, Embed, ExpertRows, Gather, Group, Keep, Kernel, Matmul, Norm,
+        Place, Pool, Recall, Regime, Route, RowsOf, Tuning,
     },
     model::{Act, ModelConfig, Op, Param, Product},
     step::{Capacity, Window},
@@ -18,6 +18,9 @@ pub struct Call<'a> {
     pub buffers: Vec<&'a wgpu::Buffer>,
     pub when: When,
 }
+
+/// Calls by the regime of the number of rows.
+pub type Lowered<'a> = Vec<(Regime, Vec<Call<'a>>)>;
 
 /// The steps in which a call has a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +41,22 @@ pub struct Lowering<'a> {
     pub buffers: &'a StepBuffers,
     pub tuning: Tuning,
     pub capacity: &'a Capacity,
+    /// The target's ids of a drafter's tokens, `[vocab]`, where they are not the same.
+    pub ids: Option<&'a wgpu::Buffer>,
 }
 
 impl<'a> Lowering<'a> {
+    /// Lowers operations for each regime of up to `rows` rows.
+    pub fn regimes(&self, ops: &[Op], rows: usize) -> Result<Lowered<'a>> {
+        let largest = Regime::of(rows as u32);
+        let last = Regime::ALL.iter().position(|regime| *regime == largest);
+        let needed = Regime::ALL.into_iter().take(last.map_or(0, |last| last + 1));
+        needed.map(|regime| Ok((regime, self.lower(ops, regime)?))).collect()
+    }
+
     /// Lowers the operations that run over all rows of a step, or those that run over its logit
     /// rows, for one regime of row counts.
-    pub fn lower(&self, ops: &[Op], regime: Regime) -> Result<Vec<Call<'a>>> {
+    fn lower(&self, ops: &[Op], regime: Regime) -> Result<Vec<Call<'a>>> {
         let mut calls = Vec::new();
         for op in ops {
             self.op(op, regime, &mut calls)?;
@@ -55,14 +68,14 @@ impl<'a> Lowering<'a> {
         let (config, buffers) = (self.config, self.buffers);
         let step = &buffers.step;
         match *op {
-            Op::Embed { weight, scale, positions } => {
+            Op::Embed { weight, scale, positions, out } => {
                 for (part, bound) in parts(self.matrix(weight)?) {
                     let &GpuPart { layout, first, rows, .. } = part;
                     let width = config.hidden;
                     let mut list = vec![step];
                     list.extend((!positions).then_some(&buffers.last_samples));
                     list.extend(bound);
-                    list.push(&buffers.residual);
+                    list.push(buffers.act(out));
                     calls.push(call(Embed { layout, positions, first, rows, width, scale }, list));
                 }
             }
@@ -116,6 +129,15 @@ impl<'a> Lowering<'a> {
                     calls.push(call(kernel, list));
                 }
             }
+            Op::Norm { x, norm, out, column } => {
+                let kernel = Norm { place: self.place(out, column), ..self.norm(RowsOf::Rows) };
+                let list = self.normed(buffers.act(x), norm, buffers.act(out))?;
+                calls.push(call(kernel, list));
+            }
+            Op::Copy { x, out, column } => {
+                let kernel = Copy { width: config.hidden, place: self.place(out, column) };
+                calls.push(call(kernel, vec![step, buffers.act(x), buffers.act(out)]));
+            }
             Op::AddNormed { norm } => {
                 let kernel = Norm { add: true, ..self.norm(RowsOf::Rows) };
                 let list = self.normed(&buffers.block, norm, &buffers.residual)?;
@@ -134,18 +156,29 @@ impl<'a> Lowering<'a> {
                 calls.push(call(kernel, vec![step, &buffers.residual, &buffers.last]));
             }
             Op::Sample => {
-                let list = vec![
-                    step,
-                    &buffers.logits,
-                    &buffers.bias,
-                    &buffers.masks,
-                    &buffers.last_samples,
-                    &buffers.results,
-                    &buffers.tallies,
-                ];
+                let StepBuffers { logits, last_samples, tallies, bias, masks, results, .. } =
+                    buffers;
+                let list = vec![step, logits, last_samples, tallies, bias, masks, results];
                 calls.push(call(shapes::sample(config), list));
+                let list = vec![step, last_samples, results, tallies];
+                calls.push(call(shapes::accept(config), list));
                 let list = vec![step, &buffers.logits, &buffers.results];
                 calls.push(call(shapes::logprobs(config), list));
+            }
+            Op::Keep => {
+                let kernel = Keep { width: config.hidden };
+                let StepBuffers { residual, results, states, .. } = buffers;
+                calls.push(call(kernel, vec![step, residual, results, states]));
+            }
+            Op::Recall => {
+                let kernel = Recall { width: config.hidden };
+                calls.push(call(kernel, vec![step, &buffers.states, &buffers.residual]));
+            }
+            Op::Draw => {
+                let mut list = vec![step, &buffers.logits];
+                list.extend(self.ids);
+                list.push(&buffers.last_samples);
+                calls.push(call(shapes::draw(config, self.ids.is_some()), list));
             }
         }
         Ok(())
@@ -216,7 +249,12 @@ impl<'a> Lowering<'a> {
 
     fn norm(&self, rows: RowsOf) -> Norm {
         let ModelConfig { hidden: width, norm_eps: eps, layer_norm: centred, .. } = *self.config;
-        Norm { width, eps, centred, add: false, rows }
+        Norm { width, eps, centred, add: false, place: Place::whole(width), rows }
+    }
+
+    /// Where the columns of an activation go in another.
+    fn place(&self, out: Act, column: usize) -> Place {
+        Place { width: shapes::width(self.config, self.buffers.widths, out), column }
     }
 
     /// What [`Norm`] is bound to.

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod cpu;
+mod drafting;
 mod gpu;
 mod kinds;
 mod lower;
@@ -10,6 +11,7 @@ mod profile;
 mod shapes;
 
 pub use cpu::CpuExecutor;
+pub use drafting::Drafter;
 pub use gpu::{GpuExecutor, HostWork};
 pub use kinds::{gpu_kv_kinds, host_kv_kinds};
 
@@ -32,6 +34,13 @@ impl Executor for AnyExecutor {
         match self {
             AnyExecutor::Gpu(executor) => executor.capacity(),
             AnyExecutor::Cpu(executor) => executor.capacity(),
+        }
+    }
+
+    fn drafts(&self) -> usize {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.drafts(),
+            AnyExecutor::Cpu(executor) => executor.drafts(),
         }
     }
 

@@ -7,8 +7,8 @@ use crate::step::{Logprobs, Pool, Sample, SeqPlan, StepPlan};
 /// What a plan asked for: samples and scores in the order of the words of its results
 /// ([`crate::kernels::Batch::result_words`]), and embeddings.
 pub struct Outcome {
-    /// Slot, and what log-probabilities come along, if any do.
-    samples: Vec<(u32, Option<Told>)>,
+    /// Slot, number of draws, and what log-probabilities come along, if any do.
+    samples: Vec<(u32, usize, Option<Told>)>,
     /// The same for each scored row.
     scores: Vec<u32>,
     /// The slots whose pooling ends, in the plan's order.
@@ -24,7 +24,8 @@ impl Outcome {
         let top = |asked: u32| asked.min(vocab as u32);
         let sample = |seq: &SeqPlan| {
             let logprobs = seq.sample?.logprobs;
-            Some((seq.slot, logprobs.map(|asked| (top(asked), seq.logprob_tokens.clone()))))
+            let told = logprobs.map(|asked| (top(asked), seq.logprob_tokens.clone()));
+            Some((seq.slot, seq.draws(), told))
         };
         let scores = plan.seqs.iter().filter_map(|seq| seq.score.as_ref());
         let ends = |seq: &&SeqPlan| matches!(seq.pool, Some(Pool { last: true, .. }));
@@ -35,17 +36,22 @@ impl Outcome {
         }
     }
 
-    /// The samples and scores in the results.
+    /// The samples that stand, and the scores, in the results.
     pub fn read(&self, words: &[u32]) -> (Vec<Sample>, Vec<Logprobs>) {
-        let (pairs, mut rest) = words.split_at(2 * self.samples.len());
-        let samples = self.samples.iter().zip(pairs.chunks_exact(2));
-        let samples = samples.map(|((slot, told), pair)| Sample {
-            slot: *slot,
-            token: pair[0],
-            not_finite: pair[1],
-            logprobs: told.as_ref().map(|(top, named)| logprobs(&mut rest, *top, named)),
-        });
-        let samples = samples.collect();
+        let draws = self.samples.iter().map(|(_, draws, _)| draws).sum::<usize>();
+        let (pairs, rest) = words.split_at(2 * draws);
+        let (accepted, mut rest) = rest.split_at(self.samples.len());
+        let mut pairs = pairs.chunks_exact(2);
+        let mut samples = Vec::with_capacity(self.samples.len());
+        for ((slot, draws, told), accepted) in self.samples.iter().zip(accepted) {
+            for (i, pair) in (0..).zip(pairs.by_ref().take(*draws)) {
+                let logprobs = told.as_ref().map(|(top, named)| logprobs(&mut rest, *top, named));
+                if i <= *accepted {
+                    let (token, not_finite) = (pair[0], pair[1]);
+                    samples.push(Sample { slot: *slot, token, not_finite, logprobs });
+                }
+            }
+        }
         (samples, self.scores.iter().map(|top| logprobs(&mut rest, *top, &[])).collect())
     }
 }

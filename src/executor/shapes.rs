@@ -3,8 +3,8 @@
 
 use crate::{
     kernels::{
-        Attention, AttentionMerge, Combine, ExpertRows, KvKind, KvLayout, Logprobs, RopeKv, Route,
-        Sample, query_heads,
+        Accept, Attention, AttentionMerge, Combine, Draw, ExpertRows, KvKind, KvLayout, Logprobs,
+        RopeKv, Route, Sample, query_heads,
     },
     layout::row_stride,
     model::{Act, Experts, LayerAttention, ModelConfig, Norms, Rope},
@@ -44,8 +44,19 @@ pub fn expert_rows(experts: &Experts, x: Act, first: usize, held: usize) -> Expe
     ExpertRows { count: experts.count, active: experts.active, first, held, each: x == Act::Gated }
 }
 
+/// Columns of what only some models have; 0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Widths {
+    /// Of [`Act::Features`], which a target writes and its drafter reads.
+    pub features: usize,
+    /// Of [`Act::Joined`], which drafters alone have.
+    pub joined: usize,
+    /// The most of a matrix whose columns have an order of their own.
+    pub ordered: usize,
+}
+
 /// The shape `[rows][width]` of an activation in a step of this capacity.
-pub fn act(config: &ModelConfig, capacity: &Capacity, act: Act) -> (usize, usize) {
+pub fn act(config: &ModelConfig, draft: Widths, capacity: &Capacity, act: Act) -> (usize, usize) {
     let Capacity { rows, logit_rows, .. } = *capacity;
     let experts = config.experts.as_ref();
     let choices = experts.map_or(0, |experts| rows * experts.active);
@@ -62,14 +73,37 @@ pub fn act(config: &ModelConfig, capacity: &Capacity, act: Act) -> (usize, usize
         }
         Act::Router => (rows, experts.map_or(0, |experts| experts.count)),
         Act::Chosen => (choices, config.hidden),
-        Act::Block => (if config.norms == Norms::Before { 0 } else { rows }, config.hidden),
+        Act::Block => {
+            let unused = config.norms == Norms::Before && draft.joined == 0;
+            (if unused { 0 } else { rows }, config.hidden)
+        }
+        Act::Embedded => (if draft.joined == 0 { 0 } else { rows }, config.hidden),
+        Act::Features => (rows, draft.features),
+        Act::Joined => (rows, draft.joined),
         Act::Last => (logit_rows, config.hidden),
         Act::Logits => (logit_rows, config.vocab),
     }
 }
 
+/// Columns of an activation.
+pub fn width(config: &ModelConfig, draft: Widths, act: Act) -> usize {
+    match act {
+        Act::Features => draft.features,
+        Act::Joined => draft.joined,
+        _ => config.hidden,
+    }
+}
+
+pub fn draw(config: &ModelConfig, mapped: bool) -> Draw {
+    Draw { vocab: config.vocab, mapped }
+}
+
 pub fn sample(config: &ModelConfig) -> Sample {
     Sample { vocab: config.vocab }
+}
+
+pub fn accept(config: &ModelConfig) -> Accept {
+    Accept { vocab: config.vocab }
 }
 
 pub fn logprobs(config: &ModelConfig) -> Logprobs {

@@ -27,6 +27,7 @@ macro_rules! templates {
 
 /// Every template by its path below `shaders/`.
 const TEMPLATES: &[(&str, &str)] = templates![
+    "accept.wgsl",
     "attention.wgsl",
     "attention_lane.wgsl",
     "attention_merge.wgsl",
@@ -34,6 +35,8 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "codes.wgsl",
     "columns.wgsl",
     "combine.wgsl",
+    "copy.wgsl",
+    "draw.wgsl",
     "embed.wgsl",
     "finish.wgsl",
     "gather.wgsl",
@@ -48,6 +51,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "include/reduce.wgsl",
     "include/softmax.wgsl",
     "include/staged.wgsl",
+    "include/stand.wgsl",
     "include/step.wgsl",
     "include/weights.wgsl",
     "include/window.wgsl",
@@ -64,6 +68,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "rope_kv.wgsl",
     "route.wgsl",
     "sample.wgsl",
+    "state.wgsl",
 ];
 
 /// Browsers ask for this line in shaders with subgroup operations; naga refuses it.

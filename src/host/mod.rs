@@ -18,8 +18,8 @@ use futures::future::join_all;
 pub use self::{
     models::ModelId,
     protocol::{
-        Answer, Asked, Call, Device, Info, Isolation, Keep, Kv, LOCAL, Options, PROTOCOL, Progress,
-        Quantize, Refused, SlidingWindow, VERSION, Value, Welcome,
+        Answer, Asked, Call, Device, DraftInfo, Info, Isolation, Keep, Kv, LOCAL, Options,
+        PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
 };

@@ -101,6 +101,7 @@ impl Piece {
             .content
             .get_or_insert_default()
             .push_str(&more.delta.content.unwrap_or_default());
+        choice.drafted &= more.drafted;
         if let Some(more) = more.logprobs {
             choice.logprobs.get_or_insert_default().content.extend(more.content);
         }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     fn text(index: u32, token: u32) -> Piece {
-        let chunk = responder(index).delta(format!("<{token}>"), None);
+        let chunk = responder(index).delta(format!("<{token}>"), None, false);
         Piece { chunk, tokens: vec![token], ended: None }
     }
 
@@ -166,6 +167,25 @@ mod tests {
         let Some(Answer::Chunk { id: 7, tokens, .. }) = outlet.next() else { panic!() };
         assert_eq!(tokens, [2, 3], "what had to wait comes in one chunk");
         assert!(outlet.next().is_none());
+    }
+
+    #[test]
+    fn what_comes_in_one_chunk_was_guessed_if_all_of_it_was() {
+        let guessed = |token| {
+            let mut piece = text(0, token);
+            piece.chunk.choices[0].drafted = true;
+            piece
+        };
+        for (pieces, drafted) in [
+            ([guessed(1), guessed(2)], true),
+            ([guessed(1), text(0, 2)], false),
+            ([text(0, 1), guessed(2)], false),
+        ] {
+            let mut outlet = Outlet::new(7, 1);
+            pieces.into_iter().for_each(|piece| outlet.push(piece));
+            let Some(Answer::Chunk { value, .. }) = outlet.next() else { panic!() };
+            assert_eq!(value.choices[0].drafted, drafted);
+        }
     }
 
     #[test]

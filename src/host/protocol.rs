@@ -15,7 +15,7 @@ use crate::{
     error::WireError,
     manifest::Manifest,
     service::Resumed,
-    step::BLOCK_SIZE,
+    step::{BLOCK_SIZE, MAX_DRAFTS},
 };
 
 use super::HostMetrics;
@@ -120,6 +120,7 @@ pub struct Options {
     pub kv: Kv,
     pub kv_bytes: Option<u64>,
     pub sliding_window: Option<SlidingWindow>,
+    pub speculation: Speculation,
     /// Memory for weights, keys and values of all models of the host; the last load that names it
     /// counts.
     pub budget_bytes: Option<u64>,
@@ -183,6 +184,48 @@ pub struct SlidingWindow {
 impl SlidingWindow {
     fn sinks() -> usize {
         BLOCK_SIZE
+    }
+}
+
+/// Most tokens that are guessed ahead of a draw: as many as can be unless the page says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Guesses")]
+pub struct Speculation {
+    pub max_drafts: usize,
+}
+
+/// [`Speculation`] as a page writes it.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    rename_all_fields = "camelCase",
+    deny_unknown_fields,
+    expecting = "expected true, false or {maxDrafts: 0 to 7}"
+)]
+enum Guesses {
+    Switch(bool),
+    Limit { max_drafts: Option<usize> },
+}
+
+impl Default for Speculation {
+    fn default() -> Speculation {
+        Speculation { max_drafts: MAX_DRAFTS }
+    }
+}
+
+impl TryFrom<Guesses> for Speculation {
+    type Error = String;
+
+    fn try_from(guesses: Guesses) -> Result<Speculation, String> {
+        let max_drafts = match guesses {
+            Guesses::Switch(false) => 0,
+            Guesses::Switch(true) | Guesses::Limit { max_drafts: None } => MAX_DRAFTS,
+            Guesses::Limit { max_drafts: Some(most) } => most,
+        };
+        if max_drafts > MAX_DRAFTS {
+            return Err(format!("found {max_drafts} maxDrafts, expected 0 to {MAX_DRAFTS}"));
+        }
+        Ok(Speculation { max_drafts })
     }
 }
 
@@ -265,6 +308,17 @@ pub struct Info {
     pub weight_bytes: f64,
     /// Whether the files are kept for the next load.
     pub stored: bool,
+    /// What came of the drafter beside the model; null if there is none.
+    pub draft: Option<DraftInfo>,
+}
+
+/// A drafter that is used, or why it is not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DraftInfo {
+    /// Bytes of its weights.
+    WeightBytes(f64),
+    Error(String),
 }
 
 /// What is wrong with a message, and the id of its call where it names one.

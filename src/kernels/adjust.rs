@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use super::{
-    Sample,
-    batch::{MASKED, TALLIED},
+    Batch,
+    batch::{DRAFTS_AT, MASKED, TALLIED},
 };
 use crate::{
     layout::row_stride,
-    step::{Adjust, MAX_BIAS, Mask, StepPlan},
+    step::{Adjust, MAX_BIAS, MAX_DRAFTS, Mask, StepPlan},
 };
 
 /// Bits of a tally: how often the token was drawn; 1 + the place of its bias, or 0; whether it is
@@ -25,7 +25,8 @@ pub enum Table {
     Tallies,
     /// f32 `[slots][MAX_BIAS]`
     Bias,
-    /// One bit per token: `[slots][row_stride(vocab) / 32]`.
+    /// One bit per token, for each draw that a slot can have in a step:
+    /// `[slots][1 + MAX_DRAFTS][row_stride(vocab) / 32]`.
     Masks,
 }
 
@@ -52,9 +53,14 @@ impl Table {
         match self {
             Table::Tallies => row_stride(vocab),
             Table::Bias => MAX_BIAS,
-            Table::Masks => row_stride(vocab) / 32,
+            Table::Masks => (1 + MAX_DRAFTS) * mask_stride(vocab),
         }
     }
+}
+
+/// Words of one mask.
+const fn mask_stride(vocab: usize) -> usize {
+    row_stride(vocab) / 32
 }
 
 impl Upload {
@@ -62,18 +68,21 @@ impl Upload {
     pub fn of(plan: &StepPlan, vocab: usize) -> Vec<Upload> {
         let mut uploads = Vec::new();
         for seq in &plan.seqs {
-            let mut add = |table: Table, words| {
-                uploads.push(Upload { table, at: seq.slot as usize * table.stride(vocab), words });
+            let mut add = |table: Table, offset: usize, words| {
+                let at = seq.slot as usize * table.stride(vocab) + offset;
+                uploads.push(Upload { table, at, words });
             };
             if let Some(adjust) = &seq.adjust {
-                add(Table::Tallies, tallies(adjust, vocab));
+                add(Table::Tallies, 0, tallies(adjust, vocab));
                 if !adjust.bias.is_empty() {
                     let values = adjust.bias.iter().map(|(_, value)| value.to_bits());
-                    add(Table::Bias, values.collect());
+                    add(Table::Bias, 0, values.collect());
                 }
             }
-            if let Mask::New(words) = &seq.mask {
-                add(Table::Masks, words.clone());
+            for (place, mask) in seq.masks().enumerate() {
+                if let Mask::New(words) = mask {
+                    add(Table::Masks, place * mask_stride(vocab), words.clone());
+                }
             }
         }
         uploads
@@ -122,20 +131,29 @@ impl HostTables {
         table[upload.at..][..upload.words.len()].copy_from_slice(&upload.words);
     }
 
-    /// The logits that a draw looks at, given the sample's words: those of masked tokens are −∞, those
-    /// that are not finite stay what they are.
+    /// The logits that sample `i` looks at: those of masked tokens are −∞, those that are not finite stay
+    /// what they are.
     pub(super) fn adjusted<'a>(
         &self,
-        kernel: &Sample,
-        sample: &[u32],
+        vocab: usize,
+        batch: &Batch,
+        i: usize,
+        last_samples: &[u32],
         logits: &'a [f32],
     ) -> Cow<'a, [f32]> {
+        let sample = batch.sample(i);
         let (slot, flags) = (sample[1] as usize, sample[9]);
+        let drafts = (flags >> DRAFTS_AT) as usize;
         let [presence, frequency, repetition] = [10, 11, 12].map(|i| f32::from_bits(sample[i]));
         let mut adjusted = Cow::Borrowed(logits);
         if flags & TALLIED != 0 {
-            let tallies = &self.tallies[slot * Table::Tallies.stride(kernel.vocab)..];
-            for (logit, tally) in adjusted.to_mut().iter_mut().zip(tallies) {
+            let at = slot * Table::Tallies.stride(vocab);
+            let mut tallies = self.tallies[at..][..vocab].to_vec();
+            let row = sample[13] as usize;
+            for draft in row + 1 - drafts..=row {
+                count(&mut tallies[batch.token(draft, last_samples) as usize]);
+            }
+            for (logit, tally) in adjusted.to_mut().iter_mut().zip(&tallies) {
                 if *tally == 0 || !logit.is_finite() {
                     continue;
                 }
@@ -153,7 +171,8 @@ impl HostTables {
             }
         }
         if flags & MASKED != 0 {
-            let mask = &self.masks[slot * Table::Masks.stride(kernel.vocab)..];
+            let at = slot * Table::Masks.stride(vocab) + drafts * mask_stride(vocab);
+            let mask = &self.masks[at..];
             for (token, logit) in adjusted.to_mut().iter_mut().enumerate() {
                 if logit.is_finite() && mask[token / 32] >> (token % 32) & 1 == 0 {
                     *logit = f32::NEG_INFINITY;
@@ -163,10 +182,10 @@ impl HostTables {
         adjusted
     }
 
-    /// Counts the token that a sample with these words drew.
-    pub(super) fn drawn(&mut self, kernel: &Sample, sample: &[u32], token: u32) {
+    /// Counts a token that a sample with these words drew and that stands.
+    pub(super) fn drawn(&mut self, vocab: usize, sample: &[u32], token: u32) {
         if sample[9] & TALLIED != 0 {
-            let row = sample[1] as usize * Table::Tallies.stride(kernel.vocab);
+            let row = sample[1] as usize * Table::Tallies.stride(vocab);
             count(&mut self.tallies[row + token as usize]);
         }
     }
@@ -195,7 +214,7 @@ mod tests {
             [
                 Upload { table: Table::Tallies, at: 64, words: tallies },
                 Upload { table: Table::Bias, at: 2 * MAX_BIAS, words: bias },
-                Upload { table: Table::Masks, at: 2, words: vec![0b1010] },
+                Upload { table: Table::Masks, at: 16, words: vec![0b1010] },
             ]
         );
     }

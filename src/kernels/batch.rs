@@ -1,17 +1,18 @@
 //! The words that describe a step to every kernel: one buffer, written once per step.
 //!
-//! A header of [`HEADER_WORDS`] words (row, logit row, tile and sample counts, then where rows, logit
-//! rows, tiles, samples and pools start) and the sections:
+//! A header of [`HEADER_WORDS`] words (row, logit row, tile, sample and draw counts, then where rows,
+//! logit rows, tiles, samples, pools and draws start) and the sections:
 //!
 //! | section | entry |
 //! |---|---|
 //! | rows | token id or slot, position, KV slot = 16·block + offset, start of its table in [`BlockTables`] |
 //! | logit rows | row |
 //! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
-//! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition |
+//! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition, row |
 //! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results, where among these words further tokens are named, how many |
 //! | tokens that are named for their log-probabilities | token |
 //! | pools | first row, rows: those whose hidden states are added up; slot; whether the sum begins with them |
+//! | draws | first sample, samples: those of one sequence, the first of which stands |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
 
@@ -19,22 +20,30 @@ use super::BlockTables;
 use crate::{
     Error, Result,
     step::{
-        Capacity, MAX_BIAS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask, Pool, Pooling, RowTokens,
-        SeqPlan, StepPlan,
+        Capacity, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask, Pool, Pooling,
+        RowTokens, SeqPlan, StepPlan,
     },
 };
 
-/// Marks a row's token id as a slot of the table of last samples.
+/// Marks a row's token id as a place in the table of last samples, which has for each slot
+/// [`SLOT_TOKENS`]: its last sample, drafts from [`DRAFTS`] on, and what the last step drew from
+/// [`DRAWN`] on.
 pub const LAST_SAMPLE: u32 = 1 << 31;
-pub const HEADER_WORDS: usize = 9;
+pub const SLOT_TOKENS: u32 = 16;
+pub const DRAFTS: u32 = 1;
+pub const DRAWN: u32 = DRAFTS + MAX_DRAFTS as u32;
+pub const HEADER_WORDS: usize = 11;
 pub const ROW_WORDS: usize = 4;
 pub const TILE_WORDS: usize = 2;
-pub const SAMPLE_WORDS: usize = 13;
+pub const SAMPLE_WORDS: usize = 14;
 pub const LOGPROB_WORDS: usize = 6;
 pub const POOL_WORDS: usize = 4;
-/// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits.
+pub const DRAW_WORDS: usize = 2;
+/// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits. From bit
+/// [`DRAFTS_AT`] on how many drafts come before it.
 pub const MASKED: u32 = 1;
 pub const TALLIED: u32 = 2;
+pub const DRAFTS_AT: u32 = 8;
 
 /// A step in words, with the counts that size its grids.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,12 +53,14 @@ pub struct Batch {
     pub logit_rows: u32,
     pub tiles: u32,
     pub samples: u32,
+    /// Sequences that samples belong to.
+    pub draws: u32,
     /// Log-probabilities wanted: first those of samples, then those of scored rows, as in the plan.
     pub logprobs: u32,
     /// Sequences whose hidden states become part of an embedding in this step.
     pub pools: u32,
-    /// Words of the results: two per sample, then 1 + 2·(how many of the likeliest) + (how many are
-    /// named) per log-probability.
+    /// Words of the results: two per sample, one per sequence that samples, then 1 + 2·(how many of the
+    /// likeliest) + (how many are named) per log-probability.
     pub result_words: u32,
     /// The longest context of the step's sequences, in tokens.
     pub longest: u32,
@@ -92,30 +103,28 @@ impl Batch {
         if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
             return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
         }
-        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools] =
-            [const { Vec::<u32>::new() }; 5];
+        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools, mut draws] =
+            [const { Vec::<u32>::new() }; 6];
         // With the tokens that are named.
         let [mut logprobs, mut scores] = [const { Vec::<([u32; 3], &[u32])>::new() }; 2];
         let mut longest = 0;
         for seq in &plan.seqs {
-            let (first, count) = (rows.len() / ROW_WORDS, seq.tokens.count());
+            let (first, count) = (rows.len() / ROW_WORDS, seq.rows());
             let end = seq.start as usize + count;
             let table = tables.start(seq.slot) as u32;
             if let Some(what) = bad_sampling(seq, capacity.vocab) {
                 return refuse(format!("{what} of slot {} is out of range", seq.slot));
             }
             longest = longest.max(end as u32);
-            for i in 0..count {
-                let token = match &seq.tokens {
-                    RowTokens::LastSample => LAST_SAMPLE | seq.slot,
-                    RowTokens::Known(ids) if (ids[i] as usize) < capacity.vocab => ids[i],
-                    RowTokens::Known(ids) => {
-                        return refuse(format!(
-                            "token {} of a vocabulary of {}",
-                            ids[i], capacity.vocab
-                        ));
-                    }
-                };
+            let place = LAST_SAMPLE | (seq.slot * SLOT_TOKENS);
+            let last_sample = [place];
+            let tokens = match &seq.tokens {
+                RowTokens::LastSample => &last_sample[..],
+                RowTokens::Known(ids) => ids,
+            };
+            let drafted = seq.drafts.iter().zip(place + DRAFTS..);
+            let drafts = drafted.map(|(draft, place)| draft.token.unwrap_or(place));
+            for (i, token) in tokens.iter().copied().chain(drafts).enumerate() {
                 let position = seq.start as usize + i;
                 let slot = tables.kv_slot(table, position);
                 rows.extend([token, position as u32, slot as u32, table]);
@@ -140,32 +149,38 @@ impl Batch {
                 let rows = (from..).zip(&score.targets);
                 scores.extend(rows.map(|(row, target)| ([row, *target, top(score.top)], &[][..])));
                 logit_rows.extend(first as u32..=last);
-            } else if seq.sample.is_some() {
-                logit_rows.push(last);
+            } else {
+                logit_rows.extend((first as u32..=last).skip(count - seq.draws()));
             }
-            if let Some(s) = seq.sample {
-                let logit_row = if plan.read_logits { last } else { logit_rows.len() as u32 - 1 };
+            let Some(s) = seq.sample else { continue };
+            draws.extend([(samples.len() / SAMPLE_WORDS) as u32, seq.draws() as u32]);
+            for (drafts, mask) in (0..).zip(seq.masks()) {
+                let behind = seq.drafts.len() as u32 - drafts;
+                let row = last - behind;
+                let logit_row =
+                    if plan.read_logits { row } else { logit_rows.len() as u32 - 1 - behind };
                 if let Some(asked) = s.logprobs {
                     let sample = (samples.len() / SAMPLE_WORDS) as u32;
                     let chosen = LAST_SAMPLE | sample;
                     logprobs.push(([logit_row, chosen, top(asked)], &seq.logprob_tokens));
                 }
-                let masked = if seq.mask == Mask::None { 0 } else { MASKED };
+                let masked = if *mask == Mask::None { 0 } else { MASKED };
                 let tallied = if s.penalises() || s.bias { TALLIED } else { 0 };
                 samples.extend([
                     logit_row,
                     seq.slot,
-                    end as u32,
+                    end as u32 - behind,
                     s.temperature.to_bits(),
                     s.top_k,
                     s.top_p.to_bits(),
                     s.min_p.to_bits(),
                     s.seed as u32,
                     (s.seed >> 32) as u32,
-                    masked | tallied,
+                    masked | tallied | drafts << DRAFTS_AT,
                     s.presence_penalty.to_bits(),
                     s.frequency_penalty.to_bits(),
                     s.repetition_penalty.to_bits(),
+                    row,
                 ]);
             }
         }
@@ -186,9 +201,10 @@ impl Batch {
             logit_rows: logit_rows.len() as u32,
             tiles: (tiles.len() / TILE_WORDS) as u32,
             samples: (samples.len() / SAMPLE_WORDS) as u32,
+            draws: (draws.len() / DRAW_WORDS) as u32,
             logprobs: (logprobs.len() + scores.len()) as u32,
             pools: (pools.len() / POOL_WORDS) as u32,
-            result_words: 2 * (samples.len() / SAMPLE_WORDS) as u32,
+            result_words: (2 * samples.len() / SAMPLE_WORDS + draws.len() / DRAW_WORDS) as u32,
             longest,
             words: vec![0; HEADER_WORDS],
         };
@@ -202,13 +218,13 @@ impl Batch {
             batch.result_words += 1 + 2 * top + count;
         }
         samples.extend(named);
-        let sections = [&rows, &logit_rows, &tiles, &samples, &pools];
+        let sections = [&rows, &logit_rows, &tiles, &samples, &pools, &draws];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
             *at += section.len();
             Some(start)
         });
-        let header = [batch.rows, batch.logit_rows, batch.tiles, batch.samples];
+        let header = [batch.rows, batch.logit_rows, batch.tiles, batch.samples, batch.draws];
         batch.words = header.into_iter().chain(starts).collect();
         for section in sections {
             batch.words.extend(section);
@@ -220,51 +236,93 @@ impl Batch {
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (SAMPLE_WORDS + POOL_WORDS + MAX_LOGPROB_TOKENS)
-            + (capacity.seqs + capacity.logit_rows) * LOGPROB_WORDS
+            + capacity.seqs * (POOL_WORDS + DRAW_WORDS)
+            + capacity.logit_rows * (SAMPLE_WORDS + MAX_LOGPROB_TOKENS + LOGPROB_WORDS)
     }
 
     /// Words that the results of the largest step of this capacity can have.
     pub fn max_result_words(capacity: &Capacity) -> usize {
-        capacity.seqs * (2 + MAX_LOGPROB_TOKENS)
-            + (capacity.seqs + capacity.logit_rows) * (1 + 2 * MAX_LOGPROBS as usize)
+        capacity.seqs + capacity.logit_rows * (3 + MAX_LOGPROB_TOKENS + 2 * MAX_LOGPROBS as usize)
+    }
+
+    /// The id of a row's token, given the table of last samples.
+    pub fn token(&self, i: usize, last_samples: &[u32]) -> u32 {
+        match self.row(i).token {
+            place if place & LAST_SAMPLE != 0 => last_samples[(place & !LAST_SAMPLE) as usize],
+            id => id,
+        }
     }
 
     /// Row `i`.
     pub fn row(&self, i: usize) -> Row {
-        let at = self.words[4] as usize + ROW_WORDS * i;
+        let at = self.words[5] as usize + ROW_WORDS * i;
         let [token, position, slot, table] = [0, 1, 2, 3].map(|word| self.words[at + word]);
         Row { token, position, slot, table }
     }
 
+    /// The words of row `i`: token, position, KV slot and table.
+    pub fn row_mut(&mut self, i: usize) -> &mut [u32] {
+        let at = self.words[5] as usize + ROW_WORDS * i;
+        &mut self.words[at..at + ROW_WORDS]
+    }
+
     /// The row whose logits are logit row `i`.
     pub fn logit_row(&self, i: usize) -> usize {
-        self.words[self.words[5] as usize + i] as usize
+        self.words[self.words[6] as usize + i] as usize
     }
 
     /// The words of sample `i`.
     pub fn sample(&self, i: usize) -> &[u32] {
-        let at = self.words[7] as usize + SAMPLE_WORDS * i;
+        let at = self.words[8] as usize + SAMPLE_WORDS * i;
         &self.words[at..at + SAMPLE_WORDS]
+    }
+
+    /// The words of sample `i`, to be changed.
+    pub fn sample_mut(&mut self, i: usize) -> &mut [u32] {
+        let at = self.words[8] as usize + SAMPLE_WORDS * i;
+        &mut self.words[at..at + SAMPLE_WORDS]
     }
 
     /// The words of log-probability `i`.
     pub fn logprob(&self, i: usize) -> &[u32] {
-        let at = self.words[7] as usize + SAMPLE_WORDS * self.samples as usize + LOGPROB_WORDS * i;
+        let at = self.words[8] as usize + SAMPLE_WORDS * self.samples as usize + LOGPROB_WORDS * i;
         &self.words[at..at + LOGPROB_WORDS]
     }
 
     /// The words of pool `i`.
     pub fn pool(&self, i: usize) -> &[u32] {
-        let at = self.words[8] as usize + POOL_WORDS * i;
+        let at = self.words[9] as usize + POOL_WORDS * i;
         &self.words[at..at + POOL_WORDS]
+    }
+
+    /// The first sample and the number of samples of draw `i`.
+    pub fn draw(&self, i: usize) -> (usize, usize) {
+        let at = self.words[10] as usize + DRAW_WORDS * i;
+        (self.words[at] as usize, self.words[at + 1] as usize)
+    }
+
+    /// Where in the results it says how many drafts of draw `i` are right.
+    pub fn accepted_at(&self, i: usize) -> usize {
+        2 * self.samples as usize + i
     }
 }
 
 /// What of a sequence's sampling is out of range, if anything.
 fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
     let known = |token: &u32| (*token as usize) < vocab;
+    let given = match &seq.tokens {
+        RowTokens::Known(ids) => &ids[..],
+        RowTokens::LastSample => &[],
+    };
+    let drafts = &seq.drafts;
     let refused = [
+        ("a token", !given.iter().all(known)),
+        (
+            "a draft",
+            drafts.len() > MAX_DRAFTS
+                || !drafts.iter().all(|draft| draft.token.as_ref().is_none_or(known))
+                || !drafts.is_empty() && (seq.sample.is_none() || seq.score.is_some()),
+        ),
         (
             "the adjustment",
             seq.adjust.as_ref().is_some_and(|adjust| {
@@ -275,7 +333,11 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
                     || !adjust.bias.iter().all(bias)
             }),
         ),
-        ("the mask", matches!(&seq.mask, Mask::New(words) if words.len() != vocab.div_ceil(32))),
+        (
+            "the mask",
+            seq.masks()
+                .any(|mask| matches!(mask, Mask::New(words) if words.len() != vocab.div_ceil(32))),
+        ),
         (
             "the score",
             seq.score.as_ref().is_some_and(|score| {
@@ -331,7 +393,7 @@ mod tests {
         assert_eq!((row.token, row.position, row.slot), (12, 16, 3 * 16));
         assert_eq!(tables.kv_slot(row.table, 15), 7 * 16 + 15);
         let row = batch.row(19);
-        assert_eq!((row.token, row.position, row.slot), (LAST_SAMPLE | 2, 16, 4 * 16));
+        assert_eq!((row.token, row.position, row.slot), (LAST_SAMPLE | 32, 16, 4 * 16));
         assert_eq!(tables.kv_slot(row.table, 0), 16);
         assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
         assert_eq!(batch.sample(1)[..3], [1, 2, 17]);
@@ -382,15 +444,15 @@ mod tests {
         for (read_logits, rows) in [(false, [0, 1, 2].as_slice()), (true, &[0, 1, 2, 3])] {
             let plan = StepPlan { seqs: seqs.clone(), read_logits, ..Default::default() };
             let batch = encode(&plan).unwrap();
-            assert_eq!((batch.samples, batch.logprobs, batch.result_words), (1, 3, 2 + 7 + 3 + 3));
+            assert_eq!((batch.samples, batch.logprobs, batch.result_words), (1, 3, 3 + 7 + 3 + 3));
             let logit_rows: Vec<_> =
                 (0..batch.logit_rows as usize).map(|i| batch.logit_row(i)).collect();
             assert_eq!(logit_rows, rows);
             let &[row, token, top, out, named, names] = batch.logprob(0) else { panic!() };
-            assert_eq!((row, token, top, out), (0, LAST_SAMPLE, 2, 2));
+            assert_eq!((row, token, top, out), (0, LAST_SAMPLE, 2, 3));
             assert_eq!(batch.words[named as usize..][..names as usize], [30, 40]);
-            assert_eq!(batch.logprob(1)[..4], [1, 7, 1, 9]);
-            assert_eq!(batch.logprob(2)[..4], [2, 8, 1, 12]);
+            assert_eq!(batch.logprob(1)[..4], [1, 7, 1, 10]);
+            assert_eq!(batch.logprob(2)[..4], [2, 8, 1, 13]);
             assert_eq!([1, 2].map(|i| batch.logprob(i)[5]), [0, 0]);
         }
         // A row that is scored and sampled has its logits once.

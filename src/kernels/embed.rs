@@ -2,7 +2,7 @@
 
 use minijinja::context;
 
-use super::{Batch, Bindings, Kernel, Tuning, batch::LAST_SAMPLE, literal, weights};
+use super::{Batch, Bindings, Kernel, Tuning, literal, weights};
 use crate::{
     gpu::Shader,
     layout::{HostMatrix, Layout, row_stride},
@@ -11,7 +11,7 @@ use crate::{
 /// Writes the embedding of each row's token, times `scale`, to out, `[rows][row_stride(width)]`; or adds
 /// that of its position.
 ///
-/// Bindings in order: step, last samples `[slots]` (of tokens), words, scales (layouts that have them), out.
+/// Bindings in order: step, last samples `[slots][SLOT_TOKENS]` (of tokens), words, scales (layouts that have them), out.
 /// Each part of a matrix that is split by rows writes the rows of its own tokens only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embed {
@@ -66,8 +66,7 @@ impl Embed {
             let row = batch.row(i);
             let index = match row.token {
                 _ if self.positions => row.position,
-                id if id & LAST_SAMPLE != 0 => last_samples[(id & !LAST_SAMPLE) as usize],
-                id => id,
+                _ => batch.token(i, last_samples),
             };
             let index = (index as usize).checked_sub(self.first).filter(|row| *row < matrix.n);
             let Some(index) = index else { continue };

@@ -2,11 +2,14 @@
 //!
 //! The plain versions are the oracle of the kernel tests and, put together, the CPU executor.
 
+pub mod accept;
 pub mod adjust;
 pub mod attention;
 pub mod batch;
 pub mod columns;
 pub mod combine;
+pub mod copy;
+pub mod draw;
 pub mod embed;
 pub mod gather;
 pub mod group;
@@ -20,17 +23,21 @@ pub mod repack;
 pub mod rope_kv;
 pub mod route;
 pub mod sample;
+pub mod state;
 pub mod tables;
 
 use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
+pub use accept::Accept;
 pub use adjust::{HostTables, Table, Upload};
 pub use attention::{Attention, AttentionMerge};
 pub use batch::Batch;
 pub use columns::Columns;
 pub use combine::Combine;
+pub use copy::{Copy, Place};
+pub use draw::Draw;
 pub use embed::Embed;
 pub use gather::Gather;
 pub use group::Group;
@@ -43,6 +50,7 @@ pub use repack::Repack;
 pub use rope_kv::{RopeKv, query_heads, rope_table};
 pub use route::Route;
 pub use sample::Sample;
+pub use state::{Keep, Recall};
 pub use tables::BlockTables;
 
 use crate::{

@@ -2,11 +2,11 @@
 
 use minijinja::context;
 
-use super::{Batch, Bindings, Kernel, RowsOf, Tuning};
+use super::{Batch, Bindings, Kernel, Place, RowsOf, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
 /// out = \[out +\] v / sqrt(mean(v²) + eps) · weight \[+ bias\] for each row of x, where v is x, or x less
-/// its mean; x and out are `[rows][row_stride(width)]`.
+/// its mean; x is `[rows][row_stride(width)]`, and so is out, or a place in wider rows.
 ///
 /// Bindings in order: step, x, weight `[width]` f32, bias `[row_stride(width)]` f32 (if `centred`), out.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Norm {
     pub centred: bool,
     /// Adds to what out holds.
     pub add: bool,
+    /// Where the results go, see [`super::Copy`].
+    pub place: Place,
     pub rows: RowsOf,
 }
 
@@ -31,6 +33,8 @@ impl Kernel for Norm {
             at => bindings.numbers(),
             width => self.width,
             stride => row_stride(self.width),
+            out_stride => row_stride(self.place.width),
+            column => self.place.column,
             eps => self.eps,
             centred => self.centred,
             add => self.add,

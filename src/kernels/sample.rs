@@ -4,16 +4,18 @@ use minijinja::context;
 
 use super::{
     Batch, Bindings, HostTables, Kernel, Tuning,
-    adjust::{BIAS_AT, DRAWN},
+    adjust::{self, BIAS_AT},
+    batch::{DRAFTS_AT, DRAWN, SLOT_TOKENS},
     noise::{gumbel, philox},
 };
 use crate::{
     gpu::Shader,
     layout::row_stride,
-    step::{MAX_BIAS, Sampling},
+    step::{MAX_BIAS, MAX_DRAFTS, Sampling},
 };
 
-/// Draws one token per sample of the step, as [`Sampling`] says.
+/// Draws one token per sample of the step, as [`Sampling`] says: each as if the drafts before it had
+/// been drawn.
 ///
 /// The filters top-k, top-p and min-p act in this order on the distribution at the given
 /// temperature, each on what the one before it kept, renormalised, as in Hugging Face transformers;
@@ -24,9 +26,12 @@ use crate::{
 /// transformers for repetition, of OpenAI for frequency and presence,
 /// `mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence`.
 ///
-/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, bias, masks, last samples (out)
-/// `[slots]`, results (out) `[samples][2]`: the token, and how many logits are NaN or infinite,
-/// tallies (in and out). See [`super::adjust::Table`].
+/// In a step without drafts the kernel also does what [`super::Accept`] does for one with drafts, and
+/// saves that dispatch.
+///
+/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, last samples (in and out) `[slots][SLOT_TOKENS]`,
+/// tallies (in and out), bias, masks, results (out) `[samples][2]`: the token, and how many logits are NaN
+/// or infinite. See [`super::adjust::Table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// At most 2^24: counts are exact in f32.
@@ -45,14 +50,13 @@ impl Sample {
         &self,
         batch: &Batch,
         logits: &[f32],
-        tables: &mut HostTables,
-        last_samples: &mut [u32],
+        tables: &HostTables,
+        last_samples: &[u32],
     ) -> Vec<u32> {
         let mut results = Vec::new();
         for i in 0..batch.samples as usize {
             let words = batch.sample(i);
-            let &[row, slot, position, temperature, top_k, top_p, min_p, low, high, ..] = words
-            else {
+            let &[row, _, position, temperature, top_k, top_p, min_p, low, high, ..] = words else {
                 unreachable!("a sample has SAMPLE_WORDS words");
             };
             let sampling = Sampling {
@@ -64,9 +68,8 @@ impl Sample {
                 ..Sampling::GREEDY
             };
             let row = &logits[row as usize * row_stride(self.vocab)..][..self.vocab];
-            let token = draw(&tables.adjusted(self, words, row), position, &sampling);
-            tables.drawn(self, words, token);
-            last_samples[slot as usize] = token;
+            let adjusted = tables.adjusted(self.vocab, batch, i, last_samples, row);
+            let token = draw(&adjusted, position, &sampling);
             results.extend([token, row.iter().filter(|v| !v.is_finite()).count() as u32]);
         }
         results
@@ -146,15 +149,19 @@ fn min_p_limit(top: f32, sampling: &Sampling) -> Option<f32> {
 
 impl Kernel for Sample {
     fn shader(&self, tuning: Tuning) -> Shader {
-        let bindings = Bindings::read(&["step", "logits", "bias", "masks"]);
-        let bindings = bindings.write("last_samples").write("result").write("tallies");
+        let bindings = Bindings::read(&["step", "logits"]).write("last_samples").write("tallies");
+        let bindings = bindings.and("bias", true).and("masks", true).write("result");
         let values = context! {
             vocab => self.vocab,
             stride => row_stride(self.vocab),
             threads => self.threads(tuning),
             max_bias => MAX_BIAS,
-            drawn => DRAWN,
+            max_drafts => MAX_DRAFTS,
+            drafts_at => DRAFTS_AT,
             bias_at => BIAS_AT,
+            count => adjust::DRAWN,
+            slot_tokens => SLOT_TOKENS,
+            drawn_at => DRAWN,
         };
         Shader::render("sample", values, bindings.access())
     }

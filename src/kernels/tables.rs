@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result,
-    step::{BLOCK_SIZE, Capacity, SeqPlan, StepPlan},
+    step::{BLOCK_SIZE, Capacity, SeqPlan, StepPlan, Window},
 };
 
 /// The host's copy of the device's tables, `[seqs][ceil(context / 16)]` KV block ids.
@@ -57,6 +57,11 @@ impl BlockTables {
         capacity.context.div_ceil(BLOCK_SIZE)
     }
 
+    /// What rows see of their sequence.
+    pub fn window(&self) -> Option<Window> {
+        self.capacity.window
+    }
+
     /// First word of the table of `slot`.
     pub fn start(&self, slot: u32) -> usize {
         slot as usize * Self::stride(&self.capacity)
@@ -101,7 +106,7 @@ impl BlockTables {
     /// What the slot will hold once it has the entries of `seq`, if its rows may run then.
     fn check(&self, seq: &SeqPlan) -> Result<Slot> {
         let Capacity { blocks, context, window, .. } = self.capacity;
-        let (start, count) = (seq.start as usize, seq.tokens.count());
+        let (start, count) = (seq.start as usize, seq.rows());
         let end = start + count;
         let slot = self.slots.get(seq.slot as usize).and_then(|kept| {
             let first = if seq.blocks.is_empty() { kept.len } else { seq.first_block as usize };
@@ -136,7 +141,7 @@ impl BlockTables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{RowTokens, Window};
+    use crate::step::RowTokens;
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,

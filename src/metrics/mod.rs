@@ -3,9 +3,12 @@
 mod histogram;
 mod hit_rate;
 mod prometheus;
+mod spec_decode;
 mod times;
 
-pub use self::{histogram::Histogram, hit_rate::HitRate, times::RequestTimes};
+pub use self::{
+    histogram::Histogram, hit_rate::HitRate, spec_decode::SpecDecode, times::RequestTimes,
+};
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -38,6 +41,12 @@ pub struct Metrics {
     pub prompt_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
+    /// What came of drafts.
+    #[serde(flatten)]
+    pub spec_decode: SpecDecode,
+    /// How much longer the same tokens would have taken without drafts, by what steps without them
+    /// took.
+    pub spec_decode_seconds_saved: f64,
     /// Requests that ended, by reason.
     pub request_success: RequestSuccess,
     /// Steps that the executor has run.
@@ -98,6 +107,9 @@ pub struct TabMetrics {
     pub cached_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
+    /// What came of drafts.
+    #[serde(flatten)]
+    pub spec_decode: SpecDecode,
 }
 
 /// Why a request ended, as metrics tell it.
@@ -140,6 +152,12 @@ impl Metrics {
         self.tab(tab).generation_tokens += 1;
     }
 
+    /// Of `drafted` tokens of a tab's sequence the first `accepted` were right.
+    pub fn verified(&mut self, tab: u64, drafted: usize, accepted: usize) {
+        self.spec_decode.observe(drafted, accepted);
+        self.tab(tab).spec_decode.observe(drafted, accepted);
+    }
+
     /// The executor ran a step of so many rows.
     pub fn stepped(&mut self, rows: usize, took: Duration) {
         self.steps += 1;
@@ -147,8 +165,8 @@ impl Metrics {
         self.step_time_seconds.observe(took.as_secs_f64());
     }
 
-    /// Leaves out what concerns other tabs than these: tokens, and what was looked up and found in the
-    /// prefix cache, become their part. The rows of all steps stay, and who knew all tokens could
+    /// Leaves out what concerns other tabs than these: tokens, drafts, and what was looked up and found
+    /// in the prefix cache, become their part. The rows of all steps stay, and who knew all tokens could
     /// tell from them how many were found.
     pub fn restrict_to(&mut self, own: impl Fn(u64) -> bool) {
         self.tabs.retain(|tab, _| own(*tab));
@@ -160,6 +178,8 @@ impl Metrics {
         self.prefix_cache_hit_rate = HitRate::default();
         self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
         (self.preempted_queries, self.preempted_hits) = (0, 0);
+        self.spec_decode = SpecDecode::default();
+        self.tabs.values().for_each(|tab| self.spec_decode.add(&tab.spec_decode));
     }
 
     /// A tab's part.
@@ -185,6 +205,8 @@ impl Default for Metrics {
             num_preemptions: 0,
             prompt_tokens: 0,
             generation_tokens: 0,
+            spec_decode: SpecDecode::default(),
+            spec_decode_seconds_saved: 0.0,
             request_success: RequestSuccess::default(),
             steps: 0,
             iteration_tokens_total: rows,

@@ -38,6 +38,7 @@ impl Metrics {
     }
 
     fn counters(&self, page: &mut Page) {
+        let drafts = &self.spec_decode;
         let counters = [
             (
                 "vllm:prefix_cache_queries_total",
@@ -63,11 +64,34 @@ impl Metrics {
             ("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.", self.prompt_tokens),
             ("vllm:generation_tokens_total", "Tokens generated.", self.generation_tokens),
             ("tabloom:steps_total", "Steps run.", self.steps),
+            (
+                "vllm:spec_decode_num_drafts_total",
+                "Rounds of speculation.",
+                drafts.spec_decode_num_drafts,
+            ),
+            (
+                "vllm:spec_decode_num_draft_tokens_total",
+                "Tokens drafted.",
+                drafts.spec_decode_num_draft_tokens,
+            ),
+            (
+                "vllm:spec_decode_num_accepted_tokens_total",
+                "Drafted tokens that were right.",
+                drafts.spec_decode_num_accepted_tokens,
+            ),
         ];
         for (name, help, value) in counters {
             page.family(name, "counter", help);
             page.sample(name, None, value);
         }
+        let name = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
+        page.family(name, "counter", "Drafted tokens that were right, by their place in a round.");
+        for (at, count) in drafts.spec_decode_num_accepted_tokens_per_pos.iter().enumerate() {
+            page.sample(name, Some(("position", &at.to_string())), count);
+        }
+        let name = "tabloom:spec_decode_seconds_saved";
+        page.family(name, "gauge", "Time that steps without drafts would have taken beyond.");
+        page.sample(name, None, self.spec_decode_seconds_saved);
         let ended = &self.request_success;
         let reasons = [
             ("stop", ended.stop),
@@ -140,13 +164,19 @@ impl Metrics {
             ("waiting", "Requests waiting", |tab| tab.waiting as u64),
             ("kv_blocks", "KV blocks in block tables", |tab| tab.kv_blocks as u64),
         ];
-        let counters: [(_, _, Value); 4] = [
+        let counters: [(_, _, Value); 6] = [
             ("prompt_tokens_total", "Prompt tokens", |tab| tab.prompt_tokens),
             ("prefix_cache_queries_total", "Tokens looked for in the prefix cache", |tab| {
                 tab.prefix_cache_queries
             }),
             ("cached_tokens_total", "Tokens found in the prefix cache", |tab| tab.cached_tokens),
             ("generation_tokens_total", "Tokens generated", |tab| tab.generation_tokens),
+            ("draft_tokens_total", "Tokens drafted", |tab| {
+                tab.spec_decode.spec_decode_num_draft_tokens
+            }),
+            ("accepted_tokens_total", "Drafted tokens that were right", |tab| {
+                tab.spec_decode.spec_decode_num_accepted_tokens
+            }),
         ];
         for (kind, families) in [("gauge", &gauges[..]), ("counter", &counters[..])] {
             for (name, help, value) in families {
@@ -209,6 +239,7 @@ mod tests {
     const MODEL: &str = "a \"quoted\" \\ name\nin two lines";
 
     const HISTOGRAMS: usize = 10;
+    const PER_PLACE: &str = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
 
     /// Metrics in which no two numbers are alike by chance.
     fn lived() -> Metrics {
@@ -223,6 +254,9 @@ mod tests {
         metrics.looked_up(1, 100, 48, false);
         metrics.looked_up(2, 90, 16, true);
         metrics.prefilled(1, 100);
+        metrics.verified(2, 5, 3);
+        metrics.verified(2, 2, 1);
+        metrics.spec_decode_seconds_saved = 0.25;
         let reasons = [FinishedReason::Stop, FinishedReason::Length, FinishedReason::Abort];
         for (at, reason) in reasons.into_iter().enumerate() {
             let ms = |count: u64| Duration::from_millis(count + 7 * at as u64);
@@ -289,6 +323,7 @@ mod tests {
             ("vllm:num_requests_waiting", None, 4.0),
             ("vllm:kv_cache_usage_perc", None, 0.625),
             ("tabloom:kv_block_utilisation", None, 0.9375),
+            ("tabloom:spec_decode_seconds_saved", None, 0.25),
             ("tabloom:tab_running", Some(("tab", "2")), 7.0),
             ("tabloom:tab_waiting", Some(("tab", "2")), 8.0),
             ("tabloom:tab_kv_blocks", Some(("tab", "2")), 11.0),
@@ -306,6 +341,14 @@ mod tests {
             ("vllm:request_success_total", Some(("finished_reason", "length")), 2.0),
             ("vllm:request_success_total", Some(("finished_reason", "abort")), 3.0),
             ("vllm:request_success_total", Some(("finished_reason", "error")), 0.0),
+            ("vllm:spec_decode_num_drafts_total", None, 2.0),
+            ("vllm:spec_decode_num_draft_tokens_total", None, 7.0),
+            ("vllm:spec_decode_num_accepted_tokens_total", None, 4.0),
+            (PER_PLACE, Some(("position", "0")), 2.0),
+            (PER_PLACE, Some(("position", "2")), 1.0),
+            (PER_PLACE, Some(("position", "3")), 0.0),
+            ("tabloom:tab_draft_tokens_total", Some(("tab", "2")), 7.0),
+            ("tabloom:tab_accepted_tokens_total", Some(("tab", "2")), 4.0),
             ("tabloom:tab_prompt_tokens_total", Some(("tab", "1")), 100.0),
             ("tabloom:tab_prefix_cache_queries_total", Some(("tab", "1")), 100.0),
             ("tabloom:tab_cached_tokens_total", Some(("tab", "1")), 48.0),

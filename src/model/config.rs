@@ -331,7 +331,7 @@ fn architecture(fields: &Fields) -> Result<(&'static str, Configure)> {
     })
 }
 
-fn activation(fields: &Fields) -> Result<Activation> {
+pub(super) fn activation(fields: &Fields) -> Result<Activation> {
     match fields.text("hidden_act")? {
         None | Some("silu") => Ok(Activation::Silu),
         Some("gelu_pytorch_tanh") => Ok(Activation::GeluTanh),

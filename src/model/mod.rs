@@ -1,6 +1,7 @@
 //! What a model is: its sizes, its weights by name and role, and the operations of its forward pass.
 
 pub mod config;
+pub mod draft;
 mod gemma;
 mod gguf;
 mod gpt2;
@@ -24,7 +25,8 @@ pub use config::{
     Activation, Caps, ExpertModules, Experts, LayerAttention, ModelConfig, Naming, Norms, QkNorm,
     Scales,
 };
+pub use draft::{DraftConfig, DraftFamily, DraftProgram, Features, FuseNorm};
 pub use params::{Param, ParamSource, ParamSpec, Shape, Slice};
-pub use program::{Act, MatmulOutput, Op, Product, program};
+pub use program::{Act, MatmulOutput, Op, Product, program, program_with};
 pub use quantization::{Gptq, Quantization, Scheme};
 pub use rope::{Rope, RopeScaling};

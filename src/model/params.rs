@@ -69,6 +69,25 @@ pub enum Param {
     RopeFactors,
     /// The same in longer contexts.
     LongRopeFactors,
+    /// Of a drafting head, what makes one row of what it reads, see [`super::DraftConfig`]:
+    /// `[hidden][streams·target's hidden]` or `[hidden][2·hidden]`
+    Fuse,
+    /// `[hidden]`
+    FuseBias,
+    /// Over all streams of the target that are fused: `[streams·target's hidden]`
+    FuseNorm,
+    /// Over one of them: `[target's hidden]`
+    StreamNorm(usize),
+    /// Over the embeddings that a drafting head reads: `[hidden]`
+    EmbedNorm,
+    /// Over the features that a drafting head reads: `[hidden]`
+    HiddenNorm,
+    /// Of Medusa, see [`super::DraftFamily::Medusa`]: `[hidden][hidden]`
+    MedusaBlock(usize),
+    /// `[hidden]`
+    MedusaBlockBias(usize),
+    /// `[vocab][hidden]`
+    MedusaHead(usize),
 }
 
 impl Param {
@@ -83,6 +102,10 @@ impl Param {
                 | Param::AttentionOutNorm(_)
                 | Param::MlpNorm(_)
                 | Param::MlpOutNorm(_)
+                | Param::FuseNorm
+                | Param::StreamNorm(_)
+                | Param::EmbedNorm
+                | Param::HiddenNorm
         )
     }
 
@@ -94,6 +117,11 @@ impl Param {
             Param::MlpNorm(i) => Some(Param::MlpNormBias(i)),
             _ => None,
         }
+    }
+
+    /// Whether its rows are tokens.
+    pub fn is_of_tokens(self) -> bool {
+        matches!(self, Param::Embed | Param::Head | Param::MedusaHead(_))
     }
 
     /// Whether each expert has its own rows.
@@ -142,6 +170,27 @@ pub struct ParamSource {
     pub slice: Option<Slice>,
 }
 
+impl ParamSpec {
+    /// A weight that one module fills.
+    pub(super) fn one(param: Param, name: String, shape: Shape) -> ParamSpec {
+        let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
+        ParamSpec::joined(param, shape, [(name, rows)])
+    }
+
+    /// A weight that modules of so many rows fill.
+    pub(super) fn joined(
+        param: Param,
+        shape: Shape,
+        modules: impl IntoIterator<Item = (String, usize)>,
+    ) -> ParamSpec {
+        let sources = modules.into_iter().map(|(name, rows)| ParamSource::new(name, rows));
+        let sources: Vec<_> = sources.collect();
+        let rows = sources.iter().map(|source| source.rows).sum();
+        let unit = if param.is_of_tokens() { 1 } else { rows };
+        ParamSpec { param, shape, sources, unit, less_one: false }
+    }
+}
+
 impl ParamSource {
     fn new(name: String, rows: usize) -> ParamSource {
         ParamSource { name, rows, interleaved: None, by_columns: false, slice: None }
@@ -170,11 +219,8 @@ impl ModelConfig {
     /// Lists every weight of the model.
     pub fn params(&self) -> Vec<ParamSpec> {
         let one = |param, name: String, shape: Shape| {
-            let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
-            let sources = vec![ParamSource::new(name, rows)];
             let less_one = self.norms_less_one && Param::is_norm(param);
-            let unit = if matches!(param, Param::Embed | Param::Head) { 1 } else { rows };
-            ParamSpec { param, shape, sources, unit, less_one }
+            ParamSpec { less_one, ..ParamSpec::one(param, name, shape) }
         };
         let vector = |n| Shape::Vector { n };
         let matrix = |n, k| Shape::Matrix { n, k };
@@ -192,15 +238,9 @@ impl ModelConfig {
             let layer = |name: &str| format!("model.layers.{i}.{name}");
             let norm =
                 |param, name: &str| one(param, layer(&format!("{name}.weight")), vector(hidden));
-            let joined = |param, shape, names: &[(&str, usize)]| ParamSpec {
-                param,
-                shape,
-                sources: names
-                    .iter()
-                    .map(|(name, rows)| ParamSource::new(layer(name), *rows))
-                    .collect(),
-                unit: names.iter().map(|(_, rows)| rows).sum(),
-                less_one: false,
+            let joined = |param, shape, names: &[(&str, usize)]| {
+                let modules = names.iter().map(|(name, rows)| (layer(name), *rows));
+                ParamSpec::joined(param, shape, modules)
             };
             if before {
                 list.push(norm(Param::AttentionNorm(i), "input_layernorm"));

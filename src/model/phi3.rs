@@ -2,24 +2,14 @@
 
 use super::config::window;
 use super::json::Fields;
-use super::rope::{Rope, RopeScaling, scaling};
+use super::rope::{Rope, RopeScaling, scaling, turning_dims};
 use super::{ModelConfig, gguf};
 use crate::error::Result;
 use serde_json::Value;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.fused = true;
-    let nested = fields.object("rope_parameters")?;
-    let share = [nested.as_ref(), Some(fields)]
-        .into_iter()
-        .flatten()
-        .find(|fields| fields.get("partial_rotary_factor").is_some());
-    let share = share.map_or(Ok(1.0), |fields| fields.positive("partial_rotary_factor"))?;
-    let dims = (config.head_dim as f64 * share) as usize;
-    if dims == 0 || dims > config.head_dim || !dims.is_multiple_of(4) {
-        let expected = format!("a share of {} dims that is a multiple of 4", config.head_dim);
-        return Err(fields.invalid_as("partial_rotary_factor", share, expected));
-    }
+    let dims = turning_dims(fields, config.head_dim)?;
     let context = config.context;
     let original = fields.count_or("original_max_position_embeddings", 2..=1 << 24, 4096)?;
     let rope = Rope::from_nested(fields, dims, 10_000.0, |nested, optional| {

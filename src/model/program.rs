@@ -1,6 +1,6 @@
 //! The forward pass as a list of operations, which each executor carries out in its own way.
 
-use super::{Activation, ModelConfig, Norms, Param};
+use super::{Activation, Features, ModelConfig, Norms, Param};
 
 /// An activation, one row per token of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +21,12 @@ pub enum Act {
     Chosen,
     /// What a block returns, where it is normalised before it is added `[rows][hidden]`.
     Block,
+    /// Of a drafting head: embeddings of the tokens that follow `[rows][hidden]`.
+    Embedded,
+    /// What a drafting head reads of its target, side by side `[rows][features]`.
+    Features,
+    /// What a drafting head puts side by side `[rows][2·hidden]`.
+    Joined,
     /// Residual rows whose logits are wanted `[logit rows][hidden]`.
     Last,
     /// `[logit rows][vocab]`
@@ -29,7 +35,7 @@ pub enum Act {
 
 impl Act {
     /// Every activation.
-    pub const ALL: [Act; 10] = [
+    pub const ALL: [Act; 13] = [
         Act::Residual,
         Act::Qkv,
         Act::Query,
@@ -38,6 +44,9 @@ impl Act {
         Act::Router,
         Act::Chosen,
         Act::Block,
+        Act::Embedded,
+        Act::Features,
+        Act::Joined,
         Act::Last,
         Act::Logits,
     ];
@@ -111,11 +120,12 @@ impl Product {
 /// One operation of the forward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Residual = scale · rows of the embedding matrix; of positions, residual += these.
+    /// Out = scale · rows of the embedding matrix; of positions, out += these.
     Embed {
         weight: Param,
         scale: f32,
         positions: bool,
+        out: Act,
     },
     Matmul(Product),
     /// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
@@ -134,6 +144,19 @@ pub enum Op {
     Combine {
         scale: f32,
     },
+    /// Out, from `column` on, = norm(x)
+    Norm {
+        x: Act,
+        norm: Param,
+        out: Act,
+        column: usize,
+    },
+    /// Out, from `column` on, = x
+    Copy {
+        x: Act,
+        out: Act,
+        column: usize,
+    },
     /// Residual += rms_norm(Block)
     AddNormed {
         norm: Param,
@@ -146,92 +169,140 @@ pub enum Op {
     Gather,
     /// Draws one token per sampling sequence from Logits.
     Sample,
+    /// Of a drafting head: keeps, for each sequence that draws, the residual row after which the last
+    /// token that stands was drawn.
+    Keep,
+    /// Residual = what was kept of each sequence
+    Recall,
+    /// Draws one draft per sequence from Logits.
+    Draw,
 }
 
 /// Returns the operations that turn a step's rows into samples and embeddings.
 pub fn program(config: &ModelConfig) -> Vec<Op> {
-    let scale = config.scales.embedding;
-    let mut ops = vec![Op::Embed { weight: Param::Embed, scale, positions: false }];
-    if config.positions {
-        ops.push(Op::Embed { weight: Param::Positions, scale: 1.0, positions: true });
-    }
-    let before = |norm| (config.norms != Norms::After).then_some(norm);
-    for i in 0..config.layers {
-        ops.extend([
-            Op::Matmul(Product {
-                norm: before(Param::AttentionNorm(i)),
-                bias: config.qkv_bias.then_some(Param::QkvBias(i)),
-                ..Product::new(Act::Residual, Param::Qkv(i), Act::Qkv)
-            }),
-            Op::RopeKv {
-                layer: i,
-                q_norm: config.qk_norm.map(|_| Param::QNorm(i)),
-                k_norm: config.qk_norm.map(|_| Param::KNorm(i)),
-            },
-            Op::Attention { layer: i },
-        ]);
-        let output = Product {
-            bias: config.output_bias.then_some(Param::OutputBias(i)),
-            ..Product::new(Act::Attention, Param::Output(i), Act::Residual)
-        };
-        end_block(config, output, Param::AttentionOutNorm(i), &mut ops);
-        let gated = Product {
-            norm: before(Param::MlpNorm(i)),
-            bias: config.mlp_bias.then_some(Param::GateUpBias(i)),
-            output: match (config.gated, config.activation) {
-                (false, _) => MatmulOutput::Gelu,
-                (true, Activation::Silu) => MatmulOutput::SiluGate,
-                (true, Activation::GeluTanh) => MatmulOutput::GeluGate,
-                (true, Activation::Clamped) => MatmulOutput::ClampedGate,
-            },
-            ..Product::new(Act::Residual, Param::GateUp(i), Act::Gated)
-        };
-        match config.experts_of(i) {
-            None => {
-                ops.push(Op::Matmul(gated));
-                let down = Product {
-                    bias: config.mlp_bias.then_some(Param::DownBias(i)),
-                    ..Product::new(Act::Gated, Param::Down(i), Act::Residual)
-                };
-                end_block(config, down, Param::MlpOutNorm(i), &mut ops);
-            }
-            Some(experts) => {
-                let bias = |param| experts.biases.then_some(param);
-                ops.extend([
-                    Op::Matmul(Product {
-                        norm: gated.norm,
-                        bias: bias(Param::RouterBias(i)),
-                        ..Product::new(Act::Residual, Param::Router(i), Act::Router)
-                    }),
-                    Op::Route,
-                    Op::Matmul(Product {
-                        weight: Param::ExpertGateUp(i),
-                        bias: bias(Param::ExpertGateUpBias(i)),
-                        experts: true,
-                        ..gated
-                    }),
-                    Op::Matmul(Product {
-                        bias: bias(Param::ExpertDownBias(i)),
-                        experts: true,
-                        ..Product::new(Act::Gated, Param::ExpertDown(i), Act::Chosen)
-                    }),
-                    Op::Combine { scale: config.scales.residual },
-                ]);
-            }
-        }
-    }
+    program_with(config, None)
+}
+
+/// The same, with what a drafting head reads.
+pub fn program_with(config: &ModelConfig, features: Option<&Features>) -> Vec<Op> {
+    let mut ops = body(config, config.layers, features);
     ops.extend([
         Op::Pool { norm: Param::FinalNorm },
         Op::Gather,
-        Op::Matmul(Product {
-            norm: Some(Param::FinalNorm),
-            scale: config.scales.logits,
-            cap: config.caps.logits,
-            ..Product::new(Act::Last, config.head(), Act::Logits)
-        }),
+        Op::Matmul(output(config, Act::Last)),
         Op::Sample,
     ]);
     ops
+}
+
+/// Logits from rows of the residual stream, `x`.
+pub(super) fn output(config: &ModelConfig, x: Act) -> Product {
+    Product {
+        norm: Some(Param::FinalNorm),
+        scale: config.scales.logits,
+        cap: config.caps.logits,
+        ..Product::new(x, config.head(), Act::Logits)
+    }
+}
+
+/// From tokens through the first layers, so many of them, with what a drafting head reads.
+pub(super) fn body(config: &ModelConfig, layers: usize, features: Option<&Features>) -> Vec<Op> {
+    let (scale, out) = (config.scales.embedding, Act::Residual);
+    let mut ops = vec![Op::Embed { weight: Param::Embed, scale, positions: false, out }];
+    if config.positions {
+        ops.push(Op::Embed { weight: Param::Positions, scale: 1.0, positions: true, out });
+    }
+    let capture = |applied: usize, ops: &mut Vec<Op>| {
+        let Some(Features::Streams(streams)) = features else { return };
+        if let Some(place) = streams.iter().position(|stream| *stream == applied) {
+            let column = place * config.hidden;
+            ops.push(Op::Copy { x: Act::Residual, out: Act::Features, column });
+        }
+    };
+    for i in 0..layers {
+        capture(i, &mut ops);
+        let norm = (config.norms != Norms::After).then_some(Param::AttentionNorm(i));
+        layer(config, i, Act::Residual, norm, &mut ops);
+    }
+    capture(layers, &mut ops);
+    if let Some(Features::Last) = features {
+        let (x, norm, out) = (Act::Residual, Param::FinalNorm, Act::Features);
+        ops.push(Op::Norm { x, norm, out, column: 0 });
+    }
+    ops
+}
+
+/// Appends the operations of layer `i`, whose attention reads `x`, normalised where there is a `norm`.
+pub(super) fn layer(
+    config: &ModelConfig,
+    i: usize,
+    x: Act,
+    norm: Option<Param>,
+    ops: &mut Vec<Op>,
+) {
+    let before = |norm| (config.norms != Norms::After).then_some(norm);
+    ops.extend([
+        Op::Matmul(Product {
+            norm,
+            bias: config.qkv_bias.then_some(Param::QkvBias(i)),
+            ..Product::new(x, Param::Qkv(i), Act::Qkv)
+        }),
+        Op::RopeKv {
+            layer: i,
+            q_norm: config.qk_norm.map(|_| Param::QNorm(i)),
+            k_norm: config.qk_norm.map(|_| Param::KNorm(i)),
+        },
+        Op::Attention { layer: i },
+    ]);
+    let output = Product {
+        bias: config.output_bias.then_some(Param::OutputBias(i)),
+        ..Product::new(Act::Attention, Param::Output(i), Act::Residual)
+    };
+    end_block(config, output, Param::AttentionOutNorm(i), ops);
+    let gated = Product {
+        norm: before(Param::MlpNorm(i)),
+        bias: config.mlp_bias.then_some(Param::GateUpBias(i)),
+        output: match (config.gated, config.activation) {
+            (false, _) => MatmulOutput::Gelu,
+            (true, Activation::Silu) => MatmulOutput::SiluGate,
+            (true, Activation::GeluTanh) => MatmulOutput::GeluGate,
+            (true, Activation::Clamped) => MatmulOutput::ClampedGate,
+        },
+        ..Product::new(Act::Residual, Param::GateUp(i), Act::Gated)
+    };
+    match config.experts_of(i) {
+        None => {
+            ops.push(Op::Matmul(gated));
+            let down = Product {
+                bias: config.mlp_bias.then_some(Param::DownBias(i)),
+                ..Product::new(Act::Gated, Param::Down(i), Act::Residual)
+            };
+            end_block(config, down, Param::MlpOutNorm(i), ops);
+        }
+        Some(experts) => {
+            let bias = |param| experts.biases.then_some(param);
+            ops.extend([
+                Op::Matmul(Product {
+                    norm: gated.norm,
+                    bias: bias(Param::RouterBias(i)),
+                    ..Product::new(Act::Residual, Param::Router(i), Act::Router)
+                }),
+                Op::Route,
+                Op::Matmul(Product {
+                    weight: Param::ExpertGateUp(i),
+                    bias: bias(Param::ExpertGateUpBias(i)),
+                    experts: true,
+                    ..gated
+                }),
+                Op::Matmul(Product {
+                    bias: bias(Param::ExpertDownBias(i)),
+                    experts: true,
+                    ..Product::new(Act::Gated, Param::ExpertDown(i), Act::Chosen)
+                }),
+                Op::Combine { scale: config.scales.residual },
+            ]);
+        }
+    }
 }
 
 /// Adds what a block returns, a product, to the residual stream.

@@ -63,6 +63,11 @@ impl Rope {
         Rope::from_nested(fields, head_dim, theta, scaling_of_heads)
     }
 
+    /// The same for heads of which the first ones turn, by `partial_rotary_factor`.
+    pub(super) fn in_part(fields: &Fields, head_dim: usize) -> Result<Rope> {
+        Rope::from_nested(fields, turning_dims(fields, head_dim)?, 10_000.0, scaling)
+    }
+
     /// The same for heads of which the first `dims` turn, with a default for `rope_theta` and with
     /// the ways of scaling that `scaling` reads. It is told whether these may be left out.
     pub(super) fn from_nested(
@@ -156,6 +161,22 @@ impl Rope {
             }
         }
     }
+}
+
+/// How many dims of a head turn, by `partial_rotary_factor`.
+pub(super) fn turning_dims(fields: &Fields, head_dim: usize) -> Result<usize> {
+    let nested = fields.object("rope_parameters")?;
+    let share = [nested.as_ref(), Some(fields)]
+        .into_iter()
+        .flatten()
+        .find(|fields| fields.get("partial_rotary_factor").is_some());
+    let share = share.map_or(Ok(1.0), |fields| fields.positive("partial_rotary_factor"))?;
+    let dims = (head_dim as f64 * share) as usize;
+    if dims == 0 || dims > head_dim || !dims.is_multiple_of(4) {
+        let expected = format!("a share of {head_dim} dims that is a multiple of 4");
+        return Err(fields.invalid_as("partial_rotary_factor", share, expected));
+    }
+    Ok(dims)
 }
 
 /// How frequencies are stretched where all dims of a head turn.

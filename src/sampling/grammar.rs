@@ -55,6 +55,10 @@ impl Constraint for Grammar {
         self.inner.accept(token).map_err(|error| self.spec.refused(error))
     }
 
+    fn rollback(&mut self, count: usize) -> Result<()> {
+        self.inner.rollback(count).map_err(|error| self.spec.refused(error))
+    }
+
     fn is_complete(&self) -> bool {
         self.inner.is_complete()
     }

@@ -4,7 +4,10 @@ use super::{
     Constraint,
     thinking::{Thinking, ThinkingBudget},
 };
-use crate::{Error, Result, step::Mask};
+use crate::{
+    Error, Result,
+    step::{MAX_DRAFTS, Mask},
+};
 
 /// The tokens that the draws of one request may choose: allowed tokens, bad words, the least length
 /// of the answer and a constraint.
@@ -19,8 +22,8 @@ pub struct TokenLimits {
     thinking: Option<Thinking>,
     constraint: Option<Box<dyn Constraint>>,
     full: Vec<u32>,
-    /// The mask of the draw before in this slot; none if it allowed everything.
-    before: Option<Vec<u32>>,
+    /// The masks that the slot was given last, by the place of their draw in a step.
+    told: [Option<Vec<u32>>; 1 + MAX_DRAFTS],
 }
 
 impl TokenLimits {
@@ -60,7 +63,7 @@ impl TokenLimits {
             thinking: None,
             constraint: None,
             full,
-            before: None,
+            told: [const { None }; 1 + MAX_DRAFTS],
         }
     }
 
@@ -83,12 +86,41 @@ impl TokenLimits {
                 || self.thinking.as_ref().is_some_and(|thinking| thinking.may_end(pending)))
     }
 
-    /// The mask of the draw after `drawn` tokens, of which the host knows `output`: enough of them
-    /// not to have to [wait](TokenLimits::waits).
+    /// The masks of the draw after `drawn` tokens and of those after each of `drafts`, which follow
+    /// them. They end before a draft that could not be drawn, and where the answer is complete.
+    ///
+    /// Of the tokens drawn the host knows `output`: enough not to have to
+    /// [wait](TokenLimits::waits), and all where there are drafts.
     ///
     /// # Errors
     /// [`Error::NoTokenAllowed`] if the limits leave nothing to be drawn; what the constraint reports.
-    pub fn mask(&mut self, output: &[u32], drawn: usize) -> Result<Mask> {
+    pub fn masks(&mut self, output: &[u32], drawn: usize, drafts: &[u32]) -> Result<Vec<Mask>> {
+        let mut permitted = self.permitted(output, drawn)?;
+        let mut masks = Vec::with_capacity(1 + drafts.len());
+        let (thinking, mut accepted) = (self.thinking.clone(), 0);
+        let mut output = output.to_vec();
+        for draft in drafts {
+            if !contains(&permitted, *draft) || self.accept(*draft).is_err() {
+                break;
+            }
+            accepted += 1;
+            output.push(*draft);
+            if self.is_complete() {
+                break;
+            }
+            let Ok(next) = self.permitted(&output, drawn + accepted) else { break };
+            masks.push(self.tell(masks.len(), std::mem::replace(&mut permitted, next)));
+        }
+        masks.push(self.tell(masks.len(), permitted));
+        self.thinking = thinking;
+        if let Some(constraint) = self.constraint.as_mut().filter(|_| accepted > 0) {
+            constraint.rollback(accepted)?;
+        }
+        Ok(masks)
+    }
+
+    /// What the draw after `drawn` tokens may choose, one bit per token.
+    fn permitted(&mut self, output: &[u32], drawn: usize) -> Result<Vec<u32>> {
         let mut mask = self.fixed.clone();
         if drawn < self.min_tokens {
             self.end_tokens.iter().for_each(|token| remove(&mut mask, *token));
@@ -108,23 +140,28 @@ impl TokenLimits {
         if let Some(constraint) = &mut self.constraint {
             intersect(&mut mask, &constraint.mask()?);
         }
-        if mask.iter().all(|word| *word == 0) {
-            return Err(Error::NoTokenAllowed { drawn });
+        match mask.iter().all(|word| *word == 0) {
+            true => Err(Error::NoTokenAllowed { drawn }),
+            false => Ok(mask),
         }
+    }
+
+    /// The mask of a draw in this place of a step.
+    fn tell(&mut self, place: usize, mask: Vec<u32>) -> Mask {
         if mask == self.full {
-            self.before = None;
-            return Ok(Mask::None);
+            return Mask::None;
         }
-        if self.before.as_ref() == Some(&mask) {
-            return Ok(Mask::Same);
+        let Some(told) = self.told.get_mut(place) else { return Mask::New(mask) };
+        if told.as_ref() == Some(&mask) {
+            return Mask::Same;
         }
-        self.before = Some(mask.clone());
-        Ok(Mask::New(mask))
+        *told = Some(mask.clone());
+        Mask::New(mask)
     }
 
     /// Tells that the sequence has moved to another slot, which knows no mask of it.
     pub fn restart(&mut self) {
-        self.before = None;
+        self.told.fill(None);
     }
 
     /// Takes in a token that was drawn.
@@ -156,6 +193,10 @@ fn remove(mask: &mut [u32], token: u32) {
     }
 }
 
+fn contains(mask: &[u32], token: u32) -> bool {
+    mask.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
+}
+
 /// Keeps what is in both; words that `other` lacks are empty.
 fn intersect(mask: &mut [u32], other: &[u32]) {
     for (word, other) in mask.iter_mut().zip(other.iter().chain(std::iter::repeat(&0))) {
@@ -184,6 +225,12 @@ mod tests {
         (0..vocab).filter(|token| !missing.contains(token)).collect()
     }
 
+    impl TokenLimits {
+        fn mask(&mut self, output: &[u32], drawn: usize) -> Result<Mask> {
+            self.masks(output, drawn, &[]).map(|mut masks| masks.remove(0))
+        }
+    }
+
     /// Lets an answer say 3, 4, 3, 4 … and end with 0 after a 4.
     #[derive(Debug, Default)]
     struct Alternate(Vec<u32>);
@@ -195,6 +242,11 @@ mod tests {
 
         fn accept(&mut self, token: u32) -> Result<()> {
             self.0.push(token);
+            Ok(())
+        }
+
+        fn rollback(&mut self, count: usize) -> Result<()> {
+            self.0.truncate(self.0.len() - count);
             Ok(())
         }
 
@@ -284,12 +336,61 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_after_a_draw_without_one_is_told_again() {
+    fn a_mask_is_kept_while_draws_need_none() {
         let mut limits = TokenLimits::new(8, None, vec![vec![1, 2]], 0, &[]);
-        for _ in 0..2 {
-            assert_eq!(tokens(&limits.mask(&[1], 1).unwrap(), 8), all_but(8, &[2]));
-            assert_eq!(limits.mask(&[1, 3], 2).unwrap(), Mask::None);
+        assert_eq!(tokens(&limits.mask(&[1], 1).unwrap(), 8), all_but(8, &[2]));
+        assert_eq!(limits.mask(&[1, 3], 2).unwrap(), Mask::None);
+        assert_eq!(limits.mask(&[1, 3, 1], 3).unwrap(), Mask::Same);
+    }
+
+    #[test]
+    fn drafts_have_the_masks_that_they_would_have_as_draws() {
+        let bad = vec![vec![5, 6], vec![6, 6, 6]];
+        let limits = || {
+            let mut limits = TokenLimits::new(40, None, bad.clone(), 3, &[0]);
+            let thinking = ThinkingBudget { begin: 9, end: 10, tokens: 2 };
+            limits.limit_thinking(thinking, &[]);
+            limits
+        };
+        let draws: [u32; 8] = [6, 6, 5, 9, 5, 7, 10, 0];
+        let alone: Vec<Vec<u32>> = {
+            let mut limits = limits();
+            let masks = (0..draws.len()).map(|drawn| {
+                limits.restart();
+                let mask = tokens(&limits.mask(&draws[..drawn], drawn).unwrap(), 40);
+                limits.accept(draws[drawn]).unwrap();
+                mask
+            });
+            masks.collect()
+        };
+        for known in 0..draws.len() {
+            for drafts in 0..draws.len() - known {
+                let mut limits = limits();
+                draws[..known].iter().for_each(|token| limits.accept(*token).unwrap());
+                let (output, rest) = draws.split_at(known);
+                for _ in 0..2 {
+                    limits.restart();
+                    let masks = limits.masks(output, known, &rest[..drafts]).unwrap();
+                    let masks: Vec<_> = masks.iter().map(|mask| tokens(mask, 40)).collect();
+                    assert_eq!(masks, alone[known..=known + drafts], "{known} and {drafts}");
+                }
+            }
         }
+        // What could not be drawn ends them.
+        assert_eq!(limits().masks(&[], 0, &[5, 6, 7]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_constraint_is_as_before_once_drafts_have_been_looked_at() {
+        let mut limits = TokenLimits::new(70, None, Vec::new(), 0, &[]);
+        limits.set_constraint(Box::new(Alternate::default()));
+        // The last could be drawn, but nothing follows it.
+        let masks = limits.masks(&[], 0, &[3, 4, 0]).unwrap();
+        let masks: Vec<_> = masks.iter().map(|mask| tokens(mask, 70)).collect();
+        assert_eq!(masks, [vec![0, 3], vec![4], vec![0, 3]]);
+        assert_eq!(limits.masks(&[], 0, &[4]).unwrap(), [Mask::Same]);
+        assert_eq!(limits.masks(&[], 0, &[3, 4]).unwrap(), [Mask::Same, Mask::Same, Mask::Same]);
+        assert!(!limits.is_complete());
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub trait Constraint: Debug {
     /// Takes in the token that was drawn.
     fn accept(&mut self, token: u32) -> Result<()>;
 
+    /// Takes back the last `count` tokens that it took in.
+    fn rollback(&mut self, count: usize) -> Result<()>;
+
     /// Whether the answer is complete and nothing can follow.
     fn is_complete(&self) -> bool;
 }

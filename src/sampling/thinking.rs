@@ -12,7 +12,7 @@ pub struct ThinkingBudget {
 }
 
 /// Where an answer is in its thinking.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Thinking {
     budget: ThinkingBudget,
     /// Tokens thought so far; `None` outside.

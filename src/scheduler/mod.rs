@@ -10,6 +10,11 @@
 //! one of them turns out to end its request, the row planned in vain is
 //! discarded. Slots and blocks are free again only when no step in flight uses
 //! them.
+//!
+//! Where a drafter guesses what follows the tokens of a sequence, a step
+//! computes these tokens as well, in rows of their own. The sequence then waits
+//! until it is known which of them are right; the others' rows are computed
+//! again.
 
 mod admission;
 mod options;
@@ -27,15 +32,23 @@ pub use self::{
     request::{Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
 };
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use self::{pace::Pace, queue::Queue, sequence::Sequence};
+use self::{
+    pace::Pace,
+    queue::Queue,
+    sequence::{Guess, Sequence},
+};
 use crate::{
     Error, Result,
     cache::{KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    step::{BLOCK_SIZE, BlockCopy, Capacity, StepPlan, StepResult, Window},
+    speculate::{Acceptance, Costs, Drafter, Ngram, Trials, Worth},
+    step::{
+        BLOCK_SIZE, BlockCopy, Capacity, Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan, StepResult,
+        Window,
+    },
 };
 
 /// The requests of an engine and the KV blocks they share.
@@ -57,6 +70,17 @@ pub struct Scheduler {
     /// Blocks to copy before the rows of the next step.
     copies: Vec<BlockCopy>,
     pace: Pace,
+    drafter: Rc<dyn Drafter>,
+    /// How long steps take that compute no prompts, and those with drafts of the executor's.
+    costs: Costs,
+    device_costs: Costs,
+    /// How often the drafts of all requests so far were right, and the executor's: what a new one
+    /// begins with.
+    acceptance: Acceptance,
+    device_acceptance: Acceptance,
+    trials: Trials,
+    /// Most drafts of the executor's own drafter; 0 if it has none.
+    device_drafts: usize,
     submitted: u64,
     /// What has happened since [`Scheduler::take_events`] was last called.
     events: Vec<Event>,
@@ -70,6 +94,8 @@ struct Budget {
     logit_rows: usize,
     /// Rows that one prompt may take.
     chunk: usize,
+    /// Sequences yet to come, each of which may need the logits of a row.
+    to_come: usize,
 }
 
 /// What came of an attempt to find blocks for a running sequence.
@@ -96,12 +122,31 @@ impl Scheduler {
             free_slots: (0..seqs as u32).rev().collect(),
             copies: Vec::new(),
             pace: Pace::new(options.step_seconds, rows),
+            drafter: Rc::new(Ngram::default()),
+            costs: Costs::default(),
+            device_costs: Costs::default(),
+            acceptance: Acceptance::default(),
+            device_acceptance: Acceptance::default(),
+            trials: Trials::default(),
+            device_drafts: 0,
             submitted: 0,
             events: Vec::new(),
             metrics: Metrics::default(),
             capacity,
             options,
         }
+    }
+
+    /// The same scheduler, empty, for an executor with a drafter of its own that proposes up to `drafts`
+    /// tokens.
+    pub fn with_device_drafts(self, drafts: usize) -> Scheduler {
+        let lookahead = usize::from(drafts > 0);
+        Scheduler { device_drafts: drafts, cache: self.cache.with_lookahead(lookahead), ..self }
+    }
+
+    /// The same scheduler with another drafter.
+    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Scheduler {
+        Scheduler { drafter, ..self }
     }
 
     /// Puts a request into the queue.
@@ -143,6 +188,8 @@ impl Scheduler {
             twin.sampling.seed = request.sampling.seed.wrapping_add(i);
             let mut seq = Sequence::new(RequestId(first.0 + i), twin, limit, vocab, now);
             seq.check_limits()?;
+            seq.acceptance = self.acceptance.clone();
+            seq.device_acceptance = self.device_acceptance.clone();
             seq.twin_of = (i > 0 && seq.may_skip_rows()).then_some(first);
             Ok(seq)
         };
@@ -150,6 +197,7 @@ impl Scheduler {
         self.submitted += n as u64;
         let ids = twins.iter().map(|seq| seq.id).collect();
         for mut seq in twins {
+            self.begin_to_draft(&mut seq);
             let (id, ended) = (seq.id, seq.resume(&request.answered));
             self.queue.push(seq);
             if let Some(reason) = ended {
@@ -185,7 +233,10 @@ impl Scheduler {
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
         let rows = self.pace.rows();
-        let mut budget = Budget { rows, logit_rows: self.capacity.logit_rows, chunk: rows };
+        // Somebody who waits may be admitted.
+        let to_come = self.running.len() + usize::from(self.queue.len() > 0);
+        let logit_rows = self.capacity.logit_rows;
+        let mut budget = Budget { rows, logit_rows, chunk: rows, to_come };
         let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
         for &id in &decoding {
@@ -215,24 +266,41 @@ impl Scheduler {
         self.pace.is_long(plan.rows())
     }
 
-    /// Takes in what a planned step produced and how long it took. Steps are committed in the order
-    /// of their plans.
+    /// Takes in what a planned step produced and how long it took: until its result was there from its
+    /// submission, or from the result before it where that came later. Steps are committed in the
+    /// order of their plans.
     pub fn commit(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
-        self.pace.observe(plan.rows(), took);
-        self.metrics.stepped(plan.rows(), took);
-        let mut samples = result.samples.iter();
+        let computed = result.device_nanos.map_or(took, Duration::from_nanos);
+        self.pace.observe(plan.rows(), computed);
+        self.metrics.stepped(plan.rows(), computed);
+        self.learn_costs(plan, result.samples.len(), took);
+        let mut samples = result.samples.iter().peekable();
         let mut scores = result.scores.iter().cloned();
         let mut embeddings = result.embeddings.iter().cloned();
         for rows in &plan.seqs {
             let count = rows.tokens.count();
-            let end = rows.start as usize + count;
-            let sample = rows.sample.and_then(|_| samples.next());
+            let mine = |sample: &&Sample| sample.slot == rows.slot;
+            let draws: Vec<&Sample> =
+                (0..rows.draws()).map_while(|_| samples.next_if(mine)).collect();
+            let (drafted, accepted) = (rows.drafts.len(), draws.len().saturating_sub(1));
+            let end = rows.start as usize + count + accepted;
             let scored = if rows.score.is_some() { count } else { 0 };
             let scores: Vec<_> = scores.by_ref().take(scored).collect();
             let embedding = rows.pool.filter(|pool| pool.last).and_then(|_| embeddings.next());
             let holds_slot = |seq: &Sequence| seq.slot == rows.slot;
             if let Some(at) = self.running.iter().position(holds_slot) {
                 let seq = &mut self.running[at];
+                if drafted > 0 {
+                    let on_device = rows.drafts[0].token.is_none();
+                    let (own, all) = match on_device {
+                        true => (&mut seq.device_acceptance, &mut self.device_acceptance),
+                        false => (&mut seq.acceptance, &mut self.acceptance),
+                    };
+                    own.observe(drafted, accepted);
+                    all.observe(drafted, accepted);
+                    seq.verify_drafts(drafted, accepted);
+                    self.metrics.verified(seq.tab.0, drafted, accepted);
+                }
                 if seq.verify(end) {
                     self.metrics.prefilled(seq.tab.0, seq.prompt().len());
                 }
@@ -253,17 +321,21 @@ impl Scheduler {
                         self.events.push(Event::Embedding { id: seq.id, vector });
                     }
                 }
-                if let Some(sample) = sample {
-                    let (answers, reason) = seq.accept(sample);
+                for (place, sample) in draws.into_iter().enumerate() {
+                    let drafted = place < accepted;
+                    let (answers, reason) = seq.accept(sample, drafted);
                     if sample.not_finite == 0 {
                         seq.times.token(now, &mut self.metrics);
                         self.metrics.generated(seq.tab.0);
                     }
                     if answers {
                         let (token, logprobs) = (sample.token, sample.logprobs.clone());
-                        self.events.push(Event::Token { id: seq.id, token, logprobs });
+                        self.events.push(Event::Token { id: seq.id, token, logprobs, drafted });
                     }
                     ended = reason;
+                    if ended.is_some() {
+                        break;
+                    }
                 }
                 let verified = seq.verified();
                 let (table, tokens) = seq.table_and_tokens();
@@ -273,6 +345,8 @@ impl Scheduler {
                     self.finish_running(at, reason, now);
                 } else if seq.yielding && seq.in_flight == 0 {
                     self.preempt(at);
+                } else {
+                    self.guess(at);
                 }
             } else if let Some(at) = self.draining.iter().position(holds_slot) {
                 self.draining[at].in_flight -= 1;
@@ -282,6 +356,98 @@ impl Scheduler {
                 }
             }
         }
+    }
+
+    /// Learns what a step without prompts costs, and what its drafts saved.
+    fn learn_costs(&mut self, plan: &StepPlan, tokens: usize, took: Duration) {
+        let decodes = plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1);
+        if !decodes {
+            return;
+        }
+        let on_device =
+            |seq: &SeqPlan| seq.drafts.first().is_some_and(|draft| draft.token.is_none());
+        let sequences = plan.seqs.len();
+        let drafts = plan.rows() > sequences;
+        let costs = match plan.seqs.iter().any(on_device) {
+            true => &mut self.device_costs,
+            false => &mut self.costs,
+        };
+        // What the executor's drafter reads is for the drafts to come.
+        if drafts || plan.seqs.iter().all(|seq| seq.follow == Follow::No) {
+            costs.observe(plan.rows(), took.as_secs_f64());
+        }
+        if drafts {
+            let steps = tokens as f64 / sequences as f64;
+            let without = steps * self.costs.seconds(sequences);
+            self.metrics.spec_decode_seconds_saved += without - took.as_secs_f64();
+        }
+    }
+
+    /// Most drafts of each of so many sequences that draw.
+    fn most_drafts(&self, sequences: usize) -> usize {
+        let spare = Costs::ROWS.min(self.capacity.logit_rows).saturating_sub(sequences);
+        (spare / sequences).min(MAX_DRAFTS).min(self.options.max_drafts)
+    }
+
+    /// Decides whether the executor's drafter reads a new sequence.
+    fn begin_to_draft(&mut self, seq: &mut Sequence) {
+        let most = self.device_drafts.min(self.options.max_drafts);
+        if most == 0 || !seq.may_follow() {
+            return;
+        }
+        seq.reads = true;
+        if self.options.adaptive_drafts {
+            let sequences = (1 + self.running.len()).min(Costs::ROWS / 2);
+            let (without, with) = (&self.costs, &self.device_costs);
+            let worth = Worth { without, with, sequences };
+            let best = self.device_acceptance.best(worth, most.min(self.most_drafts(sequences)));
+            let tries = self.trials.begin(best > 0);
+            seq.trial = if tries { Trials::ROUNDS } else { 0 };
+            seq.reads = tries || best > 0;
+        }
+        seq.follows = seq.reads;
+    }
+
+    /// Guesses what follows the tokens of a running sequence, as far as it pays to verify it.
+    fn guess(&mut self, at: usize) {
+        let decoding = self.running.iter().filter(|seq| seq.decodes() || seq.waits()).count();
+        let sequences = decoding.max(1);
+        let most = self.most_drafts(sequences);
+        let adaptive = self.options.adaptive_drafts;
+        let seq = &mut self.running[at];
+        let pending = seq.pending();
+        if most == 0 || !seq.may_guess() {
+            seq.follows &= most > 0;
+            return seq.guess(Guess::default());
+        }
+        let mut tokens = self.drafter.propose(seq.tokens(), pending + most);
+        let found = tokens.len().saturating_sub(pending);
+        if found > 0 {
+            let (without, with) = (&self.costs, &self.costs);
+            let worth = Worth { without, with, sequences };
+            let drafts = if adaptive { seq.acceptance.choose(worth, found) } else { found };
+            if drafts > 0 {
+                tokens.truncate(pending + drafts);
+                return seq.guess(Guess::Tokens(tokens));
+            }
+        }
+        seq.follows = seq.reads;
+        let mut drafts = most.min(self.device_drafts);
+        if adaptive && !seq.reads {
+            self.trials.pass();
+        } else if adaptive && self.trials.goes_without(sequences) {
+            seq.follows = false;
+        } else if adaptive {
+            let (without, with) = (&self.costs, &self.device_costs);
+            let best = seq.device_acceptance.best(Worth { without, with, sequences }, drafts);
+            let least = if seq.trial > 0 { Acceptance::TRIAL.min(drafts) } else { 0 };
+            seq.trial = seq.trial.saturating_sub(1);
+            drafts = best.max(least);
+            seq.reads = drafts > 0;
+            seq.follows = seq.reads;
+        }
+        let drafts = if seq.follows && seq.may_draft_on_device() { drafts } else { 0 };
+        seq.guess(Guess::Device(drafts));
     }
 
     /// Ends a request for a reason of the caller's. Does nothing if it is not live, which is no
@@ -305,6 +471,8 @@ impl Scheduler {
         std::mem::swap(&mut fresh.events, &mut self.events);
         std::mem::swap(&mut fresh.metrics, &mut self.metrics);
         fresh.submitted = self.submitted;
+        fresh.drafter = self.drafter.clone();
+        fresh = fresh.with_device_drafts(self.device_drafts);
         *self = fresh;
     }
 
@@ -428,6 +596,8 @@ impl Scheduler {
         plan: &mut StepPlan,
         now: Duration,
     ) -> Room {
+        budget.to_come = budget.to_come.saturating_sub(1);
+        let mut may_draft = true;
         loop {
             let Some(at) = self.running.iter().position(|seq| seq.id == id) else {
                 return Room::Gone;
@@ -445,19 +615,28 @@ impl Scheduler {
             if count == 0 || seq.yielding {
                 return Room::Found;
             }
-            let length = seq.computed() + count;
+            let mut drafts = seq.drafts().min(budget.rows - count);
+            drafts = drafts.min(budget.logit_rows.saturating_sub(1 + budget.to_come));
+            if !may_draft || count < seq.remaining() {
+                drafts = 0;
+            }
+            let length = seq.computed() + count + drafts;
             if !self.cache.reserve(&mut seq.table, length) {
+                if drafts > 0 {
+                    may_draft = false;
+                    continue;
+                }
                 match self.make_room() {
                     Room::Found => continue,
                     room => return room,
                 }
             }
-            match seq.advance(count) {
+            match seq.advance(count, drafts) {
                 Ok(rows) => {
-                    budget.rows -= count;
+                    budget.rows -= rows.rows();
                     let scored = if rows.score.is_some() { count } else { 0 };
-                    budget.logit_rows -= scored.max(usize::from(rows.sample.is_some()));
-                    self.queue.charge(seq.tab, count);
+                    budget.logit_rows -= scored.max(rows.draws());
+                    self.queue.charge(seq.tab, rows.rows());
                     plan.seqs.push(rows);
                 }
                 Err(error) => self.finish_running(at, FinishReason::Error(error), now),

@@ -1,5 +1,7 @@
 //! How a scheduler is set up.
 
+use crate::step::MAX_DRAFTS;
+
 /// The rules of a scheduler. The defaults suit a site whose tabs chat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -25,6 +27,12 @@ pub struct Options {
     pub prefix_caching: bool,
     /// Serves requests with a long cached prefix before others of their tab.
     pub cache_aware: bool,
+    /// Most tokens that are drafted for a sequence and verified in one step, at most
+    /// [`MAX_DRAFTS`]; 0: none ever is.
+    pub max_drafts: usize,
+    /// Drafts as many as pay, by how often they are right and how long steps take; otherwise as many
+    /// as it may.
+    pub adaptive_drafts: bool,
     /// Makes the hashes of cached blocks unpredictable to those who choose the prompts.
     pub seed: u64,
 }
@@ -54,6 +62,8 @@ impl Default for Options {
             tab_share: 0.5,
             prefix_caching: true,
             cache_aware: true,
+            max_drafts: MAX_DRAFTS,
+            adaptive_drafts: true,
             seed: 0,
         }
     }

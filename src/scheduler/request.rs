@@ -39,6 +39,8 @@ pub struct Request {
     pub thinking: Option<ThinkingBudget>,
     /// No token is drawn before `Engine::constrain` has brought the request's constraint.
     pub constrained: bool,
+    /// Whether its tokens may be guessed before they are drawn.
+    pub speculates: bool,
     /// Asks for the log-probability of each token of the prompt but the first, and of this many of
     /// the likeliest in its place.
     pub prompt_logprobs: Option<u32>,
@@ -68,6 +70,7 @@ impl Default for Request {
             bad_words: Vec::new(),
             thinking: None,
             constrained: false,
+            speculates: true,
             prompt_logprobs: None,
             tab: TabId::default(),
             priority: 0,
@@ -161,8 +164,8 @@ pub struct PinId(pub u64);
 /// Something that happened to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The next token of the answer.
-    Token { id: RequestId, token: u32, logprobs: Option<Logprobs> },
+    /// The next token of the answer; `drafted` if it was guessed before it was drawn.
+    Token { id: RequestId, token: u32, logprobs: Option<Logprobs>, drafted: bool },
     /// The log-probabilities of the prompt's tokens from the second on, before any token of the answer.
     PromptLogprobs { id: RequestId, logprobs: Vec<Logprobs> },
     /// The embedding of a prompt, of length 1.
@@ -206,4 +209,7 @@ pub struct Usage {
     pub cached_tokens: usize,
     /// Tokens generated, here or before, including the end token.
     pub completion_tokens: usize,
+    /// Drafted tokens that became part of the answer, and those that did not.
+    pub accepted_tokens: usize,
+    pub rejected_tokens: usize,
 }

@@ -11,8 +11,27 @@ use crate::{
     cache::BlockTable,
     metrics::RequestTimes,
     sampling::{Constraint, TokenLimits},
-    step::{Adjust, BLOCK_SIZE, Logprobs, Mask, Pool, RowTokens, Sample, Sampling, Score, SeqPlan},
+    speculate::Acceptance,
+    step::{
+        Adjust, BLOCK_SIZE, Draft, Follow, Logprobs, Mask, Pool, RowTokens, Sample, Sampling,
+        Score, SeqPlan,
+    },
 };
+
+/// Tokens that are guessed to follow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Guess {
+    /// These, those in flight among them.
+    Tokens(Vec<u32>),
+    /// So many, by the executor's own drafter, behind those in flight.
+    Device(usize),
+}
+
+impl Default for Guess {
+    fn default() -> Guess {
+        Guess::Tokens(Vec::new())
+    }
+}
 
 /// A request on its way: `computed` catches up with [`Sequence::known`].
 ///
@@ -43,6 +62,24 @@ pub struct Sequence {
     pub yielding: bool,
     /// Gets no more rows until it is released.
     pub held: bool,
+    /// How often its drafts are right, and those of the executor's drafter.
+    pub acceptance: Acceptance,
+    pub device_acceptance: Acceptance,
+    /// What is guessed to follow the tokens that the host knows.
+    guess: Guess,
+    /// Whether the executor's drafter reads it, all but what few steps may have left out.
+    pub reads: bool,
+    /// Whether the executor's drafter is to read its next rows.
+    pub follows: bool,
+    /// Rounds in which it has drafts of the executor's, whether they pay or not.
+    pub trial: usize,
+    /// Whether it has read those of the step before.
+    followed: bool,
+    /// Drafts of the step in flight. No other is planned before it is known how many are right.
+    drafted: usize,
+    /// Drafts so far, and how many of them were right.
+    drafts: usize,
+    accepted: usize,
     goal: Goal,
     tokens: Vec<u32>,
     prompt: usize,
@@ -70,6 +107,7 @@ pub struct Sequence {
     limits: Option<TokenLimits>,
     /// A constraint is announced and has not come.
     constraint_missing: bool,
+    speculates: bool,
     prompt_logprobs: Option<u32>,
     scores: Vec<Logprobs>,
 }
@@ -114,6 +152,16 @@ impl Sequence {
             times: RequestTimes::new(now),
             yielding: false,
             held: false,
+            acceptance: Acceptance::default(),
+            device_acceptance: Acceptance::default(),
+            guess: Guess::default(),
+            reads: false,
+            follows: false,
+            trial: 0,
+            followed: false,
+            drafted: 0,
+            drafts: 0,
+            accepted: 0,
             goal: request.goal,
             tokens: request.prompt,
             prompt,
@@ -134,6 +182,7 @@ impl Sequence {
             bias: request.logit_bias,
             limits,
             constraint_missing: request.constrained,
+            speculates: request.speculates,
             prompt_logprobs: request.prompt_logprobs,
             scores: Vec::new(),
         }
@@ -150,7 +199,7 @@ impl Sequence {
     /// Checks that the first draw has something to choose from.
     pub fn check_limits(&mut self) -> Result<()> {
         let Some(limits) = &mut self.limits else { return Ok(()) };
-        limits.mask(&[], 0)?;
+        limits.masks(&[], 0, &[])?;
         limits.restart();
         Ok(())
     }
@@ -206,14 +255,75 @@ impl Sequence {
             return 0;
         }
         let rows = self.known() - self.computed;
-        let waits = self.constraint_missing
-            || self.limits.as_ref().is_some_and(|limits| limits.waits(self.pending));
-        if waits {
+        let limits = self.limits.as_ref();
+        let waits = self.waits() || limits.is_some_and(|limits| limits.waits(self.pending));
+        if self.constraint_missing || waits {
             // All but the row that draws.
             return rows.saturating_sub(1);
         }
         // The last row of a scored prompt has no next token to score: it goes alone.
         if self.scores_rows() { rows - 1 } else { rows }
+    }
+
+    /// Whether it waits for the tokens in flight, so as to know what to draft or what of it is right.
+    pub fn waits(&self) -> bool {
+        let goes_on = match &self.guess {
+            Guess::Tokens(tokens) => tokens.len() > self.pending,
+            Guess::Device(drafts) => *drafts > 0,
+        };
+        self.drafted > 0 || self.pending > 0 && goes_on
+    }
+
+    /// Whether tokens may be guessed for it: its caller agrees, it draws,
+    /// and nothing but what it knows is needed to.
+    pub fn may_guess(&self) -> bool {
+        self.speculates
+            && self.goal == Goal::Generate
+            && self.may_run()
+            && !self.yielding
+            && !self.scores_rows()
+            && !self.constraint_missing
+            && self.computed + 1 >= self.known()
+    }
+
+    /// Sets what is guessed to follow. A sequence with guesses for more than its tokens in flight waits
+    /// for these, and then tries the others as drafts.
+    pub fn guess(&mut self, guess: Guess) {
+        self.guess = guess;
+    }
+
+    /// Whether the executor's drafter can draft for it: it has read the last rows, and nothing depends
+    /// on the drafts that the host would have to know.
+    pub fn may_draft_on_device(&self) -> bool {
+        self.followed && self.limits.is_none()
+    }
+
+    /// Whether the executor's drafter may ever draft for it.
+    pub fn may_follow(&self) -> bool {
+        self.goal == Goal::Generate && self.limits.is_none() && self.prompt_logprobs.is_none()
+    }
+
+    /// Tokens in flight.
+    pub fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Drafts that the next row that draws could have: not more than tokens that the answer may have
+    /// beside the one drawn without them.
+    pub fn drafts(&self) -> usize {
+        let ready = self.pending == 0 && self.may_guess();
+        let room = self.limit.saturating_sub(self.known() + 1);
+        let guessed = match &self.guess {
+            Guess::Tokens(tokens) => tokens.len(),
+            Guess::Device(drafts) => {
+                if self.followed {
+                    *drafts
+                } else {
+                    0
+                }
+            }
+        };
+        if ready { guessed.min(room) } else { 0 }
     }
 
     /// Whether it may get rows: it is not held, and not all its tokens are there or on their way.
@@ -260,18 +370,39 @@ impl Sequence {
         }
     }
 
-    /// Puts the next `count` rows into a step, where 1 <= `count` <= [`Sequence::remaining`].
+    /// Puts the next `count` rows into a step, where 1 <= `count` <= [`Sequence::remaining`], and so
+    /// many of the [drafts](Sequence::drafts) behind them as their order lets be drawn.
     ///
     /// # Errors
     /// What the request's constraint has to say against going on.
-    pub fn advance(&mut self, count: usize) -> Result<SeqPlan> {
+    pub fn advance(&mut self, count: usize, drafts: usize) -> Result<SeqPlan> {
         let (start, end) = (self.computed, self.computed + count);
         debug_assert!(start < end && end <= self.known());
         let draws = self.goal == Goal::Generate && end == self.known();
-        let mask = match &mut self.limits {
-            Some(limits) if draws => limits.mask(&self.tokens[self.prompt..], end - self.prompt)?,
-            _ => Mask::None,
+        let drafts = if draws { drafts } else { 0 };
+        let guess = match std::mem::take(&mut self.guess) {
+            Guess::Tokens(tokens) => tokens[..drafts].iter().copied().map(Some).collect(),
+            Guess::Device(_) => vec![None; drafts],
         };
+        let masks = match &mut self.limits {
+            Some(limits) if draws => {
+                let guess: Vec<u32> = guess.iter().copied().flatten().collect();
+                limits.masks(&self.tokens[self.prompt..], end - self.prompt, &guess)?
+            }
+            _ => vec![Mask::None; 1 + drafts],
+        };
+        let mut masks = masks.into_iter();
+        let mask = masks.next().unwrap_or_default();
+        let guess = guess.into_iter().zip(masks);
+        let drafts: Vec<Draft> = guess.map(|(token, mask)| Draft { token, mask }).collect();
+        let follow = match (self.follows, self.tokens.get(end)) {
+            (false, _) => Follow::No,
+            (true, _) if draws => Follow::Drawn,
+            (true, next) => next.map_or(Follow::No, |next| Follow::Known(*next)),
+        };
+        self.followed = follow != Follow::No;
+        // Its drafts are asked for as soon as they can be.
+        self.guess = Guess::Device(usize::from(self.followed));
         let tokens = match self.tokens.get(start..end) {
             Some(tokens) => RowTokens::Known(tokens.to_vec()),
             None => RowTokens::LastSample,
@@ -287,7 +418,7 @@ impl Sequence {
             Goal::Embed(pooling) => Some(Pool { pooling, last: end == self.known() }),
             Goal::Generate => None,
         };
-        let entries = self.table.covering(end);
+        let entries = self.table.covering(end + drafts.len());
         let first_block = self.sent.min(entries.len());
         let blocks = entries[first_block..].to_vec();
         self.sent = entries.len().max(self.sent);
@@ -295,6 +426,7 @@ impl Sequence {
         self.computed = end;
         self.in_flight += 1;
         self.pending += usize::from(draws);
+        self.drafted = drafts.len();
         Ok(SeqPlan {
             slot: self.slot,
             tokens,
@@ -302,6 +434,8 @@ impl Sequence {
             first_block: first_block as u32,
             blocks,
             sample: draws.then_some(self.sampling),
+            drafts,
+            follow,
             logprob_tokens: self.logprob_tokens.clone(),
             adjust,
             mask,
@@ -319,6 +453,13 @@ impl Sequence {
         before < self.given && self.verified >= self.given && self.tokens.len() == self.given
     }
 
+    /// Takes in how many drafts of a step that is over are right: their rows count as computed.
+    pub fn verify_drafts(&mut self, drafted: usize, accepted: usize) {
+        self.drafted = 0;
+        self.drafts += drafted;
+        self.computed += accepted;
+    }
+
     /// Takes in log-probabilities of the prompt; returns all of them once they are complete.
     pub fn score(&mut self, scores: Vec<Logprobs>) -> Option<Vec<Logprobs>> {
         self.scores.extend(scores);
@@ -330,10 +471,11 @@ impl Sequence {
         Some(std::mem::take(&mut self.scores))
     }
 
-    /// Takes in the oldest pending token. Returns whether it is part of the answer, and why the
-    /// answer ends if it does.
-    pub fn accept(&mut self, sample: &Sample) -> (bool, Option<FinishReason>) {
-        self.pending -= 1;
+    /// Takes in the oldest pending token, or one that stands behind a draft; `drafted` if it was a draft
+    /// itself. Returns whether it is part of the answer, and why the answer ends if it does.
+    pub fn accept(&mut self, sample: &Sample, drafted: bool) -> (bool, Option<FinishReason>) {
+        self.accepted += usize::from(drafted);
+        self.pending = self.pending.saturating_sub(1);
         if sample.not_finite > 0 {
             let error = Error::Numerical { count: sample.not_finite };
             return (false, Some(FinishReason::Error(error)));
@@ -370,9 +512,9 @@ impl Sequence {
 
     /// Forgets what was computed, once no step is in flight and the blocks are given up.
     pub fn restart(&mut self) {
-        debug_assert!(self.in_flight == 0 && self.pending == 0);
+        debug_assert!(self.in_flight == 0 && self.pending == 0 && self.drafted == 0);
         (self.computed, self.verified, self.sent) = (0, 0, 0);
-        (self.begun, self.yielding) = (false, false);
+        (self.begun, self.yielding, self.followed) = (false, false, false);
         self.scores.clear();
     }
 
@@ -381,6 +523,8 @@ impl Sequence {
             prompt_tokens: self.prompt,
             cached_tokens: self.cached.unwrap_or(0).min(self.prompt),
             completion_tokens: self.tokens.len() - self.prompt,
+            accepted_tokens: self.accepted,
+            rejected_tokens: self.drafts - self.accepted,
         }
     }
 }

@@ -33,8 +33,14 @@ pub struct Answer {
     prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
 }
 
-/// A token of an answer, and how likely it was if that is told.
-type Token = (u32, Option<TokenLogprob>);
+/// A token of an answer.
+struct Token {
+    id: u32,
+    /// If it is told how likely it was.
+    logprob: Option<TokenLogprob>,
+    /// Whether it was guessed before it was drawn.
+    drafted: bool,
+}
 
 /// How an answer ended.
 pub enum Ended {
@@ -85,13 +91,20 @@ impl Answer {
     }
 
     /// Takes in the next token and returns what there is to tell.
-    pub fn token(&mut self, token: u32, logprobs: Option<&Logprobs>) -> Result<Option<Reply>> {
-        let described = logprobs.map(|logprobs| self.describe(token, logprobs)).transpose()?;
-        let Some(piece) = self.pieces.push(token, (token, described))? else { return Ok(None) };
+    pub fn token(
+        &mut self,
+        id: u32,
+        logprobs: Option<&Logprobs>,
+        drafted: bool,
+    ) -> Result<Option<Reply>> {
+        let logprob = logprobs.map(|logprobs| self.describe(id, logprobs)).transpose()?;
+        let token = Token { id, logprob, drafted };
+        let Some(piece) = self.pieces.push(id, token)? else { return Ok(None) };
         let Piece { text, items } = piece;
+        let drafted = items.iter().all(|token| token.drafted);
         let (tokens, told) = split(items);
         if self.stream {
-            let value = self.responder.delta(text, choice_logprobs(self.tells, told));
+            let value = self.responder.delta(text, choice_logprobs(self.tells, told), drafted);
             return Ok(Some(Reply::Chunk { value, tokens, ended: None }));
         }
         self.text.push_str(&text);
@@ -150,6 +163,6 @@ fn choice_logprobs(tells: bool, content: Vec<TokenLogprob>) -> Option<ChoiceLogp
 }
 
 fn split(tokens: Vec<Token>) -> (Vec<u32>, Vec<TokenLogprob>) {
-    let (tokens, told): (Vec<_>, Vec<_>) = tokens.into_iter().unzip();
-    (tokens, told.into_iter().flatten().collect())
+    let ids = tokens.iter().map(|token| token.id).collect();
+    (ids, tokens.into_iter().filter_map(|token| token.logprob).collect())
 }

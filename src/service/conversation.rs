@@ -2,7 +2,7 @@
 
 use super::{Reply, answer::Ended};
 use crate::{
-    api::{self, Choice, Responder, TokenLogprob},
+    api::{self, Choice, CompletionTokensDetails, Responder, TokenLogprob},
     engine::{RequestId, Usage},
 };
 
@@ -16,6 +16,7 @@ pub struct Conversation {
     prompt_tokens: usize,
     cached_tokens: usize,
     completion_tokens: usize,
+    drafts: CompletionTokensDetails,
     /// Where no stream was asked for.
     choices: Vec<Choice>,
     prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
@@ -32,6 +33,7 @@ impl Conversation {
             prompt_tokens: 0,
             cached_tokens: 0,
             completion_tokens: 0,
+            drafts: CompletionTokensDetails::default(),
             choices: Vec::new(),
             prompt_logprobs: None,
         }
@@ -52,12 +54,17 @@ impl Conversation {
         self.ended += 1;
         self.prompt_tokens = usage.prompt_tokens;
         self.completion_tokens += usage.completion_tokens;
+        self.drafts.accepted_prediction_tokens += usage.accepted_tokens as u32;
+        self.drafts.rejected_prediction_tokens += usage.rejected_tokens as u32;
         if id == self.first {
             self.cached_tokens = usage.cached_tokens;
         }
         let counts = [self.prompt_tokens, self.cached_tokens, self.completion_tokens];
         let [prompt, cached, completion] = counts.map(|count| count as u32);
-        let usage = api::Usage::new(prompt, cached, completion);
+        let usage = api::Usage {
+            completion_tokens_details: self.drafts,
+            ..api::Usage::new(prompt, cached, completion)
+        };
         match ended {
             Ended::Streamed(last) => {
                 let mut replies = Vec::from_iter(last);

@@ -52,6 +52,7 @@ pub fn engine_request(
         thinking: thinking.map(|budget| thinking_budget(chat.tokenizer(), budget)).transpose()?,
         prompt_logprobs: request.prompt_logprobs,
         constrained: request.constraint.is_some(),
+        speculates: request.speculates,
         tab: moment.tab,
         salt: moment.salt,
         ..Default::default()

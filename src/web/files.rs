@@ -57,6 +57,10 @@ impl Source for Files {
         self.open_at(file, 0).await
     }
 
+    async fn open_near(&self, file: &str, start: u64) -> Result<Option<(FileStream, u64)>> {
+        Ok(self.open_at(file, start).await?.map(|stream| (stream, start)))
+    }
+
     fn gguf(&self) -> Option<&str> {
         self.gguf.as_deref()
     }

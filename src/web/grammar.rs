@@ -46,6 +46,8 @@ extern "C" {
     fn mask(this: &Matcher) -> Result<Vec<u32>, JsValue>;
     #[wasm_bindgen(method, structural, catch)]
     fn accept(this: &Matcher, token: u32) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, structural, catch)]
+    fn rollback(this: &Matcher, count: u32) -> Result<(), JsValue>;
     #[wasm_bindgen(method, structural, catch, js_name = isComplete)]
     fn is_complete(this: &Matcher) -> Result<bool, JsValue>;
     #[wasm_bindgen(method, structural, catch)]
@@ -197,6 +199,10 @@ impl Constraint for ModuleConstraint {
 
     fn accept(&mut self, token: u32) -> Result<()> {
         self.call(|matcher| matcher.accept(token))
+    }
+
+    fn rollback(&mut self, count: usize) -> Result<()> {
+        self.call(|matcher| matcher.rollback(count as u32))
     }
 
     fn is_complete(&self) -> bool {

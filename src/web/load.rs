@@ -17,9 +17,11 @@ use super::{
 use crate::{
     Error, Result, engine,
     executor::{AnyExecutor, KvKind},
-    host::{Device, Info, Keep, Kv, ModelId, Options, Progress, Quantize, SlidingWindow},
+    host::{
+        Device, DraftInfo, Info, Keep, Kv, ModelId, Options, Progress, Quantize, SlidingWindow,
+    },
     layout::Layout,
-    load::{self, LoadOptions, Loaded, Opened, quantise_all},
+    load::{self, DraftWith, LoadOptions, Loaded, Opened, quantise_all},
     service::Service,
     step::Window,
     weights::{self, Parallel, Quantise, Server, Source, Stored},
@@ -96,7 +98,10 @@ async fn load_from(
 ) -> Result<(Service<AnyExecutor>, Info)> {
     let opened = Opened::open(source).await?;
     let chat = opened.chat().await?;
-    let prepared = opened.prepare(&load_options(options))?;
+    let wanted = load_options(options);
+    let folder = load::draft_folder(source);
+    let draft = opened.draft(&folder, &wanted).await;
+    let prepared = opened.prepare(&wanted)?.with_draft(draft)?;
     let (go_on, agreed) = oneshot::channel();
     tell(inbox, Event::Sized(model, prepared.bytes(), go_on));
     // If not, who waited has been told.
@@ -127,7 +132,8 @@ async fn load_from(
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
     let inbox = inbox.clone();
     let wake = move || tell(&inbox, Event::Woken);
-    let options = engine::Options { seed, ..Default::default() };
+    let max_drafts = options.speculation.max_drafts;
+    let options = engine::Options { seed, max_drafts, ..Default::default() };
     let Loaded { executor, .. } = loaded;
     let service = Service::new(executor, chat, url.into(), options, engine::steady_clock())
         .with_compiler(Box::new(ModuleCompiler::new(environment.load_grammar(), wake)));
@@ -154,6 +160,7 @@ fn load_options(options: &Options) -> LoadOptions {
             Kv::Int8 => KvKind::Int8,
         },
         kv_bytes: options.kv_bytes,
+        draft: DraftWith::Beside,
     }
 }
 
@@ -174,5 +181,9 @@ fn describe(loaded: &Loaded, url: &str) -> Info {
         context: loaded.context,
         weight_bytes: loaded.weight_bytes as f64,
         stored: false,
+        draft: loaded.draft.as_ref().map(|draft| match draft {
+            Ok(bytes) => DraftInfo::WeightBytes(*bytes as f64),
+            Err(error) => DraftInfo::Error(error.to_string()),
+        }),
     }
 }

@@ -1,7 +1,7 @@
 //! The files of a model's weights: their headers first, then their bytes.
 
 use super::gguf::{self, Metadata};
-use super::header::Header;
+use super::header::{Header, TensorInfo};
 use super::nested::Nested;
 use super::order::Orders;
 use super::plan::{LoadPlan, Quantise};
@@ -10,15 +10,20 @@ use super::safetensors;
 use super::sink::WeightSink;
 use super::source::{Source, missing};
 use super::stream::{self, Gathered};
+use super::torch;
 use crate::error::{Error, Result};
 use crate::model::json::Fields;
-use crate::model::{ModelConfig, Quantization};
+use crate::model::{ModelConfig, ParamSpec, Quantization};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
+
+/// A drafting head by other names; safetensors files come first.
+const MEDUSA: &str = "medusa_lm_head.safetensors";
+const TORCH: [&str; 2] = ["pytorch_model.bin", "medusa_lm_head.pt"];
 
 /// How far loading has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +50,15 @@ struct Shard<S> {
     /// At the first tensor's byte. Only the first shard's stream stays open while the other
     /// headers are read, so that a single file is fetched once and no connections pile up.
     reader: Option<Reader<S>>,
+    format: Format,
+}
+
+/// The format of a file of weights.
+enum Format {
+    Safetensors,
+    Gguf,
+    /// With the bytes behind its tensors.
+    Torch(Vec<u8>),
 }
 
 impl<'a, S: Source> Checkpoint<'a, S> {
@@ -61,14 +75,37 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         let stream = source.open(file).await?.ok_or_else(|| missing(source, file))?;
         let mut reader = Reader::new(stream);
         let (metadata, header) = gguf::read(file, &mut reader).await?;
-        let mut shards = vec![Shard { file: file.into(), header, reader: Some(reader) }];
+        let format = Format::Gguf;
+        let mut shards = vec![Shard { file: file.into(), header, reader: Some(reader), format }];
         for (number, file) in gguf::other_parts(file, &metadata)? {
             let stream = source.open(&file).await?.ok_or_else(|| missing(source, &file))?;
             let (part, header) = gguf::read(&file, &mut Reader::new(stream)).await?;
             gguf::expect_part(&file, &part, number)?;
-            shards.push(Shard { file, header, reader: None });
+            shards.push(Shard { file, header, reader: None, format: Format::Gguf });
         }
         Ok(Checkpoint { source, shards, metadata: Some(metadata) })
+    }
+
+    /// Reads the header of a drafting head's file, or of the target's if the head is inside.
+    pub async fn open_draft(source: &'a S) -> Result<Checkpoint<'a, S>> {
+        let error = match Checkpoint::open_safetensors(source).await {
+            // A server may have a page for what is not there.
+            Err(error @ (Error::Fetch { .. } | Error::Malformed { .. })) => error,
+            result => return result,
+        };
+        let alone = |shard| Checkpoint { source, shards: vec![shard], metadata: None };
+        if let Some(stream) = open_optional(source, MEDUSA).await? {
+            return Shard::read(MEDUSA.into(), stream).await.map(alone);
+        }
+        for file in TORCH {
+            if let Some(stream) = open_optional(source, file).await? {
+                let torch::Archive { header, directory } =
+                    torch::read(source, file, stream).await?;
+                let format = Format::Torch(directory);
+                return Ok(alone(Shard { file: file.into(), header, reader: None, format }));
+            }
+        }
+        Err(error)
     }
 
     async fn open_safetensors(source: &'a S) -> Result<Checkpoint<'a, S>> {
@@ -111,8 +148,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
 
     /// The shape of a tensor, the length of a row last; `None` if there is no such tensor.
     fn shape(&self, tensor: &str) -> Option<&[u64]> {
-        let mut tensors = self.shards.iter().flat_map(|shard| &shard.header.tensors);
-        tensors.find(|info| info.name == tensor).map(|info| &info.shape[..])
+        self.tensors().find(|info| info.name == tensor).map(|info| &info.shape[..])
     }
 
     /// Plans how the checkpoint fills a model.
@@ -126,6 +162,43 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         LoadPlan::new(config, quantization, quantise, &headers)
     }
 
+    /// Plans how the checkpoint fills weights that are not those of a [`ModelConfig`].
+    pub fn plan_params(
+        &self,
+        params: &[ParamSpec],
+        quantization: Option<Quantization>,
+        quantise: &Quantise,
+    ) -> Result<LoadPlan> {
+        let headers: Vec<&Header> = self.shards.iter().map(|shard| &shard.header).collect();
+        LoadPlan::of(params, quantization, quantise, &headers)
+    }
+
+    /// All tensors, in the order of the files and of their bytes.
+    pub fn tensors(&self) -> impl Iterator<Item = &TensorInfo> + Clone {
+        self.shards.iter().flat_map(|shard| &shard.header.tensors)
+    }
+
+    /// Reads the bytes of a tensor of bounded size, before the checkpoint is loaded.
+    pub(super) async fn read_tensor(&mut self, name: &str) -> Result<Vec<u8>> {
+        // No two streams at a time.
+        self.shards.iter_mut().for_each(|shard| shard.reader = None);
+        for Shard { file, header, .. } in &self.shards {
+            if let Some(tensor) = header.tensors.iter().find(|tensor| tensor.name == name) {
+                let opened = self.source.open_near(file, tensor.start).await?;
+                let (stream, start) = opened.ok_or_else(|| missing(self.source, file))?;
+                let mut reader = Reader::starting_at(stream, start);
+                reader.skip_to(file, tensor.start).await?;
+                return reader.take(file, tensor.bytes).await;
+            }
+        }
+        Err(Error::MissingTensor { name: name.into() })
+    }
+
+    /// Bytes of its files.
+    pub fn file_bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.header.end).sum()
+    }
+
     /// Streams all files into `sink` as a plan of this checkpoint says.
     ///
     /// `on_progress` is called after each chunk; [`ControlFlow::Break`] ends the load with
@@ -137,16 +210,15 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<()> {
         sink.create(&plan.weights).await?;
-        let total = self.shards.iter().map(|shard| shard.header.end).sum();
-        let is_gguf = self.metadata.is_some();
+        let total = self.file_bytes();
         let mut gathered =
             Gathered { nested: Nested::new(&plan.nested), orders: Orders::default() };
         let mut before = 0;
         for (shard, jobs) in self.shards.into_iter().zip(&plan.jobs) {
-            let Shard { file, header, reader } = shard;
+            let Shard { file, header, reader, format } = shard;
             let mut reader = match reader {
                 Some(reader) => reader,
-                None => reopen(self.source, &file, &header, is_gguf).await?,
+                None => reopen(self.source, &file, &header, &format).await?,
             };
             let mut on_bytes = |position| {
                 let progress = Progress { file: &file, loaded: before + position, total };
@@ -158,8 +230,12 @@ impl<'a, S: Source> Checkpoint<'a, S> {
             let parts = &mut gathered;
             stream::demultiplex(&file, &header, jobs, parts, &mut reader, sink, &mut on_bytes)
                 .await?;
-            if !is_gguf {
-                safetensors::expect_end(&file, &mut reader).await?;
+            match &format {
+                Format::Safetensors => safetensors::expect_end(&file, &mut reader).await?,
+                Format::Torch(directory) => {
+                    torch::expect_end(&file, directory, &mut reader).await?;
+                }
+                Format::Gguf => {}
             }
             before += header.end;
         }
@@ -172,7 +248,15 @@ impl<S: super::ByteStream> Shard<S> {
     async fn read(file: String, stream: S) -> Result<Shard<S>> {
         let mut reader = Reader::new(stream);
         let header = safetensors::read(&file, &mut reader).await?;
-        Ok(Shard { file, header, reader: Some(reader) })
+        Ok(Shard { file, header, reader: Some(reader), format: Format::Safetensors })
+    }
+}
+
+/// Opens a file that need not be there.
+async fn open_optional<S: Source>(source: &S, file: &str) -> Result<Option<S::Stream>> {
+    match source.open(file).await {
+        Err(Error::Malformed { .. }) => Ok(None),
+        opened => opened,
     }
 }
 
@@ -180,13 +264,18 @@ async fn reopen<S: Source>(
     source: &S,
     file: &str,
     header: &Header,
-    is_gguf: bool,
+    format: &Format,
 ) -> Result<Reader<S::Stream>> {
     let stream = source.open(file).await?.ok_or_else(|| missing(source, file))?;
     let mut reader = Reader::new(stream);
-    let found = match is_gguf {
-        true => gguf::read(file, &mut reader).await?.1,
-        false => safetensors::read(file, &mut reader).await?,
+    let found = match format {
+        Format::Gguf => gguf::read(file, &mut reader).await?.1,
+        Format::Safetensors => safetensors::read(file, &mut reader).await?,
+        Format::Torch(directory) => {
+            // Its end says whether it is the same.
+            reader.expect(header.end + directory.len() as u64);
+            return Ok(reader);
+        }
     };
     if found != *header {
         return Err(Error::Malformed {

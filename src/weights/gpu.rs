@@ -22,7 +22,7 @@ use crate::{
 const MOST_IN_FLIGHT: u64 = (32 << 20) - PIECE_BYTES;
 
 /// A model's weights on a device.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct GpuWeights {
     pub matrices: HashMap<Param, GpuMatrix>,
     /// f32, each padded with zeros to a multiple of 32.
@@ -33,6 +33,7 @@ pub struct GpuWeights {
 
 /// A matrix in its canonical layouts, cut by rows where they differ and where one binding could not
 /// show it whole.
+#[derive(Clone)]
 pub struct GpuMatrix {
     pub n: usize,
     pub k: usize,
@@ -40,6 +41,7 @@ pub struct GpuMatrix {
 }
 
 /// Rows `first .. first + rows` of a matrix.
+#[derive(Clone)]
 pub struct GpuPart {
     pub first: usize,
     pub rows: usize,
@@ -57,6 +59,15 @@ impl GpuWeights {
     /// Frees the memory; dropping a buffer does not on the web.
     pub fn destroy(&self) {
         self.buffers().for_each(wgpu::Buffer::destroy);
+    }
+
+    /// Takes the embeddings and the output matrix, `head`, of a target where there are none of its own.
+    pub(crate) fn share(&mut self, target: &GpuWeights, head: Param) {
+        for (param, of_target) in [(Param::Embed, Param::Embed), (Param::Head, head)] {
+            if let Some(matrix) = target.matrices.get(&of_target) {
+                self.matrices.entry(param).or_insert_with(|| matrix.clone());
+            }
+        }
     }
 
     fn buffers(&self) -> impl Iterator<Item = &wgpu::Buffer> {

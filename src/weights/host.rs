@@ -22,6 +22,15 @@ pub struct HostWeights {
 }
 
 impl HostWeights {
+    /// Takes the embeddings and the output matrix, `head`, of a target where there are none of its own.
+    pub(crate) fn share(&mut self, target: &HostWeights, head: Param) {
+        for (param, of_target) in [(Param::Embed, Param::Embed), (Param::Head, head)] {
+            if let Some(matrix) = target.matrices.get(&of_target) {
+                self.matrices.entry(param).or_insert_with(|| matrix.clone());
+            }
+        }
+    }
+
     /// The part of a matrix that a job fills, and the job with rows counted from its top.
     fn part_mut(&mut self, job: &RepackJob) -> Option<(&mut HostMatrix, RepackJob)> {
         let mut first_row = job.first_row;

@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod chunk;
+mod draft;
 mod formats;
 pub mod gguf;
 mod gpu;
@@ -17,6 +18,7 @@ mod http;
 mod nested;
 mod order;
 mod parallel;
+mod pickle;
 mod plan;
 mod reader;
 mod repository;
@@ -26,9 +28,11 @@ mod source;
 mod store;
 mod stored;
 mod stream;
+mod torch;
 
 pub use checkpoint::{Checkpoint, Progress};
 pub use chunk::Chunk;
+pub use draft::{Draft, PreparedDraft, open_draft};
 pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub use header::{Elements, Header, TensorInfo};
 pub(crate) use host::ensure_room;
@@ -41,7 +45,7 @@ pub use plan::{Job, LoadPlan, Quantise};
 pub use reader::Reader;
 pub use repository::listed;
 pub use sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
-pub use source::{ByteStream, RangeSource, Source};
+pub use source::{ByteStream, RangeSource, Source, Within};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::{FolderSource, FolderStream};
 pub use store::Store;

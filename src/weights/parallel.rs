@@ -74,6 +74,10 @@ impl<S: Server + 'static> Source for Parallel<S> {
         self.open_at(file, 0).await
     }
 
+    async fn open_near(&self, file: &str, start: u64) -> Result<Option<(ParallelStream<S>, u64)>> {
+        Ok(self.open_at(file, start).await?.map(|stream| (stream, start)))
+    }
+
     fn gguf(&self) -> Option<&str> {
         self.source.gguf()
     }

@@ -42,7 +42,7 @@ impl Quantise {
 
     fn layout(&self, param: Param) -> Option<Layout> {
         match param {
-            Param::Embed | Param::Head => self.embeddings,
+            param if param.is_of_tokens() => self.embeddings,
             Param::Positions => None,
             // A small error can choose another expert.
             Param::Router(_) => None,
@@ -82,22 +82,25 @@ impl LoadPlan {
         quantise: &Quantise,
         headers: &[&Header],
     ) -> Result<LoadPlan> {
-        quantise.check()?;
-        let mut planner = Planner {
-            tensors: tensors_by_name(headers)?,
-            quantization,
-            quantise,
-            jobs: headers.iter().map(|header| vec![Vec::new(); header.tensors.len()]).collect(),
-            nested: Vec::new(),
-            ordered: HashMap::new(),
-        };
-        let weights = config.params().into_iter().map(|spec| planner.weight(&spec));
-        let weights = weights.collect::<Result<_>>()?;
-        planner.expect_whole(headers)?;
+        let mut planner = Planner::new(quantization, quantise, headers)?;
+        let weights = planner.weights(&config.params(), headers)?;
         if let Naming::Gguf { .. } = config.naming {
             planner.expect_all_used(headers)?;
         }
-        Ok(LoadPlan { weights, jobs: planner.jobs, nested: planner.nested })
+        Ok(planner.finish(weights))
+    }
+
+    /// Plans how the files with these headers fill weights that are not those of a [`ModelConfig`].
+    /// Other tensors are left out.
+    pub fn of(
+        params: &[ParamSpec],
+        quantization: Option<Quantization>,
+        quantise: &Quantise,
+        headers: &[&Header],
+    ) -> Result<LoadPlan> {
+        let mut planner = Planner::new(quantization, quantise, headers)?;
+        let weights = planner.weights(params, headers)?;
+        Ok(planner.finish(weights))
     }
 
     /// Bytes of all weights together.
@@ -136,6 +139,32 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
+    fn new(
+        quantization: Option<Quantization>,
+        quantise: &'a Quantise,
+        headers: &[&'a Header],
+    ) -> Result<Planner<'a>> {
+        quantise.check()?;
+        Ok(Planner {
+            tensors: tensors_by_name(headers)?,
+            quantization,
+            quantise,
+            jobs: headers.iter().map(|header| vec![Vec::new(); header.tensors.len()]).collect(),
+            nested: Vec::new(),
+            ordered: HashMap::new(),
+        })
+    }
+
+    fn weights(&mut self, params: &[ParamSpec], headers: &[&Header]) -> Result<Vec<Weight>> {
+        let weights = params.iter().map(|spec| self.weight(spec)).collect::<Result<_>>()?;
+        self.expect_whole(headers)?;
+        Ok(weights)
+    }
+
+    fn finish(self, weights: Vec<Weight>) -> LoadPlan {
+        LoadPlan { weights, jobs: self.jobs, nested: self.nested }
+    }
+
     fn weight(&mut self, spec: &ParamSpec) -> Result<Weight> {
         let mut parts: Vec<Part> = Vec::new();
         let mut convertible = true;

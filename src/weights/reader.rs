@@ -9,14 +9,19 @@ pub struct Reader<S> {
     stream: S,
     /// What is left of the stream's last chunk.
     pending: Option<Chunk>,
-    /// Bytes handed out so far.
+    /// Of the next byte in its file.
     position: u64,
 }
 
 impl<S: ByteStream> Reader<S> {
     /// Starts at the stream's first byte.
     pub fn new(stream: S) -> Reader<S> {
-        Reader { stream, pending: None, position: 0 }
+        Reader::starting_at(stream, 0)
+    }
+
+    /// Starts at byte `position` of a file, which is the stream's first.
+    pub fn starting_at(stream: S, position: u64) -> Reader<S> {
+        Reader { stream, pending: None, position }
     }
 
     /// Length of the whole stream, if it is known.
@@ -29,7 +34,7 @@ impl<S: ByteStream> Reader<S> {
         self.stream.expect(bytes);
     }
 
-    /// Bytes handed out so far.
+    /// Where in its file the next byte is.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -58,6 +63,18 @@ impl<S: ByteStream> Reader<S> {
         }
         self.position += length as u64;
         Ok(Some(chunk))
+    }
+
+    /// Reads on to byte `position` of the file; `file` names the stream in the error of one that ends
+    /// early.
+    pub async fn skip_to(&mut self, file: &str, position: u64) -> Result<()> {
+        while self.position < position {
+            if self.next(position - self.position).await?.is_none() {
+                let found = self.position;
+                return Err(Error::Truncated { what: file.into(), expected: position, found });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the next `length` bytes; `file` names the stream in the error of one that ends early.

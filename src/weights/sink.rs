@@ -59,7 +59,7 @@ pub struct Part {
 impl Weight {
     /// A matrix of one part.
     pub fn matrix(param: Param, (n, k): (usize, usize), layout: Layout) -> Weight {
-        let unit = if matches!(param, Param::Embed | Param::Head) { 1 } else { n };
+        let unit = if param.is_of_tokens() { 1 } else { n };
         Weight { param, shape: Shape::Matrix { n, k }, parts: vec![Part { rows: n, layout }], unit }
     }
 

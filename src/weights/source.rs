@@ -16,6 +16,12 @@ pub trait Source {
     /// Opens a file at its first byte; `None` if the folder has no such file.
     async fn open(&self, file: &str) -> Result<Option<Self::Stream>>;
 
+    /// Opens a file at byte `start` if that is possible, else further in front; says where. `None` if
+    /// the folder has no such file.
+    async fn open_near(&self, file: &str, _start: u64) -> Result<Option<(Self::Stream, u64)>> {
+        Ok(self.open(file).await?.map(|stream| (stream, 0)))
+    }
+
     /// The GGUF file of the folder that is the model, if it is not the folder itself.
     fn gguf(&self) -> Option<&str> {
         None
@@ -42,6 +48,34 @@ pub trait Source {
     async fn read(&self, file: &str) -> Result<Vec<u8>> {
         let mut stream = self.open(file).await?.ok_or_else(|| missing(self, file))?;
         read_to_end(file, &mut stream).await
+    }
+}
+
+/// A folder inside another.
+pub struct Within<'a, S> {
+    pub source: &'a S,
+    pub folder: &'static str,
+}
+
+impl<S: Source> Source for Within<'_, S> {
+    type Stream = S::Stream;
+
+    async fn open(&self, file: &str) -> Result<Option<Self::Stream>> {
+        self.source.open(&self.path(file)).await
+    }
+
+    async fn open_near(&self, file: &str, start: u64) -> Result<Option<(Self::Stream, u64)>> {
+        self.source.open_near(&self.path(file), start).await
+    }
+
+    fn locate(&self, file: &str) -> String {
+        self.source.locate(&self.path(file))
+    }
+}
+
+impl<S> Within<'_, S> {
+    fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.folder)
     }
 }
 
@@ -77,6 +111,19 @@ impl<A: Source, B: Source> Source for Either<A, B> {
         Ok(match self {
             Either::Left(source) => source.open(file).await?.map(Either::Left),
             Either::Right(source) => source.open(file).await?.map(Either::Right),
+        })
+    }
+
+    async fn open_near(&self, file: &str, start: u64) -> Result<Option<(Self::Stream, u64)>> {
+        Ok(match self {
+            Either::Left(source) => {
+                let opened = source.open_near(file, start).await?;
+                opened.map(|(stream, start)| (Either::Left(stream), start))
+            }
+            Either::Right(source) => {
+                let opened = source.open_near(file, start).await?;
+                opened.map(|(stream, start)| (Either::Right(stream), start))
+            }
         })
     }
 
@@ -168,7 +215,7 @@ mod folder {
     use crate::error::{Error, Result};
     use crate::weights::Chunk;
     use std::fs::File;
-    use std::io::{ErrorKind, Read};
+    use std::io::{ErrorKind, Read, Seek, SeekFrom};
     use std::path::PathBuf;
 
     /// Bytes of one read.
@@ -223,6 +270,13 @@ mod folder {
             };
             let length = file.metadata().map_err(|error| failed(&path, error))?.len();
             Ok(Some(FolderStream { path, file, length }))
+        }
+
+        async fn open_near(&self, file: &str, start: u64) -> Result<Option<(FolderStream, u64)>> {
+            let Some(mut stream) = self.open(file).await? else { return Ok(None) };
+            let sought = stream.file.seek(SeekFrom::Start(start));
+            sought.map_err(|error| failed(&stream.path, error))?;
+            Ok(Some((stream, start)))
         }
     }
 

@@ -48,6 +48,42 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   await page.close();
 });
 
+test("guesses are marked and counted while the switch is on; answers are the same without", async () => {
+  const { page, problems } = await ready(browser, `${greedy}&host=private`);
+  const guess = page.getByRole("switch", { name: "Guess ahead" });
+  const toggle = async () => {
+    await guess.focus();
+    await page.keyboard.press("Space");
+  };
+  /** Asks once more; gives the answer, and what is marked and told below it. */
+  const again = async () => {
+    await ask(page, FRANCE.messages[0].content);
+    return page.evaluate(() => {
+      const answer = [...document.querySelectorAll("#messages .assistant")].at(-1);
+      const marked = [...answer.querySelectorAll(".guessed")].map((mark) => mark.textContent);
+      const [text, guesses] = [".text", ".guesses"].map((name) => answer.querySelector(name).textContent);
+      return { text, marked, guesses };
+    });
+  };
+  assert.equal(await guess.isChecked(), true);
+  await toggle();
+  assert.equal(await guess.isChecked(), false);
+  assert.deepEqual(await again(), { text: FRANCE.answer, marked: [], guesses: "" });
+  // What guesses cost here is not known yet, and so they are tried.
+  await toggle();
+  const on = await again();
+  assert.ok(on.marked.length > 0 && on.marked.every((text) => on.text.includes(text)), `${on.marked}`);
+  const [, right, all] = /^(\d+) of (\d+) guessed tokens were right$/.exec(on.guesses).map(Number);
+  assert.ok(right > 0 && right <= all, on.guesses);
+
+  await page.locator("#clear").click();
+  await toggle();
+  await again();
+  assert.deepEqual(await again(), { text: on.text, marked: [], guesses: "" });
+  assert.deepEqual(problems, []);
+  await page.close();
+});
+
 describe("with the built-in model made greedy", () => {
   let page;
 

@@ -11,7 +11,7 @@ function watch() {
   };
   new MutationObserver(() => {
     note(seen.progress, document.getElementById("loading-detail")?.textContent);
-    note(seen.answers, [...document.querySelectorAll("#messages .assistant")].at(-1)?.textContent);
+    note(seen.answers, [...document.querySelectorAll("#messages .assistant .text")].at(-1)?.textContent);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 }
 
@@ -57,7 +57,7 @@ export async function say(page, text) {
 export async function answered(page) {
   await page.locator("#messages .assistant").last().waitFor();
   await page.locator("#send").waitFor();
-  return page.locator("#messages .assistant").last().textContent();
+  return page.locator("#messages .assistant .text").last().textContent();
 }
 
 /** Asks and returns the answer. */

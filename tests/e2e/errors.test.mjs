@@ -176,6 +176,10 @@ test("loading: options that do not exist", async () => {
   const window = await load({ slidingWindow: { sinks: 4, tokens: 100 } });
   check(window, "invalid_request", /found 4 sinks and 100 tokens.*multiple of 16/);
   assert.equal(window.param, "slidingWindow");
+  const drafts = await load({ speculation: { maxDrafts: 8 } });
+  check(drafts, "invalid_request", /found 8 maxDrafts, expected 0 to 7/);
+  assert.equal(drafts.param, "speculation");
+  check(await load({ speculation: "off" }), "invalid_request", /expected true, false or \{maxDrafts/);
   check(await load({ quantise: "w4" }), "invalid_request", /quantise.*quantize/);
 });
 
@@ -194,6 +198,7 @@ test("requests: whatever is out of range names its parameter", async () => {
     [{ messages, top_p: 0 }, "top_p", /found 0.*above 0/],
     [{ messages, max_tokens: 0 }, "max_tokens", /found 0, expected at least 1/],
     [{ messages, max_completion_tokens: -5 }, "max_completion_tokens", /found -5/],
+    [{ messages, speculative_decoding: "no" }, "speculative_decoding", /"no", expected a boolean/],
     [{ messages, n: 17 }, "n", /found 17, expected 1 to 16/],
     [{ messages, stop: "" }, "stop", /0 characters/],
     [{ messages, presence_penalty: 3 }, "presence_penalty", /found 3.*expected -2 to 2/],

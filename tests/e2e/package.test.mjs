@@ -27,6 +27,8 @@ test("loading reports bytes and kernels, and what was loaded", async () => {
   assert.equal(info.context, 1024);
   assert.ok(info.weightBytes > 500_000, `${info.weightBytes} bytes of weights`);
   assert.match(info.model, /\/model\/$/);
+  const { weightBytes } = info.draft;
+  assert.ok(weightBytes > 100_000 && weightBytes < info.weightBytes / 3, `${weightBytes} of a head`);
 
   for (const stage of ["download", "compile"]) {
     const steps = progress.filter((step) => step.stage === stage);
@@ -55,10 +57,12 @@ test("a greedy answer is the reference's, token for token", async () => {
     assert.equal(choice.finish_reason, "stop");
     const [prompt_tokens, completion_tokens] = [prompt_ids.length, answer_ids.length];
     const total_tokens = prompt_tokens + completion_tokens;
-    const { prompt_tokens_details, ...usage } = completion.usage;
+    const { prompt_tokens_details, completion_tokens_details, ...usage } = completion.usage;
     assert.deepEqual(usage, { prompt_tokens, completion_tokens, total_tokens });
     const { cached_tokens } = prompt_tokens_details;
     assert.ok(cached_tokens >= 0 && cached_tokens < prompt_tokens, `${cached_tokens} cached`);
+    const { accepted_prediction_tokens: guessed } = completion_tokens_details;
+    assert.ok(guessed >= 0 && guessed < completion_tokens, `${guessed} guessed`);
   }
 });
 

@@ -79,6 +79,10 @@ describe("with an engine of made-up metrics", () => {
           kv_cache_usage_perc: 0.125,
           prefix_cache_hits: 300,
           prefix_cache_queries: 400,
+          spec_decode_num_drafts: 20,
+          spec_decode_num_draft_tokens: 50,
+          spec_decode_num_accepted_tokens: 35,
+          spec_decode_seconds_saved: 1.25,
           // The fifth tab has not asked anything yet.
           tabs: { 0: part(1, 0, 7, first), 3: part(2, 1, 5, second) },
           host: {
@@ -138,6 +142,7 @@ describe("with an engine of made-up metrics", () => {
         "an adapter",
         "3 running, 1 waiting, 80.0 tokens/s",
         "300 of 400 prompt tokens found (75%)",
+        "35 of 50 tokens right, rounds: 20, 2.75 tokens a round, 1.3 s saved",
       ],
       tabs: {
         caption: "Tabs that share the engine",
@@ -339,6 +344,10 @@ describe("with tabs of one visitor", () => {
     const { prefix_cache_hits: hits, prefix_cache_queries: queries, host } = metrics;
     assert.ok(hits > 0 && queries > hits);
     assert.match(facts[3], new RegExp(`^${hits} of ${queries} prompt tokens found `));
+    const { spec_decode_num_drafts: rounds, spec_decode_num_draft_tokens: drafted } = metrics;
+    const { spec_decode_num_accepted_tokens: right } = metrics;
+    const guesses = rounds > 0 ? `^${right} of ${drafted} tokens right, rounds: ${rounds}, ` : "^none yet$";
+    assert.match(facts[4], new RegExp(guesses));
     assert.deepEqual(names({ tabs }), host.tabs.map(({ id }) => `Tab ${id + 1}${id === 1 ? " (this one)" : ""}`));
     assert.equal(models.rows.length, 1);
     const [, unit] = models.rows[0][2].split(" ");

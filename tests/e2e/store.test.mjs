@@ -106,15 +106,15 @@ const failToLoad = (options = {}) =>
 /** Does something to the only chunk of the weights. */
 const spoil = (how) =>
   page.evaluate(
-    async ([file, how]) => {
+    async ([folder, file, how]) => {
       const cache = await caches.open("tabloom");
-      const key = (await cache.keys()).find(({ url }) => url.endsWith(`${file}?tabloom=0`));
+      const key = (await cache.keys()).find(({ url }) => url.endsWith(`${folder}${file}?tabloom=0`));
       const bytes = new Uint8Array(await (await cache.match(key)).arrayBuffer());
       bytes[bytes.length >> 1] ^= 1;
       if (how === "flip") await cache.put(key, new Response(bytes));
       else await cache.delete(key);
     },
-    [FILE, how],
+    [FOLDER, FILE, how],
   );
 
 test("the second visit asks the server for nothing", async () => {
@@ -235,6 +235,7 @@ test("pages list what is kept, and delete it", async () => {
   assert.deepEqual(others, []);
   assert.ok(age >= 0 && age <= Date.now() - began, `${age}`);
   const files = ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", FILE];
+  files.push("draft/config.json", `draft/${FILE}`);
   const sizes = await Promise.all(files.map(async (file) => (await modelFile(file)).length));
   const bytes = sizes.reduce((a, b) => a + b);
   const url = `${session.server.url}${FOLDER}`;

@@ -564,17 +564,7 @@ def load(folder):
         return load_mxfp4(config, folder)
     if not hasattr(config, "quantization_config"):
         return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-    scheme = QuantizationConfig.model_validate(config.quantization_config).config_groups["group_0"]
-    stored = load_file(folder / "model.safetensors")
-    modules = {}
-    for name, tensor in stored.items():
-        module, parameter = name.rsplit(".", 1)
-        modules.setdefault(module, {})[parameter] = tensor.float() if tensor.is_floating_point() else tensor
-    weights = {}
-    for module, state in modules.items():
-        if "weight_packed" in state:
-            state = PackedQuantizationCompressor.decompress(state, scheme)
-        weights |= {f"{module}.{name}": state[name] for name in ("weight", "bias") if name in state}
+    weights = unpack(folder, config.quantization_config)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
     stack_experts(weights)
     expected = {name for name, _ in model.named_parameters()}  # a tied head is not among them
@@ -582,6 +572,22 @@ def load(folder):
         raise RuntimeError(f"{folder}: these weights are missing or unknown: {set(weights) ^ expected}")
     model.load_state_dict(weights, strict=False)
     return model
+
+
+def unpack(folder, quantization):
+    """Returns the weights of a compressed-tensors folder by name, in f32."""
+    scheme = QuantizationConfig.model_validate(quantization).config_groups["group_0"]
+    stored = load_file(folder / "model.safetensors")
+    modules = {}
+    for name, tensor in stored.items():
+        module, _, parameter = name.rpartition(".")
+        modules.setdefault(module, {})[parameter] = tensor.float() if tensor.is_floating_point() else tensor
+    weights = {}
+    for module, state in modules.items():
+        if "weight_packed" in state:
+            state = PackedQuantizationCompressor.decompress(state, scheme)
+        weights |= {f"{module}.{name}": state[name] for name in ("weight", "bias") if name in state}
+    return weights
 
 
 def load_mxfp4(config, folder):

@@ -1,6 +1,7 @@
 """Makes every file of this folder that tests compare with, from seeds.
 
     python3 -m venv .venv && .venv/bin/pip install -r tests/goldens/requirements.txt
+    .venv/bin/pip install --no-deps speculators==0.9.0
     .venv/bin/python tests/goldens/make_goldens.py [--out DIR]
 
 The versions in requirements.txt are the oracle. With them, a second run on the
@@ -10,10 +11,12 @@ differ in the last bits of a float.
     <model>/                a complete Hugging Face folder with tiny random weights
       golden.json           prompt, greedy continuation and how clear its choices are
       logits.bin            f32 little endian, [prompt tokens][vocabulary]
+    draft/                  a drafting head for one of them, and the rounds of drafting of two
     embeddings.json         pooled hidden states of prompts and texts
     tokenizer_<kind>/       a tokenizer with golden.json: texts and chats to ids
     formats/<model>/        the same in the formats of other quantisers
     gguf/                   GGUF files of models and tokenizers
+    draft_torch/            drafting heads in files of PyTorch
     chat_templates.json     chat templates with the text they must render
     sampling.json           logits with the tokens and probabilities kept from them
 
@@ -27,6 +30,7 @@ from pathlib import Path
 # One thread, no network: the order of every sum is fixed, and nothing is fetched.
 os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
+import golden_draft  # noqa: E402
 import golden_embeddings  # noqa: E402
 import golden_formats  # noqa: E402
 import golden_gguf  # noqa: E402
@@ -34,6 +38,7 @@ import golden_models  # noqa: E402
 import golden_sampling  # noqa: E402
 import golden_templates  # noqa: E402
 import golden_tokenizers  # noqa: E402
+import golden_torch  # noqa: E402
 
 
 def main():
@@ -41,7 +46,9 @@ def main():
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     out = parser.parse_args().out
     golden_models.write(out)
+    golden_draft.write(out)
     golden_embeddings.write(out)
+    golden_torch.write(out)
     golden_tokenizers.write(out)
     golden_gguf.write(out)
     golden_formats.write(out)

@@ -1,7 +1,10 @@
 //! Which models a host has, for whom, and for how long.
 
 use serde_json::json;
-use tabloom::{Error, host::Progress};
+use tabloom::{
+    Error,
+    host::{Call, Progress},
+};
 
 use crate::page::{Page, World};
 
@@ -87,11 +90,33 @@ fn other_options_make_another_model() {
         (json!({"contxt": 1}), "contxt"),
         (json!(7), "options"),
         (json!({"store": "attic"}), "store"),
+        (json!({"speculation": "off"}), "speculation"),
+        (json!({"speculation": {"maxDrafts": 8}}), "speculation"),
+        (json!({"speculation": {"maxDrafts": -1}}), "speculation"),
+        (json!({"speculation": {"drafts": 1}}), "speculation"),
         (json!({"integrity": {"files": {"a": {"sha256": "12"}}}}), "integrity.files.a.sha256"),
     ] {
         let page = Page::greet(&mut world);
         world.post(page.tab, load(options));
         assert_eq!(world.take(page.tab)[0]["error"]["param"], param);
+    }
+}
+
+#[test]
+fn a_page_says_how_far_ahead_is_guessed() {
+    for (options, most) in [
+        (json!({}), 7),
+        (json!({"speculation": true}), 7),
+        (json!({"speculation": {}}), 7),
+        (json!({"speculation": {"maxDrafts": 3}}), 3),
+        (json!({"speculation": {"maxDrafts": 0}}), 0),
+        (json!({"speculation": false}), 0),
+    ] {
+        let call = json!({"type": "load", "id": 1, "url": "a", "options": options});
+        let Ok(Call::Load { options: Ok(options), .. }) = Call::read(&call.to_string()) else {
+            panic!("{call}")
+        };
+        assert_eq!(options.speculation.max_drafts, most, "{call}");
     }
 }
 

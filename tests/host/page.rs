@@ -171,6 +171,7 @@ impl World {
                 software: true,
                 context: 512,
                 weight_bytes: 0.0,
+                draft: None,
                 stored: false,
             };
             (service, info)

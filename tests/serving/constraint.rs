@@ -31,6 +31,11 @@ impl Constraint for Alternate {
         Ok(())
     }
 
+    fn rollback(&mut self, count: usize) -> Result<()> {
+        self.accepted -= count;
+        Ok(())
+    }
+
     fn is_complete(&self) -> bool {
         Alternate::is_complete(self.accepted)
     }

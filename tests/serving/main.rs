@@ -2,6 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))] // proptest is native only
 
 mod constraint;
+mod drafters;
 mod scripted;
 
 use std::{
@@ -18,10 +19,12 @@ use tabloom::{
     engine::{
         Clock, Engine, Event, FinishReason, Goal, Options, PinId, Policy, Request, RequestId, TabId,
     },
-    step::{BLOCK_SIZE, Executor, Logprobs, Pooling, Sampling, Window},
+    speculate::{Drafter, Ngram},
+    step::{BLOCK_SIZE, Executor, Logprobs, MAX_DRAFTS, Pooling, Sampling, Window},
 };
 
 use constraint::Alternate;
+use drafters::{Oracle, Quality};
 use scripted::{END, Failure, POISON, Scripted, VOCAB, embedded, logprobs, next_token};
 
 /// How one request went.
@@ -256,7 +259,7 @@ impl<E: Executor> Client<E> {
     fn hold(&mut self, nth: usize) {
         let Some(id) = self.nth(nth) else { return };
         self.engine.hold(id, true);
-        let most = self.outcomes[&id].tokens.len() + E::DEPTH;
+        let most = self.outcomes[&id].tokens.len() + E::DEPTH.max(1 + MAX_DRAFTS);
         self.held.entry(id).or_insert(most);
     }
 
@@ -482,7 +485,10 @@ fn action() -> impl Strategy<Value = Action> {
 fn options() -> impl Strategy<Value = Options> {
     let limits = (1..6_usize, 1..40_usize, prop_oneof![Just(f64::INFINITY), 0.001..0.5]);
     let rules = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<u64>());
-    (limits, rules, 0.0..0.3, 0.0..1.0).prop_map(|(limits, rules, watermark, tab_share)| {
+    let drafts = (0..=MAX_DRAFTS, any::<bool>());
+    let shares = (0.0..0.3, 0.0..1.0);
+    (limits, rules, drafts, shares).prop_map(|(limits, rules, drafts, shares)| {
+        let ((max_drafts, adaptive_drafts), (watermark, tab_share)) = (drafts, shares);
         let (max_running, long_prefill_threshold, step_seconds) = limits;
         let (priority, adaptive_threshold, prefix_caching, cache_aware, seed) = rules;
         Options {
@@ -497,13 +503,33 @@ fn options() -> impl Strategy<Value = Options> {
             tab_share,
             prefix_caching,
             cache_aware,
+            max_drafts,
+            adaptive_drafts,
             seed,
         }
     })
 }
 
-fn serve<E: Executor>(executor: E, options: Options, actions: Vec<Action>) {
+/// Who guesses what comes next; none: prompt lookup.
+fn drafter(quality: Option<Quality>, actions: &[Action]) -> Rc<dyn Drafter> {
+    let Some(quality) = quality else { return Rc::new(Ngram { sizes: 1..=3 }) };
+    let seeds = actions.iter().flat_map(|action| match action {
+        Action::Submit(request, n) | Action::Resume(request, _, n) => {
+            (0..*n as u64).map(|i| request.sampling.seed.wrapping_add(i)).collect()
+        }
+        _ => Vec::new(),
+    });
+    Rc::new(Oracle { seeds: seeds.collect(), quality })
+}
+
+fn serve<E: Executor>(
+    executor: E,
+    options: Options,
+    quality: Option<Quality>,
+    actions: Vec<Action>,
+) {
     let mut client = Client::with(executor, options);
+    client.engine = client.engine.with_drafter(drafter(quality, &actions));
     for action in actions {
         match action {
             Action::Submit(request, n) => client.submit_many(*request, n),
@@ -537,26 +563,32 @@ proptest! {
         context in 8..200_usize,
         window in prop::option::weighted(0.3, (0..2_usize, 1..40_usize)),
         options in options(),
+        quality in prop::option::of(prop_oneof![
+            3 => Just(Quality::Right),
+            2 => Just(Quality::Mixed),
+            1 => Just(Quality::Wrong),
+        ]),
         actions in prop::collection::vec(action(), 1..60),
     ) {
         fn run<const DEPTH: usize>(
             scripted: Scripted<DEPTH>,
             window: Option<(usize, usize)>,
             options: Options,
+            quality: Option<Quality>,
             actions: Vec<Action>,
         ) {
             match window {
-                None => serve(scripted, options, actions),
+                None => serve(scripted, options, quality, actions),
                 Some((sinks, tokens)) => {
                     let window = Window { sinks: sinks * BLOCK_SIZE, tokens };
-                    serve(scripted.windowed(window), options, actions);
+                    serve(scripted.windowed(window), options, quality, actions);
                 }
             }
         }
         match depth {
-            1 => run(Scripted::<1>::new(rows, seqs, blocks, context), window, options, actions),
-            2 => run(Scripted::<2>::new(rows, seqs, blocks, context), window, options, actions),
-            _ => run(Scripted::<3>::new(rows, seqs, blocks, context), window, options, actions),
+            1 => run(Scripted::<1>::new(rows, seqs, blocks, context), window, options, quality, actions),
+            2 => run(Scripted::<2>::new(rows, seqs, blocks, context), window, options, quality, actions),
+            _ => run(Scripted::<3>::new(rows, seqs, blocks, context), window, options, quality, actions),
         }
     }
 }

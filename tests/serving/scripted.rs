@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use tabloom::{
     Error, Result,
     step::{
-        BLOCK_SIZE, Capacity, Executor, Logprobs, Mask, RowTokens, Sample, SeqPlan, StepPlan,
-        StepResult, Window,
+        BLOCK_SIZE, Capacity, Executor, Logprobs, MAX_DRAFTS, Mask, RowTokens, Sample, SeqPlan,
+        StepPlan, StepResult, Window,
     },
 };
 
@@ -67,7 +67,8 @@ struct Slot {
     /// Position and token of the last sample.
     sample: Option<(u32, u32)>,
     computed: u32,
-    mask: Option<u32>,
+    /// The masks given last, by the place of their draw.
+    masks: [Option<u32>; 1 + MAX_DRAFTS],
     /// The tokens that penalties look at, and how many are the prompt.
     history: Option<(Vec<u32>, usize)>,
     pooled: Vec<u32>,
@@ -78,8 +79,8 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         let capacity = Capacity {
             rows,
             seqs,
-            logit_rows: seqs,
-            blocks: blocks + 1, // the null block
+            logit_rows: seqs + 8, // room for drafts
+            blocks: blocks + 1,   // the null block
             context,
             vocab: VOCAB as usize,
             window: None,
@@ -107,14 +108,16 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         assert!(!plan.read_logits);
         let logit_rows = plan.seqs.iter().map(|seq| {
             let scored = seq.score.as_ref().map_or(0, |score| score.targets.len());
-            scored.max(usize::from(seq.sample.is_some()))
+            scored.max(seq.draws())
         });
         assert!(logit_rows.sum::<usize>() <= self.capacity.logit_rows, "too many logits");
         for (at, seq) in plan.seqs.iter().enumerate() {
             assert!(plan.seqs[..at].iter().all(|other| other.slot != seq.slot), "slot twice");
             let table = &mut self.slots[seq.slot as usize].table;
             assert!(seq.first_block as usize <= table.len(), "a hole in the table of {seq:?}");
-            table.truncate(seq.first_block as usize);
+            if !seq.blocks.is_empty() || seq.start == 0 {
+                table.truncate(seq.first_block as usize);
+            }
             table.extend(&seq.blocks);
         }
         for seq in &plan.seqs {
@@ -124,19 +127,23 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
 
     fn check_sequence(&self, seq: &SeqPlan, plan: &StepPlan) {
         let slot = &self.slots[seq.slot as usize];
-        let end = seq.start as usize + seq.tokens.count();
+        let end = seq.start as usize + seq.rows();
         assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
-        assert_eq!(slot.table.len(), end.div_ceil(BLOCK_SIZE), "{seq:?}");
+        // Beyond may lie what drafts of earlier steps took.
+        let needed = end.div_ceil(BLOCK_SIZE);
+        let spare = slot.table.len().checked_sub(needed);
+        assert!(spare.is_some_and(|spare| spare <= 1), "{seq:?}");
+        assert!(seq.drafts.len() <= MAX_DRAFTS && seq.drafts.iter().all(|d| d.token < Some(VOCAB)));
         assert!(slot.table.iter().all(|block| (*block as usize) < self.capacity.blocks));
         for position in self.seen(seq.start as usize).chain(seq.start as usize..end) {
             assert_ne!(slot.table[position / BLOCK_SIZE], 0, "position {position} of {seq:?}");
         }
         // What is written belongs to nobody else in this step or one in flight.
-        let written = &slot.table[seq.start as usize / BLOCK_SIZE..];
+        let written = &slot.table[seq.start as usize / BLOCK_SIZE..needed];
         let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
         for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
             let table = &self.slots[other.slot as usize].table;
-            let (start, end) = (other.start as usize, other.start as usize + other.tokens.count());
+            let (start, end) = (other.start as usize, other.start as usize + other.rows());
             for position in self.seen(start).chain(start..end) {
                 let block = table[position / BLOCK_SIZE];
                 assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
@@ -161,10 +168,11 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
     fn compute(&mut self, seq: &SeqPlan, result: &mut StepResult) {
         let index = seq.slot as usize;
         let mut slot = std::mem::take(&mut self.slots[index]);
-        let ids = match &seq.tokens {
+        let mut ids = match &seq.tokens {
             RowTokens::Known(ids) => ids.clone(),
             RowTokens::LastSample => slot.sample.map(|(_, token)| token).into_iter().collect(),
         };
+        ids.extend(seq.drafts.iter().filter_map(|draft| draft.token));
         let place = |at: usize| slot.table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
         let (start, end) = (seq.start as usize, seq.start as usize + ids.len());
         for (at, id) in (start..end).zip(&ids) {
@@ -194,9 +202,14 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         if let Some(adjust) = &seq.adjust {
             slot.history = Some((adjust.tokens.clone(), adjust.prompt));
         }
-        if let Some(sampling) = seq.sample {
-            let tokens = read(end);
-            if sampling.penalises() {
+        let (drawn, drafts) = (end - seq.drafts.len(), seq.drafts.iter().map(|draft| draft.token));
+        // What is drawn after a draft stands if the draft is what was drawn in its place.
+        let mut stands = true;
+        let next = drafts.chain([None]);
+        for ((place, mask), draft) in seq.masks().enumerate().zip(next) {
+            let Some(sampling) = seq.sample else { break };
+            let tokens = read(drawn + place);
+            if sampling.penalises() && stands {
                 let (history, prompt) = slot.history.as_mut().expect("penalties know the tokens");
                 assert!(*prompt > 0 && history.len() >= *prompt);
                 // Where all is in sight, the history can be compared.
@@ -204,20 +217,25 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
                     assert_eq!(*history, tokens);
                 }
             }
-            slot.mask = match &seq.mask {
-                Mask::None => None,
-                Mask::Same => Some(slot.mask.expect("a mask was set before")),
-                Mask::New(words) => Some(words[0]),
+            let mask = match mask {
+                Mask::None => u32::MAX,
+                Mask::Same => slot.masks[place].expect("a mask was given before"),
+                Mask::New(words) => *slot.masks[place].insert(words[0]),
             };
-            let token = next_token(&tokens, sampling.seed, slot.mask.unwrap_or(u32::MAX));
-            slot.sample = Some((end as u32, token));
-            if let Some((history, _)) = &mut slot.history {
-                history.push(token);
+            let token = next_token(&tokens, sampling.seed, mask);
+            if stands {
+                slot.sample = Some(((drawn + place) as u32, token));
+                slot.computed = (drawn + place) as u32;
+                if let Some((history, _)) = &mut slot.history {
+                    history.push(token);
+                }
+                let poison = tokens.iter().filter(|token| **token == POISON);
+                let not_finite = poison.count() as u32;
+                let told = [tokens, vec![token]].concat();
+                let logprobs = sampling.logprobs.map(|top| logprobs(&told, top));
+                result.samples.push(Sample { slot: seq.slot, token, not_finite, logprobs });
             }
-            let not_finite = tokens.iter().filter(|token| **token == POISON).count() as u32;
-            let drawn = [tokens, vec![token]].concat();
-            let logprobs = sampling.logprobs.map(|top| logprobs(&drawn, top));
-            result.samples.push(Sample { slot: seq.slot, token, not_finite, logprobs });
+            stands &= draft == Some(token);
         }
         self.slots[index] = slot;
     }

@@ -3,9 +3,9 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Attention, AttentionMerge, Columns, Combine, Embed, ExpertRows, Gather, Group, Kernel,
-        KvKind, Logprobs, Matmul, Norm, Pool, Regime, Repack, RopeKv, Route, RowsOf, Sample,
-        Tuning, repack::Codes,
+        Accept, Attention, AttentionMerge, Columns, Combine, Copy, Draw, Embed, ExpertRows, Gather,
+        Group, Keep, Kernel, KvKind, Logprobs, Matmul, Norm, Place, Pool, Recall, Regime, Repack,
+        RopeKv, Route, RowsOf, Sample, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
@@ -171,8 +171,14 @@ fn rows() -> Vec<Box<dyn Kernel>> {
         let add = rows == RowsOf::Rows;
         kernels.push(Box::new(Columns { width: 172, rows }));
         for centred in [false, true] {
-            kernels.push(Box::new(Norm { width: 172, eps: 1e-6, centred, add: false, rows }));
-            kernels.push(Box::new(Norm { width: 172, eps: 1e-6, centred, add, rows }));
+            let place = Place::whole(172);
+            let norm = Norm { width: 172, eps: 1e-6, centred, add: false, place, rows };
+            let place = Place { width: 384, column: 192 };
+            kernels.extend([
+                Box::new(norm.clone()) as Box<dyn Kernel>,
+                Box::new(Norm { add, ..norm.clone() }),
+                Box::new(Norm { width: 192, place, ..norm }),
+            ]);
         }
     }
     for layout in LAYOUTS.into_iter().chain(KEPT) {
@@ -226,8 +232,14 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     }
     for vocab in [1, 300, 128_256] {
         kernels.push(Box::new(Sample { vocab }));
+        kernels.push(Box::new(Accept { vocab }));
+        kernels.push(Box::new(Draw { vocab, mapped: false }));
+        kernels.push(Box::new(Draw { vocab, mapped: true }));
         kernels.push(Box::new(Logprobs { vocab }));
     }
+    kernels.push(Box::new(Keep { width: 172 }));
+    kernels.push(Box::new(Recall { width: 172 }));
+    kernels.push(Box::new(Copy { width: 192, place: Place { width: 576, column: 384 } }));
     kernels
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: speed and size in one table. Each source of numbers gives rows; adding
 //! a source is adding a function to `SOURCES`. `cargo xtask bench serve`: many tabs on one engine.
-//! `cargo xtask bench load`: how a model comes to the GPU.
+//! `cargo xtask bench load`: how a model comes to the GPU. `cargo xtask bench speculate`: what guessing
+//! ahead is worth.
 
 mod load;
 mod model;
@@ -41,16 +42,14 @@ enum What {
     Serve,
     /// How fast a model loads, stage by stage, and how much memory that takes.
     Load,
+    /// How many tokens a step brings with drafts, and what that is worth.
+    Speculate,
 }
 
 pub fn run(options: &Options) -> Result<()> {
     match options.what {
-        Some(What::Serve) => {
-            let json = options.json.then_some("--json");
-            let arguments: Vec<&str> = ["serve"].into_iter().chain(json).collect();
-            print!("{}", example(options, &arguments)?);
-            return Ok(());
-        }
+        Some(What::Serve) => return native_alone(options, "serve"),
+        Some(What::Speculate) => return native_alone(options, "speculate"),
         Some(What::Load) => return load::run(options),
         None => {}
     }
@@ -63,6 +62,14 @@ pub fn run(options: &Options) -> Result<()> {
     } else {
         print!("\n{}", table::text(&rows));
     }
+    Ok(())
+}
+
+/// Prints what a command of examples/bench does.
+fn native_alone(options: &Options, command: &str) -> Result<()> {
+    let json = options.json.then_some("--json");
+    let arguments: Vec<&str> = [command].into_iter().chain(json).collect();
+    print!("{}", example(options, &arguments)?);
     Ok(())
 }
 

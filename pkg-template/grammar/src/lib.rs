@@ -61,6 +61,11 @@ impl Constraint {
         self.0.accept(token).map_err(refusal)
     }
 
+    /// Takes back the last tokens.
+    pub fn rollback(&mut self, count: u32) -> Result<(), JsValue> {
+        self.0.rollback(count as usize).map_err(refusal)
+    }
+
     /// Whether the answer is complete and nothing can follow.
     #[wasm_bindgen(js_name = isComplete)]
     pub fn is_complete(&self) -> bool {

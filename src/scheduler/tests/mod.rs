@@ -6,6 +6,7 @@ mod memory;
 mod resumed;
 mod rows;
 mod sharing;
+mod speculation;
 
 use super::*;
 use crate::step::{
@@ -27,6 +28,7 @@ fn with(rows: usize, seqs: usize, blocks: usize, set: impl Fn(&mut Options)) -> 
         watermark: 0.0,
         long_prefill_threshold: usize::MAX,
         prefix_caching: false,
+        max_drafts: 0,
         ..Default::default()
     };
     set(&mut options);
@@ -102,11 +104,12 @@ fn step(scheduler: &mut Scheduler) -> Vec<(u32, u32, usize)> {
 }
 
 fn token(id: RequestId) -> Event {
-    Event::Token { id, token: TOKEN, logprobs: None }
+    Event::Token { id, token: TOKEN, logprobs: None, drafted: false }
 }
 
 fn finished(id: RequestId, reason: FinishReason, prompt: usize, completion: usize) -> Event {
-    let usage = Usage { prompt_tokens: prompt, cached_tokens: 0, completion_tokens: completion };
+    let (prompt_tokens, completion_tokens) = (prompt, completion);
+    let usage = Usage { prompt_tokens, completion_tokens, ..Default::default() };
     Event::Finished { id, reason, usage }
 }
 

@@ -24,6 +24,10 @@ impl Constraint for Spelled {
         Ok(())
     }
 
+    fn rollback(&mut self, _: usize) -> Result<()> {
+        unreachable!("nothing is drafted")
+    }
+
     fn is_complete(&self) -> bool {
         self.0.is_empty()
     }
@@ -162,6 +166,7 @@ fn what_was_answered_is_found_in_the_cache_and_shared_by_twins() {
     assert_eq!(step(&mut scheduler), [(1, 48, 2)]);
     let plan = plan(&mut scheduler);
     let events = commit(&mut scheduler, &plan, TOKEN);
-    let usage = Usage { prompt_tokens: 10, cached_tokens: 10, completion_tokens: 42 };
+    let usage =
+        Usage { prompt_tokens: 10, cached_tokens: 10, completion_tokens: 42, ..Default::default() };
     assert_eq!(events[1], Event::Finished { id, reason: FinishReason::Length, usage });
 }

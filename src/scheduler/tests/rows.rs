@@ -139,6 +139,11 @@ impl Constraint for Twice {
         Ok(())
     }
 
+    fn rollback(&mut self, count: usize) -> Result<()> {
+        self.0 -= count;
+        Ok(())
+    }
+
     fn is_complete(&self) -> bool {
         self.0 == 2
     }
@@ -161,7 +166,7 @@ fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_holds_nobody_
         (vec![(0, 19, 1)], &Mask::New(vec![32, 0, 0, 0]))
     );
     assert_eq!(plan(&mut scheduler), StepPlan::default(), "the mask depends on the token");
-    let five = |id| Event::Token { id, token: 5, logprobs: None };
+    let five = |id| Event::Token { id, token: 5, logprobs: None, drafted: false };
     assert_eq!(commit(&mut scheduler, &ahead, 5), [five(first)]);
     let last = plan(&mut scheduler);
     assert_eq!(last.seqs[0].mask, Mask::Same);

@@ -43,6 +43,10 @@ impl Constraint for Free {
         Ok(())
     }
 
+    fn rollback(&mut self, _: usize) -> Result<()> {
+        Ok(())
+    }
+
     fn is_complete(&self) -> bool {
         false
     }

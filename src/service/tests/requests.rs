@@ -27,10 +27,13 @@ fn every_field_reaches_the_engine() {
     assert_eq!((sampling.presence_penalty, sampling.frequency_penalty), (1.0, 0.5));
     assert_eq!((sampling.repetition_penalty, sampling.bias), (1.5, true));
     assert_eq!((sampling.logprobs, request.logprob_tokens), (Some(4), vec![8, 999]));
+    assert!(request.speculates);
 
-    let request = asked(serde_json::json!({ "ignore_eos": true })).unwrap();
+    let fields = serde_json::json!({ "ignore_eos": true, "speculative_decoding": false });
+    let request = asked(fields).unwrap();
     assert_eq!(request.end_tokens, [0; 0]);
     assert_eq!((request.allowed_tokens, request.sampling.bias), (None, false));
+    assert!(!request.speculates);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Whole loads: checkpoints in memory and on disk, good and bad, into host memory.
 
+mod draft;
 mod experts;
 mod faults;
 mod formats;

@@ -1,0 +1,155 @@
+//! What guessing ahead is worth: the built-in model with drafts and without.
+
+mod prompts;
+mod report;
+mod rows;
+mod runner;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use tabloom::{executor::AnyExecutor, load::Device};
+
+use report::{ALL, Figures, Report};
+use rows::median;
+use runner::{Drafting, Ran, Runner};
+
+/// Sequences at a time.
+const BATCHES: [usize; 4] = [1, 2, 4, 8];
+
+/// Measure what drafts are worth to the built-in model.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Run on the processor instead of the GPU.
+    #[arg(long)]
+    cpu: bool,
+    /// Drafts of a step where their number is fixed.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=7))]
+    drafts: u8,
+    /// Runs of each kind, in turn.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(3..))]
+    rounds: u8,
+    /// Only speeds: no tokens for each step.
+    #[arg(long)]
+    speed: bool,
+}
+
+pub async fn run(options: &Options) -> Result<()> {
+    let device = if options.cpu { Device::Cpu } else { Device::Gpu };
+    let (drafts, rounds) = (usize::from(options.drafts), usize::from(options.rounds));
+    let model = runner::load(device, true).await?;
+    let prompts = prompts::prompts(&model.chat)?;
+    let mut executor = model.loaded.executor;
+    let adapter = match &executor {
+        AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
+        AnyExecutor::Cpu(_) => "the processor".into(),
+    };
+    eprintln!("{adapter}: steps");
+    let costs = rows::measure(&mut executor, drafts, 20 * rounds).await?;
+    drop(executor);
+    eprintln!(
+        "{} {:.2?} draft {:.2} follow {:.2}",
+        costs.step, costs.rows, costs.draft, costs.follow
+    );
+    let tokens_per_step = match options.speed {
+        true => Figures::new(),
+        false => tokens_per_step(device, drafts, &prompts).await?,
+    };
+    // One question of each task.
+    let asked: Vec<Vec<u32>> = prompts.values().flat_map(|of| of.first().cloned()).collect();
+    let (tokens_per_second, mut over_off) = speeds(device, drafts, rounds, &asked).await?;
+    let mut over_off = |name| over_off.remove(name).unwrap_or_default();
+    let report = Report {
+        adapter,
+        drafts,
+        tokens_per_step,
+        tokens_per_second,
+        adaptive_over_off: over_off("adaptive"),
+        fixed_over_off: over_off("fixed"),
+        row_costs: costs.rows,
+        draft_cost: costs.draft,
+        follow_cost: costs.follow,
+        step_seconds: costs.step,
+    };
+    match options.json {
+        true => println!("{}", serde_json::to_string_pretty(&report)?),
+        false => print!("{}", report.text()),
+    }
+    Ok(())
+}
+
+/// Tokens for each step of the target, by drafter and task.
+async fn tokens_per_step(
+    device: Device,
+    drafts: usize,
+    prompts: &BTreeMap<String, Vec<Vec<u32>>>,
+) -> Result<Figures<String>> {
+    let mut found = Figures::new();
+    let drafters = [
+        ("none", false, false),
+        ("lookup", true, false),
+        ("head", false, true),
+        ("both", true, true),
+    ];
+    for (name, lookup, head) in drafters {
+        eprintln!("tokens for each step, {name}");
+        let most = if lookup || head { drafts } else { 0 };
+        let mut runner =
+            Runner::load(device, Drafting { lookup, head, most, adaptive: false }).await?;
+        let (mut of_tasks, mut all) = (BTreeMap::new(), Ran::default());
+        for (task, prompts) in prompts {
+            let ran = runner.run(prompts, 1).await?;
+            all.add(ran);
+            of_tasks.extend(ran.tokens_per_step().map(|number| (task.clone(), number)));
+        }
+        of_tasks.extend(all.tokens_per_step().map(|number| (ALL.to_owned(), number)));
+        eprintln!("{all:?}");
+        found.insert(name, of_tasks);
+    }
+    Ok(found)
+}
+
+/// Tokens a second by batch, and by how much they are more with drafts than without.
+async fn speeds(
+    device: Device,
+    drafts: usize,
+    rounds: usize,
+    prompts: &[Vec<u32>],
+) -> Result<(Figures<usize>, Figures<usize>)> {
+    let off = Drafting { lookup: false, head: false, most: 0, adaptive: false };
+    let fixed = Drafting { lookup: true, head: true, most: drafts, adaptive: false };
+    let adaptive = Drafting { most: tabloom::step::MAX_DRAFTS, adaptive: true, ..fixed };
+    let mut runners = Vec::new();
+    for (name, drafting) in [("off", off), ("adaptive", adaptive), ("fixed", fixed)] {
+        runners.push((name, Runner::load(device, drafting).await?));
+    }
+    let (mut speeds, mut ratios) = (Figures::new(), Figures::new());
+    for batch in BATCHES {
+        eprintln!("tokens a second, {batch} at a time");
+        let mut seen: BTreeMap<&str, [Vec<f64>; 2]> = BTreeMap::new();
+        // The first round warms up.
+        for round in 0..=rounds {
+            let mut off = None;
+            for (name, runner) in &mut runners {
+                let ran = runner.run(prompts, batch).await?;
+                eprintln!("{name} {ran:?} {}", ran.tokens_per_second());
+                let speed = ran.tokens_per_second();
+                let off = *off.get_or_insert(speed);
+                if round > 0 {
+                    let [speeds, ratios] = seen.entry(name).or_default();
+                    speeds.push(speed);
+                    ratios.push(speed / off);
+                }
+            }
+        }
+        for (name, _) in &runners {
+            let [of_speeds, of_ratios] = seen.remove(name).unwrap_or_default();
+            speeds.entry(*name).or_default().insert(batch, median(of_speeds));
+            ratios.entry(*name).or_default().insert(batch, median(of_ratios));
+        }
+    }
+    Ok((speeds, ratios))
+}

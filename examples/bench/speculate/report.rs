@@ -1,0 +1,75 @@
+//! The figures, as JSON and as tables.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// By name of what answers, and by task or batch.
+pub type Figures<Column> = BTreeMap<&'static str, BTreeMap<Column, f64>>;
+
+/// All tasks together.
+pub const ALL: &str = "all";
+
+/// What guessing ahead was found to be worth.
+#[derive(Serialize)]
+pub struct Report {
+    pub adapter: String,
+    /// Drafts of a step where their number is fixed.
+    pub drafts: usize,
+    /// Tokens for each step of the target, one answer at a time: `{drafter: {task: number}}`.
+    pub tokens_per_step: Figures<String>,
+    /// Tokens of all answers a second: `{off, adaptive or fixed: {batch: number}}`.
+    pub tokens_per_second: Figures<usize>,
+    /// Medians of the ratios of runs in turn, by batch.
+    pub adaptive_over_off: BTreeMap<usize, f64>,
+    pub fixed_over_off: BTreeMap<usize, f64>,
+    /// The time of a step with 1, 2, … rows of one sequence by that of a step with one.
+    pub row_costs: Vec<f64>,
+    /// The time of one draft of the head by that of a step with one row.
+    pub draft_cost: f64,
+    /// The time in which the head reads one row, by that of a step with one row.
+    pub follow_cost: f64,
+    /// Seconds of a step with one row, its wait included.
+    pub step_seconds: f64,
+}
+
+impl Report {
+    /// The report as tables.
+    pub fn text(&self) -> String {
+        let mut text =
+            format!("{}\n\ntokens for each step, {} drafts\n", self.adapter, self.drafts);
+        text += &table(&self.tokens_per_step, |task| task == ALL);
+        text += "\ntokens/s, by sequences at a time\n";
+        let mut speeds = self.tokens_per_second.clone();
+        speeds.insert("adaptive / off", self.adaptive_over_off.clone());
+        speeds.insert("fixed / off", self.fixed_over_off.clone());
+        text += &table(&speeds, |_| false);
+        text += &format!("\na step with one row: {:.2} ms\n", self.step_seconds * 1e3);
+        for (rows, cost) in (1..).zip(&self.row_costs) {
+            text += &format!("  with {rows} rows: {cost:.2} times that\n");
+        }
+        text += &format!("  a draft of the head: {:.2} times that\n", self.draft_cost);
+        text += &format!("  the head's reading of a row: {:.2} times that\n", self.follow_cost);
+        text
+    }
+}
+
+/// A line for each column of the figures, those that are to be last at the end.
+fn table<Column: Ord + ToString>(figures: &Figures<Column>, last: fn(&Column) -> bool) -> String {
+    let mut text = format!("  {:16}", "");
+    for name in figures.keys() {
+        text += &format!(" {name:>14}");
+    }
+    let columns = figures.values().flat_map(BTreeMap::keys);
+    let mut columns: Vec<&Column> = columns.collect();
+    columns.sort_by_key(|column| (last(column), *column));
+    columns.dedup();
+    for column in columns {
+        text += &format!("\n  {:16}", column.to_string());
+        for of in figures.values() {
+            let cell = of.get(column).map_or(String::new(), |value| format!("{value:.2}"));
+            text += &format!(" {cell:>14}");
+        }
+    }
+    text + "\n"
+}

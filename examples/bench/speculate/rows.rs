@@ -1,0 +1,99 @@
+//! What further rows of a step cost, and drafts of the head.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use tabloom::{
+    executor::AnyExecutor,
+    step::{
+        BLOCK_SIZE, Draft, Executor, Follow, MAX_DRAFTS, RowTokens, Sampling, SeqPlan, StepPlan,
+    },
+};
+
+/// Tokens before those of the steps.
+const CONTEXT: usize = 64;
+/// Any token.
+const TOKEN: u32 = 100;
+
+/// Steps of one sequence, each waited for.
+pub struct Costs {
+    /// Seconds of a step with one row.
+    pub step: f64,
+    /// Steps with 1, 2, … rows, the first of which is 1.
+    pub rows: Vec<f64>,
+    /// What a draft of the head takes of a step with one row, with its part of what the head reads.
+    pub draft: f64,
+    /// What the head's reading of one row takes of a step with one row.
+    pub follow: f64,
+}
+
+/// A step that is measured.
+#[derive(Clone, Copy)]
+struct Kind {
+    drafts: usize,
+    head: bool,
+    follow: bool,
+}
+
+/// Medians of so many rounds of steps of each kind in turn.
+pub async fn measure(executor: &mut AnyExecutor, drafts: usize, rounds: usize) -> Result<Costs> {
+    let plain = |drafts| Kind { drafts, head: false, follow: false };
+    let mut kinds: Vec<Kind> = (0..=MAX_DRAFTS).map(plain).collect();
+    kinds.push(Kind { drafts, head: true, follow: true });
+    kinds.push(Kind { drafts: 0, head: false, follow: true });
+    let begin = SeqPlan {
+        tokens: RowTokens::Known(vec![TOKEN; CONTEXT]),
+        blocks: (1..=(CONTEXT + 1 + MAX_DRAFTS).div_ceil(BLOCK_SIZE) as u32).collect(),
+        sample: Some(Sampling::GREEDY),
+        follow: Follow::Drawn,
+        ..SeqPlan::default()
+    };
+    time(executor, begin).await?;
+    let mut times = vec![Vec::new(); kinds.len()];
+    // The first round warms up.
+    for round in 0..=rounds {
+        for (kind, times) in kinds.iter().zip(&mut times) {
+            let seconds = time(executor, kind.step()).await?;
+            if round > 0 {
+                times.push(seconds);
+            }
+        }
+    }
+    let medians: Vec<f64> = times.into_iter().map(median).collect();
+    let (rows, [drafted, followed]) = medians.split_at(1 + MAX_DRAFTS) else { unreachable!() };
+    let step = rows[0];
+    Ok(Costs {
+        step,
+        rows: rows.iter().map(|seconds| seconds / step).collect(),
+        draft: (drafted - rows[drafts]) / drafts as f64 / step,
+        follow: (followed - step) / step,
+    })
+}
+
+impl Kind {
+    fn step(self) -> SeqPlan {
+        let token = (!self.head).then_some(TOKEN);
+        SeqPlan {
+            tokens: RowTokens::Known(vec![TOKEN]),
+            start: CONTEXT as u32,
+            sample: Some(Sampling::GREEDY),
+            drafts: vec![Draft { token, ..Draft::default() }; self.drafts],
+            follow: if self.follow { Follow::Drawn } else { Follow::No },
+            ..SeqPlan::default()
+        }
+    }
+}
+
+async fn time(executor: &mut AnyExecutor, seq: SeqPlan) -> Result<f64> {
+    let plan = StepPlan { seqs: vec![seq], ..StepPlan::default() };
+    let start = Instant::now();
+    executor.submit(&plan)?;
+    executor.result().await?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// The middle one, the higher of two.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}

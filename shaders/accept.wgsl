@@ -1,0 +1,37 @@
+// accept: in a step with drafts, how many of a sequence are the tokens drawn in their places, in order.
+// The draw after the last of them stands as well and becomes the slot's last sample; tallies count what
+// stands.
+// in   result        array<u32>        [samples][2]  the token drawn
+// out  last_samples  array<u32>        [slots][SLOT_TOKENS]
+//      result        array<u32>        [draws], behind the samples: how many drafts are right
+//      tallies       array<vec4<u32>>  [slots][STRIDE / 4]
+// grid one thread per sequence that samples
+@group(0) @binding(0) var<storage, read> step: array<u32>;
+@group(0) @binding(1) var<storage, read_write> last_samples: array<u32>;
+@group(0) @binding(2) var<storage, read_write> result: array<u32>;
+@group(0) @binding(3) var<storage, read_write> tallies: array<vec4<u32>>;
+
+const STRIDE = {{ stride }}u;
+
+{% include "include/step.wgsl" %}
+{% include "include/stand.wgsl" %}
+
+@compute @workgroup_size({{ threads }})
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x >= draw_count() { return; }
+    let draw = draw_at(id.x);
+    let at = sample_at(draw.sample);
+    let slot = step[at + 1u];
+    let flags = step[at + 9u];
+    var accepted = 0u;
+    for (var i = 0u; i < draw.samples; i++) {
+        let token = result[2u * (draw.sample + i)];
+        stand(slot, flags, i, token);
+        accepted = i;
+        if i + 1u == draw.samples { break; }
+        var draft = row_at(step[sample_at(draw.sample + i + 1u) + 13u]).token;
+        if (draft & LAST_SAMPLE) != 0u { draft = last_samples[draft & ~LAST_SAMPLE]; }
+        if draft != token { break; }
+    }
+    result[2u * sample_count() + id.x] = accepted;
+}

@@ -1,0 +1,252 @@
+//! What drafters compute: heads with layers, smaller models, and models that stop half way.
+
+use super::{DraftConfig, DraftFamily, Features};
+use crate::{
+    Error, Result,
+    model::{
+        Act, Caps, LayerAttention, ModelConfig, Norms, Op, Param, Product, Scales,
+        program::{body, layer, output},
+    },
+};
+
+/// A drafter as operations of a small model beside its target, or inside it.
+///
+/// Before a step it drafts one token of each sequence after the other. After the step it follows its
+/// target, so that its keys and values are those of the same tokens. A head reads the features of the
+/// step's rows and the tokens that come after them, and keeps a state of each sequence to draft from; a
+/// model of its own reads the rows' tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DraftProgram {
+    /// Its layers as those of a model.
+    pub config: ModelConfig,
+    /// It computes with the target's own weights, keys and values.
+    pub is_inside: bool,
+    /// It follows with the tokens after the rows, and not with theirs.
+    pub reads_next: bool,
+    /// Columns of [`Act::Features`].
+    pub features: usize,
+    /// Columns of [`Act::Joined`].
+    pub joined: usize,
+    /// Over all rows of a step, after it.
+    pub follow: Vec<Op>,
+    /// Over one row per sequence: from its state, or its last token.
+    pub recall: Vec<Op>,
+    /// Over the same rows: from the draft before.
+    pub advance: Vec<Op>,
+    /// Over the same rows: the next draft. Embeddings and output matrix are the target's where the head
+    /// has none of its own.
+    pub draw: Vec<Op>,
+    /// Positions of a state's row before that of the token which follows it.
+    pub behind: u32,
+}
+
+impl DraftProgram {
+    /// The operations of a target that drafts with its first layers alone, so many of them (Elhoushi et
+    /// al., "LayerSkip", 2024). They are computed again when the drafts are verified.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] if it has not more layers.
+    pub fn early_exit(target: &ModelConfig, layers: usize) -> Result<DraftProgram> {
+        if !(1..target.layers).contains(&layers) {
+            let most = target.layers - 1;
+            return Err(Error::InvalidRequest {
+                param: "draft".into(),
+                message: format!("found {layers} layers, expected 1 to {most}"),
+            });
+        }
+        let pass = body(target, layers, None);
+        Ok(DraftProgram { is_inside: true, ..DraftProgram::of_passes(target, pass) })
+    }
+
+    /// The operations of another model, whose tokens are the target's.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] if it has another number of tokens.
+    pub fn model(config: &ModelConfig, target: &ModelConfig) -> Result<DraftProgram> {
+        if config.vocab != target.vocab {
+            return Err(Error::InvalidConfig {
+                file: "config.json".into(),
+                field: "vocab_size".into(),
+                found: config.vocab.to_string(),
+                expected: format!("{}, the target's, of a drafting model", target.vocab),
+            });
+        }
+        let pass = body(config, config.layers, None);
+        Ok(DraftProgram { follow: pass.clone(), ..DraftProgram::of_passes(config, pass) })
+    }
+
+    /// A drafter that begins with the last token and makes the same pass for each draft.
+    fn of_passes(config: &ModelConfig, pass: Vec<Op>) -> DraftProgram {
+        DraftProgram {
+            config: config.clone(),
+            is_inside: false,
+            reads_next: false,
+            features: 0,
+            joined: 0,
+            follow: Vec::new(),
+            recall: pass.clone(),
+            advance: pass,
+            draw: vec![Op::Matmul(output(config, Act::Residual)), Op::Draw],
+            behind: 0,
+        }
+    }
+
+    /// The operations of a head.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] for heads that can be read, but not run.
+    pub fn head(draft: &DraftConfig, target: &ModelConfig) -> Result<DraftProgram> {
+        let refuse = |field: &str, found: String, expected: &str| {
+            Err(Error::InvalidConfig {
+                file: "config.json".into(),
+                field: field.into(),
+                found,
+                expected: expected.into(),
+            })
+        };
+        if let DraftFamily::Medusa { .. } = draft.family {
+            return refuse("medusa_num_heads", "Medusa heads".into(), "a head with layers");
+        }
+        for (field, width) in
+            [("hidden_size", draft.hidden), ("target_hidden_size", draft.feature_width)]
+        {
+            if !width.is_multiple_of(32) {
+                return refuse(field, width.to_string(), "a multiple of 32, for a drafting head");
+            }
+        }
+        if draft.fuse_norm.is_some() {
+            let expected = "features that are fused without norms of their own";
+            return refuse("fc_norm", "norms of features".into(), expected);
+        }
+        if draft.output_gate {
+            let expected = "false, in drafting layers";
+            return refuse("attn_output_gate", "true".into(), expected);
+        }
+        let config = layers(draft, target);
+        let mut program = DraftProgram {
+            features: match &draft.features {
+                Features::Streams(streams) => streams.len() * draft.feature_width,
+                Features::Last => draft.feature_width,
+            },
+            joined: match draft.family {
+                DraftFamily::Eagle3 => 2 * draft.hidden,
+                _ => draft.hidden + draft.feature_width,
+            },
+            follow: Vec::new(),
+            recall: vec![Op::Recall],
+            advance: Vec::new(),
+            draw: Vec::new(),
+            behind: 1,
+            is_inside: false,
+            reads_next: true,
+            config,
+        };
+        let config = &program.config;
+        let out = Act::Embedded;
+        let embed = Op::Embed { weight: Param::Embed, scale: 1.0, positions: false, out };
+        let fused = |x: Act| Product {
+            bias: draft.fuse_bias.then_some(Param::FuseBias),
+            ..Product::new(x, Param::Fuse, Act::Residual)
+        };
+        for (ops, feature) in
+            [(&mut program.follow, Act::Features), (&mut program.advance, Act::Residual)]
+        {
+            ops.push(embed.clone());
+            match draft.family {
+                DraftFamily::Eagle3 => {
+                    if feature == Act::Features {
+                        ops.push(Op::Matmul(fused(feature)));
+                    }
+                    join(draft, Act::Residual, ops);
+                    if draft.norm_before_residual {
+                        let (x, norm, out) = (Act::Residual, Param::HiddenNorm, Act::Block);
+                        ops.push(Op::Norm { x, norm, out, column: 0 });
+                        ops.push(Op::Copy { x: out, out: x, column: 0 });
+                    }
+                    layer(config, 0, Act::Joined, None, ops);
+                }
+                _ => {
+                    join(draft, feature, ops);
+                    ops.push(Op::Matmul(fused(Act::Joined)));
+                    let norm = draft.has_attention_norm(0).then_some(Param::AttentionNorm(0));
+                    layer(config, 0, Act::Residual, norm, ops);
+                }
+            }
+            for i in 1..config.layers {
+                layer(config, i, Act::Residual, Some(Param::AttentionNorm(i)), ops);
+            }
+            if draft.norm_output {
+                let (x, norm, out) = (Act::Residual, Param::FinalNorm, Act::Block);
+                ops.push(Op::Norm { x, norm, out, column: 0 });
+                ops.push(Op::Copy { x: out, out: x, column: 0 });
+            }
+        }
+        program.follow.push(Op::Keep);
+        program.draw = vec![
+            Op::Matmul(Product {
+                norm: (draft.final_norm && !draft.norm_output).then_some(Param::FinalNorm),
+                scale: config.scales.logits,
+                cap: config.caps.logits,
+                ..Product::new(Act::Residual, Param::Head, Act::Logits)
+            }),
+            Op::Draw,
+        ];
+        Ok(program)
+    }
+}
+
+/// Puts embeddings and features side by side, normalised where the head does so.
+fn join(draft: &DraftConfig, feature: Act, ops: &mut Vec<Op>) {
+    let (out, norms) = (Act::Joined, draft.has_input_norms());
+    let mut put = |x, norm, column| {
+        ops.push(match norms {
+            true => Op::Norm { x, norm, out, column },
+            false => Op::Copy { x, out, column },
+        });
+    };
+    let (embedding, hidden) = match draft.embedding_first {
+        true => (0, draft.hidden),
+        false => (draft.feature_width, 0),
+    };
+    put(Act::Embedded, Param::EmbedNorm, embedding);
+    put(feature, Param::HiddenNorm, hidden);
+}
+
+/// The head's layers as those of a model.
+fn layers(draft: &DraftConfig, target: &ModelConfig) -> ModelConfig {
+    let shared = !draft.own_head;
+    ModelConfig {
+        hidden: draft.hidden,
+        intermediate: draft.intermediate,
+        layers: draft.layers,
+        heads: draft.heads,
+        kv_heads: draft.kv_heads,
+        head_dim: draft.head_dim,
+        vocab: draft.vocab,
+        norm_eps: draft.norm_eps,
+        layer_norm: false,
+        positions: false,
+        tied: false,
+        fused: false,
+        qkv_bias: draft.qkv_bias,
+        output_bias: draft.output_bias,
+        gated: true,
+        mlp_bias: false,
+        sinks: false,
+        qk_norm: draft.qk_norm,
+        norms: Norms::Before,
+        norms_less_one: draft.norms_less_one,
+        activation: draft.activation,
+        scales: Scales {
+            logits: if shared { target.scales.logits } else { 1.0 },
+            ..Scales::default()
+        },
+        caps: Caps { attention: None, logits: target.caps.logits.filter(|_| shared) },
+        attention: vec![
+            LayerAttention { window: None, rope: Some(draft.rope.clone()) };
+            draft.layers
+        ],
+        experts: None,
+        ..target.clone()
+    }
+}

@@ -1,0 +1,347 @@
+//! Drafts: who gets them, and what becomes of them.
+
+use super::*;
+use crate::step::{Draft, Follow};
+
+/// Proposes the same tokens whatever came before.
+#[derive(Debug)]
+struct Always(Vec<u32>);
+
+impl Drafter for Always {
+    fn propose(&self, _: &[u32], most: usize) -> Vec<u32> {
+        self.0.iter().take(most).copied().collect()
+    }
+}
+
+fn drafting(rows: usize, seqs: usize, blocks: usize, drafts: &[u32]) -> Scheduler {
+    let scheduler = with(rows, seqs, blocks, |options| {
+        options.max_drafts = 3;
+        options.adaptive_drafts = false;
+    });
+    // As many as a real executor has.
+    let capacity = Capacity { logit_rows: 16, ..scheduler.capacity };
+    Scheduler { capacity, ..scheduler.with_drafter(Rc::new(Always(drafts.to_vec()))) }
+}
+
+/// A result in which each sequence's draws that stand are these.
+fn drawn(plan: &StepPlan, draws: &[&[u32]]) -> StepResult {
+    let samples = plan.seqs.iter().zip(draws).flat_map(|(seq, draws)| {
+        draws.iter().map(|token| Sample { slot: seq.slot, token: *token, ..Default::default() })
+    });
+    StepResult { samples: samples.collect(), ..Default::default() }
+}
+
+fn commit_drawn(scheduler: &mut Scheduler, plan: &StepPlan, draws: &[&[u32]]) -> Vec<Event> {
+    scheduler.commit(plan, &drawn(plan, draws), NOW, NOW);
+    scheduler.check_integrity();
+    scheduler.take_events()
+}
+
+fn told(events: &[Event]) -> Vec<(u32, bool)> {
+    let token = |event: &Event| match event {
+        Event::Token { token, drafted, .. } => Some((*token, *drafted)),
+        _ => None,
+    };
+    events.iter().filter_map(token).collect()
+}
+
+fn drafts(plan: &StepPlan) -> Vec<Vec<u32>> {
+    let tokens = |seq: &SeqPlan| seq.drafts.iter().filter_map(|draft| draft.token).collect();
+    plan.seqs.iter().map(tokens).collect()
+}
+
+#[test]
+fn chunks_of_a_prompt_have_no_drafts_and_then_each_step_has() {
+    let mut scheduler = drafting(50, 1, 20, &[7, 8, 9]);
+    submit(&mut scheduler, &[80]);
+    let mut rows = Vec::new();
+    for draws in [&[][..], &[7], &[7, 8, 9, 7]] {
+        let plan = plan(&mut scheduler);
+        rows.push(plan.rows());
+        commit_drawn(&mut scheduler, &plan, &[draws]);
+    }
+    assert_eq!(rows, [50, 30, 4]);
+}
+
+#[test]
+fn who_wants_no_guesses_has_none_beside_those_who_do() {
+    let mut scheduler = drafting(64, 2, 20, &[7, 8, 9]);
+    add(&mut scheduler, Request { speculates: false, ..request(10, 1000) });
+    add(&mut scheduler, request(10, 1000));
+    let prompts = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &prompts, &[&[5], &[5]]);
+    let round = plan(&mut scheduler);
+    assert_eq!(drafts(&round), [vec![], vec![7, 8, 9]]);
+}
+
+#[test]
+fn what_is_right_is_told_and_counted_and_the_rest_computed_again() {
+    // (what stands of a round with the drafts 7, 8 and 9, how many of them are right)
+    let table: [(&[u32], usize); 4] =
+        [(&[7, 8, 9, 4], 3), (&[7, 8, 3], 2), (&[7, 3], 1), (&[3], 0)];
+    for (draws, accepted) in table {
+        let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
+        let id = submit(&mut scheduler, &[20])[0];
+        let prompt = plan(&mut scheduler);
+        commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+        let round = plan(&mut scheduler);
+        assert_eq!(shape(&round), [(0, 20, 1)]);
+        assert_eq!(drafts(&round), [[7, 8, 9]]);
+        assert!(plan(&mut scheduler).seqs.is_empty(), "nothing is planned before it is over");
+        let events = commit_drawn(&mut scheduler, &round, &[draws]);
+        let expected = draws.iter().enumerate().map(|(at, token)| (*token, at < accepted));
+        assert_eq!(told(&events), expected.collect::<Vec<_>>());
+        let next = plan(&mut scheduler);
+        assert_eq!(shape(&next), [(0, 21 + accepted as u32, 1)]);
+        assert_eq!(next.seqs[0].tokens, RowTokens::Known(vec![*draws.last().unwrap()]));
+        let metrics = scheduler.metrics();
+        assert_eq!(metrics.spec_decode.spec_decode_num_draft_tokens, 3);
+        assert_eq!(metrics.spec_decode.spec_decode_num_accepted_tokens, accepted as u64);
+        assert_eq!(metrics.tabs[&0].spec_decode, metrics.spec_decode);
+        let Some(Event::Finished { usage, .. }) =
+            finish(&mut scheduler, id, FinishReason::Cancelled).pop()
+        else {
+            panic!("it ends")
+        };
+        assert_eq!((usage.accepted_tokens, usage.rejected_tokens), (accepted, 3 - accepted));
+    }
+}
+
+#[test]
+fn an_answer_ends_inside_its_drafts() {
+    let ask = |set: fn(&mut Request)| {
+        let mut ask = request(10, 1000);
+        set(&mut ask);
+        ask
+    };
+    let table: [(Request, &[u32], FinishReason); 4] = [
+        (ask(|ask| ask.stop_tokens = vec![8]), &[7], FinishReason::StopToken(8)),
+        (ask(|ask| ask.end_tokens = vec![9]), &[7, 8], FinishReason::Stop),
+        (ask(|ask| ask.max_tokens = Some(3)), &[7, 8], FinishReason::Length),
+        (ask(|_| {}), &[7, 8, 9, 4], FinishReason::Cancelled),
+    ];
+    for (ask, expected, reason) in table {
+        let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
+        let id = add(&mut scheduler, ask);
+        let prompt = plan(&mut scheduler);
+        commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+        let round = plan(&mut scheduler);
+        let all = [7, 8, 9, 4];
+        let stands = &all[..=round.seqs[0].drafts.len()];
+        let mut events = commit_drawn(&mut scheduler, &round, &[stands]);
+        if reason == FinishReason::Cancelled {
+            events.extend(finish(&mut scheduler, id, FinishReason::Cancelled));
+        }
+        let tokens: Vec<u32> = told(&events).into_iter().map(|(token, _)| token).collect();
+        assert_eq!(tokens, expected, "{reason:?}");
+        let last = events.pop();
+        assert!(matches!(last, Some(Event::Finished { reason: found, .. }) if found == reason));
+        assert!(scheduler.is_idle());
+    }
+}
+
+#[test]
+fn slots_are_reserved_ahead_and_drafts_dropped_where_there_are_none() {
+    // Two blocks hold 32 tokens; the draw after the last draft needs no slot, but counts.
+    for (prompt, expected) in [(27, 3), (28, 2), (29, 1), (30, 0)] {
+        let mut scheduler = drafting(64, 1, 2, &[7, 8, 9]);
+        submit(&mut scheduler, &[prompt]);
+        let first = plan(&mut scheduler);
+        commit_drawn(&mut scheduler, &first, &[&[5]]);
+        let found = drafts(&plan(&mut scheduler)).first().map_or(0, Vec::len);
+        assert_eq!(found, expected, "after {prompt} tokens");
+    }
+    // Another holds the block that drafts would need: they are not worth a preemption.
+    let mut scheduler = drafting(64, 2, 3, &[7, 8, 9]);
+    submit(&mut scheduler, &[15, 17]);
+    let first = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &first, &[&[5], &[5]]);
+    let second = plan(&mut scheduler);
+    assert_eq!(drafts(&second), [vec![], vec![7, 8, 9]]);
+    assert_eq!(scheduler.metrics().num_preemptions, 0);
+}
+
+#[test]
+fn drafts_of_several_are_verified_together_and_fewer_the_more_there_are() {
+    for (sequences, expected) in [(1, 3), (2, 3), (4, 3), (5, 2), (8, 1), (9, 0)] {
+        let mut scheduler = drafting(256, 16, 100, &[7, 8, 9]);
+        submit(&mut scheduler, &vec![10; sequences]);
+        let first = plan(&mut scheduler);
+        commit_drawn(&mut scheduler, &first, &vec![&[5][..]; sequences]);
+        let round = plan(&mut scheduler);
+        assert_eq!(round.seqs.len(), sequences);
+        let counts = drafts(&round).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(counts, vec![expected; sequences]);
+    }
+}
+
+#[test]
+fn a_prompt_is_not_kept_from_its_draw_by_the_drafts_of_others() {
+    let mut scheduler = drafting(256, 16, 100, &[7, 8, 9]);
+    submit(&mut scheduler, &[10; 4]);
+    let first = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &first, &[&[5][..]; 4]);
+    submit(&mut scheduler, &[12]);
+    let round = plan(&mut scheduler);
+    assert_eq!(round.seqs.len(), 5);
+    assert!(round.seqs[4].sample.is_some());
+    assert!(round.seqs.iter().map(SeqPlan::draws).sum::<usize>() <= 16);
+}
+
+#[test]
+fn a_sequence_waits_for_its_draw_only_where_something_follows_the_guess() {
+    // A single guess is for the token in flight itself.
+    for (proposal, waits) in [(&[7][..], false), (&[7, 8], true)] {
+        let mut scheduler = drafting(64, 1, 20, &[]);
+        submit(&mut scheduler, &[20]);
+        let prompt = plan(&mut scheduler);
+        let ahead = plan(&mut scheduler);
+        assert_eq!(shape(&ahead), [(0, 20, 1)], "nothing is guessed yet");
+        scheduler.drafter = Rc::new(Always(proposal.to_vec()));
+        commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+        assert_eq!(plan(&mut scheduler).seqs.is_empty(), waits, "{proposal:?}");
+    }
+}
+
+#[test]
+fn a_step_that_brought_nothing_counts_for_nothing() {
+    let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
+    submit(&mut scheduler, &[20]);
+    let prompt = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    let id = scheduler.running[0].id;
+    let round = plan(&mut scheduler);
+    finish(&mut scheduler, id, FinishReason::Cancelled);
+    commit_drawn(&mut scheduler, &round, &[&[]]);
+    assert_eq!(scheduler.metrics().spec_decode.spec_decode_num_drafts, 0);
+}
+
+#[test]
+fn only_what_is_right_is_found_in_the_cache() {
+    let mut scheduler = with(64, 1, 20, |options| {
+        options.prefix_caching = true;
+        options.adaptive_drafts = false;
+        options.max_drafts = 3;
+    });
+    scheduler.capacity.logit_rows = 16;
+    scheduler.drafter = Rc::new(Always(vec![7, 8, 9]));
+    // A block has room for the first draw and one more token.
+    submit(&mut scheduler, &[14]);
+    let prompt = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    let round = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &round, &[&[3]]);
+    let probe = |next: u32| [vec![1; 14], vec![5, next, 0]].concat();
+    assert_eq!(scheduler.cache.lookup(&probe(7), 0), 0, "a draft that was wrong");
+    let round = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &round, &[&[3]]);
+    assert_eq!(scheduler.cache.lookup(&probe(3), 0), 16);
+    assert_eq!(scheduler.cache.lookup(&probe(7), 0), 0);
+}
+
+#[test]
+fn drafts_that_the_limits_forbid_are_not_verified() {
+    let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
+    let ask = Request { bad_words: vec![vec![7, 8]], ..request(10, 100) };
+    add(&mut scheduler, ask);
+    let prompt = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    let round = plan(&mut scheduler);
+    let forbids_8 = |mask: &Mask| matches!(mask, Mask::New(words) if words[0] >> 8 & 1 == 0);
+    let [Draft { token: Some(7), mask }] = &round.seqs[0].drafts[..] else {
+        panic!("{:?}", round.seqs[0].drafts)
+    };
+    assert!(forbids_8(mask) && round.seqs[0].mask == Mask::None);
+}
+
+/// A scheduler of an executor with a drafter of its own.
+fn with_head(set: impl Fn(&mut Options)) -> Scheduler {
+    let mut scheduler = with(64, 4, 40, |options| {
+        options.max_drafts = 3;
+        options.adaptive_drafts = false;
+        set(options);
+    });
+    scheduler.capacity.logit_rows = 16;
+    scheduler.with_drafter(Rc::new(Always(Vec::new()))).with_device_drafts(3)
+}
+
+#[test]
+fn a_head_follows_every_row_and_drafts_from_the_first_draw_on() {
+    let mut scheduler = with_head(|_| {});
+    let ask = Request { prompt: (1..=80).collect(), ..request(80, 100) };
+    add(&mut scheduler, ask);
+    let mut follows = Vec::new();
+    let mut drafts = Vec::new();
+    for draws in [&[][..], &[90], &[1, 2, 3, 4], &[5]] {
+        let plan = plan(&mut scheduler);
+        follows.push(plan.seqs[0].follow);
+        drafts.push(plan.seqs[0].drafts.clone());
+        commit_drawn(&mut scheduler, &plan, &[draws]);
+    }
+    // The prompt comes in chunks of 64 and 16 rows.
+    assert_eq!(follows, [Follow::Known(65), Follow::Drawn, Follow::Drawn, Follow::Drawn]);
+    assert_eq!(drafts, [vec![], vec![], vec![Draft::default(); 3], vec![Draft::default(); 3]]);
+    assert_eq!(scheduler.metrics().spec_decode.spec_decode_num_accepted_tokens, 3);
+}
+
+#[test]
+fn a_head_drafts_nothing_where_masks_would_depend_on_its_drafts() {
+    let mut scheduler = with_head(|_| {});
+    add(&mut scheduler, Request { bad_words: vec![vec![7, 8]], ..request(10, 100) });
+    for _ in 0..3 {
+        let plan = plan(&mut scheduler);
+        assert_eq!((plan.seqs[0].follow, plan.seqs[0].drafts.len()), (Follow::No, 0));
+        commit(&mut scheduler, &plan, TOKEN);
+    }
+}
+
+#[test]
+fn known_guesses_come_before_those_of_a_head() {
+    let mut scheduler = with_head(|_| {});
+    submit(&mut scheduler, &[10]);
+    let first = plan(&mut scheduler);
+    scheduler.drafter = Rc::new(Always(vec![7, 8]));
+    commit_drawn(&mut scheduler, &first, &[&[5]]);
+    let round = plan(&mut scheduler);
+    assert_eq!(drafts(&round), [[7, 8]]);
+    assert_eq!(round.seqs[0].follow, Follow::Drawn, "the head goes on reading");
+}
+
+/// The keys and values of a head at a position depend on the token after it.
+#[test]
+fn a_block_is_found_by_the_token_after_it_too() {
+    let mut scheduler = with_head(|options| options.prefix_caching = true);
+    submit(&mut scheduler, &[32]);
+    let found = |scheduler: &Scheduler, next: u32| {
+        let probe = [vec![1; 32], vec![next, 7]].concat();
+        scheduler.cache.lookup(&probe, 0)
+    };
+    let prompt = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    assert_eq!([5, 6].map(|next| found(&scheduler, next)), [16, 16]);
+    let round = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &round, &[&[9]]);
+    assert_eq!([5, 6].map(|next| found(&scheduler, next)), [32, 16]);
+}
+
+#[test]
+fn a_head_that_does_not_pay_rests_and_reads_again_before_it_is_asked_again() {
+    let mut scheduler = with_head(|options| options.adaptive_drafts = true);
+    add(&mut scheduler, request(10, 4000));
+    let mut asked = Vec::new();
+    for at in 0..400 {
+        let plan = plan(&mut scheduler);
+        let seq = &plan.seqs[0];
+        asked.push((seq.follow != Follow::No, seq.drafts.len()));
+        // None is ever right, and rows cost what they weigh.
+        let took = Duration::from_millis(plan.rows() as u64);
+        scheduler.commit(&plan, &drawn(&plan, &[&[5]]), took, NOW + Duration::from_secs(at));
+    }
+    let drafted = asked.iter().filter(|(_, drafts)| *drafts > 0).count();
+    assert!((3..30).contains(&drafted), "{drafted} rounds");
+    let followed = asked.iter().filter(|(follows, _)| *follows).count();
+    assert!(followed < 60, "{followed} steps");
+    for pair in asked.windows(2) {
+        assert!(pair[1].1 == 0 || pair[0].0, "it drafts only after what it has read");
+    }
+}

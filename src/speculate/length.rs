@@ -1,0 +1,233 @@
+//! How many drafts are worth verifying.
+
+use crate::step::MAX_DRAFTS;
+
+/// How often drafts have been right, by their place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Acceptance {
+    /// The share of drafts that were right where all before them were.
+    rates: [f64; MAX_DRAFTS],
+    /// Chances in a row that were passed over because drafts did not seem to pay.
+    passed: usize,
+}
+
+impl Default for Acceptance {
+    /// Hopes for the best: a first guess has to be tried.
+    fn default() -> Acceptance {
+        Acceptance { rates: [0.7; MAX_DRAFTS], passed: 0 }
+    }
+}
+
+impl Acceptance {
+    /// What one round changes.
+    const WEIGHT: f64 = 0.1;
+    /// Chances that are passed over before drafts are tried again.
+    const PATIENCE: usize = 64;
+    /// Drafts of such a trial.
+    pub const TRIAL: usize = 2;
+    /// By how much steps with drafts have to be better than those without.
+    const MARGIN: f64 = 1.05;
+
+    /// Takes in that of `drafted` drafts the first `accepted` were right.
+    pub fn observe(&mut self, drafted: usize, accepted: usize) {
+        for (place, rate) in self.rates.iter_mut().enumerate().take(drafted.min(accepted + 1)) {
+            let right = if place < accepted { 1.0 } else { 0.0 };
+            *rate += Acceptance::WEIGHT * (right - *rate);
+        }
+    }
+
+    /// Drafts, of at most `most`, with which a step brings most tokens in its time, all sequences having
+    /// as many.
+    pub fn best(&self, worth: Worth, most: usize) -> usize {
+        let Worth { without, with, sequences } = worth;
+        let plain = without.seconds(sequences);
+        let with = with.anchored(sequences, plain);
+        let mut best = (0, Acceptance::MARGIN / plain);
+        let (mut tokens, mut chance) = (1.0, 1.0);
+        for (drafts, rate) in (1..=most).zip(&self.rates) {
+            chance *= rate;
+            tokens += chance;
+            let found = tokens / with.seconds(sequences * (1 + drafts));
+            if found > best.1 {
+                best = (drafts, found);
+            }
+        }
+        best.0
+    }
+
+    /// The same, but now and then a trial of what does not seem to pay.
+    pub fn choose(&mut self, worth: Worth, most: usize) -> usize {
+        let best = self.best(worth, most);
+        if most == 0 || best > 0 {
+            self.passed = 0;
+            return best;
+        }
+        self.passed += 1;
+        if self.passed > Acceptance::PATIENCE {
+            self.passed = 0;
+            return Acceptance::TRIAL.min(most);
+        }
+        0
+    }
+}
+
+/// What drafts are weighed against.
+#[derive(Clone, Copy, Debug)]
+pub struct Worth<'a> {
+    /// What steps without drafts cost, and those with them.
+    pub without: &'a Costs,
+    pub with: &'a Costs,
+    /// Sequences that a step brings a token of each without drafts, by a row of each.
+    pub sequences: usize,
+}
+
+/// How long steps of few rows take, as measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Seconds of steps with 1, 2, … rows, as far as there were any.
+    seconds: [Option<f64>; Costs::ROWS],
+}
+
+impl Costs {
+    /// Steps of more rows are not learned from: their weights are read more than once.
+    pub const ROWS: usize = 16;
+    /// What one step changes that was slower than those before, and one that was faster: other work on
+    /// the machine, and waits that the next step could have filled, only ever make steps slower.
+    const SLOWER: f64 = 0.1;
+    const FASTER: f64 = 0.4;
+    /// What a further row costs, as a share of the first, where nothing is known.
+    const ROW: f64 = 0.05;
+
+    /// Takes in how long a step without prompts took.
+    pub fn observe(&mut self, rows: usize, seconds: f64) {
+        if let Some(known) = rows.checked_sub(1).and_then(|at| self.seconds.get_mut(at)) {
+            let before = known.unwrap_or(seconds);
+            let weight = if seconds < before { Costs::FASTER } else { Costs::SLOWER };
+            // One odd step should not say too much.
+            *known = Some(before + weight * (seconds.min(4.0 * before) - before));
+        }
+    }
+
+    /// The same costs, but steps of `rows` rows take so long, and those of fewer say nothing.
+    fn anchored(&self, rows: usize, seconds: f64) -> Costs {
+        let mut costs = self.clone();
+        let before = rows.min(Costs::ROWS);
+        costs.seconds[..before].fill(None);
+        if let Some(last) = before.checked_sub(1) {
+            costs.seconds[last] = Some(seconds);
+        }
+        costs
+    }
+
+    /// How long a step of so many rows should take, in seconds; before anything is known, in some unit.
+    pub fn seconds(&self, rows: usize) -> f64 {
+        let known = || {
+            let measured = self.seconds.iter().enumerate();
+            measured.filter_map(|(at, seconds)| seconds.map(|seconds| (at + 1, seconds)))
+        };
+        let below = known().rfind(|(at, _)| *at <= rows);
+        let above = known().find(|(at, _)| *at >= rows);
+        match (below, above) {
+            (Some((low, least)), Some((high, most))) if low < high => {
+                least + (most - least) * (rows - low) as f64 / (high - low) as f64
+            }
+            (_, Some((_, seconds))) => seconds,
+            (Some((at, seconds)), None) => {
+                // As steep as what is known.
+                let before = known().rfind(|(other, _)| *other < at);
+                let slope = before.map_or(Costs::ROW * seconds, |(other, less)| {
+                    ((seconds - less) / (at - other) as f64).max(0.0)
+                });
+                seconds + slope * (rows - at) as f64
+            }
+            (None, None) => 1.0 + Costs::ROW * rows as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs(of: impl Fn(usize) -> f64) -> Costs {
+        let mut costs = Costs::default();
+        for rows in [1, 2, 4, 8, 16] {
+            costs.observe(rows, of(rows));
+        }
+        costs
+    }
+
+    fn learned(drafted: usize, accepted: usize) -> Acceptance {
+        let mut acceptance = Acceptance::default();
+        for _ in 0..100 {
+            acceptance.observe(drafted, accepted);
+        }
+        acceptance
+    }
+
+    #[test]
+    fn drafts_are_as_many_as_pay() {
+        let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
+        let steep = costs(|rows| rows as f64);
+        let choose = |mut acceptance: Acceptance, costs, sequences, most| {
+            acceptance.choose(Worth { without: costs, with: costs, sequences }, most)
+        };
+        assert_eq!(choose(learned(7, 7), &flat, 1, 7), 7, "always right, nearly free");
+        assert_eq!(choose(learned(7, 7), &flat, 1, 3), 3);
+        assert_eq!(choose(learned(7, 0), &flat, 1, 7), 0, "always wrong");
+        assert_eq!(choose(learned(7, 2), &flat, 1, 7), 2, "the first two are right");
+        assert_eq!(choose(learned(7, 7), &steep, 1, 7), 0, "each row costs what it brings");
+        assert_eq!(choose(learned(7, 7), &flat, 1, 0), 0);
+        assert!(choose(Acceptance::default(), &Costs::default(), 1, 7) > 0, "it is tried");
+    }
+
+    #[test]
+    fn what_does_not_pay_is_tried_again_now_and_then() {
+        let (mut acceptance, flat) = (learned(7, 0), costs(|rows| 1.0 + 0.02 * rows as f64));
+        let worth = Worth { without: &flat, with: &flat, sequences: 1 };
+        let choices: Vec<usize> = (0..200).map(|_| acceptance.choose(worth, 7)).collect();
+        assert_eq!(choices.iter().filter(|choice| **choice > 0).count(), 3);
+        // Should they be right now, that is noticed.
+        for _ in 0..30 {
+            acceptance.observe(2, 2);
+        }
+        assert!(acceptance.choose(worth, 7) >= 2);
+    }
+
+    #[test]
+    fn steps_with_drafts_are_weighed_from_those_without() {
+        let (mut without, mut with) = (Costs::default(), Costs::default());
+        let acceptance = Acceptance::default();
+        let best = |without: &Costs, with: &Costs, sequences| {
+            acceptance.best(Worth { without, with, sequences }, 7)
+        };
+        without.observe(1, 1e-3);
+        assert!(best(&without, &with, 1) > 0, "nothing is known of drafts: they are tried");
+        with.observe(8, 8e-3);
+        assert_eq!(best(&without, &with, 1), 0, "each row costs as much as a step");
+        with.observe(3, 1.1e-3);
+        assert_eq!(best(&without, &with, 1), 2, "but not the first two drafts'");
+        let mut costs = Costs::default();
+        costs.observe(2, 1e-3);
+        let mut of_two = Costs::default();
+        of_two.observe(1, 1.0);
+        of_two.observe(8, 1.5e-3);
+        assert_eq!(best(&costs, &of_two, 2), 3, "steps of fewer rows say nothing");
+    }
+
+    #[test]
+    fn costs_between_measured_ones_are_interpolated() {
+        let mut costs = Costs::default();
+        costs.observe(1, 2.0);
+        assert_eq!(costs.seconds(1), 2.0);
+        assert!((costs.seconds(3) - 2.2).abs() < 1e-9, "a little more, to be tried");
+        costs.observe(5, 4.0);
+        assert_eq!([3, 5, 7].map(|rows| costs.seconds(rows)), [3.0, 4.0, 5.0]);
+        costs.observe(17, 1e9);
+        assert_eq!(costs.seconds(7), 5.0, "long steps say nothing");
+        costs.observe(5, 1e9);
+        assert!(costs.seconds(5) < 7.0, "nor does one odd step say much");
+        costs.observe(5, 2.0);
+        assert!(costs.seconds(5) < 4.5, "one that was not held up says more");
+    }
+}

@@ -1,0 +1,85 @@
+// Guessing ahead as a page uses it: what is told of guesses, and that answers are the same without.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { goldens, openPackage } from "./package.mjs";
+
+const [FRANCE] = goldens;
+/** The answer has been given before, so its tokens can be guessed. */
+const messages = [
+  ...FRANCE.messages,
+  { role: "assistant", content: FRANCE.answer },
+  ...FRANCE.messages,
+];
+
+let session;
+let page;
+
+before(async () => {
+  session = await openPackage();
+  page = session.page;
+});
+
+after(() => session?.close());
+
+/** Runs in the page: streams an answer of an engine that was loaded with `options`. */
+async function stream([options, params]) {
+  globalThis.engines ??= {};
+  const engine = (engines[JSON.stringify(options)] ??= await Engine.load("model/", options));
+  const request = { temperature: 0, stream: true, stream_options: { include_usage: true }, ...params };
+  const chunks = [];
+  for await (const chunk of await engine.chat.completions.create(request)) chunks.push(chunk);
+  const choices = chunks.flatMap((chunk) => chunk.choices);
+  return {
+    text: choices.map((choice) => choice.delta.content ?? "").join(""),
+    drafted: choices.filter((choice) => choice.drafted),
+    usage: chunks.at(-1).usage,
+    metrics: await engine.metrics(),
+  };
+}
+
+/** What came of guesses, of an engine or of a tab. */
+function guesses(metrics) {
+  const names = ["num_drafts", "num_draft_tokens", "num_accepted_tokens", "num_accepted_tokens_per_pos"];
+  return names.map((name) => metrics[`spec_decode_${name}`]);
+}
+
+const NONE = { accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 };
+
+test("a request without guesses gets none, and the same answer", async () => {
+  const off = await page.evaluate(stream, [{}, { messages, speculative_decoding: false }]);
+  assert.deepEqual(off.drafted, []);
+  assert.deepEqual(off.usage.completion_tokens_details, NONE);
+  assert.deepEqual(guesses(off.metrics), [0, 0, 0, Array(7).fill(0)]);
+
+  // A new engine does not know what guesses cost, and tries them.
+  const on = await page.evaluate(stream, [{}, { messages }]);
+  assert.equal(on.text, off.text);
+  assert.equal(on.usage.completion_tokens, off.usage.completion_tokens);
+  const { accepted_prediction_tokens: right, rejected_prediction_tokens: wrong } =
+    on.usage.completion_tokens_details;
+  assert.ok(right > 0 && right < on.usage.completion_tokens, `${right} guesses right`);
+  assert.ok(on.drafted.length > 0 && on.drafted.length <= right, `${on.drafted.length} chunks`);
+  assert.ok(on.drafted.every((choice) => choice.drafted === true && choice.delta.content));
+  const [rounds, tokens, accepted, places] = guesses(on.metrics);
+  assert.ok(rounds > 0);
+  assert.deepEqual([tokens, accepted], [right + wrong, right]);
+  assert.equal(places.reduce((a, b) => a + b), right);
+  const [own] = Object.values(on.metrics.tabs);
+  assert.deepEqual(guesses(own), guesses(on.metrics));
+  assert.ok(Number.isFinite(on.metrics.spec_decode_seconds_saved));
+});
+
+test("an engine guesses no further ahead than its page says", async () => {
+  const expected = await page.evaluate(stream, [{}, { messages, speculative_decoding: false }]);
+  for (const speculation of [false, { maxDrafts: 0 }]) {
+    const { text, drafted, metrics } = await page.evaluate(stream, [{ speculation }, { messages }]);
+    assert.equal(text, expected.text);
+    assert.deepEqual(drafted, []);
+    assert.equal(metrics.spec_decode_num_drafts, 0);
+  }
+  const few = await page.evaluate(stream, [{ speculation: { maxDrafts: 2 } }, { messages }]);
+  assert.equal(few.text, expected.text);
+  const [rounds, tokens, , places] = guesses(few.metrics);
+  assert.ok(rounds > 0 && tokens <= 2 * rounds, `${tokens} guesses in ${rounds} rounds`);
+  assert.deepEqual(places.slice(2), Array(5).fill(0));
+});

@@ -1,0 +1,453 @@
+//! Drafts change how long an answer takes, and nothing else.
+#![cfg(not(target_arch = "wasm32"))]
+
+mod support;
+
+use std::{cell::RefCell, fs, ops::ControlFlow, path::Path, rc::Rc};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tabloom::{
+    Error,
+    api::{ChatCompletion, ChatCompletionRequest},
+    engine::{Engine, Event, Options, Request, RequestId, TabId, steady_clock},
+    executor::AnyExecutor,
+    load::{self, Device, DraftWith, LoadOptions},
+    metrics::SpecDecode,
+    sampling::LocalCompiler,
+    service::{Moment, Reply, Service},
+    speculate::{Drafter, Ngram},
+    step::{
+        BLOCK_SIZE, Draft, Executor, Follow, MAX_DRAFTS, RowTokens, Sampling, SeqPlan, StepPlan,
+    },
+    weights::FolderSource,
+};
+
+const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
+const VOCAB: u32 = 2048;
+
+/// Remembers all sequences it is shown, and proposes what it remembers.
+#[derive(Debug, Default)]
+struct Memory {
+    sequences: RefCell<Vec<Vec<u32>>>,
+    /// Added to what is proposed: with 0 it is right, with anything else it is not. None: nothing is
+    /// proposed.
+    error: RefCell<Option<u32>>,
+}
+
+impl Drafter for Memory {
+    fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
+        let mut sequences = self.sequences.borrow_mut();
+        let Some(error) = *self.error.borrow() else {
+            match sequences.iter_mut().find(|known| tokens.starts_with(known)) {
+                Some(known) => *known = tokens.to_vec(),
+                None => sequences.push(tokens.to_vec()),
+            }
+            return Vec::new();
+        };
+        let known = sequences.iter().find(|known| known.starts_with(tokens));
+        let rest = known.map_or(&[][..], |known| &known[tokens.len()..]);
+        rest.iter().take(most).map(|token| (token + error) % VOCAB).collect()
+    }
+}
+
+/// Who drafts on the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Beside {
+    Nobody,
+    /// The built-in model's head.
+    Head,
+    /// The built-in model a second time, as if it were a smaller one.
+    Model,
+    EarlyExit,
+}
+
+fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
+    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
+    let draft = match beside {
+        Beside::Nobody => DraftWith::Nothing,
+        Beside::Head | Beside::Model => DraftWith::Beside,
+        Beside::EarlyExit => DraftWith::EarlyExit(3),
+    };
+    let options = LoadOptions { device, draft, ..Default::default() };
+    let (chat, loaded) = pollster::block_on(async {
+        let opened = load::Opened::open(&source).await?;
+        let chat = opened.chat().await?;
+        let folder = load::draft_folder(&source);
+        let head = opened.draft(&folder, &options).await;
+        let model = opened.draft(&source, &options).await;
+        let prepared = opened.prepare(&options)?;
+        let proceed = |_: load::Progress| ControlFlow::Continue(());
+        let loaded = match beside {
+            Beside::Model => prepared.with_draft(model)?.load(proceed).await?,
+            _ => prepared.with_draft(head)?.load(proceed).await?,
+        };
+        Ok::<_, tabloom::Error>((chat, loaded))
+    })
+    .expect("the built-in model loads");
+    match &loaded.draft {
+        None => assert_eq!(beside, Beside::Nobody),
+        Some(outcome) => assert!(outcome.is_ok(), "{outcome:?}"),
+    }
+    let options = Options { adaptive_drafts: false, ..Default::default() };
+    // Prompt lookup is tried apart.
+    let silent = Rc::new(Ngram { sizes: usize::MAX..=usize::MAX });
+    Service::new(loaded.executor, chat, "built-in".into(), options, steady_clock())
+        .with_compiler(Box::new(LocalCompiler::default()))
+        .with_drafter(silent)
+}
+
+/// Requests of every kind, by name.
+fn requests() -> Vec<(&'static str, Value)> {
+    let ask = |text: &str, more: Value| {
+        let mut fields = json!({
+            "messages": [{ "role": "user", "content": text }],
+            "max_tokens": 30,
+            "temperature": 0,
+        });
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fields
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": { "city": { "type": "string" }, "sure": { "type": "boolean" } },
+        "required": ["city", "sure"],
+        "additionalProperties": false,
+    });
+    let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": schema } });
+    let story = "Tell me a story about a fox.";
+    vec![
+        ("greedy", ask(story, json!({}))),
+        ("seeded", ask(story, json!({ "temperature": 0.8, "seed": 5 }))),
+        (
+            "penalties",
+            ask(
+                story,
+                json!({
+                    "temperature": 0.8, "seed": 6, "presence_penalty": 0.4,
+                    "frequency_penalty": 0.6, "repetition_penalty": 1.2,
+                }),
+            ),
+        ),
+        ("stop string", ask(story, json!({ "stop": ["the "] }))),
+        ("schema", ask("What is the capital of France?", json!({ "response_format": format }))),
+        (
+            "log-probabilities",
+            ask(
+                story,
+                json!({ "temperature": 0.8, "seed": 9, "logprobs": true, "top_logprobs": 3 }),
+            ),
+        ),
+        ("two answers", ask(story, json!({ "temperature": 0.9, "seed": 7, "n": 2 }))),
+    ]
+}
+
+fn submit(service: &mut Service<AnyExecutor>, fields: &Value) -> RequestId {
+    let request: ChatCompletionRequest = serde_json::from_value(fields.clone()).expect("a request");
+    let request = request.validate().expect("a valid request");
+    service.submit(request, MOMENT, &[]).expect("it is accepted")
+}
+
+/// The answers to requests that are served at once.
+fn answers(service: &mut Service<AnyExecutor>, batch: &[&Value]) -> Vec<ChatCompletion> {
+    let ids: Vec<RequestId> = batch.iter().map(|fields| submit(service, fields)).collect();
+    let mut replies = Vec::new();
+    for _ in 0..2000 {
+        if service.is_idle() {
+            break;
+        }
+        replies.extend(pollster::block_on(service.step()).expect("the engine runs"));
+    }
+    let answer = |id: &RequestId| {
+        let reply = replies.iter().find(|(of, _)| of == id).map(|(_, reply)| reply.clone());
+        let Some(Reply::Completion(completion)) = reply else { panic!("{reply:?}") };
+        completion
+    };
+    ids.iter().map(answer).collect()
+}
+
+/// Asserts that two answers have the same tokens, texts and ends, and all but the same
+/// log-probabilities.
+fn assert_same(found: &ChatCompletion, expected: &ChatCompletion, what: &str) {
+    assert_eq!(found.usage.completion_tokens, expected.usage.completion_tokens, "{what}");
+    for (found, expected) in found.choices.iter().zip(&expected.choices) {
+        assert_eq!(found.message, expected.message, "{what}");
+        assert_eq!(found.finish_reason, expected.finish_reason, "{what}");
+        let told = |choice: &tabloom::api::Choice| {
+            choice.logprobs.clone().map_or(Vec::new(), |logprobs| logprobs.content)
+        };
+        let (found, expected) = (told(found), told(expected));
+        assert_eq!(found.len(), expected.len(), "{what}");
+        for (found, expected) in found.iter().zip(&expected) {
+            let difference = found.chosen.logprob - expected.chosen.logprob;
+            assert!(difference.abs() < 1e-3, "{what}: {found:?}, not {expected:?}");
+            assert_eq!(found.top_logprobs.len(), expected.top_logprobs.len(), "{what}");
+        }
+    }
+}
+
+/// What was drafted while `run` ran, and in how many steps.
+fn counted(
+    service: &mut Service<AnyExecutor>,
+    run: impl FnOnce(&mut Service<AnyExecutor>),
+) -> (SpecDecode, u64) {
+    let before = service.metrics();
+    run(service);
+    let (after, before_drafts) = (service.metrics(), before.spec_decode);
+    let mut drafts = after.spec_decode;
+    drafts.spec_decode_num_draft_tokens -= before_drafts.spec_decode_num_draft_tokens;
+    drafts.spec_decode_num_accepted_tokens -= before_drafts.spec_decode_num_accepted_tokens;
+    (drafts, after.steps - before.steps)
+}
+
+fn drafts_change_nothing_but_the_steps(device: Device) {
+    let memory = Rc::new(Memory::default());
+    let of = |beside| service(device, beside);
+    let mut service = of(Beside::Nobody).with_drafter(memory.clone());
+    let requests = requests();
+    let beside = requests[0].1.clone();
+    let batches = |fields: &Value| -> [Vec<Value>; 2] {
+        [vec![fields.clone()], vec![fields.clone(), beside.clone(), fields.clone(), beside.clone()]]
+    };
+    let ask = |service: &mut Service<AnyExecutor>| -> Vec<Vec<ChatCompletion>> {
+        let batches = requests.iter().flat_map(|(_, fields)| batches(fields));
+        let answer = |batch: Vec<Value>| answers(service, &batch.iter().collect::<Vec<_>>());
+        batches.map(answer).collect()
+    };
+
+    let mut expected = Vec::new();
+    let (none, alone) = counted(&mut service, |service| expected = ask(service));
+    assert_eq!(none.spec_decode_num_draft_tokens, 0);
+    for (answers, (name, _)) in expected.chunks(2).zip(&requests) {
+        assert_same(&answers[1][0], &answers[0][0], name);
+    }
+
+    let ngram: Rc<dyn Drafter> = Rc::new(Ngram { sizes: 1..=3 });
+    let compare = |service: &mut Service<AnyExecutor>, name: &str| {
+        let mut found = Vec::new();
+        let (drafts, steps) = counted(service, |service| found = ask(service));
+        let answers = found.iter().flatten().zip(expected.iter().flatten());
+        for (at, (found, expected)) in answers.enumerate() {
+            assert_same(found, expected, &format!("{name}, {at}"));
+        }
+        let (drafted, accepted) =
+            (drafts.spec_decode_num_draft_tokens, drafts.spec_decode_num_accepted_tokens);
+        println!("{name}: {accepted} of {drafted} drafts, {steps} steps instead of {alone}");
+        assert!(drafted > 0);
+        match name {
+            "wrong" => assert!(accepted * 20 < drafted),
+            "right" | "model" => assert!(steps * 2 < alone && accepted * 10 > drafted * 8),
+            "head" => assert!(steps * 10 < alone * 8 && accepted * 4 > drafted),
+            _ => assert!(accepted > 0),
+        }
+    };
+    for (name, beside) in
+        [("head", Beside::Head), ("model", Beside::Model), ("early exit", Beside::EarlyExit)]
+    {
+        compare(&mut of(beside), name);
+    }
+    let (right, wrong) = (Some(0), Some(1));
+    let drafters = [
+        ("lookup", ngram, None),
+        ("right", memory.clone(), right),
+        ("wrong", memory.clone(), wrong),
+    ];
+    for (name, drafter, error) in drafters {
+        *memory.error.borrow_mut() = error;
+        service = service.with_drafter(drafter);
+        compare(&mut service, name);
+    }
+}
+
+/// A round of drafting by speculators' layer.
+#[derive(Deserialize)]
+struct Round {
+    /// Tokens of the answer before it.
+    known: usize,
+    drafts: Vec<u32>,
+    accepted: usize,
+}
+
+#[derive(Deserialize)]
+struct Golden {
+    rounds: Vec<Round>,
+    #[serde(default)]
+    tokens: Vec<u32>,
+    #[serde(default)]
+    greedy: Vec<u32>,
+}
+
+fn golden<T: serde::de::DeserializeOwned>(file: &str) -> T {
+    let json = std::fs::read(support::goldens::folder(file)).expect("the golden is there");
+    serde_json::from_slice(&json).expect("a valid golden")
+}
+
+/// The drafts of a head show in the logits of the rows that verify them.
+fn a_random_head_drafts_what_speculators_drafts(device: Device) {
+    let golden: Golden = golden("draft/llama3/golden.json");
+    let of_target: support::goldens::Golden = support::goldens::golden("llama3_bf16");
+    let folder = |name: &str| FolderSource::new(support::goldens::folder(name));
+    let (source, head) = (folder("llama3_bf16"), folder("draft/llama3"));
+    let options = LoadOptions { device, ..Default::default() };
+    let mut executor = pollster::block_on(async {
+        let opened = load::Opened::open(&source).await?;
+        let draft = opened.draft(&head, &options).await;
+        let loaded = opened.prepare(&options)?.with_draft(draft)?;
+        loaded.load(|_| ControlFlow::Continue(())).await
+    })
+    .expect("model and head load")
+    .executor;
+    let tokens = [&of_target.tokens[..], &of_target.greedy].concat();
+    for (slot, round) in golden.rounds.iter().enumerate() {
+        let end = of_target.tokens.len() + round.known - 1;
+        let seq = |slot: usize, start: usize, ids: &[u32], drafts: usize| SeqPlan {
+            slot: slot as u32,
+            tokens: RowTokens::Known(ids.to_vec()),
+            start: start as u32,
+            blocks: (0..(start + ids.len() + drafts).div_ceil(BLOCK_SIZE))
+                .map(|at| (1 + 4 * slot + at) as u32)
+                .collect(),
+            sample: Some(Sampling::GREEDY),
+            drafts: vec![Draft::default(); drafts],
+            follow: Follow::Drawn,
+            ..Default::default()
+        };
+        let mut run = |seq: SeqPlan| {
+            let read_logits = seq.rows() <= 1 + MAX_DRAFTS;
+            let plan = StepPlan { seqs: vec![seq], read_logits, ..Default::default() };
+            executor.submit(&plan).expect("a valid step");
+            pollster::block_on(executor.result()).expect("the device lives")
+        };
+        let read = run(seq(slot, 0, &tokens[..end], 0));
+        assert_eq!(read.samples[0].token, tokens[end], "the target's own token");
+        let drafted = run(seq(slot, end, &tokens[end..=end], round.drafts.len()));
+        assert_eq!(drafted.samples.len(), 1 + round.accepted);
+        run(seq(slot + 8, 0, &tokens[..end], 0));
+        let told = [&tokens[end..=end], &round.drafts].concat();
+        let expected = run(seq(slot + 8, end, &told, 0));
+        let error = support::nmse(&expected.logits, &drafted.logits);
+        assert!(error < 1e-8, "round {slot}: {error:e}");
+    }
+}
+
+/// The built-in model's head drafts in rounds that are as long as those of speculators' layer.
+fn the_built_in_head_is_right_as_often(device: Device) {
+    let goldens: Vec<Golden> = golden("draft/built_in.json");
+    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
+    let options = LoadOptions { device, ..Default::default() };
+    let load = load::executor(&source, &options, |_| ControlFlow::Continue(()));
+    let executor = pollster::block_on(load).expect("the built-in model loads").executor;
+    let options = Options { adaptive_drafts: false, max_drafts: 5, ..Default::default() };
+    let silent = Rc::new(Ngram { sizes: usize::MAX..=usize::MAX });
+    let mut engine = Engine::new(executor, options, steady_clock()).with_drafter(silent);
+    for golden in goldens {
+        let request = Request {
+            prompt: golden.tokens,
+            max_tokens: Some(golden.greedy.len()),
+            ..Default::default()
+        };
+        engine.submit(request).expect("it is accepted");
+        let (mut answer, mut known) = (Vec::new(), Vec::new());
+        while !engine.is_idle() {
+            for event in pollster::block_on(engine.step()).expect("the device lives") {
+                if let Event::Token { token, .. } = event {
+                    answer.push(token);
+                }
+            }
+            known.push(answer.len());
+        }
+        assert_eq!(answer, golden.greedy);
+        let expected: Vec<usize> = golden.rounds.iter().map(|round| round.known).collect();
+        known.retain(|known| (1..answer.len()).contains(known));
+        known.dedup();
+        assert_eq!(known, expected);
+    }
+}
+
+#[test]
+fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("www/model");
+    let folder = std::env::temp_dir().join(format!("tabloom-heads-{}", std::process::id()));
+    let options = LoadOptions { device: Device::Cpu, ..Default::default() };
+    let prompt: Vec<u32> = golden::<Vec<Golden>>("draft/built_in.json").remove(0).tokens;
+    let changed = |field: &str, value: Value| {
+        let json = fs::read(model.join("draft/config.json")).expect("a configuration");
+        let mut config: Value = serde_json::from_slice(&json).expect("a valid one");
+        config[field] = value;
+        config.to_string().into_bytes()
+    };
+    let weights = fs::read(model.join("draft/model.safetensors")).expect("weights");
+    let config = changed("model_type", "llama".into());
+    let cut = &weights[..weights.len() / 2];
+    /// Configuration, weights, what is wrong with them.
+    type Case<'a> = (Vec<u8>, &'a [u8], fn(&Error) -> bool);
+    let table: [Case; 6] = [
+        // Another model's, by its width and by its vocabulary.
+        (
+            changed("target_hidden_size", 256.into()),
+            &weights,
+            |error| matches!(error, Error::InvalidConfig { field, .. } if field == "target_hidden_size"),
+        ),
+        (
+            changed("vocab_size", 4096.into()),
+            &weights,
+            |error| matches!(error, Error::InvalidConfig { field, .. } if field == "vocab_size"),
+        ),
+        (changed("intermediate_size", 96.into()), &weights, |error| {
+            matches!(error, Error::WrongTensor { .. })
+        }),
+        (changed("draft_vocab_size", 1000.into()), &weights, |error| {
+            matches!(error, Error::WrongTensor { .. })
+        }),
+        (changed("architectures", json!(["BloomForCausalLM"])), b"", |error| {
+            !matches!(error, Error::Aborted)
+        }),
+        (config.clone(), cut, |error| !matches!(error, Error::Aborted)),
+    ];
+    for (at, (config, weights, expected)) in table.into_iter().enumerate() {
+        fs::create_dir_all(folder.join("draft")).expect("a folder");
+        for file in ["config.json", "model.safetensors"] {
+            fs::copy(model.join(file), folder.join(file)).expect("a copy");
+        }
+        fs::write(folder.join("draft/config.json"), config).expect("a file");
+        fs::write(folder.join("draft/model.safetensors"), weights).expect("a file");
+        let source = FolderSource::new(folder.to_str().expect("a name").to_owned());
+        let load = load::executor(&source, &options, |_| ControlFlow::Continue(()));
+        let loaded = pollster::block_on(load).expect("the model loads");
+        let Some(Err(error)) = loaded.draft else { panic!("{at}: {:?}", loaded.draft) };
+        println!("{error}");
+        assert!(expected(&error), "{at}: {error:?}");
+        let mut engine = Engine::new(loaded.executor, Options::default(), steady_clock());
+        let request = Request { prompt: prompt.clone(), max_tokens: Some(3), ..Default::default() };
+        engine.submit(request).expect("it is accepted");
+        let mut tokens = 0;
+        while !engine.is_idle() {
+            let events = pollster::block_on(engine.step()).expect("it runs");
+            tokens += events.iter().filter(|event| matches!(event, Event::Token { .. })).count();
+        }
+        assert_eq!(tokens, 3);
+    }
+    fs::remove_dir_all(folder).expect("it is removed");
+}
+
+#[test]
+fn heads_draft_as_speculators_does_on_the_processor() {
+    a_random_head_drafts_what_speculators_drafts(Device::Cpu);
+    the_built_in_head_is_right_as_often(Device::Cpu);
+}
+
+#[test]
+fn heads_draft_as_speculators_does_on_the_gpu() {
+    a_random_head_drafts_what_speculators_drafts(Device::Gpu);
+    the_built_in_head_is_right_as_often(Device::Gpu);
+}
+
+#[test]
+fn on_the_processor() {
+    drafts_change_nothing_but_the_steps(Device::Cpu);
+}
+
+#[test]
+fn on_the_gpu() {
+    drafts_change_nothing_but_the_steps(Device::Gpu);
+}
