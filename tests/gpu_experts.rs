@@ -134,6 +134,9 @@ impl Case {
                 let (rest, before) = (&found[filled..row.end], &self.before[filled..row.end]);
                 assert_eq!(bits(rest), bits(before), "{:?} {tuning:?}: wrote too much", self.op);
             }
+            if theirs.is_empty() {
+                continue; // A few rows may choose none of the experts that are held.
+            }
             let error = nmse(&theirs, &ours);
             assert!(error < LIMIT, "{:?} {tuning:?} {} rows: {error:e}", self.op, self.rows);
         }

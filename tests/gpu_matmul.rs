@@ -8,7 +8,7 @@ use support::{Bench, activations, bits, floats, nmse, random_matrix, step, unifo
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
     layout::{Codebook, HostMatrix, Layout, row_stride},
-    model::MatmulOutput::{self, Add, Gelu, GeluGate, SiluGate, Store},
+    model::MatmulOutput::{self, Add, AddSilu, Gelu, GeluGate, SiluGate, Store},
 };
 
 const LAYOUTS: [Layout; 7] = [
@@ -198,6 +198,7 @@ fn every_output() {
                 },
                 Matmul { scale: 0.3, ..op(Add) },
                 Matmul { norm, ..op(Add) },
+                Matmul { bias: true, ..op(AddSilu) },
                 op(SiluGate),
                 Matmul { norm, ..op(SiluGate) },
                 op(GeluGate),

@@ -259,7 +259,7 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     }
 }
 
-/// A round of drafting by speculators' layer.
+/// A round of drafting by a head of a reference implementation.
 #[derive(Deserialize)]
 struct Round {
     /// Tokens of the answer before it.
@@ -270,6 +270,8 @@ struct Round {
 
 #[derive(Deserialize)]
 struct Golden {
+    #[serde(default)]
+    target: String,
     rounds: Vec<Round>,
     #[serde(default)]
     tokens: Vec<u32>,
@@ -283,20 +285,21 @@ fn golden<T: serde::de::DeserializeOwned>(file: &str) -> T {
 }
 
 /// The drafts of a head show in the logits of the rows that verify them.
-fn a_random_head_drafts_what_speculators_drafts(device: Device) {
-    let golden: Golden = golden("draft/llama3/golden.json");
-    let of_target: support::goldens::Golden = support::goldens::golden("llama3_bf16");
+fn a_random_head_drafts_what_its_reference_drafts(name: &str, device: Device) {
+    let golden: Golden = golden(&format!("draft/{name}/golden.json"));
+    let of_target = support::goldens::golden(&golden.target);
     let folder = |name: &str| FolderSource::new(support::goldens::folder(name));
-    let (source, head) = (folder("llama3_bf16"), folder("draft/llama3"));
+    let (source, head) = (folder(&golden.target), folder(&format!("draft/{name}")));
     let options = LoadOptions { device, ..Default::default() };
-    let mut executor = pollster::block_on(async {
+    let loaded = pollster::block_on(async {
         let opened = load::Opened::open(&source).await?;
         let draft = opened.draft(&head, &options).await;
         let loaded = opened.prepare(&options)?.with_draft(draft)?;
         loaded.load(|_| ControlFlow::Continue(())).await
     })
-    .expect("model and head load")
-    .executor;
+    .expect("model and head load");
+    assert!(matches!(loaded.draft, Some(Ok(_))), "{name}: {:?}", loaded.draft);
+    let mut executor = loaded.executor;
     let tokens = [&of_target.tokens[..], &of_target.greedy].concat();
     for (slot, round) in golden.rounds.iter().enumerate() {
         let end = of_target.tokens.len() + round.known - 1;
@@ -321,12 +324,12 @@ fn a_random_head_drafts_what_speculators_drafts(device: Device) {
         let read = run(seq(slot, 0, &tokens[..end], 0));
         assert_eq!(read.samples[0].token, tokens[end], "the target's own token");
         let drafted = run(seq(slot, end, &tokens[end..=end], round.drafts.len()));
-        assert_eq!(drafted.samples.len(), 1 + round.accepted);
+        assert_eq!(drafted.samples.len(), 1 + round.accepted, "{name}, round {slot}");
         run(seq(slot + 8, 0, &tokens[..end], 0));
         let told = [&tokens[end..=end], &round.drafts].concat();
         let expected = run(seq(slot + 8, end, &told, 0));
         let error = support::nmse(&expected.logits, &drafted.logits);
-        assert!(error < 1e-8, "round {slot}: {error:e}");
+        assert!(error < 1e-8, "{name}, round {slot}: {error:e}");
     }
 }
 
@@ -430,16 +433,21 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
     fs::remove_dir_all(folder).expect("it is removed");
 }
 
-#[test]
-fn heads_draft_as_speculators_does_on_the_processor() {
-    a_random_head_drafts_what_speculators_drafts(Device::Cpu);
-    the_built_in_head_is_right_as_often(Device::Cpu);
+fn heads_draft_as_their_references_do(device: Device) {
+    for name in ["llama3", "norms", "eagle", "mtp", "medusa"] {
+        a_random_head_drafts_what_its_reference_drafts(name, device);
+    }
+    the_built_in_head_is_right_as_often(device);
 }
 
 #[test]
-fn heads_draft_as_speculators_does_on_the_gpu() {
-    a_random_head_drafts_what_speculators_drafts(Device::Gpu);
-    the_built_in_head_is_right_as_often(Device::Gpu);
+fn heads_draft_as_their_references_do_on_the_processor() {
+    heads_draft_as_their_references_do(Device::Cpu);
+}
+
+#[test]
+fn heads_draft_as_their_references_do_on_the_gpu() {
+    heads_draft_as_their_references_do(Device::Gpu);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn put(row: u32, column: u32, y: f32) {
 }
 
 {% include "include/cap.wgsl" %}
-{%- if output.gated or output.gelu %}
+{%- if output.gated or output.gelu or output.silu %}
 {%- set numbers = "vec2<f32>" if output.gated else "vec4<f32>" %}
 // The function of the gate, or of what is not gated.
 fn activated(x: {{ numbers }}) -> {{ numbers }} {
@@ -63,7 +63,7 @@ fn finish(row: u32, quad: u32, product: vec4<f32>{% if experts %}, expert: u32{%
     put(row, 2u * quad, gated.x);
     put(row, 2u * quad + 1u, gated.y);
 {%- else %}
-{%- if output.gelu %}
+{%- if output.gelu or output.silu %}
     y = activated(y);
 {%- endif %}
     put(row, 4u * quad, y.x);

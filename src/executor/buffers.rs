@@ -24,23 +24,23 @@ pub struct StepBuffers {
     pub step: wgpu::Buffer,         // the words of a Batch
     pub tables: wgpu::Buffer,       // block tables, see kernels::tables
     pub residual: wgpu::Buffer,     // [rows][hidden]
-    pub normed: wgpu::Buffer,       // [rows][hidden], where the norm is a dispatch of its own
-    pub qkv: wgpu::Buffer,          // [rows][(heads + 2 kv_heads)·head_dim]
-    pub query: wgpu::Buffer,        // [rows][query heads·head_dim], see kernels::rope_kv
-    pub attention: wgpu::Buffer,    // [rows][heads·head_dim]
-    pub partials: wgpu::Buffer,     // attention's splits, see kernels::attention
-    pub gated: wgpu::Buffer, // [rows][intermediate], or of experts [rows·active][intermediate]
+    pub normed: wgpu::Buffer, // [rows][hidden or features], where the norm is a dispatch of its own
+    pub qkv: wgpu::Buffer,    // [rows][(heads + 2 kv_heads)·head_dim]
+    pub query: wgpu::Buffer,  // [rows][query heads·head_dim], see kernels::rope_kv
+    pub attention: wgpu::Buffer, // [rows][heads·head_dim]
+    pub partials: wgpu::Buffer, // attention's splits, see kernels::attention
+    pub gated: wgpu::Buffer,  // [rows][intermediate], or of experts [rows·active][intermediate]
     pub router: wgpu::Buffer, // [rows][experts]
     pub routes: wgpu::Buffer, // [rows][active][2], see kernels::route
     pub groups: wgpu::Buffer, // see kernels::group
     pub chosen: wgpu::Buffer, // [rows·active][hidden]
-    pub block: wgpu::Buffer, // [rows][hidden], where blocks end with a norm
+    pub block: wgpu::Buffer,  // [rows][hidden], where blocks end with a norm
     pub embedded: wgpu::Buffer, // [rows][hidden], of a drafting head
     pub features: wgpu::Buffer, // [rows][features]: the same buffer for a target and its head
     pub joined: wgpu::Buffer, // [rows][joined], of a drafting head
     pub states: wgpu::Buffer, // [seqs][hidden], of a drafting head
     pub ordered: wgpu::Buffer, // [rows][columns], where a matrix has an order of its own
-    pub last: wgpu::Buffer,  // [logit rows][hidden]
+    pub last: wgpu::Buffer,   // [logit rows][hidden]
     pub logits: wgpu::Buffer, // [logit rows][vocab]
     pub pooled: wgpu::Buffer, // [seqs][hidden]: sums of hidden states per slot
     pub last_samples: wgpu::Buffer, // [seqs][SLOT_TOKENS] u32, see kernels::batch
@@ -94,6 +94,8 @@ impl StepBuffers {
             let buffer = gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?;
             kv.push(Kv { kind, buffer, block_bytes });
         }
+        // A head may normalise what it reads of its target as one row.
+        let normed = config.hidden.max(if widths.joined > 0 { widths.features } else { 0 });
         let largest_block = kv.iter().map(|kv| kv.block_bytes).max().unwrap_or(0);
         let window = capacity.window;
         // Partial results do not depend on the kind of the keys and values they were made of.
@@ -102,7 +104,7 @@ impl StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
             tables: words("block tables", BlockTables::words(capacity)).await?,
             residual: act("residual", Act::Residual).await?,
-            normed: activation("normed", rows, config.hidden).await?,
+            normed: activation("normed", rows, normed).await?,
             qkv: act("qkv", Act::Qkv).await?,
             query: act("query", Act::Query).await?,
             attention: act("attention", Act::Attention).await?,

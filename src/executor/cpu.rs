@@ -174,8 +174,7 @@ impl HostDraft {
         let model = model.as_mut().unwrap_or(target);
         let passes = drafting::passes(plan, capacity, &slots.tables, 1, program.behind)?;
         for (place, batch) in passes.iter().enumerate() {
-            let begin = if place == 0 { &program.recall } else { &program.advance };
-            for op in begin.iter().chain(&program.draw) {
+            for op in program.pass(place) {
                 match op {
                     Op::Recall => {
                         let kernel = Recall { width: model.config.hidden };
@@ -418,7 +417,8 @@ impl Executor for CpuExecutor {
     }
 
     fn drafts(&self) -> usize {
-        self.draft.as_ref().map_or(0, |_| MAX_DRAFTS)
+        let most = self.draft.as_ref().map(|draft| draft.program.most.unwrap_or(MAX_DRAFTS));
+        most.map_or(0, |most| most.min(MAX_DRAFTS))
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
@@ -474,12 +474,12 @@ fn normed(
     rows: usize,
     x: &[f32],
 ) -> Result<Vec<f32>> {
-    let (hidden, eps, stride) = (config.hidden, config.norm_eps, row_stride(config.hidden));
     let bias = vector(weights, weight.norm_bias().filter(|_| config.layer_norm))?;
     let weight = vector(weights, Some(weight))?;
+    let (width, eps, stride) = (weight.len(), config.norm_eps, row_stride(weight.len()));
     let mut normed = vec![0.0; rows * stride];
     for (x, out) in x.chunks_exact(stride).zip(normed.chunks_exact_mut(stride)) {
-        let (x, out) = (&x[..hidden], &mut out[..hidden]);
+        let (x, out) = (&x[..width], &mut out[..width]);
         match config.layer_norm {
             true => norm::layer(x, weight, bias, eps, out),
             false => norm::rms(x, weight, eps, out),

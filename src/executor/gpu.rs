@@ -70,9 +70,9 @@ struct GpuDraft {
     is_inside: bool,
     parts: DraftParts,
     follow: Recordings,
-    recall: Recordings,
-    advance: Recordings,
-    draw: Recordings,
+    /// As in [`DraftProgram::passes`].
+    passes: Vec<Recordings>,
+    most: usize,
 }
 
 struct Recorded {
@@ -166,7 +166,7 @@ impl GpuExecutor {
             _ => None,
         };
         let of_draft = match (&parts, &drafting) {
-            (Some(parts), Some(drafting)) => parts.lower(drafting, tuning, &capacity)?.into(),
+            (Some(parts), Some(drafting)) => parts.lower(drafting, tuning, &capacity)?,
             _ => Vec::new(),
         };
 
@@ -185,17 +185,16 @@ impl GpuExecutor {
             pipelines: recorder.kernels.len() as u64,
             ..HostWork::default()
         };
-        let draft = match (parts, <[Recordings; 4]>::try_from(recordings), drafting) {
-            (Some(parts), Ok([follow, recall, advance, draw]), Some(drafting)) => Some(GpuDraft {
+        let draft = match (parts, recordings.pop(), drafting) {
+            (Some(parts), Some(follow), Some(drafting)) => Some(GpuDraft {
                 attention: shapes::attention(&drafting.config, capacity.window, KvKind::F16),
                 behind: drafting.behind,
                 reads_next: drafting.reads_next,
                 is_inside: drafting.is_inside,
                 parts,
                 follow,
-                recall,
-                advance,
-                draw,
+                passes: recordings,
+                most: drafting.most.unwrap_or(MAX_DRAFTS).min(MAX_DRAFTS),
             }),
             _ => None,
         };
@@ -282,13 +281,13 @@ impl GpuExecutor {
         self.work.dispatches += record(&mut pass, calls, &self.attention, self.tuning, batch);
     }
 
-    /// Records a pass of the drafter, whose words are in its buffer at `place`: what `lists` name of it.
-    fn record_draft<'a, const N: usize>(
-        &'a self,
+    /// Records a pass of the drafter, whose words are in its buffer at `place`.
+    fn record_draft(
+        &self,
         encoder: &mut CommandEncoder,
         place: usize,
         batch: &Batch,
-        lists: impl Fn(&'a GpuDraft) -> [&'a Recordings; N],
+        recordings: impl Fn(&GpuDraft) -> Option<&Recordings>,
     ) -> u64 {
         let Some(draft) = &self.draft else { return 0 };
         let from = (place * Batch::max_words(&self.capacity)) as u64 * 4;
@@ -297,7 +296,7 @@ impl GpuExecutor {
         encoder.copy_buffer_to_buffer(words, from, &buffers.step, 0, bytes);
         let mut pass = encoder.begin_compute_pass(&Default::default());
         let regime = Regime::of(batch.rows);
-        let calls = lists(draft).into_iter().filter_map(|list| list.get(&regime)).flatten();
+        let calls = recordings(draft).and_then(|list| list.get(&regime)).into_iter().flatten();
         record(&mut pass, calls, &draft.attention, self.tuning, batch)
     }
 }
@@ -384,13 +383,13 @@ impl DraftParts {
         Ok(DraftParts { buffers, weights, ids, words })
     }
 
-    /// Lowers following, recalling, advancing and drawing.
+    /// Lowers the passes of drafting and, last, following.
     fn lower<'a>(
         &'a self,
         program: &'a DraftProgram,
         tuning: Tuning,
         capacity: &'a Capacity,
-    ) -> Result<[Lowered<'a>; 4]> {
+    ) -> Result<Vec<Lowered<'a>>> {
         let lowering = Lowering {
             config: &program.config,
             weights: &self.weights,
@@ -399,12 +398,9 @@ impl DraftParts {
             capacity,
             ids: self.ids.as_ref(),
         };
-        Ok([
-            lowering.regimes(&program.follow, capacity.rows)?,
-            lowering.regimes(&program.recall, capacity.seqs)?,
-            lowering.regimes(&program.advance, capacity.seqs)?,
-            lowering.regimes(&program.draw, capacity.seqs)?,
-        ])
+        let passes = program.passes.iter().map(|pass| lowering.regimes(pass, capacity.seqs));
+        let follow = lowering.regimes(&program.follow, capacity.rows);
+        passes.chain([follow]).collect()
     }
 
     fn destroy(&self) {
@@ -421,7 +417,7 @@ impl Executor for GpuExecutor {
     }
 
     fn drafts(&self) -> usize {
-        self.draft.as_ref().map_or(0, |_| MAX_DRAFTS)
+        self.draft.as_ref().map_or(0, |draft| draft.most)
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
@@ -459,13 +455,13 @@ impl Executor for GpuExecutor {
         }
         for (place, batch) in passes.iter().enumerate() {
             self.work.dispatches += self.record_draft(&mut encoder, place, batch, |draft| {
-                [if place == 0 { &draft.recall } else { &draft.advance }, &draft.draw]
+                draft.passes.get(place).or(draft.passes.last())
             });
         }
         self.record_step(&mut encoder, &batch);
         for batch in &follow {
             let place = passes.len();
-            let follow = self.record_draft(&mut encoder, place, batch, |draft| [&draft.follow]);
+            let follow = self.record_draft(&mut encoder, place, batch, |draft| Some(&draft.follow));
             self.work.dispatches += follow;
         }
         let outcome = Outcome::of(plan, self.capacity.vocab);

@@ -130,7 +130,7 @@ impl<'a> Lowering<'a> {
                 }
             }
             Op::Norm { x, norm, out, column } => {
-                let kernel = Norm { place: self.place(out, column), ..self.norm(RowsOf::Rows) };
+                let kernel = Norm { place: self.place(out, column), ..self.norm(x, RowsOf::Rows) };
                 let list = self.normed(buffers.act(x), norm, buffers.act(out))?;
                 calls.push(call(kernel, list));
             }
@@ -139,13 +139,13 @@ impl<'a> Lowering<'a> {
                 calls.push(call(kernel, vec![step, buffers.act(x), buffers.act(out)]));
             }
             Op::AddNormed { norm } => {
-                let kernel = Norm { add: true, ..self.norm(RowsOf::Rows) };
+                let kernel = Norm { add: true, ..self.norm(Act::Block, RowsOf::Rows) };
                 let list = self.normed(&buffers.block, norm, &buffers.residual)?;
                 calls.push(call(kernel, list));
             }
             Op::Pool { norm } => {
                 let (residual, normed) = (&buffers.residual, &buffers.normed);
-                let normalise = self.norm(RowsOf::Rows);
+                let normalise = self.norm(Act::Residual, RowsOf::Rows);
                 let list = self.normed(residual, norm, normed)?;
                 calls.push(call_when(When::Pools, normalise, list));
                 let pool = Pool { width: config.hidden };
@@ -196,7 +196,7 @@ impl<'a> Lowering<'a> {
         let fuses = regime.fuses_norm(self.tuning) && !self.config.layer_norm && order.is_none();
         if let Some(norm) = norm.filter(|_| !fuses) {
             let normed = &self.buffers.normed;
-            calls.push(call(self.norm(rows), self.normed(input, norm, normed)?));
+            calls.push(call(self.norm(x, rows), self.normed(input, norm, normed)?));
             (input, fused) = (normed, None);
         }
         let matrix = self.matrix(weight)?;
@@ -247,8 +247,9 @@ impl<'a> Lowering<'a> {
         shapes::layer_window(self.config, layer, self.capacity.window)
     }
 
-    fn norm(&self, rows: RowsOf) -> Norm {
-        let ModelConfig { hidden: width, norm_eps: eps, layer_norm: centred, .. } = *self.config;
+    fn norm(&self, x: Act, rows: RowsOf) -> Norm {
+        let ModelConfig { norm_eps: eps, layer_norm: centred, .. } = *self.config;
+        let width = shapes::width(self.config, self.buffers.widths, x);
         Norm { width, eps, centred, add: false, place: Place::whole(width), rows }
     }
 

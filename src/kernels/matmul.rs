@@ -170,8 +170,9 @@ impl Kernel for Matmul {
                 gated => self.gated(),
                 gelu => matches!(self.output, MatmulOutput::GeluGate | MatmulOutput::Gelu),
                 clamped => self.output == MatmulOutput::ClampedGate,
+                silu => self.output == MatmulOutput::AddSilu,
                 scale => (self.scale != 1.0).then(|| literal(self.scale)),
-                add => self.output == MatmulOutput::Add,
+                add => matches!(self.output, MatmulOutput::Add | MatmulOutput::AddSilu),
                 bias => self.bias,
                 columns => self.columns(),
                 first => self.first,
@@ -290,7 +291,8 @@ impl Matmul {
                 *out = match self.output {
                     MatmulOutput::Store => y,
                     MatmulOutput::Add => *out + y,
-                    MatmulOutput::SiluGate => y / (1.0 + (-y).exp()) * up,
+                    MatmulOutput::AddSilu => *out + silu(y),
+                    MatmulOutput::SiluGate => silu(y) * up,
                     MatmulOutput::GeluGate => gelu(y) * up,
                     MatmulOutput::Gelu => gelu(y),
                     MatmulOutput::ClampedGate => {
@@ -301,6 +303,10 @@ impl Matmul {
             }
         }
     }
+}
+
+fn silu(x: f32) -> f32 {
+    x / (1.0 + (-x).exp())
 }
 
 /// GELU in its approximation by a hyperbolic tangent.

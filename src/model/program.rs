@@ -59,6 +59,8 @@ pub enum MatmulOutput {
     Store,
     /// out += y
     Add,
+    /// out += silu(y)
+    AddSilu,
     /// out = silu(first half of y) · second half of y
     SiluGate,
     /// out = gelu(first half of y) · second half of y, with the approximation by a tanh
@@ -73,7 +75,8 @@ pub enum MatmulOutput {
 impl MatmulOutput {
     /// Whether one half of y gates the other.
     pub fn gates(self) -> bool {
-        !matches!(self, MatmulOutput::Store | MatmulOutput::Add | MatmulOutput::Gelu)
+        use MatmulOutput::{ClampedGate, GeluGate, SiluGate};
+        matches!(self, SiluGate | GeluGate | ClampedGate)
     }
 
     /// Columns of out, for a matrix of `n` rows.

@@ -1,11 +1,13 @@
-"""EAGLE-3 drafting heads at work: which tokens they draft, and how many of them the target accepts.
+"""Drafting heads at work: which tokens they draft, and how many of them the target accepts.
 
-The layer is that of the speculators library, rotation, norms and cache are those of transformers, all in f32; so
-is the target. What is written here is the round: run the head over the rows whose features are new, let it
-draft, compare with the target's greedy tokens. Only the layer's module is imported, as the package asks for all
-that its trainer needs; it is installed without its dependencies, which exclude the pinned versions.
+The layers of EAGLE-3 and of multi-token prediction are those of the speculators library, that of EAGLE is a layer
+of transformers without its first norm, the blocks of Medusa are those of its authors' package; rotation, norms and
+cache are those of transformers, all in f32; so is the target. What is written here is the round: run the head over
+the rows whose features are new, let it draft, compare with the target's greedy tokens. Only the modules with layers
+are imported, as the packages ask for all that their trainers need; they are installed without their dependencies,
+which exclude the pinned versions.
 
-    draft/llama3/         a head with random weights for llama3_bf16
+    draft/NAME/           a head of each kind with random weights for one of the models, see HEADS
       golden.json         rounds after the target's prompt, and the logits of some drafts
     draft/built_in.json   rounds of the built-in model's answers to a few prompts, with its own head
 
@@ -16,6 +18,8 @@ and values are rounded to f16.
 
 import json
 import sys
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -24,10 +28,9 @@ from golden_embeddings import BUILT_IN
 from golden_json import rows
 from golden_models import load, nmse, unpack
 from safetensors.torch import load_file, save_file
-from transformers import AutoTokenizer, DynamicCache, LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
+from transformers import AutoTokenizer, DynamicCache, LlamaConfig, Qwen3Config
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
-TARGET = "llama3_bf16"
 DRAFTS = 5
 ROUNDS = 4  # of the random head
 MIN_MARGIN = 0.02
@@ -43,40 +46,118 @@ PROMPTS = [  # of each line, the first whose drafts are clear
 ]
 
 
-def first_layer():
-    """The class of the layer, without the packages around its module."""
-    for name in ("speculators", "speculators.models", "speculators.models.eagle3"):
-        package = ModuleType(name)
-        parent, _, child = name.rpartition(".")
-        package.__path__ = [f"{sys.modules[parent].__path__[0]}/{child}"] if parent else list(find_spec(name).submodule_search_locations)
-        sys.modules[name] = package
-    from speculators.models.eagle3.model_definitions import LlamaDecoderEagle3FirstLayer
-
-    return LlamaDecoderEagle3FirstLayer
+def module(package, name):
+    """A module, without what its packages import."""
+    parts = name.split(".")[:-1]
+    for i in range(len(parts)):
+        folder = ".".join(parts[: i + 1])
+        if folder not in sys.modules:
+            stub = ModuleType(folder)
+            stub.__path__ = [f"{sys.modules['.'.join(parts[:i])].__path__[0]}/{parts[i]}"] if i else list(find_spec(package).submodule_search_locations)
+            sys.modules[folder] = stub
+    return import_module(name)
 
 
 class Head(torch.nn.Module):
-    """A head of speculators' layer under the names of published files."""
+    """What all heads share: the target's embeddings and output matrix, and one layer behind a cache."""
+
+    drafts = DRAFTS
 
     def __init__(self, config):
         super().__init__()
-        self.config = LlamaConfig(**config, attn_implementation="eager")
-        hidden = self.config.hidden_size
+        self.config = config
+        self.rotary = LlamaRotaryEmbedding(config)
+
+    def features(self, target, streams):
+        """What the head reads of its target, [tokens][width]."""
+        return target.model.model.norm(streams[-1])
+
+    def attend(self, layer, x, cache):
+        """The output of a layer [tokens][hidden] for the next positions; their keys and values join the cache."""
+        begin, count = cache.get_seq_length(), len(x)
+        positions = torch.arange(begin, begin + count)[None]
+        mask = torch.full((count, begin + count), -torch.inf).triu(begin + 1)[None, None]
+        out = layer(x[None], attention_mask=mask, past_key_values=cache, position_embeddings=self.rotary(x[None], positions))
+        return (out[0] if isinstance(out, tuple) else out)[0]
+
+    def logits(self, target, output, _draft):
+        return target.model.lm_head(output)
+
+
+class Eagle3(Head):
+    """A head of speculators' layer under the names of published files."""
+
+    def __init__(self, config):
+        layer = config.get("transformer_layer_config", config)
+        super().__init__(LlamaConfig(**layer, attn_implementation="eager"))
+        hidden, eps = self.config.hidden_size, self.config.rms_norm_eps
         self.streams = config["eagle_aux_hidden_state_layer_ids"]
-        self.fc = torch.nn.Linear(len(self.streams) * hidden, hidden, bias=False)
-        self.midlayer = first_layer()(self.config, 0)
-        self.norm = LlamaRMSNorm(hidden, self.config.rms_norm_eps)
+        width = len(self.streams) * hidden
+        self.input_norm = LlamaRMSNorm(width, eps) if config.get("norm_before_fc") else None
+        self.norm_output = config.get("norm_output", False)
+        self.fc = torch.nn.Linear(width, hidden, bias=False)
+        layers = module("speculators", "speculators.models.eagle3.model_definitions")
+        self.midlayer = layers.LlamaDecoderEagle3FirstLayer(self.config, 0, config.get("norm_before_residual", False))
+        self.norm = LlamaRMSNorm(hidden, eps)
         self.lm_head = torch.nn.Linear(hidden, config["draft_vocab_size"], bias=False)
-        self.rotary = LlamaRotaryEmbedding(self.config)
+
+    def features(self, target, streams):
+        streams = torch.cat([streams[layer] for layer in self.streams], -1)
+        return self.fc(self.input_norm(streams) if self.input_norm else streams)
 
     def run(self, embedded, features, cache):
-        """The layer's output [tokens][hidden] for the next positions; their keys and values join the cache."""
-        begin = cache.get_seq_length()
-        count = len(features)
-        positions = torch.arange(begin, begin + count)[None]
-        x = torch.cat([embedded, features], -1)[None]
-        mask = torch.full((count, begin + count), -torch.inf).triu(begin + 1)[None, None]
-        return self.midlayer(x, attention_mask=mask, past_key_values=cache, position_embeddings=self.rotary(x, positions))[0]
+        output = self.attend(self.midlayer, torch.cat([embedded, features], -1), cache)
+        return self.norm(output) if self.norm_output else output
+
+    def logits(self, target, output, _draft):
+        return self.lm_head(output if self.norm_output else self.norm(output))
+
+
+class Eagle(Head):
+    """EAGLE and EAGLE-2."""
+
+    def __init__(self, config):
+        super().__init__(LlamaConfig(**config, attn_implementation="eager"))
+        hidden = self.config.hidden_size
+        self.fc = torch.nn.Linear(2 * hidden, hidden, bias=True)
+        self.layers = torch.nn.ModuleList([LlamaDecoderLayer(self.config, 0)])
+        self.layers[0].input_layernorm = torch.nn.Identity()
+
+    def run(self, embedded, features, cache):
+        return self.attend(self.layers[0], self.fc(torch.cat([embedded, features], -1)), cache)
+
+
+class Mtp(Head):
+    """One layer of multi-token prediction as speculators takes it out of a model."""
+
+    def __init__(self, config):
+        super().__init__(Qwen3Config(**config["transformer_layer_config"], attn_implementation="eager"))
+        layers = module("speculators", "speculators.models.mtp.model_definitions")
+        self.mtp_layers = torch.nn.ModuleList([layers.Qwen3MTPLayer(self.config, 0)])
+
+    def run(self, embedded, features, cache):
+        layer = partial(self.mtp_layers[0], token_embeddings=embedded[None])
+        return self.attend(layer, features, cache)
+
+
+class Medusa(Head):
+    """Heads that each draft one token from the same feature."""
+
+    drafts = 3
+
+    def __init__(self, config):
+        torch.nn.Module.__init__(self)
+        block = module("medusa", "medusa.model.medusa_model").ResBlock
+        hidden, vocab = config["hidden_size"], config["vocab_size"]
+        for head in range(config["medusa_num_heads"]):
+            blocks = [block(hidden) for _ in range(config["medusa_num_layers"])]
+            self.add_module(str(head), torch.nn.Sequential(*blocks, torch.nn.Linear(hidden, vocab, bias=False)))
+
+    def run(self, _embedded, features, _cache):
+        return features
+
+    def logits(self, target, output, draft):
+        return self.get_submodule(str(draft))(output)
 
 
 class F16Cache(DynamicCache):
@@ -107,15 +188,14 @@ class Target:
 def draft(head, target, d2t, tokens, count, cache):
     """Drafts so many tokens to follow `tokens`, the last of which the target has not seen; also returns their logits."""
     _, streams = target(tokens[:-1])
-    features = head.fc(torch.cat([streams[layer] for layer in head.streams], -1))
-    output = head.run(target.embed(tokens[1:]), features, cache)[-1:]
+    output = head.run(target.embed(tokens[1:]), head.features(target, streams), cache)[-1:]
     drafts, all_logits = [], []
     for _ in range(count):
         if drafts:
             output = head.run(target.embed(drafts[-1:]), output, cache)
-        logits = head.lm_head(head.norm(output))[0]
+        logits = head.logits(target, output, len(drafts))[0]
         best = logits.argmax().item()
-        drafts.append(best + d2t[best].item())
+        drafts.append(best + (0 if d2t is None else d2t[best].item()))
         all_logits.append(logits)
     return drafts, all_logits
 
@@ -129,11 +209,11 @@ def rounds(head, target, d2t, prompt, answer, most, cache_class=DynamicCache):
     known, found, logits = 1, [], []
     while known < len(answer) and len(found) < most:
         tokens = prompt + answer[:known]
-        drafts, of_drafts = draft(head, target, d2t, tokens, DRAFTS, cache_class())
+        drafts, of_drafts = draft(head, target, d2t, tokens, head.drafts, cache_class())
         expected, _ = target(tokens + drafts)
         expected = expected[len(tokens) - 1 :]
         accepted = 0
-        while accepted < min(DRAFTS, len(answer) - known) and drafts[accepted] == expected[accepted]:
+        while accepted < min(head.drafts, len(answer) - known) and drafts[accepted] == expected[accepted]:
             accepted += 1
         end = known + min(accepted + 1, len(answer) - known)
         if answer[known:end] != expected[: end - known]:
@@ -152,18 +232,20 @@ def smallest_margin(logits):
 
 def write(out):
     """Writes draft/; the models in `out` are there already."""
-    folder = out / "draft"
-    (folder / "llama3").mkdir(parents=True, exist_ok=True)
-    print(random_head(out / TARGET, folder / "llama3"))
-    print(built_in(folder / "built_in.json"))
+    for name in HEADS:
+        print(name, random_head(out, name))
+    print(built_in(out / "draft" / "built_in.json"))
 
 
-def random_head(target_folder, folder):
-    """Writes the head with random weights and its golden.json; returns a line about them."""
-    model = load(target_folder)
-    golden = json.loads((target_folder / "golden.json").read_text())
-    config = head_config(model.config)
-    target, head = Target(model), Head(config).eval()
+def random_head(out, name):
+    """Writes a head with random weights and its golden.json; returns a line about them."""
+    target_name, file, config = HEADS[name]
+    folder = out / "draft" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model = load(out / target_name)
+    golden = json.loads((out / target_name / "golden.json").read_text())
+    kind, config = config(model.config)
+    target, head = Target(model), kind(config).eval()
     for seed in range(MAX_SEEDS):
         d2t, t2d = randomise(head, config, seed)
         found, logits = rounds(head, target, d2t, golden["tokens"], golden["greedy"], ROUNDS)
@@ -177,25 +259,25 @@ def random_head(target_folder, folder):
     else:
         raise RuntimeError(f"no seed below {MAX_SEEDS} has clear drafts")
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    weights = {name: weight.bfloat16() for name, weight in head.state_dict().items()} | {"d2t": d2t, "t2d": t2d}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    weights = {name: weight.bfloat16() for name, weight in head.state_dict().items()}
+    if d2t is not None:
+        weights |= {"d2t": d2t, "t2d": t2d}
+    save_file(weights, folder / file, metadata={"format": "pt"})
     for one, of_drafts in zip(found, logits):
         one["logits"] = {draft: [round(value, 5) for value in of_drafts[draft].tolist()] for draft in LOGITS_OF}
-    text = f'{{"seed": {seed}, "target": "{TARGET}", "min_margin": {margin:.4f}, "rounds": {rows(found)}}}\n'
+    text = f'{{"seed": {seed}, "target": "{target_name}", "min_margin": {margin:.4f}, "rounds": {rows(found)}}}\n'
     (folder / "golden.json").write_text(text)
     size = sum(file.stat().st_size for file in folder.iterdir()) // 1000
-    return f"draft {size} kB  seed {seed}  margin {margin:.3f}  distinct {distinct}  NMSE with f16 KV {nmse(rounded_logits, logits):.1e}"
+    return f"{size} kB  seed {seed}  margin {margin:.3f}  distinct {distinct}  NMSE with f16 KV {nmse(rounded_logits, logits):.1e}"
 
 
-def head_config(target):
+def llama_layer(target):
+    """A layer for a Llama model, as configurations describe it."""
     return {
-        "architectures": ["LlamaForCausalLMEagle3"],
         "model_type": "llama",
         "torch_dtype": "bfloat16",
         "vocab_size": target.vocab_size,
-        "draft_vocab_size": 72,
         "hidden_size": target.hidden_size,
-        "target_hidden_size": target.hidden_size,
         "intermediate_size": 80,
         "num_hidden_layers": 1,
         "num_attention_heads": target.num_attention_heads,
@@ -209,21 +291,80 @@ def head_config(target):
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": False,
-        "eagle_aux_hidden_state_layer_ids": [0, 1, 2],  # layers applied; an eagle_config would hold one less
-        "eagle_config": {"use_aux_hidden_state": True, "norm_before_fc": False},
     }
 
 
+STREAMS = {"eagle_aux_hidden_state_layer_ids": [0, 1, 2]}  # layers applied; an eagle_config would hold one less
+
+
+def eagle3(target):
+    more = {
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "draft_vocab_size": 72,
+        "target_hidden_size": target.hidden_size,
+        "eagle_config": {"use_aux_hidden_state": True, "norm_before_fc": False},
+    }
+    return Eagle3, llama_layer(target) | STREAMS | more
+
+
+def eagle3_norms(target):
+    """As speculators writes them, with all norms that go on one row."""
+    return Eagle3, STREAMS | {
+        "architectures": ["Eagle3DraftModel"],
+        "speculators_model_type": "eagle3",
+        "draft_vocab_size": 72,
+        "norm_before_fc": True,
+        "norm_before_residual": True,
+        "norm_output": True,
+        "embed_requires_grad": False,
+        "transformer_layer_config": llama_layer(target),
+    }
+
+
+def eagle(target):
+    return Eagle, llama_layer(target) | {"architectures": ["LlamaForCausalLM"], "bias": True}
+
+
+def mtp(target):
+    return Mtp, {
+        "architectures": ["MTPDraftModel"],
+        "speculators_model_type": "mtp",
+        "num_speculative_steps": DRAFTS,
+        "transformer_layer_config": target.to_dict(),
+    }
+
+
+def medusa(target):
+    return Medusa, {
+        "medusa_num_heads": Medusa.drafts,
+        "medusa_num_layers": 2,
+        "hidden_size": target.hidden_size,
+        "vocab_size": target.vocab_size,
+    }
+
+
+# By name: the target, the file of the weights, and what makes the kind and the configuration.
+HEADS = {
+    "llama3": ("llama3_bf16", "model.safetensors", eagle3),
+    "norms": ("llama3_bf16", "model.safetensors", eagle3_norms),
+    "eagle": ("llama3_bf16", "model.safetensors", eagle),
+    "mtp": ("qwen3_f32", "model.safetensors", mtp),
+    "medusa": ("llama3_bf16", "medusa_lm_head.safetensors", medusa),
+}
+
+
 def randomise(head, config, seed):
-    """Fills the head with seeded noise that bf16 can hold; returns d2t and t2d."""
+    """Fills the head with seeded noise that bf16 can hold; returns d2t and t2d, where it has them."""
     generator = torch.Generator().manual_seed(seed)
     for name, weight in head.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         scale = 0.25 if name == "fc.weight" else 2  # else features would outweigh the tokens drafted
-        noise = 1 + noise.clamp(-2, 2) / 4 if "norm" in name else noise * scale / weight.shape[1] ** 0.5
+        noise = 1 + noise.clamp(-2, 2) / 4 if "norm" in name else noise * scale / weight.shape[-1] ** 0.5
         weight.data = noise.bfloat16().float()
-    kept = torch.randperm(config["vocab_size"], generator=generator)[: config["draft_vocab_size"]].sort().values
-    t2d = torch.zeros(config["vocab_size"], dtype=torch.bool)
+    if "draft_vocab_size" not in config:
+        return None, None
+    kept = torch.randperm(head.config.vocab_size, generator=generator)[: config["draft_vocab_size"]].sort().values
+    t2d = torch.zeros(head.config.vocab_size, dtype=torch.bool)
     t2d[kept] = True
     return kept - torch.arange(len(kept)), t2d
 
@@ -233,7 +374,7 @@ def built_in(file):
     folder = BUILT_IN / "draft"
     config = json.loads((folder / "config.json").read_text())
     model, tokenizer = load(BUILT_IN), AutoTokenizer.from_pretrained(BUILT_IN)
-    head = Head(config).eval()
+    head = Eagle3(config).eval()
     head.load_state_dict(unpack(folder, config["quantization_config"]), strict=True)
     d2t = load_file(folder / "model.safetensors")["d2t"]
     target = Target(model)

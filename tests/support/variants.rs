@@ -42,9 +42,10 @@ const TUNINGS: [Tuning; 3] = [
     Tuning { subgroups: true, barriers: true },
 ];
 
-const OUTPUTS: [MatmulOutput; 6] = [
+const OUTPUTS: [MatmulOutput; 7] = [
     MatmulOutput::Store,
     MatmulOutput::Add,
+    MatmulOutput::AddSilu,
     MatmulOutput::SiluGate,
     MatmulOutput::GeluGate,
     MatmulOutput::Gelu,
@@ -73,7 +74,11 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
             for output in OUTPUTS {
                 for (norm, bias) in [(None, false), (Some(1e-6), false), (Some(1e-5), true)] {
                     let impossible = norm.is_some() && !regime.fuses_norm(tuning)
-                        || bias && !matches!(output, MatmulOutput::Store | MatmulOutput::Gelu)
+                        || bias
+                            && !matches!(
+                                output,
+                                MatmulOutput::Store | MatmulOutput::Gelu | MatmulOutput::AddSilu
+                            )
                         || layout != Layout::F32
                             && !matches!(
                                 output,

@@ -110,7 +110,7 @@ fn native() -> Result<Tally> {
         .limit(NATIVE_LIMIT);
     let outcome = watch(tests, &mut tally);
     let documentation = cargo::task("documentation tests")
-        .args(["test", "--package", "tabloom", "--doc"])
+        .args(["test", "--workspace", "--doc"])
         .limit(NATIVE_LIMIT);
     let documentation = watch(documentation, &mut tally);
     outcome.and(documentation)?;
@@ -121,7 +121,7 @@ fn gpu(adapter: &Adapter) -> Result<Tally> {
     let targets = TestTargets::read()?;
     ensure!(!targets.gpu.is_empty(), "there are no GPU tests: none is named tests/gpu*.rs");
     let tests = cargo::task("GPU tests")
-        .args(["test", "--package", "tabloom", "--no-fail-fast"])
+        .args(["test", "--workspace", "--no-fail-fast"])
         .args(test_flags(&targets.gpu))
         .limit(NATIVE_LIMIT);
     let mut tally = Tally::default();

@@ -1,10 +1,10 @@
 //! What drafters compute: heads with layers, smaller models, and models that stop half way.
 
-use super::{DraftConfig, DraftFamily, Features};
+use super::{DraftConfig, DraftFamily, Features, FuseNorm};
 use crate::{
     Error, Result,
     model::{
-        Act, Caps, LayerAttention, ModelConfig, Norms, Op, Param, Product, Scales,
+        Act, Caps, LayerAttention, MatmulOutput, ModelConfig, Norms, Op, Param, Product, Scales,
         program::{body, layer, output},
     },
 };
@@ -29,18 +29,22 @@ pub struct DraftProgram {
     pub joined: usize,
     /// Over all rows of a step, after it.
     pub follow: Vec<Op>,
-    /// Over one row per sequence: from its state, or its last token.
-    pub recall: Vec<Op>,
-    /// Over the same rows: from the draft before.
-    pub advance: Vec<Op>,
-    /// Over the same rows: the next draft. Embeddings and output matrix are the target's where the head
-    /// has none of its own.
-    pub draw: Vec<Op>,
+    /// Over one row per sequence, a pass for each of its drafts: the first from its state or its last
+    /// token, the others also from the draft before. The last pass makes all further drafts as well.
+    /// Embeddings and output matrix are the target's where a head has none of its own.
+    pub passes: Vec<Vec<Op>>,
+    /// Most drafts of a step, where the drafter has a limit of its own.
+    pub most: Option<usize>,
     /// Positions of a state's row before that of the token which follows it.
     pub behind: u32,
 }
 
 impl DraftProgram {
+    /// The operations that make the draft after so many.
+    pub fn pass(&self, drafts: usize) -> &[Op] {
+        self.passes.get(drafts).or(self.passes.last()).map_or(&[], Vec::as_slice)
+    }
+
     /// The operations of a target that drafts with its first layers alone, so many of them (Elhoushi et
     /// al., "LayerSkip", 2024). They are computed again when the drafts are verified.
     ///
@@ -55,7 +59,7 @@ impl DraftProgram {
             });
         }
         let pass = body(target, layers, None);
-        Ok(DraftProgram { is_inside: true, ..DraftProgram::of_passes(target, pass) })
+        Ok(DraftProgram { is_inside: true, ..DraftProgram::of_layers(target, pass) })
     }
 
     /// The operations of another model, whose tokens are the target's.
@@ -72,11 +76,12 @@ impl DraftProgram {
             });
         }
         let pass = body(config, config.layers, None);
-        Ok(DraftProgram { follow: pass.clone(), ..DraftProgram::of_passes(config, pass) })
+        Ok(DraftProgram { follow: pass.clone(), ..DraftProgram::of_layers(config, pass) })
     }
 
     /// A drafter that begins with the last token and makes the same pass for each draft.
-    fn of_passes(config: &ModelConfig, pass: Vec<Op>) -> DraftProgram {
+    fn of_layers(config: &ModelConfig, mut pass: Vec<Op>) -> DraftProgram {
+        pass.extend([Op::Matmul(output(config, Act::Residual)), Op::Draw]);
         DraftProgram {
             config: config.clone(),
             is_inside: false,
@@ -84,9 +89,8 @@ impl DraftProgram {
             features: 0,
             joined: 0,
             follow: Vec::new(),
-            recall: pass.clone(),
-            advance: pass,
-            draw: vec![Op::Matmul(output(config, Act::Residual)), Op::Draw],
+            passes: vec![pass],
+            most: None,
             behind: 0,
         }
     }
@@ -104,9 +108,6 @@ impl DraftProgram {
                 expected: expected.into(),
             })
         };
-        if let DraftFamily::Medusa { .. } = draft.family {
-            return refuse("medusa_num_heads", "Medusa heads".into(), "a head with layers");
-        }
         for (field, width) in
             [("hidden_size", draft.hidden), ("target_hidden_size", draft.feature_width)]
         {
@@ -114,9 +115,12 @@ impl DraftProgram {
                 return refuse(field, width.to_string(), "a multiple of 32, for a drafting head");
             }
         }
-        if draft.fuse_norm.is_some() {
+        if draft.fuse_norm == Some(FuseNorm::Each) {
             let expected = "features that are fused without norms of their own";
             return refuse("fc_norm", "norms of features".into(), expected);
+        }
+        if let DraftFamily::Medusa { heads, blocks } = draft.family {
+            return Ok(DraftProgram::medusa(target, heads, blocks));
         }
         if draft.output_gate {
             let expected = "false, in drafting layers";
@@ -133,9 +137,8 @@ impl DraftProgram {
                 _ => draft.hidden + draft.feature_width,
             },
             follow: Vec::new(),
-            recall: vec![Op::Recall],
-            advance: Vec::new(),
-            draw: Vec::new(),
+            passes: Vec::new(),
+            most: None,
             behind: 1,
             is_inside: false,
             reads_next: true,
@@ -148,14 +151,15 @@ impl DraftProgram {
             bias: draft.fuse_bias.then_some(Param::FuseBias),
             ..Product::new(x, Param::Fuse, Act::Residual)
         };
-        for (ops, feature) in
-            [(&mut program.follow, Act::Features), (&mut program.advance, Act::Residual)]
+        let mut advance = Vec::new();
+        for (ops, feature) in [(&mut program.follow, Act::Features), (&mut advance, Act::Residual)]
         {
             ops.push(embed.clone());
             match draft.family {
                 DraftFamily::Eagle3 => {
                     if feature == Act::Features {
-                        ops.push(Op::Matmul(fused(feature)));
+                        let norm = draft.fuse_norm.map(|_| Param::FuseNorm);
+                        ops.push(Op::Matmul(Product { norm, ..fused(feature) }));
                     }
                     join(draft, Act::Residual, ops);
                     if draft.norm_before_residual {
@@ -182,7 +186,7 @@ impl DraftProgram {
             }
         }
         program.follow.push(Op::Keep);
-        program.draw = vec![
+        let draw = [
             Op::Matmul(Product {
                 norm: (draft.final_norm && !draft.norm_output).then_some(Param::FinalNorm),
                 scale: config.scales.logits,
@@ -191,7 +195,40 @@ impl DraftProgram {
             }),
             Op::Draw,
         ];
+        advance.extend(draw.clone());
+        program.passes = vec![[Op::Recall].into_iter().chain(draw).collect(), advance];
         Ok(program)
+    }
+
+    /// Heads that draft from the state alone, each one token further.
+    fn medusa(target: &ModelConfig, heads: usize, blocks: usize) -> DraftProgram {
+        let whole = |x, out| Op::Copy { x, out, column: 0 };
+        let pass = |head: usize| {
+            let mut ops = vec![Op::Recall];
+            for block in head * blocks..(head + 1) * blocks {
+                ops.push(whole(Act::Residual, Act::Joined));
+                ops.push(Op::Matmul(Product {
+                    bias: Some(Param::MedusaBlockBias(block)),
+                    output: MatmulOutput::AddSilu,
+                    ..Product::new(Act::Joined, Param::MedusaBlock(block), Act::Residual)
+                }));
+            }
+            let logits = Product::new(Act::Residual, Param::MedusaHead(head), Act::Logits);
+            ops.extend([Op::Matmul(logits), Op::Draw]);
+            ops
+        };
+        DraftProgram {
+            // It has no layers, whatever their sizes.
+            config: ModelConfig { layers: 0, attention: Vec::new(), ..target.clone() },
+            is_inside: false,
+            reads_next: true,
+            features: target.hidden,
+            joined: target.hidden,
+            follow: vec![whole(Act::Features, Act::Residual), Op::Keep],
+            passes: (0..heads).map(pass).collect(),
+            most: Some(heads),
+            behind: 1,
+        }
     }
 }
 
