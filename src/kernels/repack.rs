@@ -8,7 +8,7 @@ use minijinja::{Value, context};
 use super::{Bindings, codebook_values, fold, layout_name};
 use crate::{
     gpu::Shader,
-    layout::{BlockType, FloatType, Grid, Layout, Mins, Number, Packing, quantise},
+    layout::{BlockType, FloatType, Grid, Layout, Mins, Number, Packing, quantise, row_stride},
 };
 
 /// One step of repacking. Its bindings are [`Rows`] as words, staged bytes as words (but for
@@ -187,6 +187,15 @@ impl Repack {
             true => layout.row_scales(k),
             false => layout.row_words(k),
         }
+    }
+
+    /// Bytes of a staged row, if rows need only be copied to be those of the layout.
+    pub fn kept_row(self, rows: &Rows) -> Option<u64> {
+        let Repack::Numbers { from, to } = self else { return None };
+        let columns = rows.columns as usize;
+        let whole = rows.width == rows.columns && row_stride(columns) == columns;
+        let kept = from == to && whole && rows.first_column == 0 && rows.interleaved == 0;
+        kept.then(|| 4 * from.row_words(columns) as u64)
     }
 }
 

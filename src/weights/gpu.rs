@@ -148,6 +148,14 @@ impl<'a> GpuSink<'a> {
     /// Runs one step of repacking over rows of the staged piece.
     async fn repack(&mut self, repack: Repack, rows: Rows, outputs: &[wgpu::Buffer]) -> Result<()> {
         let gpu = self.gpu;
+        if let Some(row) = repack.kept_row(&rows) {
+            let mut encoder = gpu.device.create_command_encoder(&Default::default());
+            let [from, to, count] =
+                [rows.source, rows.row, rows.rows].map(|at| u64::from(at) * row);
+            encoder.copy_buffer_to_buffer(&self.staging, from, &outputs[0], to, count);
+            gpu.queue.submit([encoder.finish()]);
+            return Ok(());
+        }
         let pipeline = self.kernels.pipeline(gpu, &repack.shader()).await?;
         let mut bound = vec![&self.job];
         if !matches!(repack, Repack::Finish(_)) {

@@ -1,7 +1,7 @@
 """Makes every file of this folder that tests compare with, from seeds.
 
     python3 -m venv .venv && .venv/bin/pip install -r tests/goldens/requirements.txt
-    .venv/bin/pip install --no-deps speculators==0.9.0
+    .venv/bin/pip install --no-deps speculators==0.9.0 medusa-llm==0.1
     .venv/bin/python tests/goldens/make_goldens.py [--out DIR]
 
 The versions in requirements.txt are the oracle. With them, a second run on the
@@ -11,7 +11,7 @@ differ in the last bits of a float.
     <model>/                a complete Hugging Face folder with tiny random weights
       golden.json           prompt, greedy continuation and how clear its choices are
       logits.bin            f32 little endian, [prompt tokens][vocabulary]
-    draft/                  a drafting head for one of them, and the rounds of drafting of two
+    draft/                  drafting heads of each kind for some of them, and rounds of drafting
     embeddings.json         pooled hidden states of prompts and texts
     tokenizer_<kind>/       a tokenizer with golden.json: texts and chats to ids
     formats/<model>/        the same in the formats of other quantisers
