@@ -10,7 +10,7 @@ use crate::{
     },
     gpu::{Gpu, Power},
     layout::Layout,
-    model::{DraftProgram, ModelConfig, Quantization},
+    model::{DraftConfig, DraftProgram, ModelConfig, Quantization},
     step::{BLOCK_SIZE, Capacity, Executor, Window},
     text::{Chat, ChatFiles},
     weights::{
@@ -111,7 +111,7 @@ pub async fn model(
 ) -> Result<Model> {
     let opened = Opened::open(source).await?;
     let chat = opened.chat().await?;
-    let folder = draft_folder(source);
+    let folder = opened.draft_folder().await;
     let draft = opened.draft(&folder, options).await;
     let loaded = opened.prepare(options)?.with_draft(draft)?.load(on_progress).await?;
     Ok(Model { chat, loaded })
@@ -124,14 +124,9 @@ pub async fn executor(
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Loaded> {
     let opened = Opened::open(source).await?;
-    let folder = draft_folder(source);
+    let folder = opened.draft_folder().await;
     let draft = opened.draft(&folder, options).await;
     opened.prepare(options)?.with_draft(draft)?.load(on_progress).await
-}
-
-/// The folder of a model in which its drafting head lies, if it has one.
-pub fn draft_folder<S: Source>(source: &S) -> Within<'_, S> {
-    Within { source, folder: "draft" }
 }
 
 /// A model whose configuration and headers have been read.
@@ -140,6 +135,8 @@ pub struct Opened<'a, S: Source> {
     config: ModelConfig,
     quantization: Option<Quantization>,
     checkpoint: Checkpoint<'a, S>,
+    /// Its files hold a drafting head as well.
+    has_head: bool,
 }
 
 impl<'a, S: Source> Opened<'a, S> {
@@ -148,14 +145,16 @@ impl<'a, S: Source> Opened<'a, S> {
         if source.gguf().is_some() {
             let checkpoint = Checkpoint::open(source).await?;
             if let Some(config) = checkpoint.config()? {
-                return Ok(Opened { source, config, quantization: None, checkpoint });
+                let (quantization, has_head) = (None, false);
+                return Ok(Opened { source, config, quantization, checkpoint, has_head });
             }
         }
         let json = source.read("config.json").await?;
         let config = ModelConfig::from_json(&json)?;
         let quantization = Quantization::from_json(&json)?;
         let checkpoint = Checkpoint::open(source).await?;
-        Ok(Opened { source, config, quantization, checkpoint })
+        let has_head = DraftConfig::is_inside(&json)?;
+        Ok(Opened { source, config, quantization, checkpoint, has_head })
     }
 
     /// Loads the text side of the model.
@@ -174,6 +173,18 @@ impl<'a, S: Source> Opened<'a, S> {
             });
         }
         Ok(chat)
+    }
+
+    /// The folder in which the model's drafter lies, if it has one: `draft` in its own, or its own
+    /// where a layer for multi-token prediction is among its weights.
+    ///
+    /// Such a layer is read in a second pass over the files that hold the model.
+    pub async fn draft_folder(&self) -> Within<'a, S> {
+        let beside = Within { source: self.source, folder: "draft" };
+        match self.has_head && !matches!(beside.read_optional("config.json").await, Ok(Some(_))) {
+            true => Within { folder: "", ..beside },
+            false => beside,
+        }
     }
 
     /// Reads what there is to know of a drafter before its weights; none if the folder has none.

@@ -170,11 +170,13 @@ const MOST_ACTIVE: usize = 32;
 /// What an architecture adds to the fields that all share.
 type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
-const ARCHITECTURES: [(&str, Configure); 15] = [
+const ARCHITECTURES: [(&str, Configure); 16] = [
     ("LlamaForCausalLM", llama::configure),
     ("MistralForCausalLM", mistral::configure),
     ("Qwen2ForCausalLM", qwen::configure_2),
     ("Qwen3ForCausalLM", qwen::configure_3),
+    // Qwen 2 with a layer for multi-token prediction.
+    ("MiMoForCausalLM", qwen::configure_2),
     ("SmolLM3ForCausalLM", smollm3::configure),
     ("Phi3ForCausalLM", phi3::configure),
     ("GraniteForCausalLM", granite::configure),

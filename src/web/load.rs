@@ -99,7 +99,7 @@ async fn load_from(
     let opened = Opened::open(source).await?;
     let chat = opened.chat().await?;
     let wanted = load_options(options);
-    let folder = load::draft_folder(source);
+    let folder = opened.draft_folder().await;
     let draft = opened.draft(&folder, &wanted).await;
     let prepared = opened.prepare(&wanted)?.with_draft(draft)?;
     let (go_on, agreed) = oneshot::channel();

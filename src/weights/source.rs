@@ -51,7 +51,7 @@ pub trait Source {
     }
 }
 
-/// A folder inside another.
+/// A folder inside another, or that itself if it has no name.
 pub struct Within<'a, S> {
     pub source: &'a S,
     pub folder: &'static str,
@@ -75,7 +75,10 @@ impl<S: Source> Source for Within<'_, S> {
 
 impl<S> Within<'_, S> {
     fn path(&self, file: &str) -> String {
-        format!("{}/{file}", self.folder)
+        match self.folder {
+            "" => file.into(),
+            folder => format!("{folder}/{file}"),
+        }
     }
 }
 

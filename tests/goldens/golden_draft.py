@@ -1,8 +1,8 @@
 """Drafting heads at work: which tokens they draft, and how many of them the target accepts.
 
-The layers of EAGLE-3 and of multi-token prediction are those of the speculators library, that of EAGLE is a layer
-of transformers without its first norm, the blocks of Medusa are those of its authors' package; rotation, norms and
-cache are those of transformers, all in f32; so is the target. What is written here is the round: run the head over
+The layers of EAGLE-3 and of multi-token prediction are those of the speculators library, those of EAGLE and of MiMo
+are layers of transformers with less and more around them, the blocks of Medusa are those of its authors' package;
+rotation, norms and cache are those of transformers, all in f32; so is the target. What is written here is the round: run the head over
 the rows whose features are new, let it draft, compare with the target's greedy tokens. Only the modules with layers
 are imported, as the packages ask for all that their trainers need; they are installed without their dependencies,
 which exclude the pinned versions.
@@ -28,8 +28,9 @@ from golden_embeddings import BUILT_IN
 from golden_json import rows
 from golden_models import load, nmse, unpack
 from safetensors.torch import load_file, save_file
-from transformers import AutoTokenizer, DynamicCache, LlamaConfig, Qwen3Config
+from transformers import AutoTokenizer, DynamicCache, LlamaConfig, Qwen2Config, Qwen3Config
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
+from transformers.models.qwen2.modeling_qwen2 import Qwen2DecoderLayer, Qwen2RMSNorm
 
 DRAFTS = 5
 ROUNDS = 4  # of the random head
@@ -138,6 +139,23 @@ class Mtp(Head):
     def run(self, embedded, features, cache):
         layer = partial(self.mtp_layers[0], token_embeddings=embedded[None])
         return self.attend(layer, features, cache)
+
+
+class Mimo(Head):
+    """A layer of multi-token prediction among the weights of its target, as MiMo's authors describe it."""
+
+    def __init__(self, config):
+        super().__init__(Qwen2Config(**config, attn_implementation="eager"))
+        hidden, eps = self.config.hidden_size, self.config.rms_norm_eps
+        layer = Qwen2DecoderLayer(self.config, 0)
+        layer.token_layernorm, layer.hidden_layernorm, layer.final_layernorm = (Qwen2RMSNorm(hidden, eps) for _ in range(3))
+        layer.input_proj = torch.nn.Linear(2 * hidden, hidden, bias=False)
+        self.model = torch.nn.ModuleDict({"mtp_layers": torch.nn.ModuleList([layer])})
+
+    def run(self, embedded, features, cache):
+        layer = self.model["mtp_layers"][0]
+        x = torch.cat([layer.hidden_layernorm(features), layer.token_layernorm(embedded)], -1)
+        return layer.final_layernorm(self.attend(layer, layer.input_proj(x), cache))
 
 
 class Medusa(Head):
@@ -262,10 +280,13 @@ def random_head(out, name):
     weights = {name: weight.bfloat16() for name, weight in head.state_dict().items()}
     if d2t is not None:
         weights |= {"d2t": d2t, "t2d": t2d}
+    inside = "num_nextn_predict_layers" in config
+    if inside:
+        weights |= load_file(out / target_name / file)
     save_file(weights, folder / file, metadata={"format": "pt"})
     for one, of_drafts in zip(found, logits):
         one["logits"] = {draft: [round(value, 5) for value in of_drafts[draft].tolist()] for draft in LOGITS_OF}
-    text = f'{{"seed": {seed}, "target": "{target_name}", "min_margin": {margin:.4f}, "rounds": {rows(found)}}}\n'
+    text = f'{{"seed": {seed}, "target": "{target_name}", "inside": {json.dumps(inside)}, "min_margin": {margin:.4f}, "rounds": {rows(found)}}}\n'
     (folder / "golden.json").write_text(text)
     size = sum(file.stat().st_size for file in folder.iterdir()) // 1000
     return f"{size} kB  seed {seed}  margin {margin:.3f}  distinct {distinct}  NMSE with f16 KV {nmse(rounded_logits, logits):.1e}"
@@ -334,6 +355,11 @@ def mtp(target):
     }
 
 
+def mimo(target):
+    config = target.to_dict() | {"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "num_nextn_predict_layers": 1}
+    return Mimo, config
+
+
 def medusa(target):
     return Medusa, {
         "medusa_num_heads": Medusa.drafts,
@@ -349,6 +375,7 @@ HEADS = {
     "norms": ("llama3_bf16", "model.safetensors", eagle3_norms),
     "eagle": ("llama3_bf16", "model.safetensors", eagle),
     "mtp": ("qwen3_f32", "model.safetensors", mtp),
+    "mimo": ("qwen2_bf16", "model.safetensors", mimo),
     "medusa": ("llama3_bf16", "medusa_lm_head.safetensors", medusa),
 }
 

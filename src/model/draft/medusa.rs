@@ -37,7 +37,6 @@ pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig>
         fuse_norm: None,
         fuse_bias: false,
         embedding_first: true,
-        first_embedding_is_zero: false,
         norm_before_residual: false,
         final_norm: false,
         norm_output: false,

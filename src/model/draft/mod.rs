@@ -64,8 +64,6 @@ pub struct DraftConfig {
     pub fuse_bias: bool,
     /// The embedding comes first, then the feature.
     pub embedding_first: bool,
-    /// The embedding at position 0 counts as zeros.
-    pub first_embedding_is_zero: bool,
     /// The residual stream begins with the normalised feature instead of the feature itself.
     pub norm_before_residual: bool,
     /// There is a norm before the output matrix.
@@ -169,6 +167,11 @@ impl DraftConfig {
         } else {
             Err(unknown(architecture))
         }
+    }
+
+    /// Returns true if and only if the `config.json` is that of a model with a head inside.
+    pub fn is_inside(bytes: &[u8]) -> Result<bool> {
+        mtp::is_in(&Fields::parse("config.json", bytes)?)
     }
 
     /// Learns the rest from the names of the head's tensors.
@@ -284,7 +287,6 @@ impl DraftConfig {
             fuse_norm: None,
             fuse_bias: false,
             embedding_first: true,
-            first_embedding_is_zero: false,
             norm_before_residual: false,
             final_norm: false,
             norm_output: false,

@@ -29,7 +29,6 @@ pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig>
             fields.get("attn_output_gate").is_none() || fields.flag("attn_output_gate")?;
         return Ok(config);
     }
-    config.first_embedding_is_zero = true;
     config.embedding_first = !kind.starts_with("mimo");
     config.names = match config.embedding_first {
         true => deepseek(target.layers),

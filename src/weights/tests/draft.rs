@@ -680,7 +680,6 @@ fn layers_for_multi_token_prediction_are_found_in_the_targets_checkpoint() {
         let read = draft.config;
         assert_eq!((read.family, &read.features), (DraftFamily::Mtp, &Features::Last));
         assert_eq!(read.embedding_first, !module.contains("mtp_layers"), "{module}");
-        assert_eq!(read.first_embedding_is_zero, !is_qwen);
         assert_eq!((read.output_gate, read.norms_less_one), (is_qwen, is_qwen));
         assert_eq!(read.rope.dims, if is_qwen { 4 } else { 8 });
         assert!(read.norm_output && read.final_norm && read.has_attention_norm(0));
