@@ -266,7 +266,8 @@ impl GpuExecutor {
         Ok((passes, follow))
     }
 
-    fn record_step(&mut self, encoder: &mut CommandEncoder, batch: &Batch) {
+    /// Records the pass of the model itself; `follows` says whether a drafter reads what it computes.
+    fn record_step(&mut self, encoder: &mut CommandEncoder, batch: &Batch, follows: bool) {
         let timestamp_writes = self.profiler.as_ref().map(Profiler::writes);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
             label: Some("step"),
@@ -278,6 +279,7 @@ impl GpuExecutor {
             rows => &self.head[&Regime::of(rows)],
         };
         let calls = body.iter().chain(head);
+        let calls = calls.filter(|call| call.when != When::Follows || follows);
         self.work.dispatches += record(&mut pass, calls, &self.attention, self.tuning, batch);
     }
 
@@ -311,7 +313,7 @@ fn record<'a>(
 ) -> u64 {
     let splits = attention.splits(tuning, batch);
     let runs = |when: &When| match when {
-        When::Always => true,
+        When::Always | When::Follows => true,
         When::Split => splits,
         When::Whole => !splits,
         When::Pools => batch.pools > 0,
@@ -458,7 +460,7 @@ impl Executor for GpuExecutor {
                 draft.passes.get(place).or(draft.passes.last())
             });
         }
-        self.record_step(&mut encoder, &batch);
+        self.record_step(&mut encoder, &batch, !follow.is_empty());
         for batch in &follow {
             let place = passes.len();
             let follow = self.record_draft(&mut encoder, place, batch, |draft| Some(&draft.follow));

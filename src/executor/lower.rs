@@ -32,6 +32,15 @@ pub enum When {
     Whole,
     /// Hidden states become part of an embedding.
     Pools,
+    /// A drafter follows.
+    Follows,
+}
+
+impl When {
+    /// When an activation is wanted that some other is put into.
+    fn writing(out: Act) -> When {
+        if out == Act::Features { When::Follows } else { When::Always }
+    }
 }
 
 /// What the lowering of a model looks things up in.
@@ -132,11 +141,12 @@ impl<'a> Lowering<'a> {
             Op::Norm { x, norm, out, column } => {
                 let kernel = Norm { place: self.place(out, column), ..self.norm(x, RowsOf::Rows) };
                 let list = self.normed(buffers.act(x), norm, buffers.act(out))?;
-                calls.push(call(kernel, list));
+                calls.push(call_when(When::writing(out), kernel, list));
             }
             Op::Copy { x, out, column } => {
                 let kernel = Copy { width: config.hidden, place: self.place(out, column) };
-                calls.push(call(kernel, vec![step, buffers.act(x), buffers.act(out)]));
+                let list = vec![step, buffers.act(x), buffers.act(out)];
+                calls.push(call_when(When::writing(out), kernel, list));
             }
             Op::AddNormed { norm } => {
                 let kernel = Norm { add: true, ..self.norm(Act::Block, RowsOf::Rows) };

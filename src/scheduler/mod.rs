@@ -73,7 +73,8 @@ pub struct Scheduler {
     drafter: Rc<dyn Drafter>,
     /// How long steps take that compute no prompts, and those with drafts of the executor's.
     costs: Costs,
-    device_costs: Costs,
+    /// With drafts of the executor, by the number of sequences.
+    device_costs: [Costs; Costs::ROWS / 2],
     /// How often the drafts of all requests so far were right, and the executor's: what a new one
     /// begins with.
     acceptance: Acceptance,
@@ -124,7 +125,7 @@ impl Scheduler {
             pace: Pace::new(options.step_seconds, rows),
             drafter: Rc::new(Ngram::default()),
             costs: Costs::default(),
-            device_costs: Costs::default(),
+            device_costs: Default::default(),
             acceptance: Acceptance::default(),
             device_acceptance: Acceptance::default(),
             trials: Trials::default(),
@@ -239,7 +240,9 @@ impl Scheduler {
         let mut budget = Budget { rows, logit_rows, chunk: rows, to_come };
         let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
-        for &id in &decoding {
+        // A step reads all weights for one sequence as for many: they stay together.
+        let behind = self.running.iter().any(|seq| seq.in_flight > 0 && seq.waits());
+        for &id in decoding.iter().filter(|_| !behind) {
             match self.extend(id, &mut budget, &mut plan, now) {
                 Room::Found => {}
                 // Nobody is admitted in a step in which somebody lacks memory.
@@ -369,7 +372,7 @@ impl Scheduler {
         let sequences = plan.seqs.len();
         let drafts = plan.rows() > sequences;
         let costs = match plan.seqs.iter().any(on_device) {
-            true => &mut self.device_costs,
+            true => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
             false => &mut self.costs,
         };
         // What the executor's drafter reads is for the drafts to come.
@@ -398,8 +401,8 @@ impl Scheduler {
         seq.reads = true;
         if self.options.adaptive_drafts {
             let sequences = (1 + self.running.len()).min(Costs::ROWS / 2);
-            let (without, with) = (&self.costs, &self.device_costs);
-            let worth = Worth { without, with, sequences };
+            let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
+            let worth = Worth { without, with, sequences, drafting: sequences };
             let best = self.device_acceptance.best(worth, most.min(self.most_drafts(sequences)));
             let tries = self.trials.begin(best > 0);
             seq.trial = if tries { Trials::ROUNDS } else { 0 };
@@ -413,6 +416,7 @@ impl Scheduler {
         let decoding = self.running.iter().filter(|seq| seq.decodes() || seq.waits()).count();
         let sequences = decoding.max(1);
         let most = self.most_drafts(sequences);
+        let reading = self.running.iter().filter(|seq| seq.reads).count();
         let adaptive = self.options.adaptive_drafts;
         let seq = &mut self.running[at];
         let pending = seq.pending();
@@ -424,7 +428,7 @@ impl Scheduler {
         let found = tokens.len().saturating_sub(pending);
         if found > 0 {
             let (without, with) = (&self.costs, &self.costs);
-            let worth = Worth { without, with, sequences };
+            let worth = Worth { without, with, sequences, drafting: sequences };
             let drafts = if adaptive { seq.acceptance.choose(worth, found) } else { found };
             if drafts > 0 {
                 tokens.truncate(pending + drafts);
@@ -438,12 +442,16 @@ impl Scheduler {
         } else if adaptive && self.trials.goes_without(sequences) {
             seq.follows = false;
         } else if adaptive {
-            let (without, with) = (&self.costs, &self.device_costs);
-            let best = seq.device_acceptance.best(Worth { without, with, sequences }, drafts);
+            let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
+            let best = |drafting| {
+                let worth = Worth { without, with, sequences, drafting };
+                seq.device_acceptance.best(worth, drafts)
+            };
             let least = if seq.trial > 0 { Acceptance::TRIAL.min(drafts) } else { 0 };
+            // It reads on where drafts pay once the others have them too.
+            seq.reads = best(sequences).max(least) > 0;
+            drafts = best(reading.min(sequences)).max(least);
             seq.trial = seq.trial.saturating_sub(1);
-            drafts = best.max(least);
-            seq.reads = drafts > 0;
             seq.follows = seq.reads;
         }
         let drafts = if seq.follows && seq.may_draft_on_device() { drafts } else { 0 };
