@@ -72,6 +72,10 @@ fn who_wants_no_guesses_has_none_beside_those_who_do() {
     commit_drawn(&mut scheduler, &prompts, &[&[5], &[5]]);
     let round = plan(&mut scheduler);
     assert_eq!(drafts(&round), [vec![], vec![7, 8, 9]]);
+    // Nor does it run ahead of them, alone in a step.
+    assert_eq!(plan(&mut scheduler), StepPlan::default());
+    commit_drawn(&mut scheduler, &round, &[&[5], &[7, 8]]);
+    assert_eq!(plan(&mut scheduler).seqs.len(), 2);
 }
 
 #[test]
