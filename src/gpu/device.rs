@@ -10,6 +10,9 @@ use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
 
+/// What had been submitted to a device at some moment.
+pub struct Mark(oneshot::Receiver<()>);
+
 /// An open device with what was learned about it once.
 pub struct Gpu {
     pub device: wgpu::Device,
@@ -105,20 +108,30 @@ impl Gpu {
         }
     }
 
-    /// Waits until everything submitted so far is done.
-    pub async fn idle(&self) -> Result<()> {
+    /// Marks what has been submitted so far, for [`Gpu::reach`].
+    pub fn mark(&self) -> Mark {
         let (sender, receiver) = oneshot::channel();
         self.queue.on_submitted_work_done(move || {
             // The receiver is gone only if nobody waits any more.
             let _ = sender.send(());
         });
+        Mark(receiver)
+    }
+
+    /// Waits until everything that had been submitted at a mark is done.
+    pub async fn reach(&self, mark: Mark) -> Result<()> {
         #[cfg(not(target_arch = "wasm32"))]
         self.device
             .poll(wgpu::PollType::wait_indefinitely())
             .map_err(|error| Error::DeviceLost { reason: error.to_string() })?;
-        let done = receiver.await;
+        let done = mark.0.await;
         self.check()?;
         done.map_err(|error| Error::DeviceLost { reason: error.to_string() })
+    }
+
+    /// Waits until everything submitted so far is done.
+    pub async fn idle(&self) -> Result<()> {
+        self.reach(self.mark()).await
     }
 
     /// Allocates a zeroed storage buffer that can also be copied from and written to.

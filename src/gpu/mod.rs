@@ -5,7 +5,7 @@ pub mod kernel;
 pub mod readback;
 pub mod shader;
 
-pub use device::{AdapterReport, Gpu, Power};
+pub use device::{AdapterReport, Gpu, Mark, Power};
 pub use kernel::{Dispatch, Kernels, Pipeline};
 pub use readback::Readback;
 pub use shader::{Access, Shader};

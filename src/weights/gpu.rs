@@ -9,7 +9,7 @@ use super::{Chunk, Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
 use crate::Error;
 use crate::{
     Result,
-    gpu::{Gpu, Kernels},
+    gpu::{Gpu, Kernels, Mark},
     kernels::{
         Repack,
         repack::{Codes, Rows},
@@ -18,8 +18,9 @@ use crate::{
     model::{Param, Shape},
 };
 
-/// Bytes on their way to the device before it is waited for; with one more piece, 32 MiB.
-const MOST_IN_FLIGHT: u64 = (32 << 20) - PIECE_BYTES;
+/// Bytes of a lap: before they are staged, the device has to be done with those of the lap before the
+/// last. So it is busy while more come, and no more than 32 MiB are on their way to it.
+const LAP_BYTES: u64 = 16 << 20;
 
 /// A model's weights on a device.
 #[derive(Clone, Default)]
@@ -88,8 +89,10 @@ pub struct GpuSink<'a> {
     weights: GpuWeights,
     staging: wgpu::Buffer, // [PIECE_BYTES]
     job: wgpu::Buffer,     // Rows
-    /// Bytes staged since the device was last waited for.
-    in_flight: u64,
+    /// Bytes staged in this lap.
+    staged: u64,
+    /// Where the last lap ended.
+    lap: Option<Mark>,
     /// Jobs whose rows do not have their mins yet, by their first row.
     unfinished: HashMap<(Param, usize), RepackJob>,
 }
@@ -107,7 +110,8 @@ impl<'a> GpuSink<'a> {
             weights: GpuWeights::default(),
             staging: gpu.storage("staging", PIECE_BYTES).await?,
             job: gpu.storage("repacking job", size_of::<Rows>() as u64).await?,
-            in_flight: 0,
+            staged: 0,
+            lap: None,
             unfinished: HashMap::new(),
         })
     }
@@ -259,7 +263,7 @@ impl WeightSink for GpuSink<'_> {
     }
 
     fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
-        self.in_flight += bytes.len() as u64;
+        self.staged += bytes.len() as u64;
         write(self.gpu, &self.staging, offset, bytes)
     }
 
@@ -283,9 +287,11 @@ impl WeightSink for GpuSink<'_> {
         if job.encoding.leaves().is_some() {
             self.unfinished.insert((job.param, job.first_row), *job);
         }
-        if self.in_flight > MOST_IN_FLIGHT {
-            self.gpu.idle().await?;
-            self.in_flight = 0;
+        if self.staged + PIECE_BYTES > LAP_BYTES {
+            self.staged = 0;
+            if let Some(before) = self.lap.replace(self.gpu.mark()) {
+                self.gpu.reach(before).await?;
+            }
         }
         Ok(())
     }
