@@ -44,6 +44,9 @@ impl Scheduler {
                 else {
                     return false;
                 };
+                if !seq.has_run() {
+                    self.begin_to_draft(&mut seq);
+                }
                 self.metrics.looked_up(seq.tab.0, seq.known(), cached, seq.has_run());
                 seq.times.admitted(now);
                 seq.admit(slot, table, cached);

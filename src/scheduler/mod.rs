@@ -44,7 +44,7 @@ use crate::{
     cache::{KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    speculate::{Acceptance, Costs, Drafter, Ngram, Trials, Worth},
+    speculate::{Acceptance, Costs, Drafter, Ledgers, Ngram, PlainCosts, Rests, Worth},
     step::{
         BLOCK_SIZE, BlockCopy, Capacity, Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan, StepResult,
         Window,
@@ -71,7 +71,7 @@ pub struct Scheduler {
     copies: Vec<BlockCopy>,
     pace: Pace,
     drafter: Rc<dyn Drafter>,
-    /// How long steps take that compute no prompts, and those with drafts of the executor's.
+    /// How long steps take that compute no prompts, at their best.
     costs: Costs,
     /// With drafts of the executor, by the number of sequences.
     device_costs: [Costs; Costs::ROWS / 2],
@@ -79,7 +79,14 @@ pub struct Scheduler {
     /// begins with.
     acceptance: Acceptance,
     device_acceptance: Acceptance,
-    trials: Trials,
+    /// How long steps take that the executor's drafter has no part in.
+    plain_costs: PlainCosts,
+    /// What that drafter is worth.
+    ledgers: Ledgers,
+    rests: Rests,
+    /// When the last step was committed, if sequences were left to go on with, and whether the drafter
+    /// had a part in it.
+    before: Option<(Duration, bool)>,
     /// Most drafts of the executor's own drafter; 0 if it has none.
     device_drafts: usize,
     submitted: u64,
@@ -128,7 +135,10 @@ impl Scheduler {
             device_costs: Default::default(),
             acceptance: Acceptance::default(),
             device_acceptance: Acceptance::default(),
-            trials: Trials::default(),
+            plain_costs: PlainCosts::default(),
+            ledgers: Ledgers::default(),
+            rests: Rests::default(),
+            before: None,
             device_drafts: 0,
             submitted: 0,
             events: Vec::new(),
@@ -198,7 +208,6 @@ impl Scheduler {
         self.submitted += n as u64;
         let ids = twins.iter().map(|seq| seq.id).collect();
         for mut seq in twins {
-            self.begin_to_draft(&mut seq);
             let (id, ended) = (seq.id, seq.resume(&request.answered));
             self.queue.push(seq);
             if let Some(reason) = ended {
@@ -276,7 +285,7 @@ impl Scheduler {
         let computed = result.device_nanos.map_or(took, Duration::from_nanos);
         self.pace.observe(plan.rows(), computed);
         self.metrics.stepped(plan.rows(), computed);
-        self.learn_costs(plan, result.samples.len(), took);
+        self.learn_costs(plan, &result.samples, took, now);
         let mut samples = result.samples.iter().peekable();
         let mut scores = result.scores.iter().cloned();
         let mut embeddings = result.embeddings.iter().cloned();
@@ -359,30 +368,64 @@ impl Scheduler {
                 }
             }
         }
+        if self.running.is_empty() {
+            self.before = None;
+        }
     }
 
-    /// Learns what a step without prompts costs, and what its drafts saved.
-    fn learn_costs(&mut self, plan: &StepPlan, tokens: usize, took: Duration) {
+    /// Learns what a step cost, and what its drafts saved.
+    fn learn_costs(&mut self, plan: &StepPlan, samples: &[Sample], took: Duration, now: Duration) {
+        let (rows, sequences) = (plan.rows(), plan.seqs.len());
+        let on_device =
+            |seq: &&SeqPlan| seq.drafts.first().is_some_and(|draft| draft.token.is_none());
+        let drafting: Vec<&SeqPlan> = plan.seqs.iter().filter(on_device).collect();
+        let reads = plan.seqs.iter().any(|seq| seq.follow != Follow::No);
         let decodes = plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1);
-        if !decodes {
+        if decodes {
+            let took = took.as_secs_f64();
+            let costs = match drafting.is_empty() {
+                false => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
+                true => &mut self.costs,
+            };
+            // What the executor's drafter reads is for the drafts to come.
+            if rows > sequences || !reads {
+                costs.observe(rows, took);
+            }
+            if rows > sequences {
+                let steps = samples.len() as f64 / sequences as f64;
+                let without = steps * self.costs.seconds(sequences);
+                self.metrics.spec_decode_seconds_saved += without - took;
+            }
+        }
+        let drafter = reads || !drafting.is_empty();
+        let before = self.before.replace((now, drafter));
+        let Some((before, drafted_before)) = before else { return };
+        if plan.seqs.iter().any(|seq| seq.score.is_some() || seq.pool.is_some()) {
             return;
         }
-        let on_device =
-            |seq: &SeqPlan| seq.drafts.first().is_some_and(|draft| draft.token.is_none());
-        let sequences = plan.seqs.len();
-        let drafts = plan.rows() > sequences;
-        let costs = match plan.seqs.iter().any(on_device) {
-            true => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
-            false => &mut self.costs,
-        };
-        // What the executor's drafter reads is for the drafts to come.
-        if drafts || plan.seqs.iter().all(|seq| seq.follow == Follow::No) {
-            costs.observe(plan.rows(), took.as_secs_f64());
+        // Steps without drafts are submitted while others run; drafts have the host in between.
+        let took = now.saturating_sub(before).clamp(took, 2 * took).as_secs_f64();
+        if !drafter {
+            // The first has no step to overlap with.
+            if !drafted_before {
+                self.plain_costs.observe(rows, took);
+            }
+            if !decodes {
+                self.rests.saw_prompt();
+            }
+            return;
         }
-        if drafts {
-            let steps = tokens as f64 / sequences as f64;
-            let without = steps * self.costs.seconds(sequences);
-            self.metrics.spec_decode_seconds_saved += without - took.as_secs_f64();
+        let drafts: usize = drafting.iter().map(|seq| seq.drafts.len()).sum();
+        let right = |seq: &&SeqPlan| {
+            samples.iter().filter(|sample| sample.slot == seq.slot).count().saturating_sub(1)
+        };
+        let right: usize = drafting.iter().map(right).sum();
+        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count().max(1);
+        let plain = |rows| self.plain_costs.seconds(rows);
+        if let (Some(now), Some(later)) = (plain(rows - drafts), plain(drawing)) {
+            // Each of the others would have been a part of a further step.
+            let without = now + later * right as f64 / drawing as f64;
+            self.ledgers.of(sequences).observe(took, without);
         }
     }
 
@@ -400,13 +443,17 @@ impl Scheduler {
         }
         seq.reads = true;
         if self.options.adaptive_drafts {
-            let sequences = (1 + self.running.len()).min(Costs::ROWS / 2);
+            let sequences = (1 + self.running.len() + self.queue.len()).min(Costs::ROWS / 2);
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
             let worth = Worth { without, with, sequences, drafting: sequences };
             let best = self.device_acceptance.best(worth, most.min(self.most_drafts(sequences)));
-            let tries = self.trials.begin(best > 0);
-            seq.trial = if tries { Trials::ROUNDS } else { 0 };
-            seq.reads = tries || best > 0;
+            let rests = self.rests.is_on();
+            let ledger = self.ledgers.of(sequences);
+            seq.trial = if ledger.is_tried() { 0 } else { Acceptance::ROUNDS };
+            seq.reads = !rests && ledger.pays() && (best > 0 || seq.trial > 0);
+            if seq.reads {
+                ledger.begin();
+            }
         }
         seq.follows = seq.reads;
     }
@@ -417,7 +464,10 @@ impl Scheduler {
         let sequences = decoding.max(1);
         let most = self.most_drafts(sequences);
         let reading = self.running.iter().filter(|seq| seq.reads).count();
+        let others =
+            (0..).zip(&self.running).any(|(other, seq)| other != at && seq.drafts_on_device);
         let adaptive = self.options.adaptive_drafts;
+        let pays = self.ledgers.of(sequences).pays();
         let seq = &mut self.running[at];
         let pending = seq.pending();
         if most == 0 || !seq.may_guess() {
@@ -438,8 +488,8 @@ impl Scheduler {
         seq.follows = seq.reads;
         let mut drafts = most.min(self.device_drafts);
         if adaptive && !seq.reads {
-            self.trials.pass();
-        } else if adaptive && self.trials.goes_without(sequences) {
+            self.ledgers.of(sequences).pass();
+        } else if adaptive && self.rests.goes_without(sequences) {
             seq.follows = false;
         } else if adaptive {
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
@@ -448,12 +498,13 @@ impl Scheduler {
                 seq.device_acceptance.best(worth, drafts)
             };
             let least = if seq.trial > 0 { Acceptance::TRIAL.min(drafts) } else { 0 };
-            // It reads on where drafts pay once the others have them too.
-            seq.reads = best(sequences).max(least) > 0;
+            // Alone it would not be worth its part in steps that the others draft in anyhow.
+            seq.reads = pays && (others || best(sequences).max(least) > 0);
             drafts = best(reading.min(sequences)).max(least);
             seq.trial = seq.trial.saturating_sub(1);
             seq.follows = seq.reads;
         }
+        seq.drafts_on_device = seq.reads && drafts > 0;
         let drafts = if seq.follows && seq.may_draft_on_device() { drafts } else { 0 };
         seq.guess(Guess::Device(drafts));
     }

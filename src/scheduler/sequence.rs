@@ -71,6 +71,8 @@ pub struct Sequence {
     pub reads: bool,
     /// Whether the executor's drafter is to read its next rows.
     pub follows: bool,
+    /// Whether it last seemed worth having it draft.
+    pub drafts_on_device: bool,
     /// Rounds in which it has drafts of the executor's, whether they pay or not.
     pub trial: usize,
     /// Whether it has read those of the step before.
@@ -157,6 +159,7 @@ impl Sequence {
             guess: Guess::default(),
             reads: false,
             follows: false,
+            drafts_on_device: false,
             trial: 0,
             followed: false,
             drafted: 0,

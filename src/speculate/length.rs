@@ -25,6 +25,8 @@ impl Acceptance {
     const PATIENCE: usize = 64;
     /// Drafts of such a trial.
     pub const TRIAL: usize = 2;
+    /// Rounds of such a trial with an executor's drafter.
+    pub const ROUNDS: usize = 4;
     /// By how much steps with drafts have to be better than those without.
     const MARGIN: f64 = 1.05;
 

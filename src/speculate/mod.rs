@@ -4,15 +4,17 @@
 //! model says, with noise that depends on its position alone, and a guess counts where it is the
 //! token drawn in its place: the answer is the same without.
 
+mod ledger;
 mod length;
 mod ngram;
-mod trials;
+mod rests;
 
 use std::fmt::Debug;
 
+pub use ledger::{Ledgers, PlainCosts};
 pub use length::{Acceptance, Costs, Worth};
 pub use ngram::Ngram;
-pub use trials::Trials;
+pub use rests::Rests;
 
 /// Proposes tokens that are likely to follow.
 pub trait Drafter: Debug {

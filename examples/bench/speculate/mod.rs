@@ -14,9 +14,6 @@ use report::{ALL, Figures, Report};
 use rows::median;
 use runner::{Drafting, Ran, Runner};
 
-/// Sequences at a time.
-const BATCHES: [usize; 4] = [1, 2, 4, 8];
-
 /// Measure what drafts are worth to the built-in model.
 #[derive(clap::Args)]
 pub struct Options {
@@ -32,6 +29,9 @@ pub struct Options {
     /// Runs of each kind, in turn.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(3..))]
     rounds: u8,
+    /// Sequences at a time.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8])]
+    batches: Vec<usize>,
     /// Only speeds: no tokens for each step.
     #[arg(long)]
     speed: bool,
@@ -60,7 +60,7 @@ pub async fn run(options: &Options) -> Result<()> {
     };
     // One question of each task.
     let asked: Vec<Vec<u32>> = prompts.values().flat_map(|of| of.first().cloned()).collect();
-    let (tokens_per_second, mut over_off) = speeds(device, drafts, rounds, &asked).await?;
+    let (tokens_per_second, mut over_off) = speeds(device, drafts, options, &asked).await?;
     let mut over_off = |name| over_off.remove(name).unwrap_or_default();
     let report = Report {
         adapter,
@@ -116,7 +116,7 @@ async fn tokens_per_step(
 async fn speeds(
     device: Device,
     drafts: usize,
-    rounds: usize,
+    options: &Options,
     prompts: &[Vec<u32>],
 ) -> Result<(Figures<usize>, Figures<usize>)> {
     let off = Drafting { lookup: false, head: false, most: 0, adaptive: false };
@@ -127,22 +127,25 @@ async fn speeds(
         runners.push((name, Runner::load(device, drafting).await?));
     }
     let (mut speeds, mut ratios) = (Figures::new(), Figures::new());
-    for batch in BATCHES {
+    let rounds = usize::from(options.rounds);
+    for &batch in &options.batches {
         eprintln!("tokens a second, {batch} at a time");
         let mut seen: BTreeMap<&str, [Vec<f64>; 2]> = BTreeMap::new();
         // The first round warms up.
         for round in 0..=rounds {
-            let mut off = None;
+            let mut found = Vec::new();
+            // None is always the first.
+            runners.rotate_left(1);
             for (name, runner) in &mut runners {
-                let ran = runner.run(prompts, batch).await?;
-                eprintln!("{name} {ran:?} {}", ran.tokens_per_second());
-                let speed = ran.tokens_per_second();
-                let off = *off.get_or_insert(speed);
-                if round > 0 {
-                    let [speeds, ratios] = seen.entry(name).or_default();
-                    speeds.push(speed);
-                    ratios.push(speed / off);
-                }
+                let speed = runner.run(prompts, batch).await?.tokens_per_second();
+                eprintln!("  {name}: {speed:.0}");
+                found.push((*name, speed));
+            }
+            let off = found.iter().find(|(name, _)| *name == "off").map_or(f64::NAN, |off| off.1);
+            for (name, speed) in found.into_iter().filter(|_| round > 0) {
+                let [speeds, ratios] = seen.entry(name).or_default();
+                speeds.push(speed);
+                ratios.push(speed / off);
             }
         }
         for (name, _) in &runners {
