@@ -415,6 +415,10 @@ impl Scheduler {
             }
             return;
         }
+        // One for all is worth more than one for some, which comes before and after.
+        if plan.seqs.iter().any(|seq| seq.follow == Follow::No && seq.drafts.is_empty()) {
+            return;
+        }
         let drafts: usize = drafting.iter().map(|seq| seq.drafts.len()).sum();
         let right = |seq: &&SeqPlan| {
             samples.iter().filter(|sample| sample.slot == seq.slot).count().saturating_sub(1)

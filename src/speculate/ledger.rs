@@ -39,7 +39,7 @@ impl Ledger {
     /// Steps of a trial.
     const STEPS: usize = 32;
     /// Sequences that at most begin with the drafter for a trial.
-    const SEQUENCES: usize = 12;
+    const SEQUENCES: usize = 16;
     /// What remains of a step's weight after each later one.
     const MEMORY: f64 = 1.0 - 1.0 / 48.0;
     /// Tokens without the drafter before the next trial: twice as many each time that it fails.
@@ -121,8 +121,10 @@ impl PlainCosts {
     /// Each number of rows up to this one has costs of its own.
     const EACH: usize = 16;
     const KINDS: usize = 40;
-    /// Late steps that count.
+    /// Late steps that count, and how many there have to be before they say anything: what a step took
+    /// is not known well where it ran while others did.
     const STEPS: f64 = 16.0;
+    const LEAST: f64 = 4.0;
 
     /// Takes in how long a step took.
     pub fn observe(&mut self, rows: usize, seconds: f64) {
@@ -135,9 +137,10 @@ impl PlainCosts {
         }
     }
 
-    /// How long a step of so many rows should take, if there were such.
+    /// How long a step of so many rows should take, if there were enough such.
     pub fn seconds(&self, rows: usize) -> Option<f64> {
-        let kind = self.kinds.get(PlainCosts::kind(rows)).filter(|kind| kind.count > 0.0);
+        let kind =
+            self.kinds.get(PlainCosts::kind(rows)).filter(|kind| kind.count >= PlainCosts::LEAST);
         kind.map(|kind| kind.value * rows as f64)
     }
 
@@ -203,15 +206,16 @@ mod tests {
     #[test]
     fn steps_cost_what_those_of_their_size_did() {
         let mut costs = PlainCosts::default();
+        (0..3).for_each(|_| costs.observe(40, 4.0));
         assert_eq!(costs.seconds(40), None);
         costs.observe(40, 4.0);
         assert_eq!(costs.seconds(40), Some(4.0));
         assert_eq!(costs.seconds(44), Some(4.4));
         assert_eq!(costs.seconds(80), None);
-        costs.observe(4, 1.0);
+        (0..4).for_each(|_| costs.observe(4, 1.0));
         assert_eq!([3, 4, 5].map(|rows| costs.seconds(rows)), [None, Some(1.0), None]);
         costs.observe(1 << 40, 1.0);
-        (0..100).for_each(|_| costs.observe(40, 8.0));
+        (0..200).for_each(|_| costs.observe(40, 8.0));
         assert!((costs.seconds(40).unwrap() - 8.0).abs() < 1e-3);
     }
 }

@@ -6,58 +6,59 @@
 /// that has not read a prompt is seldom right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rests {
-    /// Choices since the last rest, and how many there are to be before the next.
-    passed: usize,
-    length: usize,
-    /// Choices left of the one that goes on.
-    left: usize,
+    /// Steps since the last rest, and how many there are to be before the next.
+    passed: f64,
+    length: f64,
+    /// Steps left of the one that goes on.
+    left: f64,
     /// Further ones that it may take until a prompt has been seen.
-    more: usize,
+    more: f64,
 }
 
 impl Default for Rests {
     /// Nothing is known: one is due.
     fn default() -> Rests {
-        Rests { passed: Rests::LEAST, length: Rests::LEAST, left: 0, more: 0 }
+        Rests { passed: Rests::LEAST, length: Rests::LEAST, left: 0.0, more: 0.0 }
     }
 }
 
 impl Rests {
     /// Steps of a rest. The first is slower than the others, which are submitted while the one before
     /// them runs.
-    const STEPS: usize = 8;
+    const STEPS: f64 = 8.0;
     /// Further steps in which a prompt may come.
-    const MORE: usize = 24;
-    /// Choices between two rests: each time twice as many.
-    const LEAST: usize = 64;
-    const MOST: usize = 2048;
+    const MORE: f64 = 8.0;
+    /// Steps between two rests: each time twice as many.
+    const LEAST: f64 = 64.0;
+    const MOST: f64 = 2048.0;
 
     /// Whether one of so many sequences that has drafts is to go without them this time.
     pub fn goes_without(&mut self, sequences: usize) -> bool {
-        if self.left == 0 && self.more == 0 {
-            self.passed += 1;
+        // It is asked for each of them.
+        let step = 1.0 / sequences as f64;
+        if !self.is_on() {
+            self.passed += step;
             if self.passed >= self.length {
-                self.passed = 0;
-                self.length = (2 * self.length).min(Rests::MOST);
-                (self.left, self.more) = (Rests::STEPS * sequences, Rests::MORE * sequences);
+                let length = (2.0 * self.length).min(Rests::MOST);
+                *self = Rests { passed: 0.0, length, left: Rests::STEPS, more: Rests::MORE };
             }
         }
         let rests = self.is_on();
-        match self.left {
-            0 => self.more = self.more.saturating_sub(1),
-            _ => self.left -= 1,
+        match self.left > 0.0 {
+            true => self.left -= step,
+            false => self.more -= step,
         }
         rests
     }
 
     /// Whether there is a rest now.
     pub fn is_on(&self) -> bool {
-        self.left + self.more > 0
+        self.left > 0.0 || self.more > 0.0
     }
 
     /// A prompt has been read without the drafter.
     pub fn saw_prompt(&mut self) {
-        self.more = 0;
+        self.more = 0.0;
     }
 }
 
@@ -83,13 +84,13 @@ mod tests {
             of_four.saw_prompt();
             goes_without
         };
-        assert_eq!((0..100).filter(goes_without).count(), 32);
+        assert_eq!((0..200).filter(goes_without).count(), 32);
     }
 
     #[test]
     fn a_rest_waits_for_a_prompt_but_not_for_ever() {
         let mut rests = Rests::default();
-        assert_eq!((0..60).filter(|_| rests.goes_without(1)).count(), 32);
+        assert_eq!((0..60).filter(|_| rests.goes_without(1)).count(), 16);
         assert!(!rests.is_on());
     }
 }
