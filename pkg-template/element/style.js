@@ -70,7 +70,7 @@ const CSS = `
   overscroll-behavior: contain;
   scrollbar-width: thin;
   scrollbar-color: var(--line) transparent;
-  padding: 1.75rem max(1.5rem, 50cqi - 21rem) 1.25rem;
+  padding: 1.75rem max(1.5rem, 50cqi - 21rem) 1.5rem;
 }
 
 .empty {
@@ -83,12 +83,12 @@ const CSS = `
   text-align: center;
 }
 .empty svg { inline-size: 2.5rem; block-size: 2.5rem; color: var(--accent); stroke-width: 1.4; margin-block-end: .6rem; }
-.empty p { margin: 0; max-inline-size: 24rem; color: var(--muted); text-wrap: balance; }
+.empty p { margin: 0; max-inline-size: 21rem; color: var(--muted); text-wrap: balance; }
 .empty .title { color: var(--text); font-size: 1.25em; font-weight: 600; letter-spacing: -.01em; }
 .start { margin-block-start: 1.25rem; }
 
 .message { display: flex; flex-direction: column; }
-.message + .message { margin-block-start: 1.5rem; }
+.message + .message { margin-block-start: 1rem; }
 .user { align-items: flex-end; }
 .user .text {
   max-inline-size: 85%;
@@ -110,17 +110,18 @@ const CSS = `
 }
 
 .assistant .text > * { margin: 0; }
-.assistant .text * + :is(p, ul, ol, blockquote, table, .code, .scroller, h3, h4, h5, h6, hr) { margin-block-start: .85em; }
-.text p, .text :is(ul, ol), .text blockquote { margin: 0; }
-.text :is(h3, h4, h5, h6) { margin: 0; line-height: 1.35; font-weight: 650; letter-spacing: -.005em; }
+.assistant .text :where(* + :is(p, ul, ol, blockquote, .code, .scroller, h3, h4, h5, h6, hr)) { margin-block-start: .85em; }
+.text :where(p, ul, ol, blockquote, pre, h3, h4, h5, h6, hr) { margin: 0; }
+.text :is(h3, h4, h5, h6) { line-height: 1.35; font-weight: 650; letter-spacing: -.005em; }
 .assistant .text * + :is(h3, h4) { margin-block-start: 1.3em; }
 .text h3 { font-size: 1.3em; }
 .text h4 { font-size: 1.15em; }
 .text :is(h5, h6) { font-size: 1em; }
 .text :is(ul, ol) { padding-inline-start: 1.6em; }
 .text li + li { margin-block-start: .3em; }
-.text li > :is(ul, ol):is(ul, ol) { margin-block-start: .3em; }
+.assistant .text li > :is(ul, ol) { margin-block-start: .3em; }
 .text .loose > li + li { margin-block-start: .85em; }
+.assistant .text .loose > li > :is(ul, ol) { margin-block-start: .85em; }
 .text li::marker { color: var(--muted); }
 .text blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--line); color: var(--muted); }
 .text hr { border: 0; border-block-start: 1px solid var(--line); }
@@ -141,24 +142,35 @@ const CSS = `
 .dots { display: flex; gap: .3rem; padding-block: .6rem; }
 .dots i { inline-size: .45rem; block-size: .45rem; border-radius: 50%; background: var(--muted); opacity: .5; }
 
-.latest {
+.frame::after {
+  content: "";
   position: absolute;
-  inset-block-end: .5rem;
+  inset: auto 0 0;
+  block-size: 1.25rem;
+  background: linear-gradient(transparent, var(--background));
+  pointer-events: none;
+}
+.round.latest {
+  position: absolute;
+  z-index: 1;
+  inset-block-end: .75rem;
   inset-inline-start: 50%;
   translate: -50%;
   border: 1px solid var(--line);
   background: var(--background);
   box-shadow: 0 2px 10px #0002;
 }
-:dir(rtl) > .latest { translate: 50%; }
+.round.latest:dir(rtl) { translate: 50%; }
 
 .foot { padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
 .status { margin: 0 .25rem .9rem; color: var(--muted); font-size: .875em; font-variant-numeric: tabular-nums; }
-.status div { display: flex; justify-content: space-between; gap: 1rem; }
+.status div:first-child { display: flex; align-items: baseline; gap: .75rem; }
+#stage { flex: 1; }
+.busy .status .plain { display: none; }
 .track { block-size: .3rem; margin-block-start: .45rem; border-radius: 1rem; background: var(--line); overflow: hidden; }
 .track i { display: block; block-size: 100%; inline-size: 100%; border-radius: inherit; background: var(--accent); transform-origin: 0 0; scale: 0 1; }
 .track:dir(rtl) i { transform-origin: 100% 0; }
-.problem { margin: 0 0 .9rem; padding: .85rem 1.1rem 1rem; border: 1px solid color-mix(in srgb, var(--alert) 45%, transparent); border-radius: .9rem; max-block-size: 14rem; overflow: auto; }
+.problem { margin: 0 0 .9rem; padding: .85rem 1.1rem 1rem; border: 1px solid color-mix(in srgb, var(--alert) 45%, transparent); border-radius: .9rem; max-block-size: 18rem; overflow: auto; }
 .problem p { margin: 0; overflow-wrap: anywhere; }
 .problem .title { color: var(--alert); font-weight: 600; }
 .problem p::first-letter { text-transform: uppercase; }
@@ -222,7 +234,7 @@ textarea:focus-visible { outline: 0; }
 .unseen { position: absolute; inline-size: 1px; block-size: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 
 @container (inline-size < 30rem) {
-  .log { padding: 1.25rem 1rem 1rem; }
+  .log { padding: 1.25rem 1rem 1.5rem; }
   .foot { padding: 0 .75rem .75rem; }
   .user .text { max-inline-size: 90%; }
 }

@@ -1,5 +1,5 @@
 import { html, icon } from "./dom.js";
-import { ARROW_DOWN, ARROW_UP, CHECK, PLUS, SQUARE, WEAVE } from "./icons.js";
+import { ARROW_DOWN, ARROW_UP, BUBBLE, CHECK, SQUARE, WEAVE } from "./icons.js";
 import { Message } from "./message.js";
 import { style } from "./style.js";
 import { TEXTS } from "./texts.js";
@@ -29,7 +29,7 @@ export class View {
   #shown = null;
 
   #title = html("p", { class: "title" }, TEXTS.title);
-  #start = button("start", "pill primary", TEXTS.start);
+  #start = button("start", "pill primary start", TEXTS.start);
   #empty = html(
     "div",
     { class: "empty", part: "empty" },
@@ -64,7 +64,7 @@ export class View {
     html("span", {}, TEXTS.editing),
     button("cancel", "plain", TEXTS.cancel),
   );
-  #clear = iconButton("clear", "round pale", TEXTS.clear, PLUS);
+  #clear = iconButton("clear", "round pale", TEXTS.clear, BUBBLE);
   #send = iconButton("send", "round primary", TEXTS.send, ARROW_UP, "submit");
   #stop = iconButton("stop", "round primary stop", TEXTS.stop, SQUARE);
   #composer = html(
