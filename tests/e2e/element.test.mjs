@@ -18,6 +18,7 @@ const PATIENCE = 120_000;
 
 const html = (body) => `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>A page with a chat</title>
+<link rel="icon" href="icon.svg">
 <script type="module" src="tabloom/element.js"></script>
 ${body}`;
 
@@ -343,7 +344,7 @@ test("an answer is read out by whole blocks, not by tokens", async () => {
     await frames();
     return { spoken, shown, busy, live };
   });
-  assert.deepEqual(spoken, ["The answer is being written", "One two three four.", "fivesix", "Seven eight nine."]);
+  assert.deepEqual(spoken, ["The answer is being written", "One two three four.", "five\n\nsix\nSeven eight nine."]);
   assert.ok(shown > 20, `${shown} changes`);
   assert.equal(busy, "true");
   assert.equal(live, "off");
@@ -675,7 +676,7 @@ test("colours follow the page's scheme, and the page's own", async () => {
       return { backgroundColor, color, start: getComputedStyle(root.querySelector(".start")).backgroundColor };
     });
   const scheme = (value) => page.evaluate((value) => (document.documentElement.style.colorScheme = value), value);
-  await page.emulateMedia({ colorScheme: "dark" });
+  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
   // A page that is light whatever the visitor prefers has a light chat.
   const plain = await look();
   await scheme("light dark");
