@@ -210,8 +210,8 @@ export class TabloomChat extends Base {
   }
 
   /**
-   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types pass a
-   * `TrustedScriptURL`, or allow the policy `tabloom`.
+   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types allow the
+   * policy `tabloom`, or pass a `TrustedScriptURL`.
    */
   get workerUrl() {
     return this.#workerUrl;
