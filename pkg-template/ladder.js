@@ -3,6 +3,7 @@ import { Silence, TabloomError, noHost } from "./error.js";
 import { Leader } from "./rungs/leader.js";
 import { Private } from "./rungs/private.js";
 import { Shared } from "./rungs/shared.js";
+import { trustedWorker } from "./trusted.js";
 
 /**
  * A way to a host.
@@ -45,7 +46,7 @@ export class Ladder {
    * @param {boolean} options.needsGpu passes over workers that lack the page's WebGPU
    * @param {string} [options.workerUrl]
    */
-  constructor({ host, needsGpu, workerUrl }) {
+  constructor({ host, needsGpu, workerUrl = trustedWorker() }) {
     const rungs = host === "auto" ? Object.values(RUNGS) : [RUNGS[host]];
     if (!rungs[0]) throw unknown(host);
     this.#rungs = rungs.map((Rung) => new Rung(workerUrl));

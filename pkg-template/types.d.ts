@@ -90,8 +90,8 @@ export interface LoadOptions {
   /** Ends loading. */
   signal?: AbortSignal;
   /**
-   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types pass a
-   * `TrustedScriptURL`.
+   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types allow the
+   * policy `tabloom`, or pass a `TrustedScriptURL`.
    */
   workerUrl?: string | { toString(): string };
 }

@@ -8,8 +8,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What wasm and JavaScript may weigh together, in bytes after brotli, without what is loaded on
-/// demand.
+/// demand and without the element.
 const LIMIT: u64 = 1_000_000;
+
+/// What the element `<tabloom-chat>` may weigh beside them.
+const ELEMENT_LIMIT: u64 = 20_000;
 
 /// Node has both compressors; they would cost xtask two more crates.
 const MEASURE: &str = "
@@ -47,6 +50,8 @@ pub struct Sizes {
     pub script: Size,
     /// The module of constrained answers with its JavaScript.
     pub on_demand: Size,
+    /// The element `<tabloom-chat>`, for pages that embed it.
+    pub element: Size,
 }
 
 impl Sizes {
@@ -55,10 +60,12 @@ impl Sizes {
         let code = files.iter().filter(|file| ends_with(file, "wasm") || ends_with(file, "js"));
         let (on_demand, always): (Vec<&PathBuf>, Vec<&PathBuf>) =
             code.partition(|file| is_on_demand(file));
+        let (element, always): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            always.into_iter().partition(|file| is_of_element(file));
         let (wasm, script): (Vec<&PathBuf>, Vec<&PathBuf>) =
             always.into_iter().partition(|file| ends_with(file, "wasm"));
-        let [wasm, script, on_demand] = [wasm, script, on_demand].map(measure);
-        Ok(Self { wasm: wasm?, script: script?, on_demand: on_demand? })
+        let [wasm, script, on_demand, element] = [wasm, script, on_demand, element].map(measure);
+        Ok(Self { wasm: wasm?, script: script?, on_demand: on_demand?, element: element? })
     }
 
     /// What every page loads.
@@ -73,6 +80,11 @@ impl Sizes {
             brotli <= LIMIT,
             "wasm and JavaScript take {brotli} bytes after brotli; the limit is {LIMIT}"
         );
+        let brotli = self.element.brotli;
+        ensure!(
+            brotli <= ELEMENT_LIMIT,
+            "the element takes {brotli} bytes after brotli; the limit is {ELEMENT_LIMIT}"
+        );
         Ok(())
     }
 }
@@ -85,6 +97,7 @@ impl fmt::Display for Sizes {
             ("JavaScript", self.script),
             ("together", self.total()),
             ("on demand", self.on_demand),
+            ("element", self.element),
         ];
         for (name, size) in rows {
             let [raw, gzip, brotli] =
@@ -105,6 +118,13 @@ fn is_on_demand(file: &Path) -> bool {
     name.split(['.', '_']).next() == Some(wasm::ON_DEMAND)
 }
 
+/// Whether a file is the element's: `element.js`, or in the folder `element`.
+fn is_of_element(file: &Path) -> bool {
+    let named = |part: Option<&std::ffi::OsStr>, name| part.is_some_and(|part| part == name);
+    let folder = file.parent().and_then(Path::file_name);
+    named(file.file_name(), "element.js") || named(folder, "element")
+}
+
 fn measure(files: Vec<&PathBuf>) -> Result<Size> {
     let text = Task::new("measuring sizes", provision::node()?, minutes(5))
         .args(["-e", MEASURE, "--"])
@@ -120,13 +140,25 @@ mod tests {
 
     fn sizes(wasm: u64, script: u64) -> Sizes {
         let size = |bytes| Size { raw: 3 * bytes, gzip: 2 * bytes, brotli: bytes };
-        Sizes { wasm: size(wasm), script: size(script), on_demand: size(LIMIT) }
+        let [on_demand, element] = [LIMIT, ELEMENT_LIMIT].map(size);
+        Sizes { wasm: size(wasm), script: size(script), on_demand, element }
     }
 
     #[test]
     fn the_limit_counts_wasm_and_script_together_and_nothing_on_demand() {
         assert!(sizes(LIMIT - 10, 10).check().is_ok());
         assert!(sizes(LIMIT - 10, 11).check().is_err());
+    }
+
+    #[test]
+    fn the_element_has_a_limit_of_its_own() {
+        let mut sizes = sizes(1, 1);
+        assert!(sizes.check().is_ok());
+        sizes.element.brotli += 1;
+        assert!(sizes.check().is_err());
+        let of_element = |file: &str| is_of_element(Path::new(file));
+        assert!(of_element("package/element.js") && of_element("package/element/style.js"));
+        assert!(!of_element("package/index.js") && !of_element("element/wasm/tabloom.js"));
     }
 
     #[test]

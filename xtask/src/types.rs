@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::path::Path;
 
 /// The modules that import all others.
-const ENTRIES: [&str; 2] = ["index.js", "worker.js"];
+const ENTRIES: [&str; 3] = ["index.js", "worker.js", "element.js"];
 
 const LANGUAGE: [&str; 7] = [
     "--allowJs",

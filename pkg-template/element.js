@@ -1,0 +1,591 @@
+/**
+ * `<tabloom-chat model="…">`: a private chat in one line of HTML.
+ *
+ * @example
+ * <script type="module" src="tabloom/element.js"></script>
+ * <tabloom-chat model="/models/my-model/"></tabloom-chat>
+ *
+ * @module tabloom/element
+ */
+
+import { unlessAborted } from "./abort.js";
+import { Lease } from "./element/engines.js";
+import { checked, History } from "./element/history.js";
+import { TEXTS } from "./element/texts.js";
+import { View } from "./element/view.js";
+import { TabloomError } from "./error.js";
+
+/** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
+/** @typedef {import("./element/types.js").TabloomChatState} TabloomChatState */
+/** @typedef {import("./element/types.js").TabloomChatEventMap} TabloomChatEventMap */
+/** @typedef {import("./index.js").Engine} Engine */
+/** @typedef {import("./types.js").LoadOptions} LoadOptions */
+
+/** Errors after which an engine has given up. */
+const GONE = ["engine_crashed", "no_gpu", "closed"];
+/** What another engine is needed for. */
+const OF_ENGINE = ["model", "device", "quantize"];
+/** Properties that a page may set before it has loaded this module. */
+const PROPERTIES = ["engine", "messages", "workerUrl"];
+
+/** Without a document, as on servers, the module can be imported, and makes no elements. */
+const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class {});
+
+/**
+ * A chat with a model that runs on the visitor's device.
+ *
+ * It loads its model when the visitor first asks or starts it, and shares the engine with other
+ * elements, and with other tabs.
+ */
+export class TabloomChat extends Base {
+  /** What elements that are made from now on say; change it for another language. */
+  static texts = TEXTS;
+  static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
+
+  #view;
+  /** @type {LoadOptions["workerUrl"]} */
+  #workerUrl;
+  #internals = this.attachInternals?.();
+  /** @type {TabloomChatMessage[]} */
+  #messages = [];
+  /** @type {History | null} */
+  #history = null;
+  /** @type {Lease | null} */
+  #lease = null;
+  /** @type {Engine | null} */
+  #engine = null;
+  /** @type {AbortController | null} ends the answer */
+  #answering = null;
+  /** @type {{error: any, redo: () => void} | null} what went wrong, and how it is tried again */
+  #problem = null;
+  /** What was in the input before a question was edited; null while none is. */
+  #draft = /** @type {string | null} */ (null);
+  /** The visitor makes do with the processor. */
+  #processor = false;
+
+  constructor() {
+    super();
+    this.#view = new View(this.attachShadow({ mode: "open" }), {
+      send: () => this.#submit(),
+      stop: () => this.stop(),
+      clear: () => this.clear(),
+      start: () => this.#start(),
+      again: () => this.#again(),
+      edit: () => this.#edit(),
+      cancel: () => this.#endEdit(),
+      retry: () => this.#problem?.redo(),
+      processor: () => {
+        this.#processor = true;
+        this.#problem?.redo();
+      },
+    });
+    for (const name of PROPERTIES) this.#upgrade(name);
+    this.#update();
+  }
+
+  connectedCallback() {
+    if (!this.#history) {
+      this.#history = new History(this.storage, this.id || (this.model ?? ""));
+      const kept = this.#messages.length > 0 ? [] : this.#history.read();
+      if (kept.length > 0) this.#show(kept);
+    }
+    this.#update();
+    if (this.autoload) this.#start();
+  }
+
+  /** Moved by `moveBefore`, it goes on. */
+  connectedMoveCallback() {}
+
+  disconnectedCallback() {
+    // Who is only moved is back at once.
+    setTimeout(() => {
+      if (this.isConnected) return;
+      this.#let();
+      this.#update();
+    });
+  }
+
+  /**
+   * @param {string} name
+   * @param {string | null} before
+   * @param {string | null} after
+   */
+  attributeChangedCallback(name, before, after) {
+    if (name === "placeholder") this.#view.placeholder = after;
+    // Until it is connected, its attributes come one after the other.
+    if (!this.#history || before === after) return;
+    if (OF_ENGINE.includes(name)) {
+      if (name === "device") this.#processor = false;
+      this.#let();
+      this.#fail(null);
+    }
+    this.#update();
+    if (this.autoload && this.isConnected) this.#start();
+  }
+
+  /** Address of the model's folder or GGUF file. */
+  get model() {
+    return this.getAttribute("model");
+  }
+
+  set model(value) {
+    this.#reflect("model", value);
+  }
+
+  /** What the model is told before the conversation. */
+  get system() {
+    return this.getAttribute("system");
+  }
+
+  set system(value) {
+    this.#reflect("system", value);
+  }
+
+  /** What stands in the empty input. */
+  get placeholder() {
+    return this.getAttribute("placeholder");
+  }
+
+  set placeholder(value) {
+    this.#reflect("placeholder", value);
+  }
+
+  /** Whether the model is loaded at once, and not only when the visitor asks or starts it. */
+  get autoload() {
+    return this.hasAttribute("autoload");
+  }
+
+  set autoload(value) {
+    this.toggleAttribute("autoload", value);
+  }
+
+  /** `auto`, `gpu` or `cpu`, as `Engine.load` takes it. */
+  get device() {
+    return this.getAttribute("device");
+  }
+
+  set device(value) {
+    this.#reflect("device", value);
+  }
+
+  /** `keep`, `w8` or `w4`, as `Engine.load` takes it. */
+  get quantize() {
+    return this.getAttribute("quantize");
+  }
+
+  set quantize(value) {
+    this.#reflect("quantize", value);
+  }
+
+  /** Default the model's own; 0 always answers alike. */
+  get temperature() {
+    return numeric(this.getAttribute("temperature"));
+  }
+
+  /** @param {number | null} value */
+  set temperature(value) {
+    this.#reflect("temperature", value);
+  }
+
+  /** Most tokens of an answer. */
+  get maxTokens() {
+    return numeric(this.getAttribute("max-tokens"));
+  }
+
+  /** @param {number | null} value */
+  set maxTokens(value) {
+    this.#reflect("max-tokens", value);
+  }
+
+  /**
+   * Where the conversation is kept: `session`, until the tab is closed; `local`, until it is cleared;
+   * anything else, nowhere. It is known by the element's `id`, or else by its model.
+   */
+  get storage() {
+    return this.getAttribute("storage");
+  }
+
+  set storage(value) {
+    this.#reflect("storage", value);
+  }
+
+  /**
+   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types allow the
+   * policy `tabloom`, or pass a `TrustedScriptURL`.
+   */
+  get workerUrl() {
+    return this.#workerUrl;
+  }
+
+  set workerUrl(value) {
+    this.#workerUrl = value;
+  }
+
+  /** What the chat is doing; the same as its custom state. */
+  get state() {
+    return this.#state();
+  }
+
+  /** The engine, once there is one; a page may give the chat one of its own, which it has to close itself. */
+  get engine() {
+    return this.#engine;
+  }
+
+  set engine(engine) {
+    this.#let();
+    this.#engine = engine;
+    this.#fail(null);
+    if (engine) this.#emit("tabloom-ready", { engine });
+  }
+
+  /** The conversation. */
+  get messages() {
+    return structuredClone(this.#messages);
+  }
+
+  set messages(messages) {
+    const taken = checked(messages);
+    this.#answering?.abort();
+    this.#answering = null;
+    this.#show(taken);
+    this.#keep();
+    this.#fail(null);
+  }
+
+  /**
+   * Loads the engine, unless that is done or under way.
+   *
+   * @returns {Promise<Engine>}
+   */
+  async load() {
+    try {
+      return await this.#load();
+    } catch (/** @type {any} */ error) {
+      if (error.name !== "AbortError") this.#fail(error, () => this.#start());
+      throw error;
+    }
+  }
+
+  /** Loads the engine; what goes wrong is shown. */
+  #start() {
+    this.load().catch(() => {});
+  }
+
+  /**
+   * Asks; gives the answer, or null where there is none because it was stopped or has failed.
+   *
+   * @param {string} text
+   * @returns {Promise<TabloomChatMessage | null>}
+   */
+  async send(text) {
+    if (this.#answering) {
+      const message = "the chat is answering another question: wait for its end, or call stop()";
+      throw new TabloomError({ code: "invalid_request", message });
+    }
+    const content = `${text}`.trim();
+    if (!content) return null;
+    this.#add({ role: "user", content });
+    return this.#answer();
+  }
+
+  /** Stops the answer, of which what there is stays, or loading. */
+  stop() {
+    this.#answering?.abort();
+    if (!this.#engine) this.#let();
+    this.#update();
+  }
+
+  /** Forgets the conversation. */
+  clear() {
+    this.#endEdit();
+    this.messages = [];
+  }
+
+  /**
+   * Puts the cursor into the input.
+   *
+   * @param {FocusOptions} [options]
+   */
+  focus(options) {
+    this.#view.input.focus(options);
+  }
+
+  #submit() {
+    const text = this.#view.input.value;
+    if (this.#draft !== null) {
+      this.#cut(this.#question());
+      this.#draft = "";
+    }
+    this.#endEdit();
+    this.#view.write("");
+    this.send(text);
+  }
+
+  /** Takes the last question back into the input. */
+  #edit() {
+    const question = this.#question();
+    if (this.#answering || question < 0) return;
+    this.#draft ??= this.#view.input.value;
+    this.#view.editing = true;
+    this.#view.write(this.#messages[question].content);
+    this.#view.input.focus();
+  }
+
+  #endEdit() {
+    if (this.#draft === null) return;
+    this.#view.write(this.#draft);
+    this.#draft = null;
+    this.#view.editing = false;
+  }
+
+  /** Answers the last question anew. */
+  #again() {
+    if (this.#answering || this.#question() < 0) return;
+    this.#endEdit();
+    this.#cut(this.#question() + 1);
+    this.#answer();
+  }
+
+  /** Answers the conversation. */
+  async #answer() {
+    const controller = (this.#answering = new AbortController());
+    const { signal } = controller;
+    const asked = this.#messages;
+    const shown = this.#view.add("assistant");
+    shown.begin();
+    this.#view.announce(TEXTS.thinking);
+    this.#view.follow(true);
+    this.#fail(null);
+    /** @type {TabloomChatEventMap["tabloom-message"]["detail"]["finishReason"]} */
+    let finishReason = null;
+    let problem = null;
+    try {
+      const engine = await unlessAborted(this.#load(), signal);
+      this.#update();
+      const request = { messages: this.#request(), ...this.#sampling(), stream: /** @type {const} */ (true) };
+      const chunks = await engine.chat.completions.create(request, { signal });
+      for await (const { choices } of chunks) {
+        const [choice] = choices;
+        finishReason = choice?.finish_reason ?? finishReason;
+        if (choice?.delta.content) shown.add(choice.delta.content, () => this.#view.follow());
+      }
+    } catch (/** @type {any} */ error) {
+      if (signal.aborted) finishReason = "stopped";
+      else problem = error;
+    }
+    if (GONE.includes(problem?.code)) this.#discard();
+    shown.end();
+    const { content } = shown;
+    // Another conversation may have begun meanwhile.
+    if (this.#answering === controller) this.#answering = null;
+    if (this.#messages !== asked) {
+      this.#update();
+      return null;
+    }
+    /** @type {TabloomChatMessage | null} */
+    const message = content ? { role: "assistant", content } : null;
+    if (message) asked.push(message);
+    else this.#view.cut(asked.length);
+    if (message && finishReason === "length") shown.note(TEXTS.cut);
+    this.#keep();
+    this.#fail(problem, () => this.#again());
+    this.#view.follow();
+    if (message) this.#emit("tabloom-message", { message, finishReason });
+    return problem ? null : message;
+  }
+
+  /** @returns {Promise<Engine>} */
+  async #load() {
+    if (this.#engine) return this.#engine;
+    if (!this.#lease) {
+      if (!this.model) {
+        const message = "this chat has no model: found no attribute model, expected the address of one";
+        throw new TabloomError({ code: "invalid_request", message, param: "model" });
+      }
+      this.#lease = new Lease(this.model, this.#options(), (progress) => {
+        this.#view.progress(progress);
+        this.#emit("tabloom-load", progress);
+      });
+    }
+    const lease = this.#lease;
+    this.#problem = null;
+    this.#update();
+    try {
+      const engine = await lease.engine;
+      if (this.#lease !== lease) throw new DOMException("the chat was stopped", "AbortError");
+      if (!this.#engine) {
+        this.#engine = engine;
+        this.#view.announce(TEXTS.ready);
+        this.#update();
+        this.#emit("tabloom-ready", { engine });
+      }
+      return engine;
+    } catch (error) {
+      if (this.#lease === lease) this.#release();
+      throw error;
+    }
+  }
+
+  /** @returns {LoadOptions} */
+  #options() {
+    const { workerUrl } = this;
+    const device = this.#processor ? "cpu" : (this.device ?? undefined);
+    const options = { device, quantize: this.quantize ?? undefined, workerUrl };
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    return /** @type {LoadOptions} */ (Object.fromEntries(given));
+  }
+
+  #request() {
+    const { system } = this;
+    const first = system ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
+    return [...first, ...this.#messages];
+  }
+
+  #sampling() {
+    const [temperature, max_completion_tokens] = ["temperature", "max-tokens"].map((attribute) => {
+      const text = this.getAttribute(attribute);
+      const number = numeric(text);
+      if (!Number.isNaN(number)) return number ?? undefined;
+      const message = `${attribute}: found ${JSON.stringify(text)}, expected a number`;
+      throw new TabloomError({ code: "invalid_request", message, param: attribute });
+    });
+    return { temperature, max_completion_tokens };
+  }
+
+  /** Lets go of the engine: it is another's, or nobody's. */
+  #let() {
+    this.#answering?.abort();
+    this.#release();
+  }
+
+  #release() {
+    this.#lease?.release();
+    this.#lease = this.#engine = null;
+  }
+
+  /** The engine has given up: nobody shall get it. */
+  #discard() {
+    this.#lease?.discard();
+    this.#lease = this.#engine = null;
+  }
+
+  /** @param {TabloomChatMessage} message */
+  #add(message) {
+    this.#messages.push(message);
+    this.#view.add("user").set(message.content);
+    this.#keep();
+    this.#emit("tabloom-message", { message, finishReason: null });
+  }
+
+  /**
+   * Shows another conversation.
+   *
+   * @param {TabloomChatMessage[]} messages
+   */
+  #show(messages) {
+    this.#view.cut(0);
+    this.#messages = messages;
+    for (const { role, content } of messages) this.#view.add(role).set(content);
+    this.#view.follow(true);
+  }
+
+  /**
+   * Takes the messages from one on away.
+   *
+   * @param {number} from
+   */
+  #cut(from) {
+    this.#messages.length = from;
+    this.#view.cut(from);
+    this.#keep();
+  }
+
+  /** Where the last question is. */
+  #question() {
+    return this.#messages.findLastIndex(({ role }) => role === "user");
+  }
+
+  #keep() {
+    this.#history?.write(this.#messages);
+  }
+
+  /**
+   * Shows what went wrong; null if nothing did.
+   *
+   * @param {any} error
+   * @param {() => void} [redo] tries again
+   */
+  #fail(error, redo = () => {}) {
+    this.#problem = error && { error, redo };
+    this.#update();
+    if (error) this.#emit("tabloom-error", { error });
+  }
+
+  /** @returns {TabloomChatState} */
+  #state() {
+    if (this.#lease && !this.#engine) return "loading";
+    if (this.#answering) return "busy";
+    if (this.#problem) return "error";
+    return this.#engine ? "ready" : "idle";
+  }
+
+  /** Shows what the chat is doing. */
+  #update() {
+    const state = this.#state();
+    const view = this.#view;
+    view.busy = this.#answering !== null;
+    view.answering = state === "busy";
+    view.startable = state === "idle" && Boolean(this.model) && !this.autoload;
+    view.loading = state === "loading";
+    view.problem(this.#problem?.error ?? null);
+    const states = /** @type {any} */ (this.#internals)?.states;
+    for (const name of ["loading", "ready", "busy", "error"]) {
+      if (name === state) states?.add(name);
+      else states?.delete(name);
+    }
+  }
+
+  /**
+   * @template {keyof TabloomChatEventMap} K
+   * @param {K} type
+   * @param {TabloomChatEventMap[K]["detail"]} detail
+   */
+  #emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true }));
+  }
+
+  /**
+   * @param {string} attribute
+   * @param {string | number | null} value
+   */
+  #reflect(attribute, value) {
+    if (value === null || value === undefined) this.removeAttribute(attribute);
+    else this.setAttribute(attribute, `${value}`);
+  }
+
+  /**
+   * Takes a property that was set before the element was one.
+   *
+   * @param {string} name
+   */
+  #upgrade(name) {
+    const self = /** @type {any} */ (this);
+    if (!Object.hasOwn(self, name)) return;
+    const value = self[name];
+    delete self[name];
+    self[name] = value;
+  }
+}
+
+/**
+ * An attribute's number; NaN where it has another text.
+ *
+ * @param {string | null} text
+ */
+function numeric(text) {
+  return text?.trim() ? Number(text) : null;
+}
+
+if (globalThis.customElements && !customElements.get("tabloom-chat")) {
+  customElements.define("tabloom-chat", TabloomChat);
+}

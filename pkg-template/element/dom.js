@@ -1,0 +1,70 @@
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * An HTML element with attributes and children.
+ *
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, string>} [attributes]
+ * @param {...(Node | string)} children
+ */
+export function html(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+/**
+ * A picture of 24 by 24, drawn in the colour of the text.
+ *
+ * @param {string} path
+ */
+export function icon(path) {
+  const svg = document.createElementNS(SVG, "svg");
+  for (const [key, value] of Object.entries({ viewBox: "0 0 24 24", "aria-hidden": "true" })) {
+    svg.setAttribute(key, value);
+  }
+  const line = document.createElementNS(SVG, "path");
+  line.setAttribute("d", path);
+  svg.append(line);
+  return svg;
+}
+
+/**
+ * Makes the nodes of a parent like others, and keeps those that are so already: what is selected,
+ * focused or scrolled stays so.
+ *
+ * @param {Element} parent
+ * @param {Node[]} nodes
+ * @param {number} [from] the first of the parent's nodes that may be changed
+ */
+export function morph(parent, nodes, from = 0) {
+  for (const [i, node] of nodes.entries()) {
+    const old = parent.childNodes[from + i];
+    if (!old) parent.append(node);
+    else if (old instanceof Text && node instanceof Text) {
+      if (old.data !== node.data) extend(old, node.data);
+    } else if (old instanceof Element && node instanceof Element && isAlike(old, node)) {
+      morph(old, [...node.childNodes]);
+    } else old.replaceWith(node);
+  }
+  while (parent.childNodes.length > from + nodes.length) parent.lastChild?.remove();
+}
+
+/**
+ * @param {Text} text
+ * @param {string} data
+ */
+function extend(text, data) {
+  if (data.startsWith(text.data)) text.appendData(data.slice(text.length));
+  else text.data = data;
+}
+
+/**
+ * @param {Element} a
+ * @param {Element} b
+ */
+function isAlike(a, b) {
+  return a.cloneNode(false).isEqualNode(b.cloneNode(false));
+}

@@ -1,0 +1,93 @@
+// Elements that ask for the same model in the same way share one engine.
+import { Engine } from "../index.js";
+import { addressOf } from "../model.js";
+
+/** @typedef {import("../types.js").LoadOptions} LoadOptions */
+/** @typedef {import("../types.js").Progress} Progress */
+
+/**
+ * @typedef {object} Shared
+ * @property {Promise<Engine>} engine
+ * @property {Set<Lease>} leases
+ * @property {AbortController} loading
+ * @property {Progress | null} progress
+ */
+
+/** @type {Map<string, Shared>} */
+const engines = new Map();
+
+/** A part in an engine. */
+export class Lease {
+  #key;
+  #shared;
+  /** @type {(progress: Progress) => void} */
+  #onProgress;
+
+  /**
+   * @param {string} model
+   * @param {LoadOptions} options
+   * @param {(progress: Progress) => void} onProgress
+   */
+  constructor(model, options, onProgress) {
+    const address = addressOf(model);
+    this.#key = JSON.stringify([address, options.device, options.quantize, `${options.workerUrl ?? ""}`]);
+    this.#onProgress = onProgress;
+    let shared = engines.get(this.#key);
+    if (!shared) engines.set(this.#key, (shared = load(address, options)));
+    this.#shared = shared;
+    shared.leases.add(this);
+    if (shared.progress) onProgress(shared.progress);
+    // An engine that could not be loaded is loaded anew by who asks next.
+    shared.engine.catch(() => this.#forget());
+  }
+
+  /** The engine; rejects as `Engine.load` does. */
+  get engine() {
+    return this.#shared.engine;
+  }
+
+  /** @param {Progress} progress */
+  report(progress) {
+    this.#onProgress(progress);
+  }
+
+  /** Gives the part back; the last to do so closes the engine. */
+  release() {
+    this.#onProgress = () => {};
+    const { leases, loading, engine } = this.#shared;
+    if (!leases.delete(this) || leases.size > 0) return;
+    this.#forget();
+    loading.abort();
+    engine.then(
+      (engine) => engine.close(),
+      () => {},
+    );
+  }
+
+  /** The engine is of no use any more, to nobody. */
+  discard() {
+    this.#forget();
+    this.release();
+  }
+
+  #forget() {
+    if (engines.get(this.#key) === this.#shared) engines.delete(this.#key);
+  }
+}
+
+/**
+ * @param {string} address
+ * @param {LoadOptions} options
+ * @returns {Shared}
+ */
+function load(address, options) {
+  const loading = new AbortController();
+  /** @type {Shared} */
+  const shared = { engine: Promise.resolve(/** @type {any} */ (null)), leases: new Set(), loading, progress: null };
+  const onProgress = (/** @type {Progress} */ progress) => {
+    shared.progress = progress;
+    for (const lease of shared.leases) lease.report(progress);
+  };
+  shared.engine = Engine.load(address, { ...options, onProgress, signal: loading.signal });
+  return shared;
+}

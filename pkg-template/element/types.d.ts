@@ -1,0 +1,34 @@
+import type { Engine, TabloomError } from "../index.js";
+import type { TabloomChat } from "../element.js";
+import type { Progress } from "../types.js";
+
+/** A message of a conversation. */
+export interface TabloomChatMessage {
+  role: "user" | "assistant";
+  content: string;
+}
+
+/** What a chat is doing; `idle` before its model is loaded. */
+export type TabloomChatState = "idle" | "loading" | "ready" | "busy" | "error";
+
+/** The events of a chat; they bubble, also out of shadow trees. */
+export interface TabloomChatEventMap {
+  /** How far loading is. */
+  "tabloom-load": CustomEvent<Progress>;
+  /** The engine is loaded. */
+  "tabloom-ready": CustomEvent<{ engine: Engine }>;
+  /** A question was asked, or an answer has ended; `finishReason` is `stopped` where the visitor did that. */
+  "tabloom-message": CustomEvent<{
+    message: TabloomChatMessage;
+    finishReason: "stop" | "length" | "repetition" | "stopped" | null;
+  }>;
+  /** Something went wrong, which the chat shows. */
+  "tabloom-error": CustomEvent<{ error: TabloomError | Error }>;
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "tabloom-chat": TabloomChat;
+  }
+  interface GlobalEventHandlersEventMap extends TabloomChatEventMap {}
+}

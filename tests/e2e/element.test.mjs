@@ -1,0 +1,798 @@
+// <tabloom-chat> on a page: one line of HTML that chats, by mouse, keyboard and screen reader.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { launch, url } from "./browser.mjs";
+import { goldens } from "./package.mjs";
+import { modelFile, serve } from "./server.mjs";
+
+const [FRANCE] = goldens;
+const QUESTION = FRANCE.messages[0].content;
+const PLURALS = goldens.find((golden) => golden.messages.length === 3);
+const STORY = goldens.find((golden) => /story/.test(golden.messages[0].content));
+const PATIENCE = 120_000;
+
+const html = (body) => `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>A page with a chat</title>
+<link rel="icon" href="icon.svg">
+<script type="module" src="tabloom/element.js"></script>
+${body}`;
+
+/** The policy of the site, which requires Trusted Types. */
+const policy = (await fetch(url)).headers.get("content-security-policy");
+const config = await modelFile("config.json");
+const weights = await modelFile("model.safetensors");
+
+let server;
+let browser;
+let context;
+/** Whether the flaky model is there. */
+let broken;
+/** What the slow model's weights wait for. */
+let held;
+
+before(async () => {
+  server = await serve(
+    {
+      "": {
+        "one.html": html(`<tabloom-chat model="model/" temperature="0"></tabloom-chat>`),
+        "two.html": html(`<tabloom-chat id="a" model="model/" temperature="0"></tabloom-chat>
+          <tabloom-chat id="b" model="./model" temperature="0"></tabloom-chat>`),
+        "auto.html": html(`<tabloom-chat autoload model="model/" temperature="0"></tabloom-chat>`),
+        "slow.html": html(`<tabloom-chat model="models/slow/" temperature="0"></tabloom-chat>`),
+        "flaky.html": html(`<tabloom-chat model="models/flaky/" temperature="0"></tabloom-chat>`),
+        "session.html": html(`<tabloom-chat model="model/" temperature="0" storage="session"></tabloom-chat>`),
+        "local.html": html(`<tabloom-chat id="kept" model="model/" temperature="0" storage="local"></tabloom-chat>`),
+        "slots.html": html(`<tabloom-chat model="model/"><h2 slot="header">Our chat</h2>
+          <p slot="empty">Ask us.</p><small slot="footer">Be kind.</small></tabloom-chat>`),
+        "fake.html": html(`<p id="elsewhere"></p><tabloom-chat></tabloom-chat>`),
+      },
+      "models/flaky/": {
+        "config.json": (response) => {
+          response.writeHead(broken ? 404 : 200, { "content-length": broken ? 0 : config.length });
+          response.end(broken ? "" : config);
+        },
+      },
+      "models/slow/": {
+        "model.safetensors": async (response) => {
+          const part = /** @type {string} */ (response.req.headers.range ?? "");
+          const [, start = 0, end = weights.length - 1] = (/(\d+)-(\d+)/.exec(part) ?? []).map(Number);
+          const body = weights.subarray(start, end + 1);
+          response.writeHead(part ? 206 : 200, {
+            "content-length": body.length,
+            ...(part && { "content-range": `bytes ${start}-${end}/${weights.length}` }),
+          });
+          response.write(body.subarray(0, body.length / 2));
+          await held.promise;
+          response.end(body.subarray(body.length / 2));
+        },
+      },
+    },
+    { "content-security-policy": policy },
+  );
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+beforeEach(async () => {
+  broken = true;
+  held = {};
+  held.promise = new Promise((release) => (held.release = release));
+  context = await browser.newContext();
+});
+
+afterEach(async () => {
+  held.release();
+  await context.close();
+});
+
+/** Runs in the page before its own scripts. */
+function watch() {
+  globalThis.events = [];
+  globalThis.violations = [];
+  document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
+    violations.push(`${violatedDirective} ${blockedURI} ${sample}`),
+  );
+  for (const name of ["load", "ready", "message", "error"]) {
+    addEventListener(`tabloom-${name}`, ({ detail, target }) => {
+      const { message, finishReason, error } = detail;
+      events.push({ name, by: target.localName, message, finishReason, code: error?.code });
+    });
+  }
+}
+
+/** Opens a page; `problems` and `requests` fill up as it runs. */
+async function open(file, where = context) {
+  const page = await where.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const [problems, requests] = [[], []];
+  page.on("request", (request) => requests.push(request.url()));
+  page.on("pageerror", (error) => problems.push(`${error.stack}`));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  await page.addInitScript(watch);
+  await page.goto(`${server.url}${file}`);
+  await page.waitForFunction(() => customElements.get("tabloom-chat"));
+  const chat = page.locator("tabloom-chat");
+  const input = page.getByRole("textbox", { name: "Your message" });
+  return { page, chat, input, problems, requests };
+}
+
+/** Waits until a chat does something. */
+const until = (page, state, id = "tabloom-chat") =>
+  page.waitForFunction(([state, id]) => document.querySelector(id).state === state, [state, id]);
+
+const messages = (page) => page.evaluate(() => document.querySelector("tabloom-chat").messages);
+
+/** Waits for the end of the answer and gives it. */
+async function answered(page) {
+  await until(page, "ready");
+  const { role, content } = (await messages(page)).at(-1);
+  assert.equal(role, "assistant");
+  return content;
+}
+
+/**
+ * A page whose chat has an engine of the test's: `answers` holds what was asked, and what it is told
+ * by `say`, `end` and `fail`.
+ */
+async function fake() {
+  const opened = await open("fake.html");
+  await opened.page.evaluate(() => {
+    globalThis.chat = document.querySelector("tabloom-chat");
+    globalThis.answers = [];
+    const create = async (params, { signal }) => {
+      let wake = () => {};
+      const queue = [];
+      const tell = (event) => {
+        queue.push(event);
+        wake();
+      };
+      const answer = {
+        params: structuredClone(params),
+        signal,
+        say: (content) => tell({ content }),
+        end: (reason = "stop") => tell({ reason }),
+        fail: (message, code) => tell({ error: Object.assign(new Error(message), { code }) }),
+      };
+      signal.addEventListener("abort", () => tell({ error: signal.reason }));
+      answers.push(answer);
+      return (async function* () {
+        for (;;) {
+          while (queue.length === 0) await new Promise((resolve) => (wake = resolve));
+          const { content, reason = null, error } = queue.shift();
+          if (error) throw error;
+          yield { choices: [{ delta: { content }, finish_reason: reason }] };
+          if (reason) return;
+        }
+      })();
+    };
+    chat.engine = { chat: { completions: { create } } };
+    globalThis.shadow = (selector) => chat.shadowRoot.querySelector(selector);
+    globalThis.frames = () =>
+      new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+  });
+  return opened;
+}
+
+test("one line of HTML chats, under a strict policy with Trusted Types", async () => {
+  assert.match(policy, /require-trusted-types-for 'script'/);
+  assert.doesNotMatch(policy, /unsafe-inline|'unsafe-eval'/);
+  const { page, input, problems, requests } = await open("one.html");
+  assert.equal(await page.evaluate(() => document.querySelector("tabloom-chat").state), "idle");
+  assert.deepEqual(requests.filter((address) => /worker\.js|\/model\//.test(address)), []);
+  await input.fill(QUESTION);
+  await page.getByRole("button", { name: "Send" }).click();
+  assert.equal(await answered(page), FRANCE.answer);
+  assert.equal(await page.getByRole("article", { name: "Assistant" }).locator(".text").textContent(), FRANCE.answer);
+  assert.equal(await page.locator("tabloom-chat:state(ready)").count(), 1);
+
+  const events = await page.evaluate(() => globalThis.events);
+  assert.ok(events.every(({ by }) => by === "tabloom-chat"));
+  const names = events.map(({ name }) => name).filter((name, i, all) => name !== all[i - 1]);
+  assert.deepEqual(names, ["message", "load", "ready", "message"]);
+  assert.deepEqual(events.at(-1).message, { role: "assistant", content: FRANCE.answer });
+  assert.equal(events.at(-1).finishReason, "stop");
+  assert.deepEqual(await page.evaluate(() => violations), []);
+  assert.deepEqual(problems, []);
+  assert.deepEqual(requests.filter((address) => !address.startsWith(server.url)), []);
+});
+
+test("a second question is answered in the light of the first", async () => {
+  const { page, input } = await open("one.html");
+  const [first, between, second] = PLURALS.messages;
+  await input.fill(first.content);
+  await input.press("Enter");
+  assert.equal(await answered(page), between.content);
+  await input.fill(second.content);
+  await input.press("Enter");
+  await page.waitForFunction(() => document.querySelector("tabloom-chat").messages.length === 4);
+  assert.equal(await answered(page), PLURALS.answer);
+});
+
+test("the start button loads the model, autoload needs none", async () => {
+  const { page, chat } = await open("one.html");
+  await chat.getByRole("button", { name: "Load the model" }).click();
+  await until(page, "ready");
+  assert.equal(await chat.getByRole("button", { name: "Load the model" }).count(), 0);
+  const auto = await open("auto.html");
+  await until(auto.page, "ready");
+  assert.equal(await auto.chat.getByRole("button", { name: "Load the model" }).count(), 0);
+  // `autoload` loads once, whatever order attributes come in.
+  assert.deepEqual((await auto.page.evaluate(() => events)).filter(({ name }) => name === "ready").length, 1);
+});
+
+test("the keyboard is enough", async () => {
+  const { page, input } = await open("one.html");
+  const focused = () => page.evaluate(() => document.activeElement.shadowRoot?.activeElement?.getAttribute("part") ?? "");
+  for (const part of ["log", "button start", "input"]) {
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), part);
+  }
+  await page.keyboard.type("What is the capital");
+  await page.keyboard.press("Shift+Enter");
+  assert.match(await input.inputValue(), /capital\n$/);
+  await page.keyboard.press("Backspace");
+  await page.keyboard.type(" of France?");
+  await page.keyboard.press("Enter");
+  assert.equal(await answered(page), FRANCE.answer);
+  assert.equal(await focused(), "input");
+
+  await page.keyboard.type(STORY.messages[0].content);
+  await page.keyboard.press("Enter");
+  await page.getByRole("article").last().filter({ hasText: "Once upon" }).waitFor();
+  await page.keyboard.press("Escape");
+  const part = await answered(page);
+  assert.ok(part.length < STORY.answer.length, part);
+  assert.equal(await focused(), "input");
+  assert.equal((await page.evaluate(() => events)).at(-1).finishReason, "stopped");
+
+  // Back over the composer's first button to the last message's: answer again.
+  for (const name of ["button clear", "action again"]) {
+    await page.keyboard.press("Shift+Tab");
+    assert.equal(await focused(), name);
+  }
+  await page.keyboard.press("Enter");
+  await until(page, "busy");
+  assert.equal(await focused(), "input");
+  await page.keyboard.press("Escape");
+  await until(page, "ready");
+
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await messages(page), []);
+  assert.equal(await focused(), "input");
+});
+
+test("an input method keeps its Enter", async () => {
+  const { page, input } = await fake();
+  await input.fill("にほん");
+  const press = (init) =>
+    input.evaluate((input, init) => {
+      const options = { key: "Enter", bubbles: true, composed: true, cancelable: true, ...init };
+      input.dispatchEvent(new KeyboardEvent("keydown", options));
+    }, init);
+  await press({ isComposing: true });
+  await press({ keyCode: 229 });
+  assert.equal(await page.evaluate(() => answers.length), 0);
+  await press({});
+  await page.waitForFunction(() => answers.length === 1);
+});
+
+test("its roles and names tell what it is", async () => {
+  const { page, chat, input } = await open("slow.html");
+  await input.fill(QUESTION);
+  await input.press("Enter");
+  const progress = chat.getByRole("progressbar", { name: "Loading the model" });
+  await progress.waitFor();
+  await page.waitForFunction(() => {
+    const bar = document.querySelector("tabloom-chat").shadowRoot.querySelector("[role=progressbar]");
+    return Number(bar.getAttribute("aria-valuenow")) > 0;
+  });
+  assert.ok(Number(await progress.getAttribute("aria-valuenow")) < 100);
+  assert.equal(await page.locator("tabloom-chat:state(loading)").count(), 1);
+  assert.ok(await chat.getByRole("button", { name: "Stop" }).isVisible());
+  held.release();
+  assert.equal(await answered(page), FRANCE.answer);
+  assert.equal(await progress.count(), 0);
+  const tree = await chat.ariaSnapshot();
+  for (const part of [
+    'log "Conversation"',
+    'article "You"',
+    'button "Edit question"',
+    'article "Assistant"',
+    'button "Copy answer"',
+    'button "Answer again"',
+    'button "New chat"',
+    'textbox "Your message"',
+    'button "Send" [disabled]',
+  ]) {
+    assert.ok(tree.includes(part), `${part} in\n${tree}`);
+  }
+  assert.equal(await chat.getByRole("log").getAttribute("aria-live"), "polite");
+});
+
+test("an answer is read out by whole blocks, not by tokens", async () => {
+  const { page } = await fake();
+  const { spoken, shown, busy, live } = await page.evaluate(async () => {
+    const voice = shadow(".foot > [aria-live]");
+    const spoken = [];
+    let shown = 0;
+    const told = new MutationObserver((records) => {
+      for (const { addedNodes } of records) for (const node of addedNodes) spoken.push(node.textContent);
+    });
+    told.observe(voice, { childList: true });
+    chat.send("Go");
+    while (answers.length === 0) await frames();
+    new MutationObserver(() => shown++).observe(shadow(".assistant .text"), { subtree: true, childList: true, characterData: true });
+    const text = "One two three four.\n\n- five\n- six\n\nSeven **eight** nine.";
+    for (const letter of text) {
+      answers[0].say(letter);
+      await frames();
+    }
+    const busy = shadow(".log").getAttribute("aria-busy");
+    const live = shadow(".assistant .text").getAttribute("aria-live");
+    answers[0].end();
+    while (chat.state !== "ready") await frames();
+    await frames();
+    return { spoken, shown, busy, live };
+  });
+  assert.deepEqual(spoken, ["The answer is being written", "One two three four.", "five\n\nsix\nSeven eight nine."]);
+  assert.ok(shown > 20, `${shown} changes`);
+  assert.equal(busy, "true");
+  assert.equal(live, "off");
+});
+
+test("what comes between two frames is shown at once", async () => {
+  const { page } = await fake();
+  const { changes, text } = await page.evaluate(async () => {
+    chat.send("Go");
+    while (answers.length === 0) await frames();
+    let changes = 0;
+    let frame = 0;
+    const seen = new Set();
+    const count = () => requestAnimationFrame(() => (frame++, count()));
+    count();
+    new MutationObserver(() => {
+      changes++;
+      seen.add(frame);
+    }).observe(shadow(".assistant .text"), { subtree: true, childList: true, characterData: true });
+    for (let i = 0; i < 400; i++) answers[0].say(`${i} `);
+    answers[0].end();
+    while (chat.state !== "ready") await frames();
+    return { changes: changes - seen.size, text: shadow(".assistant .text").textContent };
+  });
+  assert.ok(changes <= 1, `${changes} more changes than frames`);
+  assert.equal(text, Array.from({ length: 400 }, (_, i) => i).join(" "));
+});
+
+test("it scrolls along, but not under who has scrolled up", async () => {
+  const { page, chat } = await fake();
+  const end = () =>
+    page.evaluate(async () => {
+      await frames();
+      const { scrollHeight, scrollTop, clientHeight } = shadow(".log");
+      return scrollHeight - scrollTop - clientHeight;
+    });
+  const say = () => page.evaluate(() => answers[0].say("A line of text.\n\n".repeat(40)));
+  await page.evaluate(() => void chat.send("Go"));
+  await page.waitForFunction(() => answers.length === 1);
+  await say();
+  assert.ok((await end()) < 2);
+  await page.evaluate(() => shadow(".log").scrollTo(0, 0));
+  const latest = chat.getByRole("button", { name: "Go to the end" });
+  await latest.waitFor();
+  await say();
+  await end();
+  assert.equal(await page.evaluate(() => shadow(".log").scrollTop), 0);
+  await latest.click();
+  assert.ok((await end()) < 2);
+  await say();
+  assert.ok((await end()) < 2);
+  assert.equal(await latest.count(), 0);
+});
+
+test("requests carry what attributes say, and a number that is none is refused", async () => {
+  const { page, chat } = await fake();
+  const params = await page.evaluate(async () => {
+    chat.setAttribute("system", "Be brief.");
+    chat.setAttribute("max-tokens", "12");
+    chat.temperature = 0.5;
+    chat.messages = [{ role: "user", content: "a" }, { role: "assistant", content: "b" }];
+    const sent = chat.send("  c  ");
+    while (answers.length === 0) await frames();
+    answers[0].say("d");
+    answers[0].end("length");
+    const answer = await sent;
+    return { ...answers[0].params, answer, note: shadow("[part=note]").textContent };
+  });
+  assert.deepEqual(params, {
+    messages: [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "a" },
+      { role: "assistant", content: "b" },
+      { role: "user", content: "c" },
+    ],
+    temperature: 0.5,
+    max_completion_tokens: 12,
+    stream: true,
+    answer: { role: "assistant", content: "d" },
+    note: "The answer reached its greatest length.",
+  });
+  await page.evaluate(async () => {
+    chat.setAttribute("temperature", "warm");
+    await chat.send("e");
+  });
+  assert.match(await chat.getByRole("alert").textContent(), /temperature: found "warm", expected a number/);
+  const refused = await page.evaluate(async () => {
+    chat.temperature = 0;
+    const failures = [];
+    for (const bad of [7, [{ role: "system", content: "x" }], [{ role: "user" }]]) {
+      try {
+        chat.messages = bad;
+      } catch (error) {
+        failures.push(error.message);
+      }
+    }
+    chat.send("x");
+    failures.push(await chat.send("y").catch((error) => error.code));
+    return failures;
+  });
+  assert.deepEqual(refused, [
+    "messages: found number, expected an array",
+    'messages[0].role: found "system", expected "user" or "assistant"',
+    "messages[0].content: found undefined, expected a text",
+    "invalid_request",
+  ]);
+});
+
+test("the last question can be edited, answered again and left; answers can be copied", async () => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const { page, chat, input } = await fake();
+  const asked = () => page.evaluate(() => answers.at(-1).params.messages.map(({ content }) => content));
+  /** Answers as soon as it is asked. */
+  const answer = async (count, text) => {
+    await page.waitForFunction((count) => answers.length === count, count);
+    await page.evaluate((text) => (answers.at(-1).say(text), answers.at(-1).end()), text);
+    await until(page, "ready");
+  };
+  await input.fill("one");
+  await input.press("Enter");
+  await answer(1, "**first**\n\n```js\nx()\n```");
+  await input.fill("two");
+  await input.press("Enter");
+  await answer(2, "second");
+  assert.equal(await chat.getByRole("button", { name: "Edit question" }).count(), 1);
+
+  await chat.getByRole("button", { name: "Answer again" }).click();
+  await answer(3, "third");
+  assert.deepEqual(await asked(), ["one", "**first**\n\n```js\nx()\n```", "two"]);
+
+  await input.fill("a draft");
+  await chat.getByRole("button", { name: "Edit question" }).click();
+  assert.equal(await input.inputValue(), "two");
+  await page.keyboard.press("Escape");
+  assert.equal(await input.inputValue(), "a draft");
+  assert.equal((await messages(page)).length, 4);
+  await chat.getByRole("button", { name: "Edit question" }).click();
+  await input.fill("three");
+  await page.keyboard.press("Enter");
+  await answer(4, "fourth");
+  assert.deepEqual(await asked(), ["one", "**first**\n\n```js\nx()\n```", "three"]);
+  assert.deepEqual((await messages(page)).map(({ content }) => content).slice(2), ["three", "fourth"]);
+  assert.equal(await input.inputValue(), "");
+
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  await chat.getByRole("button", { name: "Copy code" }).click();
+  await chat.getByText("Copied").first().waitFor({ state: "attached" });
+  assert.equal(await copied(), "x()");
+  await chat.getByRole("button", { name: "Copy answer" }).first().click();
+  await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith("**first"));
+});
+
+test("a failed answer is told, its question stays, and is answered on request", async () => {
+  const { page, chat, input } = await fake();
+  await input.fill("one");
+  await input.press("Enter");
+  await page.waitForFunction(() => answers.length === 1);
+  await page.evaluate(() => answers[0].fail("the model <b>is</b> tired", "tired"));
+  await until(page, "error");
+  assert.match(await chat.getByRole("alert").textContent(), /the model <b>is<\/b> tired/);
+  assert.deepEqual(await messages(page), [{ role: "user", content: "one" }]);
+  assert.equal((await page.evaluate(() => events)).at(-1).code, "tired");
+  await chat.getByRole("button", { name: "Try again" }).click();
+  await page.waitForFunction(() => answers.length === 2);
+  assert.equal(await chat.getByRole("alert").count(), 0);
+  await page.evaluate(() => (answers[1].say("yes"), answers[1].end()));
+  assert.equal(await answered(page), "yes");
+  assert.deepEqual(await page.evaluate(() => answers[1].params.messages), [{ role: "user", content: "one" }]);
+});
+
+test("a model that is not there is explained, and loaded once it is", async () => {
+  const { page, chat, input } = await open("flaky.html");
+  await input.fill(QUESTION);
+  await input.press("Enter");
+  await until(page, "error");
+  assert.match(await chat.getByRole("alert").textContent(), /flaky\/config\.json/);
+  assert.equal(await page.locator("tabloom-chat:state(error)").count(), 1);
+  assert.deepEqual(await messages(page), [{ role: "user", content: QUESTION }]);
+  assert.ok(await chat.getByText(QUESTION).isVisible());
+  broken = false;
+  await chat.getByRole("button", { name: "Try again" }).click();
+  assert.equal(await answered(page), FRANCE.answer);
+  assert.equal(await chat.getByRole("alert").count(), 0);
+});
+
+test("without WebGPU it says so and offers the processor", async () => {
+  const without = await launch({ webgpu: false });
+  try {
+    const { page, chat, input } = await open("one.html", await without.newContext());
+    await input.fill(QUESTION);
+    await input.press("Enter");
+    await until(page, "error");
+    assert.match(await chat.getByRole("alert").textContent(), /This browser offers no WebGPU/);
+    await chat.getByRole("button", { name: "Use the processor" }).click();
+    assert.equal(await answered(page), FRANCE.answer);
+  } finally {
+    await without.close();
+  }
+});
+
+test("a chat without a model says so", async () => {
+  const { page, chat, input } = await open("fake.html");
+  await input.fill("Hello");
+  await input.press("Enter");
+  await until(page, "error");
+  assert.match(await chat.getByRole("alert").textContent(), /no model: found no attribute model/);
+});
+
+test("two chats share an engine, which is closed with the last of them", async () => {
+  const { page } = await open("two.html");
+  const shared = await page.evaluate(async (question) => {
+    const [a, b] = ["a", "b"].map((id) => document.getElementById(id));
+    globalThis.loads = events.filter(({ name }) => name === "load");
+    const [first, second] = await Promise.all([a.send(question), b.send(question)]);
+    globalThis.shared = a.engine;
+    const same = a.engine === b.engine;
+    a.remove();
+    await new Promise((done) => setTimeout(done, 50));
+    const third = await b.send(question);
+    return { same, answers: [first, second].map(({ content }) => content), third: third !== null, left: a.engine };
+  }, QUESTION);
+  assert.deepEqual(shared, { same: true, answers: [FRANCE.answer, FRANCE.answer], third: true, left: null });
+  const code = await page.evaluate(async () => {
+    document.getElementById("b").remove();
+    await new Promise((done) => setTimeout(done, 50));
+    return globalThis.shared.metrics().catch((error) => error.code);
+  });
+  assert.equal(code, "closed");
+});
+
+test("a removed chat cancels its answer; one that is moved goes on", async () => {
+  const { page } = await fake();
+  const result = await page.evaluate(async () => {
+    const sent = chat.send("one");
+    while (answers.length === 0) await frames();
+    answers[0].say("begun ");
+    await frames();
+    document.getElementById("elsewhere").append(chat);
+    await frames();
+    const moved = answers[0].signal.aborted;
+    answers[0].say("and ended");
+    answers[0].end();
+    const whole = (await sent).content;
+
+    const again = chat.send("two");
+    while (answers.length === 1) await frames();
+    answers[1].say("begun");
+    await frames();
+    chat.remove();
+    await frames();
+    const removed = answers[1].signal.aborted;
+    const part = (await again).content;
+    document.body.append(chat);
+    const texts = [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent);
+    return { moved, whole, removed, part, texts, state: chat.state };
+  });
+  assert.deepEqual(result, {
+    moved: false,
+    whole: "begun and ended",
+    removed: true,
+    part: "begun",
+    texts: ["one", "begun and ended", "two", "begun"],
+    state: "idle",
+  });
+});
+
+test("removal ends a real answer and a download", async () => {
+  const other = await open("one.html");
+  await other.page.evaluate(() => document.querySelector("tabloom-chat").load());
+  const { page, input } = await open("one.html");
+  await input.fill(STORY.messages[0].content);
+  await input.press("Enter");
+  await page.getByRole("article").last().filter({ hasText: "Once upon" }).waitFor();
+  await page.evaluate(() => document.querySelector("tabloom-chat").remove());
+  await other.page.waitForFunction(async () => {
+    const { num_requests_running, request_success } = await document.querySelector("tabloom-chat").engine.metrics();
+    return num_requests_running === 0 && request_success.abort === 1;
+  });
+
+  const slow = await open("slow.html");
+  const ended = await slow.page.evaluate(async () => {
+    const chat = document.querySelector("tabloom-chat");
+    const loading = chat.load().catch((error) => error.name);
+    await new Promise((done) => addEventListener("tabloom-load", done, { once: true }));
+    chat.remove();
+    return [await loading, chat.state];
+  });
+  assert.deepEqual(ended, ["AbortError", "idle"]);
+});
+
+test("a conversation is kept where storage says", async () => {
+  const ask = async ({ page, input }) => {
+    await input.fill(QUESTION);
+    await input.press("Enter");
+    await answered(page);
+  };
+  const texts = ({ page }) => page.evaluate(() => [...document.querySelector("tabloom-chat").shadowRoot.querySelectorAll(".text")].map((text) => text.textContent));
+  const whole = [QUESTION, FRANCE.answer];
+
+  const session = await open("session.html");
+  await ask(session);
+  await session.page.reload();
+  assert.deepEqual(await texts(session), whole);
+  assert.deepEqual(await texts(await open("session.html")), []);
+
+  const local = await open("local.html");
+  await ask(local);
+  const later = await open("local.html");
+  assert.deepEqual(await texts(later), whole);
+  await later.page.getByRole("button", { name: "New chat" }).click();
+  assert.deepEqual(await texts(await open("local.html")), []);
+  assert.deepEqual(await later.page.evaluate(() => Object.keys(localStorage)), []);
+
+  for (const bad of ["{", "7", '[{"role":"root"}]']) {
+    await later.page.evaluate((bad) => localStorage.setItem("tabloom-chat:kept", bad), bad);
+    assert.deepEqual(await texts(await open("local.html")), []);
+  }
+  const none = await open("one.html");
+  await ask(none);
+  assert.deepEqual(await none.page.evaluate(() => [localStorage.length, sessionStorage.length]), [1, 0]);
+});
+
+test("colours follow the page's scheme, and the page's own", async () => {
+  const { page } = await open("one.html");
+  const look = () =>
+    page.evaluate(() => {
+      const root = document.querySelector("tabloom-chat").shadowRoot;
+      const { backgroundColor, color } = getComputedStyle(root.querySelector(".chat"));
+      return { backgroundColor, color, start: getComputedStyle(root.querySelector(".start")).backgroundColor };
+    });
+  const scheme = (value) => page.evaluate((value) => (document.documentElement.style.colorScheme = value), value);
+  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+  // A page that is light whatever the visitor prefers has a light chat.
+  const plain = await look();
+  await scheme("light dark");
+  const dark = await look();
+  await page.emulateMedia({ colorScheme: "light" });
+  assert.deepEqual(await look(), plain);
+  assert.notDeepEqual(dark, plain);
+  await page.evaluate(() => {
+    const { style } = document.querySelector("tabloom-chat");
+    style.setProperty("--tabloom-accent", "rgb(1, 2, 3)");
+    style.setProperty("--tabloom-background", "rgb(4, 5, 6)");
+  });
+  const { start, backgroundColor } = await look();
+  assert.deepEqual([start, backgroundColor], ["rgb(1, 2, 3)", "rgb(4, 5, 6)"]);
+  const parts = await page.evaluate(() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync("tabloom-chat::part(message user) { outline: 7px solid } tabloom-chat::part(input) { color: rgb(7, 8, 9) }");
+    document.adoptedStyleSheets = [sheet];
+    const chat = document.querySelector("tabloom-chat");
+    chat.messages = [{ role: "user", content: "x" }];
+    const style = (selector) => getComputedStyle(chat.shadowRoot.querySelector(selector));
+    return [style("article").outlineWidth, style("textarea").color];
+  });
+  assert.deepEqual(parts, ["7px", "rgb(7, 8, 9)"]);
+});
+
+test("nothing moves where visitors want no motion, and nothing is wider than a phone", async () => {
+  const { page } = await open("one.html");
+  await page.setViewportSize({ width: 320, height: 640 });
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  const { animations, overflow } = await page.evaluate(() => {
+    const chat = document.querySelector("tabloom-chat");
+    const wide = `| ${"wide ".repeat(30)} | b |\n|---|---|\n| 1 | 2 |\n\n\`\`\`\n${"x".repeat(300)}\n\`\`\`\n\n${"y".repeat(300)}`;
+    chat.messages = [{ role: "user", content: "z".repeat(300) }, { role: "assistant", content: wide }];
+    const log = chat.shadowRoot.querySelector(".log");
+    return {
+      animations: chat.shadowRoot.getAnimations().length,
+      overflow: [log.scrollWidth - log.clientWidth, document.documentElement.scrollWidth - innerWidth],
+    };
+  });
+  assert.equal(animations, 0);
+  assert.ok(overflow.every((pixels) => pixels <= 0), `${overflow}`);
+});
+
+test("slots take the page's own", async () => {
+  const { page, chat } = await open("slots.html");
+  for (const text of ["Our chat", "Ask us.", "Be kind."]) assert.ok(await chat.getByText(text).isVisible(), text);
+  assert.equal(await chat.getByText("Private chat").isVisible(), false);
+  await page.evaluate(() => (document.querySelector("tabloom-chat").messages = [{ role: "user", content: "x" }]));
+  assert.equal(await chat.getByText("Ask us.").isVisible(), false);
+});
+
+test("properties that were set before the element was one are its own", async () => {
+  const page = await context.newPage();
+  await page.goto(`${server.url}tabloom/package.json`);
+  const { texts, model } = await page.evaluate(async (address) => {
+    document.body.replaceChildren();
+    const chat = document.createElement("tabloom-chat");
+    chat.messages = [{ role: "user", content: "early" }];
+    document.body.append(chat);
+    await import(address);
+    chat.model = "model/";
+    return { texts: [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent), model: chat.getAttribute("model") };
+  }, `${server.url}tabloom/element.js`);
+  assert.deepEqual([texts, model], [["early"], "model/"]);
+});
+
+test("the examples do what they say", async () => {
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(`${error}`));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  await page.goto(`${url}embed/plain.html`);
+  await page.locator("output", { hasText: "Paris" }).waitFor();
+  await page.goto(`${url}embed/element.html`);
+  await page.evaluate(() => document.querySelector("tabloom-chat").setAttribute("temperature", "0"));
+  await page.getByRole("textbox", { name: "Your message" }).fill(QUESTION);
+  await page.keyboard.press("Enter");
+  await page.getByRole("textbox").press("Enter");
+  assert.equal(await answered(page), FRANCE.answer);
+  assert.deepEqual(problems, []);
+});
+
+test("servers can import it, and TypeScript knows it", () => {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  const element = join(root, "target/package/element.js");
+  const server = spawnSync(process.execPath, ["--input-type=module", "-e", `await import(${JSON.stringify(`file://${element}`)})`]);
+  assert.equal(server.status, 0, `${server.stderr}`);
+
+  const folder = mkdtempSync(join(tmpdir(), "tabloom-types-"));
+  try {
+    writeFileSync(
+      join(folder, "page.ts"),
+      `import { TabloomChat } from ${JSON.stringify(element)};
+      const chat = document.querySelector("tabloom-chat")!;
+      const same: TabloomChat = chat;
+      chat.addEventListener("tabloom-load", ({ detail }) => { const part: number = detail.loaded / detail.total; });
+      document.addEventListener("tabloom-message", ({ detail }) => { const text: string = detail.message.content; });
+      chat.addEventListener("tabloom-ready", ({ detail }) => detail.engine.close());
+      chat.model = "models/x/";
+      chat.messages = [{ role: "user", content: "x" }];
+      const answer: Promise<{ content: string } | null> = same.send("x");
+      // @ts-expect-error
+      chat.messages = [{ role: "nobody", content: "x" }];
+      // @ts-expect-error
+      chat.send();
+      // @ts-expect-error
+      const wrong: "asleep" = chat.state;
+      `,
+    );
+    const flags = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "", "--lib", "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable"];
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const checked = spawnSync(process.execPath, [tsc, ...flags, join(folder, "page.ts")], { encoding: "utf8" });
+    assert.equal(checked.status, 0, checked.stdout);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
