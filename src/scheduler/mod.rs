@@ -398,6 +398,7 @@ impl Scheduler {
             }
         }
         let drafter = reads || !drafting.is_empty();
+        self.rests.step(drafter, !decodes);
         let before = self.before.replace((now, drafter));
         let Some((before, drafted_before)) = before else { return };
         if plan.seqs.iter().any(|seq| seq.score.is_some() || seq.pool.is_some()) {
@@ -408,10 +409,7 @@ impl Scheduler {
         if !drafter {
             // The first has no step to overlap with.
             if !drafted_before {
-                self.plain_costs.observe(rows, took);
-            }
-            if !decodes {
-                self.rests.saw_prompt();
+                self.plain_costs.observe(rows, !decodes, took);
             }
             return;
         }
@@ -425,8 +423,8 @@ impl Scheduler {
         };
         let right: usize = drafting.iter().map(right).sum();
         let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count().max(1);
-        let plain = |rows| self.plain_costs.seconds(rows);
-        if let (Some(now), Some(later)) = (plain(rows - drafts), plain(drawing)) {
+        let plain = |rows, prompts| self.plain_costs.seconds(rows, prompts);
+        if let (Some(now), Some(later)) = (plain(rows - drafts, !decodes), plain(drawing, false)) {
             // Each of the others would have been a part of a further step.
             let without = now + later * right as f64 / drawing as f64;
             self.ledgers.of(sequences).observe(took, without);
@@ -493,7 +491,7 @@ impl Scheduler {
         let mut drafts = most.min(self.device_drafts);
         if adaptive && !seq.reads {
             self.ledgers.of(sequences).pass();
-        } else if adaptive && self.rests.goes_without(sequences) {
+        } else if adaptive && self.rests.is_on() {
             seq.follows = false;
         } else if adaptive {
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);

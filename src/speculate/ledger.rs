@@ -15,36 +15,37 @@ pub struct Ledger {
     /// What is left of a trial: steps and sequences. Nothing is decided before either has run out.
     steps: usize,
     sequences: usize,
+    /// Most sequences that run at a time.
+    at_a_time: usize,
     /// Tokens that came without the drafter since it was last used, and how many have to before it is
     /// tried again.
     passed: usize,
     patience: usize,
 }
 
-impl Default for Ledger {
-    /// Nothing is known: a trial begins.
-    fn default() -> Ledger {
-        Ledger {
-            took: 0.0,
-            without: 0.0,
-            steps: Ledger::STEPS,
-            sequences: Ledger::SEQUENCES,
-            passed: 0,
-            patience: Ledger::LEAST,
-        }
-    }
-}
-
 impl Ledger {
     /// Steps of a trial.
     const STEPS: usize = 32;
-    /// Sequences that at most begin with the drafter for a trial.
-    const SEQUENCES: usize = 16;
+    /// The same of sequences, for each of those that run at a time.
+    const SEQUENCES: usize = 8;
     /// What remains of a step's weight after each later one.
     const MEMORY: f64 = 1.0 - 1.0 / 48.0;
     /// Tokens without the drafter before the next trial: twice as many each time that it fails.
     const LEAST: usize = 512;
     const MOST: usize = 16384;
+
+    /// Nothing is known of steps of up to so many sequences: a trial begins.
+    fn new(at_a_time: usize, patience: usize) -> Ledger {
+        Ledger {
+            took: 0.0,
+            without: 0.0,
+            steps: Ledger::STEPS,
+            sequences: Ledger::SEQUENCES * at_a_time,
+            at_a_time,
+            passed: 0,
+            patience,
+        }
+    }
 
     /// Takes in a step with the drafter: the seconds it took, and would have taken without.
     pub fn observe(&mut self, took: f64, without: f64) {
@@ -68,7 +69,7 @@ impl Ledger {
         self.passed += 1;
         if self.passed >= self.patience {
             let patience = (2 * self.patience).min(Ledger::MOST);
-            *self = Ledger { patience, ..Ledger::default() };
+            *self = Ledger::new(self.at_a_time, patience);
         }
     }
 
@@ -84,8 +85,14 @@ impl Ledger {
 }
 
 /// By the number of sequences: 1, 2, up to 4, more.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ledgers([Ledger; 4]);
+
+impl Default for Ledgers {
+    fn default() -> Ledgers {
+        Ledgers([1, 2, 4, 8].map(|at_a_time| Ledger::new(at_a_time, Ledger::LEAST)))
+    }
+}
 
 impl Ledgers {
     /// That of steps with so many sequences.
@@ -99,7 +106,7 @@ impl Ledgers {
 /// How long steps take in which an executor's drafter has no part, on average.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlainCosts {
-    /// Of steps with 1, 2, … rows, and beyond by half octaves.
+    /// Of steps without prompts by their rows, then of those with prompts by half octaves of theirs.
     kinds: [Mean; PlainCosts::KINDS],
 }
 
@@ -118,18 +125,18 @@ impl Default for PlainCosts {
 }
 
 impl PlainCosts {
-    /// Each number of rows up to this one has costs of its own.
-    const EACH: usize = 16;
-    const KINDS: usize = 40;
+    /// Most rows of steps without prompts.
+    const DECODED: usize = 16;
+    const KINDS: usize = 48;
     /// Late steps that count, and how many there have to be before they say anything: what a step took
     /// is not known well where it ran while others did.
     const STEPS: f64 = 16.0;
     const LEAST: f64 = 4.0;
 
-    /// Takes in how long a step took.
-    pub fn observe(&mut self, rows: usize, seconds: f64) {
+    /// Takes in how long a step took, with prompts or without.
+    pub fn observe(&mut self, rows: usize, prompts: bool, seconds: f64) {
         let found = seconds / rows as f64;
-        if let Some(Mean { value, count }) = self.kinds.get_mut(PlainCosts::kind(rows)) {
+        if let Some(Mean { value, count }) = self.kinds.get_mut(PlainCosts::kind(rows, prompts)) {
             // One odd step should not say too much.
             let found = if *count > 0.0 { found.min(ODD * *value) } else { found };
             *count = (*count + 1.0).min(PlainCosts::STEPS);
@@ -138,16 +145,18 @@ impl PlainCosts {
     }
 
     /// How long a step of so many rows should take, if there were enough such.
-    pub fn seconds(&self, rows: usize) -> Option<f64> {
-        let kind =
-            self.kinds.get(PlainCosts::kind(rows)).filter(|kind| kind.count >= PlainCosts::LEAST);
+    pub fn seconds(&self, rows: usize, prompts: bool) -> Option<f64> {
+        let kind = self
+            .kinds
+            .get(PlainCosts::kind(rows, prompts))
+            .filter(|kind| kind.count >= PlainCosts::LEAST);
         kind.map(|kind| kind.value * rows as f64)
     }
 
-    fn kind(rows: usize) -> usize {
-        match rows {
-            ..=PlainCosts::EACH => rows,
-            _ => PlainCosts::EACH + (2.0 * (rows as f64 / PlainCosts::EACH as f64).log2()) as usize,
+    fn kind(rows: usize, prompts: bool) -> usize {
+        match prompts {
+            true => PlainCosts::DECODED + 1 + (2.0 * (rows.max(1) as f64).log2()) as usize,
+            false => rows.min(PlainCosts::DECODED),
         }
     }
 }
@@ -168,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_loses_is_given_up_after_a_trial_and_tried_ever_less_often() {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(1, Ledger::LEAST);
         let mut without = Vec::new();
         for _ in 0..4 {
             assert_eq!(steps(&mut ledger, 1.1, 1000), Ledger::STEPS);
@@ -185,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_pays_goes_on_until_it_does_not() {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(1, Ledger::LEAST);
         assert_eq!(steps(&mut ledger, 0.8, 1000), 1000);
         ledger.pass();
         assert!(ledger.is_tried() && ledger.pays());
@@ -195,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_trial_ends_though_its_sequences_draft_nothing() {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(1, Ledger::LEAST);
         for _ in 0..Ledger::SEQUENCES {
             assert!(ledger.pays());
             ledger.begin();
@@ -206,16 +215,17 @@ mod tests {
     #[test]
     fn steps_cost_what_those_of_their_size_did() {
         let mut costs = PlainCosts::default();
-        (0..3).for_each(|_| costs.observe(40, 4.0));
-        assert_eq!(costs.seconds(40), None);
-        costs.observe(40, 4.0);
-        assert_eq!(costs.seconds(40), Some(4.0));
-        assert_eq!(costs.seconds(44), Some(4.4));
-        assert_eq!(costs.seconds(80), None);
-        (0..4).for_each(|_| costs.observe(4, 1.0));
-        assert_eq!([3, 4, 5].map(|rows| costs.seconds(rows)), [None, Some(1.0), None]);
-        costs.observe(1 << 40, 1.0);
-        (0..200).for_each(|_| costs.observe(40, 8.0));
-        assert!((costs.seconds(40).unwrap() - 8.0).abs() < 1e-3);
+        (0..3).for_each(|_| costs.observe(40, true, 4.0));
+        assert_eq!(costs.seconds(40, true), None);
+        costs.observe(40, true, 4.0);
+        assert_eq!(costs.seconds(40, true), Some(4.0));
+        assert_eq!(costs.seconds(44, true), Some(4.4));
+        assert_eq!(costs.seconds(80, true), None);
+        (0..4).for_each(|_| costs.observe(4, false, 1.0));
+        assert_eq!([3, 4, 5].map(|rows| costs.seconds(rows, false)), [None, Some(1.0), None]);
+        assert_eq!(costs.seconds(4, true), None);
+        costs.observe(1 << 40, true, 1.0);
+        (0..200).for_each(|_| costs.observe(40, true, 8.0));
+        assert!((costs.seconds(40, true).unwrap() - 8.0).abs() < 1e-3);
     }
 }
