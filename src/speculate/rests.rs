@@ -67,7 +67,7 @@ mod tests {
         let mut rests = Rests::default();
         let without = |step: &usize| {
             let is_on = rests.is_on();
-            rests.step(!is_on, prompts && step % 4 == 0);
+            rests.step(!is_on, prompts && step.is_multiple_of(4));
             is_on
         };
         (0..steps).filter(without).collect()
