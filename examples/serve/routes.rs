@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::to_bytes,
+    body::Body,
     extract::{FromRequest, Path, Request, State},
-    http::{
-        Method, StatusCode, Uri,
-        header::{CONTENT_LENGTH, CONTENT_TYPE},
-    },
+    http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_TYPE},
     middleware::from_fn_with_state,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use futures::StreamExt;
 use serde_json::Value;
-use tabloom::api::{
-    ChatCompletionRequest, CompletionRequest, DetokenizeRequest, EmbeddingRequest, Model,
-    ModelList, TokenizeRequest,
+use tabloom::{
+    Error,
+    api::{
+        ChatCompletionRequest, CompletionRequest, DetokenizeRequest, EmbeddingRequest, Model,
+        ModelList, TokenizeRequest,
+    },
 };
 
 use crate::{
@@ -30,6 +31,8 @@ use crate::{
 
 /// Longest body, in bytes: far more than the longest context.
 const LONGEST: usize = 64 << 20;
+/// Bytes that are read of a longer one.
+const MOST_READ: usize = 1 << 30;
 
 /// What handlers share.
 pub struct App {
@@ -167,27 +170,44 @@ impl<S: Sync> FromRequest<S> for Json {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &S) -> Result<Json, Failure> {
-        let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
-        let kind = header(CONTENT_TYPE).unwrap_or_default();
-        // Of other types a page of any origin could send bodies without being asked.
-        if kind.split(';').next().map(str::trim) != Some("application/json") {
-            let message = format!("found content-type {kind:?}, expected application/json");
-            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            return Err(Failure::new(status, "unsupported_media_type", None, message));
-        }
-        let length = header(CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
-        let too_long = || {
-            let message = format!("found a longer body, expected at most {LONGEST} bytes");
-            Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", None, message)
-        };
-        if length.is_some_and(|length| length > LONGEST) {
-            return Err(too_long());
-        }
-        // Fails as well if the client goes, who is then told nothing.
-        let bytes = to_bytes(request.into_body(), LONGEST).await.map_err(|_| too_long())?;
+        check_type(request.headers())?;
+        let bytes = read(request.into_body()).await?;
         serde_json::from_slice(&bytes).map(Json).map_err(|error| {
             let message = format!("found a body that is no JSON: {error}");
             Failure::new(StatusCode::BAD_REQUEST, "invalid_request", None, message)
         })
     }
+}
+
+/// Refuses a body that is not JSON. Of other types a page of any origin could send bodies without being
+/// asked.
+fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().map(str::trim) == Some("application/json") {
+        return Ok(());
+    }
+    let message = format!("found content-type {kind:?}, expected application/json");
+    Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", None, message))
+}
+
+/// Reads a body. One that is too long is read on for a while: clients listen when they have written.
+async fn read(body: Body) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let mut length = 0;
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| Error::Aborted)?;
+        length += chunk.len();
+        match length {
+            ..=LONGEST => bytes.extend(&chunk),
+            ..=MOST_READ => bytes = Vec::new(),
+            _ => break,
+        }
+    }
+    if length > LONGEST {
+        let message = format!("found a longer body, expected at most {LONGEST} bytes");
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        return Err(Failure::new(status, "payload_too_large", None, message));
+    }
+    Ok(bytes)
 }
