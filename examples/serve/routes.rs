@@ -198,10 +198,12 @@ async fn read(body: Body) -> Result<Vec<u8>, Failure> {
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| Error::Aborted)?;
         length += chunk.len();
-        match length {
-            ..=LONGEST => bytes.extend(&chunk),
-            ..=MOST_READ => bytes = Vec::new(),
-            _ => break,
+        if length <= LONGEST {
+            bytes.extend(&chunk);
+        } else if length <= MOST_READ {
+            bytes = Vec::new();
+        } else {
+            break;
         }
     }
     if length > LONGEST {
