@@ -326,7 +326,7 @@ fn texts_become_tokens_and_tokens_texts() {
     );
     assert!(told.max_model_len > 100);
     let text = |tokens: &[u32]| {
-        let request = DetokenizeRequest::read(&json!({ "tokens": tokens })).unwrap();
+        let request = DetokenizeRequest::read(json!({ "tokens": tokens })).unwrap();
         service.detokenize(&request)
     };
     assert_eq!(text(&told.tokens).unwrap().prompt, "The café is open 🙂");
@@ -365,6 +365,6 @@ fn what_cannot_be_tokenised_is_refused_by_name() {
             other => panic!("{other:?}"),
         }
     }
-    let read = DetokenizeRequest::read(&json!({ "tokens": [1, -1] }));
+    let read = DetokenizeRequest::read(json!({ "tokens": [1, -1] }));
     assert!(matches!(read, Err(Error::InvalidRequest { param, .. }) if param == "tokens[1]"));
 }
