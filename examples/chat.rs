@@ -141,8 +141,11 @@ async fn answer(
                     return Ok(Answer { text, usage, first, whole: start.elapsed() });
                 }
                 Reply::Error(error) => return Err(error),
-                // Only without a stream.
-                Reply::Completion(_) | Reply::Embeddings(_) => {}
+                // To other requests.
+                Reply::Completion(_)
+                | Reply::TextChunk { .. }
+                | Reply::TextCompletion(_)
+                | Reply::Embeddings(_) => {}
             }
         }
     }

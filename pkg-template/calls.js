@@ -59,12 +59,14 @@ export class Whole {
  */
 
 /**
- * A chat whose answer comes in chunks; asked again, it goes on after the last of them.
+ * A request whose answers come in chunks; asked again, it goes on after the last of them.
  *
+ * @template {{choices: {index: number}[]}} T a chunk
  * @implements {Call}
  */
 export class Streamed {
   #message;
+  #length;
   #stream;
   #session;
   /** @type {Received[]} */
@@ -72,19 +74,21 @@ export class Streamed {
   #usage = false;
   /** Chunks read that the host does not know of. */
   #taken = 0;
-  /** @type {(stream: Stream<import("./types.js").ChatCompletionChunk>) => void} */
+  /** @type {(stream: Stream<T>) => void} */
   #accept = () => {};
   /** @type {(error: Error) => void} */
   #refuse = () => {};
-  /** @type {Promise<Stream<import("./types.js").ChatCompletionChunk>>} resolves once accepted */
+  /** @type {Promise<Stream<T>>} resolves once accepted */
   result;
 
   /**
-   * @param {{request: import("./types.js").ChatCompletionParams}} message
+   * @param {{request: {stream_options?: {include_usage?: boolean}}}} message
+   * @param {number} length how many answers there will be
    * @param {import("./session.js").Session} session
    */
-  constructor(message, session) {
+  constructor(message, length, session) {
     this.#message = message;
+    this.#length = length;
     this.#session = session;
     this.result = new Promise((resolve, reject) => {
       this.#accept = resolve;
@@ -116,14 +120,14 @@ export class Streamed {
   }
 
   get complete() {
-    const { n, stream_options } = this.#message.request;
+    const { stream_options } = this.#message.request;
     const ended = this.#choices.filter((choice) => choice.ended !== null).length;
-    return ended === (n ?? 1) && (this.#usage || !stream_options?.include_usage);
+    return ended === this.#length && (this.#usage || !stream_options?.include_usage);
   }
 
   /**
    * @param {object} chunk
-   * @param {import("./types.js").ChatCompletionChunk} chunk.value
+   * @param {T} chunk.value
    * @param {number[]} chunk.tokens those of its choice that are new
    * @param {number | null} chunk.ended the choice's tokens in all, if this is its last chunk
    */
@@ -147,8 +151,30 @@ export class Streamed {
 
   #resume() {
     if (this.#choices.length === 0) return null;
-    const length = this.#message.request.n ?? 1;
     const nothing = { tokens: [], started: false, ended: null };
-    return Array.from({ length }, (_, index) => this.#choices[index] ?? nothing);
+    return Array.from({ length: this.#length }, (_, index) => this.#choices[index] ?? nothing);
   }
+}
+
+/**
+ * Asks a call of a session; gives its result.
+ *
+ * @template T
+ * @param {import("./session.js").Session} session
+ * @param {Call & {result: Promise<T>}} call
+ * @param {AbortSignal} [signal]
+ */
+export function ask(session, call, signal) {
+  session.ask(call, signal);
+  return call.result;
+}
+
+/** Names, dates and seeds an answer, so that asking again asks for the same. */
+export function moment() {
+  return { now: now(), entropy: Math.floor(Math.random() * 2 ** 53) };
+}
+
+/** Seconds since 1970. */
+export function now() {
+  return Math.floor(Date.now() / 1000);
 }

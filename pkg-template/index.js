@@ -14,13 +14,15 @@
  * @module tabloom
  */
 
-import { Streamed, Whole } from "./calls.js";
+import { Streamed, Whole, ask, moment, now } from "./calls.js";
+import { TextCompletions } from "./completions.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./ladder.js";
 import { identify } from "./model.js";
 import { Models, noteUse } from "./models.js";
 import { Session } from "./session.js";
 import { persist } from "./store.js";
+import { tokenizing } from "./tokens.js";
 
 export { TabloomError };
 
@@ -43,6 +45,14 @@ export { TabloomError };
 /** @typedef {import("./types.js").Logprobs} Logprobs */
 /** @typedef {import("./types.js").ChatCompletionChunk} ChatCompletionChunk */
 /** @typedef {import("./types.js").ChatCompletion} ChatCompletion */
+/** @typedef {import("./types.js").CompletionParams} CompletionParams */
+/** @typedef {import("./types.js").CompletionLogprobs} CompletionLogprobs */
+/** @typedef {import("./types.js").CompletionChoice} CompletionChoice */
+/** @typedef {import("./types.js").CompletionChunk} CompletionChunk */
+/** @typedef {import("./types.js").Completion} Completion */
+/** @typedef {import("./types.js").TokenizeOptions} TokenizeOptions */
+/** @typedef {import("./types.js").ModelCard} ModelCard */
+/** @typedef {import("./types.js").ModelList} ModelList */
 /** @typedef {import("./types.js").EmbeddingParams} EmbeddingParams */
 /** @typedef {import("./types.js").EmbeddingResponse} EmbeddingResponse */
 
@@ -101,6 +111,10 @@ export class Engine {
     /** @readonly */
     this.chat = { completions: new Completions(session) };
     /** @readonly */
+    this.completions = new TextCompletions(session);
+    /** @readonly */
+    this.models = new LoadedModels(session);
+    /** @readonly */
     this.embeddings = new Embeddings(session);
     /** @readonly the same as {@link Engine.store} */
     this.store = Engine.store;
@@ -127,6 +141,58 @@ export class Engine {
    */
   async metrics() {
     return ask(this.#session, new Whole({ type: "metrics" }));
+  }
+
+  /**
+   * The token ids of a text, or of a conversation up to where it is answered.
+   *
+   * Control tokens (`<|im_start|>`) in a text count as such; in a message they are text.
+   *
+   * @param {string | ChatMessage[]} input
+   * @param {TokenizeOptions} [options]
+   * @returns {Promise<number[]>}
+   */
+  async tokenize(input, options) {
+    const message = tokenizing("tokenize", input, options);
+    return (await ask(this.#session, new Whole(message), options?.signal)).tokens;
+  }
+
+  /**
+   * How many tokens {@link Engine.tokenize} gives.
+   *
+   * @param {string | ChatMessage[]} input
+   * @param {TokenizeOptions} [options]
+   * @returns {Promise<number>}
+   */
+  async countTokens(input, options) {
+    return (await this.tokenize(input, options)).length;
+  }
+
+  /**
+   * The text of token ids, in which special tokens show by their names.
+   *
+   * @param {number[]} tokens
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<string>}
+   */
+  async detokenize(tokens, { signal } = {}) {
+    signal?.throwIfAborted();
+    const message = { type: "detokenize", request: { tokens: [...tokens] } };
+    return (await ask(this.#session, new Whole(message), signal)).prompt;
+  }
+
+  /**
+   * A conversation as the model's template writes it, up to where it is answered.
+   *
+   * What looks like a control token in a message cannot be told from one in this text: where others
+   * wrote the messages, answer them as a chat.
+   *
+   * @param {ChatMessage[]} messages
+   * @param {TokenizeOptions} [options]
+   * @returns {Promise<string>}
+   */
+  async applyChatTemplate(messages, options) {
+    return ask(this.#session, new Whole(tokenizing("template", messages, options)), options?.signal);
   }
 
   /**
@@ -162,8 +228,30 @@ class Completions {
     // Asked again, it is the same question, whatever the page has done to its object since.
     const request = structuredClone(params);
     const message = { type: "chat", request, moment: moment(), credit: 0, resume: null };
-    const call = params.stream ? new Streamed(message, this.#session) : new Whole(message);
+    const call = params.stream ? new Streamed(message, request.n ?? 1, this.#session) : new Whole(message);
     return /** @type {any} */ (ask(this.#session, call, signal));
+  }
+}
+
+/** The models that the engine answers with: the one that was loaded. */
+class LoadedModels {
+  #session;
+  #created = now();
+
+  /** @param {Session} session */
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /**
+   * Lists the model, in OpenAI's shape.
+   *
+   * @returns {Promise<ModelList>}
+   */
+  async list() {
+    const { model } = /** @type {EngineInfo} */ (this.#session.info);
+    const card = /** @type {const} */ ({ object: "model", owned_by: "tabloom" });
+    return { object: "list", data: [{ id: model, created: this.#created, ...card }] };
   }
 }
 
@@ -186,20 +274,4 @@ class Embeddings {
     signal?.throwIfAborted();
     return ask(this.#session, new Whole({ type: "embed", request: structuredClone(params) }), signal);
   }
-}
-
-/**
- * @template T
- * @param {Session} session
- * @param {import("./calls.js").Call & {result: Promise<T>}} call
- * @param {AbortSignal} [signal]
- */
-function ask(session, call, signal) {
-  session.ask(call, signal);
-  return call.result;
-}
-
-/** Names, dates and seeds an answer, so that asking again asks for the same. */
-function moment() {
-  return { now: Math.floor(Date.now() / 1000), entropy: Math.floor(Math.random() * 2 ** 53) };
 }

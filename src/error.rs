@@ -67,9 +67,9 @@ pub enum Error {
     Gpu { reason: String },
     /// Prompt and answer do not fit the context.
     #[error(
-        "the prompt has {prompt} tokens, but the context holds {limit} and must keep room for an answer. Shorten the conversation"
+        "{param}: found {prompt} tokens, but the context holds {limit} and must keep room for an answer. Shorten it"
     )]
-    ContextLengthExceeded { prompt: usize, limit: usize },
+    ContextLengthExceeded { param: String, prompt: usize, limit: usize },
     /// Too many requests wait already.
     #[error(
         "{waiting} requests wait already, and the queue holds {limit}. Try again when some are answered"
@@ -147,8 +147,9 @@ impl Error {
             }
         }
         let mut param = match self {
-            Error::InvalidRequest { param, .. } => Some(param.clone()),
-            Error::ContextLengthExceeded { .. } => Some("messages".into()),
+            Error::InvalidRequest { param, .. } | Error::ContextLengthExceeded { param, .. } => {
+                Some(param.clone())
+            }
             _ => None,
         };
         let mut message = self.to_string();
@@ -170,7 +171,8 @@ mod tests {
 
     #[test]
     fn wire_errors_carry_code_message_param_and_fields() {
-        let wire = Error::ContextLengthExceeded { prompt: 600, limit: 512 }.to_wire();
+        let param = "messages".into();
+        let wire = Error::ContextLengthExceeded { param, prompt: 600, limit: 512 }.to_wire();
         assert_eq!(wire.code, "context_length_exceeded");
         assert_eq!(wire.param.as_deref(), Some("messages"));
         assert_eq!(wire.details["limit"], 512);

@@ -1,12 +1,14 @@
-//! Chat and embeddings over an engine: requests in, answers in OpenAI's shapes out.
+//! Chat, text completions and embeddings over an engine: requests in, answers in OpenAI's shapes out.
 
 mod answer;
+mod completion;
 mod conversation;
 mod embeddings;
 mod request;
 mod resume;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,13 +18,20 @@ use std::{
 
 pub use self::resume::Resumed;
 
-use self::{answer::Answer, conversation::Conversation, embeddings::Job, request::engine_request};
+use self::{
+    answer::Answer,
+    completion::Completing,
+    conversation::Conversation,
+    embeddings::Job,
+    request::{blame, engine_request, name},
+};
 use crate::{
     Result,
     api::{
-        self, ChatCompletion, ChatCompletionChunk, ChatRequest, EmbeddingResponse, Responder, Spec,
+        self, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, EmbeddingResponse,
+        Responder, Spec,
     },
-    engine::{Clock, Engine, Event, FinishReason, Options, RequestId, TabId, Usage},
+    engine::{Clock, Engine, Event, FinishReason, Options, Request, RequestId, TabId, Usage},
     error::Error,
     metrics::Metrics,
     sampling::{Compiler, Tokens},
@@ -31,7 +40,7 @@ use crate::{
     text::Chat,
 };
 
-/// Answers conversations, and embeds texts, with one model.
+/// Answers conversations, goes on with texts and embeds them, with one model.
 pub struct Service<E> {
     engine: Engine<E>,
     chat: Chat,
@@ -44,6 +53,8 @@ pub struct Service<E> {
     answers: HashMap<RequestId, Answer>,
     /// Requests for chat completions, by the engine's name for their first answer.
     conversations: HashMap<RequestId, Conversation>,
+    /// Those of them that are told as text completions.
+    completions: HashMap<RequestId, Completing>,
     /// Requests for embeddings, by the engine's name for their first input.
     jobs: BTreeMap<RequestId, Job>,
     /// What is to be told at the end of the next step.
@@ -65,6 +76,10 @@ pub enum Reply {
     End,
     /// The whole answer, where no stream was asked for.
     Completion(ChatCompletion),
+    /// The next piece of a stream of text completions; the fields are those of a chunk.
+    TextChunk { value: Completion, tokens: Vec<u32>, ended: Option<usize> },
+    /// All text completions at once, where no stream was asked for.
+    TextCompletion(Completion),
     /// The vectors of a request for embeddings; nothing follows.
     Embeddings(EmbeddingResponse),
     /// The request failed; nothing follows.
@@ -111,6 +126,7 @@ impl<E: Executor> Service<E> {
             specs: Vec::new(),
             answers: HashMap::new(),
             conversations: HashMap::new(),
+            completions: HashMap::new(),
             jobs: BTreeMap::new(),
             outbox: Vec::new(),
         }
@@ -141,37 +157,67 @@ impl<E: Executor> Service<E> {
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
+        let prompt = self.chat.prompt(&request.messages, Some(moment.now.cast_signed()))?;
+        let asked = engine_request(&request, prompt, &self.chat, self.capacity.vocab, moment)?;
+        let asked = vec![asked];
+        resume::check(resume, &request, &asked, &self.capacity)?;
+        self.begin("chatcmpl", "messages", &request, asked, moment, resume)
+    }
+
+    /// Queues the answers to one prompt or several, which are asked of the engine and came from the
+    /// parameter `param`.
+    fn begin(
+        &mut self,
+        kind: &str,
+        param: &str,
+        request: &ChatRequest,
+        asked: Vec<Request>,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
         if let (Some(spec), None) = (&request.constraint, &self.compiler) {
             let message = "found a constraint, expected none: answers cannot be constrained here";
             let param = spec.param.clone();
             return Err(Error::InvalidRequest { param, message: message.into() });
         }
-        let asked = engine_request(&request, &self.chat, self.capacity.vocab, moment)?;
-        let prompt = asked.prompt.clone();
-        resume::check(resume, &request, prompt.len(), &self.capacity)?;
         let responder = Responder {
-            id: format!("chatcmpl-{:016x}", moment.entropy),
+            id: format!("{kind}-{:016x}", moment.entropy),
             created: moment.now,
             model: request.model.clone().unwrap_or_else(|| self.model.clone()),
             index: 0,
             include_usage: request.include_usage,
         };
-        let ids = match resume {
-            [] => self.engine.submit_many(asked, request.n)?,
-            _ => resume::submit(&mut self.engine, &asked, resume)?,
-        };
+        let n = request.n;
+        let mut ids = Vec::new();
+        let count = asked.len();
+        for (i, asked) in asked.iter().enumerate() {
+            let submitted = match resume {
+                [] => self.engine.submit_many(asked.clone(), n),
+                _ => resume::submit(&mut self.engine, asked, &resume[i * n..][..n]),
+            };
+            match submitted {
+                Ok(more) => ids.extend(more),
+                Err(error) => {
+                    ids.into_iter().for_each(|id| self.engine.cancel(id));
+                    return Err(blame(&name(param, i, count), error));
+                }
+            }
+        }
         let first = ids[0];
         let answer = |index: usize| {
             let resumed = resume.get(index).cloned().unwrap_or_default();
             let responder = Responder { index: index as u32, ..responder.clone() };
             let tokenizer = self.chat.tokenizer().clone();
-            Answer::new(first, responder, &request, tokenizer, &prompt, &resumed)
+            let prompt = &asked[index / n].prompt;
+            Answer::new(first, responder, request, tokenizer, prompt, &resumed)
         };
         let answers: Result<Vec<_>> = (0..ids.len()).map(answer).collect();
         let answers = answers.inspect_err(|_| ids.iter().for_each(|id| self.engine.cancel(*id)))?;
         // What is over is not computed again.
-        let computed = answers.iter().position(|answer| !answer.is_over());
-        let computed = computed.map_or(first, |index| ids[index]);
+        let computed = answers.chunks(n).zip(ids.chunks(n)).map(|(answers, ids)| {
+            ids[answers.iter().position(|answer| !answer.is_over()).unwrap_or(0)]
+        });
+        let computed = computed.collect();
         for (id, answer) in ids.iter().zip(answers) {
             self.outbox.extend(answer.start().map(|reply| (first, reply)));
             match answer.is_over() {
@@ -195,6 +241,7 @@ impl<E: Executor> Service<E> {
     /// Gives a request up; it gets no more replies.
     pub fn cancel(&mut self, id: RequestId) {
         self.outbox.retain(|(other, _)| *other != id);
+        self.completions.remove(&id);
         if let Some(job) = self.jobs.remove(&id) {
             job.cancel(&mut self.engine);
         }
@@ -219,8 +266,9 @@ impl<E: Executor> Service<E> {
                 }
                 Event::PromptLogprobs { id, logprobs } => {
                     let Some(answer) = self.answers.get_mut(&id) else { continue };
-                    if let Err(error) = answer.prompt_logprobs(&logprobs) {
-                        self.fail(id, error);
+                    match answer.prompt_logprobs(&logprobs) {
+                        Ok(()) => self.echo(id),
+                        Err(error) => self.fail(id, error),
                     }
                 }
                 Event::Embedding { id, vector } => self.embedded(id, vector),
@@ -231,7 +279,7 @@ impl<E: Executor> Service<E> {
             }
         }
         self.compile();
-        Ok(std::mem::take(&mut self.outbox))
+        Ok(self.told())
     }
 
     /// Whether [`Service::step`] has nothing to do and nothing to tell: all conversations are over,

@@ -6,6 +6,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::input::{Input, TextInput};
 use super::request::read;
 use super::validate::{Neutral, invalid, refuse_unsupported};
 use crate::error::Result;
@@ -25,7 +26,7 @@ const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 #[serde(default)]
 pub struct EmbeddingRequest {
     pub model: Option<String>,
-    pub input: Option<EmbeddingInput>,
+    pub input: Option<Input>,
     /// `float` (default) or `base64`.
     pub encoding_format: Option<String>,
     /// `last` (default) or `mean`.
@@ -35,37 +36,15 @@ pub struct EmbeddingRequest {
     pub other: BTreeMap<String, Value>,
 }
 
-/// What to embed: one text or several, as strings or as token ids.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a string, a list of strings, a list of token ids or a list of such lists"
-)]
-pub enum EmbeddingInput {
-    Text(String),
-    Texts(Vec<String>),
-    Tokens(Vec<i64>),
-    TokenLists(Vec<Vec<i64>>),
-}
-
 /// A request for embeddings whose every value is in range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbedRequest {
     /// The model's name as the client gave it, to be echoed.
     pub model: Option<String>,
     /// At least one.
-    pub inputs: Vec<EmbedInput>,
+    pub inputs: Vec<TextInput>,
     pub encoding: Encoding,
     pub pooling: Pooling,
-}
-
-/// One text to embed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EmbedInput {
-    /// Not empty.
-    Text(String),
-    /// At least one.
-    Tokens(Vec<u32>),
 }
 
 /// How vectors are written.
@@ -103,43 +82,9 @@ impl EmbeddingRequest {
             Some("mean") => Pooling::Mean,
             Some(other) => return Err(invalid("pooling", format!("{other:?}"), "last or mean")),
         };
-        let inputs = inputs(self.input)?;
+        let inputs = Input::read(self.input, "input", MAX_INPUTS, "something to embed")?;
         Ok(EmbedRequest { model: self.model, inputs, encoding, pooling })
     }
-}
-
-fn inputs(input: Option<EmbeddingInput>) -> Result<Vec<EmbedInput>> {
-    let at = |i: usize| format!("input[{i}]");
-    let inputs = match input {
-        None => return Err(invalid("input", "nothing", "a text, token ids, or a list of either")),
-        Some(EmbeddingInput::Text(one)) => vec![text("input".into(), one)?],
-        Some(EmbeddingInput::Texts(all)) => {
-            all.into_iter().enumerate().map(|(i, one)| text(at(i), one)).collect::<Result<_>>()?
-        }
-        Some(EmbeddingInput::Tokens(one)) => vec![tokens("input".into(), one)?],
-        Some(EmbeddingInput::TokenLists(all)) => {
-            all.into_iter().enumerate().map(|(i, one)| tokens(at(i), one)).collect::<Result<_>>()?
-        }
-    };
-    if !(1..=MAX_INPUTS).contains(&inputs.len()) {
-        return Err(invalid("input", format!("{} texts", inputs.len()), "1 to 2048"));
-    }
-    Ok(inputs)
-}
-
-fn text(param: String, text: String) -> Result<EmbedInput> {
-    match text.is_empty() {
-        true => Err(invalid(param, "an empty text", "something to embed")),
-        false => Ok(EmbedInput::Text(text)),
-    }
-}
-
-fn tokens(param: String, ids: Vec<i64>) -> Result<EmbedInput> {
-    if ids.is_empty() {
-        return Err(invalid(param, "no tokens", "at least one"));
-    }
-    let id = |id: i64| u32::try_from(id).map_err(|_| invalid(&*param, id, "token ids"));
-    Ok(EmbedInput::Tokens(ids.into_iter().map(id).collect::<Result<_>>()?))
 }
 
 /// The embeddings of a request's inputs.
@@ -225,8 +170,8 @@ mod tests {
 
     #[test]
     fn inputs_are_texts_or_tokens_alone_or_in_lists() {
-        let text = |text: &str| EmbedInput::Text(text.into());
-        let tokens = |ids: &[u32]| EmbedInput::Tokens(ids.into());
+        let text = |text: &str| TextInput::Text(text.into());
+        let tokens = |ids: &[u32]| TextInput::Tokens(ids.into());
         for (input, expected) in [
             (json!("a"), vec![text("a")]),
             (json!(["a", " "]), vec![text("a"), text(" ")]),

@@ -2,24 +2,33 @@
 //!
 //! Nothing here knows the engine. A request arrives as a
 //! [`ChatCompletionRequest`], becomes a checked [`ChatRequest`], and is
-//! answered through a [`Responder`]; likewise an [`EmbeddingRequest`] becomes an
+//! answered through a [`Responder`]; likewise a [`CompletionRequest`] becomes a
+//! [`CompleteRequest`], answered by a [`Completion`], and an [`EmbeddingRequest`] an
 //! [`EmbedRequest`], answered by an [`EmbeddingResponse`].
 
+mod completion;
 mod constraint;
 mod embeddings;
+mod input;
 mod message;
+mod models;
 mod request;
 mod response;
 mod sampling;
+mod tokens;
 mod typed;
 mod validate;
 
+pub use completion::{
+    Chunk, CompleteRequest, Completion, CompletionChoice, CompletionLogprobs, CompletionRequest,
+};
 pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
 pub use embeddings::{
-    EmbedInput, EmbedRequest, Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse,
-    EmbeddingUsage, Encoding, Vector,
+    EmbedRequest, Embedding, EmbeddingRequest, EmbeddingResponse, EmbeddingUsage, Encoding, Vector,
 };
+pub use input::{Input, TextInput};
 pub use message::{Message, Role};
+pub use models::{Model, ModelList};
 pub use request::{
     ChatCompletionRequest, Content, ContentPart, RepetitionDetection, RequestMessage, Stop,
     StreamOptions,
@@ -31,5 +40,9 @@ pub use response::{
 };
 pub use sampling::{Circles, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
+pub use tokens::{
+    DetokenizeRequest, DetokenizeResponse, ToTokenize, TokenSource, TokenizeRequest,
+    TokenizeResponse,
+};
 pub(crate) use typed::{Misfit, typed};
 pub use validate::{ChatRequest, TextRules};

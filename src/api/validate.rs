@@ -21,7 +21,7 @@ const MAX_STOP_CHARS: usize = 256;
 pub struct ChatRequest {
     /// The model's name as the client gave it, to be echoed.
     pub model: Option<String>,
-    /// At least one message.
+    /// At least one message, except where only settings are asked for.
     pub messages: Vec<Message>,
     /// How many answers are wanted, 1 ..= 16.
     pub n: usize,
@@ -57,7 +57,13 @@ impl ChatCompletionRequest {
     ///
     /// The first field that is unsupported or out of range gives
     /// [`Error::InvalidRequest`], which names it, what was found and what was expected.
-    pub fn validate(self) -> Result<ChatRequest> {
+    pub fn validate(mut self) -> Result<ChatRequest> {
+        let wire = std::mem::take(&mut self.messages);
+        Ok(ChatRequest { messages: messages(wire)?, ..self.settings()? })
+    }
+
+    /// Checks every field but the messages.
+    pub(super) fn settings(self) -> Result<ChatRequest> {
         refuse_unsupported("", &self.other, NEUTRAL_FIELDS)?;
         let stream = self.stream.unwrap_or(false);
         if self.stream_options.is_some() && !stream {
@@ -72,7 +78,7 @@ impl ChatCompletionRequest {
             sampling: SamplingParams::read(&self)?,
             tokens: TokenRules::read(&self, max_tokens)?,
             prompt_logprobs: prompt_logprobs(self.prompt_logprobs, stream)?,
-            messages: messages(self.messages)?,
+            messages: Vec::new(),
             n: n as usize,
             stream,
             include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),

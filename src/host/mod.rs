@@ -30,9 +30,9 @@ use self::{
 };
 use crate::{
     Error, Result,
-    api::{ChatCompletionRequest, EmbeddingRequest},
-    engine::TabId,
-    service::{Moment, Resumed, Service},
+    api::EmbeddingRequest,
+    engine::{RequestId, TabId},
+    service::{Moment, Service},
     step::Executor,
 };
 
@@ -129,8 +129,41 @@ impl<E: Executor> Host<E> {
             Call::Chat { id, request, moment: Asked { now, entropy }, credit, resume } => {
                 let moment = Moment { now, entropy, tab, salt };
                 let resume = resume.unwrap_or_default();
-                let result = self.chat(tab, id, *request, moment, credit, &resume);
-                self.tell_failure(tab, id, result);
+                let result = self.ready(tab, id).and_then(|ready| {
+                    let request = (*request)?.validate()?;
+                    let stream = request.stream;
+                    Ok((ready.service.submit(request, moment, &resume)?, stream))
+                });
+                self.answer_later(tab, id, result, credit);
+            }
+            Call::Complete { id, request, moment: Asked { now, entropy }, credit, resume } => {
+                let moment = Moment { now, entropy, tab, salt };
+                let resume = resume.unwrap_or_default();
+                let result = self.ready(tab, id).and_then(|ready| {
+                    let request = (*request)?.validate()?;
+                    let stream = request.settings.stream;
+                    Ok((ready.service.complete(request, moment, &resume)?, stream))
+                });
+                self.answer_later(tab, id, result, credit);
+            }
+            Call::Tokenize { id, request, now } => {
+                let tokens = self.ready(tab, id).and_then(|ready| {
+                    ready.service.tokenize(&(*request)?.validate()?, now).map(Value::Tokens)
+                });
+                self.answer(tab, id, tokens);
+            }
+            Call::Template { id, request, now } => {
+                let text = self.ready(tab, id).and_then(|ready| {
+                    let request = (*request)?.validate()?;
+                    ready.service.apply_chat_template(&request, now).map(Value::Rendered)
+                });
+                self.answer(tab, id, text);
+            }
+            Call::Detokenize { id, request } => {
+                let text = self
+                    .ready(tab, id)
+                    .and_then(|ready| ready.service.detokenize(&request?).map(Value::Text));
+                self.answer(tab, id, text);
             }
             Call::Embed { id, request } => {
                 let result = self.embed(tab, id, request, salt);
@@ -361,25 +394,17 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    fn chat(
-        &mut self,
-        tab: TabId,
-        id: u32,
-        request: Result<ChatCompletionRequest>,
-        moment: Moment,
-        credit: u32,
-        resume: &[Resumed],
-    ) -> Result<()> {
-        let ready = self.ready(tab, id)?;
-        let request = request?.validate()?;
-        let outlet = request.stream.then(|| Outlet::new(id, credit));
-        let streams = outlet.is_some();
-        let asked = ready.service.submit(request, moment, resume)?;
-        ready.ask(tab, id, asked, outlet);
-        if streams {
-            self.outbox.push((tab, Answer::Accepted { id }));
-        }
-        Ok(())
+    /// Notes who waits for the answers to a request, which may be streams.
+    fn answer_later(&mut self, tab: TabId, id: u32, asked: Result<(RequestId, bool)>, credit: u32) {
+        let result = asked.and_then(|(request, stream)| {
+            let outlet = stream.then(|| Outlet::new(id, credit));
+            self.ready(tab, id)?.ask(tab, id, request, outlet);
+            if stream {
+                self.outbox.push((tab, Answer::Accepted { id }));
+            }
+            Ok(())
+        });
+        self.tell_failure(tab, id, result);
     }
 
     fn embed(

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     Error, Result,
+    api::Chunk,
     engine::{RequestId, TabId},
     service::{Reply, Service},
     step::Executor,
@@ -272,13 +273,16 @@ impl<E: Executor> Ready<E> {
         let value = |value| Answer::Value { id, value };
         let last = match reply {
             Reply::Chunk { value: chunk, tokens, ended } => {
-                if let Some(outlet) = &mut caller.outlet {
-                    outlet.push(Piece { chunk, tokens, ended });
-                }
-                return self.flush(request, outbox);
+                let piece = Piece { chunk: Chunk::Chat(chunk), tokens, ended };
+                return self.pass_on(request, piece, outbox);
+            }
+            Reply::TextChunk { value: chunk, tokens, ended } => {
+                let piece = Piece { chunk: Chunk::Text(chunk), tokens, ended };
+                return self.pass_on(request, piece, outbox);
             }
             Reply::End => Answer::End { id },
             Reply::Completion(completion) => value(Value::Completion(completion)),
+            Reply::TextCompletion(completion) => value(Value::TextCompletion(completion)),
             Reply::Embeddings(embeddings) => value(Value::Embeddings(embeddings)),
             Reply::Error(error) => Answer::Error { id, error: error.to_wire() },
         };
@@ -292,6 +296,15 @@ impl<E: Executor> Ready<E> {
                 self.callers.remove(&request);
             }
         }
+    }
+
+    /// Sends a piece of a stream, now or later.
+    fn pass_on(&mut self, request: RequestId, piece: Piece, outbox: &mut Outbox) {
+        let caller = self.callers.get_mut(&request);
+        if let Some(outlet) = caller.and_then(|caller| caller.outlet.as_mut()) {
+            outlet.push(piece);
+        }
+        self.flush(request, outbox);
     }
 
     /// Sends what a stream's page has room for, and lets its request wait while that is too little.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::protocol::Answer;
-use crate::api::{ChatCompletionChunk, ChunkChoice};
+use crate::api::{Chunk, ChunkChoice, CompletionChoice};
 
 /// A stream that has so many tokens unsent is not computed further.
 const MOST_TOKENS: usize = 64;
@@ -24,7 +24,7 @@ pub struct Outlet {
 /// A chunk with what the page has to know to ask for the rest of the stream.
 #[derive(Debug)]
 pub struct Piece {
-    pub chunk: ChatCompletionChunk,
+    pub chunk: Chunk,
     pub tokens: Vec<u32>,
     pub ended: Option<usize>,
 }
@@ -72,46 +72,59 @@ impl Outlet {
 }
 
 impl Piece {
-    fn choice(&self) -> Option<&ChunkChoice> {
-        self.chunk.choices.first()
-    }
-
     fn index(&self) -> Option<u32> {
-        self.choice().map(|choice| choice.index)
+        match &self.chunk {
+            Chunk::Chat(chunk) => chunk.choices.first().map(|choice| choice.index),
+            Chunk::Text(chunk) => chunk.choices.first().map(|choice| choice.index),
+        }
     }
 
     /// Whether another chunk's text can be added to this one's.
     fn takes(&self, next: &Piece) -> bool {
-        let adds = |piece: &Piece| {
-            let choice = piece.choice().filter(|choice| choice.finish_reason.is_none());
-            choice.is_some_and(|choice| choice.delta.content.is_some())
-        };
-        adds(self) && adds(next)
+        self.adds() && next.adds()
+    }
+
+    /// Whether it adds text, and nothing but that.
+    fn adds(&self) -> bool {
+        match &self.chunk {
+            Chunk::Chat(chunk) => chunk.choices.first().is_some_and(|choice| {
+                choice.finish_reason.is_none() && choice.delta.content.is_some()
+            }),
+            Chunk::Text(chunk) => {
+                chunk.choices.first().is_some_and(|choice| choice.finish_reason.is_none())
+            }
+        }
     }
 
     fn merge(&mut self, next: Piece) {
         self.tokens.extend(next.tokens);
-        let (Some(choice), Some(more)) =
-            (self.chunk.choices.first_mut(), next.chunk.choices.into_iter().next())
-        else {
-            return;
-        };
-        choice
-            .delta
-            .content
-            .get_or_insert_default()
-            .push_str(&more.delta.content.unwrap_or_default());
-        choice.drafted &= more.drafted;
-        if let Some(more) = more.logprobs {
-            choice.logprobs.get_or_insert_default().content.extend(more.content);
+        match (&mut self.chunk, next.chunk) {
+            (Chunk::Chat(chunk), Chunk::Chat(next)) => {
+                let pair = chunk.choices.first_mut().zip(next.choices.into_iter().next());
+                pair.into_iter().for_each(|(choice, more)| extend(choice, more));
+            }
+            (Chunk::Text(chunk), Chunk::Text(next)) => {
+                let pair = chunk.choices.first_mut().zip(next.choices.into_iter().next());
+                pair.into_iter().for_each(|(choice, more)| CompletionChoice::extend(choice, more));
+            }
+            // A stream has chunks of one kind.
+            (Chunk::Chat(_), Chunk::Text(_)) | (Chunk::Text(_), Chunk::Chat(_)) => {}
         }
+    }
+}
+
+fn extend(choice: &mut ChunkChoice, more: ChunkChoice) {
+    choice.delta.content.get_or_insert_default().push_str(&more.delta.content.unwrap_or_default());
+    choice.drafted &= more.drafted;
+    if let Some(more) = more.logprobs {
+        choice.logprobs.get_or_insert_default().content.extend(more.content);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{FinishReason, Responder, Usage};
+    use crate::api::{ChatCompletionChunk, Completion, FinishReason, Responder, Usage};
     use proptest::prelude::*;
 
     fn responder(index: u32) -> Responder {
@@ -121,21 +134,48 @@ mod tests {
 
     fn text(index: u32, token: u32) -> Piece {
         let chunk = responder(index).delta(format!("<{token}>"), None, false);
-        Piece { chunk, tokens: vec![token], ended: None }
+        Piece { chunk: chunk.into(), tokens: vec![token], ended: None }
     }
 
     fn start(index: u32) -> Piece {
-        Piece { chunk: responder(index).start(), tokens: vec![], ended: None }
+        Piece { chunk: responder(index).start().into(), tokens: vec![], ended: None }
     }
 
     fn finish(index: u32, tokens: usize) -> Piece {
         let chunk = responder(index).finish(String::new(), None, FinishReason::Stop, None);
-        Piece { chunk, tokens: vec![], ended: Some(tokens) }
+        Piece { chunk: chunk.into(), tokens: vec![], ended: Some(tokens) }
     }
 
     fn usage() -> Piece {
         let chunk = responder(0).usage(Usage::new(1, 0, 2)).unwrap();
-        Piece { chunk, tokens: vec![], ended: None }
+        Piece { chunk: chunk.into(), tokens: vec![], ended: None }
+    }
+
+    fn chat(chunk: &Chunk) -> &ChatCompletionChunk {
+        let Chunk::Chat(chunk) = chunk else { panic!("{chunk:?}") };
+        chunk
+    }
+
+    #[test]
+    fn texts_that_had_to_wait_come_in_one_chunk() {
+        let piece = |text: &str, finish_reason| {
+            let choice =
+                CompletionChoice { text: text.into(), finish_reason, ..Default::default() };
+            let chunk = Completion { choices: vec![choice], ..Default::default() };
+            Piece { chunk: Chunk::Text(chunk), tokens: vec![1], ended: None }
+        };
+        let mut outlet = Outlet::new(7, 0);
+        [piece("a", None), piece("b", None), piece("c", Some(FinishReason::Stop))]
+            .into_iter()
+            .for_each(|piece| outlet.push(piece));
+        outlet.refill(2);
+        let mut next = || match outlet.next() {
+            Some(Answer::Chunk { value: Chunk::Text(chunk), tokens, .. }) => {
+                (chunk.choices[0].text.clone(), tokens.len())
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((next(), next()), (("ab".into(), 2), ("c".into(), 1)));
     }
 
     /// Text, tokens and end of one choice in what was sent.
@@ -143,7 +183,8 @@ mod tests {
         let mut all = (String::new(), vec![], None);
         for answer in sent {
             let Answer::Chunk { value, tokens, ended, .. } = answer else { continue };
-            let Some(choice) = value.choices.first().filter(|choice| choice.index == index) else {
+            let Some(choice) = chat(value).choices.first().filter(|choice| choice.index == index)
+            else {
                 continue;
             };
             assert_eq!(all.2, None, "something follows the end");
@@ -173,7 +214,8 @@ mod tests {
     fn what_comes_in_one_chunk_was_guessed_if_all_of_it_was() {
         let guessed = |token| {
             let mut piece = text(0, token);
-            piece.chunk.choices[0].drafted = true;
+            let Chunk::Chat(chunk) = &mut piece.chunk else { panic!() };
+            chunk.choices[0].drafted = true;
             piece
         };
         for (pieces, drafted) in [
@@ -184,7 +226,7 @@ mod tests {
             let mut outlet = Outlet::new(7, 1);
             pieces.into_iter().for_each(|piece| outlet.push(piece));
             let Some(Answer::Chunk { value, .. }) = outlet.next() else { panic!() };
-            assert_eq!(value.choices[0].drafted, drafted);
+            assert_eq!(chat(&value).choices[0].drafted, drafted);
         }
     }
 
@@ -246,7 +288,7 @@ mod tests {
             }
             prop_assert_eq!(sent.pop(), Some(Answer::End { id: 7 }));
             let Some(Answer::Chunk { value, .. }) = sent.pop() else { panic!() };
-            prop_assert!(value.choices.is_empty(), "the usage comes last");
+            prop_assert!(chat(&value).choices.is_empty(), "the usage comes last");
         }
     }
 }

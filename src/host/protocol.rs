@@ -9,8 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use crate::{
     Error, Result,
     api::{
-        ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, EmbeddingRequest,
-        EmbeddingResponse, typed,
+        ChatCompletion, ChatCompletionRequest, Chunk, Completion, CompletionRequest,
+        DetokenizeRequest, DetokenizeResponse, EmbeddingRequest, EmbeddingResponse,
+        TokenizeRequest, TokenizeResponse, typed,
     },
     error::WireError,
     manifest::Manifest,
@@ -66,6 +67,38 @@ pub enum Call {
         /// What the page has of each choice of a stream that another host began.
         #[serde(default)]
         resume: Option<Vec<Resumed>>,
+    },
+    /// Go on with texts; answered as `Chat`.
+    Complete {
+        id: u32,
+        #[serde(deserialize_with = "completion_request")]
+        request: Box<Result<CompletionRequest>>,
+        moment: Asked,
+        #[serde(default)]
+        credit: u32,
+        #[serde(default)]
+        resume: Option<Vec<Resumed>>,
+    },
+    /// Tell the tokens of a text or a conversation; answered by a `value`.
+    Tokenize {
+        id: u32,
+        #[serde(deserialize_with = "tokenize_request")]
+        request: Box<Result<TokenizeRequest>>,
+        /// Seconds since 1970, for templates that print a date.
+        now: u64,
+    },
+    /// Tell the text of a conversation; answered by a `value`.
+    Template {
+        id: u32,
+        #[serde(deserialize_with = "tokenize_request")]
+        request: Box<Result<TokenizeRequest>>,
+        now: u64,
+    },
+    /// Tell the text of tokens; answered by a `value`.
+    Detokenize {
+        id: u32,
+        #[serde(deserialize_with = "detokenize_request")]
+        request: Result<DetokenizeRequest>,
     },
     /// Embed texts; answered by a `value`.
     Embed {
@@ -242,7 +275,7 @@ pub enum Answer {
     },
     Chunk {
         id: u32,
-        value: ChatCompletionChunk,
+        value: Chunk,
         /// The choice's tokens that are new since its last chunk.
         tokens: Vec<u32>,
         /// In the chunk that ends a choice: its tokens, all told.
@@ -268,7 +301,11 @@ pub enum Value {
     Welcome(Welcome),
     Info(Info),
     Completion(ChatCompletion),
+    TextCompletion(Completion),
     Embeddings(EmbeddingResponse),
+    Tokens(TokenizeResponse),
+    Text(DetokenizeResponse),
+    Rendered(String),
     Metrics(Box<HostMetrics>),
     Pong(()),
 }
@@ -331,6 +368,10 @@ impl Call {
             Call::Hello { id, .. }
             | Call::Load { id, .. }
             | Call::Chat { id, .. }
+            | Call::Complete { id, .. }
+            | Call::Tokenize { id, .. }
+            | Call::Template { id, .. }
+            | Call::Detokenize { id, .. }
             | Call::Embed { id, .. }
             | Call::Credit { id, .. }
             | Call::Cancel { id }
@@ -377,6 +418,27 @@ fn chat_request<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Box<Result<ChatCompletionRequest>>, D::Error> {
     Ok(Box::new(ChatCompletionRequest::read(deserializer)))
+}
+
+/// Never fails, as [`options`].
+fn completion_request<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Box<Result<CompletionRequest>>, D::Error> {
+    Ok(Box::new(CompletionRequest::read(deserializer)))
+}
+
+/// Never fails, as [`options`].
+fn tokenize_request<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Box<Result<TokenizeRequest>>, D::Error> {
+    Ok(Box::new(TokenizeRequest::read(deserializer)))
+}
+
+/// Never fails, as [`options`].
+fn detokenize_request<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Result<DetokenizeRequest>, D::Error> {
+    Ok(DetokenizeRequest::read(deserializer))
 }
 
 /// Never fails, as [`options`].

@@ -134,7 +134,8 @@ impl Request {
             return refuse("min_tokens", format!("is {min}; it must be at most max_tokens, {max}"));
         }
         if prompt.len() >= limit {
-            return Err(Error::ContextLengthExceeded { prompt: prompt.len(), limit });
+            let (param, prompt) = ("prompt".into(), prompt.len());
+            return Err(Error::ContextLengthExceeded { param, prompt, limit });
         }
         Ok(())
     }

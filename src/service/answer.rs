@@ -90,6 +90,16 @@ impl Answer {
         Ok(())
     }
 
+    /// Hands out what was taken in of the prompt's tokens.
+    pub fn take_prompt_logprobs(&mut self) -> Option<Vec<Option<TokenLogprob>>> {
+        self.prompt_logprobs.take()
+    }
+
+    /// Which of the request's answers it is.
+    pub fn index(&self) -> u32 {
+        self.responder.index
+    }
+
     /// Takes in the next token and returns what there is to tell.
     pub fn token(
         &mut self,

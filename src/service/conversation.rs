@@ -9,8 +9,8 @@ use crate::{
 /// A request for one answer or several.
 pub struct Conversation {
     answers: Vec<RequestId>,
-    /// The first of them that is computed: with it the prompt.
-    first: RequestId,
+    /// For each prompt the first of them that is computed: with it the prompt.
+    firsts: Vec<RequestId>,
     responder: Responder,
     ended: usize,
     prompt_tokens: usize,
@@ -24,10 +24,14 @@ pub struct Conversation {
 
 impl Conversation {
     /// None of the answers has ended.
-    pub fn new(answers: Vec<RequestId>, first: RequestId, responder: Responder) -> Conversation {
+    pub fn new(
+        answers: Vec<RequestId>,
+        firsts: Vec<RequestId>,
+        responder: Responder,
+    ) -> Conversation {
         Conversation {
             answers,
-            first,
+            firsts,
             responder,
             ended: 0,
             prompt_tokens: 0,
@@ -44,20 +48,25 @@ impl Conversation {
         &self.answers
     }
 
+    /// What tells the answers.
+    pub fn responder(&self) -> &Responder {
+        &self.responder
+    }
+
     /// Whether all answers have ended.
     pub fn is_over(&self) -> bool {
         self.ended == self.answers.len()
     }
 
-    /// Takes in the end of an answer and returns what there is to tell. The prompt counts once.
+    /// Takes in the end of an answer and returns what there is to tell. A prompt counts once.
     pub fn ended(&mut self, id: RequestId, ended: Ended, usage: Usage) -> Vec<Reply> {
         self.ended += 1;
-        self.prompt_tokens = usage.prompt_tokens;
         self.completion_tokens += usage.completion_tokens;
         self.drafts.accepted_prediction_tokens += usage.accepted_tokens as u32;
         self.drafts.rejected_prediction_tokens += usage.rejected_tokens as u32;
-        if id == self.first {
-            self.cached_tokens = usage.cached_tokens;
+        if self.firsts.contains(&id) {
+            self.prompt_tokens += usage.prompt_tokens;
+            self.cached_tokens += usage.cached_tokens;
         }
         let counts = [self.prompt_tokens, self.cached_tokens, self.completion_tokens];
         let [prompt, cached, completion] = counts.map(|count| count as u32);

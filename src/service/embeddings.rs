@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, iter::Enumerate, vec};
 use super::{Reply, Service};
 use crate::{
     Result,
-    api::{EmbedInput, EmbedRequest, EmbeddingResponse, Encoding},
+    api::{EmbedRequest, EmbeddingResponse, Encoding, TextInput},
     engine::{Engine, FinishReason, Goal, Request, RequestId, TabId, Usage},
     error::Error,
     step::{Executor, Pooling},
@@ -135,10 +135,10 @@ impl Job {
     }
 }
 
-fn prompt(chat: &Chat, i: usize, input: EmbedInput) -> Result<Vec<u32>> {
+fn prompt(chat: &Chat, i: usize, input: TextInput) -> Result<Vec<u32>> {
     let tokens = match input {
-        EmbedInput::Text(text) => chat.tokenizer().encode_plain(&text, true)?,
-        EmbedInput::Tokens(tokens) => tokens,
+        TextInput::Text(text) => chat.tokenizer().encode_plain(&text, true)?,
+        TextInput::Tokens(tokens) => tokens,
     };
     match tokens.is_empty() {
         true => Err(invalid(name(i), "found no tokens, expected some text".into())),
@@ -150,7 +150,7 @@ fn prompt(chat: &Chat, i: usize, input: EmbedInput) -> Result<Vec<u32>> {
 fn blame(i: usize, error: Error) -> Error {
     match error {
         Error::InvalidRequest { message, .. } => invalid(name(i), message),
-        Error::ContextLengthExceeded { prompt, limit } => {
+        Error::ContextLengthExceeded { prompt, limit, .. } => {
             let message = format!("found {prompt} tokens, expected fewer than {limit}");
             invalid(name(i), message)
         }

@@ -8,12 +8,13 @@ use crate::{
     text::{Chat, Tokenizer},
 };
 
-/// What to ask an engine whose model has `vocab` tokens.
+/// What to ask an engine whose model has `vocab` tokens, given the prompt.
 ///
 /// # Errors
-/// What [`Chat::prompt`] refuses; [`Error::InvalidRequest`] for token ids beyond the vocabulary.
+/// [`Error::InvalidRequest`] for token ids beyond the vocabulary.
 pub fn engine_request(
     request: &ChatRequest,
+    prompt: Vec<u32>,
     chat: &Chat,
     vocab: usize,
     moment: Moment,
@@ -35,7 +36,7 @@ pub fn engine_request(
     }
     let defaults = chat.defaults();
     Ok(Request {
-        prompt: chat.prompt(&request.messages, Some(moment.now.cast_signed()))?,
+        prompt,
         sampling: defaults.sampling(sampling, moment.entropy),
         end_tokens: if *ignore_eos { Vec::new() } else { defaults.eos_ids.clone() },
         stop_tokens: stop.clone(),
@@ -57,6 +58,25 @@ pub fn engine_request(
         salt: moment.salt,
         ..Default::default()
     })
+}
+
+/// What the engine refuses about a prompt, said of the parameter that it came from.
+pub fn blame(param: &str, error: Error) -> Error {
+    let param = param.to_owned();
+    match error {
+        Error::InvalidRequest { param: at, message } if at == "prompt" => {
+            Error::InvalidRequest { param, message }
+        }
+        Error::ContextLengthExceeded { prompt, limit, .. } => {
+            Error::ContextLengthExceeded { param, prompt, limit }
+        }
+        other => other,
+    }
+}
+
+/// The name of one of `count` prompts.
+pub fn name(param: &str, i: usize, count: usize) -> String {
+    if count == 1 { param.into() } else { format!("{param}[{i}]") }
 }
 
 /// What thinking begins and ends with, in models that think.

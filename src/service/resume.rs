@@ -24,11 +24,11 @@ pub struct Resumed {
     pub ended: Option<usize>,
 }
 
-/// Checks that the answers to a request, whose prompt has so many tokens, may have come so far.
+/// Checks that the answers to a request, of which the engine is asked `asked`, may have come so far.
 pub fn check(
     resume: &[Resumed],
     request: &ChatRequest,
-    prompt: usize,
+    asked: &[Request],
     capacity: &Capacity,
 ) -> Result<()> {
     let refuse = |message: String| Err(Error::InvalidRequest { param: "resume".into(), message });
@@ -38,12 +38,13 @@ pub fn check(
     if !request.stream {
         return refuse("found answers to go on with, expected none unless stream is true".into());
     }
-    let (answers, n) = (resume.len(), request.n);
+    let (answers, n) = (resume.len(), asked.len() * request.n);
     if answers != n {
         return refuse(format!("found {answers} answers, expected {n}"));
     }
-    let most = capacity.longest().saturating_sub(prompt);
-    for Resumed { tokens, ended, .. } in resume {
+    let prompts = asked.iter().flat_map(|asked| std::iter::repeat_n(&asked.prompt, request.n));
+    for (prompt, Resumed { tokens, ended, .. }) in prompts.zip(resume) {
+        let most = capacity.longest().saturating_sub(prompt.len());
         let count = tokens.len().max(ended.unwrap_or(0));
         if count > most {
             return refuse(format!("found {count} tokens, expected at most {most}"));
@@ -69,6 +70,10 @@ pub fn submit<E: Executor>(
     for (i, resumed) in (0..).zip(resume) {
         let mut rest = Request { answered: resumed.tokens.clone(), ..asked.clone() };
         rest.sampling.seed = asked.sampling.seed.wrapping_add(i);
+        if !rest.answered.is_empty() {
+            // Told before.
+            rest.prompt_logprobs = None;
+        }
         match engine.submit(rest) {
             Ok(id) => ids.push(id),
             Err(error) => {

@@ -109,25 +109,40 @@ impl Chat {
     /// `now` is the reader's wall clock in seconds since 1970, for templates that
     /// print a date.
     pub fn prompt(&self, messages: &[Message], now: Option<i64>) -> Result<Vec<u32>> {
-        let template = self.template.as_ref().ok_or_else(|| Error::Template {
-            message: "the model has none, neither in chat_template.jinja nor in \
-                      tokenizer_config.json. Use a model tuned for chat, or add a template"
-                .into(),
-        })?;
-        let quoted: Vec<_> = messages
-            .iter()
-            .map(|message| {
-                let content = self.tokenizer.quote(message.role, &message.content);
-                json!({ "role": message.role, "content": content })
-            })
-            .collect();
-        let options = TemplateOptions { now, ..Default::default() };
-        let ids = self.tokenizer.encode_prompt(&template.render(&quoted, &options)?)?;
+        self.tokens(messages, &TemplateOptions { now, ..Default::default() })
+    }
+
+    /// The token ids of a conversation as the template writes it.
+    pub fn tokens(&self, messages: &[Message], options: &TemplateOptions) -> Result<Vec<u32>> {
+        let quote = |message: &Message| self.tokenizer.quote(message.role, &message.content);
+        let ids = self.tokenizer.encode_prompt(&self.rendered(messages, options, quote)?)?;
         if ids.is_empty() {
             let message = "found nothing to answer once rendered, expected some text".into();
             return Err(Error::InvalidRequest { param: "messages".into(), message });
         }
         Ok(ids)
+    }
+
+    /// The text of a conversation as the template writes it. Unlike in [`Chat::tokens`], what merely
+    /// looks like a control token in a message cannot be told from one.
+    pub fn render(&self, messages: &[Message], options: &TemplateOptions) -> Result<String> {
+        self.rendered(messages, options, |message| message.content.clone())
+    }
+
+    fn rendered(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+        content: impl Fn(&Message) -> String,
+    ) -> Result<String> {
+        let template = self.template.as_ref().ok_or_else(|| Error::Template {
+            message: "the model has none, neither in chat_template.jinja nor in \
+                      tokenizer_config.json. Use a model tuned for chat, or add a template"
+                .into(),
+        })?;
+        let message =
+            |message: &Message| json!({ "role": message.role, "content": content(message) });
+        template.render(&messages.iter().map(message).collect::<Vec<_>>(), options)
     }
 
     /// The tokenizer, to be shared with detokenisers.

@@ -69,17 +69,17 @@ impl Tokenizer {
     /// With `add_special`, it gets the tokens that the file frames a text with, such as the begin
     /// token of Llama models.
     pub fn encode_plain(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        let mut ids = self.encode(&self.quoter.quote(text))?;
-        if add_special {
-            ids.splice(0..0, self.pipeline.before.iter().copied());
-            ids.extend(&self.pipeline.after);
-        }
-        self.checked(ids)
+        self.framed(self.encode(&self.quoter.quote(text))?, add_special)
+    }
+
+    /// Ids of a text whose author may write control tokens, framed as in [`Tokenizer::encode_plain`].
+    pub fn encode_raw(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        self.framed(self.encode(text)?, add_special)
     }
 
     /// Ids of a prompt that a template rendered from [`Tokenizer::quote`]d texts.
     pub fn encode_prompt(&self, rendered: &str) -> Result<Vec<u32>> {
-        self.checked(self.encode(rendered)?)
+        self.encode_raw(rendered, false)
     }
 
     /// Prepares a message's text for a template, so that no control token can come from it.
@@ -185,6 +185,14 @@ impl Tokenizer {
         }
         char_by_char.retain(|token| !self.is_control(token.id));
         Ok(char_by_char)
+    }
+
+    fn framed(&self, mut ids: Vec<u32>, add_special: bool) -> Result<Vec<u32>> {
+        if add_special {
+            ids.splice(0..0, self.pipeline.before.iter().copied());
+            ids.extend(&self.pipeline.after);
+        }
+        self.checked(ids)
     }
 
     fn checked(&self, ids: Vec<u32>) -> Result<Vec<u32>> {

@@ -44,6 +44,22 @@ for (const host of RUNGS) {
       });
     }
 
+    test("a stream of text completions goes on, each of its answers", async () => {
+      fates.complete = [{ fate: "close", at: 7, count: 9 }, { count: 9 }];
+      const page = await open({ host });
+      const chunks = await page.evaluate(async () => {
+        const chunks = [];
+        const request = { prompt: ["a", [5, 6]], n: 1, stream: true };
+        for await (const chunk of await engine.completions.create(request)) chunks.push(chunk);
+        return chunks;
+      });
+      assert.deepEqual(numbers(chunks), upTo(9));
+      const [first, second] = reported("complete");
+      assert.deepEqual([first.resume, second.moment], [null, first.moment]);
+      const untold = { tokens: [], started: false, ended: null };
+      assert.deepEqual(second.resume, [{ ...untold, tokens: upTo(7), started: true }, untold]);
+    });
+
     test("a stream loses nothing that comes late", async () => {
       await delayMessages();
       fates.chat = [{ fate: "trap", at: 37, count: 80 }, { count: 80 }];

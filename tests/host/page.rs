@@ -221,11 +221,20 @@ impl Page {
 
 /// A call with a seed that follows from its id.
 pub fn chat_call(id: u32, fields: Value) -> Value {
-    let mut request =
-        json!({"messages": [{"role": "user", "content": "Hi!"}], "seed": id, "ignore_eos": true});
+    call("chat", id, json!({"messages": [{"role": "user", "content": "Hi!"}]}), fields)
+}
+
+/// As [`chat_call`], of text completions.
+pub fn complete_call(id: u32, fields: Value) -> Value {
+    call("complete", id, json!({"prompt": "Hi!"}), fields)
+}
+
+fn call(kind: &str, id: u32, question: Value, fields: Value) -> Value {
+    let mut request = json!({"seed": id, "ignore_eos": true});
+    request.as_object_mut().unwrap().extend(question.as_object().unwrap().clone());
     request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     let moment = json!({"now": 1_800_000_000, "entropy": id});
-    json!({"type": "chat", "id": id, "request": request, "moment": moment, "credit": 60_000, "resume": null})
+    json!({"type": kind, "id": id, "request": request, "moment": moment, "credit": 60_000, "resume": null})
 }
 
 /// The built-in model's tokenizer and template.

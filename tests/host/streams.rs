@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::page::{Page, World, chat_call, text, tokens};
+use crate::page::{Page, World, chat_call, complete_call, text, tokens};
 
 const MANY: u32 = 300;
 
@@ -202,4 +202,66 @@ fn tabs_that_can_be_seen_come_before_those_that_cannot() {
         world.step();
     }
     assert!(world.take(seen.tab).len() >= 4, "the visible tab's answers come first");
+}
+
+#[test]
+fn text_completions_stream_at_the_page_s_speed_and_go_on_at_another_host() {
+    let fields = || json!({"prompt": ["Hi!", "Ho!"], "n": 2, "echo": true, "max_tokens": 30});
+    let mut world = World::new();
+    let [page] = world.pages(["a"]);
+    world.post(page.tab, complete_call(9, fields()));
+    world.run();
+    let answers = world.take(page.tab);
+    let [answer] = &answers[..] else { panic!("{answers:?}") };
+    let choices = answer["value"]["choices"].as_array().unwrap();
+    assert_eq!(choices.len(), 4);
+
+    let mut fields = fields();
+    fields["stream"] = json!(true);
+    let mut call = complete_call(9, fields);
+    call["credit"] = json!(5);
+    world.post(page.tab, call.clone());
+    world.run();
+    let mut told = world.take(page.tab);
+    assert_eq!(told.remove(0)["type"], "accepted");
+    assert_eq!(told.len(), 5, "as many as there is room for");
+
+    let mut other = World::new();
+    let [page] = other.pages(["a"]);
+    call["resume"] = resume(&told, 4);
+    call["credit"] = json!(60_000);
+    other.post(page.tab, call);
+    other.run();
+    told.extend(other.take(page.tab));
+    assert_eq!(told.last().unwrap()["type"], "end");
+    for (index, choice) in choices.iter().enumerate() {
+        let pieces = told.iter().map(|answer| &answer["value"]["choices"][0]);
+        let pieces = pieces.filter(|piece| piece["index"] == index);
+        let text: String = pieces.filter_map(|piece| piece["text"].as_str()).collect();
+        assert_eq!(choice["text"], text);
+        assert!(text.starts_with(["Hi!", "Ho!"][index / 2]), "{text}");
+    }
+}
+
+#[test]
+fn tokens_and_templates_are_told_at_once() {
+    let mut world = World::new();
+    let [page] = world.pages(["a"]);
+    let mut ask = |call: Value| {
+        world.post(page.tab, call);
+        world.take(page.tab).remove(0)
+    };
+    let request = json!({"messages": [{"role": "user", "content": "Hi!"}]});
+    let text = ask(json!({"type": "template", "id": 1, "request": request, "now": 0}));
+    let text = text["value"].as_str().unwrap();
+    let told = ask(json!({"type": "tokenize", "id": 2, "request": {"prompt": text}, "now": 0}));
+    let same = ask(json!({"type": "tokenize", "id": 3, "request": request, "now": 0}));
+    assert_eq!(told["value"], same["value"]);
+    let tokens = &told["value"]["tokens"];
+    let back = ask(json!({"type": "detokenize", "id": 4, "request": {"tokens": tokens}}));
+    assert_eq!(back["value"], json!({"prompt": text}));
+    let wrong = ask(json!({"type": "template", "id": 5, "request": {"prompt": "a"}, "now": 0}));
+    assert_eq!(wrong["error"]["param"], "prompt");
+    let wrong = ask(json!({"type": "detokenize", "id": 6, "request": {"tokens": "a"}}));
+    assert_eq!(wrong["error"]["param"], "tokens");
 }

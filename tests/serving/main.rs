@@ -227,7 +227,8 @@ impl<E: Executor> Client<E> {
             Err(error) => {
                 assert!(prompt >= self.limit);
                 let limit = self.limit;
-                assert_eq!(error, Error::ContextLengthExceeded { prompt, limit });
+                let param = "prompt".into();
+                assert_eq!(error, Error::ContextLengthExceeded { param, prompt, limit });
             }
         }
     }

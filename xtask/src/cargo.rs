@@ -80,6 +80,21 @@ pub fn wasm_files(what: &str, arguments: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Builds an example of the crate `tabloom` and returns its program.
+pub fn example(name: &str) -> Result<PathBuf> {
+    let mut program = None;
+    task(&format!("the example {name}"))
+        .args(["build", "--package", "tabloom", "--example", name])
+        .args(["--message-format", "json-render-diagnostics"])
+        .lines(|line| {
+            let message: Value = serde_json::from_str(line).unwrap_or_default();
+            if message["target"]["name"] == name {
+                program = message["executable"].as_str().map(PathBuf::from).or(program.take());
+            }
+        })?;
+    program.with_context(|| format!("cargo built no program for the example {name}"))
+}
+
 /// The wasm file a line of cargo's JSON messages announces: of a cdylib or a test, not of a
 /// library, even if it is a cdylib too.
 fn wasm_in_message(line: &str) -> Option<PathBuf> {

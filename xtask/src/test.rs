@@ -35,6 +35,8 @@ enum Part {
     Native,
     /// wasm-bindgen tests in headless Chromium
     Browser,
+    /// The native server, driven by the `openai` package
+    Serve,
     /// The demo page and the package, driven by Playwright
     E2e,
     /// One engine for many tabs, driven by Playwright
@@ -67,6 +69,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Part::Browser) {
         report.part("browser tests", || browser(&runner).map(Some));
+    }
+    if wanted(Part::Serve) {
+        report.part("tests of the native server", || serve().map(Some));
     }
     if wanted(Part::E2e) {
         report.part("the package and its size", || package::run().map(|()| None));
@@ -172,22 +177,32 @@ fn test_name(binary: &Path) -> String {
 /// Runs the tests that lie in a folder itself, not those in folders below.
 fn end_to_end(folder: &str) -> Result<Tally> {
     let chromium = provision::browser()?.chromium;
-    let tests = end_to_end_files(folder)?;
     let site = Site::start(&site::build()?, 0)?;
+    node_tests("end-to-end tests", folder, |task| {
+        task.env("TABLOOM_URL", site.url()).env("TABLOOM_CHROMIUM", chromium)
+    })
+}
+
+fn serve() -> Result<Tally> {
+    provision::npm_packages()?;
+    let server = cargo::example("serve")?;
+    node_tests("tests of the server", "tests/serve", |task| task.env("TABLOOM_SERVE", server))
+}
+
+fn node_tests(what: &str, folder: &str, with: impl FnOnce(Task) -> Task) -> Result<Tally> {
+    let tests = test_files(folder)?;
     let mut tally = Tally::default();
     // One file after the other: two Chromiums with software GPUs would starve each other.
-    let task = Task::new("end-to-end tests", provision::node()?, minutes(30))
+    let task = Task::new(what, provision::node()?, minutes(30))
         .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
         .arg("--test-timeout=600000")
         .args(tests)
-        .dir(workspace::root())
-        .env("TABLOOM_URL", site.url())
-        .env("TABLOOM_CHROMIUM", chromium);
-    watch(task, &mut tally)?;
+        .dir(workspace::root());
+    watch(with(task), &mut tally)?;
     tally.check()
 }
 
-fn end_to_end_files(folder: &str) -> Result<Vec<PathBuf>> {
+fn test_files(folder: &str) -> Result<Vec<PathBuf>> {
     let folder = workspace::root().join(folder);
     let entries = fs::read_dir(&folder).with_context(|| format!("no {}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -335,7 +335,7 @@ fn a_request_that_can_never_be_served_is_refused() {
     let requests =
         [request(0, 1), Request { prompt: vec![1, 100], ..request(1, 1) }, request(1, 0)];
     assert_eq!(requests.map(param), ["prompt", "prompt", "max_tokens"]);
-    let error = Error::ContextLengthExceeded { prompt: 40, limit: 40 };
+    let error = Error::ContextLengthExceeded { param: "prompt".into(), prompt: 40, limit: 40 };
     assert_eq!(scheduler.submit(request(40, 1), NOW), Err(error));
     assert!(scheduler.is_idle());
     add(&mut scheduler, request(39, 1));

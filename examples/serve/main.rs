@@ -1,0 +1,111 @@
+//! An HTTP server with OpenAI's API over one model.
+//!
+//! ```sh
+//! cargo run --release --example serve -- --model PATH --port 8000
+//! curl http://127.0.0.1:8000/v1/chat/completions -H 'content-type: application/json' \
+//!   -d '{"messages": [{"role": "user", "content": "Hi!"}]}'
+//! ```
+//!
+//! Ctrl-C lets the requests under way end, for ten seconds at most; a second one ends them at once.
+
+mod answers;
+mod engine;
+mod failure;
+mod guard;
+mod routes;
+
+use std::{io::Write, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use axum::http::HeaderValue;
+use clap::Parser;
+use tokio::{net::TcpListener, select, time::sleep};
+
+use engine::Engine;
+use routes::App;
+
+/// How long requests may go on after Ctrl-C.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves one model over HTTP with OpenAI's API.
+#[derive(Clone, Parser)]
+pub struct Arguments {
+    /// A folder in Hugging Face's layout, or a GGUF file.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/www/model"))]
+    pub model: PathBuf,
+    /// What requests call the model; by default the name of its folder or file.
+    #[arg(long)]
+    pub name: Option<String>,
+    #[arg(long, value_parser = ["cpu", "gpu"], default_value = "gpu")]
+    pub device: String,
+    /// Most tokens of one conversation; by default the model's own.
+    #[arg(long)]
+    pub context: Option<usize>,
+    /// Requests that may wait; more are answered with status 429.
+    #[arg(long, default_value_t = 512)]
+    pub max_queue: usize,
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: IpAddr,
+    /// 0 takes any that is free.
+    #[arg(long, default_value_t = 8000)]
+    pub port: u16,
+    /// Requests must bear this key (`Authorization: Bearer KEY`).
+    #[arg(long)]
+    pub api_key: Option<String>,
+    /// Pages of this origin may ask, or of any if it is `*`.
+    #[arg(long)]
+    pub cors: Option<HeaderValue>,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(arguments))
+}
+
+async fn serve(arguments: Arguments) -> Result<()> {
+    let engine = Engine::start(arguments.clone())
+        .await
+        .with_context(|| format!("cannot load {}", arguments.model.display()))?;
+    let address = (arguments.host, arguments.port);
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {}:{}", arguments.host, arguments.port))?;
+    println!("listening on http://{}", listener.local_addr()?);
+    std::io::stdout().flush()?;
+    let app = Arc::new(App::new(engine, arguments));
+    let server = axum::serve(listener, routes::router(app)).with_graceful_shutdown(stop());
+    select! {
+        result = server => result.context("the server failed"),
+        () = give_up() => Ok(()),
+    }
+}
+
+/// Resolves when the requests under way have had their time.
+async fn give_up() {
+    stop().await;
+    eprintln!("ending");
+    select! {
+        () = sleep(GRACE) => {}
+        () = stop() => {}
+    }
+}
+
+/// Resolves when the process is asked to end.
+async fn stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    // Fails only where there are no signals, and then nothing ends it.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

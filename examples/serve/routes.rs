@@ -1,0 +1,215 @@
+//! The routes of OpenAI's API, and vLLM's for tokens, health and metrics.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{FromRequest, Path, Request, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_TYPE},
+    middleware::from_fn_with_state,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use futures::StreamExt;
+use serde_json::Value;
+use tabloom::{
+    Error,
+    api::{
+        ChatCompletionRequest, CompletionRequest, DetokenizeRequest, EmbeddingRequest, Model,
+        ModelList, TokenizeRequest,
+    },
+};
+
+use crate::{
+    Arguments,
+    answers::{json, streamed, whole},
+    engine::{Engine, now},
+    failure::Failure,
+    guard,
+};
+
+/// Longest body, in bytes: far more than the longest context.
+const LONGEST: usize = 64 << 20;
+/// Bytes that are read of a longer one.
+const MOST_READ: usize = 1 << 30;
+
+/// What handlers share.
+pub struct App {
+    engine: Engine,
+    model: Model,
+    pub arguments: Arguments,
+}
+
+type Shared = State<Arc<App>>;
+type Answer = Result<Response, Failure>;
+
+impl Arguments {
+    /// What requests call the model.
+    pub fn name(&self) -> String {
+        let own = || self.model.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.name.clone().or_else(own).unwrap_or_else(|| "model".into())
+    }
+}
+
+impl App {
+    pub fn new(engine: Engine, arguments: Arguments) -> App {
+        App { engine, model: Model::new(arguments.name(), now()), arguments }
+    }
+
+    /// Refuses requests for another model; those that name none get the one there is.
+    fn check_model(&self, name: Option<&str>) -> Result<(), Failure> {
+        let known = &self.model.id;
+        match name.filter(|name| name != known) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("found model {name:?}, expected {known:?}");
+                let status = StatusCode::NOT_FOUND;
+                Err(Failure::new(status, "model_not_found", Some("model"), message))
+            }
+        }
+    }
+}
+
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/completions", post(complete))
+        .route("/v1/embeddings", post(embed))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*id}", get(model))
+        .route("/tokenize", post(tokenize))
+        .route("/detokenize", post(detokenize))
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(app.clone(), guard::key))
+        .layer(from_fn_with_state(app.clone(), guard::origin))
+        .with_state(app)
+}
+
+async fn chat(State(app): Shared, Json(body): Json) -> Answer {
+    let request = ChatCompletionRequest::read(&body)?;
+    app.check_model(request.model.as_deref())?;
+    let request = request.validate()?;
+    let stream = request.stream;
+    let asked = app.engine.ask(move |service, moment| service.submit(request, moment, &[]));
+    let replies = asked.await?;
+    if stream { Ok(streamed(replies)) } else { whole(replies).await }
+}
+
+async fn complete(State(app): Shared, Json(body): Json) -> Answer {
+    let request = CompletionRequest::read(&body)?;
+    app.check_model(request.model.as_deref())?;
+    let request = request.validate()?;
+    let stream = request.settings.stream;
+    let asked = app.engine.ask(move |service, moment| service.complete(request, moment, &[]));
+    let replies = asked.await?;
+    if stream { Ok(streamed(replies)) } else { whole(replies).await }
+}
+
+async fn embed(State(app): Shared, Json(body): Json) -> Answer {
+    let request = EmbeddingRequest::read(&body)?;
+    app.check_model(request.model.as_deref())?;
+    let request = request.validate()?;
+    let asked =
+        app.engine.ask(move |service, moment| service.embed(request, moment.tab, moment.salt));
+    whole(asked.await?).await
+}
+
+async fn models(State(app): Shared) -> Response {
+    json(&ModelList::new(vec![app.model.clone()]))
+}
+
+async fn model(State(app): Shared, Path(id): Path<String>) -> Answer {
+    app.check_model(Some(&id))?;
+    Ok(json(&app.model))
+}
+
+async fn tokenize(State(app): Shared, Json(body): Json) -> Answer {
+    let request = TokenizeRequest::read(&body)?;
+    app.check_model(request.model.as_deref())?;
+    let request = request.validate()?;
+    Ok(json(&app.engine.with(move |service| service.tokenize(&request, now())).await??))
+}
+
+async fn detokenize(State(app): Shared, Json(body): Json) -> Answer {
+    let request = DetokenizeRequest::read(&body)?;
+    app.check_model(request.model.as_deref())?;
+    Ok(json(&app.engine.with(move |service| service.detokenize(&request)).await??))
+}
+
+/// 200 as long as the device works.
+async fn health(State(app): Shared) -> Answer {
+    app.engine.with(|_| ()).await?;
+    Ok(StatusCode::OK.into_response())
+}
+
+/// Prometheus' text format.
+async fn metrics(State(app): Shared) -> Answer {
+    let metrics = app.engine.with(|service| service.metrics()).await?;
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(CONTENT_TYPE, kind)], metrics.to_prometheus(&app.model.id)).into_response())
+}
+
+async fn no_route(uri: Uri) -> Failure {
+    let message = format!("found the path {}, expected one of OpenAI's API", uri.path());
+    Failure::new(StatusCode::NOT_FOUND, "not_found", None, message)
+}
+
+async fn no_method(method: Method, uri: Uri) -> Failure {
+    let message = format!("found {method} {}, expected another method", uri.path());
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", None, message)
+}
+
+/// A body of JSON.
+struct Json(Value);
+
+impl<S: Sync> FromRequest<S> for Json {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Json, Failure> {
+        check_type(request.headers())?;
+        let bytes = read(request.into_body()).await?;
+        serde_json::from_slice(&bytes).map(Json).map_err(|error| {
+            let message = format!("found a body that is no JSON: {error}");
+            Failure::new(StatusCode::BAD_REQUEST, "invalid_request", None, message)
+        })
+    }
+}
+
+/// Refuses a body that is not JSON. Of other types a page of any origin could send bodies without being
+/// asked.
+fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().map(str::trim) == Some("application/json") {
+        return Ok(());
+    }
+    let message = format!("found content-type {kind:?}, expected application/json");
+    Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", None, message))
+}
+
+/// Reads a body. One that is too long is read on for a while: clients listen when they have written.
+async fn read(body: Body) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let mut length = 0;
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| Error::Aborted)?;
+        length += chunk.len();
+        if length <= LONGEST {
+            bytes.extend(&chunk);
+        } else if length <= MOST_READ {
+            bytes = Vec::new();
+        } else {
+            break;
+        }
+    }
+    if length > LONGEST {
+        let message = format!("found a longer body, expected at most {LONGEST} bytes");
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        return Err(Failure::new(status, "payload_too_large", None, message));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,41 @@
+import { Streamed, Whole, ask, moment } from "./calls.js";
+
+/** @typedef {import("./types.js").CompletionParams} CompletionParams */
+/** @typedef {import("./types.js").CompletionChunk} CompletionChunk */
+/** @typedef {import("./types.js").Completion} Completion */
+
+/** What follows a text, without a chat template. */
+export class TextCompletions {
+  #session;
+
+  /** @param {import("./session.js").Session} session */
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /**
+   * Goes on with one text or several, in the shapes of OpenAI's older API.
+   *
+   * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels
+   * the request. Without, it gives all answers at once. Control tokens (`<|im_start|>`) in a prompt
+   * count as such.
+   *
+   * @template {CompletionParams} P
+   * @param {P} params
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<CompletionChunk> : Completion>}
+   */
+  async create(params, { signal } = {}) {
+    signal?.throwIfAborted();
+    const request = structuredClone(params);
+    const message = { type: "complete", request, moment: moment(), credit: 0, resume: null };
+    const length = prompts(request.prompt) * (request.n ?? 1);
+    const call = params.stream ? new Streamed(message, length, this.#session) : new Whole(message);
+    return /** @type {any} */ (ask(this.#session, call, signal));
+  }
+}
+
+/** @param {unknown} prompt */
+function prompts(prompt) {
+  return Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1;
+}

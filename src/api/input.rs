@@ -1,0 +1,74 @@
+//! Texts as clients send them: one or several, as strings or as token ids.
+
+use serde::Deserialize;
+
+use super::validate::invalid;
+use crate::error::Result;
+
+/// One text or several, as strings or as token ids.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a string, a list of strings, a list of token ids or a list of such lists"
+)]
+pub enum Input {
+    Text(String),
+    Texts(Vec<String>),
+    Tokens(Vec<i64>),
+    TokenLists(Vec<Vec<i64>>),
+}
+
+/// One text whose tokens are known, or can be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextInput {
+    /// Not empty.
+    Text(String),
+    /// At least one.
+    Tokens(Vec<u32>),
+}
+
+impl Input {
+    /// Checks each text of the parameter `param`, of which there may be `most`.
+    pub(super) fn read(
+        input: Option<Input>,
+        param: &str,
+        most: usize,
+        purpose: &str,
+    ) -> Result<Vec<TextInput>> {
+        let at = |i: usize| format!("{param}[{i}]");
+        let text = |param: String, text: String| match text.is_empty() {
+            true => Err(invalid(param, "an empty text", purpose)),
+            false => Ok(TextInput::Text(text)),
+        };
+        let inputs = match input {
+            None => {
+                return Err(invalid(param, "nothing", "a text, token ids, or a list of either"));
+            }
+            Some(Input::Text(one)) => vec![text(param.into(), one)?],
+            Some(Input::Texts(all)) => all
+                .into_iter()
+                .enumerate()
+                .map(|(i, one)| text(at(i), one))
+                .collect::<Result<_>>()?,
+            Some(Input::Tokens(one)) => vec![tokens(param.into(), one)?],
+            Some(Input::TokenLists(all)) => all
+                .into_iter()
+                .enumerate()
+                .map(|(i, one)| tokens(at(i), one))
+                .collect::<Result<_>>()?,
+        };
+        if !(1..=most).contains(&inputs.len()) {
+            let found = format!("{} texts", inputs.len());
+            return Err(invalid(param, found, &format!("1 to {most}")));
+        }
+        Ok(inputs)
+    }
+}
+
+fn tokens(param: String, ids: Vec<i64>) -> Result<TextInput> {
+    if ids.is_empty() {
+        return Err(invalid(param, "no tokens", "at least one"));
+    }
+    let id = |id: i64| u32::try_from(id).map_err(|_| invalid(&*param, id, "token ids"));
+    Ok(TextInput::Tokens(ids.into_iter().map(id).collect::<Result<_>>()?))
+}

@@ -1,0 +1,80 @@
+//! What the model's tokenizer and template make of texts and conversations, and back.
+
+use super::Service;
+use crate::{
+    Result,
+    api::{DetokenizeRequest, DetokenizeResponse, ToTokenize, TokenSource, TokenizeResponse},
+    error::Error,
+    step::Executor,
+    text::{Detokenizer, TemplateOptions},
+};
+
+impl<E: Executor> Service<E> {
+    /// The tokens of a text, or those that a conversation is answered after. `now` is for templates
+    /// that print a date, in seconds since 1970.
+    ///
+    /// Control tokens in a text count as such; those in a message do not.
+    ///
+    /// # Errors
+    /// What [`Chat::tokens`](crate::text::Chat::tokens) refuses.
+    pub fn tokenize(&self, request: &ToTokenize, now: u64) -> Result<TokenizeResponse> {
+        let tokenizer = self.chat.tokenizer();
+        let tokens = match &request.source {
+            TokenSource::Text { text, add_special_tokens } => {
+                tokenizer.encode_raw(text, *add_special_tokens)?
+            }
+            TokenSource::Chat { request, add_generation_prompt } => {
+                self.chat.tokens(&request.messages, &options(*add_generation_prompt, now))?
+            }
+        };
+        let name = |token: &u32| {
+            tokenizer.spell(*token).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let token_strs = request.return_token_strs.then(|| tokens.iter().map(name).collect());
+        Ok(TokenizeResponse {
+            count: tokens.len(),
+            max_model_len: self.capacity.longest(),
+            token_strs: token_strs.transpose()?,
+            tokens,
+        })
+    }
+
+    /// The text of tokens.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] for token ids beyond the vocabulary.
+    pub fn detokenize(&self, request: &DetokenizeRequest) -> Result<DetokenizeResponse> {
+        let mut detokenizer = Detokenizer::new(self.chat.tokenizer().clone(), true);
+        let vocab = self.capacity.vocab;
+        let mut prompt = String::new();
+        for (i, token) in request.tokens.iter().enumerate() {
+            if *token as usize >= vocab {
+                let message = format!("found token id {token}, expected ids below {vocab}");
+                return Err(Error::InvalidRequest { param: format!("tokens[{i}]"), message });
+            }
+            prompt += &detokenizer.push(*token)?;
+        }
+        prompt += &detokenizer.finish();
+        Ok(DetokenizeResponse { prompt })
+    }
+
+    /// The text that a conversation is for the model, as its template writes it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] where it is no conversation; what the template raises.
+    pub fn apply_chat_template(&self, request: &ToTokenize, now: u64) -> Result<String> {
+        match &request.source {
+            TokenSource::Text { .. } => Err(Error::InvalidRequest {
+                param: "prompt".into(),
+                message: "found a text, expected messages".into(),
+            }),
+            TokenSource::Chat { request, add_generation_prompt } => {
+                self.chat.render(&request.messages, &options(*add_generation_prompt, now))
+            }
+        }
+    }
+}
+
+fn options(add_generation_prompt: bool, now: u64) -> TemplateOptions {
+    TemplateOptions { add_generation_prompt, now: Some(now.cast_signed()), ..Default::default() }
+}
