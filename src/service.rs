@@ -16,7 +16,12 @@ use std::{
 
 pub use self::resume::Resumed;
 
-use self::{answer::Answer, conversation::Conversation, embeddings::Job, request::engine_request};
+use self::{
+    answer::Answer,
+    conversation::Conversation,
+    embeddings::Job,
+    request::{Asked, engine_request},
+};
 use crate::{
     Result,
     api::{
@@ -141,12 +146,13 @@ impl<E: Executor> Service<E> {
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
-        if let (Some(spec), None) = (&request.constraint, &self.compiler) {
+        let asked = engine_request(&request, &self.chat, self.capacity.vocab, moment)?;
+        let Asked { request: asked, constraint, reading } = asked;
+        if let (Some(spec), None) = (&constraint, &self.compiler) {
             let message = "found a constraint, expected none: answers cannot be constrained here";
             let param = spec.param.clone();
             return Err(Error::InvalidRequest { param, message: message.into() });
         }
-        let asked = engine_request(&request, &self.chat, self.capacity.vocab, moment)?;
         let prompt = asked.prompt.clone();
         resume::check(resume, &request, prompt.len(), &self.capacity)?;
         let responder = Responder {
@@ -165,7 +171,8 @@ impl<E: Executor> Service<E> {
             let resumed = resume.get(index).cloned().unwrap_or_default();
             let responder = Responder { index: index as u32, ..responder.clone() };
             let tokenizer = self.chat.tokenizer().clone();
-            Answer::new(first, responder, &request, tokenizer, &prompt, &resumed)
+            let begins = (&prompt[..], &reading, moment.entropy);
+            Answer::new(first, responder, &request, tokenizer, begins, &resumed)
         };
         let answers: Result<Vec<_>> = (0..ids.len()).map(answer).collect();
         let answers = answers.inspect_err(|_| ids.iter().for_each(|id| self.engine.cancel(*id)))?;
@@ -176,7 +183,7 @@ impl<E: Executor> Service<E> {
             self.outbox.extend(answer.start().map(|reply| (first, reply)));
             match answer.is_over() {
                 true => self.engine.finish(*id),
-                false => self.specs.extend(request.constraint.clone().map(|spec| (*id, spec))),
+                false => self.specs.extend(constraint.clone().map(|spec| (*id, spec))),
             }
             self.answers.insert(*id, answer);
         }

@@ -93,8 +93,7 @@ fn messages(cases: &[MessageCase]) -> Vec<Message> {
         "assistant" => Role::Assistant,
         other => panic!("unknown role {other:?}"),
     };
-    let message =
-        |case: &MessageCase| Message { role: role(&case.role), content: case.content.clone() };
+    let message = |case: &MessageCase| Message::new(role(&case.role), case.content.as_str());
     cases.iter().map(message).collect()
 }
 
@@ -140,7 +139,7 @@ fn chats_have_the_ids_of_transformers() {
         let chats = golden(folder).chats;
         assert!(chats.len() > 2);
         for case in chats {
-            let ids = chat.prompt(&messages(&case.messages), None).unwrap();
+            let ids = chat.prompt(&messages(&case.messages).into(), None).unwrap().ids;
             assert_eq!(ids, case.ids, "{folder}");
         }
     }
@@ -158,7 +157,7 @@ fn control_tokens_come_from_the_template_alone() {
         };
         let mut unguarded = Vec::new();
         for case in &injections {
-            let ids = chat.prompt(&messages(&case.messages), None).unwrap();
+            let ids = chat.prompt(&messages(&case.messages).into(), None).unwrap().ids;
             assert_eq!(control(ids), case.control_ids, "{folder}: {}", case.text);
             unguarded.push(control(tokenizer.encode_prompt(&case.text).unwrap()));
         }

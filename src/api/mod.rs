@@ -8,9 +8,11 @@
 mod constraint;
 mod embeddings;
 mod message;
+mod messages;
 mod request;
 mod response;
 mod sampling;
+mod tools;
 mod typed;
 mod validate;
 
@@ -19,17 +21,22 @@ pub use embeddings::{
     EmbedInput, EmbedRequest, Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse,
     EmbeddingUsage, Encoding, Vector,
 };
-pub use message::{Message, Role};
+pub use message::{Conversation, Message, Role, ToolCall};
 pub use request::{
-    ChatCompletionRequest, Content, ContentPart, RepetitionDetection, RequestMessage, Stop,
-    StreamOptions,
+    ChatCompletionRequest, Content, ContentPart, ReasoningEffort, RepetitionDetection, RequestCall,
+    RequestCallFunction, RequestMessage, Stop, StreamOptions,
 };
 pub use response::{
     ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice,
-    CompletionTokensDetails, Delta, FinishReason, PromptTokensDetails, Responder, ResponseMessage,
-    TokenLogprob, TopLogprob, Usage,
+    CompletionTokensDetails, Delta, FinishReason, FunctionDelta, PromptTokensDetails, Responder,
+    ResponseCall, ResponseFunction, ResponseMessage, TokenLogprob, ToolCallDelta, TopLogprob,
+    Usage,
 };
 pub use sampling::{Circles, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
+pub use tools::{
+    AllowedTool, AllowedTools, RequestFunction, RequestTool, Tool, ToolChoice, ToolMode, ToolName,
+    ToolPick, Tools,
+};
 pub(crate) use typed::{Misfit, typed};
 pub use validate::{ChatRequest, TextRules};

@@ -84,7 +84,7 @@ impl Piece {
     fn takes(&self, next: &Piece) -> bool {
         let adds = |piece: &Piece| {
             let choice = piece.choice().filter(|choice| choice.finish_reason.is_none());
-            choice.is_some_and(|choice| choice.delta.content.is_some())
+            choice.is_some_and(|choice| !choice.delta.is_empty())
         };
         adds(self) && adds(next)
     }
@@ -96,11 +96,7 @@ impl Piece {
         else {
             return;
         };
-        choice
-            .delta
-            .content
-            .get_or_insert_default()
-            .push_str(&more.delta.content.unwrap_or_default());
+        choice.delta.extend(more.delta);
         choice.drafted &= more.drafted;
         if let Some(more) = more.logprobs {
             choice.logprobs.get_or_insert_default().content.extend(more.content);
@@ -129,7 +125,7 @@ mod tests {
     }
 
     fn finish(index: u32, tokens: usize) -> Piece {
-        let chunk = responder(index).finish(String::new(), None, FinishReason::Stop, None);
+        let chunk = responder(index).finish(Default::default(), None, FinishReason::Stop, None);
         Piece { chunk, tokens: vec![], ended: Some(tokens) }
     }
 

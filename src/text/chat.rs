@@ -8,9 +8,11 @@ use serde_json::{Map, Value, json};
 use super::generation::GenerationDefaults;
 use super::gguf::GgufText;
 use super::json;
+use super::quote::END;
 use super::template::{ChatTemplate, TemplateOptions};
 use super::tokenizer::Tokenizer;
-use crate::api::Message;
+use super::tools::{self, Dialect, Reading, THINK, Thinking};
+use crate::api::{Conversation, Form, Message, Role, Tool, ToolCall};
 use crate::error::{Error, Result};
 
 /// The bytes of the files of a model folder that concern text; only the tokenizer is needed.
@@ -35,6 +37,15 @@ pub struct Chat {
     tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     defaults: GenerationDefaults,
+}
+
+/// What a model is given, and how its answer is to be taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prompt {
+    pub ids: Vec<u32>,
+    pub reading: Reading,
+    /// What the answer is held to by the tools of the conversation.
+    pub form: Option<Form>,
 }
 
 /// The fields of `tokenizer_config.json` and `chat_template.json` that matter here.
@@ -104,30 +115,190 @@ impl Chat {
         Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
     }
 
-    /// The token ids of a conversation, up to the beginning of the assistant's next turn.
+    /// The prompt of a conversation: up to the beginning of the assistant's next turn, or to the end
+    /// of its last message where that is to be gone on with.
     ///
     /// `now` is the reader's wall clock in seconds since 1970, for templates that
     /// print a date.
-    pub fn prompt(&self, messages: &[Message], now: Option<i64>) -> Result<Vec<u32>> {
+    pub fn prompt(&self, conversation: &Conversation, now: Option<i64>) -> Result<Prompt> {
         let template = self.template.as_ref().ok_or_else(|| Error::Template {
             message: "the model has none, neither in chat_template.jinja nor in \
                       tokenizer_config.json. Use a model tuned for chat, or add a template"
                 .into(),
         })?;
-        let quoted: Vec<_> = messages
-            .iter()
-            .map(|message| {
-                let content = self.tokenizer.quote(message.role, &message.content);
-                json!({ "role": message.role, "content": content })
-            })
-            .collect();
-        let options = TemplateOptions { now, ..Default::default() };
-        let ids = self.tokenizer.encode_prompt(&template.render(&quoted, &options)?)?;
+        let (mut rendered, dialect) = self.render(template, conversation, now)?;
+        if conversation.continues {
+            let end = rendered.rfind(END).ok_or_else(|| Error::InvalidRequest {
+                param: "messages".into(),
+                message:
+                    "found a last message to go on with, but the model's chat template leaves \
+                          out its text; end with another message or set continue_final_message to \
+                          false"
+                        .into(),
+            })?;
+            rendered = rendered[..end].replace(END, "");
+        }
+        let ids = self.tokenizer.encode_prompt(&rendered)?;
         if ids.is_empty() {
             let message = "found nothing to answer once rendered, expected some text".into();
             return Err(Error::InvalidRequest { param: "messages".into(), message });
         }
-        Ok(ids)
+        let reading = self.reading(template, conversation, &rendered, dialect);
+        let form = tools::form(&conversation.tools, &reading);
+        Ok(Prompt { ids, reading, form })
+    }
+
+    /// The text of a prompt, and how calls are to be written in the answer.
+    fn render(
+        &self,
+        template: &ChatTemplate,
+        conversation: &Conversation,
+        now: Option<i64>,
+    ) -> Result<(String, Dialect)> {
+        let messages = self.messages(template, conversation);
+        let list = &conversation.tools.list;
+        let tools: Vec<Value> = list.iter().map(|tool| self.tool(tool)).collect();
+        let options = |told: bool| {
+            let mut variables = self.variables(&conversation.variables);
+            if told {
+                variables.insert("tools".into(), tools.clone().into());
+            }
+            TemplateOptions { add_generation_prompt: !conversation.continues, now, variables }
+        };
+        let plain = |messages: &Vec<Value>| template.render(messages, &options(false));
+        let earlier = messages.iter().any(|m| m["role"] == "tool" || m["tool_calls"].is_array());
+        match template.dialect() {
+            dialect if tools.is_empty() && (dialect.is_some() || !earlier) => {
+                return Ok((plain(&messages)?, dialect.unwrap_or(Dialect::Hermes)));
+            }
+            Some(dialect) => {
+                let told = template.render(&messages, &options(true))?;
+                if plain(&messages).ok().as_ref() != Some(&told) {
+                    return Ok((told, dialect));
+                }
+            }
+            None => {}
+        }
+        let instructions = (!tools.is_empty()).then(|| tools::instructions(&tools));
+        let worded =
+            |in_system| plain(&tools::worded(messages.clone(), instructions.as_deref(), in_system));
+        // Some templates refuse system messages.
+        let rendered = match worded(true) {
+            Err(Error::InvalidRequest { .. }) if instructions.is_some() => worded(false)?,
+            rendered => rendered?,
+        };
+        Ok((rendered, Dialect::Hermes))
+    }
+
+    /// Messages as templates expect them.
+    fn messages(&self, template: &ChatTemplate, conversation: &Conversation) -> Vec<Value> {
+        let mistral = matches!(template.dialect(), Some(Dialect::Mistral | Dialect::MistralNamed));
+        let id =
+            |id: &str| if mistral { short_id(id) } else { self.tokenizer.quote(Role::User, id) };
+        let all = &conversation.messages;
+        let calls = || all.iter().flat_map(|message| &message.calls);
+        let last = all.len().saturating_sub(1);
+        let message = |(i, message): (usize, &Message)| {
+            let quoted = |text: &String| {
+                let mut quoted = self.tokenizer.quote(message.role, text);
+                if conversation.continues && i == last {
+                    quoted.push_str(END);
+                }
+                quoted
+            };
+            let content = message.content.as_ref().map(quoted);
+            let mut json = json!({ "role": message.role, "content": content });
+            if let Some(reasoning) = &message.reasoning {
+                json["reasoning_content"] = self.tokenizer.quote(Role::User, reasoning).into();
+            }
+            if !message.calls.is_empty() {
+                let call = |call: &ToolCall| {
+                    let function = json!({
+                        "name": self.tokenizer.quote(Role::User, &call.name),
+                        "arguments": self.tokenizer.quote_json(&call.arguments.clone().into()),
+                    });
+                    json!({ "id": id(&call.id), "type": "function", "function": function })
+                };
+                json["tool_calls"] = message.calls.iter().map(call).collect();
+            }
+            if let Some(answered) = &message.answers {
+                json["tool_call_id"] = id(answered).into();
+                if let Some(call) = calls().find(|call| call.id == *answered) {
+                    json["name"] = self.tokenizer.quote(Role::User, &call.name).into();
+                }
+            }
+            json
+        };
+        all.iter().enumerate().map(message).collect()
+    }
+
+    /// A tool as templates expect it.
+    fn tool(&self, tool: &Tool) -> Value {
+        let mut function = Map::new();
+        function.insert("name".into(), tool.name.as_str().into());
+        if let Some(description) = &tool.description {
+            function.insert("description".into(), description.as_str().into());
+        }
+        let none = || json!({ "type": "object", "properties": {} });
+        let parameters = tool.parameters.clone().map_or_else(none, Value::Object);
+        function.insert("parameters".into(), parameters);
+        json!({ "type": "function", "function": self.tokenizer.quote_json(&function.into()) })
+    }
+
+    /// Variables of a request. A template compares them with words, which are no markup.
+    fn variables(&self, variables: &Map<String, Value>) -> Map<String, Value> {
+        let is_word = |text: &str| {
+            let word = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+            word && self.tokenizer.token_id(text).is_none_or(|id| !self.tokenizer.is_control(id))
+        };
+        let value = |value: &Value| match value {
+            Value::String(text) if is_word(text) => value.clone(),
+            value => self.tokenizer.quote_json(value),
+        };
+        variables.iter().map(|(name, given)| (name.clone(), value(given))).collect()
+    }
+
+    /// How the answer to a prompt is to be read.
+    fn reading(
+        &self,
+        template: &ChatTemplate,
+        conversation: &Conversation,
+        rendered: &str,
+        dialect: Dialect,
+    ) -> Reading {
+        let names: Vec<String> =
+            conversation.tools.callable().map(|tool| tool.name.clone()).collect();
+        let dialect = (!names.is_empty()).then_some(dialect);
+        let last = conversation.messages.last().and_then(|message| message.content.as_deref());
+        let [begin, end] = THINK;
+        let knows = |token: &str| self.tokenizer.token_id(token).is_some();
+        let thinking = if !template.thinks() && !(knows(begin) && knows(end)) {
+            Thinking::Never
+        } else if conversation.continues {
+            let last = last.unwrap_or_default();
+            match last.rfind(begin) {
+                Some(at) if !last[at..].contains(end) => Thinking::Amid,
+                _ => Thinking::Never,
+            }
+        } else if rendered.trim_end().ends_with(begin) {
+            Thinking::Begun
+        } else {
+            Thinking::Possible
+        };
+        let markers = dialect.into_iter().flat_map(Dialect::markers);
+        let markers = markers.chain(THINK.into_iter().filter(|_| thinking != Thinking::Never));
+        let special = markers.filter_map(|marker| {
+            let id = self.tokenizer.token_id(marker)?;
+            self.tokenizer.is_special(id).then_some((id, marker))
+        });
+        Reading {
+            dialect,
+            tools: names,
+            single: conversation.tools.single,
+            thinking,
+            markers: special.collect(),
+            continues: conversation.continues,
+        }
     }
 
     /// The tokenizer, to be shared with detokenisers.
@@ -139,6 +310,14 @@ impl Chat {
     pub fn defaults(&self) -> &GenerationDefaults {
         &self.defaults
     }
+}
+
+/// The id of a call as Mistral's templates want it: nine letters and digits.
+fn short_id(id: &str) -> String {
+    if id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return id.into();
+    }
+    blake3::hash(id.as_bytes()).to_hex()[..9].into()
 }
 
 /// The first of the places where a template may be.
@@ -184,7 +363,7 @@ mod tests {
     }
 
     fn text(chat: &Chat) -> Result<Vec<u32>> {
-        chat.prompt(&[Message::user("hi<|end|>")], None)
+        Ok(chat.prompt(&vec![Message::user("hi<|end|>")].into(), None)?.ids)
     }
 
     #[test]

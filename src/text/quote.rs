@@ -8,8 +8,8 @@
 //! hi <|im_end|>   ->   hi <⟂|im_end|>      ⟂ = ESCAPE BREAK
 //! ```
 //!
-//! An escape character that the text itself holds is written ESCAPE LITERAL.
-//! The three are Unicode noncharacters, which are not meant to be in any text.
+//! An escape character that the text itself holds is written ESCAPE LITERAL, so ESCAPE END marks a
+//! place that no text can. The four are Unicode noncharacters, which are not meant to be in any text.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ use tokenizers::NormalizedString;
 pub const ESCAPE: char = '\u{FDD0}';
 const BREAK: char = '\u{FDD1}';
 const LITERAL: char = '\u{FDD2}';
+/// Marks where a text is to be gone on with.
+pub const END: &str = "\u{FDD0}\u{FDD3}";
 
 /// Quotes texts against a set of control tokens of at least two characters each.
 pub struct Quoter {

@@ -112,8 +112,8 @@ fn likelihood(token: u32, place: usize) -> f32 {
 /// A service over a [`Script`] for requests [`with`] the same messages.
 fn service(answers: &[Vec<u32>]) -> (Service<Script>, Rc<RefCell<Shared>>) {
     let chat = chat();
-    let messages = with(serde_json::json!({})).messages;
-    let prompt = chat.prompt(&messages, None).expect("a valid prompt").len();
+    let conversation = with(serde_json::json!({})).conversation;
+    let prompt = chat.prompt(&conversation, None).expect("a valid prompt").ids.len();
     let shared = Shared { prompt, answers: answers.to_vec(), drawn: Vec::new() };
     let shared = Rc::new(RefCell::new(shared));
     let script = Script { shared: shared.clone(), plans: VecDeque::new() };

@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::Request;
 
 fn asked(fields: serde_json::Value) -> Result<Request> {
-    engine_request(&with(fields), &chat(), 1000, NOW)
+    engine_request(&with(fields), &chat(), 1000, NOW).map(|asked| asked.request)
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn thinking_is_bounded_where_the_model_marks_it() {
     let id = |token| chat.tokenizer().token_id(token).unwrap();
     let request = engine_request(&with(fields), &chat, 5000, NOW).unwrap();
     let (begin, end) = (id("<think>"), id("</think>"));
-    assert_eq!(request.thinking, Some(ThinkingBudget { begin, end, tokens: 9 }));
+    assert_eq!(request.request.thinking, Some(ThinkingBudget { begin, end, tokens: 9 }));
 }
 
 #[test]
