@@ -298,12 +298,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_path() {
         let named = json!({ "type": "function", "function": { "name": "subtract" } });
-        let same = [json!({ "type": "function", "function": { "name": "f" } }); 2];
+        let same = json!({ "type": "function", "function": { "name": "f" } });
         let many: Vec<Value> = (0..129)
             .map(|i| json!({ "type": "function", "function": { "name": format!("f{i}") } }))
             .collect();
         for (fields, param, found) in [
-            (json!({ "tools": same }), "tools[1].function.name", "again"),
+            (json!({ "tools": [same, same] }), "tools[1].function.name", "again"),
             (json!({ "tools": many }), "tools", "129"),
             (function(json!({ "name": "a b" })), "tools[0].function.name", "a b"),
             (function(json!({ "name": "" })), "tools[0].function.name", "\"\""),

@@ -415,6 +415,158 @@ mod tests {
         assert!(chat("{}", jinja).err().unwrap().to_string().contains("chat_template.jinja"));
     }
 
+    /// A conversation of a request's JSON.
+    fn conversation(messages: Value, fields: Value) -> Conversation {
+        let mut request = json!({ "messages": messages });
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let request = crate::api::ChatCompletionRequest::read(&request).unwrap();
+        request.validate().unwrap().conversation
+    }
+
+    fn templated(template: &str) -> Chat {
+        let jinja =
+            ChatFiles { chat_template_jinja: Some(template.as_bytes()), ..Default::default() };
+        chat("{}", jinja).unwrap()
+    }
+
+    /// The text of a prompt, control tokens by their names.
+    fn rendered(chat: &Chat, conversation: &Conversation) -> Result<String> {
+        let ids = chat.prompt(conversation, None)?.ids;
+        let bytes: Result<Vec<Vec<u8>>> =
+            ids.iter().map(|id| chat.tokenizer().spell(*id)).collect();
+        Ok(String::from_utf8(bytes?.concat()).unwrap())
+    }
+
+    fn tools() -> Value {
+        let f = json!({ "name": "f", "description": "Adds <|end|>", "parameters": { "type": "object" } });
+        json!({ "tools": [{ "type": "function", "function": f }] })
+    }
+
+    fn called() -> Value {
+        let call = json!({ "id": "call_1", "function": { "name": "f", "arguments": r#"{"a":"<|end|>"}"# } });
+        json!([
+            { "role": "user", "content": "go" },
+            { "role": "assistant", "content": null, "tool_calls": [call] },
+            { "role": "tool", "tool_call_id": "call_1", "content": "1<|end|>" },
+            { "role": "tool", "tool_call_id": "call_2", "content": "2" },
+        ])
+    }
+
+    /// Two calls and their results.
+    fn called_twice() -> Value {
+        let mut messages = called();
+        let mut second = messages[1]["tool_calls"][0].clone();
+        second["id"] = "call_2".into();
+        messages[1]["tool_calls"].as_array_mut().unwrap().push(second);
+        messages
+    }
+
+    #[test]
+    fn templates_get_tools_calls_and_results_and_no_text_gives_control_tokens() {
+        let template = "{# <tool_call> #}{% for t in tools %}{{ t.function | tojson }}{% endfor %}\
+            {% for m in messages %}<|user|>{{ m.role }} {{ m.name }} {{ m.tool_call_id }} {{ m.content }}\
+            {% for c in m.tool_calls %}{{ c.id }} {{ c.function.arguments.a }}{% endfor %}{% endfor %}";
+        let chat = templated(template);
+        let conversation = conversation(called_twice(), tools());
+        let prompt = chat.prompt(&conversation, None).unwrap();
+        let controls = prompt.ids.iter().filter(|id| chat.tokenizer().is_control(**id)).count();
+        assert_eq!(controls, 4, "those of the template");
+        assert_eq!(prompt.reading.dialect, Some(Dialect::Hermes));
+        assert_eq!(prompt.form, None);
+        let text = rendered(&chat, &conversation).unwrap();
+        assert!(
+            text.starts_with(r#"{"name": "f", "description": "Adds <|end|>", "parameters""#),
+            "{text}"
+        );
+        assert!(text.contains("assistant   Nonecall_1 <|end|>call_2 <|end|>"), "{text}");
+        assert!(text.contains("tool f call_1 1<|end|>"), "{text}");
+    }
+
+    #[test]
+    fn a_template_that_ignores_tools_gets_them_in_words() {
+        let plain = "{% for m in messages %}<|user|>{{ m.role }}: {{ m.content }}{% endfor %}";
+        let refusing = format!(
+            "{{% if messages[0].role == 'system' %}}{{{{ raise_exception('no') }}}}{{% endif %}}{plain}"
+        );
+        let blind = format!("{{# [TOOL_CALLS] #}}{plain}");
+        for (template, role) in [(plain, "system"), (&refusing, "user"), (&blind, "system")] {
+            let chat = templated(template);
+            let conversation = conversation(called_twice(), tools());
+            let prompt = chat.prompt(&conversation, None).unwrap();
+            assert_eq!(prompt.reading.dialect, Some(Dialect::Hermes), "{template}");
+            let text = rendered(&chat, &conversation).unwrap();
+            let parts: Vec<&str> = text.split("<|user|>").skip(1).collect();
+            assert!(parts[0].starts_with(role), "{text}");
+            assert!(parts[0].contains(r#"{"name":"f","description":"Adds <|end|>""#), "{text}");
+            let calls = r#"<tool_call>\n{"name":"f","arguments":{"a":"<|end|>"}}\n</tool_call>"#;
+            let calls = calls.replace("\\n", "\n");
+            let [.., call, result] = parts[..] else { panic!("{text}") };
+            assert_eq!(call, format!("assistant: {calls}\n{calls}"));
+            assert_eq!(
+                result,
+                "user: <tool_response>\n1<|end|>\n</tool_response>\n<tool_response>\n2\n</tool_response>"
+            );
+            let controls = prompt.ids.iter().filter(|id| chat.tokenizer().is_control(**id)).count();
+            assert_eq!(controls, parts.len());
+        }
+    }
+
+    #[test]
+    fn a_last_message_is_gone_on_with_after_its_text() {
+        let ends = |text: &str| json!([{ "role": "user", "content": "ab" }, { "role": "assistant", "content": text }]);
+        let plain = "{% for m in messages %}<|user|>{{ m.content }}<|end|>{% endfor %}\
+                     {% if add_generation_prompt %}<|user|>{% endif %}";
+        let trimming = plain.replace("m.content", "m.content | trim");
+        for template in [plain, &trimming] {
+            let chat = templated(template);
+            for text in ["ab", "So <|end|> ", "\u{FDD0} "] {
+                let going_on = conversation(ends(text), json!({}));
+                let found = rendered(&chat, &going_on).unwrap();
+                assert_eq!(found, format!("<|user|>ab<|end|><|user|>{text}"), "{template}");
+                assert!(chat.prompt(&going_on, None).unwrap().reading.continues);
+            }
+            let not = conversation(ends("ab"), json!({ "continue_final_message": false }));
+            let found = rendered(&chat, &not).unwrap();
+            assert_eq!(found, "<|user|>ab<|end|><|user|>ab<|end|><|user|>");
+        }
+        let chat = templated("<|user|>{{ messages[0].content }}");
+        let lost = chat.prompt(&conversation(ends("cd"), json!({})), None).unwrap_err();
+        assert!(lost.to_string().contains("continue_final_message"), "{lost}");
+    }
+
+    #[test]
+    fn the_prompt_tells_whether_the_answer_begins_with_thinking() {
+        let user = json!([{ "role": "user", "content": "<think>" }]);
+        let amid = |text: &str| json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": text }]);
+        let begun =
+            "{{ messages[0].content }}{% if enable_thinking is not defined %}<think>\n{% endif %}";
+        let all = "{% for m in messages %}{{ m.content }}{% endfor %}|";
+        for (template, messages, fields, thinking) in [
+            (begun, &user, json!({}), Thinking::Begun),
+            (begun, &user, json!({ "reasoning_effort": "none" }), Thinking::Possible),
+            (all, &user, json!({}), Thinking::Possible),
+            (all, &amid("<think>a"), json!({}), Thinking::Amid),
+            (all, &amid("<think>a</think>b"), json!({}), Thinking::Never),
+        ] {
+            let conversation = conversation(messages.clone(), fields);
+            let found = templated(template).prompt(&conversation, None).unwrap().reading.thinking;
+            assert_eq!(found, thinking, "{messages}");
+        }
+    }
+
+    #[test]
+    fn ids_of_calls_are_as_mistral_wants_them() {
+        let template = "{# [TOOL_CALLS] #}{% for m in messages %}{{ (m.tool_calls or [{}])[0].id }}|\
+                        {{ m.tool_call_id }}|{% endfor %}";
+        let text =
+            rendered(&templated(template), &conversation(called_twice(), json!({}))).unwrap();
+        let ids: Vec<&str> = text.split('|').collect();
+        let [_, _, call, _, _, result, _, other, _] = ids[..] else { panic!("{text}") };
+        assert_eq!((call, call.len()), (result, 9));
+        assert_ne!(result, other);
+        assert_eq!(short_id("aB3456789"), "aB3456789");
+    }
+
     #[test]
     fn an_empty_prompt_is_refused() {
         let jinja = ChatFiles { chat_template_jinja: Some(b""), ..Default::default() };
