@@ -5,24 +5,24 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::Delta;
 
-/// A model with special tokens for Mistral's calls, and thoughts that are none.
+/// A model with special tokens for Mistral's calls, whose thoughts are between plain texts.
 fn mistral() -> Chat {
     let file = format!("{}/www/model/tokenizer.json", env!("CARGO_MANIFEST_DIR"));
     let mut tokenizer: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     let vocab = tokenizer["model"]["vocab"].as_object().unwrap().len();
     let added = tokenizer["added_tokens"].as_array_mut().unwrap();
-    let marks = [("[TOOL_CALLS]", true), ("[ARGS]", true), ("<think>", false), ("</think>", false)];
-    for (i, (mark, special)) in marks.into_iter().enumerate() {
+    let marks = ["[TOOL_CALLS]", "[ARGS]"];
+    for (i, mark) in marks.into_iter().enumerate() {
         let mut token = added[0].clone();
         token["content"] = mark.into();
         token["id"] = (vocab + i).into();
-        token["special"] = special.into();
         added.push(token);
     }
     let template = "{{ tools }}{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}\
                     {# [TOOL_CALLS] [ARGS] <think></think> #}";
     Chat::new(&ChatFiles {
         tokenizer: tokenizer.to_string().as_bytes(),
+        tokenizer_config: Some(br#"{"eos_token":"<|im_end|>"}"#),
         chat_template_jinja: Some(template.as_bytes()),
         ..Default::default()
     })
@@ -88,7 +88,6 @@ fn a_whole_answer_has_thoughts_and_calls() {
     let chat = mistral();
     let count = tokens(&chat, "<think>\nHm.\n</think>").len();
     let details = whole.usage.completion_tokens_details;
-    // The blanks behind the thought may begin in the token that ends it.
     assert_eq!(details.reasoning_tokens as usize, count);
     let logprobs = whole.choices[0].logprobs.as_ref().expect("they were asked for");
     assert!(logprobs.content.len() >= tokens(&chat, &thought).len());
