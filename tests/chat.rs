@@ -354,7 +354,7 @@ fn several_answers_are_those_of_as_many_seeds() {
     }
     assert_eq!(replies.last(), Some(&(id, Reply::End)));
     assert_eq!(finishes, [1; 3]);
-    let contents = three.choices.iter().map(|choice| &choice.message.content);
+    let contents = three.choices.iter().map(content);
     assert!(contents.eq(&texts), "{texts:?}");
 }
 

@@ -136,8 +136,16 @@ fn a_stream_tells_names_first_and_goes_on_after_every_cut() {
             assert_eq!(told, tokens.len(), "each token is told with how likely it was");
         }
         let rest = replies(&mut service, &request, &[resumed]);
-        assert_eq!(rest, whole[cut..], "after {cut} chunks");
+        let (rest, usage) = rest.split_at(rest.len() - 2);
+        assert_eq!(rest, &chunks[cut..], "after {cut} chunks");
+        assert_eq!(reasoning_tokens(usage), reasoning_tokens(&whole), "after {cut} chunks");
     }
+}
+
+fn reasoning_tokens(replies: &[Reply]) -> u32 {
+    let [.., Reply::Chunk { value, .. }, Reply::End] = replies else { panic!("{replies:?}") };
+    let usage = value.usage.flatten().expect("it was asked for");
+    usage.completion_tokens_details.reasoning_tokens
 }
 
 #[test]

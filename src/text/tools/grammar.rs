@@ -1,13 +1,12 @@
 //! Grammars of answers that call tools, in llguidance's dialect of Lark.
 
 use serde_json::{Map, Value, json};
-use tabloom_grammar::Form;
 
 use super::{
     dialect::Dialect,
     reader::{Reading, THINK, Thinking},
 };
-use crate::api::{Tool, Tools};
+use crate::api::{Form, Tool, Tools};
 
 /// What an answer is held to by the tools of its request: nothing but calls where they are required;
 /// where a tool is strict, any text, in which calls are as they should be.
@@ -43,11 +42,8 @@ impl Grammar<'_> {
         }
         let blank = if thought.is_empty() { "" } else { "blank " };
         let calls = self.calls(&mut rules);
-        let body = match self.tools.required {
-            true => format!("{blank}{calls}"),
-            false => self.free(&calls, &mut rules),
-        };
-        rules.insert(0, format!("start: {thought}{body}"));
+        let body = if self.tools.required { calls } else { self.free(&calls, &mut rules) };
+        rules.insert(0, format!("start: {thought}{blank}{body}"));
         rules.push(r"ANY: /(.|\n)*/".into());
         let callable = self.tools.callable().enumerate();
         rules.extend(callable.map(|(i, tool)| format!("args{i}: %json {}", self.schema(tool))));
