@@ -32,6 +32,8 @@ struct Model {
     vocabulary: Vocabulary,
     size: usize,
     end: u32,
+    /// Tokens that end something else.
+    marks: Vec<u32>,
     spellings: Vec<Vec<u8>>,
 }
 
@@ -50,7 +52,15 @@ impl Model {
         let strip = tokenizer.leading_strip();
         let tokens = Tokens { spellings: spellings.clone(), end_ids: vec![end], strip };
         let vocabulary = Vocabulary::new(tokens).unwrap();
-        Model { name, tokenizer: tokenizer.clone(), vocabulary, size, end, spellings }
+        Model {
+            name,
+            tokenizer: tokenizer.clone(),
+            vocabulary,
+            size,
+            end,
+            marks: Vec::new(),
+            spellings,
+        }
     }
 
     fn all() -> Vec<Model> {
@@ -107,7 +117,8 @@ impl Model {
         if drawn > FREE_TOKENS && random.bool() {
             let closing = |token: &&u32| {
                 let spelling = self.spellings[**token as usize].as_slice();
-                **token == self.end || matches!(spelling, b"\"" | b"}" | b"]")
+                let marks = self.marks.contains(token) || **token == self.end;
+                marks || matches!(spelling, b"\"" | b"}" | b"]")
             };
             let closing: Vec<&u32> = allowed.iter().filter(closing).collect();
             if let Some(&&token) = random.choice(&closing) {
@@ -348,27 +359,28 @@ fn a_grammar_is_followed() {
     }
 }
 
-/// What templates of each dialect look like, and the special tokens of their models.
-const DIALECTS: [(&str, &[&str]); 8] = [
-    ("<tool_call>", &[]),
-    ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"]),
-    ("<|start_header_id|> \"parameters\": ", &["<|python_tag|>"]),
-    ("[TOOL_CALLS]", &["[TOOL_CALLS]"]),
-    ("[TOOL_CALLS] </think>", &[]),
-    ("[TOOL_CALLS] [ARGS]", &["[TOOL_CALLS]", "[ARGS]"]),
-    ("<|tool_call|>", &["<|tool_call|>", "<|/tool_call|>"]),
-    ("<tool_call> </think>", &[]),
+/// What templates of each dialect look like, and how many of their model's marks are special tokens.
+const DIALECTS: [(&str, &[&str], usize); 7] = [
+    ("<tool_call>", &["<tool_call>", "</tool_call>"], 0),
+    ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"], 4),
+    ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"], 0),
+    ("<|start_header_id|> \"parameters\": ", &["<|python_tag|>"], 1),
+    ("[TOOL_CALLS] </think>", &["[TOOL_CALLS]", "<think>", "</think>"], 1),
+    ("[TOOL_CALLS] [ARGS]", &["[TOOL_CALLS]", "[ARGS]"], 2),
+    ("<|tool_call|>", &["<|tool_call|>", "<|/tool_call|>"], 2),
 ];
 
-/// The built-in model with these special tokens, and a template that ends with `end`.
-fn with_tokens(template: &str, special: &[&str], end: &str) -> Chat {
+/// The built-in model with these marks, of which the first are special, and a template that ends with
+/// `end`.
+fn with_marks(template: &str, marks: &[&str], special: usize, end: &str) -> Chat {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("www/model/tokenizer.json");
     let mut tokenizer: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     let vocab = tokenizer["model"]["vocab"].as_object().unwrap().len();
     let added = tokenizer["added_tokens"].as_array_mut().unwrap();
-    for (i, mark) in special.iter().enumerate() {
+    for (i, mark) in marks.iter().enumerate() {
         let mut token = added[0].clone();
         (token["content"], token["id"]) = ((*mark).into(), (vocab + i).into());
+        token["special"] = (i < special).into();
         added.push(token);
     }
     let template = format!("{{# {template} #}}{{{{ tools }}}}{{{{ messages[0].content }}}}{end}");
@@ -398,9 +410,9 @@ fn calls_of_every_dialect_are_read_as_valid_calls() {
             {"name": name, "parameters": parameters, "strict": strict}})
     };
     let mut called = 0;
-    for (template, special) in DIALECTS {
+    for (template, marks, special) in DIALECTS {
         for (choice, end) in [("required", ""), ("required", "<think>"), ("auto", "")] {
-            let chat = with_tokens(template, special, end);
+            let chat = with_marks(template, marks, special, end);
             let request = json!({
                 "messages": [{"role": "user", "content": "a"}],
                 "tools": [tool("one", true), tool("two", true)],
@@ -410,7 +422,8 @@ fn calls_of_every_dialect_are_read_as_valid_calls() {
             let prompt = chat.prompt(&request.conversation, None).unwrap();
             let form = prompt.form.expect("the tools are strict");
             form.check().unwrap();
-            let model = Model::of(template, chat.tokenizer(), "<|im_end|>");
+            let mut model = Model::of(template, chat.tokenizer(), "<|im_end|>");
+            model.marks = marks.iter().filter_map(|mark| chat.tokenizer().token_id(mark)).collect();
             for _ in 0..12 {
                 let ids = model.walk_ids(&form, &mut random);
                 let (tokenizer, rules) = (chat.tokenizer().clone(), TextRules::default());
@@ -433,6 +446,7 @@ fn calls_of_every_dialect_are_read_as_valid_calls() {
                 if choice == "required" {
                     assert!(!calls.is_empty() && content.trim().is_empty(), "{told} {content:?}");
                 }
+                assert!(!content.contains(marks[0]), "{told} {content:?}");
                 called += calls.len();
                 for (name, arguments) in &calls {
                     assert!(matches!(name.as_str(), "one" | "two"), "{told}");
