@@ -272,7 +272,8 @@ impl Chat {
         let last = conversation.messages.last().and_then(|message| message.content.as_deref());
         let [begin, end] = THINK;
         let knows = |token: &str| self.tokenizer.token_id(token).is_some();
-        let thinking = if !template.thinks() && !(knows(begin) && knows(end)) {
+        let thinks = template.thinks() || knows(begin) && knows(end);
+        let thinking = if !thinks {
             Thinking::Never
         } else if conversation.continues {
             let last = last.unwrap_or_default();
