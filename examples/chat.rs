@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Parser;
 use tabloom::{
-    api::{ChatCompletionRequest, RequestMessage, StreamOptions, Usage},
+    api::{ChatCompletionRequest, Delta, RequestMessage, StreamOptions, Usage},
     engine::{Options, TabId, steady_clock},
     executor::AnyExecutor,
     load::{self, Device, LoadOptions, Progress},
@@ -128,12 +128,17 @@ async fn answer(
             match reply {
                 Reply::Chunk { value: chunk, .. } => {
                     usage = chunk.usage.flatten().or(usage);
-                    let pieces =
-                        chunk.choices.into_iter().filter_map(|choice| choice.delta.content);
-                    for piece in pieces.filter(|piece| !piece.is_empty()) {
-                        first.get_or_insert_with(|| start.elapsed());
-                        show(&piece);
-                        text += &piece;
+                    for Delta { content, reasoning_content, .. } in
+                        chunk.choices.into_iter().map(|choice| choice.delta)
+                    {
+                        let thought = reasoning_content.unwrap_or_default();
+                        let said = content.unwrap_or_default();
+                        if !thought.is_empty() || !said.is_empty() {
+                            first.get_or_insert_with(|| start.elapsed());
+                            eprint!("{thought}");
+                            show(&said);
+                            text += &said;
+                        }
                     }
                 }
                 Reply::End => {

@@ -35,7 +35,17 @@ export { TabloomError };
 /** @typedef {import("./types.js").StoreSize} StoreSize */
 /** @typedef {import("./types.js").EngineMetrics} EngineMetrics */
 /** @typedef {import("./types.js").SpeculationMetrics} SpeculationMetrics */
+/** @typedef {import("./types.js").ChatContent} ChatContent */
 /** @typedef {import("./types.js").ChatMessage} ChatMessage */
+/** @typedef {import("./types.js").SystemMessage} SystemMessage */
+/** @typedef {import("./types.js").UserMessage} UserMessage */
+/** @typedef {import("./types.js").AssistantMessage} AssistantMessage */
+/** @typedef {import("./types.js").ToolMessage} ToolMessage */
+/** @typedef {import("./types.js").Tool} Tool */
+/** @typedef {import("./types.js").NamedTool} NamedTool */
+/** @typedef {import("./types.js").ToolChoice} ToolChoice */
+/** @typedef {import("./types.js").ToolCall} ToolCall */
+/** @typedef {import("./types.js").ToolCallDelta} ToolCallDelta */
 /** @typedef {import("./types.js").ChatCompletionParams} ChatCompletionParams */
 /** @typedef {import("./types.js").StructuredOutputs} StructuredOutputs */
 /** @typedef {import("./types.js").Usage} Usage */

@@ -183,9 +183,115 @@ export interface EngineMetrics extends SpeculationMetrics {
   [name: string]: any;
 }
 
-export interface ChatMessage {
-  role: "system" | "user" | "assistant";
-  content: string | { type: "text"; text: string }[];
+/** A text, whole or in parts. */
+export type ChatContent = string | { type: "text"; text: string }[];
+
+/** A message of a conversation. */
+export type ChatMessage =
+  | SystemMessage
+  | UserMessage
+  | AssistantMessage
+  | ToolMessage;
+
+/** Instructions from the application. */
+export interface SystemMessage {
+  role: "system" | "developer";
+  content: ChatContent;
+}
+
+/** What the person says. */
+export interface UserMessage {
+  role: "user";
+  content: ChatContent;
+}
+
+/**
+ * What the model said. As the last message it is gone on with: the answer brings only what follows
+ * its text (see `continue_final_message`).
+ */
+export interface AssistantMessage {
+  role: "assistant";
+  /** May be null, or left out, where tools are called. */
+  content?: ChatContent | null;
+  /** What the model thought before it answered; chat templates keep or drop it. */
+  reasoning_content?: string | null;
+  /** The tools it called; messages of role `tool` bring the results. */
+  tool_calls?: ToolCall[];
+  /** Says that this, the last message, is to be gone on with. */
+  prefix?: boolean;
+  /** Ignored, so that the messages of answers can be sent back. */
+  refusal?: null;
+}
+
+/** What a tool gave for a call that an earlier message made. */
+export interface ToolMessage {
+  role: "tool";
+  /** The `id` of the call; each call has one result. */
+  tool_call_id: string;
+  content: ChatContent;
+  /** The tool's name, which need not be told. */
+  name?: string;
+}
+
+/** A function that the model may call; the page carries out the call and sends back the result. */
+export interface Tool {
+  type: "function";
+  function: {
+    /** 1 to 64 letters, digits, `_` and `-`; no other tool has it. */
+    name: string;
+    /** What it does, for the model. */
+    description?: string | null;
+    /** The JSON schema of its arguments, an object; left out, it has none. */
+    parameters?: { [keyword: string]: unknown } | null;
+    /** Holds the arguments of each call to the schema, also where the model is free to call. */
+    strict?: boolean | null;
+  };
+}
+
+/** A tool, by its name. */
+export interface NamedTool {
+  type: "function";
+  function: { name: string };
+}
+
+/**
+ * Whether tools are called: `none`; `auto` (default where there are tools), as the model sees fit;
+ * `required`, at least one; a tool, that one and once; or some of the tools, of which no other is
+ * called. Where a call is required the answer is nothing but calls with valid arguments.
+ */
+export type ToolChoice =
+  | "none"
+  | "auto"
+  | "required"
+  | NamedTool
+  | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: NamedTool[] } };
+
+/** A call of a tool. */
+export interface ToolCall {
+  /** By which the result names it. */
+  id: string;
+  type: "function";
+  function: {
+    name: string;
+    /** A JSON object as text, as the model wrote it: check it unless the tool is `strict`. */
+    arguments: string;
+  };
+}
+
+/** A piece of a call in a stream: first its id and name, then its arguments bit by bit. */
+export interface ToolCallDelta {
+  /** Which of the message's calls it belongs to. */
+  index: number;
+  /** In the first piece. */
+  id?: string;
+  /** In the first piece. */
+  type?: "function";
+  function: {
+    /** In the first piece. */
+    name?: string;
+    /** More of the JSON. */
+    arguments: string;
+  };
 }
 
 export interface ChatCompletionParams {
@@ -218,6 +324,20 @@ export interface ChatCompletionParams {
       };
   /** The same in vLLM's terms. */
   structured_outputs?: StructuredOutputs;
+  /** Functions that the model may call, at most 128; not together with structured output. */
+  tools?: Tool[];
+  tool_choice?: ToolChoice;
+  /** Whether an answer may have several calls; default true. */
+  parallel_tool_calls?: boolean;
+  /** How much the model thinks, as far as its chat template knows; `none` turns it off (Qwen3). */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh";
+  /** More variables of the chat template, such as `{ enable_thinking: false }`. */
+  chat_template_kwargs?: Record<string, unknown>;
+  /**
+   * Whether a last message of the assistant is gone on with; default true if it has a text and calls
+   * no tools. If not, the model begins another turn.
+   */
+  continue_final_message?: boolean;
   /** -2 to 2, on tokens of the answer so far. */
   presence_penalty?: number;
   /** -2 to 2, on each of their occurrences. */
@@ -288,14 +408,18 @@ export interface Usage {
   total_tokens: number;
   /** How much of the prompt had been computed already, for an earlier request. */
   prompt_tokens_details: { cached_tokens: number };
-  /** Tokens of the answer that were guessed before they were drawn, and guesses that were wrong. */
   completion_tokens_details: {
+    /** Tokens of the answer that were guessed before they were drawn. */
     accepted_prediction_tokens: number;
+    /** Guesses that were wrong. */
     rejected_prediction_tokens: number;
+    /** Tokens of what the model thought before it answered. */
+    reasoning_tokens: number;
   };
 }
 
-export type FinishReason = "stop" | "length" | "repetition";
+/** Why an answer ended; `tool_calls`: the model waits for the results of its calls. */
+export type FinishReason = "stop" | "length" | "tool_calls" | "repetition";
 
 /** A token and the natural logarithm of its probability. */
 export interface TopLogprob {
@@ -320,7 +444,13 @@ export interface ChatCompletionChunk {
   model: string;
   choices: {
     index: number;
-    delta: { role?: "assistant"; content?: string };
+    delta: {
+      role?: "assistant";
+      content?: string;
+      /** More of what the model thinks before it answers. */
+      reasoning_content?: string;
+      tool_calls?: ToolCallDelta[];
+    };
     /** Those of the tokens whose text ends in this chunk. */
     logprobs: Logprobs | null;
     finish_reason: FinishReason | null;
@@ -340,7 +470,15 @@ export interface ChatCompletion {
   model: string;
   choices: {
     index: number;
-    message: { role: "assistant"; content: string; refusal: null };
+    message: {
+      role: "assistant";
+      /** Null where the model thought, or called tools, and said nothing. */
+      content: string | null;
+      /** What the model thought before it answered. */
+      reasoning_content?: string;
+      tool_calls?: ToolCall[];
+      refusal: null;
+    };
     logprobs: Logprobs | null;
     finish_reason: FinishReason;
     /** The one of `stop_token_ids` that ended the answer. */

@@ -23,7 +23,7 @@ use self::{
     completion::Completing,
     conversation::Conversation,
     embeddings::Job,
-    request::{blame, engine_request, name},
+    request::{Asked, blame, engine_request, name},
 };
 use crate::{
     Result,
@@ -157,7 +157,7 @@ impl<E: Executor> Service<E> {
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
-        let prompt = self.chat.prompt(&request.messages, Some(moment.now.cast_signed()))?;
+        let prompt = self.chat.prompt(&request.conversation, Some(moment.now.cast_signed()))?;
         let asked = engine_request(&request, prompt, &self.chat, self.capacity.vocab, moment)?;
         let asked = vec![asked];
         resume::check(resume, &request, &asked, &self.capacity)?;
@@ -171,11 +171,12 @@ impl<E: Executor> Service<E> {
         kind: &str,
         param: &str,
         request: &ChatRequest,
-        asked: Vec<Request>,
+        asked: Vec<Asked>,
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
-        if let (Some(spec), None) = (&request.constraint, &self.compiler) {
+        let constraint = asked.iter().find_map(|asked| asked.constraint.clone());
+        if let (Some(spec), None) = (&constraint, &self.compiler) {
             let message = "found a constraint, expected none: answers cannot be constrained here";
             let param = spec.param.clone();
             return Err(Error::InvalidRequest { param, message: message.into() });
@@ -192,8 +193,8 @@ impl<E: Executor> Service<E> {
         let count = asked.len();
         for (i, asked) in asked.iter().enumerate() {
             let submitted = match resume {
-                [] => self.engine.submit_many(asked.clone(), n),
-                _ => resume::submit(&mut self.engine, asked, &resume[i * n..][..n]),
+                [] => self.engine.submit_many(asked.request.clone(), n),
+                _ => resume::submit(&mut self.engine, &asked.request, &resume[i * n..][..n]),
             };
             match submitted {
                 Ok(more) => ids.extend(more),
@@ -208,8 +209,9 @@ impl<E: Executor> Service<E> {
             let resumed = resume.get(index).cloned().unwrap_or_default();
             let responder = Responder { index: index as u32, ..responder.clone() };
             let tokenizer = self.chat.tokenizer().clone();
-            let prompt = &asked[index / n].prompt;
-            Answer::new(first, responder, request, tokenizer, prompt, &resumed)
+            let Asked { request: Request { prompt, .. }, reading, .. } = &asked[index / n];
+            let begins = (&prompt[..], reading, moment.entropy);
+            Answer::new(first, responder, request, tokenizer, begins, &resumed)
         };
         let answers: Result<Vec<_>> = (0..ids.len()).map(answer).collect();
         let answers = answers.inspect_err(|_| ids.iter().for_each(|id| self.engine.cancel(*id)))?;
@@ -222,7 +224,7 @@ impl<E: Executor> Service<E> {
             self.outbox.extend(answer.start().map(|reply| (first, reply)));
             match answer.is_over() {
                 true => self.engine.finish(*id),
-                false => self.specs.extend(request.constraint.clone().map(|spec| (*id, spec))),
+                false => self.specs.extend(constraint.clone().map(|spec| (*id, spec))),
             }
             self.answers.insert(*id, answer);
         }

@@ -6,7 +6,10 @@ use std::ops::ControlFlow;
 
 use serde::Deserialize;
 use tabloom::{
-    api::{ChatCompletion, ChatCompletionRequest, ChatRequest, EmbeddingRequest, FinishReason},
+    api::{
+        ChatCompletion, ChatCompletionRequest, ChatRequest, Choice, Delta, EmbeddingRequest,
+        FinishReason,
+    },
     engine::{Options, RequestId, TabId, steady_clock},
     error::Error,
     executor::{AnyExecutor, KvKind},
@@ -84,6 +87,10 @@ fn streamed(replies: &[(RequestId, Reply)], id: RequestId) -> String {
     chunks.collect()
 }
 
+fn content(choice: &Choice) -> &str {
+    choice.message.content.as_deref().expect("it says something")
+}
+
 #[test]
 fn keys_and_values_in_int8_hardly_change_an_answer() {
     let mut service = service_with(LoadOptions { kv: KvKind::Int8, ..Default::default() });
@@ -127,7 +134,7 @@ fn a_whole_completion_counts_its_tokens() {
     let replies = run(&mut service);
     let [(of, Reply::Completion(completion))] = &replies[..] else { panic!("{replies:?}") };
     assert_eq!(*of, id);
-    assert_eq!(completion.choices[0].message.content, golden.answer);
+    assert_eq!(content(&completion.choices[0]), golden.answer);
     assert_eq!(completion.usage.completion_tokens as usize, golden.answer_ids.len());
 }
 
@@ -245,7 +252,7 @@ fn what_a_request_forbids_is_not_said() {
     // A bad word of several tokens: its beginning may be said.
     let phrase = said[..3].concat();
     let without = whole(&mut service, serde_json::json!({ "bad_words": [phrase] }));
-    assert!(without.choices[0].message.content.starts_with(&said[..2].concat()));
+    assert!(content(&without.choices[0]).starts_with(&said[..2].concat()));
     assert_ne!(tokens(&without)[2], said[2]);
 
     let ids = &golden.answer_ids;
@@ -282,7 +289,7 @@ fn an_answer_ends_where_the_request_lets_it() {
     let choice = &stopped.choices[0];
     assert_eq!((choice.finish_reason, choice.stop_reason), (FinishReason::Stop, Some(ids[at])));
     assert_eq!(stopped.usage.completion_tokens as usize, at + 1);
-    assert!(golden.answer.starts_with(&choice.message.content));
+    assert!(golden.answer.starts_with(content(choice)));
 
     let most = ids.len() + 5;
     for (field, value) in [("ignore_eos", serde_json::json!(true)), ("min_tokens", most.into())] {
@@ -290,10 +297,10 @@ fn an_answer_ends_where_the_request_lets_it() {
         let choice = &longer.choices[0];
         assert_eq!((choice.finish_reason, choice.stop_reason), (FinishReason::Length, None));
         assert_eq!(longer.usage.completion_tokens as usize, most);
-        assert!(choice.message.content.starts_with(&golden.answer));
+        assert!(content(choice).starts_with(&golden.answer));
     }
     let in_time = whole(&mut service, serde_json::json!({ "min_tokens": 2, "max_tokens": most }));
-    assert_eq!(in_time.choices[0].message.content, golden.answer);
+    assert_eq!(content(&in_time.choices[0]), golden.answer);
 }
 
 #[test]
@@ -301,7 +308,7 @@ fn every_token_of_the_prompt_is_told_but_the_first() {
     let mut service = service();
     let golden = &goldens()[0];
     let answer = whole(&mut service, serde_json::json!({ "prompt_logprobs": 2 }));
-    assert_eq!(answer.choices[0].message.content, golden.answer);
+    assert_eq!(content(&answer.choices[0]), golden.answer);
     let told = answer.prompt_logprobs.expect("it was asked for");
     assert_eq!((told.len(), &told[0]), (answer.usage.prompt_tokens as usize, &None));
     let text: String = told.iter().flatten().map(|entry| entry.chosen.token.as_str()).collect();
@@ -347,7 +354,7 @@ fn several_answers_are_those_of_as_many_seeds() {
     }
     assert_eq!(replies.last(), Some(&(id, Reply::End)));
     assert_eq!(finishes, [1; 3]);
-    let contents = three.choices.iter().map(|choice| &choice.message.content);
+    let contents = three.choices.iter().map(content);
     assert!(contents.eq(&texts), "{texts:?}");
 }
 
@@ -402,7 +409,7 @@ fn constrained_answers_keep_to_their_form_beside_one_that_is_free() {
 
     let replies = run(&mut service);
     let text = |id: RequestId| match replies.iter().find(|(of, _)| *of == id) {
-        Some((_, Reply::Completion(completion))) => completion.choices[0].message.content.clone(),
+        Some((_, Reply::Completion(completion))) => content(&completion.choices[0]).to_owned(),
         other => panic!("{other:?}"),
     };
     let answer: serde_json::Value = serde_json::from_str(&text(json)).expect("JSON");
@@ -516,4 +523,102 @@ fn cached_tokens_are_told_and_shared_by_salt_alone() {
     run(&mut service);
     assert_eq!(ask(&mut service, 4, 1), 0);
     assert_eq!(ask(&mut service, 3, 1), shared);
+}
+
+/// Two tools, of which the second is strict if `strict`.
+fn tools(strict: bool) -> serde_json::Value {
+    let pick = serde_json::json!({
+        "type": "object",
+        "properties": {
+            "colour": { "enum": ["red", "green"] },
+            "count": { "type": "integer", "minimum": 1, "maximum": 9 },
+        },
+        "required": ["colour", "count"],
+        "additionalProperties": false,
+    });
+    serde_json::json!([
+        { "type": "function", "function": { "name": "rest", "description": "Does nothing." } },
+        { "type": "function", "function": { "name": "pick", "parameters": pick, "strict": strict } },
+    ])
+}
+
+/// Checks the calls of an answer, whole or joined: known tools, valid arguments.
+fn check_calls(calls: &[(String, String)]) {
+    assert!(!calls.is_empty());
+    let schema = tools(false)[1]["function"]["parameters"].clone();
+    let picks = jsonschema::validator_for(&schema).expect("a valid schema");
+    for (name, arguments) in calls {
+        let arguments: serde_json::Value = serde_json::from_str(arguments).expect("valid JSON");
+        match name.as_str() {
+            "rest" => assert_eq!(arguments, serde_json::json!({})),
+            "pick" => assert!(picks.is_valid(&arguments), "{arguments}"),
+            other => panic!("{other} is no tool"),
+        }
+    }
+}
+
+#[test]
+fn even_a_model_that_knows_no_tools_calls_one_when_it_has_to() {
+    let mut service = service();
+    let named = serde_json::json!({ "type": "function", "function": { "name": "pick" } });
+    for (choice, seed) in [("required".into(), 1), ("required".into(), 2), (named.clone(), 3)] {
+        let fields = serde_json::json!({
+            "tools": tools(false), "tool_choice": choice, "parallel_tool_calls": false, "seed": seed,
+        });
+        let answer = whole(&mut service, fields);
+        let choice = &answer.choices[0];
+        assert_eq!(choice.finish_reason, FinishReason::ToolCalls);
+        assert_eq!(choice.message.content, None);
+        let calls = choice.message.tool_calls.iter().map(|call| &call.function);
+        let calls: Vec<_> = calls.map(|call| (call.name.clone(), call.arguments.clone())).collect();
+        check_calls(&calls);
+        assert!(calls.len() == 1 && (seed < 3 || calls[0].0 == "pick"), "{calls:?}");
+    }
+}
+
+#[test]
+fn a_stream_of_calls_goes_on_in_another_engine() {
+    let fields = serde_json::json!({
+        "messages": goldens()[0].messages, "stream": true, "temperature": 1, "max_tokens": 200,
+        "tools": tools(true), "tool_choice": "required", "parallel_tool_calls": false,
+    });
+    let mut all = service();
+    submit(&mut all, fields.clone());
+    let whole: Vec<Reply> = run(&mut all).into_iter().map(|(_, reply)| reply).collect();
+    let mut said = Delta::default();
+    for reply in &whole {
+        if let Reply::Chunk { value, .. } = reply {
+            said.extend(value.choices[0].delta.clone());
+        }
+    }
+    let calls = said.tool_calls.iter().map(|call| &call.function);
+    let calls: Vec<_> =
+        calls.map(|call| (call.name.clone().expect("a name"), call.arguments.clone())).collect();
+    check_calls(&calls);
+    assert_eq!(said.content.as_deref(), Some(""), "the first chunk's");
+    for cut in [1, 2, whole.len() / 2, whole.len() - 2] {
+        let mut resumed = Resumed::default();
+        for chunk in &whole[..cut] {
+            let Reply::Chunk { tokens, ended, .. } = chunk else { panic!("{chunk:?}") };
+            resumed.started = true;
+            resumed.tokens.extend(tokens);
+            resumed.ended = *ended;
+        }
+        let mut other = service();
+        other.submit(request(fields.clone()), MOMENT, &[resumed]).expect("it is accepted");
+        let rest: Vec<Reply> = run(&mut other).into_iter().map(|(_, reply)| reply).collect();
+        assert_eq!(rest, whole[cut..], "after {cut} chunks");
+    }
+}
+
+#[test]
+fn an_answer_goes_on_with_what_the_last_message_says() {
+    let mut service = service();
+    let golden = &goldens()[0];
+    let at = golden.answer.find(' ').expect("several words");
+    let (begun, rest) = golden.answer.split_at(at);
+    let mut messages = golden.messages.as_array().expect("messages").clone();
+    messages.push(serde_json::json!({ "role": "assistant", "content": begun, "prefix": true }));
+    let answer = whole(&mut service, serde_json::json!({ "messages": messages }));
+    assert_eq!(content(&answer.choices[0]), rest);
 }

@@ -127,7 +127,7 @@ fn vocabularies_give_the_ids_of_the_tokenizers_they_were_made_of() {
                     _ => Message::user(content),
                 })
                 .collect();
-            assert_eq!(chat.prompt(&messages, None).unwrap(), *ids, "{name}");
+            assert_eq!(chat.prompt(&messages.into(), None).unwrap().ids, *ids, "{name}");
         }
     }
 }

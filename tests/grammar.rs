@@ -2,15 +2,15 @@
 //! that a validator of JSON schemas, or a regular expression, accepts.
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
 use regex::Regex;
 use serde_json::{Value, json};
 use tabloom::{
     Error,
-    api::{Form, Spec},
+    api::{ChatCompletionRequest, Form, Spec, TextRules},
     sampling::{Constraint, Grammar, Tokens, Vocabulary},
-    text::Tokenizer,
+    text::{Chat, ChatFiles, Pieces, Tokenizer},
 };
 
 /// Tokenizers by bytes and by words, and the tokens that end their answers.
@@ -28,10 +28,12 @@ const MAX_TOKENS: usize = 3000;
 
 struct Model {
     name: &'static str,
-    tokenizer: Tokenizer,
+    tokenizer: Arc<Tokenizer>,
     vocabulary: Vocabulary,
     size: usize,
     end: u32,
+    /// Tokens that end something else.
+    marks: Vec<u32>,
     spellings: Vec<Vec<u8>>,
 }
 
@@ -39,6 +41,10 @@ impl Model {
     fn open(folder: &'static str, end: &str) -> Model {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("tokenizer.json");
         let tokenizer = Tokenizer::from_bytes(&fs::read(path).expect(folder)).expect(folder);
+        Model::of(folder, &Arc::new(tokenizer), end)
+    }
+
+    fn of(name: &'static str, tokenizer: &Arc<Tokenizer>, end: &str) -> Model {
         // A model's embedding may have more rows than the tokenizer has tokens.
         let size = tokenizer.max_id() as usize + 38;
         let end = tokenizer.token_id(end).expect(end);
@@ -46,7 +52,15 @@ impl Model {
         let strip = tokenizer.leading_strip();
         let tokens = Tokens { spellings: spellings.clone(), end_ids: vec![end], strip };
         let vocabulary = Vocabulary::new(tokens).unwrap();
-        Model { name: folder, tokenizer, vocabulary, size, end, spellings }
+        Model {
+            name,
+            tokenizer: tokenizer.clone(),
+            vocabulary,
+            size,
+            end,
+            marks: Vec::new(),
+            spellings,
+        }
     }
 
     fn all() -> Vec<Model> {
@@ -59,6 +73,11 @@ impl Model {
 
     /// Draws allowed tokens until the answer is complete, and returns its text.
     fn walk(&self, form: &Form, random: &mut fastrand::Rng) -> String {
+        self.tokenizer.decode(&self.walk_ids(form, random)).unwrap()
+    }
+
+    /// The tokens of such an answer.
+    fn walk_ids(&self, form: &Form, random: &mut fastrand::Rng) -> Vec<u32> {
         let mut constraint = self.compile(form).unwrap();
         let mut drawn = Vec::new();
         while !constraint.is_complete() {
@@ -75,7 +94,7 @@ impl Model {
             drawn.push(token);
             assert!(drawn.len() < MAX_TOKENS, "{form:?}: {:?}", self.tokenizer.decode(&drawn));
         }
-        self.tokenizer.decode(&drawn).unwrap()
+        drawn
     }
 
     /// A walk whose text is JSON, and its value.
@@ -98,7 +117,8 @@ impl Model {
         if drawn > FREE_TOKENS && random.bool() {
             let closing = |token: &&u32| {
                 let spelling = self.spellings[**token as usize].as_slice();
-                **token == self.end || matches!(spelling, b"\"" | b"}" | b"]")
+                let marks = self.marks.contains(token) || **token == self.end;
+                marks || matches!(spelling, b"\"" | b"}" | b"]")
             };
             let closing: Vec<&u32> = allowed.iter().filter(closing).collect();
             if let Some(&&token) = random.choice(&closing) {
@@ -337,4 +357,104 @@ fn a_grammar_is_followed() {
             assert!(judge.is_match(&flat), "{}: {text:?}", model.name);
         }
     }
+}
+
+/// What templates of each dialect look like, and how many of their model's marks are special tokens.
+const DIALECTS: [(&str, &[&str], usize); 7] = [
+    ("<tool_call>", &["<tool_call>", "</tool_call>"], 0),
+    ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"], 4),
+    ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"], 0),
+    ("<|start_header_id|> \"parameters\": ", &["<|python_tag|>"], 1),
+    ("[TOOL_CALLS] </think>", &["[TOOL_CALLS]", "<think>", "</think>"], 1),
+    ("[TOOL_CALLS] [ARGS]", &["[TOOL_CALLS]", "[ARGS]"], 2),
+    ("<|tool_call|>", &["<|tool_call|>", "<|/tool_call|>"], 2),
+];
+
+/// The built-in model with these marks, of which the first are special, and a template that ends with
+/// `end`.
+fn with_marks(template: &str, marks: &[&str], special: usize, end: &str) -> Chat {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("www/model/tokenizer.json");
+    let mut tokenizer: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let vocab = tokenizer["model"]["vocab"].as_object().unwrap().len();
+    let added = tokenizer["added_tokens"].as_array_mut().unwrap();
+    for (i, mark) in marks.iter().enumerate() {
+        let mut token = added[0].clone();
+        (token["content"], token["id"]) = ((*mark).into(), (vocab + i).into());
+        token["special"] = (i < special).into();
+        added.push(token);
+    }
+    let template = format!("{{# {template} #}}{{{{ tools }}}}{{{{ messages[0].content }}}}{end}");
+    Chat::new(&ChatFiles {
+        tokenizer: tokenizer.to_string().as_bytes(),
+        chat_template_jinja: Some(template.as_bytes()),
+        ..Default::default()
+    })
+    .expect("a valid model")
+}
+
+#[test]
+fn calls_of_every_dialect_are_read_as_valid_calls() {
+    let mut random = random();
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "maxLength": 8},
+            "list": {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
+        },
+        "required": ["text"],
+        "additionalProperties": false,
+    });
+    let validator = jsonschema::validator_for(&parameters).expect("a valid schema");
+    let tool = |name: &str, strict: bool| {
+        json!({"type": "function", "function":
+            {"name": name, "parameters": parameters, "strict": strict}})
+    };
+    let mut called = 0;
+    for (template, marks, special) in DIALECTS {
+        for (choice, end) in [("required", ""), ("required", "<think>"), ("auto", "")] {
+            let chat = with_marks(template, marks, special, end);
+            let request = json!({
+                "messages": [{"role": "user", "content": "a"}],
+                "tools": [tool("one", true), tool("two", true)],
+                "tool_choice": choice,
+            });
+            let request = ChatCompletionRequest::read(&request).unwrap().validate().unwrap();
+            let prompt = chat.prompt(&request.conversation, None).unwrap();
+            let form = prompt.form.expect("the tools are strict");
+            form.check().unwrap();
+            let mut model = Model::of(template, chat.tokenizer(), "<|im_end|>");
+            model.marks = marks.iter().filter_map(|mark| chat.tokenizer().token_id(mark)).collect();
+            for _ in 0..12 {
+                let ids = model.walk_ids(&form, &mut random);
+                let (tokenizer, rules) = (chat.tokenizer().clone(), TextRules::default());
+                let mut pieces = Pieces::new(tokenizer, &rules, &prompt.reading, &[]).unwrap();
+                let mut found = Vec::new();
+                for id in &ids {
+                    found.extend(pieces.push(*id, ()).unwrap());
+                }
+                found.push(pieces.finish().piece);
+                let told =
+                    format!("{template} {choice} {end}: {:?}", chat.tokenizer().decode(&ids));
+                let mut calls: Vec<(String, String)> = Vec::new();
+                for call in found.iter().flat_map(|piece| &piece.calls) {
+                    match &call.name {
+                        Some(name) => calls.push((name.clone(), call.arguments.clone())),
+                        None => calls[call.index].1.push_str(&call.arguments),
+                    }
+                }
+                let content: String = found.iter().map(|piece| piece.text.as_str()).collect();
+                if choice == "required" {
+                    assert!(!calls.is_empty() && content.trim().is_empty(), "{told} {content:?}");
+                }
+                assert!(!content.contains(marks[0]), "{told} {content:?}");
+                called += calls.len();
+                for (name, arguments) in &calls {
+                    assert!(matches!(name.as_str(), "one" | "two"), "{told}");
+                    let arguments = serde_json::from_str(arguments).expect(&told);
+                    assert!(validator.is_valid(&arguments), "{told}");
+                }
+            }
+        }
+    }
+    assert!(called > 100, "{called} calls");
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tabloom::Error;
-use tabloom::api::{Message, Role};
+use tabloom::api::{ChatCompletionRequest, Message, Role};
 use tabloom::text::{Chat, ChatFiles, ChatTemplate, Detokenizer, TemplateOptions, Tokenizer};
 
 const TOKENIZERS: [&str; 2] = ["tokenizer_bytes", "tokenizer_words"];
@@ -48,6 +48,15 @@ struct MessageCase {
     content: String,
 }
 
+/// A request as OpenAI's API has it.
+#[derive(Deserialize)]
+struct ToolCase {
+    name: String,
+    template: String,
+    request: Value,
+    expected: String,
+}
+
 #[derive(Deserialize)]
 struct TemplateCase {
     name: String,
@@ -63,6 +72,11 @@ struct TemplateCase {
 
 fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
+}
+
+fn tool_cases() -> Vec<ToolCase> {
+    let file = fs::read(goldens().join("tool_chats.json")).expect("golden file");
+    serde_json::from_slice(&file).expect("golden JSON")
 }
 
 fn golden(folder: &str) -> TokenizerGolden {
@@ -93,8 +107,7 @@ fn messages(cases: &[MessageCase]) -> Vec<Message> {
         "assistant" => Role::Assistant,
         other => panic!("unknown role {other:?}"),
     };
-    let message =
-        |case: &MessageCase| Message { role: role(&case.role), content: case.content.clone() };
+    let message = |case: &MessageCase| Message::new(role(&case.role), case.content.as_str());
     cases.iter().map(message).collect()
 }
 
@@ -140,7 +153,7 @@ fn chats_have_the_ids_of_transformers() {
         let chats = golden(folder).chats;
         assert!(chats.len() > 2);
         for case in chats {
-            let ids = chat.prompt(&messages(&case.messages), None).unwrap();
+            let ids = chat.prompt(&messages(&case.messages).into(), None).unwrap().ids;
             assert_eq!(ids, case.ids, "{folder}");
         }
     }
@@ -158,7 +171,7 @@ fn control_tokens_come_from_the_template_alone() {
         };
         let mut unguarded = Vec::new();
         for case in &injections {
-            let ids = chat.prompt(&messages(&case.messages), None).unwrap();
+            let ids = chat.prompt(&messages(&case.messages).into(), None).unwrap().ids;
             assert_eq!(control(ids), case.control_ids, "{folder}: {}", case.text);
             unguarded.push(control(tokenizer.encode_prompt(&case.text).unwrap()));
         }
@@ -192,5 +205,25 @@ fn templates_render_as_in_transformers() {
             },
             _ => panic!("{}: expected a text or an error", case.name),
         }
+    }
+}
+
+#[test]
+fn requests_with_tools_render_as_in_transformers() {
+    let cases = tool_cases();
+    assert!(cases.len() > 10);
+    let tokenizer = fs::read(goldens().join("tokenizer_bytes/tokenizer.json")).expect("a file");
+    for ToolCase { name, template, request, expected } in cases {
+        let chat = Chat::new(&ChatFiles {
+            tokenizer: &tokenizer,
+            chat_template_jinja: Some(template.as_bytes()),
+            ..ChatFiles::default()
+        })
+        .expect("chat files");
+        let read = ChatCompletionRequest::read(&request).expect("a request");
+        let conversation = read.validate().expect("a valid request").conversation;
+        let prompt = chat.prompt(&conversation, None).expect("a prompt");
+        let ids = chat.tokenizer().encode_prompt(&expected).expect("a text");
+        assert_eq!(prompt.ids, ids, "{name}: {expected}");
     }
 }

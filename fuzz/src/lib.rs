@@ -111,7 +111,7 @@ pub fn tokenizer(data: &[u8]) {
 
 fn use_chat(chat: &Chat) {
     use_tokenizer(chat.tokenizer());
-    let _ = chat.prompt(&[tabloom::api::Message::user(TEXT)], Some(0));
+    let _ = chat.prompt(&vec![tabloom::api::Message::user(TEXT)].into(), Some(0));
 }
 
 fn use_tokenizer(tokenizer: &Tokenizer) {

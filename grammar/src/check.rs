@@ -50,17 +50,19 @@ pub fn regex(regex: &str) -> Result<()> {
 
 pub fn grammar(grammar: &str) -> Result<()> {
     length(grammar.len())?;
-    let rules = grammar.matches(':').count();
-    if rules > MAX_RULES {
-        return Err(Error::found(format!("{rules} colons"), "at most 300 rules and terminals"));
-    }
+    let mut rules = grammar.matches(':').count();
     // Schemas inside are held to what schemas by themselves are held to.
     for (at, word) in grammar.match_indices("%json") {
         let behind = &grammar[at + word.len()..];
         let mut values = serde_json::Deserializer::from_str(behind).into_iter();
         if let Some(Ok(schema)) = values.next() {
             json_schema(&schema)?;
+            rules -= behind[..values.byte_offset()].matches(':').count().min(rules);
         }
+    }
+    if rules > MAX_RULES {
+        let found = format!("{rules} colons outside of schemas");
+        return Err(Error::found(found, "at most 300 rules and terminals"));
     }
     Ok(())
 }

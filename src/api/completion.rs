@@ -290,7 +290,8 @@ mod tests {
         assert!(request.echo && !request.echo_only && !request.add_special_tokens);
         let settings = request.settings;
         assert_eq!((settings.n, settings.max_tokens), (3, Some(7)));
-        assert_eq!((settings.model.as_deref(), settings.messages.len()), (Some("m"), 0));
+        assert_eq!(settings.model.as_deref(), Some("m"));
+        assert!(settings.conversation.messages.is_empty());
         assert!(settings.stream && settings.include_usage);
         assert_eq!((settings.sampling.logprobs, settings.sampling.seed), (Some(2), Some(4)));
         assert_eq!(settings.text.stop, ["x"]);

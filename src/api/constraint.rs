@@ -56,6 +56,16 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// What a parameter asks for.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] for what is malformed or beyond the bounds.
+    pub fn new(form: Form, param: &str) -> Result<Spec> {
+        let spec = Spec { form, param: param.into() };
+        spec.form.check().map_err(|error| spec.refused(error))?;
+        Ok(spec)
+    }
+
     /// Reads the two parameters; at most one of them asks for something.
     pub(super) fn read(
         format: Option<ResponseFormat>,

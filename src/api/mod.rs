@@ -11,11 +11,13 @@ mod constraint;
 mod embeddings;
 mod input;
 mod message;
+mod messages;
 mod models;
 mod request;
 mod response;
 mod sampling;
 mod tokens;
+mod tools;
 mod typed;
 mod validate;
 
@@ -27,22 +29,27 @@ pub use embeddings::{
     EmbedRequest, Embedding, EmbeddingRequest, EmbeddingResponse, EmbeddingUsage, Encoding, Vector,
 };
 pub use input::{Input, TextInput};
-pub use message::{Message, Role};
+pub use message::{Conversation, Message, Role, ToolCall};
 pub use models::{Model, ModelList};
 pub use request::{
-    ChatCompletionRequest, Content, ContentPart, RepetitionDetection, RequestMessage, Stop,
-    StreamOptions,
+    ChatCompletionRequest, Content, ContentPart, ReasoningEffort, RepetitionDetection, RequestCall,
+    RequestCallFunction, RequestMessage, Stop, StreamOptions,
 };
 pub use response::{
     ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice,
-    CompletionTokensDetails, Delta, FinishReason, PromptTokensDetails, Responder, ResponseMessage,
-    TokenLogprob, TopLogprob, Usage,
+    CompletionTokensDetails, Delta, FinishReason, FunctionDelta, PromptTokensDetails, Responder,
+    ResponseCall, ResponseFunction, ResponseMessage, TokenLogprob, ToolCallDelta, TopLogprob,
+    Usage,
 };
 pub use sampling::{Circles, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
 pub use tokens::{
     DetokenizeRequest, DetokenizeResponse, ToTokenize, TokenSource, TokenizeRequest,
     TokenizeResponse,
+};
+pub use tools::{
+    AllowedTool, AllowedTools, RequestFunction, RequestTool, Tool, ToolChoice, ToolMode, ToolName,
+    ToolPick, Tools,
 };
 pub(crate) use typed::{Misfit, typed};
 pub use validate::{ChatRequest, TextRules};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 use super::constraint::{ResponseFormat, StructuredOutputs};
+use super::tools::{RequestTool, ToolChoice};
 use super::typed;
 use crate::error::{Error, Result};
 
@@ -14,8 +15,8 @@ use crate::error::{Error, Result};
 /// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
 /// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
 /// `repetition_detection`, `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs`,
-/// `logprob_token_ids`, `thinking_token_budget` and `structured_outputs`; `speculative_decoding` is its
-/// own. [`ChatCompletionRequest::validate`] turns it into a [`crate::api::ChatRequest`].
+/// `logprob_token_ids`, `thinking_token_budget`, `chat_template_kwargs`, `continue_final_message` and
+/// `structured_outputs`; `speculative_decoding` is its own. [`ChatCompletionRequest::validate`] turns it into a [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ChatCompletionRequest {
@@ -53,6 +54,14 @@ pub struct ChatCompletionRequest {
     pub n: Option<i64>,
     pub response_format: Option<ResponseFormat>,
     pub structured_outputs: Option<StructuredOutputs>,
+    pub tools: Option<Vec<RequestTool>>,
+    pub tool_choice: Option<ToolChoice>,
+    pub parallel_tool_calls: Option<bool>,
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// More variables of the chat template.
+    pub chat_template_kwargs: Option<Map<String, Value>>,
+    /// Whether a last message of the assistant is gone on with; true unless said otherwise.
+    pub continue_final_message: Option<bool>,
     /// Whether tokens may be guessed before they are drawn.
     pub speculative_decoding: Option<bool>,
     /// Every other field, so that none is ignored in silence.
@@ -66,9 +75,53 @@ pub struct ChatCompletionRequest {
 pub struct RequestMessage {
     pub role: String,
     pub content: Option<Content>,
+    /// What the assistant thought.
+    pub reasoning_content: Option<String>,
+    /// The assistant's calls of tools.
+    pub tool_calls: Option<Vec<RequestCall>>,
+    /// The call that a message of a tool answers.
+    pub tool_call_id: Option<String>,
+    /// The name of the tool that answers.
+    pub name: Option<String>,
+    /// Whether the answer goes on with this message, the last and the assistant's.
+    pub prefix: Option<bool>,
     /// Every other field, so that none is ignored in silence.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
+}
+
+/// A call of a tool in a message of the assistant.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestCall {
+    pub id: String,
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub function: RequestCallFunction,
+    /// Where it was in a stream; it changes nothing.
+    pub index: Option<u32>,
+}
+
+/// The function that a [`RequestCall`] calls.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestCallFunction {
+    pub name: String,
+    /// A JSON object, as text.
+    pub arguments: String,
+}
+
+/// How much a model thinks before it answers, as far as its chat template knows such a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReasoningEffort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
 }
 
 /// A message's content: plain text, or a list of parts.

@@ -36,7 +36,7 @@ pub struct Choice {
 impl Choice {
     /// The first answer, without log-probabilities.
     pub fn new(content: impl Into<String>, finish_reason: FinishReason) -> Choice {
-        let message = ResponseMessage { role: "assistant", content: content.into(), refusal: () };
+        let message = ResponseMessage::new(content.into(), String::new(), Vec::new());
         Choice { index: 0, message, logprobs: None, finish_reason, stop_reason: None }
     }
 }
@@ -82,9 +82,56 @@ impl TopLogprob {
 pub struct ResponseMessage {
     /// Always `assistant`.
     pub role: &'static str,
-    pub content: String,
+    /// Null where the model thought, or called tools, and said nothing.
+    pub content: Option<String>,
+    /// What it thought before; left out if nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    /// The tools it calls; left out if none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ResponseCall>,
     /// Always null: a refusal is plain content here.
     pub refusal: (),
+}
+
+impl ResponseMessage {
+    /// What the model said, thought and called.
+    pub fn new(content: String, reasoning: String, tool_calls: Vec<ResponseCall>) -> Self {
+        let nothing = reasoning.is_empty() && tool_calls.is_empty();
+        ResponseMessage {
+            role: "assistant",
+            content: (nothing || !content.is_empty()).then_some(content),
+            reasoning_content: (!reasoning.is_empty()).then_some(reasoning),
+            tool_calls,
+            refusal: (),
+        }
+    }
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResponseCall {
+    /// By which the message with the tool's result names it.
+    pub id: String,
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub function: ResponseFunction,
+}
+
+/// The function of a [`ResponseCall`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResponseFunction {
+    pub name: String,
+    /// JSON, as the model wrote it.
+    pub arguments: String,
+}
+
+impl ResponseCall {
+    /// A call of a function.
+    pub fn new(id: String, name: String, arguments: String) -> Self {
+        ResponseCall { id, kind: "function", function: ResponseFunction { name, arguments } }
+    }
 }
 
 /// A piece of a streamed answer.
@@ -128,6 +175,92 @@ pub struct Delta {
     pub role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
+    /// More of what the model thinks before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    /// Calls of tools, or more of their arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCallDelta>,
+}
+
+/// What a chunk adds to a call: its name first, then its arguments, piece by piece.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ToolCallDelta {
+    /// Which of the message's calls it is.
+    pub index: usize,
+    /// In the first piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// `function`, in the first piece.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    pub function: FunctionDelta,
+}
+
+/// The function of a [`ToolCallDelta`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FunctionDelta {
+    /// In the first piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// More of the JSON.
+    pub arguments: String,
+}
+
+impl ToolCallDelta {
+    /// The first piece of a call.
+    pub fn first(index: usize, id: String, name: String, arguments: String) -> Self {
+        let function = FunctionDelta { name: Some(name), arguments };
+        ToolCallDelta { index, id: Some(id), kind: Some("function"), function }
+    }
+
+    /// A further piece of its arguments.
+    pub fn more(index: usize, arguments: String) -> Self {
+        let function = FunctionDelta { name: None, arguments };
+        ToolCallDelta { index, function, ..Default::default() }
+    }
+}
+
+impl From<String> for Delta {
+    fn from(content: String) -> Self {
+        Delta { content: (!content.is_empty()).then_some(content), ..Default::default() }
+    }
+}
+
+impl From<&str> for Delta {
+    fn from(content: &str) -> Self {
+        content.to_owned().into()
+    }
+}
+
+impl Delta {
+    /// Whether it adds anything.
+    pub fn is_empty(&self) -> bool {
+        *self == Delta::default()
+    }
+
+    /// Adds what a later chunk adds.
+    pub fn extend(&mut self, later: Delta) {
+        let texts = [
+            (&mut self.content, later.content),
+            (&mut self.reasoning_content, later.reasoning_content),
+        ];
+        for (text, more) in texts {
+            match (text, more) {
+                (Some(text), Some(more)) => text.push_str(&more),
+                (text @ None, more) => *text = more,
+                (Some(_), None) => {}
+            }
+        }
+        for call in later.tool_calls {
+            match self.tool_calls.last_mut() {
+                Some(last) if last.index == call.index => {
+                    last.function.arguments.push_str(&call.function.arguments);
+                }
+                _ => self.tool_calls.push(call),
+            }
+        }
+    }
 }
 
 /// Why an answer ended.
@@ -140,6 +273,8 @@ pub enum FinishReason {
     Length,
     /// The answer went in circles, as `repetition_detection` describes them.
     Repetition,
+    /// The model ended its turn, having called tools.
+    ToolCalls,
 }
 
 /// How many tokens a request took.
@@ -166,6 +301,8 @@ pub struct CompletionTokensDetails {
     pub accepted_prediction_tokens: u32,
     /// Guesses that were wrong.
     pub rejected_prediction_tokens: u32,
+    /// Those of what the model thought before it answered.
+    pub reasoning_tokens: u32,
 }
 
 impl Usage {
@@ -203,30 +340,31 @@ pub struct Responder {
 impl Responder {
     /// The first chunk: the role and an empty content.
     pub fn start(&self) -> ChatCompletionChunk {
-        let delta = Delta { role: Some("assistant"), content: Some(String::new()) };
+        let delta =
+            Delta { role: Some("assistant"), content: Some(String::new()), ..Default::default() };
         self.choice(ChunkChoice { delta, ..Default::default() })
     }
 
-    /// A chunk that adds text, how likely its tokens were, and whether they were guessed before.
+    /// A chunk that adds to the message, how likely its tokens were, and whether they were guessed
+    /// before.
     pub fn delta(
         &self,
-        text: impl Into<String>,
+        delta: impl Into<Delta>,
         logprobs: Option<ChoiceLogprobs>,
         drafted: bool,
     ) -> ChatCompletionChunk {
-        let delta = Delta { role: None, content: Some(text.into()) };
+        let delta = delta.into();
         self.choice(ChunkChoice { delta, logprobs, drafted, ..Default::default() })
     }
 
-    /// The chunk that says why the answer ended, and with which stop token. It adds what text is left.
+    /// The chunk that says why the answer ended, and with which stop token. It adds what is left.
     pub fn finish(
         &self,
-        text: String,
+        delta: Delta,
         logprobs: Option<ChoiceLogprobs>,
         reason: FinishReason,
         stop_reason: Option<u32>,
     ) -> ChatCompletionChunk {
-        let delta = Delta { role: None, content: (!text.is_empty()).then_some(text) };
         let finish_reason = Some(reason);
         self.choice(ChunkChoice {
             delta,
@@ -314,7 +452,7 @@ mod tests {
             choice(json!({"content": "hi"}), json!(null))
         );
         assert_eq!(
-            to_value(r.finish(String::new(), None, FinishReason::Length, None)).unwrap(),
+            to_value(r.finish(Delta::default(), None, FinishReason::Length, None)).unwrap(),
             choice(json!({}), json!("length"))
         );
         assert_eq!(
@@ -327,7 +465,7 @@ mod tests {
     #[test]
     fn a_stream_with_usage_has_null_until_the_last_chunk() {
         let r = responder(true);
-        let end = r.finish(String::new(), None, FinishReason::Stop, None);
+        let end = r.finish(Delta::default(), None, FinishReason::Stop, None);
         for piece in [r.start(), r.delta("x", None, false), end] {
             let piece = to_value(piece).unwrap();
             assert_eq!(piece.get("usage"), Some(&serde_json::Value::Null));
@@ -338,6 +476,7 @@ mod tests {
             "prompt_tokens_details": {"cached_tokens": 2},
             "completion_tokens_details": {
                 "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+                "reasoning_tokens": 0,
             },
         });
         assert_eq!(to_value(r.usage(Usage::new(3, 2, 4)).unwrap()).unwrap(), last);
@@ -362,6 +501,7 @@ mod tests {
                     "prompt_tokens_details": {"cached_tokens": 0},
                     "completion_tokens_details": {
                         "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+                "reasoning_tokens": 0,
                     },
                 },
             })

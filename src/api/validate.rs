@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::constraint::Spec;
-use super::message::{Message, Role};
-use super::request::{ChatCompletionRequest, Content, RequestMessage, Stop};
+use super::message::Conversation;
+use super::messages::conversation;
+use super::request::{ChatCompletionRequest, ReasoningEffort, Stop};
 use super::sampling::{SamplingParams, TokenRules, prompt_logprobs};
+use super::tools::Tools;
 use crate::error::{Error, Result};
 
 /// Answers to one request.
@@ -22,7 +24,7 @@ pub struct ChatRequest {
     /// The model's name as the client gave it, to be echoed.
     pub model: Option<String>,
     /// At least one message, except where only settings are asked for.
-    pub messages: Vec<Message>,
+    pub conversation: Conversation,
     /// How many answers are wanted, 1 ..= 16.
     pub n: usize,
     pub stream: bool,
@@ -58,11 +60,27 @@ impl ChatCompletionRequest {
     /// The first field that is unsupported or out of range gives
     /// [`Error::InvalidRequest`], which names it, what was found and what was expected.
     pub fn validate(mut self) -> Result<ChatRequest> {
-        let wire = std::mem::take(&mut self.messages);
-        Ok(ChatRequest { messages: messages(wire)?, ..self.settings()? })
+        let messages = std::mem::take(&mut self.messages);
+        let continues = self.continue_final_message;
+        let variables = variables(self.chat_template_kwargs.take(), self.reasoning_effort.take())?;
+        let parallel = self.parallel_tool_calls;
+        let tools = Tools::read(self.tools.take(), self.tool_choice.take(), parallel)?;
+        let request = self.settings()?;
+        if let Some(Spec { param, .. }) =
+            request.constraint.as_ref().filter(|_| !tools.list.is_empty())
+        {
+            let expected = "one of them, or tool_choice \"none\"";
+            return Err(invalid(param, "it beside tools", expected));
+        }
+        if let Some(budget) = request.tokens.thinking.filter(|_| tools.constrain()) {
+            let expected = "none where calls of tools are constrained";
+            return Err(invalid("thinking_token_budget", budget, expected));
+        }
+        let conversation = conversation(messages, continues, tools, variables)?;
+        Ok(ChatRequest { conversation, ..request })
     }
 
-    /// Checks every field but the messages.
+    /// Checks every field but those of the conversation.
     pub(super) fn settings(self) -> Result<ChatRequest> {
         refuse_unsupported("", &self.other, NEUTRAL_FIELDS)?;
         let stream = self.stream.unwrap_or(false);
@@ -78,7 +96,7 @@ impl ChatCompletionRequest {
             sampling: SamplingParams::read(&self)?,
             tokens: TokenRules::read(&self, max_tokens)?,
             prompt_logprobs: prompt_logprobs(self.prompt_logprobs, stream)?,
-            messages: Vec::new(),
+            conversation: Conversation::default(),
             n: n as usize,
             stream,
             include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
@@ -99,15 +117,7 @@ impl ChatCompletionRequest {
 pub(super) type Neutral = (&'static str, fn(&Value) -> bool);
 
 /// Fields of a request that are harmless with these values.
-const NEUTRAL_FIELDS: &[Neutral] = &[
-    ("tool_choice", |v| v == "none"),
-    ("tools", |v| v.as_array().is_some_and(|list| list.is_empty())),
-    ("user", Value::is_string),
-];
-
-/// Fields of a message that are harmless with these values.
-const NEUTRAL_MESSAGE_FIELDS: &[Neutral] =
-    &[("tool_calls", |v| v.as_array().is_some_and(|list| list.is_empty()))];
+const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 
 pub(super) fn refuse_unsupported(
     prefix: &str,
@@ -162,52 +172,30 @@ fn stop(stop: Option<Stop>) -> Result<Vec<String>> {
     Ok(stops)
 }
 
-fn messages(messages: Vec<RequestMessage>) -> Result<Vec<Message>> {
-    if messages.is_empty() {
-        return Err(invalid("messages", "none", "at least one message"));
-    }
-    messages.into_iter().enumerate().map(|(i, message)| check_message(i, message)).collect()
-}
+/// Variables that a template gets from elsewhere.
+const RESERVED: [&str; 6] =
+    ["messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"];
 
-fn check_message(i: usize, message: RequestMessage) -> Result<Message> {
-    let at = format!("messages[{i}].");
-    let role = match message.role.as_str() {
-        // The newer name of the same thing.
-        "system" | "developer" => Role::System,
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        other => {
-            let found = if other.is_empty() { "no role".into() } else { format!("{other:?}") };
-            return Err(invalid(format!("{at}role"), found, "system, user or assistant"));
-        }
-    };
-    refuse_unsupported(&at, &message.other, NEUTRAL_MESSAGE_FIELDS)?;
-    let param = format!("{at}content");
-    let content = match message.content {
-        None => return Err(invalid(param, "nothing", "a string or a list of text parts")),
-        Some(Content::Text(text)) => text,
-        Some(Content::Parts(parts)) => {
-            let mut content = String::new();
-            for (p, part) in parts.into_iter().enumerate() {
-                match part.text {
-                    Some(text) if part.kind == "text" => content.push_str(&text),
-                    _ => {
-                        let found = format!("a part of type {:?}", part.kind);
-                        return Err(invalid(
-                            format!("{param}[{p}]"),
-                            found,
-                            "type \"text\" and a text",
-                        ));
-                    }
-                }
-            }
-            content
-        }
-    };
-    if role == Role::User && content.trim().is_empty() {
-        return Err(invalid(param, "an empty text", "something to answer"));
+/// The variables of the template that a request names, and those that its effort stands for.
+fn variables(
+    named: Option<Map<String, Value>>,
+    effort: Option<ReasoningEffort>,
+) -> Result<Map<String, Value>> {
+    let named = named.unwrap_or_default();
+    if let Some(name) = RESERVED.iter().find(|name| named.contains_key(**name)) {
+        let param = format!("chat_template_kwargs.{name}");
+        return Err(invalid(param, "a variable of the request itself", "other variables"));
     }
-    Ok(Message { role, content })
+    let mut variables = Map::new();
+    match effort {
+        None => {}
+        Some(ReasoningEffort::None) => {
+            drop(variables.insert("enable_thinking".into(), false.into()))
+        }
+        Some(effort) => drop(variables.insert("reasoning_effort".into(), json!(effort))),
+    }
+    variables.extend(named);
+    Ok(variables)
 }
 
 pub(super) fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {
@@ -226,6 +214,8 @@ fn brief(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::Message;
+    use super::super::request::RequestMessage;
     use super::super::sampling::Circles;
     use super::*;
 
@@ -271,12 +261,12 @@ mod tests {
             ChatRequest {
                 n: 1,
                 model: Some("m".into()),
-                messages: vec![
+                conversation: Conversation::from(vec![
                     Message::system("Be kind."),
                     Message::user("ab"),
                     Message::assistant(""),
                     Message::user("go"),
-                ],
+                ]),
                 stream: true,
                 include_usage: true,
                 max_tokens: Some(7),
@@ -450,11 +440,9 @@ mod tests {
 
     #[test]
     fn unsupported_fields_are_never_ignored() {
-        for (field, param) in [
-            (r#""tools":[{"type":"function"}]"#, "tools"),
-            (r#""tool_choice":"auto""#, "tool_choice"),
-            (r#""temprature":1"#, "temprature"),
-        ] {
+        for (field, param) in
+            [(r#""functions":[{"name":"f"}]"#, "functions"), (r#""temprature":1"#, "temprature")]
+        {
             let (at, message) = refusal(with(field));
             assert_eq!(at, param);
             assert!(message.contains("not supported"), "{message}");

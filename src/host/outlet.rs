@@ -84,11 +84,11 @@ impl Piece {
         self.adds() && next.adds()
     }
 
-    /// Whether it adds text, and nothing but that.
+    /// Whether it adds to the answer, and nothing but that.
     fn adds(&self) -> bool {
         match &self.chunk {
             Chunk::Chat(chunk) => chunk.choices.first().is_some_and(|choice| {
-                choice.finish_reason.is_none() && choice.delta.content.is_some()
+                choice.finish_reason.is_none() && !choice.delta.is_empty()
             }),
             Chunk::Text(chunk) => {
                 chunk.choices.first().is_some_and(|choice| choice.finish_reason.is_none())
@@ -114,7 +114,7 @@ impl Piece {
 }
 
 fn extend(choice: &mut ChunkChoice, more: ChunkChoice) {
-    choice.delta.content.get_or_insert_default().push_str(&more.delta.content.unwrap_or_default());
+    choice.delta.extend(more.delta);
     choice.drafted &= more.drafted;
     if let Some(more) = more.logprobs {
         choice.logprobs.get_or_insert_default().content.extend(more.content);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn finish(index: u32, tokens: usize) -> Piece {
-        let chunk = responder(index).finish(String::new(), None, FinishReason::Stop, None);
+        let chunk = responder(index).finish(Default::default(), None, FinishReason::Stop, None);
         Piece { chunk: chunk.into(), tokens: vec![], ended: Some(tokens) }
     }
 

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use super::{Reply, Resumed};
 use crate::{
     Result,
-    api::{ChatRequest, Choice, ChoiceLogprobs, FinishReason, Responder, TokenLogprob, TopLogprob},
+    api::{
+        ChatRequest, Choice, ChoiceLogprobs, Delta, FinishReason, Responder, ResponseCall,
+        ResponseMessage, TokenLogprob, ToolCallDelta, TopLogprob,
+    },
     engine::RequestId,
     step::Logprobs,
-    text::{Piece, Pieces, Tokenizer},
+    text::{CallPiece, End, Piece, Pieces, Reading, Tokenizer},
 };
 
 /// The text of an answer so far, and what is known of its tokens.
@@ -25,8 +28,10 @@ pub struct Answer {
     pieces: Pieces<Token>,
     /// Whether log-probabilities are told.
     tells: bool,
-    /// Text so far and its log-probabilities, kept where no stream was asked for.
-    text: String,
+    /// The random number of the request, which names its calls of tools.
+    entropy: u64,
+    /// What there is so far, and its log-probabilities, kept where no stream was asked for.
+    message: Delta,
     told: Vec<TokenLogprob>,
     /// The prompt's tokens, where their log-probabilities were asked for.
     prompt: Vec<u32>,
@@ -42,8 +47,14 @@ struct Token {
     drafted: bool,
 }
 
-/// How an answer ended.
-pub enum Ended {
+/// How an answer ended, and how many of its tokens were thinking.
+pub struct Ended {
+    pub reasoning_tokens: usize,
+    pub told: Told,
+}
+
+/// What an answer's end brings.
+pub enum Told {
     /// The last chunk of its stream, unless that has been told before.
     Streamed(Option<Reply>),
     /// The choice, and the log-probabilities of the prompt if they were asked for.
@@ -51,13 +62,14 @@ pub enum Ended {
 }
 
 impl Answer {
-    /// The answer to a request, which begins after `prompt` and goes on where `resumed` says.
+    /// The answer to a request, which begins after `prompt`, is to be read as `reading` says and goes
+    /// on where `resumed` says.
     pub fn new(
         conversation: RequestId,
         responder: Responder,
         request: &ChatRequest,
         tokenizer: Arc<Tokenizer>,
-        prompt: &[u32],
+        (prompt, reading, entropy): (&[u32], &Reading, u64),
         resumed: &Resumed,
     ) -> Result<Answer> {
         Ok(Answer {
@@ -66,10 +78,11 @@ impl Answer {
             responder,
             stream: request.stream,
             started: resumed.started,
-            pieces: Pieces::new(tokenizer.clone(), &request.text, &resumed.tokens)?,
+            pieces: Pieces::new(tokenizer.clone(), &request.text, reading, &resumed.tokens)?,
             tokenizer,
             tells: request.sampling.logprobs.is_some(),
-            text: String::new(),
+            entropy,
+            message: Delta::default(),
             told: Vec::new(),
             prompt: if request.prompt_logprobs.is_some() { prompt.to_vec() } else { Vec::new() },
             prompt_logprobs: None,
@@ -109,15 +122,16 @@ impl Answer {
     ) -> Result<Option<Reply>> {
         let logprob = logprobs.map(|logprobs| self.describe(id, logprobs)).transpose()?;
         let token = Token { id, logprob, drafted };
-        let Some(piece) = self.pieces.push(id, token)? else { return Ok(None) };
-        let Piece { text, items } = piece;
+        let Some(mut piece) = self.pieces.push(id, token)? else { return Ok(None) };
+        let items = std::mem::take(&mut piece.items);
         let drafted = items.iter().all(|token| token.drafted);
         let (tokens, told) = split(items);
+        let delta = delta(piece, &self.responder, self.entropy);
         if self.stream {
-            let value = self.responder.delta(text, choice_logprobs(self.tells, told), drafted);
+            let value = self.responder.delta(delta, choice_logprobs(self.tells, told), drafted);
             return Ok(Some(Reply::Chunk { value, tokens, ended: None }));
         }
-        self.text.push_str(&text);
+        self.message.extend(delta);
         self.told.extend(told);
         Ok(None)
     }
@@ -130,27 +144,36 @@ impl Answer {
     /// What there is to tell at the end, given the stop token that ended the answer, if one did, and
     /// how many tokens it took: the last chunk of a stream, or the choice.
     pub fn finish(self, reason: FinishReason, stop: Option<u32>, count: usize) -> Ended {
-        let Answer { responder, pieces, tells, .. } = self;
+        let Answer { responder, pieces, tells, entropy, mut message, .. } = self;
+        let stopped = pieces.stopped();
+        let End { mut piece, called, reasoning_tokens } = pieces.finish();
         if self.ended.is_some() {
-            return Ended::Streamed(None);
+            return Ended { reasoning_tokens, told: Told::Streamed(None) };
         }
         // The token that completed a stop string may also have been the last one allowed.
-        let reason = if pieces.stopped() { FinishReason::Stop } else { reason };
-        let Piece { text, items } = pieces.finish();
-        let (tokens, told) = split(items);
-        if !self.stream {
+        let reason = match if stopped { FinishReason::Stop } else { reason } {
+            FinishReason::Stop if called => FinishReason::ToolCalls,
+            reason => reason,
+        };
+        let (tokens, told) = split(std::mem::take(&mut piece.items));
+        let delta = delta(piece, &responder, entropy);
+        let told = if self.stream {
+            let logprobs = choice_logprobs(tells && !told.is_empty(), told);
+            let value = responder.finish(delta, logprobs, reason, stop);
+            Told::Streamed(Some(Reply::Chunk { value, tokens, ended: Some(count) }))
+        } else {
+            message.extend(delta);
             let told = self.told.into_iter().chain(told).collect();
             let choice = Choice {
                 index: responder.index,
+                message: whole(message),
                 logprobs: choice_logprobs(tells, told),
                 stop_reason: stop,
-                ..Choice::new(self.text + &text, reason)
+                ..Choice::new("", reason)
             };
-            return Ended::Whole(choice, self.prompt_logprobs);
-        }
-        let logprobs = choice_logprobs(tells && !told.is_empty(), told);
-        let value = responder.finish(text, logprobs, reason, stop);
-        Ended::Streamed(Some(Reply::Chunk { value, tokens, ended: Some(count) }))
+            Told::Whole(choice, self.prompt_logprobs)
+        };
+        Ended { reasoning_tokens, told }
     }
 
     fn describe(&self, token: u32, logprobs: &Logprobs) -> Result<TokenLogprob> {
@@ -166,6 +189,33 @@ impl Answer {
             top_logprobs: top.collect::<Result<_>>()?,
         })
     }
+}
+
+/// What a piece adds to the message. The same request, asked again, names its calls the same.
+fn delta(piece: Piece<Token>, responder: &Responder, entropy: u64) -> Delta {
+    let call = |CallPiece { index, name, arguments }: CallPiece| match name {
+        Some(name) => {
+            let id = format!("call_{entropy:016x}{:02x}{index:04x}", responder.index);
+            ToolCallDelta::first(index, id, name, arguments)
+        }
+        None => ToolCallDelta::more(index, arguments),
+    };
+    Delta {
+        reasoning_content: (!piece.reasoning.is_empty()).then_some(piece.reasoning),
+        tool_calls: piece.calls.into_iter().map(call).collect(),
+        ..piece.text.into()
+    }
+}
+
+/// The message that all pieces make.
+fn whole(message: Delta) -> ResponseMessage {
+    let call = |call: ToolCallDelta| {
+        let name = call.function.name.unwrap_or_default();
+        ResponseCall::new(call.id.unwrap_or_default(), name, call.function.arguments)
+    };
+    let calls = message.tool_calls.into_iter().map(call).collect();
+    let text = message.content.unwrap_or_default();
+    ResponseMessage::new(text, message.reasoning_content.unwrap_or_default(), calls)
 }
 
 fn choice_logprobs(tells: bool, content: Vec<TokenLogprob>) -> Option<ChoiceLogprobs> {

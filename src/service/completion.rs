@@ -78,7 +78,7 @@ impl<E: Executor> Service<E> {
             // Prompts that are the same get answers of their own.
             let entropy = moment.entropy.wrapping_add((i * n) as u64);
             let moment = Moment { entropy, ..moment };
-            engine_request(&inner, tokens, &self.chat, self.capacity.vocab, moment)
+            engine_request(&inner, tokens.into(), &self.chat, self.capacity.vocab, moment)
         };
         let asked = prompts.iter().enumerate().map(asked).collect::<Result<Vec<_>>>()?;
         resume::check(resume, &settings, &asked, &self.capacity)?;
@@ -89,11 +89,11 @@ impl<E: Executor> Service<E> {
             let prompt = match input {
                 TextInput::Text(text) => text.clone(),
                 TextInput::Tokens(_) => {
-                    shown(Detokenizer::new(tokenizer.clone(), true), &asked.prompt)?
+                    shown(Detokenizer::new(tokenizer.clone(), true), &asked.request.prompt)?
                 }
             };
-            let prompt_tokens = match asked.prompt_logprobs {
-                Some(_) => spell(&tokenizer, &asked.prompt)?,
+            let prompt_tokens = match asked.request.prompt_logprobs {
+                Some(_) => spell(&tokenizer, &asked.request.prompt)?,
                 None => Vec::new(),
             };
             for _ in 0..n {

@@ -1,6 +1,9 @@
 //! The answers to one request, which end one by one and are told together.
 
-use super::{Reply, answer::Ended};
+use super::{
+    Reply,
+    answer::{Ended, Told},
+};
 use crate::{
     api::{self, Choice, CompletionTokensDetails, Responder, TokenLogprob},
     engine::{RequestId, Usage},
@@ -16,7 +19,7 @@ pub struct Conversation {
     prompt_tokens: usize,
     cached_tokens: usize,
     completion_tokens: usize,
-    drafts: CompletionTokensDetails,
+    details: CompletionTokensDetails,
     /// Where no stream was asked for.
     choices: Vec<Choice>,
     prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
@@ -37,7 +40,7 @@ impl Conversation {
             prompt_tokens: 0,
             cached_tokens: 0,
             completion_tokens: 0,
-            drafts: CompletionTokensDetails::default(),
+            details: CompletionTokensDetails::default(),
             choices: Vec::new(),
             prompt_logprobs: None,
         }
@@ -62,8 +65,9 @@ impl Conversation {
     pub fn ended(&mut self, id: RequestId, ended: Ended, usage: Usage) -> Vec<Reply> {
         self.ended += 1;
         self.completion_tokens += usage.completion_tokens;
-        self.drafts.accepted_prediction_tokens += usage.accepted_tokens as u32;
-        self.drafts.rejected_prediction_tokens += usage.rejected_tokens as u32;
+        self.details.accepted_prediction_tokens += usage.accepted_tokens as u32;
+        self.details.rejected_prediction_tokens += usage.rejected_tokens as u32;
+        self.details.reasoning_tokens += ended.reasoning_tokens as u32;
         if self.firsts.contains(&id) {
             self.prompt_tokens += usage.prompt_tokens;
             self.cached_tokens += usage.cached_tokens;
@@ -71,11 +75,11 @@ impl Conversation {
         let counts = [self.prompt_tokens, self.cached_tokens, self.completion_tokens];
         let [prompt, cached, completion] = counts.map(|count| count as u32);
         let usage = api::Usage {
-            completion_tokens_details: self.drafts,
+            completion_tokens_details: self.details,
             ..api::Usage::new(prompt, cached, completion)
         };
-        match ended {
-            Ended::Streamed(last) => {
+        match ended.told {
+            Told::Streamed(last) => {
                 let mut replies = Vec::from_iter(last);
                 if self.is_over() {
                     replies.extend(self.responder.usage(usage).map(Reply::plain));
@@ -83,7 +87,7 @@ impl Conversation {
                 }
                 replies
             }
-            Ended::Whole(choice, prompt_logprobs) => {
+            Told::Whole(choice, prompt_logprobs) => {
                 self.choices.push(choice);
                 // All answers were asked for those of the same prompt.
                 self.prompt_logprobs = self.prompt_logprobs.take().or(prompt_logprobs);

@@ -3,10 +3,17 @@
 use super::Moment;
 use crate::{
     Error, Result,
-    api::{ChatRequest, Circles, TokenRules},
+    api::{ChatRequest, Circles, Spec, TokenRules},
     engine::{Repetition, Request, ThinkingBudget},
-    text::{Chat, Tokenizer},
+    text::{Chat, Prompt, Reading, Tokenizer},
 };
+
+/// A request as the engine gets it, what constrains its answers, and how to read them.
+pub struct Asked {
+    pub request: Request,
+    pub constraint: Option<Spec>,
+    pub reading: Reading,
+}
 
 /// What to ask an engine whose model has `vocab` tokens, given the prompt.
 ///
@@ -14,11 +21,11 @@ use crate::{
 /// [`Error::InvalidRequest`] for token ids beyond the vocabulary.
 pub fn engine_request(
     request: &ChatRequest,
-    prompt: Vec<u32>,
+    prompt: Prompt,
     chat: &Chat,
     vocab: usize,
     moment: Moment,
-) -> Result<Request> {
+) -> Result<Asked> {
     let ChatRequest { sampling, tokens, .. } = request;
     let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens, thinking, repetition } =
         tokens;
@@ -35,8 +42,18 @@ pub fn engine_request(
         }
     }
     let defaults = chat.defaults();
-    Ok(Request {
-        prompt,
+    let Prompt { ids, mut reading, form } = prompt;
+    let constraint = match (&request.constraint, form) {
+        (Some(constraint), _) => {
+            // What has a form is neither thoughts nor calls.
+            reading = Reading { continues: reading.continues, ..Reading::default() };
+            Some(constraint.clone())
+        }
+        (None, Some(form)) => Some(Spec::new(form, "tools")?),
+        (None, None) => None,
+    };
+    let request = Request {
+        prompt: ids,
         sampling: defaults.sampling(sampling, moment.entropy),
         end_tokens: if *ignore_eos { Vec::new() } else { defaults.eos_ids.clone() },
         stop_tokens: stop.clone(),
@@ -52,12 +69,13 @@ pub fn engine_request(
         logprob_tokens: sampling.logprob_tokens.clone(),
         thinking: thinking.map(|budget| thinking_budget(chat.tokenizer(), budget)).transpose()?,
         prompt_logprobs: request.prompt_logprobs,
-        constrained: request.constraint.is_some(),
+        constrained: constraint.is_some(),
         speculates: request.speculates,
         tab: moment.tab,
         salt: moment.salt,
         ..Default::default()
-    })
+    };
+    Ok(Asked { request, constraint, reading })
 }
 
 /// What the engine refuses about a prompt, said of the parameter that it came from.

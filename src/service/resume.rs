@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::request::Asked;
 use crate::{
     Error, Result,
     api::ChatRequest,
@@ -28,7 +29,7 @@ pub struct Resumed {
 pub fn check(
     resume: &[Resumed],
     request: &ChatRequest,
-    asked: &[Request],
+    asked: &[Asked],
     capacity: &Capacity,
 ) -> Result<()> {
     let refuse = |message: String| Err(Error::InvalidRequest { param: "resume".into(), message });
@@ -42,7 +43,7 @@ pub fn check(
     if answers != n {
         return refuse(format!("found {answers} answers, expected {n}"));
     }
-    let prompts = asked.iter().flat_map(|asked| std::iter::repeat_n(&asked.prompt, request.n));
+    let prompts = asked.iter().flat_map(|asked| std::iter::repeat_n(&asked.request.prompt, request.n));
     for (prompt, Resumed { tokens, ended, .. }) in prompts.zip(resume) {
         let most = capacity.longest().saturating_sub(prompt.len());
         let count = tokens.len().max(ended.unwrap_or(0));

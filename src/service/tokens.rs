@@ -6,7 +6,7 @@ use crate::{
     api::{DetokenizeRequest, DetokenizeResponse, ToTokenize, TokenSource, TokenizeResponse},
     error::Error,
     step::Executor,
-    text::{Detokenizer, TemplateOptions},
+    text::Detokenizer,
 };
 
 impl<E: Executor> Service<E> {
@@ -24,7 +24,8 @@ impl<E: Executor> Service<E> {
                 tokenizer.encode_raw(text, *add_special_tokens)?
             }
             TokenSource::Chat { request, add_generation_prompt } => {
-                self.chat.tokens(&request.messages, &options(*add_generation_prompt, now))?
+                let now = Some(now.cast_signed());
+                self.chat.tokens(&request.conversation, now, *add_generation_prompt)?
             }
         };
         let name = |token: &u32| {
@@ -69,12 +70,9 @@ impl<E: Executor> Service<E> {
                 message: "found a text, expected messages".into(),
             }),
             TokenSource::Chat { request, add_generation_prompt } => {
-                self.chat.render(&request.messages, &options(*add_generation_prompt, now))
+                let now = Some(now.cast_signed());
+                self.chat.text(&request.conversation, now, *add_generation_prompt)
             }
         }
     }
-}
-
-fn options(add_generation_prompt: bool, now: u64) -> TemplateOptions {
-    TemplateOptions { add_generation_prompt, now: Some(now.cast_signed()), ..Default::default() }
 }

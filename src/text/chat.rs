@@ -8,9 +8,11 @@ use serde_json::{Map, Value, json};
 use super::generation::GenerationDefaults;
 use super::gguf::GgufText;
 use super::json;
+use super::quote::{END, unquoted};
 use super::template::{ChatTemplate, TemplateOptions};
 use super::tokenizer::Tokenizer;
-use crate::api::Message;
+use super::tools::{self, Dialect, Reading, THINK, Thinking};
+use crate::api::{Conversation, Form, Message, Role, Tool, ToolCall};
 use crate::error::{Error, Result};
 
 /// The bytes of the files of a model folder that concern text; only the tokenizer is needed.
@@ -35,6 +37,22 @@ pub struct Chat {
     tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     defaults: GenerationDefaults,
+}
+
+/// What a model is given, and how its answer is to be taken.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prompt {
+    pub ids: Vec<u32>,
+    pub reading: Reading,
+    /// What the answer is held to by the tools of the conversation.
+    pub form: Option<Form>,
+}
+
+impl From<Vec<u32>> for Prompt {
+    /// A prompt that no template wrote.
+    fn from(ids: Vec<u32>) -> Self {
+        Prompt { ids, ..Default::default() }
+    }
 }
 
 /// The fields of `tokenizer_config.json` and `chat_template.json` that matter here.
@@ -104,18 +122,52 @@ impl Chat {
         Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
     }
 
-    /// The token ids of a conversation, up to the beginning of the assistant's next turn.
+    /// The prompt of a conversation: up to the beginning of the assistant's next turn, or to the end
+    /// of its last message where that is to be gone on with.
     ///
     /// `now` is the reader's wall clock in seconds since 1970, for templates that
     /// print a date.
-    pub fn prompt(&self, messages: &[Message], now: Option<i64>) -> Result<Vec<u32>> {
-        self.tokens(messages, &TemplateOptions { now, ..Default::default() })
+    pub fn prompt(&self, conversation: &Conversation, now: Option<i64>) -> Result<Prompt> {
+        let template = self.template()?;
+        let (rendered, dialect) = self.render(template, conversation, now, true)?;
+        let ids = self.encode(&rendered)?;
+        let reading = self.reading(template, conversation, &rendered, dialect);
+        let form = tools::form(&conversation.tools, &reading);
+        Ok(Prompt { ids, reading, form })
     }
 
-    /// The token ids of a conversation as the template writes it.
-    pub fn tokens(&self, messages: &[Message], options: &TemplateOptions) -> Result<Vec<u32>> {
-        let quote = |message: &Message| self.tokenizer.quote(message.role, &message.content);
-        let ids = self.tokenizer.encode_prompt(&self.rendered(messages, options, quote)?)?;
+    /// The token ids of a conversation; unless `begins`, without the beginning of the assistant's next
+    /// turn.
+    pub fn tokens(
+        &self,
+        conversation: &Conversation,
+        now: Option<i64>,
+        begins: bool,
+    ) -> Result<Vec<u32>> {
+        self.encode(&self.render(self.template()?, conversation, now, begins)?.0)
+    }
+
+    /// The text of a conversation as the template writes it. Unlike in [`Chat::tokens`], what merely
+    /// looks like a control token in a message cannot be told from one.
+    pub fn text(
+        &self,
+        conversation: &Conversation,
+        now: Option<i64>,
+        begins: bool,
+    ) -> Result<String> {
+        Ok(unquoted(&self.render(self.template()?, conversation, now, begins)?.0))
+    }
+
+    fn template(&self) -> Result<&ChatTemplate> {
+        self.template.as_ref().ok_or_else(|| Error::Template {
+            message: "the model has none, neither in chat_template.jinja nor in \
+                      tokenizer_config.json. Use a model tuned for chat, or add a template"
+                .into(),
+        })
+    }
+
+    fn encode(&self, rendered: &str) -> Result<Vec<u32>> {
+        let ids = self.tokenizer.encode_prompt(rendered)?;
         if ids.is_empty() {
             let message = "found nothing to answer once rendered, expected some text".into();
             return Err(Error::InvalidRequest { param: "messages".into(), message });
@@ -123,26 +175,181 @@ impl Chat {
         Ok(ids)
     }
 
-    /// The text of a conversation as the template writes it. Unlike in [`Chat::tokens`], what merely
-    /// looks like a control token in a message cannot be told from one.
-    pub fn render(&self, messages: &[Message], options: &TemplateOptions) -> Result<String> {
-        self.rendered(messages, options, |message| message.content.clone())
-    }
-
-    fn rendered(
+    /// The text of a prompt, quoted, and how calls are to be written in the answer.
+    fn render(
         &self,
-        messages: &[Message],
-        options: &TemplateOptions,
-        content: impl Fn(&Message) -> String,
-    ) -> Result<String> {
-        let template = self.template.as_ref().ok_or_else(|| Error::Template {
-            message: "the model has none, neither in chat_template.jinja nor in \
-                      tokenizer_config.json. Use a model tuned for chat, or add a template"
+        template: &ChatTemplate,
+        conversation: &Conversation,
+        now: Option<i64>,
+        begins: bool,
+    ) -> Result<(String, Dialect)> {
+        let (rendered, dialect) = self.whole(template, conversation, now, begins)?;
+        if !conversation.continues {
+            return Ok((rendered, dialect));
+        }
+        let end = rendered.rfind(END).ok_or_else(|| Error::InvalidRequest {
+            param: "messages".into(),
+            message: "found a last message to go on with, but the model's chat template leaves out \
+                      its text; end with another message or set continue_final_message to false"
                 .into(),
         })?;
-        let message =
-            |message: &Message| json!({ "role": message.role, "content": content(message) });
-        template.render(&messages.iter().map(message).collect::<Vec<_>>(), options)
+        Ok((rendered[..end].replace(END, ""), dialect))
+    }
+
+    /// The same with what a template writes after a last message that is to be gone on with.
+    fn whole(
+        &self,
+        template: &ChatTemplate,
+        conversation: &Conversation,
+        now: Option<i64>,
+        begins: bool,
+    ) -> Result<(String, Dialect)> {
+        let messages = self.messages(template, conversation);
+        let list = &conversation.tools.list;
+        let tools: Vec<Value> = list.iter().map(|tool| self.tool(tool)).collect();
+        let options = |told: bool| {
+            let mut variables = self.variables(&conversation.variables);
+            if told {
+                variables.insert("tools".into(), tools.clone().into());
+            }
+            let add_generation_prompt = begins && !conversation.continues;
+            TemplateOptions { add_generation_prompt, now, variables }
+        };
+        let plain = |messages: &Vec<Value>| template.render(messages, &options(false));
+        let earlier = messages.iter().any(|m| m["role"] == "tool" || m["tool_calls"].is_array());
+        match template.dialect() {
+            dialect if tools.is_empty() && (dialect.is_some() || !earlier) => {
+                return Ok((plain(&messages)?, dialect.unwrap_or(Dialect::Hermes)));
+            }
+            Some(dialect) => {
+                let told = template.render(&messages, &options(true))?;
+                if plain(&messages).ok().as_ref() != Some(&told) {
+                    return Ok((told, dialect));
+                }
+            }
+            None => {}
+        }
+        let instructions = (!tools.is_empty()).then(|| tools::instructions(&tools));
+        let worded =
+            |in_system| plain(&tools::worded(messages.clone(), instructions.as_deref(), in_system));
+        // Some templates refuse system messages.
+        let rendered = match worded(true) {
+            Err(Error::InvalidRequest { .. }) if instructions.is_some() => worded(false)?,
+            rendered => rendered?,
+        };
+        Ok((rendered, Dialect::Hermes))
+    }
+
+    /// Messages as templates expect them.
+    fn messages(&self, template: &ChatTemplate, conversation: &Conversation) -> Vec<Value> {
+        let mistral = matches!(template.dialect(), Some(Dialect::Mistral | Dialect::MistralNamed));
+        let id =
+            |id: &str| if mistral { short_id(id) } else { self.tokenizer.quote(Role::User, id) };
+        let all = &conversation.messages;
+        let calls = || all.iter().flat_map(|message| &message.calls);
+        let last = all.len().saturating_sub(1);
+        let message = |(i, message): (usize, &Message)| {
+            let quoted = |text: &String| {
+                let mut quoted = self.tokenizer.quote(message.role, text);
+                if conversation.continues && i == last {
+                    quoted.push_str(END);
+                }
+                quoted
+            };
+            let content = message.content.as_ref().map(quoted);
+            let mut json = json!({ "role": message.role, "content": content });
+            if let Some(reasoning) = &message.reasoning {
+                json["reasoning_content"] = self.tokenizer.quote(Role::User, reasoning).into();
+            }
+            if !message.calls.is_empty() {
+                let call = |call: &ToolCall| {
+                    let function = json!({
+                        "name": self.tokenizer.quote(Role::User, &call.name),
+                        "arguments": self.tokenizer.quote_json(&call.arguments.clone().into()),
+                    });
+                    json!({ "id": id(&call.id), "type": "function", "function": function })
+                };
+                json["tool_calls"] = message.calls.iter().map(call).collect();
+            }
+            if let Some(answered) = &message.answers {
+                json["tool_call_id"] = id(answered).into();
+                if let Some(call) = calls().find(|call| call.id == *answered) {
+                    json["name"] = self.tokenizer.quote(Role::User, &call.name).into();
+                }
+            }
+            json
+        };
+        all.iter().enumerate().map(message).collect()
+    }
+
+    /// A tool as templates expect it.
+    fn tool(&self, tool: &Tool) -> Value {
+        let mut function = Map::new();
+        function.insert("name".into(), tool.name.as_str().into());
+        if let Some(description) = &tool.description {
+            function.insert("description".into(), description.as_str().into());
+        }
+        let none = || json!({ "type": "object", "properties": {} });
+        let parameters = tool.parameters.clone().map_or_else(none, Value::Object);
+        function.insert("parameters".into(), parameters);
+        json!({ "type": "function", "function": self.tokenizer.quote_json(&function.into()) })
+    }
+
+    /// Variables of a request. A template compares them with words, which are no markup.
+    fn variables(&self, variables: &Map<String, Value>) -> Map<String, Value> {
+        let is_word = |text: &str| {
+            let word = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+            word && self.tokenizer.token_id(text).is_none_or(|id| !self.tokenizer.is_control(id))
+        };
+        let value = |value: &Value| match value {
+            Value::String(text) if is_word(text) => value.clone(),
+            value => self.tokenizer.quote_json(value),
+        };
+        variables.iter().map(|(name, given)| (name.clone(), value(given))).collect()
+    }
+
+    /// How the answer to a prompt is to be read.
+    fn reading(
+        &self,
+        template: &ChatTemplate,
+        conversation: &Conversation,
+        rendered: &str,
+        dialect: Dialect,
+    ) -> Reading {
+        let names: Vec<String> =
+            conversation.tools.callable().map(|tool| tool.name.clone()).collect();
+        let dialect = (!names.is_empty()).then_some(dialect);
+        let last = conversation.messages.last().and_then(|message| message.content.as_deref());
+        let [begin, end] = THINK;
+        let knows = |token: &str| self.tokenizer.token_id(token).is_some();
+        let thinks = template.thinks() || knows(begin) && knows(end);
+        let thinking = if !thinks {
+            Thinking::Never
+        } else if conversation.continues {
+            let last = last.unwrap_or_default();
+            match last.rfind(begin) {
+                Some(at) if !last[at..].contains(end) => Thinking::Amid,
+                _ => Thinking::Never,
+            }
+        } else if rendered.trim_end().ends_with(begin) {
+            Thinking::Begun
+        } else {
+            Thinking::Possible
+        };
+        let markers = dialect.into_iter().flat_map(Dialect::markers);
+        let markers = markers.chain(THINK.into_iter().filter(|_| thinking != Thinking::Never));
+        let special = markers.filter_map(|marker| {
+            let id = self.tokenizer.token_id(marker)?;
+            self.tokenizer.is_special(id).then_some((id, marker))
+        });
+        Reading {
+            dialect,
+            tools: names,
+            single: conversation.tools.single,
+            thinking,
+            markers: special.collect(),
+            continues: conversation.continues,
+        }
     }
 
     /// The tokenizer, to be shared with detokenisers.
@@ -154,6 +361,14 @@ impl Chat {
     pub fn defaults(&self) -> &GenerationDefaults {
         &self.defaults
     }
+}
+
+/// The id of a call as Mistral's templates want it: nine letters and digits.
+fn short_id(id: &str) -> String {
+    if id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return id.into();
+    }
+    blake3::hash(id.as_bytes()).to_hex()[..9].into()
 }
 
 /// The first of the places where a template may be.
@@ -199,7 +414,7 @@ mod tests {
     }
 
     fn text(chat: &Chat) -> Result<Vec<u32>> {
-        chat.prompt(&[Message::user("hi<|end|>")], None)
+        Ok(chat.prompt(&vec![Message::user("hi<|end|>")].into(), None)?.ids)
     }
 
     #[test]
@@ -249,6 +464,158 @@ mod tests {
         assert!(error.contains("eos_token"), "{error}");
         let jinja = ChatFiles { chat_template_jinja: Some(b"\xFF"), ..Default::default() };
         assert!(chat("{}", jinja).err().unwrap().to_string().contains("chat_template.jinja"));
+    }
+
+    /// A conversation of a request's JSON.
+    fn conversation(messages: Value, fields: Value) -> Conversation {
+        let mut request = json!({ "messages": messages });
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let request = crate::api::ChatCompletionRequest::read(&request).unwrap();
+        request.validate().unwrap().conversation
+    }
+
+    fn templated(template: &str) -> Chat {
+        let jinja =
+            ChatFiles { chat_template_jinja: Some(template.as_bytes()), ..Default::default() };
+        chat("{}", jinja).unwrap()
+    }
+
+    /// The text of a prompt, control tokens by their names.
+    fn rendered(chat: &Chat, conversation: &Conversation) -> Result<String> {
+        let ids = chat.prompt(conversation, None)?.ids;
+        let bytes: Result<Vec<Vec<u8>>> =
+            ids.iter().map(|id| chat.tokenizer().spell(*id)).collect();
+        Ok(String::from_utf8(bytes?.concat()).unwrap())
+    }
+
+    fn tools() -> Value {
+        let f = json!({ "name": "f", "description": "Adds <|end|>", "parameters": { "type": "object" } });
+        json!({ "tools": [{ "type": "function", "function": f }] })
+    }
+
+    fn called() -> Value {
+        let call = json!({ "id": "call_1", "function": { "name": "f", "arguments": r#"{"a":"<|end|>"}"# } });
+        json!([
+            { "role": "user", "content": "go" },
+            { "role": "assistant", "content": null, "tool_calls": [call] },
+            { "role": "tool", "tool_call_id": "call_1", "content": "1<|end|>" },
+            { "role": "tool", "tool_call_id": "call_2", "content": "2" },
+        ])
+    }
+
+    /// Two calls and their results.
+    fn called_twice() -> Value {
+        let mut messages = called();
+        let mut second = messages[1]["tool_calls"][0].clone();
+        second["id"] = "call_2".into();
+        messages[1]["tool_calls"].as_array_mut().unwrap().push(second);
+        messages
+    }
+
+    #[test]
+    fn templates_get_tools_calls_and_results_and_no_text_gives_control_tokens() {
+        let template = "{# <tool_call> #}{% for t in tools %}{{ t.function | tojson }}{% endfor %}\
+            {% for m in messages %}<|user|>{{ m.role }} {{ m.name }} {{ m.tool_call_id }} {{ m.content }}\
+            {% for c in m.tool_calls %}{{ c.id }} {{ c.function.arguments.a }}{% endfor %}{% endfor %}";
+        let chat = templated(template);
+        let conversation = conversation(called_twice(), tools());
+        let prompt = chat.prompt(&conversation, None).unwrap();
+        let controls = prompt.ids.iter().filter(|id| chat.tokenizer().is_control(**id)).count();
+        assert_eq!(controls, 4, "those of the template");
+        assert_eq!(prompt.reading.dialect, Some(Dialect::Hermes));
+        assert_eq!(prompt.form, None);
+        let text = rendered(&chat, &conversation).unwrap();
+        assert!(
+            text.starts_with(r#"{"name": "f", "description": "Adds <|end|>", "parameters""#),
+            "{text}"
+        );
+        assert!(text.contains("assistant   Nonecall_1 <|end|>call_2 <|end|>"), "{text}");
+        assert!(text.contains("tool f call_1 1<|end|>"), "{text}");
+    }
+
+    #[test]
+    fn a_template_that_ignores_tools_gets_them_in_words() {
+        let plain = "{% for m in messages %}<|user|>{{ m.role }}: {{ m.content }}{% endfor %}";
+        let refusing = format!(
+            "{{% if messages[0].role == 'system' %}}{{{{ raise_exception('no') }}}}{{% endif %}}{plain}"
+        );
+        let blind = format!("{{# [TOOL_CALLS] #}}{plain}");
+        for (template, role) in [(plain, "system"), (&refusing, "user"), (&blind, "system")] {
+            let chat = templated(template);
+            let conversation = conversation(called_twice(), tools());
+            let prompt = chat.prompt(&conversation, None).unwrap();
+            assert_eq!(prompt.reading.dialect, Some(Dialect::Hermes), "{template}");
+            let text = rendered(&chat, &conversation).unwrap();
+            let parts: Vec<&str> = text.split("<|user|>").skip(1).collect();
+            assert!(parts[0].starts_with(role), "{text}");
+            assert!(parts[0].contains(r#"{"name":"f","description":"Adds <|end|>""#), "{text}");
+            let calls = r#"<tool_call>\n{"name":"f","arguments":{"a":"<|end|>"}}\n</tool_call>"#;
+            let calls = calls.replace("\\n", "\n");
+            let [.., call, result] = parts[..] else { panic!("{text}") };
+            assert_eq!(call, format!("assistant: {calls}\n{calls}"));
+            assert_eq!(
+                result,
+                "user: <tool_response>\n1<|end|>\n</tool_response>\n<tool_response>\n2\n</tool_response>"
+            );
+            let controls = prompt.ids.iter().filter(|id| chat.tokenizer().is_control(**id)).count();
+            assert_eq!(controls, parts.len());
+        }
+    }
+
+    #[test]
+    fn a_last_message_is_gone_on_with_after_its_text() {
+        let ends = |text: &str| json!([{ "role": "user", "content": "ab" }, { "role": "assistant", "content": text }]);
+        let plain = "{% for m in messages %}<|user|>{{ m.content }}<|end|>{% endfor %}\
+                     {% if add_generation_prompt %}<|user|>{% endif %}";
+        let trimming = plain.replace("m.content", "m.content | trim");
+        for template in [plain, &trimming] {
+            let chat = templated(template);
+            for text in ["ab", "So <|end|> ", "\u{FDD0} "] {
+                let going_on = conversation(ends(text), json!({}));
+                let found = rendered(&chat, &going_on).unwrap();
+                assert_eq!(found, format!("<|user|>ab<|end|><|user|>{text}"), "{template}");
+                assert!(chat.prompt(&going_on, None).unwrap().reading.continues);
+            }
+            let not = conversation(ends("ab"), json!({ "continue_final_message": false }));
+            let found = rendered(&chat, &not).unwrap();
+            assert_eq!(found, "<|user|>ab<|end|><|user|>ab<|end|><|user|>");
+        }
+        let chat = templated("<|user|>{{ messages[0].content }}");
+        let lost = chat.prompt(&conversation(ends("cd"), json!({})), None).unwrap_err();
+        assert!(lost.to_string().contains("continue_final_message"), "{lost}");
+    }
+
+    #[test]
+    fn the_prompt_tells_whether_the_answer_begins_with_thinking() {
+        let user = json!([{ "role": "user", "content": "<think>" }]);
+        let amid = |text: &str| json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": text }]);
+        let begun =
+            "{{ messages[0].content }}{% if enable_thinking is not defined %}<think>\n{% endif %}";
+        let all = "{% for m in messages %}{{ m.content }}{% endfor %}|";
+        for (template, messages, fields, thinking) in [
+            (begun, &user, json!({}), Thinking::Begun),
+            (begun, &user, json!({ "reasoning_effort": "none" }), Thinking::Possible),
+            (all, &user, json!({}), Thinking::Possible),
+            (all, &amid("<think>a"), json!({}), Thinking::Amid),
+            (all, &amid("<think>a</think>b"), json!({}), Thinking::Never),
+        ] {
+            let conversation = conversation(messages.clone(), fields);
+            let found = templated(template).prompt(&conversation, None).unwrap().reading.thinking;
+            assert_eq!(found, thinking, "{messages}");
+        }
+    }
+
+    #[test]
+    fn ids_of_calls_are_as_mistral_wants_them() {
+        let template = "{# [TOOL_CALLS] #}{% for m in messages %}{{ (m.tool_calls or [{}])[0].id }}|\
+                        {{ m.tool_call_id }}|{% endfor %}";
+        let text =
+            rendered(&templated(template), &conversation(called_twice(), json!({}))).unwrap();
+        let ids: Vec<&str> = text.split('|').collect();
+        let [_, _, call, _, _, result, _, other, _] = ids[..] else { panic!("{text}") };
+        assert_eq!((call, call.len()), (result, 9));
+        assert_ne!(result, other);
+        assert_eq!(short_id("aB3456789"), "aB3456789");
     }
 
     #[test]

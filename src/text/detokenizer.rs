@@ -13,6 +13,8 @@ pub struct Detokenizer {
     tokenizer: Arc<Tokenizer>,
     /// Whether special tokens give their names; else they give no text.
     shows_special: bool,
+    /// Special tokens that give their names in any case.
+    shown: Vec<u32>,
     /// The beginning of a character: at most 3 bytes between calls.
     pending: Vec<u8>,
     /// Characters that may still be stripped from the beginning of the text.
@@ -24,12 +26,22 @@ impl Detokenizer {
     /// `shows_special`.
     pub fn new(tokenizer: Arc<Tokenizer>, shows_special: bool) -> Self {
         let strip = tokenizer.leading_strip();
-        Detokenizer { tokenizer, shows_special, pending: Vec::new(), strip }
+        Detokenizer { tokenizer, shows_special, shown: Vec::new(), pending: Vec::new(), strip }
+    }
+
+    /// The same, but these special tokens give their names.
+    pub fn showing(self, shown: Vec<u32>) -> Self {
+        Detokenizer { shown, ..self }
+    }
+
+    /// The same in the midst of a text: nothing is stripped.
+    pub fn amid(self) -> Self {
+        Detokenizer { strip: None, ..self }
     }
 
     /// Takes the next token and returns the text that is now complete, possibly none.
     pub fn push(&mut self, id: u32) -> Result<String> {
-        self.pending.extend(match self.shows_special {
+        self.pending.extend(match self.shows_special || self.shown.contains(&id) {
             true => self.tokenizer.spell(id)?,
             false => self.tokenizer.bytes(id)?,
         });
@@ -40,7 +52,7 @@ impl Detokenizer {
     }
 
     /// Ends the text; bytes that never became a character come out as U+FFFD.
-    pub fn finish(mut self) -> String {
+    pub fn finish(&mut self) -> String {
         self.take(Vec::new())
     }
 

@@ -2,72 +2,140 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{detokenizer::Detokenizer, stop::StopFilter, tokenizer::Tokenizer};
+use super::{
+    detokenizer::Detokenizer,
+    stop::StopFilter,
+    tokenizer::Tokenizer,
+    tools::{Kind, Reader, Reading, Span, Thinking},
+};
 use crate::{api::TextRules, error::Result};
 
 /// Turns the tokens of an answer into pieces of text, and tells what belongs to each token with its
 /// text.
 ///
-/// Text is held back while it may be part of a character or of a stop string. A piece ends where a
-/// token's text ends: the tokens of the pieces so far therefore say all about the text so far, and
-/// [`Pieces::new`] goes on from them.
+/// Text is held back while it may be part of a character, of a stop string or of a marker. A piece
+/// ends where a token's text ends: the tokens of the pieces so far therefore say all about the text so
+/// far, and [`Pieces::new`] goes on from them.
 pub struct Pieces<T> {
     detokenizer: Detokenizer,
     stops: StopFilter,
+    reader: Reader,
     /// The tokens that are not told yet: where the text of each ends, in bytes.
     waiting: VecDeque<(usize, T)>,
     /// Their text.
     text: String,
     /// Bytes of text before that.
     told: usize,
-    /// Bytes of text that come before any stop string.
-    certain: usize,
+    /// What parts of the text are, from one that is not told as a whole on, and where they end.
+    spans: VecDeque<(usize, Kind)>,
+    /// Bytes of text that they reach to.
+    settled: usize,
+    /// Where the text of each token ends, in answers that may begin with thinking.
+    ends: Option<Vec<usize>>,
 }
 
-/// Some text, and what belongs to its tokens.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What some tokens add to an answer, and what belongs to them.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Piece<T> {
+    /// What it says.
     pub text: String,
+    /// What it thinks.
+    pub reasoning: String,
+    /// What it calls.
+    pub calls: Vec<CallPiece>,
     /// One per token.
     pub items: Vec<T>,
 }
 
+/// A piece of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPiece {
+    /// Which of the answer's calls it is.
+    pub index: usize,
+    /// In the first piece.
+    pub name: Option<String>,
+    pub arguments: String,
+}
+
+/// The end of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End<T> {
+    /// What was held back.
+    pub piece: Piece<T>,
+    /// Whether the answer has called tools.
+    pub called: bool,
+    /// Its tokens of thinking.
+    pub reasoning_tokens: usize,
+}
+
+impl<T> Default for Piece<T> {
+    fn default() -> Self {
+        let text = String::new;
+        Piece { text: text(), reasoning: text(), calls: Vec::new(), items: Vec::new() }
+    }
+}
+
+impl<T> Piece<T> {
+    /// Whether it adds nothing, whatever tokens it has.
+    fn is_silent(&self) -> bool {
+        self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()
+    }
+
+    fn call(&mut self, index: usize, name: Option<String>, arguments: &str) {
+        match self.calls.last_mut() {
+            Some(last) if last.index == index => last.arguments.push_str(arguments),
+            _ => self.calls.push(CallPiece { index, name, arguments: arguments.into() }),
+        }
+    }
+}
+
 impl<T> Pieces<T> {
-    /// The pieces of an answer whose text is as `rules` say; those of the tokens `told` have been told
-    /// before.
-    pub fn new(tokenizer: Arc<Tokenizer>, rules: &TextRules, told: &[u32]) -> Result<Pieces<T>> {
+    /// The pieces of an answer whose text is as `rules` say and which is read as `reading` says; those
+    /// of the tokens `told` have been told before.
+    pub fn new(
+        tokenizer: Arc<Tokenizer>,
+        rules: &TextRules,
+        reading: &Reading,
+        told: &[u32],
+    ) -> Result<Pieces<T>> {
+        let shown = reading.markers.iter().map(|(id, _)| *id).collect();
+        let detokenizer = Detokenizer::new(tokenizer, rules.shows_special).showing(shown);
+        let thinks = reading.thinking != Thinking::Never;
         let mut pieces = Pieces {
-            detokenizer: Detokenizer::new(tokenizer, rules.shows_special),
+            detokenizer: if reading.continues { detokenizer.amid() } else { detokenizer },
             stops: StopFilter::new(rules.stop.clone(), rules.keeps_stop),
+            reader: Reader::new(reading.clone(), rules.shows_special),
             waiting: VecDeque::new(),
             text: String::new(),
             told: 0,
-            certain: 0,
+            spans: VecDeque::new(),
+            settled: 0,
+            ends: thinks.then(Vec::new),
         };
         for token in told {
-            let text = pieces.detokenizer.push(*token)?;
-            pieces.told += text.len();
-            pieces.certain += pieces.stops.push(&text).len();
+            pieces.take(*token)?;
         }
+        pieces.told = pieces.text.len();
+        pieces.text.clear();
+        pieces.spans.retain(|(end, _)| *end > pieces.told);
         Ok(pieces)
     }
 
-    /// Takes the next token and what belongs to it; returns the next piece if that has any text.
+    /// Takes the next token and what belongs to it; returns the next piece if that adds anything.
     pub fn push(&mut self, token: u32, item: T) -> Result<Option<Piece<T>>> {
-        let text = self.detokenizer.push(token)?;
-        self.text.push_str(&text);
-        self.certain += self.stops.push(&text).len();
-        self.waiting.push_back((self.told + self.text.len(), item));
-        let ready = self.waiting.iter().take_while(|(end, _)| *end <= self.certain);
+        let end = self.take(token)?;
+        self.waiting.push_back((end, item));
+        let ready = self.waiting.iter().take_while(|(end, _)| *end <= self.settled);
         let (count, end) = ready.fold((0, self.told), |(count, _), (end, _)| (count + 1, *end));
-        if end == self.told {
+        let mut piece = self.piece(end);
+        if piece.is_silent() {
             return Ok(None);
         }
-        let rest = self.text.split_off(end - self.told);
-        let text = std::mem::replace(&mut self.text, rest);
+        self.text.drain(..end - self.told);
         self.told = end;
-        let items = self.waiting.drain(..count).map(|(_, item)| item).collect();
-        Ok(Some(Piece { text, items }))
+        self.spans.retain(|(last, _)| *last > end);
+        piece.items = self.waiting.drain(..count).map(|(_, item)| item).collect();
+        Ok(Some(piece))
     }
 
     /// Whether a stop string has ended the text.
@@ -77,19 +145,70 @@ impl<T> Pieces<T> {
 
     /// Ends the answer and returns what was held back, up to the stop string if there is one: then of
     /// the tokens that have some text before it.
-    pub fn finish(self) -> Piece<T> {
-        let Pieces { detokenizer, mut stops, waiting, mut text, told, mut certain } = self;
-        let tail = detokenizer.finish();
-        text.push_str(&tail);
-        certain += stops.push(&tail).len();
-        let stopped = stops.stopped();
-        certain += stops.finish().len();
-        text.truncate(certain.saturating_sub(told));
-        let mut start = told;
+    pub fn finish(mut self) -> End<T> {
+        let tail = self.detokenizer.finish();
+        self.text.push_str(&tail);
+        let certain = self.stops.push(&tail);
+        let stopped = self.stops.stopped();
+        let certain = certain + &self.stops.finish();
+        let spans = self.reader.push(&certain);
+        self.settle(spans);
+        let spans = self.reader.finish();
+        self.settle(spans);
+        let end = self.settled.max(self.told);
+        let mut piece = self.piece(end);
+        let mut start = self.told;
         let of_text =
-            |(end, _): &(usize, T)| !stopped || std::mem::replace(&mut start, *end) < certain;
-        let items = waiting.into_iter().take_while(of_text).map(|(_, item)| item).collect();
-        Piece { text, items }
+            |(last, _): &(usize, T)| !stopped || std::mem::replace(&mut start, *last) < end;
+        piece.items = self.waiting.into_iter().take_while(of_text).map(|(_, item)| item).collect();
+        let thought = self.reader.thought();
+        let ends = self.ends.unwrap_or_default();
+        let reasoning_tokens = ends.iter().take_while(|end| **end <= thought).count();
+        let reasoning_tokens = if thought == 0 { 0 } else { reasoning_tokens };
+        End { piece, called: self.reader.calls() > 0, reasoning_tokens }
+    }
+
+    /// Takes a token's text, and returns where it ends.
+    fn take(&mut self, token: u32) -> Result<usize> {
+        let text = self.detokenizer.push(token)?;
+        self.text.push_str(&text);
+        let certain = self.stops.push(&text);
+        let spans = self.reader.push(&certain);
+        self.settle(spans);
+        let end = self.told + self.text.len();
+        self.ends.iter_mut().for_each(|ends| ends.push(end));
+        Ok(end)
+    }
+
+    fn settle(&mut self, spans: Vec<Span>) {
+        for span in spans {
+            self.settled += span.len;
+            self.spans.push_back((self.settled, span.kind));
+        }
+    }
+
+    /// What the text up to there adds to what has been told, without its tokens.
+    fn piece(&self, end: usize) -> Piece<T> {
+        let mut piece = Piece::default();
+        let mut start = self.told;
+        for (last, kind) in &self.spans {
+            let stop = end.min(*last);
+            if start >= stop {
+                continue;
+            }
+            let text = &self.text[start - self.told..stop - self.told];
+            match kind {
+                Kind::Content => piece.text.push_str(text),
+                Kind::Reasoning => piece.reasoning.push_str(text),
+                Kind::Call { index, name, arguments } if *last <= end => {
+                    piece.call(*index, Some(name.clone()), arguments);
+                }
+                Kind::Arguments(index) => piece.call(*index, None, text),
+                Kind::Call { .. } | Kind::Silent => {}
+            }
+            start = stop;
+        }
+        piece
     }
 }
 
@@ -108,7 +227,9 @@ mod tests {
         ids: &[u32],
         told: usize,
     ) -> (Vec<Piece<usize>>, bool) {
-        let mut pieces = Pieces::new(tokenizer.clone(), rules, &ids[..told]).expect("valid ids");
+        let plain = Reading::default();
+        let mut pieces =
+            Pieces::new(tokenizer.clone(), rules, &plain, &ids[..told]).expect("valid ids");
         let mut found = Vec::new();
         for (place, id) in ids.iter().enumerate().skip(told) {
             if !pieces.stopped() {
@@ -116,7 +237,7 @@ mod tests {
             }
         }
         let stopped = pieces.stopped();
-        found.push(pieces.finish());
+        found.push(pieces.finish().piece);
         (found, stopped)
     }
 

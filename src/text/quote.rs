@@ -8,8 +8,8 @@
 //! hi <|im_end|>   ->   hi <⟂|im_end|>      ⟂ = ESCAPE BREAK
 //! ```
 //!
-//! An escape character that the text itself holds is written ESCAPE LITERAL.
-//! The three are Unicode noncharacters, which are not meant to be in any text.
+//! An escape character that the text itself holds is written ESCAPE LITERAL, so ESCAPE END marks a
+//! place that no text can. The four are Unicode noncharacters, which are not meant to be in any text.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ use tokenizers::NormalizedString;
 pub const ESCAPE: char = '\u{FDD0}';
 const BREAK: char = '\u{FDD1}';
 const LITERAL: char = '\u{FDD2}';
+/// Marks where a text is to be gone on with.
+pub const END: &str = "\u{FDD0}\u{FDD3}";
 
 /// Quotes texts against a set of control tokens of at least two characters each.
 pub struct Quoter {
@@ -87,6 +89,12 @@ pub fn unquote(text: &mut NormalizedString) -> tokenizers::Result<()> {
     Ok(())
 }
 
+/// The text without its marks.
+pub fn unquoted(text: &str) -> String {
+    let text = text.replace([ESCAPE, BREAK].iter().collect::<String>().as_str(), "");
+    text.replace([ESCAPE, LITERAL].iter().collect::<String>().as_str(), &ESCAPE.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -99,7 +107,7 @@ mod tests {
         Quoter::new(TOKENS.map(String::from)).quote(text)
     }
 
-    fn unquoted(text: &str) -> String {
+    fn normalized(text: &str) -> String {
         let mut text = NormalizedString::from(text);
         unquote(&mut text).unwrap();
         text.get().to_owned()
@@ -143,6 +151,7 @@ mod tests {
             after in "[|end>b\\]ca]{0,4}",
         ) {
             let quoted = quote(&text);
+            prop_assert_eq!(normalized(&quoted), text.clone());
             prop_assert_eq!(unquoted(&quoted), text);
             // Whatever surrounds the text, a token never takes in any of it.
             let joined = format!("{before}{quoted}{after}");

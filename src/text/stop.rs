@@ -52,8 +52,8 @@ impl StopFilter {
     }
 
     /// Ends the stream and returns what was held back.
-    pub fn finish(self) -> String {
-        self.held
+    pub fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
     }
 
     /// Length of the longest end of the held text that begins a stop string.

@@ -11,6 +11,7 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
+use super::tools::{Dialect, THINK};
 use crate::error::{Error, Result};
 
 const NAME: &str = "chat_template";
@@ -26,6 +27,8 @@ const MAX_DEPTH: usize = 100;
 /// and its output are bounded, and it sees nothing but its variables.
 pub struct ChatTemplate {
     environment: Environment<'static>,
+    dialect: Option<Dialect>,
+    thinks: bool,
     bos_token: String,
     eos_token: String,
 }
@@ -64,8 +67,20 @@ impl ChatTemplate {
         environment.add_function("raise_exception", raise_exception);
         environment.set_fuel(Some(MAX_FUEL));
         environment.set_recursion_limit(MAX_DEPTH);
+        let (dialect, thinks) = (Dialect::of(&source), source.contains(THINK[1]));
         environment.add_template_owned(NAME, source).map_err(failed)?;
-        Ok(ChatTemplate { environment, bos_token: bos_token.into(), eos_token: eos_token.into() })
+        let (bos_token, eos_token) = (bos_token.into(), eos_token.into());
+        Ok(ChatTemplate { environment, dialect, thinks, bos_token, eos_token })
+    }
+
+    /// How the model writes calls of tools, as far as its template shows.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.dialect
+    }
+
+    /// Whether the template knows of thinking.
+    pub fn thinks(&self) -> bool {
+        self.thinks
     }
 
     /// Renders a list of messages.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use serde_json::Value;
 use tokenizers::AddedToken;
 use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::tokenizer::{AddedVocabulary, Model, Normalizer, Token};
@@ -89,7 +90,20 @@ impl Tokenizer {
     pub fn quote(&self, author: Role, text: &str) -> String {
         match author {
             Role::Assistant => self.quoter_for_model.quote(text),
-            Role::System | Role::User => self.quoter.quote(text),
+            Role::System | Role::User | Role::Tool => self.quoter.quote(text),
+        }
+    }
+
+    /// The same for all texts of a JSON value, names among them, whoever wrote it.
+    pub fn quote_json(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.quoter.quote(text).into(),
+            Value::Array(values) => values.iter().map(|value| self.quote_json(value)).collect(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| (self.quoter.quote(name), self.quote_json(value)))
+                .collect(),
+            other => other.clone(),
         }
     }
 
@@ -117,6 +131,11 @@ impl Tokenizer {
     /// The largest id; a model's embedding must have a row for it.
     pub fn max_id(&self) -> u32 {
         self.max_id
+    }
+
+    /// Returns true if and only if the id gives no text.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.special.contains(&id)
     }
 
     /// Returns true if and only if the id is one that only a template may give.

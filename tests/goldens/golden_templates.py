@@ -4,11 +4,18 @@
 messages, add_generation_prompt, variables} with `expected`, the text that
 transformers renders, or `error`, the message the template raises.
 
+`tool_chats.json` is a list of {name, template, request, expected}: `request` has
+messages and tools as OpenAI's API has them, with the arguments of calls as text,
+and `expected` is what transformers renders of the same with arguments as objects.
+
 The templates are our own, in the formats of the families they are named after.
 Together they use what published templates use: Jinja's blanks around blocks,
 namespaces, slices, tests, filters and macros, methods of Python's strings, and
 the functions and JSON filter that transformers adds.
 """
+
+import copy
+import json
 
 from jinja2.exceptions import TemplateError
 from transformers.utils.chat_template_utils import render_jinja_template
@@ -241,6 +248,32 @@ MISTRAL = """\
 {%- endfor %}
 """
 
+# Mistral Small 3.2 format: a system block, and each call by itself.
+MISTRAL_NAMED = """\
+{{- bos_token }}
+{%- if tools %}
+    {{- "[AVAILABLE_TOOLS]" + (tools | tojson) + "[/AVAILABLE_TOOLS]" }}
+{%- endif %}
+{%- for message in messages %}
+    {%- if message.role == "system" %}
+        {{- "[SYSTEM_PROMPT]" + message.content + "[/SYSTEM_PROMPT]" }}
+    {%- elif message.role == "user" %}
+        {{- "[INST]" + message.content + "[/INST]" }}
+    {%- elif message.role == "tool" %}
+        {{- "[TOOL_RESULTS]" + message.tool_call_id + "[TOOL_CONTENT]" + message.content + "[/TOOL_RESULTS]" }}
+    {%- else %}
+        {%- if message.content %}
+            {{- message.content }}
+        {%- endif %}
+        {%- for call in message.tool_calls or [] %}
+            {{- "[TOOL_CALLS]" + call.function.name + "[CALL_ID]" + call.id }}
+            {{- "[ARGS]" + (call.function.arguments | tojson) }}
+        {%- endfor %}
+        {{- eos_token }}
+    {%- endif %}
+{%- endfor %}
+"""
+
 # What the others leave out: macros, joined filters, dates, and blanks around blocks.
 ODDMENTS = """\
 {%- macro turn(message, mark='#') -%}
@@ -322,8 +355,68 @@ TEMPLATES = {
 }
 
 
+# name: (template, how many calls a message may have)
+TOOL_TEMPLATES = {
+    "qwen2.5": (CHATML_TOOLS, 2),
+    "qwen3": (CHATML_THINKING, 0),
+    "llama3": (LLAMA3, 1),
+    "mistral": (MISTRAL, 2),
+    "mistral3.2": (MISTRAL_NAMED, 2),
+}
+TIME = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+
+
+def call(key, name, arguments):
+    text = json.dumps(arguments, ensure_ascii=False)
+    return {"id": key, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def tool_requests(calls):
+    """Requests as OpenAI's API has them, with at most so many calls in a message."""
+    question = {"role": "user", "content": "Is it warm in Orléans?"}
+    thought = {"role": "assistant", "content": "Warm.", "reasoning_content": "21.5 is warm."}
+    if calls == 0:
+        return [{"messages": [question, thought, {"role": "user", "content": "And now?"}]}]
+    both = [
+        call("abc123xyz", "get_weather", {"city": "Orléans", "days": [1, 2.5, None, True, {"a": "\"'<>\n"}]}),
+        call("def456uvw", "now", {}),
+    ][:calls]
+    results = [{"role": "tool", "tool_call_id": one["id"], "content": '{"celsius": 21.5}'} for one in both]
+    called = {"role": "assistant", "content": None, "tool_calls": both}
+    tools = [WEATHER, TIME]
+    return [
+        {"messages": [question], "tools": tools},
+        {"messages": [question, called, *results], "tools": tools},
+        {"messages": [question, called, *results], "tools": []},
+    ]
+
+
+def write_tool_chats(out):
+    """Writes tool_chats.json."""
+    cases = []
+    for name, (template, calls) in TOOL_TEMPLATES.items():
+        for request in tool_requests(calls):
+            parsed = copy.deepcopy(request)
+            for message in parsed["messages"]:
+                for made in message.get("tool_calls", []):
+                    made["function"]["arguments"] = json.loads(made["function"]["arguments"])
+            case = {
+                "template": template,
+                "bos_token": None,
+                "eos_token": None,
+                "messages": parsed["messages"],
+                "add_generation_prompt": True,
+                "variables": {"tools": parsed["tools"]} if parsed.get("tools") else {},
+            }
+            expected = render(case)["expected"]
+            cases.append({"name": name, "template": template, "request": request, "expected": expected})
+    (out / "tool_chats.json").write_text(rows(cases) + "\n", encoding="utf-8")
+    print(f"tool_chats.json: {len(TOOL_TEMPLATES)} templates, {len(cases)} cases")
+
+
 def write(out):
-    """Writes chat_templates.json."""
+    """Writes chat_templates.json and tool_chats.json."""
+    write_tool_chats(out)
     cases = []
     for name, (template, bos, eos, further) in TEMPLATES.items():
         for messages, generate, variables in [(chat, True, {}) for chat in CHATS[:3]] + further:

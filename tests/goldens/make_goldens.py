@@ -18,6 +18,7 @@ differ in the last bits of a float.
     gguf/                   GGUF files of models and tokenizers
     draft_torch/            drafting heads in files of PyTorch
     chat_templates.json     chat templates with the text they must render
+    tool_chats.json         requests with tools, and the text that such templates render of them
     sampling.json           logits with the tokens and probabilities kept from them
 
 The golden_*.py modules say what is in each.

@@ -18,7 +18,7 @@ pub fn prompts(chat: &Chat) -> Result<BTreeMap<String, Vec<Vec<u32>>>> {
         let speakers = [Message::user, Message::assistant].into_iter().cycle();
         let messages: Vec<Message> =
             speakers.zip(said).map(|(speak, content)| speak(content)).collect();
-        Ok(chat.prompt(&messages, None)?)
+        Ok(chat.prompt(&messages.into(), None)?.ids)
     };
     let of_task = |(task, chats): (String, Vec<Vec<String>>)| {
         Ok((task, chats.into_iter().map(prompt).collect::<Result<_>>()?))

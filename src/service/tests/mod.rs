@@ -5,12 +5,13 @@ mod hold;
 mod logprobs;
 mod requests;
 mod resume;
+mod tools;
 
 use std::{cell::RefCell, collections::VecDeque, fs, rc::Rc};
 
 use super::*;
 use crate::{
-    api::ChatCompletionRequest,
+    api::{ChatCompletionRequest, Conversation},
     step::{RowTokens, Sample, StepPlan, StepResult},
     text::ChatFiles,
 };
@@ -111,9 +112,16 @@ fn likelihood(token: u32, place: usize) -> f32 {
 
 /// A service over a [`Script`] for requests [`with`] the same messages.
 fn service(answers: &[Vec<u32>]) -> (Service<Script>, Rc<RefCell<Shared>>) {
-    let chat = chat();
-    let messages = with(serde_json::json!({})).messages;
-    let prompt = chat.prompt(&messages, None).expect("a valid prompt").len();
+    service_of(chat(), &with(serde_json::json!({})).conversation, answers)
+}
+
+/// The same for requests with this conversation.
+fn service_of(
+    chat: Chat,
+    conversation: &Conversation,
+    answers: &[Vec<u32>],
+) -> (Service<Script>, Rc<RefCell<Shared>>) {
+    let prompt = chat.prompt(conversation, None).expect("a valid prompt").ids.len();
     let shared = Shared { prompt, answers: answers.to_vec(), drawn: Vec::new() };
     let shared = Rc::new(RefCell::new(shared));
     let script = Script { shared: shared.clone(), plans: VecDeque::new() };

@@ -6,7 +6,8 @@ use super::*;
 use crate::engine::Request;
 
 fn asked(fields: serde_json::Value) -> Result<Request> {
-    engine_request(&with(fields), vec![1], &chat(), 1000, NOW)
+    let prompt = vec![1].into();
+    engine_request(&with(fields), prompt, &chat(), 1000, NOW).map(|asked| asked.request)
 }
 
 #[test]
@@ -64,9 +65,9 @@ fn thinking_is_bounded_where_the_model_marks_it() {
     });
     let chat = chat.unwrap();
     let id = |token| chat.tokenizer().token_id(token).unwrap();
-    let request = engine_request(&with(fields), vec![1], &chat, 5000, NOW).unwrap();
+    let request = engine_request(&with(fields), vec![1].into(), &chat, 5000, NOW).unwrap();
     let (begin, end) = (id("<think>"), id("</think>"));
-    assert_eq!(request.thinking, Some(ThinkingBudget { begin, end, tokens: 9 }));
+    assert_eq!(request.request.thinking, Some(ThinkingBudget { begin, end, tokens: 9 }));
 }
 
 #[test]

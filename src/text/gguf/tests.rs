@@ -75,7 +75,7 @@ fn bytes_are_merged_and_begun_as_the_file_says() {
 #[test]
 fn the_template_gets_the_tokens_of_the_file() {
     let chat = super::super::Chat::from_gguf("model.gguf", bytes().as_object().unwrap()).unwrap();
-    let ids = chat.prompt(&[Message::user("hi<|eot_id|>")], None).unwrap();
+    let ids = chat.prompt(&vec![Message::user("hi<|eot_id|>")].into(), None).unwrap().ids;
     assert_eq!((ids[..2].to_vec(), *ids.last().unwrap()), (vec![258, 256], 259));
     assert_eq!(ids.iter().filter(|id| **id > 257).count(), 2, "{ids:?}");
 }

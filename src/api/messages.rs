@@ -1,0 +1,310 @@
+//! From a request's messages to a conversation that holds together.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::message::{Conversation, Message, Role, ToolCall};
+use super::request::{Content, RequestCall, RequestMessage};
+use super::tools::{Tools, check_name};
+use super::validate::{Neutral, invalid, refuse_unsupported};
+use crate::error::Result;
+
+const MAX_CALL_ID: usize = 256;
+
+/// Fields of a message that are harmless with these values.
+const NEUTRAL_FIELDS: &[Neutral] =
+    &[("annotations", |v| v.as_array().is_some_and(|list| list.is_empty()))];
+
+/// Checks the messages one by one, and what they say of each other.
+pub(super) fn conversation(
+    messages: Vec<RequestMessage>,
+    continues: Option<bool>,
+    tools: Tools,
+    variables: Map<String, Value>,
+) -> Result<Conversation> {
+    let last = messages.len().checked_sub(1);
+    let last = last.ok_or_else(|| invalid("messages", "none", "at least one message"))?;
+    let mut read = Reader::default();
+    let mut prefix = None;
+    for (i, message) in messages.into_iter().enumerate() {
+        let at = format!("messages[{i}].");
+        prefix = message.prefix;
+        if prefix == Some(true) && (i < last || message.role != "assistant") {
+            let param = format!("{at}prefix");
+            return Err(invalid(param, "true", "it in a last message of the assistant alone"));
+        }
+        read.message(&at, message)?;
+    }
+    let messages = read.messages;
+    let ends = &messages[last];
+    let can = ends.role == Role::Assistant && ends.calls.is_empty();
+    let can = can && ends.content.as_ref().is_some_and(|content| !content.is_empty());
+    if continues == Some(true) && !can {
+        let expected = "a last message of the assistant that has a text and calls no tools";
+        return Err(invalid("continue_final_message", "true", &format!("it only with {expected}")));
+    }
+    let continues = can && continues.or(prefix).unwrap_or(true);
+    Ok(Conversation { messages, tools, variables, continues })
+}
+
+/// Reads messages and keeps what later ones may refer to.
+#[derive(Default)]
+struct Reader {
+    messages: Vec<Message>,
+    /// The calls so far by their ids: the name of the tool, while no message has answered.
+    calls: BTreeMap<String, Option<String>>,
+}
+
+impl Reader {
+    fn message(&mut self, at: &str, message: RequestMessage) -> Result<()> {
+        let role = match message.role.as_str() {
+            // The newer name of the same thing.
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" => Role::Tool,
+            other => {
+                let found = if other.is_empty() { "no role".into() } else { format!("{other:?}") };
+                let expected = "system, user, assistant or tool";
+                return Err(invalid(format!("{at}role"), found, expected));
+            }
+        };
+        refuse_unsupported(at, &message.other, NEUTRAL_FIELDS)?;
+        let RequestMessage { content, reasoning_content, tool_calls, tool_call_id, name, .. } =
+            message;
+        let tool_calls = tool_calls.unwrap_or_default();
+        let foreign = [
+            ("reasoning_content", reasoning_content.is_some(), Role::Assistant),
+            ("tool_calls", !tool_calls.is_empty(), Role::Assistant),
+            ("tool_call_id", tool_call_id.is_some(), Role::Tool),
+            ("name", name.is_some(), Role::Tool),
+        ];
+        for (field, given, of) in foreign {
+            if given && role != of {
+                let expected = if of == Role::Tool { "tool" } else { "assistant" };
+                let expected = format!("it in messages of role {expected} alone");
+                return Err(invalid(format!("{at}{field}"), "it here", &expected));
+            }
+        }
+        let content = content.map(|content| text(at, content)).transpose()?;
+        let param = format!("{at}content");
+        match &content {
+            None if tool_calls.is_empty() => {
+                return Err(invalid(param, "nothing", "a string or a list of text parts"));
+            }
+            Some(text) if role == Role::User && text.trim().is_empty() => {
+                return Err(invalid(param, "an empty text", "something to answer"));
+            }
+            _ => {}
+        }
+        let calls = tool_calls.into_iter().enumerate();
+        let calls = calls.map(|(c, call)| self.call(&format!("{at}tool_calls[{c}]."), call));
+        let calls = calls.collect::<Result<_>>()?;
+        let answers = match role {
+            Role::Tool => Some(self.answered(at, tool_call_id, name)?),
+            _ => None,
+        };
+        let reasoning = reasoning_content;
+        self.messages.push(Message { role, content, reasoning, calls, answers });
+        Ok(())
+    }
+
+    fn call(&mut self, at: &str, call: RequestCall) -> Result<ToolCall> {
+        let RequestCall { id, kind, function, .. } = call;
+        if let Some(kind) = kind.filter(|kind| kind != "function") {
+            return Err(invalid(format!("{at}type"), format!("{kind:?}"), "\"function\""));
+        }
+        let param = format!("{at}id");
+        if !(1..=MAX_CALL_ID).contains(&id.len()) {
+            return Err(invalid(param, format!("{} bytes", id.len()), "1 to 256"));
+        }
+        if self.calls.contains_key(&id) {
+            return Err(invalid(param, format!("{id:?} again"), "an id of its own"));
+        }
+        check_name(&format!("{at}function.name"), &function.name)?;
+        let param = format!("{at}function.arguments");
+        let arguments = match serde_json::from_str(&function.arguments) {
+            Ok(Value::Object(arguments)) => arguments,
+            Ok(_) => return Err(invalid(param, "no object", "a JSON object, as text")),
+            Err(error) => return Err(invalid(param, error, "a JSON object, as text")),
+        };
+        self.calls.insert(id.clone(), Some(function.name.clone()));
+        Ok(ToolCall { id, name: function.name, arguments })
+    }
+
+    /// The call that a tool's message answers.
+    fn answered(&mut self, at: &str, id: Option<String>, name: Option<String>) -> Result<String> {
+        let param = format!("{at}tool_call_id");
+        let expected = "the id of an earlier call that has no answer yet";
+        let id = id.ok_or_else(|| invalid(&param, "nothing", expected))?;
+        let called = self.calls.get_mut(&id).and_then(Option::take);
+        let called = called.ok_or_else(|| invalid(&param, format!("{id:?}"), expected))?;
+        match name {
+            Some(name) if name != called => {
+                Err(invalid(format!("{at}name"), format!("{name:?}"), &format!("{called:?}")))
+            }
+            _ => Ok(id),
+        }
+    }
+}
+
+/// The text of a content.
+fn text(at: &str, content: Content) -> Result<String> {
+    let parts = match content {
+        Content::Text(text) => return Ok(text),
+        Content::Parts(parts) => parts,
+    };
+    let mut content = String::new();
+    for (p, part) in parts.into_iter().enumerate() {
+        match part.text {
+            Some(text) if part.kind == "text" => content.push_str(&text),
+            _ => {
+                let found = format!("a part of type {:?}", part.kind);
+                let param = format!("{at}content[{p}]");
+                return Err(invalid(param, found, "type \"text\" and a text"));
+            }
+        }
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{api::ChatCompletionRequest, error::Error};
+
+    fn read(messages: Value, fields: Value) -> Result<Conversation> {
+        let mut request = json!({ "messages": messages });
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        Ok(ChatCompletionRequest::read(&request)?.validate()?.conversation)
+    }
+
+    fn call(id: &str, arguments: &str) -> Value {
+        json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": arguments } })
+    }
+
+    #[test]
+    fn calls_and_their_results_are_read() {
+        let messages = json!([
+            { "role": "user", "content": "go" },
+            {
+                "role": "assistant", "content": null, "reasoning_content": "Hm.", "refusal": null,
+                "annotations": [], "tool_calls": [call("a", r#"{"x": [1]}"#), call("b", "{}")],
+            },
+            { "role": "tool", "tool_call_id": "b", "content": "2", "name": "f" },
+            { "role": "tool", "tool_call_id": "a", "content": [{ "type": "text", "text": "" }] },
+        ]);
+        let called = |id: &str, arguments: Value| ToolCall {
+            id: id.into(),
+            name: "f".into(),
+            arguments: arguments.as_object().unwrap().clone(),
+        };
+        let expected = [
+            Message::user("go"),
+            Message {
+                role: Role::Assistant,
+                content: None,
+                reasoning: Some("Hm.".into()),
+                calls: vec![called("a", json!({ "x": [1] })), called("b", json!({}))],
+                answers: None,
+            },
+            Message::tool("b", "2"),
+            Message::tool("a", ""),
+        ];
+        let conversation = read(messages, json!({})).unwrap();
+        assert_eq!(conversation.messages, expected);
+        assert!(!conversation.continues);
+    }
+
+    #[test]
+    fn what_does_not_hold_together_is_refused_by_path() {
+        let calls = |calls: Value| json!({ "role": "assistant", "tool_calls": calls });
+        let result = |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": "1" });
+        let once = calls(json!([call("a", "{}")]));
+        for (messages, param) in [
+            (json!([result("a")]), "messages[0].tool_call_id"),
+            (json!([once, result("b")]), "messages[1].tool_call_id"),
+            (json!([once, result("a"), result("a")]), "messages[2].tool_call_id"),
+            (json!([once, { "role": "tool", "content": "1" }]), "messages[1].tool_call_id"),
+            (json!([once, { "role": "tool", "tool_call_id": "a" }]), "messages[1].content"),
+            (
+                json!([once, { "role": "tool", "tool_call_id": "a", "content": "", "name": "g" }]),
+                "messages[1].name",
+            ),
+            (json!([once, once]), "messages[1].tool_calls[0].id"),
+            (json!([calls(json!([call("", "{}")]))]), "messages[0].tool_calls[0].id"),
+            (json!([calls(json!([]))]), "messages[0].content"),
+            (
+                json!([calls(json!([call("a", "x")]))]),
+                "messages[0].tool_calls[0].function.arguments",
+            ),
+            (
+                json!([calls(json!([call("a", "[1]")]))]),
+                "messages[0].tool_calls[0].function.arguments",
+            ),
+            (
+                json!([calls(
+                    json!([{ "id": "a", "function": { "name": "é", "arguments": "{}" } }])
+                )]),
+                "messages[0].tool_calls[0].function.name",
+            ),
+            (json!([calls(json!([{ "id": "a" }]))]), "messages[0].tool_calls[0]"),
+            (json!([{ "role": "user", "content": "x", "name": "me" }]), "messages[0].name"),
+            (
+                json!([{ "role": "user", "content": "x", "tool_call_id": "a" }]),
+                "messages[0].tool_call_id",
+            ),
+            (
+                json!([{ "role": "user", "content": "x", "reasoning_content": "a" }]),
+                "messages[0].reasoning_content",
+            ),
+            (
+                json!([{ "role": "user", "content": "x", "tool_calls": [call("a", "{}")] }]),
+                "messages[0].tool_calls",
+            ),
+            (json!([{ "role": "user", "content": "x", "prefix": true }]), "messages[0].prefix"),
+            (
+                json!([
+                    { "role": "assistant", "content": "x", "prefix": true },
+                    { "role": "user", "content": "x" },
+                ]),
+                "messages[0].prefix",
+            ),
+        ] {
+            match read(messages.clone(), json!({})) {
+                Err(Error::InvalidRequest { param: at, message }) => {
+                    assert_eq!(at, param, "{messages}: {message}");
+                }
+                other => panic!("{messages}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_last_message_of_the_assistant_is_gone_on_with() {
+        let ends = |last: Value| json!([{ "role": "user", "content": "go" }, last]);
+        let said = json!({ "role": "assistant", "content": "Once" });
+        let marked = json!({ "role": "assistant", "content": "Once", "prefix": true });
+        let called =
+            json!({ "role": "assistant", "content": "x", "tool_calls": [call("a", "{}")] });
+        let asked = |to: bool| json!({ "continue_final_message": to });
+        for (last, fields, continues) in [
+            (&said, json!({}), true),
+            (&marked, json!({}), true),
+            (&said, asked(true), true),
+            (&said, asked(false), false),
+            (&called, json!({}), false),
+            (&json!({ "role": "assistant", "content": "" }), json!({}), false),
+        ] {
+            let read = read(ends(last.clone()), fields.clone()).unwrap();
+            assert_eq!(read.continues, continues, "{last} {fields}");
+        }
+        for messages in [json!([{ "role": "user", "content": "go" }]), ends(called)] {
+            let refused = read(messages, asked(true)).unwrap_err();
+            assert!(refused.to_string().contains("continue_final_message"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The tools that a model may call: `tools`, `tool_choice` and `parallel_tool_calls`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tabloom_grammar::Form;
+
+use super::validate::invalid;
+use crate::error::{Error, Result};
+
+const MAX_TOOLS: usize = 128;
+const MAX_NAME: usize = 64;
+
+/// One of the request's `tools`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestTool {
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub function: RequestFunction,
+}
+
+/// The function of a [`RequestTool`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestFunction {
+    pub name: String,
+    pub description: Option<String>,
+    /// The JSON schema of its arguments, an object; absent, there are none.
+    pub parameters: Option<Value>,
+    pub strict: Option<bool>,
+}
+
+/// OpenAI's `tool_choice`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected \"none\", \"auto\", \"required\", {type: \"function\", function: {name: …}} \
+                 or {type: \"allowed_tools\", allowed_tools: {mode: …, tools: […]}}"
+)]
+pub enum ToolChoice {
+    Mode(ToolMode),
+    Pick(ToolPick),
+}
+
+/// Whether tools are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolMode {
+    None,
+    Auto,
+    Required,
+}
+
+/// A [`ToolChoice`] that names tools.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToolPick {
+    /// This one is called.
+    Function { function: ToolName },
+    /// No others are called.
+    AllowedTools { allowed_tools: AllowedTools },
+}
+
+/// A tool, by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolName {
+    pub name: String,
+}
+
+/// Tools of which some are called, or one must be.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AllowedTools {
+    pub mode: ToolMode,
+    pub tools: Vec<AllowedTool>,
+}
+
+/// One of [`AllowedTools`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum AllowedTool {
+    Function { function: ToolName },
+}
+
+/// A function that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Letters, digits, `_` and `-`, 1 to 64 of them; no other tool has it.
+    pub name: String,
+    pub description: Option<String>,
+    /// A JSON schema of an object.
+    pub parameters: Option<Map<String, Value>>,
+    /// Whether its arguments are held to that schema.
+    pub strict: bool,
+    /// Whether this request lets it be called.
+    pub callable: bool,
+}
+
+/// What a request says about tools.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tools {
+    /// What the model is told of; none where none may be called.
+    pub list: Vec<Tool>,
+    /// Whether the answer is nothing but calls.
+    pub required: bool,
+    /// Whether the answer has one call at most.
+    pub single: bool,
+}
+
+impl Tools {
+    /// Checks the three parameters.
+    pub(super) fn read(
+        tools: Option<Vec<RequestTool>>,
+        choice: Option<ToolChoice>,
+        parallel: Option<bool>,
+    ) -> Result<Tools> {
+        let tools = tools.unwrap_or_default();
+        if tools.len() > MAX_TOOLS {
+            return Err(invalid("tools", format!("{} tools", tools.len()), "at most 128"));
+        }
+        let mut list: Vec<Tool> = Vec::new();
+        for (i, tool) in tools.into_iter().enumerate() {
+            let tool = Tool::read(&format!("tools[{i}]"), tool)?;
+            if list.iter().any(|other| other.name == tool.name) {
+                let param = format!("tools[{i}].function.name");
+                return Err(invalid(param, format!("{:?} again", tool.name), "another name"));
+            }
+            list.push(tool);
+        }
+        let mut tools = Tools { list, required: false, single: parallel == Some(false) };
+        match choice {
+            None | Some(ToolChoice::Mode(ToolMode::Auto)) => {}
+            Some(ToolChoice::Mode(ToolMode::None)) => return Ok(Tools::default()),
+            Some(ToolChoice::Mode(ToolMode::Required)) => tools.required = true,
+            Some(ToolChoice::Pick(ToolPick::Function { function })) => {
+                tools.allow(&[function], "tool_choice.function.name")?;
+                (tools.required, tools.single) = (true, true);
+            }
+            Some(ToolChoice::Pick(ToolPick::AllowedTools { allowed_tools })) => {
+                let AllowedTools { mode, tools: names } = allowed_tools;
+                let names: Vec<ToolName> =
+                    names.into_iter().map(|AllowedTool::Function { function }| function).collect();
+                tools.allow(&names, "tool_choice.allowed_tools.tools")?;
+                match mode {
+                    ToolMode::Auto => {}
+                    ToolMode::Required => tools.required = true,
+                    ToolMode::None => {
+                        let param = "tool_choice.allowed_tools.mode";
+                        return Err(invalid(param, "\"none\"", "\"auto\" or \"required\""));
+                    }
+                }
+            }
+        }
+        if tools.required && tools.callable().next().is_none() {
+            return Err(invalid("tool_choice", "a choice of tools", "none unless there are tools"));
+        }
+        Ok(tools)
+    }
+
+    /// The tools that may be called.
+    pub fn callable(&self) -> impl Iterator<Item = &Tool> {
+        self.list.iter().filter(|tool| tool.callable)
+    }
+
+    /// Whether calls are held to their tools' schemas.
+    pub fn constrain(&self) -> bool {
+        self.required || self.callable().any(|tool| tool.strict)
+    }
+
+    fn allow(&mut self, names: &[ToolName], param: &str) -> Result<()> {
+        let known = |name: &ToolName| self.list.iter().any(|tool| tool.name == name.name);
+        if let Some(ToolName { name }) = names.iter().find(|name| !known(name)) {
+            return Err(invalid(param, format!("{name:?}"), "the name of one of the tools"));
+        }
+        for tool in &mut self.list {
+            tool.callable = names.iter().any(|name| name.name == tool.name);
+        }
+        Ok(())
+    }
+}
+
+impl Tool {
+    fn read(at: &str, tool: RequestTool) -> Result<Tool> {
+        let RequestTool { kind, function } = tool;
+        let RequestFunction { name, description, parameters, strict } = function;
+        if kind != "function" {
+            return Err(invalid(format!("{at}.type"), format!("{kind:?}"), "\"function\""));
+        }
+        check_name(&format!("{at}.function.name"), &name)?;
+        let param = format!("{at}.function.parameters");
+        let parameters = match parameters {
+            None => None,
+            Some(Value::Object(schema)) => {
+                let form = Form::JsonSchema(Value::Object(schema.clone()));
+                form.check().map_err(|error| Error::InvalidRequest {
+                    param: format!("{param}{}", error.path),
+                    message: error.message,
+                })?;
+                if let Some(kind) = schema.get("type").filter(|kind| *kind != "object") {
+                    return Err(invalid(format!("{param}.type"), kind, "\"object\""));
+                }
+                Some(schema)
+            }
+            Some(_) => return Err(invalid(param, "no object", "a JSON schema of an object")),
+        };
+        let strict = strict.unwrap_or(false);
+        Ok(Tool { name, description, parameters, strict, callable: true })
+    }
+}
+
+/// Checks the name of a function.
+pub(super) fn check_name(param: &str, name: &str) -> Result<()> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match (1..=MAX_NAME).contains(&name.len()) && name.chars().all(allowed) {
+        true => Ok(()),
+        false => {
+            let name: String = name.chars().take(2 * MAX_NAME).collect();
+            Err(invalid(param, format!("{name:?}"), "1 to 64 letters, digits, _ and -"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::{ChatCompletionRequest, ChatRequest};
+
+    /// A request with two tools, `add` and `get_time`, and more fields.
+    fn with(fields: Value) -> Result<ChatRequest> {
+        let tool = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        let mut request = json!({
+            "messages": [{ "role": "user", "content": "hi" }],
+            "tools": [tool("add"), tool("get_time")],
+        });
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        ChatCompletionRequest::read(&request)?.validate()
+    }
+
+    /// One tool with these fields of its function.
+    fn function(fields: Value) -> Value {
+        let mut function = json!({ "name": "f" });
+        function.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        json!({ "tools": [{ "type": "function", "function": function }] })
+    }
+
+    #[test]
+    fn a_choice_says_which_tools_are_called() {
+        let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        let allowed = |mode: &str| {
+            let tools = [named("get_time")];
+            json!({ "type": "allowed_tools", "allowed_tools": { "mode": mode, "tools": tools } })
+        };
+        let all: &[&str] = &["add", "get_time"];
+        for (choice, callable, required, single) in [
+            (json!(null), all, false, false),
+            (json!("auto"), all, false, false),
+            (json!("required"), all, true, false),
+            (named("add"), &["add"], true, true),
+            (allowed("auto"), &["get_time"], false, false),
+            (allowed("required"), &["get_time"], true, false),
+        ] {
+            let tools = with(json!({ "tool_choice": choice })).unwrap().conversation.tools;
+            let found: Vec<&str> = tools.callable().map(|tool| tool.name.as_str()).collect();
+            assert_eq!(
+                (found, tools.required, tools.single),
+                (callable.to_vec(), required, single)
+            );
+            assert_eq!((tools.list.len(), tools.constrain()), (2, required), "{choice}");
+        }
+        let none = with(json!({ "tool_choice": "none", "parallel_tool_calls": true })).unwrap();
+        assert_eq!(none.conversation.tools, Tools::default());
+        let one = with(json!({ "parallel_tool_calls": false })).unwrap().conversation.tools;
+        assert!(one.single && !one.required);
+        let none = with(json!({ "tools": [], "tool_choice": "auto" })).unwrap();
+        assert_eq!(none.conversation.tools, Tools::default());
+    }
+
+    #[test]
+    fn a_function_is_read_as_a_whole() {
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
+        let fields = json!({ "description": "Adds.", "parameters": schema, "strict": true });
+        let tools = with(function(fields)).unwrap().conversation.tools;
+        let tool = Tool {
+            name: "f".into(),
+            description: Some("Adds.".into()),
+            parameters: schema.as_object().cloned(),
+            strict: true,
+            callable: true,
+        };
+        assert!(tools.constrain());
+        assert_eq!(tools.list, [tool]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_path() {
+        let named = json!({ "type": "function", "function": { "name": "subtract" } });
+        let same = json!({ "type": "function", "function": { "name": "f" } });
+        let many: Vec<Value> = (0..129)
+            .map(|i| json!({ "type": "function", "function": { "name": format!("f{i}") } }))
+            .collect();
+        for (fields, param, found) in [
+            (json!({ "tools": [same, same] }), "tools[1].function.name", "again"),
+            (json!({ "tools": many }), "tools", "129"),
+            (function(json!({ "name": "a b" })), "tools[0].function.name", "a b"),
+            (function(json!({ "name": "" })), "tools[0].function.name", "\"\""),
+            (function(json!({ "name": "x".repeat(65) })), "tools[0].function.name", "xxx"),
+            (function(json!({ "parameters": 5 })), "tools[0].function.parameters", "no object"),
+            (
+                function(json!({ "parameters": { "type": "array" } })),
+                "tools[0].function.parameters.type",
+                "array",
+            ),
+            (
+                function(json!({ "parameters": { "properties": { "a": { "minimum": "x" } } } })),
+                "tools[0].function.parameters.properties.a.minimum",
+                "\"x\"",
+            ),
+            (function(json!({ "returns": {} })), "tools[0].function.returns", "returns"),
+            (json!({ "tools": [{ "type": "web_search" }] }), "tools[0]", "function"),
+            (
+                json!({ "tools": [{ "type": "custom", "function": { "name": "f" } }] }),
+                "tools[0].type",
+                "custom",
+            ),
+            (json!({ "tool_choice": "always" }), "tool_choice", "expected"),
+            (json!({ "tool_choice": named }), "tool_choice.function.name", "subtract"),
+            (
+                json!({ "tool_choice": { "type": "allowed_tools", "allowed_tools":
+                    { "mode": "auto", "tools": [named] } } }),
+                "tool_choice.allowed_tools.tools",
+                "subtract",
+            ),
+            (json!({ "tools": [], "tool_choice": "required" }), "tool_choice", "unless there are"),
+            (json!({ "parallel_tool_calls": 1 }), "parallel_tool_calls", "1"),
+            (json!({ "response_format": { "type": "json_object" } }), "response_format", "tools"),
+            (
+                json!({ "tool_choice": "required", "thinking_token_budget": 5 }),
+                "thinking_token_budget",
+                "5",
+            ),
+            (
+                json!({ "chat_template_kwargs": { "messages": [] } }),
+                "chat_template_kwargs.messages",
+                "",
+            ),
+            (json!({ "chat_template_kwargs": 5 }), "chat_template_kwargs", "5"),
+            (json!({ "reasoning_effort": "much" }), "reasoning_effort", "much"),
+        ] {
+            match with(fields.clone()) {
+                Err(Error::InvalidRequest { param: at, message }) => {
+                    assert_eq!(at, param, "{fields}: {message}");
+                    assert!(message.contains(found), "{fields}: {message}");
+                }
+                other => panic!("{fields}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn variables_of_the_template_are_those_named_and_the_effort_s() {
+        for (fields, variables) in [
+            (json!({}), json!({})),
+            (json!({ "reasoning_effort": "low" }), json!({ "reasoning_effort": "low" })),
+            (json!({ "reasoning_effort": "none" }), json!({ "enable_thinking": false })),
+            (
+                json!({ "reasoning_effort": "none", "chat_template_kwargs":
+                    { "enable_thinking": true, "x": [1] } }),
+                json!({ "enable_thinking": true, "x": [1] }),
+            ),
+        ] {
+            assert_eq!(Value::from(with(fields).unwrap().conversation.variables), variables);
+        }
+    }
+}

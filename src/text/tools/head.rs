@@ -1,0 +1,205 @@
+//! Where a call begins: its name, and where its arguments are.
+
+use serde_json::Value;
+
+use super::dialect::Dialect;
+
+/// Most bytes of a call whose name does not come before its arguments.
+const MOST: usize = 64 << 10;
+
+/// The beginning of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    pub name: String,
+    /// Bytes of it.
+    pub len: usize,
+    /// Its arguments if they are part of it; else they follow.
+    pub arguments: Option<String>,
+}
+
+/// Why there is no beginning of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// It may become one.
+    Short,
+    /// It is none.
+    Wrong,
+}
+
+type Result<T> = std::result::Result<T, Halt>;
+
+impl Head {
+    /// Reads what follows a marker; `known` says whose calls are meant.
+    pub fn read(dialect: Dialect, text: &str, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+        let mut cursor = Cursor { text, at: 0 };
+        cursor.blank();
+        if dialect == Dialect::MistralNamed {
+            return named(cursor, known);
+        }
+        if dialect.lists() {
+            cursor.expect("[")?;
+        }
+        Head::item(cursor, known)
+    }
+
+    /// Reads what follows the separator before a further call.
+    pub fn next(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+        Head::item(Cursor { text, at: 0 }, known)
+    }
+
+    fn item(cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+        match streamed(cursor, known) {
+            Err(Halt::Wrong) => whole(cursor, known),
+            head => head,
+        }
+    }
+}
+
+/// `name[CALL_ID]id[ARGS]{…}`
+fn named(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = cursor.take_while(word)?.to_owned();
+    cursor.blank();
+    if cursor.peek("[CALL_ID]")? {
+        cursor.expect("[CALL_ID]")?;
+        cursor.take_while(word)?;
+    }
+    cursor.expect("[ARGS]")?;
+    cursor.blank();
+    let head = Head { name, len: cursor.at, arguments: None };
+    cursor.expect("{")?;
+    if known(&head.name) { Ok(head) } else { Err(Halt::Wrong) }
+}
+
+/// `{"name": …, "arguments": {…}}`, of which only the beginning need be there.
+fn streamed(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+    cursor.parts(&["", "{", "\"name\"", ":", ""])?;
+    let name = cursor.string()?;
+    if !known(&name) {
+        return Err(Halt::Wrong);
+    }
+    cursor.parts(&["", ",", ""])?;
+    let key = if cursor.peek("\"parameters\"")? { "\"parameters\"" } else { "\"arguments\"" };
+    cursor.parts(&[key, ":", ""])?;
+    let head = Head { name, len: cursor.at, arguments: None };
+    cursor.expect("{")?;
+    Ok(head)
+}
+
+/// The same in any order and with anything else, all of it.
+fn whole(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+    const KEYS: [&str; 6] = ["type", "id", "name", "arguments", "parameters", "function"];
+    cursor.parts(&[""])?;
+    let start = cursor.at;
+    cursor.parts(&["{", ""])?;
+    let key = cursor.string()?;
+    if !KEYS.contains(&key.as_str()) {
+        return Err(Halt::Wrong);
+    }
+    let rest = &cursor.text[start..];
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+    let value = match values.next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) if error.is_eof() && rest.len() <= MOST => return Err(Halt::Short),
+        _ => return Err(Halt::Wrong),
+    };
+    let len = start + values.byte_offset();
+    if values.byte_offset() > MOST {
+        return Err(Halt::Wrong);
+    }
+    let call = value.get("function").filter(|inner| inner.is_object()).unwrap_or(&value);
+    let name = call["name"].as_str().filter(|name| known(name)).ok_or(Halt::Wrong)?.to_owned();
+    let arguments = match call.get("arguments").or(call.get("parameters")) {
+        None => "{}".into(),
+        Some(Value::Object(arguments)) => Value::Object(arguments.clone()).to_string(),
+        // Some models write them as OpenAI sends them.
+        Some(Value::String(text)) => match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(_)) => text.clone(),
+            _ => return Err(Halt::Wrong),
+        },
+        Some(_) => return Err(Halt::Wrong),
+    };
+    Ok(Head { name, len, arguments: Some(arguments) })
+}
+
+/// A place in a text of which more may come.
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn blank(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    /// Whether this comes next.
+    fn peek(&self, part: &str) -> Result<bool> {
+        match overlap(self.rest(), part) {
+            Err(Halt::Short) => Err(Halt::Short),
+            found => Ok(found.is_ok()),
+        }
+    }
+
+    fn expect(&mut self, part: &str) -> Result<()> {
+        overlap(self.rest(), part)?;
+        self.at += part.len();
+        Ok(())
+    }
+
+    /// Parts with blanks between them.
+    fn parts(&mut self, parts: &[&str]) -> Result<()> {
+        for (i, part) in parts.iter().enumerate() {
+            if i > 0 || part.is_empty() {
+                self.blank();
+            }
+            self.expect(part)?;
+        }
+        Ok(())
+    }
+
+    /// Characters of one kind, at least one, and another behind them.
+    fn take_while(&mut self, kind: impl Fn(char) -> bool) -> Result<&'a str> {
+        let rest = self.rest();
+        match rest.find(|c| !kind(c)) {
+            None => Err(Halt::Short),
+            Some(0) => Err(Halt::Wrong),
+            Some(end) => {
+                self.at += end;
+                Ok(&rest[..end])
+            }
+        }
+    }
+
+    /// A string of JSON.
+    fn string(&mut self) -> Result<String> {
+        self.expect("\"")?;
+        let rest = self.rest();
+        let mut escaped = false;
+        let end = rest.find(|c| {
+            let ends = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        });
+        let end = end.ok_or(Halt::Short)?;
+        let quoted = &self.text[self.at - 1..=self.at + end];
+        self.at += end + 1;
+        serde_json::from_str(quoted).map_err(|_| Halt::Wrong)
+    }
+}
+
+/// Whether a text begins with a part, or as far as it goes.
+pub fn overlap(text: &str, part: &str) -> Result<()> {
+    if text.starts_with(part) {
+        Ok(())
+    } else if part.starts_with(text) {
+        Err(Halt::Short)
+    } else {
+        Err(Halt::Wrong)
+    }
+}
