@@ -87,9 +87,10 @@ impl Piece {
     /// Whether it adds to the answer, and nothing but that.
     fn adds(&self) -> bool {
         match &self.chunk {
-            Chunk::Chat(chunk) => chunk.choices.first().is_some_and(|choice| {
-                choice.finish_reason.is_none() && !choice.delta.is_empty()
-            }),
+            Chunk::Chat(chunk) => chunk
+                .choices
+                .first()
+                .is_some_and(|choice| choice.finish_reason.is_none() && !choice.delta.is_empty()),
             Chunk::Text(chunk) => {
                 chunk.choices.first().is_some_and(|choice| choice.finish_reason.is_none())
             }

@@ -43,7 +43,8 @@ pub fn check(
     if answers != n {
         return refuse(format!("found {answers} answers, expected {n}"));
     }
-    let prompts = asked.iter().flat_map(|asked| std::iter::repeat_n(&asked.request.prompt, request.n));
+    let prompts =
+        asked.iter().flat_map(|asked| std::iter::repeat_n(&asked.request.prompt, request.n));
     for (prompt, Resumed { tokens, ended, .. }) in prompts.zip(resume) {
         let most = capacity.longest().saturating_sub(prompt.len());
         let count = tokens.len().max(ended.unwrap_or(0));

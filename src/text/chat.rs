@@ -189,9 +189,10 @@ impl Chat {
         }
         let end = rendered.rfind(END).ok_or_else(|| Error::InvalidRequest {
             param: "messages".into(),
-            message: "found a last message to go on with, but the model's chat template leaves out \
+            message:
+                "found a last message to go on with, but the model's chat template leaves out \
                       its text; end with another message or set continue_final_message to false"
-                .into(),
+                    .into(),
         })?;
         Ok((rendered[..end].replace(END, ""), dialect))
     }
