@@ -9,6 +9,7 @@
 mod completion;
 mod constraint;
 mod embeddings;
+mod fields;
 mod input;
 mod message;
 mod models;
@@ -26,6 +27,7 @@ pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
 pub use embeddings::{
     EmbedRequest, Embedding, EmbeddingRequest, EmbeddingResponse, EmbeddingUsage, Encoding, Vector,
 };
+pub use fields::Fields;
 pub use input::{Input, TextInput};
 pub use message::{Message, Role};
 pub use models::{Model, ModelList};
