@@ -22,7 +22,7 @@ import { identify } from "./model.js";
 import { Models, noteUse } from "./models.js";
 import { Session } from "./session.js";
 import { persist } from "./store.js";
-import { tokenizing } from "./tokens.js";
+import { detokenizing, tokenizing } from "./tokens.js";
 
 export { TabloomError };
 
@@ -187,8 +187,7 @@ export class Engine {
    */
   async detokenize(tokens, { signal } = {}) {
     signal?.throwIfAborted();
-    const message = { type: "detokenize", request: { tokens: [...tokens] } };
-    return (await ask(this.#session, new Whole(message), signal)).prompt;
+    return (await ask(this.#session, new Whole(detokenizing(tokens)), signal)).prompt;
   }
 
   /**

@@ -100,9 +100,8 @@ async fn chat(State(app): Shared, Json(body): Json) -> Answer {
 }
 
 async fn complete(State(app): Shared, Json(body): Json) -> Answer {
-    let request = CompletionRequest::read(&body)?;
-    app.check_model(request.model.as_deref())?;
-    let request = request.validate()?;
+    let request = CompletionRequest::read(&body)?.validate()?;
+    app.check_model(request.settings.model.as_deref())?;
     let stream = request.settings.stream;
     let asked = app.engine.ask(move |service, moment| service.complete(request, moment, &[]));
     let replies = asked.await?;
@@ -128,9 +127,8 @@ async fn model(State(app): Shared, Path(id): Path<String>) -> Answer {
 }
 
 async fn tokenize(State(app): Shared, Json(body): Json) -> Answer {
-    let request = TokenizeRequest::read(&body)?;
+    let request = TokenizeRequest::read(&body)?.validate()?;
     app.check_model(request.model.as_deref())?;
-    let request = request.validate()?;
     Ok(json(&app.engine.with(move |service| service.tokenize(&request, now())).await??))
 }
 

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserializer, Serialize};
 
+use super::fields::Fields;
 use super::input::{Input, TextInput};
-use super::request::{ChatCompletionRequest, read};
+use super::request::ChatCompletionRequest;
 use super::response::{ChatCompletionChunk, FinishReason, TokenLogprob, TopLogprob, Usage};
 use super::validate::{ChatRequest, Neutral, invalid, refuse_unsupported};
 use crate::error::Result;
 
 /// OpenAI's own default.
-const MAX_TOKENS: u32 = 16;
+const MAX_TOKENS: i64 = 16;
 /// OpenAI's own limit.
 const MAX_LOGPROBS: i64 = 5;
 /// Answers to all prompts of a request: as many as may wait for one tab.
@@ -55,26 +55,15 @@ const NEUTRAL_FIELDS: &[Neutral] = &[("suffix", |v| v == "")];
 
 /// A request for text completions as it comes over the wire, not yet checked.
 ///
-/// Besides its own fields it takes those of a [`ChatCompletionRequest`] that say how to answer.
-/// [`CompletionRequest::validate`] turns it into a [`CompleteRequest`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+/// Besides those fields of a [`ChatCompletionRequest`] that say how to answer it takes its own:
+/// `model`, `prompt` (an [`Input`]), `echo`, `max_tokens` (16 by default; 0 together with `echo` tells
+/// of the prompt alone), `logprobs` (0 to 5 of the likeliest tokens beside each), `best_of` (nothing
+/// but the same as `n`) and `add_special_tokens` (whether prompts get the tokens that the tokenizer
+/// frames a text with; true by default). [`CompletionRequest::validate`] turns it into a
+/// [`CompleteRequest`].
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompletionRequest {
-    pub model: Option<String>,
-    pub prompt: Option<Input>,
-    /// Whether the answer begins with the prompt.
-    pub echo: Option<bool>,
-    /// 16 by default; 0 together with `echo` tells of the prompt alone.
-    pub max_tokens: Option<i64>,
-    /// 0 ..= 5 of the likeliest tokens beside each.
-    pub logprobs: Option<i64>,
-    /// Nothing but the same as `n`: no answers are left out.
-    pub best_of: Option<i64>,
-    /// Whether prompts get the tokens that the tokenizer frames a text with; true by default.
-    pub add_special_tokens: Option<bool>,
-    /// The fields that it shares with a chat, and all that it does not know.
-    #[serde(flatten)]
-    pub rest: Map<String, Value>,
+    pub fields: Fields,
 }
 
 /// A request for text completions whose every value is in range.
@@ -91,9 +80,9 @@ pub struct CompleteRequest {
 }
 
 impl CompletionRequest {
-    /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
+    /// Reads a request from any serde format.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
-        read(deserializer)
+        Ok(CompletionRequest { fields: Fields::read(deserializer)? })
     }
 
     /// Checks every field and returns the plain request.
@@ -102,37 +91,42 @@ impl CompletionRequest {
     /// [`crate::Error::InvalidRequest`] names the first field that is unsupported or out of range, what was
     /// found and what was expected.
     pub fn validate(self) -> Result<CompleteRequest> {
-        let (shared, unknown): (Map<_, _>, Map<_, _>) =
-            self.rest.into_iter().partition(|(name, _)| SHARED_FIELDS.contains(&&**name));
-        refuse_unsupported("", &BTreeMap::from_iter(unknown), NEUTRAL_FIELDS)?;
-        let prompts = Input::read(self.prompt, "prompt", MAX_CHOICES, "something to go on with")?;
-        let echo = self.echo.unwrap_or(false);
-        if let Some(count) = self.logprobs.filter(|count| !(0..=MAX_LOGPROBS).contains(count)) {
+        let mut fields = self.fields;
+        let model = fields.take("model")?;
+        let prompt = fields.take("prompt")?;
+        let echo = fields.take("echo")?.unwrap_or(false);
+        let max_tokens = fields.take("max_tokens")?;
+        let logprobs: Option<i64> = fields.take("logprobs")?;
+        let best_of: Option<i64> = fields.take("best_of")?;
+        let add_special_tokens = fields.take("add_special_tokens")?.unwrap_or(true);
+        let shared = fields.split_off(&SHARED_FIELDS);
+        refuse_unsupported("", &fields.into_map(), NEUTRAL_FIELDS)?;
+        let prompts = Input::read(prompt, "prompt", MAX_CHOICES, "something to go on with")?;
+        if let Some(count) = logprobs.filter(|count| !(0..=MAX_LOGPROBS).contains(count)) {
             return Err(invalid("logprobs", count, "0 to 5"));
         }
-        let echo_only = echo && self.max_tokens == Some(0);
+        let echo_only = echo && max_tokens == Some(0);
         let max_tokens = match echo_only {
             // The model tells of a prompt as it goes on with it.
             true => 1,
-            false => self.max_tokens.unwrap_or(MAX_TOKENS.into()),
+            false => max_tokens.unwrap_or(MAX_TOKENS),
         };
         let settings = ChatCompletionRequest {
-            model: self.model,
-            logprobs: Some(self.logprobs.is_some()),
-            top_logprobs: self.logprobs,
+            model,
+            logprobs: Some(logprobs.is_some()),
+            top_logprobs: logprobs,
             max_tokens: Some(max_tokens),
-            ..ChatCompletionRequest::read(Value::Object(shared))?
+            ..shared.chat()?
         };
         let settings = settings.settings()?;
         let n = settings.n;
-        if let Some(best_of) = self.best_of.filter(|best_of| *best_of != n as i64) {
+        if let Some(best_of) = best_of.filter(|best_of| *best_of != n as i64) {
             return Err(invalid("best_of", best_of, "the same as n, or none"));
         }
         if prompts.len() * n > MAX_CHOICES {
             let found = format!("{} texts for {n} answers each", prompts.len());
             return Err(invalid("prompt", found, "at most 128 answers in all"));
         }
-        let add_special_tokens = self.add_special_tokens.unwrap_or(true);
         Ok(CompleteRequest { prompts, add_special_tokens, echo, echo_only, settings })
     }
 }
@@ -267,7 +261,7 @@ impl From<ChatCompletionChunk> for Chunk {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::error::Error;

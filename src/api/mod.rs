@@ -9,6 +9,7 @@
 mod completion;
 mod constraint;
 mod embeddings;
+mod fields;
 mod input;
 mod message;
 mod messages;
@@ -28,6 +29,7 @@ pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
 pub use embeddings::{
     EmbedRequest, Embedding, EmbeddingRequest, EmbeddingResponse, EmbeddingUsage, Encoding, Vector,
 };
+pub use fields::Fields;
 pub use input::{Input, TextInput};
 pub use message::{Conversation, Message, Role, ToolCall};
 pub use models::{Model, ModelList};

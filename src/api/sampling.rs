@@ -220,7 +220,7 @@ fn circles(detection: &RepetitionDetection) -> Result<Option<Circles>> {
     Ok(Some(Circles { least_size, most_size, count }))
 }
 
-fn token_ids(param: &str, ids: &[i64]) -> Result<Vec<u32>> {
+pub(super) fn token_ids(param: &str, ids: &[i64]) -> Result<Vec<u32>> {
     let id = |(i, id): (usize, &i64)| {
         u32::try_from(*id).map_err(|_| invalid(format!("{param}[{i}]"), id, "a token id"))
     };

@@ -1,33 +1,28 @@
 //! Text to tokens and back, in vLLM's shapes.
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserializer, Serialize};
 
-use super::request::{ChatCompletionRequest, read};
+use super::fields::Fields;
+use super::sampling::token_ids;
 use super::validate::{ChatRequest, invalid, refuse_unsupported};
 use crate::error::Result;
 
 /// A request for the tokens of a text or a conversation as it comes over the wire, not yet checked.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+///
+/// Its fields are `model`; `prompt` and `add_special_tokens` (whether it gets the tokens that the
+/// tokenizer frames a text with; true by default), or else `messages`, what else a chat says about its
+/// prompt, and `add_generation_prompt` (whether it ends with the beginning of the assistant's turn;
+/// true by default); and `return_token_strs`, whether each token's text is told as well.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenizeRequest {
-    pub model: Option<String>,
-    /// A text; or else there are messages.
-    pub prompt: Option<String>,
-    /// Whether a text gets the tokens that the tokenizer frames it with; true by default.
-    pub add_special_tokens: Option<bool>,
-    /// Whether a conversation ends with the beginning of the assistant's turn; true by default.
-    pub add_generation_prompt: Option<bool>,
-    /// Whether each token's text is told as well.
-    pub return_token_strs: Option<bool>,
-    /// Messages, and what else a chat says about its prompt.
-    #[serde(flatten)]
-    pub chat: Map<String, Value>,
+    pub fields: Fields,
 }
 
 /// What to tokenise, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToTokenize {
+    /// The model's name as the client gave it.
+    pub model: Option<String>,
     pub source: TokenSource,
     pub return_token_strs: bool,
 }
@@ -40,9 +35,9 @@ pub enum TokenSource {
 }
 
 impl TokenizeRequest {
-    /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
+    /// Reads a request from any serde format.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
-        read(deserializer)
+        Ok(TokenizeRequest { fields: Fields::read(deserializer)? })
     }
 
     /// Checks every field and returns the plain request.
@@ -51,10 +46,14 @@ impl TokenizeRequest {
     /// [`crate::Error::InvalidRequest`] names the first field that is unsupported or out of range, what was
     /// found and what was expected.
     pub fn validate(self) -> Result<ToTokenize> {
-        let Self { prompt, add_special_tokens, add_generation_prompt, chat, .. } = self;
-        let source = match prompt {
+        let mut fields = self.fields;
+        let model = fields.take("model")?;
+        let add_special_tokens: Option<bool> = fields.take("add_special_tokens")?;
+        let add_generation_prompt: Option<bool> = fields.take("add_generation_prompt")?;
+        let return_token_strs = fields.take("return_token_strs")?.unwrap_or(false);
+        let source = match fields.take("prompt")? {
             Some(text) => {
-                refuse_unsupported("", &chat.into_iter().collect(), &[])?;
+                refuse_unsupported("", &fields.into_map(), &[])?;
                 if add_generation_prompt.is_some() {
                     return Err(invalid("add_generation_prompt", "it", "none beside a prompt"));
                 }
@@ -64,15 +63,13 @@ impl TokenizeRequest {
                 if add_special_tokens == Some(true) {
                     return Err(invalid("add_special_tokens", true, "none beside messages"));
                 }
-                let request = ChatCompletionRequest::read(Value::Object(chat))?.validate()?;
                 TokenSource::Chat {
-                    request: Box::new(request),
+                    request: Box::new(fields.chat()?.validate()?),
                     add_generation_prompt: add_generation_prompt.unwrap_or(true),
                 }
             }
         };
-        let return_token_strs = self.return_token_strs.unwrap_or(false);
-        Ok(ToTokenize { source, return_token_strs })
+        Ok(ToTokenize { model, source, return_token_strs })
     }
 }
 
@@ -88,18 +85,25 @@ pub struct TokenizeResponse {
 }
 
 /// A request for the text of tokens.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DetokenizeRequest {
-    #[serde(default)]
+    /// The model's name as the client gave it.
     pub model: Option<String>,
     pub tokens: Vec<u32>,
 }
 
 impl DetokenizeRequest {
-    /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
+    /// Reads a request from any serde format.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidRequest`] names the field that is unsupported or of the wrong type.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
-        read(deserializer)
+        let mut fields = Fields::read(deserializer)?;
+        let model = fields.take("model")?;
+        let tokens: Option<Vec<i64>> = fields.take("tokens")?;
+        refuse_unsupported("", &fields.into_map(), &[])?;
+        let tokens = tokens.ok_or_else(|| invalid("tokens", "nothing", "a list of token ids"))?;
+        Ok(DetokenizeRequest { model, tokens: token_ids("tokens", &tokens)? })
     }
 }
 

@@ -19,7 +19,8 @@ pub use self::{
     models::ModelId,
     protocol::{
         Answer, Asked, Call, Device, DraftInfo, Info, Isolation, Keep, Kv, LOCAL, Options,
-        PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation, VERSION, Value, Welcome,
+        PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation, TokensTask, VERSION,
+        Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
 };
@@ -30,7 +31,7 @@ use self::{
 };
 use crate::{
     Error, Result,
-    api::EmbeddingRequest,
+    api::{DetokenizeRequest, EmbeddingRequest, TokenizeRequest},
     engine::{RequestId, TabId},
     service::{Moment, Service},
     step::Executor,
@@ -146,24 +147,24 @@ impl<E: Executor> Host<E> {
                 });
                 self.answer_later(tab, id, result, credit);
             }
-            Call::Tokenize { id, request, now } => {
-                let tokens = self.ready(tab, id).and_then(|ready| {
-                    ready.service.tokenize(&(*request)?.validate()?, now).map(Value::Tokens)
+            Call::Tokens { id, task, request, now } => {
+                let told = self.ready(tab, id).and_then(|ready| {
+                    let to_tokenize = || TokenizeRequest::read(&request)?.validate();
+                    let service = &ready.service;
+                    Ok(match task {
+                        TokensTask::Tokenize => {
+                            Value::Tokens(service.tokenize(&to_tokenize()?, now)?)
+                        }
+                        TokensTask::Template => {
+                            Value::Rendered(service.apply_chat_template(&to_tokenize()?, now)?)
+                        }
+                        TokensTask::Detokenize => {
+                            let request = DetokenizeRequest::read(&request)?;
+                            Value::Text(service.detokenize(&request)?)
+                        }
+                    })
                 });
-                self.answer(tab, id, tokens);
-            }
-            Call::Template { id, request, now } => {
-                let text = self.ready(tab, id).and_then(|ready| {
-                    let request = (*request)?.validate()?;
-                    ready.service.apply_chat_template(&request, now).map(Value::Rendered)
-                });
-                self.answer(tab, id, text);
-            }
-            Call::Detokenize { id, request } => {
-                let text = self
-                    .ready(tab, id)
-                    .and_then(|ready| ready.service.detokenize(&request?).map(Value::Text));
-                self.answer(tab, id, text);
+                self.answer(tab, id, told);
             }
             Call::Embed { id, request } => {
                 let result = self.embed(tab, id, request, salt);

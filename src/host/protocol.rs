@@ -10,8 +10,7 @@ use crate::{
     Error, Result,
     api::{
         ChatCompletion, ChatCompletionRequest, Chunk, Completion, CompletionRequest,
-        DetokenizeRequest, DetokenizeResponse, EmbeddingRequest, EmbeddingResponse,
-        TokenizeRequest, TokenizeResponse, typed,
+        DetokenizeResponse, EmbeddingRequest, EmbeddingResponse, TokenizeResponse, typed,
     },
     error::WireError,
     manifest::Manifest,
@@ -79,26 +78,15 @@ pub enum Call {
         #[serde(default)]
         resume: Option<Vec<Resumed>>,
     },
-    /// Tell the tokens of a text or a conversation; answered by a `value`.
-    Tokenize {
+    /// Tell what tokenizer or template make of something; answered by a `value`.
+    Tokens {
         id: u32,
-        #[serde(deserialize_with = "tokenize_request")]
-        request: Box<Result<TokenizeRequest>>,
+        task: TokensTask,
+        /// A [`TokenizeRequest`](crate::api::TokenizeRequest), or a
+        /// [`DetokenizeRequest`](crate::api::DetokenizeRequest).
+        request: serde_json::Value,
         /// Seconds since 1970, for templates that print a date.
         now: u64,
-    },
-    /// Tell the text of a conversation; answered by a `value`.
-    Template {
-        id: u32,
-        #[serde(deserialize_with = "tokenize_request")]
-        request: Box<Result<TokenizeRequest>>,
-        now: u64,
-    },
-    /// Tell the text of tokens; answered by a `value`.
-    Detokenize {
-        id: u32,
-        #[serde(deserialize_with = "detokenize_request")]
-        request: Result<DetokenizeRequest>,
     },
     /// Embed texts; answered by a `value`.
     Embed {
@@ -128,6 +116,18 @@ pub struct Asked {
     /// Seconds since 1970.
     pub now: u64,
     pub entropy: u64,
+}
+
+/// What is to be told of tokens.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokensTask {
+    /// Those of a text or a conversation.
+    Tokenize,
+    /// Their text.
+    Detokenize,
+    /// The text of a conversation.
+    Template,
 }
 
 /// Whose cached prefixes a page may share.
@@ -369,9 +369,7 @@ impl Call {
             | Call::Load { id, .. }
             | Call::Chat { id, .. }
             | Call::Complete { id, .. }
-            | Call::Tokenize { id, .. }
-            | Call::Template { id, .. }
-            | Call::Detokenize { id, .. }
+            | Call::Tokens { id, .. }
             | Call::Embed { id, .. }
             | Call::Credit { id, .. }
             | Call::Cancel { id }
@@ -425,20 +423,6 @@ fn completion_request<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Box<Result<CompletionRequest>>, D::Error> {
     Ok(Box::new(CompletionRequest::read(deserializer)))
-}
-
-/// Never fails, as [`options`].
-fn tokenize_request<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Box<Result<TokenizeRequest>>, D::Error> {
-    Ok(Box::new(TokenizeRequest::read(deserializer)))
-}
-
-/// Never fails, as [`options`].
-fn detokenize_request<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Result<DetokenizeRequest>, D::Error> {
-    Ok(DetokenizeRequest::read(deserializer))
 }
 
 /// Never fails, as [`options`].

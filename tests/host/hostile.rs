@@ -11,7 +11,7 @@ fn anything() -> impl Strategy<Value = Value> {
     let names = prop::sample::select(vec![
         "type", "id", "request", "moment", "messages", "credit", "resume", "tokens", "options",
         "chat", "load", "hello", "embed", "stream", "n", "now", "entropy", "ended", "started",
-        "url", "visible", "files", "complete", "prompt", "echo", "tokenize",
+        "url", "visible", "files", "complete", "prompt", "echo", "template",
     ]);
     let numbers = prop::sample::select(vec![
         json!(0),
@@ -55,9 +55,8 @@ fn nearly_a_call() -> impl Strategy<Value = Value> {
         json!({"type": "load", "id": 2, "url": "local:1/a/", "options": {}, "files": {}}),
         chat_call(3, json!({"stream": true, "max_tokens": 4, "n": 2})),
         complete_call(7, json!({"stream": true, "echo": true, "n": 2, "prompt": ["a", [5, 6]]})),
-        json!({"type": "tokenize", "id": 8, "request": {"prompt": "a"}, "now": 0}),
-        json!({"type": "template", "id": 9, "request": {"messages": [{"role": "user", "content": "a"}]}, "now": 0}),
-        json!({"type": "detokenize", "id": 10, "request": {"tokens": [1, 2]}}),
+        json!({"type": "tokens", "task": "tokenize", "id": 8, "request": {"prompt": "a"}, "now": 0}),
+        json!({"type": "tokens", "task": "detokenize", "id": 9, "request": {"tokens": [1, 2]}, "now": 0}),
         json!({"type": "embed", "id": 4, "request": {"input": ["a", "b"]}}),
         json!({"type": "credit", "id": 3, "chunks": 5}),
         json!({"type": "cancel", "id": 3}),

@@ -247,21 +247,23 @@ fn text_completions_stream_at_the_page_s_speed_and_go_on_at_another_host() {
 fn tokens_and_templates_are_told_at_once() {
     let mut world = World::new();
     let [page] = world.pages(["a"]);
-    let mut ask = |call: Value| {
+    let mut ask = |id: u32, task: &str, request: &Value| {
+        let call = json!({"type": "tokens", "task": task, "id": id, "request": request, "now": 0});
         world.post(page.tab, call);
         world.take(page.tab).remove(0)
     };
     let request = json!({"messages": [{"role": "user", "content": "Hi!"}]});
-    let text = ask(json!({"type": "template", "id": 1, "request": request, "now": 0}));
-    let text = text["value"].as_str().unwrap();
-    let told = ask(json!({"type": "tokenize", "id": 2, "request": {"prompt": text}, "now": 0}));
-    let same = ask(json!({"type": "tokenize", "id": 3, "request": request, "now": 0}));
-    assert_eq!(told["value"], same["value"]);
+    let text = ask(1, "template", &request);
+    let text = &text["value"];
+    let told = ask(2, "tokenize", &json!({"prompt": text}));
+    assert_eq!(told["value"], ask(3, "tokenize", &request)["value"]);
     let tokens = &told["value"]["tokens"];
-    let back = ask(json!({"type": "detokenize", "id": 4, "request": {"tokens": tokens}}));
+    let back = ask(4, "detokenize", &json!({"tokens": tokens}));
     assert_eq!(back["value"], json!({"prompt": text}));
-    let wrong = ask(json!({"type": "template", "id": 5, "request": {"prompt": "a"}, "now": 0}));
+    let wrong = ask(5, "template", &json!({"prompt": "a"}));
     assert_eq!(wrong["error"]["param"], "prompt");
-    let wrong = ask(json!({"type": "detokenize", "id": 6, "request": {"tokens": "a"}}));
+    let wrong = ask(6, "detokenize", &json!({"tokens": "a"}));
     assert_eq!(wrong["error"]["param"], "tokens");
+    let wrong = ask(7, "tokenize", &json!([]));
+    assert_eq!(wrong["error"]["param"], "request");
 }
