@@ -247,6 +247,7 @@ pub struct MemoryStore(Rc<Shelf>);
 #[derive(Default)]
 struct Shelf {
     entries: RefCell<BTreeMap<String, Vec<u8>>>,
+    opened: RefCell<Vec<String>>,
     most: Cell<Option<usize>>,
     tells_room: Cell<bool>,
 }
@@ -271,6 +272,11 @@ impl MemoryStore {
         edit(self.0.entries.borrow_mut().get_mut(key).expect("an entry"));
     }
 
+    /// The entries that were asked for since the last call.
+    pub fn take_opened(&self) -> Vec<String> {
+        self.0.opened.take()
+    }
+
     pub fn evict(&self, key: &str) {
         self.0.entries.borrow_mut().remove(key).expect("an entry");
     }
@@ -280,6 +286,7 @@ impl Store for MemoryStore {
     type Stream = Body;
 
     async fn get(&self, key: &str) -> Option<Body> {
+        self.0.opened.borrow_mut().push(key.into());
         let bytes = self.0.entries.borrow().get(key).cloned()?;
         Some(answer(200, bytes, 777).body)
     }
