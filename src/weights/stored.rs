@@ -53,7 +53,7 @@ struct Shared<S, T> {
 }
 
 /// A file that is read from a store, a source, or both.
-pub struct StoredStream<S: RangeSource, T: Store> {
+pub struct StoredStream<S: RangeSource, T> {
     shared: Rc<Shared<S, T>>,
     file: String,
     listed: Option<FileManifest>,
@@ -69,22 +69,11 @@ pub struct StoredStream<S: RangeSource, T: Store> {
     expected: Option<u64>,
     /// A verified chunk's bytes that are not handed out yet.
     ready: VecDeque<Chunk>,
-    /// The chunk as the store has it, which is read while the one before is handed out.
-    kept: Option<Kept<T::Stream>>,
     /// What has been handed out of a chunk that is judged at its end.
     passing: Option<Part>,
     /// Has digested the chunks before, if the file's digest is to be checked.
     whole: Option<Sha256>,
     is_over: bool,
-}
-
-/// A kept chunk, as far as it has been read.
-struct Kept<B> {
-    key: String,
-    /// `None` once there is no more to read.
-    stream: Option<B>,
-    part: Part,
-    is_whole: bool,
 }
 
 /// A chunk, as far as it has come.
@@ -213,7 +202,6 @@ impl<S: RangeSource + 'static, T: Store> Source for Stored<S, T> {
             from: 0,
             expected: None,
             ready: VecDeque::new(),
-            kept: None,
             passing: None,
             is_over: false,
         };
@@ -252,8 +240,6 @@ impl<S: RangeSource + 'static, T: Store> ByteStream for StoredStream<S, T> {
     async fn next(&mut self) -> Result<Option<Chunk>> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
-                // One comes for each that goes, so that the store works while that is dealt with.
-                self.read_kept_piece().await;
                 return Ok(Some(piece));
             }
             if self.is_over {
@@ -309,39 +295,27 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
     }
 
     /// The chunk, if the store has it as it must be.
-    async fn read_kept(&mut self, digest: Digest) -> Option<Part> {
-        while self.read_kept_piece().await {}
-        let kept = self.kept.take()?;
-        if kept.is_whole && kept.part.hash.chunk() == Some(digest) {
-            return Some(kept.part);
+    async fn read_kept(&self, digest: Digest) -> Option<Part> {
+        let store = self.shared.store.as_ref()?;
+        if self.index >= self.record.chunks.len() {
+            return None;
         }
-        self.shared.store.as_ref()?.delete(&kept.key).await;
-        None
-    }
-
-    /// Reads on in the chunk that the store should have. Returns false if there is no more of it.
-    async fn read_kept_piece(&mut self) -> bool {
-        let Some(store) = &self.shared.store else { return false };
-        let mut kept = match self.kept.take() {
-            Some(kept) => kept,
-            None if self.index < self.record.chunks.len() => {
-                self.shared.settle().await;
-                let key = chunk_key(&self.address(), self.index);
-                let stream = store.get(&key).await;
-                Kept { key, stream, part: self.new_part(self.whole.clone()), is_whole: false }
-            }
-            None => return false,
-        };
-        if let Some(stream) = &mut kept.stream {
+        self.shared.settle().await;
+        let key = chunk_key(&self.address(), self.index);
+        let mut stream = store.get(&key).await?;
+        let mut part = self.new_part(self.whole.clone());
+        let is_whole = loop {
             match stream.next().await {
-                Ok(Some(piece)) => kept.part.push(piece),
-                end => {
-                    kept.is_whole = end.is_ok();
-                    kept.stream = None;
-                }
+                Ok(Some(piece)) => part.push(piece),
+                Ok(None) => break true,
+                Err(_) => break false,
             }
+        };
+        if is_whole && part.hash.chunk() == Some(digest) {
+            return Some(part);
         }
-        self.kept.insert(kept).stream.is_some()
+        store.delete(&key).await;
+        None
     }
 
     /// Downloads the chunk, once more if it is not what it must be.

@@ -247,7 +247,6 @@ pub struct MemoryStore(Rc<Shelf>);
 #[derive(Default)]
 struct Shelf {
     entries: RefCell<BTreeMap<String, Vec<u8>>>,
-    opened: RefCell<Vec<String>>,
     most: Cell<Option<usize>>,
     tells_room: Cell<bool>,
 }
@@ -272,11 +271,6 @@ impl MemoryStore {
         edit(self.0.entries.borrow_mut().get_mut(key).expect("an entry"));
     }
 
-    /// The entries that were asked for since the last call.
-    pub fn take_opened(&self) -> Vec<String> {
-        self.0.opened.take()
-    }
-
     pub fn evict(&self, key: &str) {
         self.0.entries.borrow_mut().remove(key).expect("an entry");
     }
@@ -286,7 +280,6 @@ impl Store for MemoryStore {
     type Stream = Body;
 
     async fn get(&self, key: &str) -> Option<Body> {
-        self.0.opened.borrow_mut().push(key.into());
         let bytes = self.0.entries.borrow().get(key).cloned()?;
         Some(answer(200, bytes, 777).body)
     }

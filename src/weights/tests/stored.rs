@@ -101,19 +101,6 @@ fn what_was_loaded_once_needs_no_server() {
 }
 
 #[test]
-fn the_store_reads_the_next_chunk_while_one_is_handed_out() {
-    let (script, store) = warm();
-    let source = stored(&script, &store, None);
-    let mut stream = block_on(source.open(SHARD)).unwrap().unwrap();
-    store.take_opened();
-    block_on(stream.next()).unwrap();
-    assert_eq!(store.take_opened(), [entry(SHARD, 0), entry(SHARD, 1)]);
-    drop(stream);
-    store.edit(&entry(SHARD, 1), |bytes| bytes[0] ^= 1);
-    assert_eq!(load_from(&script, &store).unwrap(), expected());
-}
-
-#[test]
 fn a_load_that_was_interrupted_goes_on_after_its_last_chunk() {
     for manifest in [None, Some(manifest()), Some(manifest_of_files())] {
         let (script, store) = (script(), MemoryStore::default());
