@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use chrono::DateTime;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde};
-use minijinja::{Environment, ErrorKind, Value, context};
+use minijinja::value::{Kwargs, Rest, Serde, ValueOrKwargs};
+use minijinja::{Environment, ErrorKind, State, Value, context, filters};
 use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
@@ -20,6 +20,8 @@ const MAX_OUTPUT: usize = 16 << 20;
 /// Instructions in one rendering; a long conversation takes some tens of thousands.
 const MAX_FUEL: u64 = 5_000_000;
 const MAX_DEPTH: usize = 100;
+/// What a template may ask for by a number: columns of an indent, items of a batch.
+const MAX_COUNT: u64 = 10_000;
 
 /// A compiled chat template.
 ///
@@ -61,9 +63,13 @@ impl ChatTemplate {
         // As transformers sets up Jinja.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(failed)?);
-        environment.set_unknown_method_callback(unknown_method_callback);
+        environment.set_unknown_method_callback(python_method);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.add_filter("tojson", to_json);
+        environment.add_filter("indent", bounded(Value::from_function(filters::indent)));
+        environment.add_filter("batch", bounded(Value::from_function(filters::batch)));
+        environment.add_filter("slice", bounded(Value::from_function(filters::slice)));
+        environment.add_filter("format", format);
         environment.add_function("raise_exception", raise_exception);
         environment.set_fuel(Some(MAX_FUEL));
         environment.set_recursion_limit(MAX_DEPTH);
@@ -159,6 +165,66 @@ fn strftime(format: &str, now: i64) -> Result<String, minijinja::Error> {
     let time = DateTime::from_timestamp(now, 0);
     let written = time.is_some_and(|time| write!(text, "{}", time.format(format)).is_ok());
     written.then_some(text).ok_or_else(|| invalid(format!("{format:?} is no format of a time")))
+}
+
+/// One of minijinja's filters, which would allocate whatever a number asks for, within bounds.
+fn bounded(
+    filter: Value,
+) -> impl Fn(&mut State, Rest<ValueOrKwargs>) -> Result<Value, minijinja::Error> {
+    move |state, arguments| {
+        let arguments = arguments.into_values();
+        let asked = arguments.iter().skip(1).flat_map(|argument| {
+            match Kwargs::try_from(argument.clone()) {
+                Ok(named) => named.args().filter_map(|name| named.peek(name).ok()).collect(),
+                Err(_) => vec![argument.clone()],
+            }
+        });
+        match asked.filter_map(|number| u64::try_from(number).ok()).find(|&asked| asked > MAX_COUNT)
+        {
+            Some(asked) => {
+                Err(invalid(format!("{asked} is asked for, expected at most {MAX_COUNT}")))
+            }
+            None => filter.call(state, &arguments),
+        }
+    }
+}
+
+/// The `format` filter, but for fields of any width.
+fn format(
+    state: &mut State,
+    format: &Value,
+    arguments: Rest<ValueOrKwargs>,
+) -> Result<Value, minijinja::Error> {
+    narrow(format)?;
+    filters::format(state, format, arguments)
+}
+
+/// Python's methods of strings, lists and dictionaries.
+fn python_method(
+    state: &mut State,
+    value: &Value,
+    method: &str,
+    arguments: &[Value],
+) -> Result<Value, minijinja::Error> {
+    if method == "format" {
+        narrow(value)?;
+    }
+    unknown_method_callback(state, value, method, arguments)
+}
+
+/// A format string in which no number can ask for more than 9999 characters.
+fn narrow(format: &Value) -> Result<(), minijinja::Error> {
+    let format = format.as_str().unwrap_or_default();
+    let mut fields = format.split(['%', '{']).skip(1);
+    let is_wide = |field: &str| {
+        field
+            .split(|c: char| !c.is_ascii_digit())
+            .any(|number| number.trim_start_matches('0').len() > 4)
+    };
+    match fields.any(is_wide) {
+        true => Err(invalid("a format holds a number of more than four digits")),
+        false => Ok(()),
+    }
 }
 
 /// `tojson` as transformers has it: Python's `json.dumps` without escapes for HTML or beyond ASCII.
@@ -290,6 +356,25 @@ mod tests {
         assert!(template_error(render(flood, json!([]))).contains("longer than"));
         let long = " ".repeat(MAX_SOURCE + 1);
         assert!(template_error(render(&long, json!([]))).contains("at most"));
+    }
+
+    #[test]
+    fn a_number_asks_for_no_more_than_it_may() {
+        for source in [
+            "{{ 'a' | indent(99999999000000000) }}",
+            "{{ 'a' | indent(width=99999999000000000) }}",
+            "{{ [1] | batch(99999999000000000, 0) | list }}",
+            "{{ [1] | slice(99999999000000000) | list }}",
+            "{{ '%99999999000000000d' | format(1) }}",
+            "{{ '{:99999999000000000}'.format(1) }}",
+            "{{ 'a' * 99999999000000000 }}",
+        ] {
+            assert!(!template_error(render(source, json!([]))).is_empty(), "{source}");
+        }
+        let modest = "{{ 'a\nb' | indent(2, true) }}{{ [1, 2, 3] | batch(2, 0) | list }}\
+             {{ '%03d' | format(7) }}{{ '{:>3}'.format('x') }}{{ 'c\nd' | indent(width=1) }}";
+        let rendered = render(modest, json!([])).unwrap();
+        assert_eq!(rendered, "  a\n  b[[1, 2], [3, 0]]007  xc\n d");
     }
 
     #[test]
