@@ -1,0 +1,94 @@
+//! The fields of a request that are read one by one, in less code than a type of their own takes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::request::{ChatCompletionRequest, read};
+use super::typed;
+use crate::error::{Error, Result};
+
+/// The fields of a request by name, not yet checked; null is the same as none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields(BTreeMap<String, Value>);
+
+impl Fields {
+    /// Reads an object from any serde format.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] where it is none.
+    pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Fields> {
+        let mut fields: BTreeMap<String, Value> = read(deserializer)?;
+        fields.retain(|_, value| !value.is_null());
+        Ok(Fields(fields))
+    }
+
+    /// Removes the field `name` and reads it.
+    pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
+        let value = self.0.remove(name);
+        let invalid = |(path, message): (Option<String>, String)| {
+            // An item of a list follows without a dot.
+            let param = match path {
+                None => name.into(),
+                Some(path) if path.starts_with('[') => format!("{name}{path}"),
+                Some(path) => format!("{name}.{path}"),
+            };
+            Error::InvalidRequest { param, message }
+        };
+        value.map(|value| typed(&value).map_err(invalid)).transpose()
+    }
+
+    /// Removes the fields of these names.
+    pub(super) fn split_off(&mut self, names: &[&str]) -> Fields {
+        Fields(names.iter().filter_map(|name| self.0.remove_entry(*name)).collect())
+    }
+
+    /// What these fields say as a request for a chat.
+    pub(super) fn chat(self) -> Result<ChatCompletionRequest> {
+        ChatCompletionRequest::read(Value::Object(self.0.into_iter().collect()))
+    }
+
+    pub(super) fn into_map(self) -> BTreeMap<String, Value> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(value: Value) -> Fields {
+        Fields::read(value).unwrap()
+    }
+
+    #[test]
+    fn each_field_is_taken_once_and_null_is_none() {
+        let mut fields = fields(json!({ "a": 1, "b": null, "c": "x" }));
+        assert_eq!(fields.take("a").unwrap(), Some(1));
+        assert_eq!(fields.take::<i64>("a").unwrap(), None);
+        assert_eq!(fields.take::<i64>("b").unwrap(), None);
+        assert_eq!(fields.into_map(), BTreeMap::from([("c".into(), json!("x"))]));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_with_its_path() {
+        let param = |error| match error {
+            Error::InvalidRequest { param, .. } => param,
+            other => panic!("{other:?}"),
+        };
+        let mut fields = fields(json!({ "a": "x", "b": [1, "x"] }));
+        assert_eq!(param(fields.take::<i64>("a").unwrap_err()), "a");
+        assert_eq!(param(fields.take::<Vec<i64>>("b").unwrap_err()), "b[1]");
+        assert_eq!(param(Fields::read(json!([1])).unwrap_err()), "request");
+    }
+
+    #[test]
+    fn the_rest_stays_when_some_are_split_off() {
+        let mut all = fields(json!({ "a": 1, "b": 2, "n": 3 }));
+        assert_eq!(all.split_off(&["n", "seed"]).chat().unwrap().n, Some(3));
+        assert_eq!(all, fields(json!({ "a": 1, "b": 2 })));
+    }
+}
