@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Reads what it needs of the module's features from the module itself; given
 /// `--all-features` it would write files that browsers refuse.
 ///
-/// The first page of memory ends the stack, which grows down to it: no pointer leads there.
+/// The lowest bytes of memory are the end of the stack, to which no other pointer leads.
 const OPTIMISE: [&str; 5] =
     ["-Os", "--converge", "--low-memory-unused", "--strip-debug", "--strip-producers"];
 
