@@ -53,14 +53,6 @@ impl Fields {
         value.map(|value| typed(&value).map_err(misfit)).transpose()
     }
 
-    /// [`Fields::take`], with the first error beside it.
-    fn take_or<T: DeserializeOwned>(&mut self, name: &str, error: &mut Option<Error>) -> Option<T> {
-        self.take(name).unwrap_or_else(|found| {
-            error.get_or_insert(found);
-            None
-        })
-    }
-
     /// Removes the fields of these names.
     pub(super) fn split_off(&mut self, names: &[&str]) -> Fields {
         Fields(names.iter().filter_map(|name| self.0.remove_entry(*name)).collect())
@@ -68,18 +60,16 @@ impl Fields {
 
     /// What these fields say as a request for a chat.
     pub(super) fn chat(mut self) -> Result<ChatCompletionRequest> {
-        // The first error, which is looked at once: forty ways out are much code.
-        let error = &mut None;
         macro_rules! request {
             ($($field:ident)*) => {
                 ChatCompletionRequest {
-                    messages: self.take_or("messages", error).unwrap_or_default(),
-                    $($field: self.take_or(stringify!($field), error),)*
+                    messages: self.take("messages")?.unwrap_or_default(),
+                    $($field: self.take(stringify!($field))?,)*
                     other: self.into_map(),
                 }
             };
         }
-        let request = request! {
+        Ok(request! {
             model stream stream_options max_tokens
             max_completion_tokens temperature top_p top_k
             min_p seed presence_penalty frequency_penalty
@@ -90,8 +80,7 @@ impl Fields {
             n response_format structured_outputs tools
             tool_choice parallel_tool_calls reasoning_effort chat_template_kwargs
             continue_final_message speculative_decoding
-        };
-        error.take().map_or(Ok(request), Err)
+        })
     }
 
     pub(crate) fn into_map(self) -> BTreeMap<String, Value> {
