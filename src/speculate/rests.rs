@@ -23,9 +23,9 @@ impl Default for Rests {
 }
 
 impl Rests {
-    /// Steps of a rest. The first is slower than the others, which are submitted while the one before
-    /// them runs.
-    const STEPS: usize = 8;
+    /// Steps of a rest. The first two are slower than the others, which are submitted while the one
+    /// before them runs.
+    const STEPS: usize = 10;
     /// Further steps in which a prompt may come.
     const MORE: usize = 8;
     /// Steps between two rests: each time twice as many.
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn there_is_a_rest_at_first_and_then_ever_less_often() {
-        let expected: Vec<usize> = [1..9, 138..146].into_iter().flatten().collect();
+        let expected: Vec<usize> = [1..11, 140..150].into_iter().flatten().collect();
         assert_eq!(rests(400, true), expected);
     }
 
     #[test]
     fn a_rest_waits_for_a_prompt_but_not_for_ever() {
-        assert_eq!(rests(100, false), Vec::from_iter(1..17));
+        assert_eq!(rests(100, false), Vec::from_iter(1..19));
     }
 }
