@@ -96,7 +96,7 @@ export class Chat extends EventTarget {
     const { message, guesses } = this.#add("assistant");
     const { element } = message;
     const counted = html("p", { class: "guesses", "aria-live": "off" });
-    element.append(counted);
+    element.querySelector(".actions")?.before(counted);
     element.classList.add("waiting");
     message.begin();
     this.#answering = new AbortController();

@@ -1,7 +1,7 @@
 // The list of conversations: goes to one, renames, saves and deletes.
 import { icon } from "./tabloom/element/dom.js";
 import { PENCIL } from "./tabloom/element/icons.js";
-import { $, button, html } from "./dom.js";
+import { $, button, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
@@ -47,7 +47,6 @@ export class Conversations {
       this.#chat.show(last);
       this.#list();
     }
-    if (!(await this.#archive.lasts())) $("nothing-kept").textContent = "This browser does not let the page keep them.";
   }
 
   /** @param {Conversation} conversation */
@@ -81,6 +80,9 @@ export class Conversations {
     // Who is on an entry stays on it.
     const focused = list.contains(document.activeElement) ? document.activeElement?.closest("li")?.dataset.id : null;
     if (list.querySelector("input")) return all;
+    const kept = "Conversations stay in this browser.";
+    const lost = "This browser does not let the page keep conversations.";
+    write($("nothing-kept"), !(await this.#archive.lasts()) ? lost : all.length === 0 ? kept : "");
     list.replaceChildren(...all.map((conversation) => this.#entry(conversation)));
     if (focused) list.querySelector(`[data-id="${focused}"] button`)?.focus();
     return all;

@@ -1,14 +1,12 @@
 // What the playground begins with.
 
-const object = (/** @type {Record<string, any>} */ properties) => ({
-  type: "object",
-  properties,
-  required: Object.keys(properties),
-  additionalProperties: false,
-});
-
-/** @type {{name: string, question: string, schema: any}[]} */
+const object = (/** @type {{name: string, question: string, schema: any}[]} */
 export const EXAMPLES = [
+  {
+    name: "One of a few",
+    question: "What is the capital of France?",
+    schema: { enum: ["London", "Paris", "Rome"] },
+  },
   {
     name: "A fact",
     question: "What is the capital of France?",
@@ -25,11 +23,6 @@ export const EXAMPLES = [
       second: { type: "integer", minimum: 0, maximum: 99 },
       sum: { type: "integer", minimum: 0, maximum: 198 },
     }),
-  },
-  {
-    name: "One of a few",
-    question: "Is a fox an animal, a plant or a thing?",
-    schema: { enum: ["animal", "plant", "thing"] },
   },
   {
     name: "A character for a story",

@@ -16,8 +16,6 @@ export function fit(bytes, { usage = 0, quota }) {
   const { deviceMemory } = /** @type {any} */ (navigator);
   const tight = deviceMemory !== undefined && bytes > (deviceMemory * 2 ** 30) / 2;
   if (tight) return `More than half of this device’s ${deviceMemory} GiB of memory: it may not fit.`;
-  if (quota === undefined) return "Whether it fits is not known before it is loaded.";
-  const room = quota - usage;
-  const kept = bytes <= room ? "Fits the storage" : `The browser keeps only ${formatBytes(Math.max(0, room))} more: downloaded at each visit`;
-  return `${kept}; whether it fits the graphics memory shows on loading.`;
+  if (quota === undefined) return "Whether the browser keeps it is not known.";
+  return bytes <= quota - usage ? "Fits the browser’s storage." : "More than the browser keeps: downloaded at each visit.";
 }

@@ -30,7 +30,7 @@ export class Panel {
   #speed = new Trend("Tokens/s", (rate) => rate.toFixed(1));
   #first = new Trend("Time to first token", (seconds) => `${Math.round(1000 * seconds)} ms`);
   #history = new History();
-  #accepted = new Trend("Guesses that were right", percent, 1);
+  #accepted = new Trend("Right guesses", percent, 1);
   #blocks = new Shares();
   #models = new Table(["Model", "Tabs", "Memory"]);
   #contents = html(

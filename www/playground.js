@@ -37,7 +37,7 @@ export class Playground {
   /** @param {number} i the example that is shown */
   #take(i) {
     $("question").value = EXAMPLES[i].question;
-    $("schema").value = JSON.stringify(EXAMPLES[i].schema, null, 2);
+    $("schema").value = readable(EXAMPLES[i].schema);
     $("schema").setCustomValidity("");
     write($("answer"), "");
     this.#tell("");
@@ -110,7 +110,7 @@ export class Playground {
     } catch {
       return this.#tell("This is no JSON.", "bad");
     }
-    write($("answer"), JSON.stringify(value, null, 2));
+    write($("answer"), readable(value));
     try {
       const found = problems(value, schema);
       if (found.length > 0) this.#tell(`${found.join(". ")}.`, "bad");
@@ -135,4 +135,13 @@ export class Playground {
     $("play-run").hidden = busy;
     $("play-stop").hidden = !busy;
   }
+}
+
+/**
+ * A value as JSON on several lines, with short lists on one.
+ *
+ * @param {any} value
+ */
+function readable(value) {
+  return JSON.stringify(value, null, 2).replace(/\[\s+([^[\]{}]{1,72}?)\s+\]/g, (_, inside) => `[${inside.replace(/\n\s+/g, " ")}]`);
 }
