@@ -13,7 +13,10 @@ const NEAR = 64;
 /** Most characters of a title. */
 const TITLE = 60;
 
-/** Tells by `change` that the conversation is to be kept as it is now. */
+/**
+ * Tells by `change` that a conversation is to be kept as it is now, and by `show` that another one is
+ * shown.
+ */
 export class Chat extends EventTarget {
   #loader;
   #settings;
@@ -35,6 +38,7 @@ export class Chat extends EventTarget {
     this.#loader = loader;
     this.#settings = settings;
     loader.addEventListener("change", () => this.#refresh());
+    loader.addEventListener("use", () => this.begin());
     this.#listen();
     this.#refresh();
   }
@@ -57,6 +61,7 @@ export class Chat extends EventTarget {
     $("speed").textContent = "";
     this.#refresh();
     scrollToEnd();
+    this.dispatchEvent(new Event("show"));
   }
 
   /** Begins a new conversation. */

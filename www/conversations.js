@@ -27,9 +27,9 @@ export class Conversations {
     this.#chat = chat;
     archive.addEventListener("change", () => this.#list());
     chat.addEventListener("change", (event) => this.#keep(/** @type {CustomEvent} */ (event).detail));
+    chat.addEventListener("show", () => this.#shown());
     $("clear").addEventListener("click", () => {
       this.#chat.begin();
-      this.#shown();
       $("prompt").focus();
     });
     $("undo").addEventListener("click", () => this.#undo());
@@ -43,10 +43,7 @@ export class Conversations {
     const all = await this.#list();
     const last = all.find((conversation) => conversation.id === id);
     // Whoever has asked meanwhile stays there.
-    if (last && this.#chat.conversation.messages.length === 0) {
-      this.#chat.show(last);
-      this.#list();
-    }
+    if (last && this.#chat.conversation.messages.length === 0) this.#chat.show(last);
   }
 
   /** @param {Conversation} conversation */
@@ -107,9 +104,8 @@ export class Conversations {
   async #open(id) {
     const found = (await this.#archive.list()).find((conversation) => conversation.id === id);
     if (!found) return;
-    if (id !== this.#chat.conversation.id) this.#chat.show(found);
     this.#unfold(false);
-    await this.#shown();
+    if (id !== this.#chat.conversation.id) this.#chat.show(found);
   }
 
   /**

@@ -1,6 +1,13 @@
 // What the playground begins with.
 
-const object = (/** @type {{name: string, question: string, schema: any}[]} */
+const object = (/** @type {Record<string, any>} */ properties) => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties),
+  additionalProperties: false,
+});
+
+/** @type {{name: string, question: string, schema: any}[]} */
 export const EXAMPLES = [
   {
     name: "One of a few",

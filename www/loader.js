@@ -11,7 +11,10 @@ export const BUILT_IN = "model/";
 /** Errors after which an engine, which survives a lost worker or device by itself, has given up. */
 const GONE = ["engine_crashed", "no_gpu", "closed"];
 
-/** Loads models, one after the other. Tells by `change` that there is another engine, or none. */
+/**
+ * Loads models, one after the other. Tells by `change` that there is another engine, or none, and by `use`
+ * that another model was asked for.
+ */
 export class Loader extends EventTarget {
   /** @type {Engine | null} */
   engine = null;
@@ -50,6 +53,7 @@ export class Loader extends EventTarget {
   use(source) {
     this.#source = source;
     this.#drop();
+    this.dispatchEvent(new Event("use"));
     this.load();
   }
 
