@@ -59,6 +59,7 @@ export class Trend {
     const values = points.map(({ value }) => value).filter((value) => value !== null);
     const most = Math.max(0, ...values);
     const height = this.#most ?? most;
+    /** @type {string[][]} */
     const [lines, areas] = [[], []];
     for (const run of runs(points)) {
       const path = run.map(({ ago, value }) => `${KEPT - ago} ${(height > 0 ? 1 - value / height : 1).toFixed(4)}`).join("L");

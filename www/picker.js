@@ -27,7 +27,10 @@ export class Picker {
       this.#use(addressOf($("address").value));
     });
     for (const picker of [$("file"), $("folder")]) {
-      picker.addEventListener("change", () => picker.files.length > 0 && this.#use(Array.from(picker.files)));
+      picker.addEventListener("change", () => {
+        const files = /** @type {File[]} */ (Array.from(picker.files));
+        if (files.length > 0) this.#use(files);
+      });
     }
     document.addEventListener("dragover", (event) => {
       if (event.dataTransfer?.types.includes("Files")) event.preventDefault();

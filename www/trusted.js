@@ -3,7 +3,7 @@
 
 const SCRIPTS = { worker: "tabloom/worker.js", service: "sw.js" };
 
-const policy = globalThis.trustedTypes?.createPolicy("worker", { createScriptURL: address });
+const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("worker", { createScriptURL: address });
 
 /**
  * The address of one of the page's scripts, as browsers with Trusted Types want it.
