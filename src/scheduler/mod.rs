@@ -417,9 +417,9 @@ impl Scheduler {
             if let Some(step) = step {
                 self.ledgers.of(sequences).earn(took / step);
             }
-            // The first two of them wait for the host as those with drafts do.
-            let is_usual = plain_before > 2 && plan.seqs.iter().all(|seq| seq.drafts.is_empty());
-            if is_usual {
+            // The first two after others wait for the host as those with drafts do.
+            let is_usual = before.is_none() || plain_before > 2;
+            if is_usual && plan.seqs.iter().all(|seq| seq.drafts.is_empty()) {
                 self.plain_costs.observe(drawing, more, took);
             }
             return;
