@@ -493,7 +493,7 @@ impl Scheduler {
         }
         seq.follows = seq.reads;
         let mut drafts = most.min(self.device_drafts);
-        if adaptive && (rests || self.plain_costs.seconds(sequences, 0).is_none()) {
+        if adaptive && rests {
             seq.follows = false;
         } else if adaptive && seq.reads {
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);

@@ -20,19 +20,22 @@ pub struct Ledger {
 impl Ledger {
     /// The share of the time without the drafter that may be lost with it.
     const SHARE: f64 = 1.0 / 64.0;
+    /// What the time without the drafter counts: it is not known exactly, and what hardly pays may lose.
+    const WITHOUT: f64 = 0.95;
     /// What has been won counts up to here: it is a loss as well if that is lost again.
     const MOST: f64 = 64.0;
 
     /// Nothing is known of steps of up to so many sequences.
     pub fn new(sequences: usize) -> Ledger {
         // Sequences that run already have no drafts: until they end, others do not pay as they could.
-        let trial = 8.0 + 2.0 * sequences as f64;
+        let trial = 8.0 + sequences as f64;
         Ledger { balance: trial, trial, is_open: true }
     }
 
     /// Takes in a step with the drafter: the time it took, and would have taken without.
     pub fn observe(&mut self, took: f64, without: f64) {
-        self.balance = (self.balance + without - took.min(ODD * without)).min(Ledger::MOST);
+        let won = Ledger::WITHOUT * without - took.min(ODD * without);
+        self.balance = (self.balance + won).min(Ledger::MOST);
         self.is_open &= self.balance > 0.0;
     }
 
