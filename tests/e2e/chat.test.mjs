@@ -35,7 +35,7 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   assert.match(await page.locator("#adapter").textContent(), /software adapter.*swiftshader/i);
   assert.equal(await page.locator("#problem").isVisible(), false);
 
-  assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+  assert.equal(await ask(page, STORY.messages[0].content), STORY.answer);
   const { answers } = await page.evaluate(() => seen);
   assert.ok(answers.length > 3, `${answers.length} pieces`);
   answers.reduce((a, b) => (assert.ok(b.startsWith(a) && b.length > a.length), b));
