@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Each module and what it may import besides itself and the leaves.
-const IMPORTS: [(&str, &[&str]); 15] = [
+const IMPORTS: [(&str, &[&str]); 16] = [
     ("web", &["host", "service", "load", "engine", "executor", "weights", "sampling"]),
     ("host", &["service", "engine"]),
     ("service", &["engine", "sampling", "speculate", "text"]),
@@ -17,7 +17,8 @@ const IMPORTS: [(&str, &[&str]); 15] = [
     ("executor", &["model", "kernels", "weights", "gpu"]),
     ("weights", &["model", "kernels", "gpu"]),
     ("kernels", &["gpu", "model"]),
-    ("text", &[]),
+    ("text", &["regex"]),
+    ("regex", &[]),
     ("cache", &[]),
     ("sampling", &[]),
     ("speculate", &[]),
@@ -29,7 +30,7 @@ const IMPORTS: [(&str, &[&str]); 15] = [
 const LEAVES: [&str; 7] = ["step", "layout", "manifest", "metrics", "api", "error", "sniff"];
 
 /// The only modules that may know a GPU or a browser; the others run under plain `cargo test`.
-const OUTER: [&str; 5] = ["web", "executor", "weights", "kernels", "gpu"];
+const OUTER: [&str; 6] = ["web", "executor", "weights", "kernels", "gpu", "regex"];
 const PLATFORM: [&str; 4] = ["wgpu", "web_sys", "js_sys", "wasm_bindgen"];
 
 /// What is wrong with one source file of `module`.

@@ -7,11 +7,14 @@
 //!
 //! What a model thinks, says and calls is one text to it; a [`Reader`] tells them apart.
 
+mod added;
+mod bytes;
 mod chat;
 mod detokenizer;
 mod generation;
 mod gguf;
 mod json;
+mod pattern;
 mod pieces;
 mod pipeline;
 mod quote;

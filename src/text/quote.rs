@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 use tokenizers::NormalizedString;
 
+use super::pattern::Pattern;
+
 pub const ESCAPE: char = '\u{FDD0}';
 const BREAK: char = '\u{FDD1}';
 const LITERAL: char = '\u{FDD2}';
@@ -83,8 +85,8 @@ impl Quoter {
 /// Takes the marks out again.
 pub fn unquote(text: &mut NormalizedString) -> tokenizers::Result<()> {
     if text.get().contains(ESCAPE) {
-        text.replace([ESCAPE, BREAK].iter().collect::<String>().as_str(), "")?;
-        text.replace([ESCAPE, LITERAL].iter().collect::<String>().as_str(), &ESCAPE.to_string())?;
+        text.replace(&Pattern::Text([ESCAPE, BREAK].iter().collect()), "")?;
+        text.replace(&Pattern::Text([ESCAPE, LITERAL].iter().collect()), &ESCAPE.to_string())?;
     }
     Ok(())
 }

@@ -4,9 +4,9 @@
 //! for which that holds can be streamed; others are refused.
 
 use tokenizers::Result;
-use tokenizers::normalizers::Replace;
-use tokenizers::normalizers::replace::ReplacePattern;
-use tokenizers::tokenizer::Decoder;
+
+use super::bytes::byte_of;
+use super::pattern::{Replace, Written};
 
 /// A step from tokens to text.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub enum Step {
     /// Tokens such as `<0x0A>` are bytes.
     ByteFallback,
     /// Changes each token by itself, such as `▁` to a space.
-    Replace(ReplacePattern, String),
+    Replace(Written, String),
     /// Joins the tokens.
     Fuse,
     /// Takes `content` off both ends, as often as told.
@@ -65,11 +65,10 @@ impl Spelling {
         {
             return Ok(bytes);
         }
-        let mut pieces = vec![token];
+        let mut text = token;
         for replace in &self.replacements {
-            pieces = replace.decode_chain(pieces)?;
+            text = replace.apply(&text)?;
         }
-        let text = pieces.concat();
         let fallback = self.byte_fallback.then(|| fallback_byte(&text)).flatten();
         Ok(fallback.map_or_else(|| text.into_bytes(), |byte| vec![byte]))
     }
@@ -91,35 +90,9 @@ fn fallback_byte(token: &str) -> Option<u8> {
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// The byte behind a character of GPT-2's alphabet: printable Latin-1 stands for
-/// itself, the 68 other bytes for U+0100 and up, in order.
-fn byte_of(c: char) -> Option<u8> {
-    match u32::from(c) {
-        code @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => Some(code as u8),
-        code @ 0x100..=0x120 => Some((code - 0x100) as u8),
-        code @ 0x121..=0x142 => Some((code - 0x121 + 0x7F) as u8),
-        0x143 => Some(0xAD),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-
     use super::*;
-
-    #[test]
-    fn gpt2_s_alphabet_is_a_bijection() {
-        let alphabet = ByteLevel::alphabet();
-        let bytes: BTreeSet<u8> = alphabet.iter().filter_map(|&c| byte_of(c)).collect();
-        assert_eq!((alphabet.len(), bytes.len()), (256, 256));
-        assert_eq!(byte_of('Ġ'), Some(b' '));
-        assert_eq!(byte_of('Ċ'), Some(b'\n'));
-        assert_eq!(byte_of('ń'), None);
-    }
 
     #[test]
     fn byte_level_tokens_outside_the_alphabet_are_plain_text() {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 use tokenizers::AddedToken;
-use tokenizers::models::wordlevel::WordLevel;
-use tokenizers::tokenizer::{AddedVocabulary, Model, Normalizer, Token};
+use tokenizers::tokenizer::{Model, Normalizer, Token};
 
+use super::added::Splitter;
 use super::json;
-use super::pipeline::{Normalizers, Pipeline};
+use super::pipeline::Pipeline;
 use super::quote::{ESCAPE, Quoter, unquote};
 use super::tokenizer_json::TokenizerJson;
 use crate::api::Role;
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 pub struct Tokenizer {
     pipeline: Pipeline,
     /// Finds added tokens in text as it is written, before any normalisation.
-    splitter: AddedVocabulary,
+    splitter: Splitter,
     /// Ids that no text but a template's may give.
     control: HashSet<u32>,
     /// Ids that decode to nothing.
@@ -55,11 +55,11 @@ impl Tokenizer {
             Quoter::new(tokens.map(|token| token.content.clone()))
         };
         Ok(Tokenizer {
-            splitter: splitter(&added).map_err(failed)?,
             control: ids_of(is_control),
             special: ids_of(|token| token.special),
             quoter: quoter(is_control),
             quoter_for_model: quoter(|token| token.special),
+            splitter: splitter(added).map_err(failed)?,
             pipeline,
             max_id,
         })
@@ -174,7 +174,7 @@ impl Tokenizer {
     /// The file's pipeline with our splitter, and with the marks taken out behind it.
     fn encode(&self, quoted: &str) -> Result<Vec<u32>> {
         let run = || {
-            let mut text = self.splitter.extract_and_normalize(None::<&Normalizers>, quoted);
+            let mut text = self.splitter.split(quoted)?;
             text.split(|_, mut piece| {
                 unquote(&mut piece)?;
                 self.pipeline.normalizers.normalize(&mut piece)?;
@@ -237,15 +237,10 @@ fn is_guarded(token: &AddedToken) -> bool {
 }
 
 /// Finds the tokens in text as written, whatever the normaliser would make of it.
-fn splitter(added: &BTreeMap<u32, AddedToken>) -> tokenizers::Result<AddedVocabulary> {
-    let contents = added.iter().map(|(&id, token)| (token.content.clone(), id));
-    let ids = WordLevel::builder().vocab(contents.collect()).build()?;
+fn splitter(mut added: BTreeMap<u32, AddedToken>) -> tokenizers::Result<Splitter> {
     // A control token that cannot be guarded is not looked for at all.
-    let tokens = added.values().filter(|token| is_guarded(token) || !is_control(token));
-    let as_written = tokens.map(|token| token.clone().normalized(false));
-    let mut splitter = AddedVocabulary::new();
-    splitter.add_tokens(as_written, &ids, None::<&Normalizers>)?;
-    Ok(splitter)
+    added.retain(|_, token| is_guarded(token) || !is_control(token));
+    Splitter::new(added)
 }
 
 fn failed(error: tokenizers::Error) -> Error {

@@ -9,16 +9,15 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use tokenizers::models::bpe::{BPE, Vocab};
-use tokenizers::normalizers::replace::ReplacePattern;
-use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, Prepend, Strip};
 use tokenizers::pre_tokenizers::digits::Digits;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::pre_tokenizers::punctuation::Punctuation;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::tokenizer::SplitDelimiterBehavior;
 use tokenizers::{AddedToken, Result};
 
+use super::bytes::{BlankFirst, BytesAsChars};
+use super::pattern::{GPT_2, Replace, Split, Written};
 use super::pipeline::Pipeline;
 use super::spelling::{Spelling, Step};
 
@@ -62,7 +61,7 @@ enum NormalizerPart {
         prepend: String,
     },
     Replace {
-        pattern: ReplacePattern,
+        pattern: Written,
         content: String,
     },
 }
@@ -79,7 +78,7 @@ enum PreTokenizerPart {
         use_regex: bool,
     },
     Split {
-        pattern: SplitPattern,
+        pattern: Written,
         behavior: SplitDelimiterBehavior,
         invert: bool,
     },
@@ -132,7 +131,7 @@ enum DecoderPart {
     ByteLevel,
     ByteFallback,
     Fuse,
-    Replace { pattern: ReplacePattern, content: String },
+    Replace { pattern: Written, content: String },
     Strip { content: char, start: usize, stop: usize },
 }
 
@@ -303,7 +302,13 @@ impl PreTokenizerPart {
                 return pretokenizers.into_iter().try_for_each(|part| part.build(into));
             }
             PreTokenizerPart::ByteLevel { add_prefix_space, use_regex } => {
-                steps.push(Box::new(ByteLevel::new(add_prefix_space, true, use_regex)));
+                if add_prefix_space {
+                    steps.push(Box::new(BlankFirst));
+                }
+                if use_regex {
+                    steps.push(Box::new(Split::isolating(GPT_2)?));
+                }
+                steps.push(Box::new(BytesAsChars));
             }
             PreTokenizerPart::Split { pattern, behavior, invert } => {
                 steps.push(Box::new(Split::new(pattern, behavior, invert)?));

@@ -18,6 +18,7 @@ differ in the last bits of a float.
     gguf/                   GGUF files of models and tokenizers
     draft_torch/            drafting heads in files of PyTorch
     chat_templates.json     chat templates with the text they must render
+    splits.json             texts split by the regular expressions of tokenizers
     tool_chats.json         requests with tools, and the text that such templates render of them
     sampling.json           logits with the tokens and probabilities kept from them
 
@@ -37,6 +38,7 @@ import golden_formats  # noqa: E402
 import golden_gguf  # noqa: E402
 import golden_models  # noqa: E402
 import golden_sampling  # noqa: E402
+import golden_splits  # noqa: E402
 import golden_templates  # noqa: E402
 import golden_tokenizers  # noqa: E402
 import golden_torch  # noqa: E402
@@ -50,6 +52,7 @@ def main():
     golden_draft.write(out)
     golden_embeddings.write(out)
     golden_torch.write(out)
+    golden_splits.write(out)
     golden_tokenizers.write(out)
     golden_gguf.write(out)
     golden_formats.write(out)

@@ -36,7 +36,7 @@ fn a_page_is_heard_after_a_fitting_hello() {
             "expected that of a tab's lock",
         ),
         (json!({"isolation": "nobody"}), "invalid_request", "unknown variant"),
-        (json!({"more": 1}), "invalid_request", "unknown field"),
+        (json!({"more": 1}), "invalid_request", "more: found 1"),
     ] {
         world.post(tab, hello(change));
         let [answer] = &world.take(tab)[..] else { panic!("one answer") };

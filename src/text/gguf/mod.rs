@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokenizers::AddedToken;
 use tokenizers::models::bpe::BPE;
-use tokenizers::normalizers::{NFC, Prepend, Replace};
+use tokenizers::normalizers::{NFC, Prepend};
 
 use super::generation::GenerationDefaults;
 use super::json::misfitting;
+use super::pattern::Replace;
 use super::pipeline::Pipeline;
 use super::spelling::{Spelling, Step};
 use super::tokenizer::Tokenizer;
@@ -169,7 +170,7 @@ fn words_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> 
     if add_space {
         normalizers.push(Box::new(Prepend::new("▁".into())));
     }
-    normalizers.push(Box::new(Replace::new(" ", "▁").map_err(failed)?));
+    normalizers.push(Box::new(Replace::new(" ".into(), "▁".into()).map_err(failed)?));
     Ok(pipeline)
 }
 

@@ -1,9 +1,7 @@
 //! How text is split before bytes are merged, by the names that GGUF files give.
 
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::tokenizer::SplitDelimiterBehavior;
-
+use super::super::bytes::BytesAsChars;
+use super::super::pattern::{GPT_2, Split};
 use super::super::pipeline::Pipeline;
 use crate::error::{Error, Result};
 
@@ -20,7 +18,6 @@ pub struct PreTokenizer {
     pub adds_bos: bool,
 }
 
-const GPT_2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA_3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN_3_5: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -78,11 +75,9 @@ impl PreTokenizer {
     /// Adds the steps to a pipeline.
     pub fn build(self, into: &mut Pipeline) -> tokenizers::Result<()> {
         for pattern in self.patterns {
-            let pattern = SplitPattern::Regex(pattern.to_string());
-            let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false)?;
-            into.pre_tokenizers.push(Box::new(split));
+            into.pre_tokenizers.push(Box::new(Split::isolating(pattern)?));
         }
-        into.pre_tokenizers.push(Box::new(ByteLevel::new(false, true, false)));
+        into.pre_tokenizers.push(Box::new(BytesAsChars));
         Ok(())
     }
 }
