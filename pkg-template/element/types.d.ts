@@ -1,6 +1,6 @@
 import type { Engine, TabloomError } from "../index.js";
 import type { TabloomChat } from "../element.js";
-import type { Progress } from "../types.js";
+import type { FinishReason, Progress } from "../types.js";
 
 /** A message of a conversation. */
 export interface TabloomChatMessage {
@@ -20,7 +20,7 @@ export interface TabloomChatEventMap {
   /** A question was asked, or an answer has ended; `finishReason` is `stopped` where the visitor did that. */
   "tabloom-message": CustomEvent<{
     message: TabloomChatMessage;
-    finishReason: "stop" | "length" | "repetition" | "stopped" | null;
+    finishReason: FinishReason | "stopped" | null;
   }>;
   /** Something went wrong, which the chat shows. */
   "tabloom-error": CustomEvent<{ error: TabloomError | Error }>;
