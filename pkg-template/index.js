@@ -128,6 +128,23 @@ export class Engine {
     this.embeddings = new Embeddings(session);
     /** @readonly the same as {@link Engine.store} */
     this.store = Engine.store;
+    /**
+     * OpenAI's HTTP API, answered by this engine: a `fetch` for `/v1/chat/completions`,
+     * `/v1/completions`, `/v1/embeddings` and `/v1/models`, behind whatever origin and path. Clients of
+     * that API take it in place of the browser's; it needs no `this`.
+     *
+     * Errors are answers as OpenAI gives them; it rejects only when aborted, with the signal's reason.
+     *
+     * @example
+     * const client = new OpenAI({ fetch: engine.fetch, apiKey: "none", dangerouslyAllowBrowser: true });
+     *
+     * @readonly
+     * @type {(input: RequestInfo | URL, init?: RequestInit) => Promise<Response>}
+     */
+    this.fetch = async (input, init) => {
+      const { answer } = await import("./fetch.js");
+      return answer(this, input, init);
+    };
   }
 
   /** What was loaded, and on what. */

@@ -27,7 +27,7 @@ pub fn npm_packages() -> Result<PathBuf> {
     let npm = find_program(&["npm"]).context("npm is missing; it comes with Node")?;
     let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
     let command = format!("npm {}", arguments.join(" "));
-    announce("wasm-opt, TypeScript, Playwright and the openai client", &command);
+    announce("wasm-opt, TypeScript, Playwright, esbuild and others' clients", &command);
     Task::new("npm ci", npm, minutes(15))
         .args(arguments)
         .dir(workspace::root())
