@@ -65,6 +65,15 @@ export { TabloomError };
 /** @typedef {import("./types.js").ModelList} ModelList */
 /** @typedef {import("./types.js").EmbeddingParams} EmbeddingParams */
 /** @typedef {import("./types.js").EmbeddingResponse} EmbeddingResponse */
+/** @typedef {import("./types.js").LanguageModel} LanguageModel */
+/** @typedef {import("./types.js").LanguageModelSession} LanguageModelSession */
+/** @typedef {import("./types.js").LanguageModelCoreOptions} LanguageModelCoreOptions */
+/** @typedef {import("./types.js").LanguageModelCreateOptions} LanguageModelCreateOptions */
+/** @typedef {import("./types.js").LanguageModelSamplingMode} LanguageModelSamplingMode */
+/** @typedef {import("./types.js").LanguageModelExpected} LanguageModelExpected */
+/** @typedef {import("./types.js").LanguageModelPrompt} LanguageModelPrompt */
+/** @typedef {import("./types.js").LanguageModelMessage} LanguageModelMessage */
+/** @typedef {import("./types.js").LanguageModelPromptOptions} LanguageModelPromptOptions */
 
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
@@ -219,6 +228,23 @@ export class Engine {
    */
   async applyChatTemplate(messages, options) {
     return ask(this.#session, new Whole(tokenizing("template", messages, options)), options?.signal);
+  }
+
+  /**
+   * The engine as what browsers call `LanguageModel` (the Prompt API): sessions that remember what was
+   * said. Its errors are `DOMException`s with the names of that API.
+   *
+   * @example
+   * const session = await engine.languageModel().create();
+   * console.log(await session.prompt("Tell me a story."));
+   *
+   * @returns {LanguageModel}
+   */
+  languageModel() {
+    return {
+      create: async (options) => (await import("./language-model.js")).create(this, options),
+      availability: async (options) => (await import("./language-model.js")).availability(options),
+    };
   }
 
   /**
