@@ -2,6 +2,8 @@
 
 use std::{cell::Cell, ops::ControlFlow};
 
+use futures::future::Either;
+
 use crate::{
     Error, Result,
     executor::{
@@ -85,6 +87,9 @@ pub struct Model {
     pub loaded: Loaded,
 }
 
+/// Where weights go.
+type AnySink<'a, 'g> = Either<&'a mut HostSink, &'a mut GpuSink<'g>>;
+
 /// Weights on an executor.
 pub struct Loaded {
     pub config: ModelConfig,
@@ -109,7 +114,8 @@ pub async fn model(
     options: &LoadOptions,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Model> {
-    let opened = Opened::open(source).await?;
+    let root = Within::all(source);
+    let opened = Opened::open(&root).await?;
     let chat = opened.chat().await?;
     let folder = opened.draft_folder().await;
     let draft = opened.draft(&folder, options).await;
@@ -123,7 +129,8 @@ pub async fn executor(
     options: &LoadOptions,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Loaded> {
-    let opened = Opened::open(source).await?;
+    let root = Within::all(source);
+    let opened = Opened::open(&root).await?;
     let folder = opened.draft_folder().await;
     let draft = opened.draft(&folder, options).await;
     opened.prepare(options)?.with_draft(draft)?.load(on_progress).await
@@ -173,18 +180,6 @@ impl<'a, S: Source> Opened<'a, S> {
             });
         }
         Ok(chat)
-    }
-
-    /// The folder in which the model's drafter lies, if it has one: `draft` in its own, or its own
-    /// where a layer for multi-token prediction is among its weights.
-    ///
-    /// Such a layer is read in a second pass over the files that hold the model.
-    pub async fn draft_folder(&self) -> Within<'a, S> {
-        let beside = Within { source: self.source, folder: "draft" };
-        match self.has_head && !matches!(beside.read_optional("config.json").await, Ok(Some(_))) {
-            true => Within { folder: "", ..beside },
-            false => beside,
-        }
     }
 
     /// Reads what there is to know of a drafter before its weights; none if the folder has none.
@@ -240,6 +235,20 @@ impl<'a, S: Source> Opened<'a, S> {
             Prepared { config, options: *options, checkpoint, plan, draft: None, kv_bytes: 0 };
         prepared.kv_bytes = prepared.size_of_kv()?;
         Ok(prepared)
+    }
+}
+
+impl<'a, S: Source> Opened<'a, Within<'a, S>> {
+    /// The folder in which the model's drafter lies, if it has one: `draft` in its own, or its own
+    /// where a layer for multi-token prediction is among its weights.
+    ///
+    /// Such a layer is read in a second pass over the files that hold the model.
+    pub async fn draft_folder(&self) -> Within<'a, S> {
+        let beside = Within { folder: "draft", source: self.source.source };
+        match self.has_head && !matches!(beside.read_optional("config.json").await, Ok(Some(_))) {
+            true => Within { folder: "", ..beside },
+            false => beside,
+        }
     }
 }
 
@@ -353,13 +362,15 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
         let executor = match options.device {
             Device::Cpu => {
                 let mut sink = HostSink::new();
-                checkpoint.load(&plan, &mut sink, &mut on_bytes).await?;
+                checkpoint.load(&plan, &mut AnySink::Left(&mut sink), &mut on_bytes).await?;
                 before.set(own);
                 let weights = sink.into_weights();
                 let kinds = host_kv_kinds(&config, &weights, options.kv)?;
                 let capacity = sized(&config, &options, &kinds, beside, u64::MAX)?;
                 let mut sink = HostSink::new();
-                let draft = load_draft(draft, &mut sink, &mut on_bytes, &mut outcome).await?;
+                let draft =
+                    load_draft(draft, &mut AnySink::Left(&mut sink), &mut on_bytes, &mut outcome)
+                        .await?;
                 let draft = draft.map(|draft| draft.with(sink.into_weights()));
                 let config = config.clone();
                 let executor = CpuExecutor::with_draft(config, weights, draft, capacity, kinds)?;
@@ -368,14 +379,16 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
             Device::Gpu => {
                 let gpu = Gpu::open(Power::HighPerformance).await?;
                 let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
-                checkpoint.load(&plan, &mut sink, &mut on_bytes).await?;
+                checkpoint.load(&plan, &mut AnySink::Right(&mut sink), &mut on_bytes).await?;
                 before.set(own);
                 let weights = sink.into_weights();
                 let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
                 let largest = gpu.largest_binding();
                 let capacity = sized(&config, &options, &kinds, beside, largest)?;
                 let mut sink = GpuSink::new(&gpu, largest).await?;
-                let draft = load_draft(draft, &mut sink, &mut on_bytes, &mut outcome).await?;
+                let draft =
+                    load_draft(draft, &mut AnySink::Right(&mut sink), &mut on_bytes, &mut outcome)
+                        .await?;
                 let draft = draft.map(|draft| draft.with(sink.into_weights()));
                 let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
                 let executor = GpuExecutor::with_draft(

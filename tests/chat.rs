@@ -58,7 +58,7 @@ fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
 
 /// The request of these fields.
 fn request(fields: serde_json::Value) -> ChatRequest {
-    let request: ChatCompletionRequest = serde_json::from_value(fields).expect("a request");
+    let request = ChatCompletionRequest::read(fields).expect("a request");
     request.validate().expect("a valid request")
 }
 

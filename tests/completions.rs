@@ -108,7 +108,7 @@ fn a_conversation_written_by_hand_is_answered_as_a_chat_is() {
         "messages": [{ "role": "user", "content": "Tell me a story about a fox." }],
         "temperature": 0, "max_tokens": 24,
     });
-    let chat: tabloom::api::ChatCompletionRequest = serde_json::from_value(chat).unwrap();
+    let chat = tabloom::api::ChatCompletionRequest::read(chat).unwrap();
     service.submit(chat.validate().unwrap(), MOMENT, &[]).unwrap();
     let Some(Reply::Completion(chat)) = run(&mut service).pop() else { panic!("no answer") };
     let fields = json!({ "prompt": prompt, "temperature": 0, "max_tokens": 24 });

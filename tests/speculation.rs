@@ -20,7 +20,7 @@ use tabloom::{
     step::{
         BLOCK_SIZE, Draft, Executor, Follow, MAX_DRAFTS, RowTokens, Sampling, SeqPlan, StepPlan,
     },
-    weights::FolderSource,
+    weights::{FolderSource, Within},
 };
 
 const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
@@ -71,7 +71,8 @@ fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
     };
     let options = LoadOptions { device, draft, ..Default::default() };
     let (chat, loaded) = pollster::block_on(async {
-        let opened = load::Opened::open(&source).await?;
+        let root = Within::all(&source);
+        let opened = load::Opened::open(&root).await?;
         let chat = opened.chat().await?;
         let folder = opened.draft_folder().await;
         let head = opened.draft(&folder, &options).await;
@@ -143,7 +144,7 @@ fn requests() -> Vec<(&'static str, Value)> {
 }
 
 fn submit(service: &mut Service<AnyExecutor>, fields: &Value) -> RequestId {
-    let request: ChatCompletionRequest = serde_json::from_value(fields.clone()).expect("a request");
+    let request = ChatCompletionRequest::read(fields).expect("a request");
     let request = request.validate().expect("a valid request");
     service.submit(request, MOMENT, &[]).expect("it is accepted")
 }

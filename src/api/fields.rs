@@ -45,8 +45,28 @@ impl Fields {
     }
 
     /// What these fields say as a request for a chat.
-    pub(super) fn chat(self) -> Result<ChatCompletionRequest> {
-        ChatCompletionRequest::read(Value::Object(self.0.into_iter().collect()))
+    pub(super) fn chat(mut self) -> Result<ChatCompletionRequest> {
+        macro_rules! request {
+            ($($field:ident)*) => {
+                ChatCompletionRequest {
+                    messages: self.take("messages")?.unwrap_or_default(),
+                    $($field: self.take(stringify!($field))?,)*
+                    other: self.into_map(),
+                }
+            };
+        }
+        Ok(request! {
+            model stream stream_options max_tokens
+            max_completion_tokens temperature top_p top_k
+            min_p seed presence_penalty frequency_penalty
+            repetition_penalty logit_bias logprobs top_logprobs
+            logprob_token_ids prompt_logprobs allowed_token_ids bad_words
+            stop_token_ids min_tokens thinking_token_budget ignore_eos
+            repetition_detection stop include_stop_str_in_output skip_special_tokens
+            n response_format structured_outputs tools
+            tool_choice parallel_tool_calls reasoning_effort chat_template_kwargs
+            continue_final_message speculative_decoding
+        })
     }
 
     pub(super) fn into_map(self) -> BTreeMap<String, Value> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::constraint::{ResponseFormat, StructuredOutputs};
+use super::fields::Fields;
 use super::tools::{RequestTool, ToolChoice};
 use super::typed;
 use crate::error::{Error, Result};
@@ -17,8 +18,7 @@ use crate::error::{Error, Result};
 /// `repetition_detection`, `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs`,
 /// `logprob_token_ids`, `thinking_token_budget`, `chat_template_kwargs`, `continue_final_message` and
 /// `structured_outputs`; `speculative_decoding` is its own. [`ChatCompletionRequest::validate`] turns it into a [`crate::api::ChatRequest`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatCompletionRequest {
     pub model: Option<String>,
     pub messages: Vec<RequestMessage>,
@@ -65,7 +65,6 @@ pub struct ChatCompletionRequest {
     /// Whether tokens may be guessed before they are drawn.
     pub speculative_decoding: Option<bool>,
     /// Every other field, so that none is ignored in silence.
-    #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
 }
 
@@ -171,7 +170,7 @@ pub struct StreamOptions {
 impl ChatCompletionRequest {
     /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
-        read(deserializer)
+        Fields::read(deserializer)?.chat()
     }
 }
 

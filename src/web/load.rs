@@ -24,7 +24,7 @@ use crate::{
     load::{self, DraftWith, LoadOptions, Loaded, Opened, quantise_all},
     service::Service,
     step::Window,
-    weights::{self, Parallel, Quantise, Server, Source, Stored},
+    weights::{self, Parallel, Quantise, Server, Source, Stored, Within},
 };
 
 /// The longest wait for another worker that loads the same model, and may be frozen.
@@ -96,7 +96,8 @@ async fn load_from(
     environment: &Environment,
     inbox: &UnboundedSender<Event>,
 ) -> Result<(Service<AnyExecutor>, Info)> {
-    let opened = Opened::open(source).await?;
+    let root = Within::all(source);
+    let opened = Opened::open(&root).await?;
     let chat = opened.chat().await?;
     let wanted = load_options(options);
     let folder = opened.draft_folder().await;

@@ -1,5 +1,7 @@
 //! Where weights go: the interface between the stream of a checkpoint and the memory that holds a model.
 
+use futures::future::Either;
+
 use super::Chunk;
 use crate::error::Result;
 use crate::layout::{BlockType, FloatType, Grid, Layout, Mins, Number, Packing};
@@ -35,6 +37,44 @@ pub trait WeightSink {
 
     /// Completes the weights: every piece has been flushed.
     async fn finish(&mut self) -> Result<()>;
+}
+
+/// One of two sinks, so that the code that fills them is made once.
+impl<A: WeightSink, B: WeightSink> WeightSink for Either<&mut A, &mut B> {
+    async fn create(&mut self, weights: &[Weight]) -> Result<()> {
+        match self {
+            Either::Left(sink) => sink.create(weights).await,
+            Either::Right(sink) => sink.create(weights).await,
+        }
+    }
+
+    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
+        match self {
+            Either::Left(sink) => sink.stage(offset, bytes),
+            Either::Right(sink) => sink.stage(offset, bytes),
+        }
+    }
+
+    async fn flush(&mut self, job: &RepackJob) -> Result<()> {
+        match self {
+            Either::Left(sink) => sink.flush(job).await,
+            Either::Right(sink) => sink.flush(job).await,
+        }
+    }
+
+    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()> {
+        match self {
+            Either::Left(sink) => sink.reorder(param, order).await,
+            Either::Right(sink) => sink.reorder(param, order).await,
+        }
+    }
+
+    async fn finish(&mut self) -> Result<()> {
+        match self {
+            Either::Left(sink) => sink.finish().await,
+            Either::Right(sink) => sink.finish().await,
+        }
+    }
 }
 
 /// A weight to allocate.

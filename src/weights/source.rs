@@ -68,12 +68,21 @@ impl<S: Source> Source for Within<'_, S> {
         self.source.open_near(&self.path(file), start).await
     }
 
+    fn gguf(&self) -> Option<&str> {
+        self.source.gguf().filter(|_| self.folder.is_empty())
+    }
+
     fn locate(&self, file: &str) -> String {
         self.source.locate(&self.path(file))
     }
 }
 
-impl<S> Within<'_, S> {
+impl<'a, S> Within<'a, S> {
+    /// All of a folder. Code that reads folders within folders is made once if it has those alone.
+    pub fn all(source: &'a S) -> Within<'a, S> {
+        Within { source, folder: "" }
+    }
+
     fn path(&self, file: &str) -> String {
         match self.folder {
             "" => file.into(),

@@ -39,7 +39,7 @@ fn with(fields: serde_json::Value) -> ChatRequest {
     let mut request = serde_json::json!({ "messages": [{ "role": "user", "content": "Hi!" }] });
     let fields = fields.as_object().expect("an object").clone();
     request.as_object_mut().expect("an object").extend(fields);
-    let request: ChatCompletionRequest = serde_json::from_value(request).expect("a request");
+    let request = ChatCompletionRequest::read(request).expect("a request");
     request.validate().expect("a valid request")
 }
 
