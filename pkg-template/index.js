@@ -65,6 +65,10 @@ export { TabloomError };
 /** @typedef {import("./types.js").ModelList} ModelList */
 /** @typedef {import("./types.js").EmbeddingParams} EmbeddingParams */
 /** @typedef {import("./types.js").EmbeddingResponse} EmbeddingResponse */
+/** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
+/** @typedef {import("./types.js").Probe} Probe */
+/** @typedef {import("./types.js").GpuReport} GpuReport */
+/** @typedef {import("./types.js").ProbedModel} ProbedModel */
 /** @typedef {import("./types.js").LanguageModel} LanguageModel */
 /** @typedef {import("./types.js").LanguageModelSession} LanguageModelSession */
 /** @typedef {import("./types.js").LanguageModelCoreOptions} LanguageModelCoreOptions */
@@ -118,6 +122,17 @@ export class Engine {
       await noteUse(settings.store ?? "cache", model.url);
     }
     return new Engine(session);
+  }
+
+  /**
+   * Tells what this browser on this device can do, before any model is loaded, and which models would
+   * fit. It downloads no model and no WebAssembly, starts no worker, and asks the visitor nothing.
+   *
+   * @param {ProbeOptions} [options]
+   * @returns {Promise<Probe>}
+   */
+  static async probe(options) {
+    return (await import("./probe.js")).probe(options);
   }
 
   /**
