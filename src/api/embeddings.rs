@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserializer, Serialize};
 use serde_json::Value;
 
+use super::fields::Fields;
 use super::input::{Input, TextInput};
-use super::request::read;
 use super::validate::{Neutral, invalid, refuse_unsupported};
 use crate::error::Result;
 use crate::step::Pooling;
@@ -22,8 +22,7 @@ const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 ///
 /// Besides OpenAI's fields it takes `pooling`. [`EmbeddingRequest::validate`] turns it into an
 /// [`EmbedRequest`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmbeddingRequest {
     pub model: Option<String>,
     pub input: Option<Input>,
@@ -32,7 +31,6 @@ pub struct EmbeddingRequest {
     /// `last` (default) or `mean`.
     pub pooling: Option<String>,
     /// Every other field, so that none is ignored in silence.
-    #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
 }
 
@@ -60,7 +58,14 @@ pub enum Encoding {
 impl EmbeddingRequest {
     /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
-        read(deserializer)
+        let mut fields = Fields::read(deserializer)?;
+        Ok(EmbeddingRequest {
+            model: fields.take("model")?,
+            input: fields.take("input")?,
+            encoding_format: fields.take("encoding_format")?,
+            pooling: fields.take("pooling")?,
+            other: fields.into_map(),
+        })
     }
 
     /// Checks every field and returns the plain request.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserializer, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
-use super::request::{ChatCompletionRequest, read};
+use super::request::ChatCompletionRequest;
 use super::typed;
+use super::validate::{brief, invalid};
 use crate::error::{Error, Result};
 
 /// The fields of a request by name, not yet checked; null is the same as none.
@@ -19,15 +20,28 @@ impl Fields {
     /// # Errors
     /// [`Error::InvalidRequest`] where it is none.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Fields> {
-        let mut fields: BTreeMap<String, Value> = read(deserializer)?;
-        fields.retain(|_, value| !value.is_null());
-        Ok(Fields(fields))
+        let refused = |message| Error::InvalidRequest { param: "request".into(), message };
+        match Value::deserialize(deserializer) {
+            Ok(Value::Object(fields)) => Ok(fields.into()),
+            Ok(other) => Err(refused(format!("found {}, expected an object", brief(&other)))),
+            Err(error) => Err(refused(error.to_string())),
+        }
+    }
+
+    /// Removes the field `name` as it is.
+    pub(crate) fn value(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
+    }
+
+    /// Removes the field `name`, which must be there, and reads it.
+    pub(crate) fn need<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
+        self.take(name)?.ok_or_else(|| invalid(name, "nothing", "this field"))
     }
 
     /// Removes the field `name` and reads it.
-    pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
+    pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         let value = self.0.remove(name);
-        let invalid = |(path, message): (Option<String>, String)| {
+        let misfit = |(path, message): (Option<String>, String)| {
             // An item of a list follows without a dot.
             let param = match path {
                 None => name.into(),
@@ -36,7 +50,7 @@ impl Fields {
             };
             Error::InvalidRequest { param, message }
         };
-        value.map(|value| typed(&value).map_err(invalid)).transpose()
+        value.map(|value| typed(&value).map_err(misfit)).transpose()
     }
 
     /// Removes the fields of these names.
@@ -69,8 +83,14 @@ impl Fields {
         })
     }
 
-    pub(super) fn into_map(self) -> BTreeMap<String, Value> {
+    pub(crate) fn into_map(self) -> BTreeMap<String, Value> {
         self.0
+    }
+}
+
+impl From<Map<String, Value>> for Fields {
+    fn from(fields: Map<String, Value>) -> Fields {
+        Fields(fields.into_iter().filter(|(_, value)| !value.is_null()).collect())
     }
 }
 

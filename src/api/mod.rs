@@ -55,3 +55,4 @@ pub use tools::{
 };
 pub(crate) use typed::{Misfit, typed};
 pub use validate::{ChatRequest, TextRules};
+pub(crate) use validate::{invalid, refuse_unsupported};

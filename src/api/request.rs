@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::constraint::{ResponseFormat, StructuredOutputs};
 use super::fields::Fields;
 use super::tools::{RequestTool, ToolChoice};
-use super::typed;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A request for a chat completion as it comes over the wire, not yet checked.
 ///
@@ -172,17 +171,6 @@ impl ChatCompletionRequest {
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
         Fields::read(deserializer)?.chat()
     }
-}
-
-/// Reads any request.
-pub(super) fn read<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T> {
-    let invalid = |path: Option<String>, message| Error::InvalidRequest {
-        param: path.unwrap_or_else(|| "request".into()),
-        message,
-    };
-    let value =
-        Value::deserialize(deserializer).map_err(|error| invalid(None, error.to_string()))?;
-    typed(&value).map_err(|(path, message)| invalid(path, message))
 }
 
 impl From<&str> for Content {

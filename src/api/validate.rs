@@ -114,12 +114,12 @@ impl ChatCompletionRequest {
 }
 
 /// An unsupported field, and the values of it that change nothing.
-pub(super) type Neutral = (&'static str, fn(&Value) -> bool);
+pub(crate) type Neutral = (&'static str, fn(&Value) -> bool);
 
 /// Fields of a request that are harmless with these values.
 const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 
-pub(super) fn refuse_unsupported(
+pub(crate) fn refuse_unsupported(
     prefix: &str,
     fields: &BTreeMap<String, Value>,
     neutral: &[Neutral],
@@ -198,13 +198,13 @@ fn variables(
     Ok(variables)
 }
 
-pub(super) fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {
+pub(crate) fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {
     let message = format!("found {found}, expected {expected}");
     Error::InvalidRequest { param: param.into(), message }
 }
 
 /// A value short enough for a message.
-fn brief(value: &Value) -> String {
+pub(super) fn brief(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
         None => text,

@@ -149,19 +149,17 @@ impl<E: Executor> Host<E> {
             }
             Call::Tokens { id, task, request, now } => {
                 let told = self.ready(tab, id).and_then(|ready| {
-                    let to_tokenize = || TokenizeRequest::read(&request)?.validate();
                     let service = &ready.service;
+                    if let TokensTask::Detokenize = task {
+                        let request = DetokenizeRequest::read(request)?;
+                        return Ok(Value::Text(service.detokenize(&request)?));
+                    }
+                    let request = TokenizeRequest::read(request)?.validate()?;
                     Ok(match task {
-                        TokensTask::Tokenize => {
-                            Value::Tokens(service.tokenize(&to_tokenize()?, now)?)
-                        }
                         TokensTask::Template => {
-                            Value::Rendered(service.apply_chat_template(&to_tokenize()?, now)?)
+                            Value::Rendered(service.apply_chat_template(&request, now)?)
                         }
-                        TokensTask::Detokenize => {
-                            let request = DetokenizeRequest::read(&request)?;
-                            Value::Text(service.detokenize(&request)?)
-                        }
+                        _ => Value::Tokens(service.tokenize(&request, now)?),
                     })
                 });
                 self.answer(tab, id, told);

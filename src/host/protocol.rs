@@ -4,13 +4,15 @@
 //! answers. A call is over with its first `value`, `end` or `error`. The first call is
 //! [`Call::Hello`].
 
-use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::Map;
 
 use crate::{
     Error, Result,
     api::{
         ChatCompletion, ChatCompletionRequest, Chunk, Completion, CompletionRequest,
-        DetokenizeResponse, EmbeddingRequest, EmbeddingResponse, TokenizeResponse, typed,
+        DetokenizeResponse, EmbeddingRequest, EmbeddingResponse, Fields, TokenizeResponse, invalid,
+        refuse_unsupported, typed,
     },
     error::WireError,
     manifest::Manifest,
@@ -30,8 +32,7 @@ pub const LOCAL: &str = "local:";
 const LONGEST: usize = 64 << 20;
 
 /// What a page asks for.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Debug)]
 pub enum Call {
     /// Says who asks, and is answered with [`Welcome`].
     Hello {
@@ -41,41 +42,32 @@ pub enum Call {
         /// A Web Lock that the page holds as long as it lives.
         tab: Option<String>,
         visible: bool,
-        #[serde(default)]
         isolation: Isolation,
     },
     /// Load the model in the folder `url`; answered by `progress`…, then `value` with [`Info`].
     Load {
         id: u32,
         url: String,
-        #[serde(deserialize_with = "options")]
         options: Result<Options>,
         /// What a local model is made of, which JSON cannot express.
-        #[serde(default)]
         files: Option<IgnoredAny>,
     },
     /// Answer a conversation; streams give `accepted`, `chunk`… and `end`, others a `value`.
     Chat {
         id: u32,
-        #[serde(deserialize_with = "chat_request")]
         request: Box<Result<ChatCompletionRequest>>,
         moment: Asked,
         /// Chunks of the stream that the page has room for.
-        #[serde(default)]
         credit: u32,
         /// What the page has of each choice of a stream that another host began.
-        #[serde(default)]
         resume: Option<Vec<Resumed>>,
     },
     /// Go on with texts; answered as `Chat`.
     Complete {
         id: u32,
-        #[serde(deserialize_with = "completion_request")]
         request: Box<Result<CompletionRequest>>,
         moment: Asked,
-        #[serde(default)]
         credit: u32,
-        #[serde(default)]
         resume: Option<Vec<Resumed>>,
     },
     /// Tell what tokenizer or template make of something; answered by a `value`.
@@ -89,11 +81,7 @@ pub enum Call {
         now: u64,
     },
     /// Embed texts; answered by a `value`.
-    Embed {
-        id: u32,
-        #[serde(deserialize_with = "embedding_request")]
-        request: Result<EmbeddingRequest>,
-    },
+    Embed { id: u32, request: Result<EmbeddingRequest> },
     /// The page has room for so many chunks more of that stream.
     Credit { id: u32, chunks: u32 },
     /// Drop the call of that id; it gets no more answers.
@@ -393,41 +381,86 @@ impl Call {
             let message = format!("found {} bytes, expected at most {LONGEST}", json.len());
             return refused(0, message);
         }
-        let message: serde_json::Value = match serde_json::from_str(json) {
-            Ok(message) => message,
+        let mut fields: Fields = match serde_json::from_str::<Map<_, _>>(json) {
+            Ok(fields) => fields.into(),
             Err(error) => return refused(0, error.to_string()),
         };
-        let id = message["id"].as_u64().and_then(|id| u32::try_from(id).ok()).unwrap_or_default();
-        Call::deserialize(message).or_else(|error| refused(id, error.to_string()))
+        let id = fields.value("id");
+        let known = id.as_ref().and_then(|id| u32::try_from(id.as_u64()?).ok());
+        Call::from_fields(id.unwrap_or_default(), known, fields).or_else(|error| {
+            let message = match error {
+                Error::InvalidRequest { param, message } => format!("{param}: {message}"),
+                other => other.to_string(),
+            };
+            refused(known.unwrap_or_default(), message)
+        })
+    }
+
+    /// The call of these fields and of an id, which is `known` if it is one of a call.
+    fn from_fields(id: serde_json::Value, known: Option<u32>, mut fields: Fields) -> Result<Call> {
+        let f = &mut fields;
+        let kind: String = f.need("type")?;
+        let id = match (known, &*kind) {
+            (None, "visible" | "bye") if id.is_null() => 0,
+            (_, "visible" | "bye") => return Err(invalid("id", id, "none")),
+            (Some(id), _) => id,
+            (None, _) => return Err(invalid("id", id, "a whole number below 2^32")),
+        };
+        let call = match &*kind {
+            "hello" => Call::Hello {
+                id,
+                version: f.need("version")?,
+                protocol: f.need("protocol")?,
+                tab: f.take("tab")?,
+                visible: f.need("visible")?,
+                isolation: f.take("isolation")?.unwrap_or_default(),
+            },
+            "load" => Call::Load {
+                id,
+                url: f.need("url")?,
+                options: options(f.value("options").unwrap_or_default()),
+                files: f.value("files").map(|_| IgnoredAny),
+            },
+            "chat" => Call::Chat {
+                id,
+                request: Box::new(ChatCompletionRequest::read(request(f))),
+                moment: f.need("moment")?,
+                credit: f.take("credit")?.unwrap_or_default(),
+                resume: f.take("resume")?,
+            },
+            "complete" => Call::Complete {
+                id,
+                request: Box::new(CompletionRequest::read(request(f))),
+                moment: f.need("moment")?,
+                credit: f.take("credit")?.unwrap_or_default(),
+                resume: f.take("resume")?,
+            },
+            "tokens" => {
+                Call::Tokens { id, task: f.need("task")?, request: request(f), now: f.need("now")? }
+            }
+            "embed" => Call::Embed { id, request: EmbeddingRequest::read(request(f)) },
+            "credit" => Call::Credit { id, chunks: f.need("chunks")? },
+            "cancel" => Call::Cancel { id },
+            "visible" => Call::Visible { visible: f.need("visible")? },
+            "metrics" => Call::Metrics { id },
+            "ping" => Call::Ping { id },
+            "bye" => Call::Bye {},
+            _ => return Err(invalid("type", format!("{kind:?}"), "the type of a call")),
+        };
+        refuse_unsupported("", &fields.into_map(), &[])?;
+        Ok(call)
     }
 }
 
-/// Never fails: what is wrong is in the result, with the option to blame.
-fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Result<Options>, D::Error> {
-    let value = serde_json::Value::deserialize(deserializer)?;
-    Ok(typed(&value).map_err(|(path, message)| Error::InvalidRequest {
+/// The request of a call; what is wrong with it is for the call's answer to say.
+fn request(fields: &mut Fields) -> serde_json::Value {
+    fields.value("request").unwrap_or_default()
+}
+
+/// As with a request, with the option to blame.
+fn options(value: serde_json::Value) -> Result<Options> {
+    typed(&value).map_err(|(path, message)| Error::InvalidRequest {
         param: path.unwrap_or_else(|| "options".into()),
         message,
-    }))
-}
-
-/// Never fails, as [`options`].
-fn chat_request<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Box<Result<ChatCompletionRequest>>, D::Error> {
-    Ok(Box::new(ChatCompletionRequest::read(deserializer)))
-}
-
-/// Never fails, as [`options`].
-fn completion_request<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Box<Result<CompletionRequest>>, D::Error> {
-    Ok(Box::new(CompletionRequest::read(deserializer)))
-}
-
-/// Never fails, as [`options`].
-fn embedding_request<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Result<EmbeddingRequest>, D::Error> {
-    Ok(EmbeddingRequest::read(deserializer))
+    })
 }
