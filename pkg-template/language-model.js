@@ -197,8 +197,7 @@ export class LanguageModelSession extends EventTarget {
       const { messages } = messagesOf(input, this.contextUsage > 0);
       const usage = await this.#makeRoom(messages, signal);
       await this.#read([...this.#messages(), ...messages], signal);
-      this.#memory.turns.push(messages);
-      this.#memory.usage = usage;
+      this.#remember(messages, usage);
     });
   }
 
@@ -299,10 +298,22 @@ export class LanguageModelSession extends EventTarget {
       }
       check(answer);
       const asked = prefix === null ? messages : messages.slice(0, -1);
-      this.#memory.turns.push([...asked, { role: "assistant", content: (prefix ?? "") + answer }]);
-      this.#memory.usage = await this.#count(this.#messages(), signal);
+      /** @type {ChatMessage} */
+      const said = { role: "assistant", content: (prefix ?? "") + answer };
+      const turn = [...asked, said];
+      const usage = await this.#count([...this.#messages(), ...turn], signal);
+      this.#remember(turn, usage);
       return answer;
     });
+  }
+
+  /**
+   * @param {ChatMessage[]} turn
+   * @param {number} usage tokens of the conversation with it
+   */
+  #remember(turn, usage) {
+    this.#memory.turns.push(turn);
+    this.#memory.usage = usage;
   }
 
   /** @returns {ChatMessage[]} */
