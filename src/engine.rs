@@ -109,7 +109,7 @@ impl<E: Executor> Engine<E> {
     }
 
     /// Holds a request, or releases it: while it is held, nothing is computed for it. The steps in
-    /// flight, of which there are at most [`Executor::DEPTH`], may still bring it tokens. When others need its
+    /// flight, of which there are at most [`Executor::depth`], may still bring it tokens. When others need its
     /// blocks it gives them up first, to be computed again after its release. Does nothing if the
     /// request has ended.
     pub fn hold(&mut self, id: RequestId, held: bool) {
@@ -185,7 +185,7 @@ impl<E: Executor> Engine<E> {
     }
 
     async fn advance(&mut self) -> Result<()> {
-        while self.in_flight.len() < E::DEPTH
+        while self.in_flight.len() < self.executor.depth()
             && !self.in_flight.back().is_some_and(|last| self.scheduler.is_long(&last.plan))
         {
             let at = (self.clock)();

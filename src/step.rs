@@ -288,16 +288,16 @@ pub struct Logprobs {
 
 /// Runs steps. The one seam between the serving core and the hardware.
 ///
-/// Steps run in the order of submission. At most [`Executor::DEPTH`] may be
+/// Steps run in the order of submission. At most [`Executor::depth`] may be
 /// in flight: the caller submits the next step before it has read the last
 /// one's samples, which stay on the device and feed [`RowTokens::LastSample`].
 #[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
 pub trait Executor {
-    /// Steps that may be in flight.
-    const DEPTH: usize = 2;
-
     /// What the executor can hold.
     fn capacity(&self) -> Capacity;
+
+    /// Steps that may be in flight: 1 for an executor that computes a step while it is submitted.
+    fn depth(&self) -> usize;
 
     /// Most tokens that a drafter of its own proposes for a sequence in a step; 0: it has none.
     ///

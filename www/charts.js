@@ -12,22 +12,69 @@ export class History {
   #caption = html("figcaption");
   element = html("figure", {}, this.#caption, this.#plot);
 
-  /** @param {{ago: number, size: number}[]} batches the first the longest ago */
+  /** @param {{ago: number, value: number}[]} batches the first the longest ago */
   show(batches) {
-    const most = Math.max(0, ...batches.map(({ size }) => size));
+    const most = Math.max(0, ...batches.map(({ value }) => value));
     const height = Math.max(LEAST_HEIGHT, most);
-    const bars = batches.slice(1).map(({ ago, size }, i) => {
+    const bars = batches.slice(1).map(({ ago, value }, i) => {
       const [from, to] = [KEPT - batches[i].ago, KEPT - ago];
-      return `M${from} ${height}V${height - size}H${to}V${height}z`;
+      return `M${from} ${height}V${height - value}H${to}V${height}z`;
     });
     const lines = Array.from({ length: height - 1 }, (_, i) => `M0 ${i + 1}H${KEPT}`);
     this.#plot.setAttribute("viewBox", `0 0 ${KEPT} ${height}`);
     this.#bars.setAttribute("d", bars.join(""));
     this.#grid.setAttribute("d", lines.join(""));
-    const now = batches.at(-1)?.size ?? 0;
+    const now = batches.at(-1)?.value ?? 0;
     const text = `Batch: ${now} now, at most ${most} in the last ${KEPT / 1000} s`;
     write(this.#caption, text);
     this.#plot.setAttribute("aria-label", text);
+  }
+}
+
+/** How a number went: a line with the last moments to the right, broken where there was none. */
+export class Trend {
+  #grid = svg("path", { class: "grid", d: `M0 .5H${KEPT}` });
+  #area = svg("path", { class: "area" });
+  #line = svg("path", { class: "line" });
+  #plot = picture("trend", this.#grid, this.#area, this.#line);
+  #caption = html("figcaption");
+  #name;
+  #format;
+  #most;
+  element = html("figure", {}, this.#caption, this.#plot);
+
+  /**
+   * @param {string} name
+   * @param {(value: number) => string} format
+   * @param {number} [most] what the height stands for, if not the largest value
+   */
+  constructor(name, format, most) {
+    this.#name = name;
+    this.#format = format;
+    this.#most = most;
+  }
+
+  /** @param {{ago: number, value: number | null}[]} points the first the longest ago */
+  show(points) {
+    const values = points.map(({ value }) => value).filter((value) => value !== null);
+    const most = Math.max(0, ...values);
+    const height = this.#most ?? most;
+    /** @type {string[][]} */
+    const [lines, areas] = [[], []];
+    for (const run of runs(points)) {
+      const path = run.map(({ ago, value }) => `${KEPT - ago} ${(height > 0 ? 1 - value / height : 1).toFixed(4)}`).join("L");
+      const [from, to] = [run[0], run[run.length - 1]].map(({ ago }) => KEPT - ago);
+      lines.push(`M${path}`);
+      areas.push(`M${from} 1L${path}L${to} 1z`);
+    }
+    this.#plot.setAttribute("viewBox", `0 0 ${KEPT} 1`);
+    this.#line.setAttribute("d", lines.join(""));
+    this.#area.setAttribute("d", areas.join(""));
+    const now = points.at(-1)?.value ?? null;
+    const told = now === null ? "none now" : `${this.#format(now)} now`;
+    const text = `${this.#name}: ${told}, at most ${this.#format(most)} in the last ${KEPT / 1000} s`;
+    write(this.#caption, values.length > 0 ? text : `${this.#name}: none in the last ${KEPT / 1000} s`);
+    this.#plot.setAttribute("aria-label", this.#caption.textContent ?? "");
   }
 }
 
@@ -35,7 +82,7 @@ export class History {
 export class Shares {
   #plot = picture("shares");
   #caption = html("figcaption");
-  element = html("figure", {}, this.#caption, this.#plot);
+  element = html("figure", { class: "wide" }, this.#caption, this.#plot);
 
   /**
    * @param {string} caption
@@ -55,6 +102,22 @@ export class Shares {
     const names = shown.map(({ name, amount }) => `${name}: ${amount}`);
     this.#plot.setAttribute("aria-label", names.join(", ") || "none");
   }
+}
+
+/**
+ * Points that follow each other without a gap.
+ *
+ * @param {{ago: number, value: number | null}[]} points
+ * @returns {{ago: number, value: number}[][]}
+ */
+function runs(points) {
+  /** @type {any[][]} */
+  const runs = [[]];
+  for (const point of points) {
+    if (point.value !== null) runs[runs.length - 1].push(point);
+    else if (runs[runs.length - 1].length > 0) runs.push([]);
+  }
+  return runs.filter(({ length }) => length > 0);
 }
 
 /**

@@ -1,14 +1,18 @@
+// Making and changing elements, beyond what the package's own element does.
+import { html } from "./tabloom/element/dom.js";
+
+export { html };
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An HTML element with attributes and children.
+ * The element of the page with this id.
  *
- * @param {string} name
- * @param {Record<string, string>} [attributes]
- * @param {...(Node | string)} children
+ * @param {string} id
+ * @returns {any}
  */
-export function html(name, attributes = {}, ...children) {
-  return fill(document.createElement(name), attributes, children);
+export function $(id) {
+  return document.getElementById(id);
 }
 
 /**
@@ -19,7 +23,23 @@ export function html(name, attributes = {}, ...children) {
  * @param {...Node} children
  */
 export function svg(name, attributes = {}, ...children) {
-  return fill(document.createElementNS(SVG, name), attributes, children);
+  const element = document.createElementNS(SVG, name);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/**
+ * A button that does something.
+ *
+ * @param {string} text
+ * @param {() => void} onClick
+ * @param {Record<string, string>} [attributes]
+ */
+export function button(text, onClick, attributes = {}) {
+  const element = html("button", { type: "button", ...attributes }, text);
+  element.addEventListener("click", onClick);
+  return element;
 }
 
 /**
@@ -31,16 +51,4 @@ export function svg(name, attributes = {}, ...children) {
  */
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
-}
-
-/**
- * @template {Element} E
- * @param {E} element
- * @param {Record<string, string>} attributes
- * @param {(Node | string)[]} children
- */
-function fill(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
 }

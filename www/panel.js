@@ -1,6 +1,6 @@
 // The engine panel: which tabs share the engine, and what each has of its batch and its memory.
 
-import { History, Shares } from "./charts.js";
+import { History, Shares, Trend } from "./charts.js";
 import { html, write } from "./dom.js";
 import { formatBytes } from "./format.js";
 import { Samples } from "./samples.js";
@@ -21,38 +21,52 @@ const HOSTS = {
   private: "a worker for this tab alone",
 };
 
-/** Shows an engine's metrics while it is open and can be seen; reads them, and nothing else. */
+/** Shows an engine's metrics while it can be seen; reads them, and nothing else. */
 export class Panel {
   #state = html("p");
   #facts = new Facts(["Runs in", "Adapter", "Now", "Prefix cache", "Guesses"]);
   #tabs = new Table(["Tab", "Running", "Waiting", "Tokens/s", "KV blocks"]);
   #alone = html("p", {}, another(), ": both share one engine.");
+  #speed = new Trend("Tokens/s", (rate) => rate.toFixed(1));
+  #first = new Trend("Time to first token", (seconds) => `${Math.round(1000 * seconds)} ms`);
   #history = new History();
+  #accepted = new Trend("Right guesses", percent, 1);
   #blocks = new Shares();
   #models = new Table(["Model", "Tabs", "Memory"]);
   #contents = html(
     "div",
     {},
+    html(
+      "div",
+      { class: "charts" },
+      this.#speed.element,
+      this.#first.element,
+      this.#history.element,
+      this.#accepted.element,
+      this.#blocks.element,
+    ),
     this.#facts.element,
     this.#tabs.element,
     this.#alone,
-    this.#history.element,
-    this.#blocks.element,
     this.#models.element,
   );
-  #details;
+  #open = false;
   /** @type {Engine | null} */
   #engine = null;
   /** Names the reading under way: when another begins, it ends. */
   #reading = {};
 
-  /** @param {HTMLDetailsElement} details where it is shown, with a summary */
-  constructor(details) {
-    this.#details = details;
-    details.append(this.#state, this.#contents);
-    details.addEventListener("toggle", () => this.#read());
+  /** @param {HTMLElement} place where it is shown */
+  constructor(place) {
+    place.append(this.#state, this.#contents);
     document.addEventListener("visibilitychange", () => this.#read());
     this.watch(null);
+  }
+
+  /** @param {boolean} open whether the place it has is shown */
+  set open(open) {
+    this.#open = open;
+    this.#read();
   }
 
   /**
@@ -70,7 +84,7 @@ export class Panel {
     const engine = this.#engine;
     const reading = (this.#reading = {});
     const samples = new Samples();
-    const wanted = () => this.#reading === reading && this.#details.open && !document.hidden;
+    const wanted = () => this.#reading === reading && this.#open && !document.hidden;
     while (engine && wanted()) {
       try {
         const metrics = await engine.metrics();
@@ -105,7 +119,8 @@ export class Panel {
     this.#contents.hidden = false;
     const { host, num_requests_running: running, num_requests_waiting: waiting } = metrics;
     const { prefix_cache_hits: hits, prefix_cache_queries: queries } = metrics;
-    const rate = samples.rate((metrics) => metrics.generation_tokens);
+    const tokens = (/** @type {any} */ metrics) => metrics.generation_tokens;
+    const rate = samples.rate(tokens);
     this.#facts.show([
       HOSTS[engine.host],
       engine.info.adapter,
@@ -119,7 +134,20 @@ export class Panel {
     const tabs = rows(metrics, samples);
     this.#tabs.show("Tabs that share the engine", tabs);
     this.#alone.hidden = engine.host === "private" || tabs.length > 1;
+    this.#speed.show(samples.rates(tokens));
+    this.#first.show(
+      samples.ratios(
+        ({ time_to_first_token_seconds: first }) => first.sum,
+        ({ time_to_first_token_seconds: first }) => first.count,
+      ),
+    );
     this.#history.show(samples.batches());
+    this.#accepted.show(
+      samples.ratios(
+        (metrics) => metrics.spec_decode_num_accepted_tokens,
+        (metrics) => metrics.spec_decode_num_draft_tokens,
+      ),
+    );
     const inUse = percent(metrics.kv_cache_usage_perc);
     this.#blocks.show(`KV blocks by tab: ${inUse} of the cache in use`, tabs);
     this.#models.show(

@@ -29,15 +29,67 @@ export class Samples {
    * @param {(metrics: any) => number} count
    */
   rate(count) {
-    const to = this.#all[this.#all.length - 1];
-    const from = this.#all.findLast(({ now }) => to.now - now >= SPAN) ?? this.#all[0];
+    return this.#growth(this.#all.length - 1, count);
+  }
+
+  /**
+   * How fast a counter grew, per second, at each moment.
+   *
+   * @param {(metrics: any) => number} count
+   */
+  rates(count) {
+    return this.#series((i) => this.#growth(i, count));
+  }
+
+  /**
+   * How large one counter's growth was beside another's at each moment; null where the other stood
+   * still.
+   *
+   * @param {(metrics: any) => number} part
+   * @param {(metrics: any) => number} whole
+   */
+  ratios(part, whole) {
+    return this.#series((i) => {
+      const { from, to } = this.#span(i);
+      const grown = whole(to.metrics) - whole(from.metrics);
+      return grown > 0 ? (part(to.metrics) - part(from.metrics)) / grown : null;
+    });
+  }
+
+  /** How many requests ran at each moment. */
+  batches() {
+    return this.#series((i) => this.#all[i].metrics.num_requests_running);
+  }
+
+  /**
+   * A value for each moment, and how many milliseconds before the last one that was.
+   *
+   * @template T
+   * @param {(i: number) => T} value
+   */
+  #series(value) {
+    const last = this.#all.at(-1)?.now ?? 0;
+    return this.#all.map(({ now }, i) => ({ ago: last - now, value: value(i) }));
+  }
+
+  /**
+   * @param {number} i
+   * @param {(metrics: any) => number} count
+   */
+  #growth(i, count) {
+    const { from, to } = this.#span(i);
     const seconds = (to.now - from.now) / 1000;
     return seconds > 0 ? Math.max(0, count(to.metrics) - count(from.metrics)) / seconds : 0;
   }
 
-  /** How many requests ran at each moment, and how many milliseconds before the last one that was. */
-  batches() {
-    const last = this.#all.at(-1)?.now ?? 0;
-    return this.#all.map(({ now, metrics }) => ({ ago: last - now, size: metrics.num_requests_running }));
+  /**
+   * A sample, and the one before it that changes are taken from.
+   *
+   * @param {number} i
+   */
+  #span(i) {
+    const to = this.#all[i];
+    const from = this.#all.findLast(({ now }) => to.now - now >= SPAN) ?? this.#all[0];
+    return { from, to };
   }
 }

@@ -92,15 +92,14 @@ export class Message {
   }
 
   /**
-   * Tells whether the message is the last question, or its answer, and whether it is the last of all,
-   * which alone can be made anew.
+   * Tells whether the message is the last question, or its answer, and what can be done to it.
    *
    * @param {boolean} recent
-   * @param {boolean} last
+   * @param {{edit: boolean, again: boolean}} possible
    */
-  mark(recent, last) {
+  mark(recent, possible) {
     this.element.classList.toggle("recent", recent);
-    const shown = { copy: true, edit: recent, again: last };
+    const shown = { copy: true, ...possible };
     for (const button of /** @type {Iterable<HTMLElement>} */ (this.#actions.children)) {
       button.hidden = !shown[/** @type {keyof typeof shown} */ (button.dataset.do)];
     }

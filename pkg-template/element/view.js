@@ -1,13 +1,12 @@
+import { codeOf, copy } from "./copy.js";
 import { html, icon } from "./dom.js";
-import { ARROW_DOWN, ARROW_UP, BUBBLE, CHECK, SQUARE, WEAVE } from "./icons.js";
+import { ARROW_DOWN, ARROW_UP, BUBBLE, SQUARE, WEAVE } from "./icons.js";
 import { Message } from "./message.js";
 import { style } from "./style.js";
 import { TEXTS } from "./texts.js";
 
 /** Pixels from its end within which a conversation scrolls along. */
 const NEAR = 48;
-/** Milliseconds for which it is shown that something was copied. */
-const SHOWN = 1_600;
 /** Milliseconds after which what was read out is taken away, lest somebody find it twice. */
 const SPOKEN = 4_000;
 
@@ -245,15 +244,16 @@ export class View {
     // What the page has put into a slot is its own.
     if (target && !this.#root.contains(target)) return;
     const article = target?.closest("article");
+    const announce = (/** @type {string} */ text) => this.announce(text);
     const name = target?.dataset.do;
     if (!target || !name) {
-      const code = target?.closest(".code")?.querySelector("pre")?.textContent;
-      if (target && code !== undefined) this.#copy(target, code ?? "");
+      const code = target && codeOf(target);
+      if (target && code !== null) copy(target, code, announce);
       return;
     }
     if (name === "copy") {
       const message = this.#messages.find(({ element }) => element === article);
-      this.#copy(target, message?.content ?? "");
+      copy(target, message?.content ?? "", announce);
     } else if (name === "latest") {
       this.follow(true);
       this.input.focus({ preventScroll: true });
@@ -279,30 +279,13 @@ export class View {
     }
   }
 
-  /**
-   * @param {HTMLElement} button
-   * @param {string} text
-   */
-  async #copy(button, text) {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      return this.announce(TEXTS.notCopied);
-    }
-    this.announce(TEXTS.copied);
-    const before = [...button.childNodes];
-    if (button.querySelector(".done")) return;
-    const done = icon(CHECK);
-    done.setAttribute("class", "done");
-    button.replaceChildren(done);
-    setTimeout(() => button.replaceChildren(...before), SHOWN);
-  }
-
   /** Shows what there is to do. */
   #refresh() {
     const last = this.#messages.length - 1;
     const question = this.#messages.findLastIndex(({ element }) => element.classList.contains("user"));
-    for (const [i, message] of this.#messages.entries()) message.mark(i >= question, i === last);
+    for (const [i, message] of this.#messages.entries()) {
+      message.mark(i >= question, { edit: i >= question, again: i === last });
+    }
     this.#empty.hidden = last >= 0;
     this.#clear.hidden = last < 0;
     this.#send.disabled = this.input.value.trim() === "";

@@ -416,6 +416,10 @@ impl Executor for CpuExecutor {
         self.capacity
     }
 
+    fn depth(&self) -> usize {
+        1
+    }
+
     fn drafts(&self) -> usize {
         let most = self.draft.as_ref().map(|draft| draft.program.most.unwrap_or(MAX_DRAFTS));
         most.map_or(0, |most| most.min(MAX_DRAFTS))

@@ -89,6 +89,9 @@ struct InFlight {
 }
 
 impl GpuExecutor {
+    /// Steps that may be in flight: while the host deals with one, the device computes the next.
+    pub const DEPTH: usize = 2;
+
     /// Allocates, compiles every kernel the model can need and records every dispatch.
     ///
     /// `kinds` say how each layer holds its keys and values; see [`super::gpu_kv_kinds`].
@@ -416,6 +419,10 @@ impl DraftParts {
 impl Executor for GpuExecutor {
     fn capacity(&self) -> Capacity {
         self.capacity
+    }
+
+    fn depth(&self) -> usize {
+        Self::DEPTH
     }
 
     fn drafts(&self) -> usize {

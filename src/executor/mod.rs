@@ -37,6 +37,13 @@ impl Executor for AnyExecutor {
         }
     }
 
+    fn depth(&self) -> usize {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.depth(),
+            AnyExecutor::Cpu(executor) => executor.depth(),
+        }
+    }
+
     fn drafts(&self) -> usize {
         match self {
             AnyExecutor::Gpu(executor) => executor.drafts(),

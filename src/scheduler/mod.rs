@@ -44,7 +44,7 @@ use crate::{
     cache::{KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    speculate::{Acceptance, Costs, Drafter, Ledgers, Ngram, PlainCosts, Rests, Worth},
+    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Ngram, PlainCosts, Rests, Worth},
     step::{
         BLOCK_SIZE, BlockCopy, Capacity, Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan, StepResult,
         Window,
@@ -82,11 +82,11 @@ pub struct Scheduler {
     /// How long steps take that the executor's drafter has no part in.
     plain_costs: PlainCosts,
     /// What that drafter is worth.
-    ledgers: Ledgers,
-    rests: Rests,
-    /// When the last step was committed, if sequences were left to go on with, and whether the drafter
-    /// had a part in it.
-    before: Option<(Duration, bool)>,
+    ledgers: ByBatch<Ledger>,
+    rests: ByBatch<Rests>,
+    /// When the last step was committed, if sequences were left to go on with, and how many in a row
+    /// the executor's drafter has had no part in.
+    before: Option<(Duration, usize)>,
     /// Most drafts of the executor's own drafter; 0 if it has none.
     device_drafts: usize,
     submitted: u64,
@@ -136,8 +136,8 @@ impl Scheduler {
             acceptance: Acceptance::default(),
             device_acceptance: Acceptance::default(),
             plain_costs: PlainCosts::default(),
-            ledgers: Ledgers::default(),
-            rests: Rests::default(),
+            ledgers: ByBatch::new(Ledger::new),
+            rests: ByBatch::new(|_| Rests::default()),
             before: None,
             device_drafts: 0,
             submitted: 0,
@@ -398,36 +398,42 @@ impl Scheduler {
             }
         }
         let drafter = reads || !drafting.is_empty();
-        self.rests.step(drafter, !decodes);
-        let before = self.before.replace((now, drafter));
-        let Some((before, drafted_before)) = before else { return };
+        self.rests.of(sequences).step(drafter, !decodes);
+        let before = self.before;
+        let plain_before = if drafter { 0 } else { 1 + before.map_or(0, |(_, plain)| plain) };
+        self.before = Some((now, plain_before));
         if plan.seqs.iter().any(|seq| seq.score.is_some() || seq.pool.is_some()) {
             return;
         }
         // Steps without drafts are submitted while others run; drafts have the host in between.
-        let took = now.saturating_sub(before).clamp(took, 2 * took).as_secs_f64();
+        let since = before.map_or(took, |(before, _)| now.saturating_sub(before));
+        let took = since.clamp(took, 2 * took).as_secs_f64();
+        let drafts: usize = drafting.iter().map(|seq| seq.drafts.len()).sum();
+        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count();
+        let more = rows - drafts - drawing;
+        let plain = |drawing, more| self.plain_costs.seconds(drawing, more);
+        let step = plain(sequences, 0);
         if !drafter {
-            // The first has no step to overlap with.
-            if !drafted_before {
-                self.plain_costs.observe(rows, !decodes, took);
+            if let Some(step) = step {
+                self.ledgers.of(sequences).earn(took / step);
+            }
+            // The first two after others wait for the host as those with drafts do.
+            let is_usual = before.is_none() || plain_before > 2;
+            if is_usual && plan.seqs.iter().all(|seq| seq.drafts.is_empty()) {
+                self.plain_costs.observe(drawing, more, took);
             }
             return;
         }
-        // One for all is worth more than one for some, which comes before and after.
-        if plan.seqs.iter().any(|seq| seq.follow == Follow::No && seq.drafts.is_empty()) {
-            return;
-        }
-        let drafts: usize = drafting.iter().map(|seq| seq.drafts.len()).sum();
         let right = |seq: &&SeqPlan| {
             samples.iter().filter(|sample| sample.slot == seq.slot).count().saturating_sub(1)
         };
         let right: usize = drafting.iter().map(right).sum();
-        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count().max(1);
-        let plain = |rows, prompts| self.plain_costs.seconds(rows, prompts);
-        if let (Some(now), Some(later)) = (plain(rows - drafts, !decodes), plain(drawing, false)) {
+        if let (Some(step), Some(now), Some(later)) =
+            (step, plain(drawing, more), plain(drawing, 0))
+        {
             // Each of the others would have been a part of a further step.
-            let without = now + later * right as f64 / drawing as f64;
-            self.ledgers.of(sequences).observe(took, without);
+            let without = now + later * right as f64 / drawing.max(1) as f64;
+            self.ledgers.of(sequences).observe(took / step, without / step);
         }
     }
 
@@ -449,13 +455,10 @@ impl Scheduler {
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
             let worth = Worth { without, with, sequences, drafting: sequences };
             let best = self.device_acceptance.best(worth, most.min(self.most_drafts(sequences)));
-            let rests = self.rests.is_on();
             let ledger = self.ledgers.of(sequences);
-            seq.trial = if ledger.is_tried() { 0 } else { Acceptance::ROUNDS };
-            seq.reads = !rests && ledger.pays() && (best > 0 || seq.trial > 0);
-            if seq.reads {
-                ledger.begin();
-            }
+            seq.trial = if best == 0 && ledger.may_try() { Acceptance::ROUNDS } else { 0 };
+            seq.reads =
+                !self.rests.of(sequences).is_on() && ledger.pays() && (best > 0 || seq.trial > 0);
         }
         seq.follows = seq.reads;
     }
@@ -470,6 +473,7 @@ impl Scheduler {
             (0..).zip(&self.running).any(|(other, seq)| other != at && seq.drafts_on_device);
         let adaptive = self.options.adaptive_drafts;
         let pays = self.ledgers.of(sequences).pays();
+        let rests = self.rests.of(sequences).is_on();
         let seq = &mut self.running[at];
         let pending = seq.pending();
         if most == 0 || !seq.may_guess() {
@@ -489,11 +493,9 @@ impl Scheduler {
         }
         seq.follows = seq.reads;
         let mut drafts = most.min(self.device_drafts);
-        if adaptive && !seq.reads {
-            self.ledgers.of(sequences).pass();
-        } else if adaptive && self.rests.is_on() {
+        if adaptive && rests {
             seq.follows = false;
-        } else if adaptive {
+        } else if adaptive && seq.reads {
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
             let best = |drafting| {
                 let worth = Worth { without, with, sequences, drafting };

@@ -1,102 +1,75 @@
 //! What an executor's drafter is worth by whole steps, those with prompts included.
 
-/// How many times as long as usual a step may have taken; what is beyond does not count.
-const ODD: f64 = 4.0;
+use super::mean::{Mean, ODD};
 
-/// Weighs the time of steps with the drafter against what the same work takes without it.
+/// Weighs the time of steps with the drafter against what the same work takes without it, and lets it
+/// lose no more than a small share of all time.
 ///
 /// Costs of rows say how many drafts a step should have; they do not say what it takes to read prompts
-/// with the drafter and to keep up with sequences that come and go. This does, and ends what loses.
+/// with the drafter and to keep up with sequences that come and go. This does: an account that steps
+/// with the drafter pay into or draw from. Those without pay a little into it, up to what a trial takes,
+/// to find out whether the drafter is worth more now. Its unit is the time of a step without drafts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
-    /// Seconds of late steps with the drafter, and what they would have been without.
-    took: f64,
-    without: f64,
-    /// What is left of a trial: steps and sequences. Nothing is decided before either has run out.
-    steps: usize,
-    sequences: usize,
-    /// Most sequences that run at a time.
-    at_a_time: usize,
-    /// Tokens that came without the drafter since it was last used, and how many have to before it is
-    /// tried again.
-    passed: usize,
-    patience: usize,
+    balance: f64,
+    /// What a trial may lose.
+    trial: f64,
+    is_open: bool,
 }
 
 impl Ledger {
-    /// Steps of a trial.
-    const STEPS: usize = 32;
-    /// The same of sequences, for each of those that run at a time.
-    const SEQUENCES: usize = 8;
-    /// What remains of a step's weight after each later one.
-    const MEMORY: f64 = 1.0 - 1.0 / 48.0;
-    /// Tokens without the drafter before the next trial: twice as many each time that it fails.
-    const LEAST: usize = 512;
-    const MOST: usize = 16384;
+    /// The share of the time without the drafter that may be lost with it.
+    const SHARE: f64 = 1.0 / 64.0;
+    /// What the time without the drafter counts: it is not known exactly, and what hardly pays may lose.
+    const WITHOUT: f64 = 0.95;
+    /// What has been won counts up to here: it is a loss as well if that is lost again.
+    const MOST: f64 = 64.0;
 
-    /// Nothing is known of steps of up to so many sequences: a trial begins.
-    fn new(at_a_time: usize, patience: usize) -> Ledger {
-        Ledger {
-            took: 0.0,
-            without: 0.0,
-            steps: Ledger::STEPS,
-            sequences: Ledger::SEQUENCES * at_a_time,
-            at_a_time,
-            passed: 0,
-            patience,
-        }
+    /// Nothing is known of steps of up to so many sequences.
+    pub fn new(sequences: usize) -> Ledger {
+        // Sequences that run already have no drafts: until they end, others do not pay as they could.
+        let trial = 8.0 + sequences as f64;
+        Ledger { balance: trial, trial, is_open: true }
     }
 
-    /// Takes in a step with the drafter: the seconds it took, and would have taken without.
+    /// Takes in a step with the drafter: the time it took, and would have taken without.
     pub fn observe(&mut self, took: f64, without: f64) {
-        let was_tried = self.is_tried();
-        self.passed = 0;
-        self.took = self.took * Ledger::MEMORY + took.min(ODD * without);
-        self.without = self.without * Ledger::MEMORY + without;
-        self.steps = self.steps.saturating_sub(1);
-        if self.is_tried() && !was_tried && self.pays() {
-            self.patience = Ledger::LEAST;
+        let won = Ledger::WITHOUT * without - took.min(ODD * without);
+        self.balance = (self.balance + won).min(Ledger::MOST);
+        self.is_open &= self.balance > 0.0;
+    }
+
+    /// Takes in the time of a step without the drafter.
+    pub fn earn(&mut self, took: f64) {
+        if self.balance < self.trial {
+            self.balance += Ledger::SHARE * took;
         }
+        self.is_open |= self.may_try();
     }
 
-    /// A sequence begins with the drafter.
-    pub fn begin(&mut self) {
-        self.sequences = self.sequences.saturating_sub(1);
-    }
-
-    /// A token came to a sequence without the drafter.
-    pub fn pass(&mut self) {
-        self.passed += 1;
-        if self.passed >= self.patience {
-            let patience = (2 * self.patience).min(Ledger::MOST);
-            *self = Ledger::new(self.at_a_time, patience);
-        }
-    }
-
-    /// Whether enough is known to decide.
-    pub fn is_tried(&self) -> bool {
-        self.steps == 0 || self.sequences == 0
-    }
-
-    /// Whether sequences are to have drafts, for a trial or because they are worth it.
+    /// Whether sequences are to have drafts.
     pub fn pays(&self) -> bool {
-        !self.is_tried() || self.took < self.without
+        self.is_open
+    }
+
+    /// Whether there is enough for a trial.
+    pub fn may_try(&self) -> bool {
+        self.balance >= self.trial
     }
 }
 
-/// By the number of sequences: 1, 2, up to 4, more.
+/// Something for each size of batch: 1, 2, up to 4 sequences, more.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ledgers([Ledger; 4]);
+pub struct ByBatch<T>([T; 4]);
 
-impl Default for Ledgers {
-    fn default() -> Ledgers {
-        Ledgers([1, 2, 4, 8].map(|at_a_time| Ledger::new(at_a_time, Ledger::LEAST)))
+impl<T> ByBatch<T> {
+    /// `new` is told the most sequences of such a batch.
+    pub fn new(new: impl Fn(usize) -> T) -> ByBatch<T> {
+        ByBatch([1, 2, 4, 8].map(new))
     }
-}
 
-impl Ledgers {
     /// That of steps with so many sequences.
-    pub fn of(&mut self, sequences: usize) -> &mut Ledger {
+    pub fn of(&mut self, sequences: usize) -> &mut T {
         let last = self.0.len() - 1;
         let kind = sequences.max(1).next_power_of_two().ilog2() as usize;
         &mut self.0[kind.min(last)]
@@ -104,59 +77,46 @@ impl Ledgers {
 }
 
 /// How long steps take in which an executor's drafter has no part, on average.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlainCosts {
-    /// Of steps without prompts by their rows, then of those with prompts by half octaves of theirs.
-    kinds: [Mean; PlainCosts::KINDS],
-}
-
-/// An average of late values.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Mean {
-    value: f64,
-    /// Values so far, at most as many as count.
-    count: f64,
-}
-
-impl Default for PlainCosts {
-    fn default() -> PlainCosts {
-        PlainCosts { kinds: [Mean::default(); PlainCosts::KINDS] }
-    }
+    /// Steps in which 1, 2, … sequences draw, of a row each.
+    steps: [Mean; PlainCosts::SEQUENCES],
+    /// Seconds that further rows added to these, those of prompts, and how many there were.
+    more: (f64, f64),
 }
 
 impl PlainCosts {
-    /// Most rows of steps without prompts.
-    const DECODED: usize = 16;
-    const KINDS: usize = 48;
-    /// Late steps that count, and how many there have to be before they say anything: what a step took
-    /// is not known well where it ran while others did.
-    const STEPS: f64 = 16.0;
-    const LEAST: f64 = 4.0;
+    const SEQUENCES: usize = 16;
 
-    /// Takes in how long a step took, with prompts or without.
-    pub fn observe(&mut self, rows: usize, prompts: bool, seconds: f64) {
-        let found = seconds / rows as f64;
-        if let Some(Mean { value, count }) = self.kinds.get_mut(PlainCosts::kind(rows, prompts)) {
-            // One odd step should not say too much.
-            let found = if *count > 0.0 { found.min(ODD * *value) } else { found };
-            *count = (*count + 1.0).min(PlainCosts::STEPS);
-            *value += (found - *value) / *count;
+    /// Takes in how long a step took in which so many sequences drew, with so many rows more than one
+    /// for each.
+    pub fn observe(&mut self, drawing: usize, more: usize, seconds: f64) {
+        if more > 0 {
+            if let Some(step) = self.seconds(drawing, 0) {
+                let kept = 1.0 - 1.0 / Mean::MOST;
+                let (total, rows) = self.more;
+                self.more = (kept * total + (seconds - step), kept * rows + more as f64);
+            }
+        } else if let Some(mean) = drawing.checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
+            mean.add(seconds);
         }
     }
 
-    /// How long a step of so many rows should take, if there were enough such.
-    pub fn seconds(&self, rows: usize, prompts: bool) -> Option<f64> {
-        let kind = self
-            .kinds
-            .get(PlainCosts::kind(rows, prompts))
-            .filter(|kind| kind.count >= PlainCosts::LEAST);
-        kind.map(|kind| kind.value * rows as f64)
-    }
-
-    fn kind(rows: usize, prompts: bool) -> usize {
-        match prompts {
-            true => PlainCosts::DECODED + 1 + (2.0 * (rows.max(1) as f64).log2()) as usize,
-            false => rows.min(PlainCosts::DECODED),
+    /// How long such a step should take, as far as that is known.
+    pub fn seconds(&self, drawing: usize, more: usize) -> Option<f64> {
+        let drawing = drawing.max(1);
+        let known = || {
+            let means = self.steps.iter().enumerate();
+            means.filter_map(|(at, mean)| Some((at + 1, mean.get(Mean::SOME)?)))
+        };
+        let (low, least) = known().rfind(|(at, _)| *at <= drawing)?;
+        let (high, most) = known().find(|(at, _)| *at >= drawing)?;
+        let part = (drawing - low) as f64 / (high - low).max(1) as f64;
+        let step = least + (most - least) * part;
+        let (total, rows) = self.more;
+        match more {
+            0 => Some(step),
+            _ => (rows > 0.0).then(|| step + (total / rows).max(0.0) * more as f64),
         }
     }
 }
@@ -176,56 +136,63 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_is_given_up_after_a_trial_and_tried_ever_less_often() {
-        let mut ledger = Ledger::new(1, Ledger::LEAST);
-        let mut without = Vec::new();
-        for _ in 0..4 {
-            assert_eq!(steps(&mut ledger, 1.1, 1000), Ledger::STEPS);
-            assert!(!ledger.pays());
-            let mut passed = 0;
-            while !ledger.pays() {
-                ledger.pass();
-                passed += 1;
+    fn no_more_is_lost_than_a_small_share() {
+        for took in [1.02, 1.1, 1.5, 3.0] {
+            let mut ledger = Ledger::new(1);
+            let (mut with, mut without) = (0.0, 0.0);
+            for step in 0..100_000 {
+                match ledger.pays() {
+                    true => ledger.observe(took, 1.0),
+                    false => ledger.earn(1.0),
+                }
+                // What is known at first has to be found out.
+                if step > 1000 {
+                    *(if ledger.pays() { &mut with } else { &mut without }) += 1.0;
+                }
             }
-            without.push(passed);
+            let slower = (with * took + without) / (with + without);
+            assert!(with > 0.0 && slower < 1.0 + 1.5 * Ledger::SHARE, "{slower} for {took}");
         }
-        assert_eq!(without, [512, 1024, 2048, 4096]);
     }
 
     #[test]
     fn what_pays_goes_on_until_it_does_not() {
-        let mut ledger = Ledger::new(1, Ledger::LEAST);
+        let mut ledger = Ledger::new(1);
         assert_eq!(steps(&mut ledger, 0.8, 1000), 1000);
-        ledger.pass();
-        assert!(ledger.is_tried() && ledger.pays());
         let more = steps(&mut ledger, 1.2, 1000);
-        assert!((10..100).contains(&more), "{more} steps");
+        assert!((100..400).contains(&more), "{more} steps that have been won before");
+        // One odd step does not end it.
+        let mut ledger = Ledger::new(1);
+        ledger.observe(1e9, 1.0);
+        assert!(ledger.pays());
     }
 
     #[test]
-    fn a_trial_ends_though_its_sequences_draft_nothing() {
-        let mut ledger = Ledger::new(1, Ledger::LEAST);
-        for _ in 0..Ledger::SEQUENCES {
-            assert!(ledger.pays());
-            ledger.begin();
-        }
-        assert!(!ledger.pays());
+    fn batches_are_of_four_sizes() {
+        let mut sizes = ByBatch::new(|most| most);
+        assert_eq!([0, 1, 2, 3, 4, 5, 8, 9, 16].map(|n| *sizes.of(n)), [1, 1, 2, 4, 4, 8, 8, 8, 8]);
     }
 
     #[test]
     fn steps_cost_what_those_of_their_size_did() {
         let mut costs = PlainCosts::default();
-        (0..3).for_each(|_| costs.observe(40, true, 4.0));
-        assert_eq!(costs.seconds(40, true), None);
-        costs.observe(40, true, 4.0);
-        assert_eq!(costs.seconds(40, true), Some(4.0));
-        assert_eq!(costs.seconds(44, true), Some(4.4));
-        assert_eq!(costs.seconds(80, true), None);
-        (0..4).for_each(|_| costs.observe(4, false, 1.0));
-        assert_eq!([3, 4, 5].map(|rows| costs.seconds(rows, false)), [None, Some(1.0), None]);
-        assert_eq!(costs.seconds(4, true), None);
-        costs.observe(1 << 40, true, 1.0);
-        (0..200).for_each(|_| costs.observe(40, true, 8.0));
-        assert!((costs.seconds(40, true).unwrap() - 8.0).abs() < 1e-3);
+        let observe = |costs: &mut PlainCosts, count, drawing, more, seconds| {
+            (0..count).for_each(|_| costs.observe(drawing, more, seconds));
+        };
+        observe(&mut costs, 7, 2, 0, 4.0);
+        assert_eq!(costs.seconds(2, 0), None);
+        observe(&mut costs, 1, 2, 0, 4.0);
+        assert_eq!([1, 2, 3].map(|drawing| costs.seconds(drawing, 0)), [None, Some(4.0), None]);
+        observe(&mut costs, 8, 4, 0, 6.0);
+        assert_eq!(costs.seconds(3, 0), Some(5.0));
+        assert_eq!(costs.seconds(2, 10), None);
+        observe(&mut costs, 1, 2, 20, 6.0);
+        assert_eq!(costs.seconds(2, 10), Some(5.0));
+        observe(&mut costs, 1, 2, 80, 10.0);
+        assert!((costs.seconds(4, 100).unwrap() - 14.0).abs() < 0.1);
+        // Nothing is learnt from what there is no room for.
+        costs.observe(1 << 40, 0, 1.0);
+        observe(&mut costs, 200, 2, 0, 8.0);
+        assert!((costs.seconds(2, 0).unwrap() - 8.0).abs() < 0.1);
     }
 }

@@ -1,5 +1,6 @@
 //! How many drafts are worth verifying.
 
+use super::mean::Mean;
 use crate::step::MAX_DRAFTS;
 
 /// How often drafts have been right, by their place.
@@ -89,27 +90,20 @@ pub struct Worth<'a> {
 /// How long steps of few rows take, as measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
-    /// Seconds of steps with 1, 2, … rows, as far as there were any.
-    seconds: [Option<f64>; Costs::ROWS],
+    /// Seconds of steps with 1, 2, … rows.
+    steps: [Mean; Costs::ROWS],
 }
 
 impl Costs {
     /// Steps of more rows are not learned from: their weights are read more than once.
     pub const ROWS: usize = 16;
-    /// What one step changes that was slower than those before, and one that was faster: other work on
-    /// the machine, and waits that the next step could have filled, only ever make steps slower.
-    const SLOWER: f64 = 0.1;
-    const FASTER: f64 = 0.4;
     /// What a further row costs, as a share of the first, where nothing is known.
     const ROW: f64 = 0.05;
 
     /// Takes in how long a step without prompts took.
     pub fn observe(&mut self, rows: usize, seconds: f64) {
-        if let Some(known) = rows.checked_sub(1).and_then(|at| self.seconds.get_mut(at)) {
-            let before = known.unwrap_or(seconds);
-            let weight = if seconds < before { Costs::FASTER } else { Costs::SLOWER };
-            // One odd step should not say too much.
-            *known = Some(before + weight * (seconds.min(4.0 * before) - before));
+        if let Some(mean) = rows.checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
+            mean.add(seconds);
         }
     }
 
@@ -117,18 +111,16 @@ impl Costs {
     fn anchored(&self, rows: usize, seconds: f64) -> Costs {
         let mut costs = self.clone();
         let before = rows.min(Costs::ROWS);
-        costs.seconds[..before].fill(None);
-        if let Some(last) = before.checked_sub(1) {
-            costs.seconds[last] = Some(seconds);
-        }
+        costs.steps[..before].fill(Mean::default());
+        costs.observe(before, seconds);
         costs
     }
 
     /// How long a step of so many rows should take, in seconds; before anything is known, in some unit.
     pub fn seconds(&self, rows: usize) -> f64 {
         let known = || {
-            let measured = self.seconds.iter().enumerate();
-            measured.filter_map(|(at, seconds)| seconds.map(|seconds| (at + 1, seconds)))
+            let means = self.steps.iter().enumerate();
+            means.filter_map(|(at, mean)| Some((at + 1, mean.get(1.0)?)))
         };
         let below = known().rfind(|(at, _)| *at <= rows);
         let above = known().find(|(at, _)| *at >= rows);
@@ -231,9 +223,8 @@ mod tests {
         assert_eq!([3, 5, 7].map(|rows| costs.seconds(rows)), [3.0, 4.0, 5.0]);
         costs.observe(17, 1e9);
         assert_eq!(costs.seconds(7), 5.0, "long steps say nothing");
+        (0..9).for_each(|_| costs.observe(5, 4.0));
         costs.observe(5, 1e9);
-        assert!(costs.seconds(5) < 7.0, "nor does one odd step say much");
-        costs.observe(5, 2.0);
-        assert!(costs.seconds(5) < 4.5, "one that was not held up says more");
+        assert!(costs.seconds(5) < 6.0, "nor does one odd step say much");
     }
 }

@@ -6,12 +6,13 @@
 
 mod ledger;
 mod length;
+mod mean;
 mod ngram;
 mod rests;
 
 use std::fmt::Debug;
 
-pub use ledger::{Ledgers, PlainCosts};
+pub use ledger::{ByBatch, Ledger, PlainCosts};
 pub use length::{Acceptance, Costs, Worth};
 pub use ngram::Ngram;
 pub use rests::Rests;

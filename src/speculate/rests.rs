@@ -16,20 +16,20 @@ pub struct Rests {
 }
 
 impl Default for Rests {
-    /// Nothing is known: one is due.
+    /// Nothing is known: one is due soon, but not in the first words of an answer.
     fn default() -> Rests {
-        Rests { passed: Rests::LEAST, length: Rests::LEAST, left: 0, more: 0 }
+        Rests { passed: 0, length: Rests::LEAST, left: 0, more: 0 }
     }
 }
 
 impl Rests {
-    /// Steps of a rest. The first is slower than the others, which are submitted while the one before
-    /// them runs.
-    const STEPS: usize = 8;
+    /// Steps of a rest. The first two are slower than the others, which are submitted while the one
+    /// before them runs.
+    const STEPS: usize = 10;
     /// Further steps in which a prompt may come.
     const MORE: usize = 8;
-    /// Steps between two rests: each time twice as many.
-    const LEAST: usize = 64;
+    /// Steps between two rests: each time four times as many.
+    const LEAST: usize = 16;
     const MOST: usize = 2048;
 
     /// Takes in that a step has been made: whether the drafter had a part in it, and whether it had
@@ -46,7 +46,7 @@ impl Rests {
         } else if drafter {
             self.passed += 1;
             if self.passed > self.length {
-                let length = (2 * self.length).min(Rests::MOST);
+                let length = (4 * self.length).min(Rests::MOST);
                 *self = Rests { passed: 0, length, left: Rests::STEPS, more: Rests::MORE };
             }
         }
@@ -74,13 +74,13 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_rest_at_first_and_then_ever_less_often() {
-        let expected: Vec<usize> = [1..9, 138..146].into_iter().flatten().collect();
+    fn there_is_a_rest_soon_and_then_ever_less_often() {
+        let expected: Vec<usize> = [17..27, 92..102, 359..369].into_iter().flatten().collect();
         assert_eq!(rests(400, true), expected);
     }
 
     #[test]
     fn a_rest_waits_for_a_prompt_but_not_for_ever() {
-        assert_eq!(rests(100, false), Vec::from_iter(1..17));
+        assert_eq!(rests(100, false), Vec::from_iter(17..35));
     }
 }

@@ -124,7 +124,7 @@ test("a visitor of the demo page chooses a folder", async () => {
   const { messages: [{ content }], answer } = goldens[0];
   const { page, problems } = await ready(session.browser, `${url}?device=cpu&temperature=0&host=private`);
   await ask(page, content);
-  await page.locator("#disk summary").click();
+  await page.locator("#choose").click();
   await page.locator("#folder").setInputFiles(folder);
   await page.locator("#messages .assistant").waitFor({ state: "detached" });
   await page.locator("#prompt:enabled").waitFor();

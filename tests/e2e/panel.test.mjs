@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { launch, url } from "./browser.mjs";
-import { ask, open, ready } from "./demo.mjs";
+import { open, ready } from "./demo.mjs";
 
 const STORY = "Tell me a story about a fox.";
 
@@ -24,13 +24,14 @@ function contents() {
     caption: table.caption.textContent,
     rows: [...table.tBodies[0].rows].map((row) => texts(row, "th, td")),
   }));
-  const [batch, blocks] = [...panel.querySelectorAll("figure")].map((figure) => ({
+  const [speed, first, batch, accepted, blocks] = [...panel.querySelectorAll("figure")].map((figure) => ({
     caption: figure.querySelector("figcaption").textContent,
     label: figure.querySelector("svg").getAttribute("aria-label"),
     bars: [...figure.querySelectorAll("rect")].map((bar) => Number(bar.getAttribute("width"))),
   }));
+  const trends = [speed, first, accepted].map(({ caption }) => caption);
   const [tabs, models] = tables;
-  return { facts: texts(panel, "dd"), tabs, models, batch, blocks };
+  return { facts: texts(panel, "dd"), tabs, models, trends, batch, blocks };
 }
 
 describe("with an engine of made-up metrics", () => {
@@ -40,7 +41,7 @@ describe("with an engine of made-up metrics", () => {
     page = await browser.newPage();
     const blank = `${url}blank`;
     const body = `<!doctype html><title>The panel</title><link rel="stylesheet" href="style.css">
-      <details id="panel"><summary>Engine</summary></details>`;
+      <link rel="stylesheet" href="views.css"><div id="panel"></div>`;
     await page.route(blank, (route) => route.fulfill({ contentType: "text/html", body }));
     await page.clock.install();
     await page.goto(blank);
@@ -79,9 +80,11 @@ describe("with an engine of made-up metrics", () => {
           kv_cache_usage_perc: 0.125,
           prefix_cache_hits: 300,
           prefix_cache_queries: 400,
+          // One first token for each that is generated, after 40 ms; three of four guesses are right.
+          time_to_first_token_seconds: { count: first + second, sum: 0.04 * (first + second) },
           spec_decode_num_drafts: 20,
-          spec_decode_num_draft_tokens: 50,
-          spec_decode_num_accepted_tokens: 35,
+          spec_decode_num_draft_tokens: 50 + 4 * first,
+          spec_decode_num_accepted_tokens: 35 + 3 * first,
           spec_decode_seconds_saved: 1.25,
           // The fifth tab has not asked anything yet.
           tabs: { 0: part(1, 0, 7, first), 3: part(2, 1, 5, second) },
@@ -107,17 +110,8 @@ describe("with an engine of made-up metrics", () => {
     );
   }
 
-  /** Opens or closes the panel, which is told so a moment later. */
-  async function toggle() {
-    const told = page.evaluate(
-      () =>
-        new Promise((resolve) => {
-          document.querySelector("#panel").addEventListener("toggle", () => resolve(), { once: true });
-        }),
-    );
-    await page.locator("#panel summary").click();
-    await told;
-  }
+  /** Tells the panel whether its place is shown. */
+  const open = (shown) => page.evaluate((shown) => void (panel.open = shown), shown);
 
   /** Lets half a second pass, in which the panel reads the metrics once. */
   const wait = () => page.clock.runFor(500);
@@ -130,7 +124,7 @@ describe("with an engine of made-up metrics", () => {
   });
 
   test("what it shows is what the metrics say", async () => {
-    await toggle();
+    await open(true);
     await wait();
     for (let half = 1; half <= 8; half++) {
       await give(10 * half, 30 * half);
@@ -142,7 +136,12 @@ describe("with an engine of made-up metrics", () => {
         "an adapter",
         "3 running, 1 waiting, 80.0 tokens/s",
         "300 of 400 prompt tokens found (75%)",
-        "35 of 50 tokens right, rounds: 20, 2.75 tokens a round, 1.3 s saved",
+        "275 of 370 tokens right, rounds: 20, 14.75 tokens a round, 1.3 s saved",
+      ],
+      trends: [
+        "Tokens/s: 80.0 now, at most 80.0 in the last 30 s",
+        "Time to first token: 40 ms now, at most 40 ms in the last 30 s",
+        "Right guesses: 75% now, at most 75% in the last 30 s",
       ],
       tabs: {
         caption: "Tabs that share the engine",
@@ -221,10 +220,10 @@ describe("with an engine of made-up metrics", () => {
     assert.equal(await passed(), 0);
     await show(true);
     assert.ok((await passed()) >= 8);
-    await toggle();
+    await open(false);
     await wait();
     assert.equal(await passed(), 0);
-    await toggle();
+    await open(true);
     assert.ok((await passed()) >= 8);
   });
 
@@ -272,13 +271,20 @@ describe("with tabs of one visitor", () => {
     }
   }
 
-  /** Has tabs tell stories, one after the other, as long as something is waited for. */
+  /**
+   * Has tabs tell stories, one after the other, as long as something is waited for. Their chats go on
+   * while visitors look at the engine.
+   */
   async function whileTelling(tabs, wait) {
     let waiting = true;
     const tell = async ({ page }) => {
       while (waiting) {
-        await page.locator("#clear").click();
-        await ask(page, STORY);
+        await page.evaluate((story) => {
+          document.getElementById("clear").click();
+          document.getElementById("prompt").value = story;
+          document.getElementById("composer").requestSubmit();
+        }, STORY);
+        await page.waitForFunction(() => !document.getElementById("send").hidden);
       }
     };
     const telling = Promise.all(tabs.map(tell));
@@ -291,12 +297,15 @@ describe("with tabs of one visitor", () => {
 
   test("the keyboard opens it; a lone visitor is told how to share", async () => {
     const { page } = first;
-    const focused = () => page.evaluate(() => document.activeElement.parentElement.id);
-    for (let i = 0; (await focused()) !== "panel"; i++) {
-      assert.ok(i < 10, "the panel is not among the next ten places");
+    const focused = () => page.evaluate(() => document.activeElement.id);
+    for (let i = 0; (await focused()) !== "tab-chat"; i++) {
+      assert.ok(i < 10, "the views are not among the next ten places");
       await page.keyboard.press("Shift+Tab");
     }
-    await page.keyboard.press("Enter");
+    for (const name of ["playground", "engine"]) {
+      await page.keyboard.press("ArrowRight");
+      assert.equal(await focused(), `tab-${name}`);
+    }
     await shows(first, (shown) => names(shown).join() === "Tab 1 (this one)");
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), "Open this page in another tab");
@@ -304,7 +313,7 @@ describe("with tabs of one visitor", () => {
 
   test("each tab shows both", async () => {
     second = await ready(context, address);
-    await second.page.locator("#panel summary").click();
+    await second.page.locator("#tab-engine").click();
     await shows(first, (shown) => names(shown).join() === "Tab 1 (this one),Tab 2");
     const { facts, models } = await shows(second, (shown) => names(shown).join() === "Tab 1,Tab 2 (this one)");
     assert.equal(facts[0], "a shared worker, for all tabs of this site");
@@ -367,7 +376,7 @@ describe("with tabs of one visitor", () => {
 test("an engine of one's own is shown as that", async () => {
   const context = await browser.newContext();
   const { page } = await ready(context, `${url}?host=private`);
-  await page.locator("#panel summary").click();
+  await page.locator("#tab-engine").click();
   await page.locator("#panel dd", { hasText: "a worker for this tab alone" }).waitFor();
   assert.equal(await page.locator("#panel a").isVisible(), false);
   await context.close();
@@ -376,7 +385,7 @@ test("an engine of one's own is shown as that", async () => {
 test("a page without a model says so", async () => {
   const { page } = await open(browser, `${url}?model=nowhere/`);
   await page.locator("#problem").waitFor();
-  await page.locator("#panel summary").click();
+  await page.locator("#tab-engine").click();
   await page.locator("#panel", { hasText: "No model is loaded." }).waitFor();
   await page.close();
 });

@@ -22,8 +22,6 @@ impl Toy {
 }
 
 impl Executor for Toy {
-    const DEPTH: usize = 1;
-
     fn capacity(&self) -> Capacity {
         Capacity {
             rows: 64,
@@ -34,6 +32,10 @@ impl Executor for Toy {
             vocab: 2048,
             window: None,
         }
+    }
+
+    fn depth(&self) -> usize {
+        1
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {

@@ -260,7 +260,8 @@ impl<E: Executor> Client<E> {
     fn hold(&mut self, nth: usize) {
         let Some(id) = self.nth(nth) else { return };
         self.engine.hold(id, true);
-        let most = self.outcomes[&id].tokens.len() + E::DEPTH.max(1 + MAX_DRAFTS);
+        // No more are drawn by the steps in flight, nor by one with drafts.
+        let most = self.outcomes[&id].tokens.len() + 1 + MAX_DRAFTS;
         self.held.entry(id).or_insert(most);
     }
 

@@ -249,10 +249,12 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
 }
 
 impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
-    const DEPTH: usize = DEPTH;
-
     fn capacity(&self) -> Capacity {
         self.capacity
+    }
+
+    fn depth(&self) -> usize {
+        DEPTH
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; \
     script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; \
     connect-src 'self' https://huggingface.co https://*.hf.co https://*.xethub.hf.co; \
-    img-src 'self' data:; style-src 'self'; base-uri 'none'; form-action 'none'; \
+    img-src 'self' data:; style-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker tabloom";
 
 /// What matters here of a request's head.

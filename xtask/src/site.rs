@@ -3,8 +3,17 @@
 
 use crate::package;
 use crate::workspace::{self, copy_tree, make_empty};
-use anyhow::Result;
-use std::path::PathBuf;
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders whose files the service worker does not keep: the engine keeps models itself, and the
+/// example pages are others.
+const OTHERS: [&str; 2] = ["model", "embed"];
+/// Endings of files that the page asks for.
+const OF_THE_PAGE: [&str; 7] = ["html", "css", "js", "wasm", "svg", "png", "webmanifest"];
 
 /// Builds the package and the page, and returns the page's folder.
 pub fn build() -> Result<PathBuf> {
@@ -14,5 +23,69 @@ pub fn build() -> Result<PathBuf> {
     copy_tree(&workspace::root().join("www"), &site, &|_| true)?;
     copy_tree(&workspace::root().join("examples/embed"), &site.join("embed"), &|_| true)?;
     copy_tree(&package, &site.join("tabloom"), &|_| true)?;
+    list_files(&site)?;
     Ok(site)
+}
+
+/// Puts before the service worker which files the page has, by path, and the SHA-256 of each.
+fn list_files(site: &Path) -> Result<()> {
+    let worker = site.join("sw.js");
+    let mut files = BTreeMap::new();
+    digest_files(site, "", &mut files)?;
+    files.remove("sw.js");
+    let script = fs::read_to_string(&worker).context("www/sw.js")?;
+    let files = serde_json::to_string_pretty(&files)?;
+    fs::write(&worker, format!("const FILES = {files};\n\n{script}"))?;
+    Ok(())
+}
+
+/// Adds the files of a folder, whose path within the site ends with `/` or is empty.
+fn digest_files(folder: &Path, path: &str, files: &mut BTreeMap<String, String>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))? {
+        let file = entry?.path();
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let path = format!("{path}{name}");
+        if file.is_dir() {
+            if !OTHERS.contains(&path.as_str()) {
+                digest_files(&file, &format!("{path}/"), files)?;
+            }
+        } else if OF_THE_PAGE.iter().any(|end| file.extension().is_some_and(|own| own == *end)) {
+            let digest = Sha256::digest(fs::read(&file)?);
+            let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            files.insert(path, hex);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_worker_is_told_the_files_of_the_page_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let file = folder.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        for other in ["model/config.html", "embed/page.html", "tabloom/index.d.ts", "README.md"] {
+            write(other, "other");
+        }
+        write("index.html", "abc");
+        write("tabloom/wasm/glue.js", "");
+        write("sw.js", "worker();");
+        list_files(folder.path()).unwrap();
+        let script = fs::read_to_string(folder.path().join("sw.js")).unwrap();
+        let (list, rest) = script.split_once(";\n\n").unwrap();
+        assert_eq!(rest, "worker();");
+        let list: BTreeMap<String, String> =
+            serde_json::from_str(list.strip_prefix("const FILES = ").unwrap()).unwrap();
+        let paths: Vec<&str> = list.keys().map(String::as_str).collect();
+        assert_eq!(paths, ["index.html", "tabloom/wasm/glue.js"]);
+        // FIPS 180-2, appendix B.1.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(list["index.html"], abc);
+    }
 }

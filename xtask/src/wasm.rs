@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Reads what it needs of the module's features from the module itself; given
 /// `--all-features` it would write files that browsers refuse.
-///
-/// The lowest bytes of memory are the end of the stack, to which no other pointer leads.
-const OPTIMISE: [&str; 5] =
-    ["-Os", "--converge", "--low-memory-unused", "--strip-debug", "--strip-producers"];
+const OPTIMISE: [&str; 3] = ["-Os", "--strip-debug", "--strip-producers"];
 
 /// A module: its crate, its name in the package, and what else wasm-bindgen is told.
 type Module = (&'static str, &'static str, &'static [&'static str]);

@@ -109,6 +109,10 @@ impl Modelled {
 }
 
 impl Executor for Modelled {
+    fn depth(&self) -> usize {
+        2
+    }
+
     fn capacity(&self) -> Capacity {
         self.capacity
     }

@@ -21,7 +21,7 @@ fn a_held_conversation_waits_as_a_whole_and_then_goes_on() {
     }
     service.hold(id, true);
     // The steps in flight come to their end.
-    for _ in 0..Script::DEPTH {
+    for _ in 0..DEPTH {
         step(&mut service);
     }
     let drawn = shared.borrow().drawn.len();

@@ -43,6 +43,9 @@ fn with(fields: serde_json::Value) -> ChatRequest {
     request.validate().expect("a valid request")
 }
 
+/// Steps that a [`Script`] has in flight.
+const DEPTH: usize = 2;
+
 /// Writes given answers: which one, the seed says.
 struct Script {
     shared: Rc<RefCell<Shared>>,
@@ -64,6 +67,10 @@ const VOCAB: usize = 2050;
 const END: u32 = 2;
 
 impl Executor for Script {
+    fn depth(&self) -> usize {
+        DEPTH
+    }
+
     fn capacity(&self) -> Capacity {
         Capacity {
             rows: 24,

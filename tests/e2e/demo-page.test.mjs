@@ -1,0 +1,543 @@
+// The demo page beyond a question and its answer: what is kept, changed, measured, and how it looks and
+// works for everybody.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import { launch, url } from "./browser.mjs";
+import { ask, answered, open, ready, say } from "./demo.mjs";
+import { goldens } from "./package.mjs";
+import { serve } from "./server.mjs";
+
+const [FRANCE] = goldens;
+const QUESTION = FRANCE.messages[0].content;
+const STORY = "Tell me a story about a fox.";
+const VIEWS = ["chat", "playground", "engine", "bench", "settings"];
+const address = `${url}?temperature=0`;
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+/** What is said, as it is shown. */
+const said = (page) => page.locator("#messages .text").allTextContents();
+/** The names of the conversations that are kept. */
+const titles = (page) => page.locator("#conversation-list .title").allTextContents();
+/** A page in a context of its own. */
+const fresh = async (options = {}) => ready(await browser.newContext(options), address);
+
+/** What a click has the browser save, as JSON. */
+async function saved(page, button) {
+  const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  return { name: download.suggestedFilename(), content: JSON.parse(await readFile(await download.path(), "utf8")) };
+}
+
+describe("conversations", () => {
+  let page;
+  let problems;
+
+  before(async () => ({ page, problems } = await fresh()));
+
+  after(() => page?.context().close());
+
+  test("one is there after a reload, and in the list", async () => {
+    await ask(page, QUESTION);
+    await page.locator("#conversation-list .title").waitFor();
+    await page.reload();
+    await page.locator("#messages .assistant").waitFor();
+    assert.deepEqual(await said(page), [QUESTION, FRANCE.answer]);
+    assert.deepEqual(await titles(page), [QUESTION]);
+    await page.locator("#prompt:enabled").waitFor();
+  });
+
+  test("New chat leaves the others; each opens again", async () => {
+    await page.locator("#clear").click();
+    assert.deepEqual(await said(page), []);
+    await ask(page, "What is 17 + 25?");
+    await page.locator("#conversation-list li").nth(1).waitFor();
+    assert.deepEqual(await titles(page), ["What is 17 + 25?", QUESTION]);
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).click();
+    await page.locator("#messages", { hasText: "Paris" }).waitFor();
+    assert.deepEqual(await said(page), [QUESTION, FRANCE.answer]);
+  });
+
+  test("an earlier question is edited, and what came after it goes", async () => {
+    await ask(page, "What is 17 + 25?");
+    assert.equal((await said(page)).length, 4);
+    await page.getByRole("button", { name: "Edit question" }).first().click();
+    assert.equal(await page.locator("#prompt").inputValue(), QUESTION);
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("#prompt").inputValue(), "");
+    assert.equal((await said(page)).length, 4);
+    await page.getByRole("button", { name: "Edit question" }).first().click();
+    assert.ok(await page.locator("#editing").isVisible());
+    await ask(page, goldens[1].messages[0].content);
+    assert.deepEqual(await said(page), [goldens[1].messages[0].content, goldens[1].answer]);
+    assert.equal(await page.locator("#editing").isVisible(), false);
+  });
+
+  test("an answer is made anew, by the same settings the same", async () => {
+    await page.getByRole("button", { name: "Answer again" }).click();
+    assert.equal(await answered(page), goldens[1].answer);
+    assert.equal((await said(page)).length, 2);
+  });
+
+  test("an answer is copied", async () => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy answer" }).click();
+    await page.locator("#voice", { hasText: "Copied" }).waitFor({ state: "attached" });
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), goldens[1].answer);
+  });
+
+  test("one that was stopped is kept with what there is of it", async () => {
+    await page.locator("#clear").click();
+    await say(page, STORY);
+    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await page.locator("#stop").click();
+    const part = await answered(page);
+    await page.locator("#conversation-list li").nth(2).waitFor();
+    await page.reload();
+    await page.locator("#messages .note", { hasText: "(stopped)" }).waitFor();
+    assert.deepEqual(await said(page), [STORY, part]);
+    await page.locator("#prompt:enabled").waitFor();
+  });
+
+  test("one is renamed, saved as JSON, deleted and brought back", async () => {
+    const item = page.locator("#conversation-list li").first();
+    await item.getByRole("button", { name: /^Rename/ }).click();
+    await page.keyboard.type("A fox");
+    await page.keyboard.press("Enter");
+    await page.locator("#conversation-list .title", { hasText: "A fox" }).waitFor();
+    const { name, content } = await saved(page, page.getByRole("button", { name: "Save “A fox” as JSON" }));
+    assert.equal(name, "A-fox.json");
+    assert.deepEqual(content.messages.map(({ role }) => role), ["user", "assistant"]);
+    assert.equal(content.messages[0].content, STORY);
+    assert.equal(content.model, "Built-in model");
+
+    await page.getByRole("button", { name: "Delete “A fox”" }).click();
+    await page.locator("#deleted", { hasText: "A fox" }).waitFor();
+    assert.equal((await titles(page)).includes("A fox"), false);
+    assert.deepEqual(await said(page), []);
+    await page.locator("#undo").click();
+    await page.locator("#conversation-list .title", { hasText: "A fox" }).waitFor();
+    assert.deepEqual(problems, []);
+  });
+
+  test("another tab sees them at once", async () => {
+    const other = await ready(page.context(), address);
+    await other.page.locator("#conversation-list .title", { hasText: "A fox" }).waitFor();
+    assert.deepEqual(await said(other.page), []);
+    await page.getByRole("button", { name: "Delete “A fox”" }).click();
+    await other.page.locator("#conversation-list .title", { hasText: "A fox" }).waitFor({ state: "detached" });
+    await other.page.close();
+  });
+});
+
+test("what a model writes is Markdown, and never HTML", async () => {
+  const { page } = await fresh();
+  const shown = await page.evaluate(async () => {
+    const { Guesses } = await import("/guesses.js");
+    const { Message } = await import("/tabloom/element/message.js");
+    const message = new Message("assistant");
+    document.getElementById("messages").append(message.element);
+    const source = "**Bold** and <img src=x onerror=alert(1)> `code`\n\n- one\n- two";
+    message.set(source);
+    const guesses = new Guesses();
+    guesses.add(source.indexOf("Bold"), source.indexOf(" and"));
+    guesses.add(source.indexOf("two"), source.length);
+    const text = message.element.querySelector(".text");
+    guesses.show(text, source);
+    const marked = [...CSS.highlights.get("guessed")].map(({ startContainer, startOffset, endOffset }) =>
+      startContainer.data.slice(startOffset, endOffset),
+    );
+    const parts = [...text.querySelectorAll("*")].map(({ localName }) => localName);
+    return { parts, marked, text: text.firstElementChild.textContent };
+  });
+  assert.deepEqual(shown.parts, ["p", "strong", "code", "ul", "li", "p", "li", "p"]);
+  assert.deepEqual(shown.marked, ["Bold", "two"]);
+  assert.match(shown.text, /<img src=x onerror=alert\(1\)>/);
+  await page.context().close();
+});
+
+test("settings are used, kept and put back", async () => {
+  const { page } = await ready(await browser.newContext(), url);
+  await page.locator("#tab-settings").click();
+  await page.getByLabel("Temperature").fill("0");
+  await page.getByLabel("Most tokens of an answer").fill("3");
+  await page.locator("#settings").getByRole("switch", { name: "Guess ahead" }).uncheck();
+  await page.getByLabel("Top-p").fill("7");
+  await page.locator("#tab-chat").click();
+  assert.equal(await page.locator("#guess").isChecked(), false);
+  const short = await ask(page, QUESTION);
+  assert.ok(FRANCE.answer.startsWith(short) && short.length < FRANCE.answer.length, short);
+  await page.locator("#messages .note", { hasText: "greatest length" }).waitFor();
+
+  await page.reload();
+  await page.locator("#prompt:enabled").waitFor();
+  await page.locator("#tab-settings").click();
+  assert.equal(await page.getByLabel("Temperature").inputValue(), "0");
+  assert.equal(await page.getByLabel("Top-p").inputValue(), "", "what is out of range is not used");
+  await page.getByRole("button", { name: "Back to the defaults" }).click();
+  assert.equal(await page.getByLabel("Most tokens of an answer").inputValue(), "");
+  assert.equal(await page.locator("#guess").isChecked(), true);
+  await page.context().close();
+});
+
+describe("the playground", () => {
+  let page;
+
+  before(async () => {
+    ({ page } = await fresh());
+    await page.locator("#tab-playground").click();
+  });
+
+  after(() => page?.context().close());
+
+  test("an answer is of the schema's form, and is checked", async () => {
+    await page.locator("#play-run").click();
+    await page.locator("#verdict.good").waitFor();
+    const answer = JSON.parse(await page.locator("#answer").textContent());
+    assert.ok(["London", "Paris", "Rome"].includes(answer));
+  });
+
+  test("a schema that is none is told before the model is asked", async () => {
+    await page.locator("#schema").fill("{");
+    await page.locator("#play-run").click();
+    assert.equal(await page.locator("#schema").evaluate((field) => field.validity.customError), true);
+    await page.locator("#schema").fill('{"type": "nonsense"}');
+    await page.locator("#play-run").click();
+    await page.locator("#verdict.bad").waitFor();
+    assert.notEqual(await page.locator("#verdict").textContent(), "");
+  });
+
+  test("the check finds what is wrong", async () => {
+    const found = await page.evaluate(async () => {
+      const { problems } = await import("/validate.js");
+      const unknown = () => {
+        try {
+          return problems(1, { multipleOf: 2 });
+        } catch (error) {
+          return error.message;
+        }
+      };
+      const node = { type: "object", properties: { next: { $ref: "#/$defs/node" } }, additionalProperties: false };
+      const linked = { $defs: { node }, $ref: "#/$defs/node" };
+      return [
+        problems({ a: 1, b: "x" }, { type: "object", properties: { a: { type: "string" } }, required: ["a", "c"], additionalProperties: false }),
+        problems([1, 2.5], { items: { type: "integer" }, maxItems: 1 }),
+        problems("abc", { anyOf: [{ type: "null" }, { pattern: "^x" }] }),
+        problems({ a: [1] }, { enum: [{ a: [1] }] }),
+        problems({ next: { next: {} } }, linked),
+        problems({ next: { next: 3 } }, linked),
+        unknown(),
+      ];
+    });
+    assert.deepEqual(found, [
+      ["answer.a is not string", "answer.c is missing", "answer.b is not allowed"],
+      ["answer[1] is not integer", "answer has more than 1 items"],
+      ["answer fits none of anyOf"],
+      [],
+      [],
+      ["answer.next.next is not object"],
+      "the page does not know the keyword multipleOf",
+    ]);
+  });
+});
+
+test("the benchmark fills its table, and saves JSON", async () => {
+  const { page, problems } = await fresh();
+  await page.locator("#tab-bench").click();
+  await page.locator("#bench-run").click();
+  await page.locator("#bench-save:enabled").waitFor();
+  const { name, content } = await saved(page, page.locator("#bench-save"));
+  assert.equal(name, "tabloom-bench.json");
+  assert.deepEqual(
+    content.runs.map(({ requests, drafts, tokens }) => [requests, drafts, tokens]),
+    [1, 2, 4].flatMap((n) => [false, true].map((drafts) => [n, drafts, 48 * n])),
+  );
+  for (const run of content.runs) assert.ok(run.first_token_ms > 0 && run.tokens_per_second > 0, JSON.stringify(run));
+  assert.ok(content.runs.every(({ drafts, accepted_tokens }) => drafts || accepted_tokens === 0));
+  assert.ok(content.load_ms > 0 && content.weight_bytes > 0);
+  assert.match(content.adapter, /swiftshader/i);
+  assert.equal(await page.locator("#bench-table tbody tr").count(), 6);
+  await page.locator("#bench-run").click();
+  await page.locator("#bench-stop").click();
+  await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+describe("the choice of a model", () => {
+  let page;
+
+  before(async () => ({ page } = await fresh()));
+
+  after(() => page?.context().close());
+
+  test("a kept model is listed with its size, loaded, and deleted", async () => {
+    await page.locator("#choose").click();
+    await page.getByLabel("Address of a folder").fill("nowhere/else/");
+    await page.keyboard.press("Enter");
+    await page.locator("#problem").waitFor();
+    assert.match(await page.locator("#problem-text").textContent(), /nowhere\/else\/config\.json/);
+    assert.equal(await page.locator("#prompt").isEnabled(), false);
+
+    await page.locator("#choose").click();
+    await page.getByRole("button", { name: "Load Built-in model" }).click();
+    await page.locator("#prompt:enabled").waitFor();
+    assert.match(await page.locator("#model-size").textContent(), /^[\d.]+ MB$/);
+    assert.equal(await page.locator("#problem").isVisible(), false);
+  });
+
+  test("suggestions tell their size, and what is known of their fit", async () => {
+    await page.locator("#choose").click();
+    await page.locator("#suggested li").first().waitFor();
+    for (const text of await page.locator("#suggested p").allTextContents()) assert.match(text, /^[\d.]+ [MG]B, .+\./);
+    const told = await page.evaluate(async () => {
+      const { fit } = await import("/fit.js");
+      return [fit(1e6, { usage: 0, quota: 2e6 }), fit(1e6, { usage: 15e5, quota: 2e6 }), fit(1e6, {}), fit(5e9, {})];
+    });
+    assert.match(told[0], /^Fits the browser’s storage/);
+    assert.match(told[1], /More than the browser keeps/);
+    assert.match(told[2], /not known/);
+    assert.match(told[3], /Too large/);
+    await page.keyboard.press("Escape");
+  });
+
+  test("what is pasted becomes an address", async () => {
+    const addresses = await page.evaluate(async () => {
+      const { addressOf } = await import("/addresses.js");
+      return [
+        "org/name",
+        " https://huggingface.co/org/name ",
+        "https://huggingface.co/org/name/tree/v1",
+        "https://huggingface.co/org/name/blob/main/a/b.gguf?x",
+        "https://example.org/m/",
+        "models/mine/",
+      ].map(addressOf);
+    });
+    const hub = "https://huggingface.co/org/name/resolve/";
+    assert.deepEqual(addresses, [
+      `${hub}main/`, `${hub}main/`, `${hub}v1/`, `${hub}main/a/b.gguf`, "https://example.org/m/", "models/mine/",
+    ]);
+  });
+});
+
+describe("for everybody", () => {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`text stands out from its ground, ${colorScheme}`, async () => {
+      const { page } = await fresh({ colorScheme });
+      await ask(page, QUESTION);
+      for (const view of VIEWS) {
+        await page.locator(`#tab-${view}`).click();
+        assert.deepEqual(await page.evaluate(pale), [], view);
+      }
+      await page.locator("#choose").click();
+      await page.locator("#suggested li").first().waitFor();
+      assert.deepEqual(await page.evaluate(pale), [], "picker");
+      await page.context().close();
+    });
+  }
+
+  test("the keyboard reaches everything, and shows where it is", async () => {
+    const { page } = await fresh({ reducedMotion: "reduce" });
+    await ask(page, QUESTION);
+    await page.locator("#conversation-list li").waitFor();
+    for (const view of VIEWS) {
+      await page.locator(`#tab-${view}`).click();
+      const { missed, unseen } = await walk(page);
+      assert.deepEqual(missed, [], view);
+      assert.deepEqual(unseen, [], view);
+    }
+    await page.locator("#choose").focus();
+    await page.keyboard.press("Enter");
+    await page.locator("#suggested li").first().waitFor();
+    const { missed, unseen } = await walk(page, "#picker");
+    assert.deepEqual(missed, []);
+    assert.deepEqual(unseen, []);
+    await page.keyboard.press("Escape");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "choose");
+    const moving = await page.evaluate(() => document.getAnimations().length);
+    assert.equal(moving, 0, "nothing moves for those who want that");
+    await page.context().close();
+  });
+
+  test("nothing is wider than a small phone", async () => {
+    const { page, problems } = await fresh({ viewport: { width: 360, height: 640 } });
+    await ask(page, QUESTION);
+    for (const view of VIEWS) {
+      await page.locator(`#tab-${view}`).click();
+      const [wide, visible] = await page.evaluate(() => [
+        document.documentElement.scrollWidth,
+        Math.max(...[...document.querySelectorAll("main *")].filter((e) => !e.closest("#bench-table, pre")).map((e) => e.getBoundingClientRect().right)),
+      ]);
+      assert.equal(wide, 360, view);
+      assert.ok(visible <= 360, `${view}: something ends at ${visible}`);
+    }
+    await page.locator("#choose").click();
+    assert.ok(await page.locator("#picker").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+});
+
+describe("without a network", () => {
+  let server;
+  let page;
+  let problems;
+
+  before(async () => {
+    server = await serve({});
+    ({ page, problems } = await ready(await browser.newContext(), `${server.url}?temperature=0`));
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.waitForFunction(async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated");
+  });
+
+  after(async () => {
+    await page?.context().close();
+    await server?.close();
+  });
+
+  test("the page, its engine and its model are there once they have been", async () => {
+    await server.close();
+    await page.reload();
+    await page.locator("#prompt:enabled").waitFor();
+    assert.equal(await ask(page, QUESTION), FRANCE.answer);
+    await page.locator("#tab-playground").click();
+    await page.locator("#play-run").click();
+    await page.locator("#verdict.good").waitFor();
+    assert.deepEqual(problems, []);
+  });
+
+  test("what is kept is the page's own files; models are left to the engine", async () => {
+    const kept = await page.evaluate(async () => {
+      const name = (await caches.keys()).find((name) => name.startsWith("tabloom-page-"));
+      return (await (await caches.open(name)).keys()).map(({ url }) => new URL(url).pathname);
+    });
+    for (const path of ["/index.html", "/main.js", "/tabloom/worker.js", "/tabloom/wasm/tabloom_bg.wasm"]) {
+      assert.ok(kept.includes(path), path);
+    }
+    assert.deepEqual(kept.filter((path) => path.startsWith("/model/") || path.startsWith("/embed/")), []);
+  });
+
+  test("it can be installed", async () => {
+    const devtools = await page.context().newCDPSession(page);
+    const { errors, data } = await devtools.send("Page.getAppManifest");
+    assert.deepEqual(errors, []);
+    const manifest = JSON.parse(data);
+    assert.equal(manifest.display, "standalone");
+    for (const { src, sizes, type } of manifest.icons) {
+      const icon = await fetch(new URL(src, url));
+      assert.equal(icon.status, 200, src);
+      assert.equal(icon.headers.get("content-type"), type);
+      if (sizes === "any") continue;
+      const bytes = Buffer.from(await icon.arrayBuffer());
+      assert.equal(`${bytes.readUInt32BE(16)}x${bytes.readUInt32BE(20)}`, sizes, src);
+    }
+  });
+});
+
+test("a newer version of the page waits until it is wanted", async () => {
+  let change = "";
+  const script = await (await fetch(`${url}sw.js`)).text();
+  const changed = (response) => {
+    response.writeHead(200, { "content-type": "text/javascript", "cache-control": "no-store" });
+    response.end(script.replace(/"icon\.svg": "[0-9a-f]{64}",\s*/, (line) => (change ? "" : line)));
+  };
+  const server = await serve({ "": { "sw.js": changed } });
+  const { page } = await ready(await browser.newContext(), server.url);
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  assert.equal(await page.locator("#update").isVisible(), false);
+  change = "one file less";
+  await page.reload();
+  await page.locator("#update").waitFor();
+  const name = () => page.evaluate(async () => (await caches.keys()).filter((name) => name.startsWith("tabloom-page-")));
+  const [before] = await name();
+  await Promise.all([page.waitForEvent("load"), page.locator("#reload").click()]);
+  await page.locator("#prompt:enabled").waitFor();
+  await page.waitForFunction(async () => (await caches.keys()).filter((name) => name.startsWith("tabloom-page-")).length === 1);
+  assert.notEqual((await name())[0], before);
+  await page.context().close();
+  await server.close();
+});
+
+test("addresses name views, and views addresses", async () => {
+  const { page } = await open(browser, `${address}#engine`);
+  assert.ok(await page.locator("#engine").isVisible());
+  await page.locator("#tab-engine").press("End");
+  assert.ok(page.url().endsWith("#settings"));
+  assert.ok(await page.locator("#settings").isVisible());
+  assert.equal(await page.locator("#engine").isVisible(), false);
+  await page.close();
+});
+
+/** Texts on the page whose contrast is below 4.5, or 3 where they are large. Runs in the page. */
+function pale() {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  /** A colour as browsers compute it, over another. */
+  const over = (colour, ground) => {
+    canvas.fillStyle = `rgb(${ground.join(" ")})`;
+    canvas.fillRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+  };
+  const ground = (element) => {
+    const chain = [];
+    for (let e = element; e; e = e.parentElement) chain.unshift(getComputedStyle(e).backgroundColor);
+    return chain.reduce((below, colour) => over(colour, below), [255, 255, 255]);
+  };
+  const luminance = (rgb) => {
+    const [r, g, b] = rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode()) if (walker.currentNode.data.trim()) texts.push([walker.currentNode.parentElement, walker.currentNode.data.trim()]);
+  for (const field of document.querySelectorAll("input, textarea, select")) texts.push([field, field.value || field.id]);
+  const dialog = document.querySelector("dialog[open]");
+  for (const [element, text] of texts) {
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) || element.closest(":disabled")) continue;
+    if (dialog && !dialog.contains(element)) continue;
+    const style = getComputedStyle(element);
+    const below = ground(element);
+    const [a, b] = [luminance(over(style.color, below)), luminance(below)].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const large = Number.parseFloat(style.fontSize) >= 24;
+    if (ratio < (large ? 3 : 4.5)) found.push(`${text.slice(0, 40)}: ${ratio.toFixed(2)}`);
+  }
+  return found;
+}
+
+/** Goes through the page by Tab: which controls it never came to, and which did not show that it had. */
+async function walk(page, within = "body") {
+  const count = await page.evaluate((within) => {
+    const controls = "a[href], button, input, select, textarea, [tabindex]";
+    const wanted = [...document.querySelectorAll(`${within} :is(${controls})`)].filter(
+      (e) => e.checkVisibility({ visibilityProperty: true }) && !e.matches(":disabled, [tabindex='-1']"),
+    );
+    globalThis.walked = { wanted, reached: new Set(), unseen: new Set() };
+    return wanted.length;
+  }, within);
+  assert.ok(count >= 3, `${count} controls`);
+  for (let i = 0; i < count + 20; i++) {
+    await page.keyboard.press("Tab");
+    await page.evaluate(() => {
+      const { activeElement: e } = document;
+      walked.reached.add(e);
+      const { outlineStyle, outlineWidth } = getComputedStyle(e);
+      const { width, height } = e.getBoundingClientRect();
+      const shown = outlineStyle !== "none" && Number.parseFloat(outlineWidth) >= 1 && width > 0 && height > 0;
+      if (!shown && e !== document.body) walked.unseen.add(e);
+    });
+  }
+  return page.evaluate(() => {
+    const name = (e) => `${e.localName}#${e.id} ${e.getAttribute("aria-label") ?? e.textContent.slice(0, 30)}`;
+    const missed = walked.wanted.filter((e) => !walked.reached.has(e));
+    return { missed: missed.map(name), unseen: [...walked.unseen].map(name) };
+  });
+}

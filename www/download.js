@@ -1,0 +1,13 @@
+import { html } from "./dom.js";
+
+/**
+ * Has the browser save a value as a file of JSON.
+ *
+ * @param {string} name of the file, without its ending
+ * @param {any} value
+ */
+export function saveJson(name, value) {
+  const url = URL.createObjectURL(new Blob([JSON.stringify(value, null, 2)], { type: "application/json" }));
+  html("a", { href: url, download: `${name}.json` }).click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,35 @@
+// Has a service worker keep the page's own files, so that it opens without a network, and tells when a
+// newer version of them is there.
+import { $ } from "./dom.js";
+import { script } from "./trusted.js";
+
+/** Registers the service worker, where browsers have such. */
+export async function keepOffline() {
+  const { serviceWorker } = navigator;
+  if (!serviceWorker) return;
+  try {
+    const registration = await serviceWorker.register(script("service"), { updateViaCache: "none" });
+    if (registration.waiting) offer(registration);
+    registration.addEventListener("updatefound", () => watch(registration));
+  } catch {
+    // Denied, or no network: the page works without.
+  }
+}
+
+/** @param {ServiceWorkerRegistration} registration */
+function watch(registration) {
+  const { installing } = registration;
+  installing?.addEventListener("statechange", () => {
+    // The first one has nobody to take over from.
+    if (installing.state === "installed" && registration.active) offer(registration);
+  });
+}
+
+/** @param {ServiceWorkerRegistration} registration with a newer version that waits */
+function offer(registration) {
+  $("update").hidden = false;
+  $("reload").addEventListener("click", () => {
+    navigator.serviceWorker.addEventListener("controllerchange", () => location.reload(), { once: true });
+    registration.waiting?.postMessage("take over");
+  });
+}

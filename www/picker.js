@@ -1,0 +1,125 @@
+// Chooses the model: the built-in one, one that is kept, one of Hugging Face, or the visitor's own.
+import { Engine } from "./tabloom/index.js";
+import { addressOf } from "./addresses.js";
+import { $, button, html, write } from "./dom.js";
+import { fit } from "./fit.js";
+import { formatBytes } from "./format.js";
+import { BUILT_IN, modelName } from "./loader.js";
+import { SUGGESTED } from "./suggested.js";
+
+/** The dialog in which visitors choose a model. */
+export class Picker {
+  #loader;
+  #dialog = $("picker");
+
+  /** @param {import("./loader.js").Loader} loader */
+  constructor(loader) {
+    this.#loader = loader;
+    loader.addEventListener("change", () => this.#name());
+    $("choose").addEventListener("click", () => this.#open());
+    $("close-picker").addEventListener("click", () => this.#dialog.close());
+    // A click beside the dialog is one on its backdrop.
+    this.#dialog.addEventListener("click", (/** @type {MouseEvent} */ { target }) => {
+      if (target === this.#dialog) this.#dialog.close();
+    });
+    $("by-address").addEventListener("submit", (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.#use(addressOf($("address").value));
+    });
+    for (const picker of [$("file"), $("folder")]) {
+      picker.addEventListener("change", () => {
+        const files = /** @type {File[]} */ (Array.from(picker.files));
+        if (files.length > 0) this.#use(files);
+      });
+    }
+    document.addEventListener("dragover", (event) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    });
+    document.addEventListener("drop", async (event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      this.#use(await dropped(event.dataTransfer));
+    });
+    this.#name();
+  }
+
+  /** @param {import("./tabloom/index.js").ModelSource} source */
+  #use(source) {
+    this.#dialog.close();
+    this.#loader.use(source);
+  }
+
+  #name() {
+    const { engine, name } = this.#loader;
+    write($("model-name"), name);
+    write($("model-size"), engine ? formatBytes(engine.info.weightBytes) : "");
+  }
+
+  #open() {
+    this.#dialog.showModal();
+    this.#list();
+  }
+
+  async #list() {
+    const [kept, storage] = await Promise.all([Engine.store.list(), Engine.store.size()]);
+    const { usage = 0, quota } = storage;
+    const room =
+      quota === undefined
+        ? "The browser does not tell how much it would keep for the next visit."
+        : `The browser keeps ${formatBytes(Math.max(0, quota - usage))} more for the next visit.`;
+    write($("room"), `${room} Pages cannot see how much memory graphics have: whether a model fits there shows on loading.`);
+
+    const address = new URL(BUILT_IN, location.href).href;
+    const others = kept.filter(({ model }) => model !== address);
+    const builtIn = entry("Built-in model", "comes with the page", () => this.#use(BUILT_IN));
+    $("kept").replaceChildren(builtIn, ...others.map((model) => this.#kept(model)));
+
+    const here = new Set(others.filter(({ complete }) => complete).map(({ model }) => model));
+    const rest = SUGGESTED.filter(({ address }) => !here.has(address));
+    $("suggested").replaceChildren(
+      ...rest.map(({ name, address, bytes, about }) =>
+        entry(`${name}`, `${formatBytes(bytes)}, ${about}. ${fit(bytes, storage)}`, () => this.#use(address)),
+      ),
+    );
+  }
+
+  /** @param {import("./tabloom/index.js").StoredModel} model */
+  #kept({ model, bytes, complete }) {
+    const name = modelName(model);
+    const state = complete ? "kept on this device" : "kept in part, goes on where it was";
+    const item = entry(name, `${formatBytes(bytes)}, ${state}`, () => this.#use(model));
+    const remove = async () => {
+      try {
+        await Engine.store.delete(model);
+        await this.#list();
+        $("close-picker").focus();
+      } catch (/** @type {any} */ error) {
+        write($("room"), error.message);
+      }
+    };
+    item.append(button("Delete", remove, { "aria-label": `Delete ${name}` }));
+    return item;
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} about
+ * @param {() => void} onClick
+ */
+function entry(name, about, onClick) {
+  const text = html("div", {}, html("strong", {}, name), html("p", {}, about));
+  return html("li", {}, text, button("Load", onClick, { "aria-label": `Load ${name}` }));
+}
+
+/**
+ * What was dropped on the page: a folder's handle, where browsers give one, or files.
+ *
+ * @param {DataTransfer} transfer
+ */
+async function dropped({ items, files }) {
+  // Later there is nothing in it any more.
+  const given = Array.from(files);
+  const handle = await /** @type {any} */ (items[0]).getAsFileSystemHandle?.();
+  return handle?.kind === "directory" ? handle : given;
+}

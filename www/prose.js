@@ -1,0 +1,8 @@
+import { PROSE } from "./tabloom/element/prose.js";
+
+/** Has the page show messages as the package's element does. */
+export function adoptProse() {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(PROSE);
+  document.adoptedStyleSheets.push(sheet);
+}

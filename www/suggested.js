@@ -1,0 +1,36 @@
+// Models on Hugging Face that are worth a try, the smallest first. Bytes are those of the download,
+// rounded.
+
+/** @type {{name: string, address: string, bytes: number, about: string}[]} */
+export const SUGGESTED = [
+  {
+    name: "SmolLM2 135M Instruct",
+    address: "https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct/resolve/main/",
+    bytes: 269e6,
+    about: "small and quick, plain English",
+  },
+  {
+    name: "Qwen2.5 0.5B Instruct, Q4_K_M",
+    address: "https://huggingface.co/Qwen/Qwen2.5-0.5B-Instruct-GGUF/resolve/main/qwen2.5-0.5b-instruct-q4_k_m.gguf",
+    bytes: 491e6,
+    about: "many languages",
+  },
+  {
+    name: "Qwen3 0.6B, Q8_0",
+    address: "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf",
+    bytes: 639e6,
+    about: "thinks before it answers",
+  },
+  {
+    name: "SmolLM2 360M Instruct",
+    address: "https://huggingface.co/HuggingFaceTB/SmolLM2-360M-Instruct/resolve/main/",
+    bytes: 724e6,
+    about: "plain English",
+  },
+  {
+    name: "Qwen2.5 1.5B Instruct, Q4_K_M",
+    address: "https://huggingface.co/Qwen/Qwen2.5-1.5B-Instruct-GGUF/resolve/main/qwen2.5-1.5b-instruct-q4_k_m.gguf",
+    bytes: 1117e6,
+    about: "many languages, for a graphics card",
+  },
+];

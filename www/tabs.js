@@ -1,0 +1,66 @@
+// The page's views: a list of tabs, of which one is shown, named in the address after `#`.
+import { $ } from "./dom.js";
+
+/** Tells by `change` that another view is shown. */
+export class Tabs extends EventTarget {
+  /** @type {HTMLElement[]} */
+  #tabs;
+
+  /** @param {HTMLElement} list */
+  constructor(list) {
+    super();
+    this.#tabs = Array.from(list.children, (tab) => /** @type {HTMLElement} */ (tab));
+    list.addEventListener("click", ({ target }) => {
+      const tab = this.#tabs.find((tab) => tab.contains(/** @type {Node} */ (target)));
+      if (tab) this.#go(tab);
+    });
+    list.addEventListener("keydown", (event) => this.#pressed(event));
+    addEventListener("hashchange", () => this.#follow());
+    this.#follow();
+  }
+
+  /** The name of the view that is shown. */
+  get current() {
+    const tab = this.#tabs.find((tab) => tab.ariaSelected === "true");
+    return viewOf(/** @type {HTMLElement} */ (tab));
+  }
+
+  /** Shows the view that the address names. */
+  #follow() {
+    const name = location.hash.slice(1);
+    this.#show(this.#tabs.find((tab) => viewOf(tab) === name) ?? this.#tabs[0]);
+  }
+
+  /** @param {HTMLElement} tab */
+  #go(tab) {
+    history.replaceState(null, "", `#${viewOf(tab)}`);
+    this.#show(tab);
+  }
+
+  /** @param {HTMLElement} shown */
+  #show(shown) {
+    for (const tab of this.#tabs) {
+      tab.setAttribute("aria-selected", `${tab === shown}`);
+      tab.tabIndex = tab === shown ? 0 : -1;
+      $(viewOf(tab)).hidden = tab !== shown;
+    }
+    this.dispatchEvent(new Event("change"));
+  }
+
+  /** @param {KeyboardEvent} event */
+  #pressed(event) {
+    const { length } = this.#tabs;
+    const i = this.#tabs.indexOf(/** @type {HTMLElement} */ (event.target));
+    const next = { ArrowRight: i + 1, ArrowLeft: i - 1 + length, Home: 0, End: length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    const tab = this.#tabs[next % length];
+    this.#go(tab);
+    tab.focus();
+  }
+}
+
+/** @param {HTMLElement} tab */
+function viewOf(tab) {
+  return tab.getAttribute("aria-controls") ?? "";
+}
