@@ -1,0 +1,16 @@
+import { Engine } from "./tabloom/index.js";
+
+// The model is a part of the extension: nothing of it needs to be stored once more.
+const loading = Engine.load("model/", { store: "none" });
+
+chrome.runtime.onMessage.addListener(({ to, question }, _, respond) => {
+  if (to !== "engine") return;
+  answer(question).then(respond, (error) => respond({ error: error.message }));
+  return true; // It answers later.
+});
+
+async function answer(content) {
+  const engine = await loading;
+  const { choices } = await engine.chat.completions.create({ messages: [{ role: "user", content }] });
+  return { answer: choices[0].message.content };
+}
