@@ -2,8 +2,8 @@
 //! the web examples as `examples/`. Any static host can serve the folder.
 
 use crate::process::{Task, minutes};
-use crate::{package, provision};
 use crate::workspace::{self, copy_tree, make_empty};
+use crate::{package, provision};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -78,7 +78,8 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         };
-        for other in ["model/config.html", "examples/page.html", "tabloom/index.d.ts", "README.md"] {
+        for other in ["model/config.html", "examples/page.html", "tabloom/index.d.ts", "README.md"]
+        {
             write(other, "other");
         }
         write("index.html", "abc");
