@@ -1,0 +1,78 @@
+//! The table in `docs/models.md` is what the load plan says of the configurations in
+//! `docs/models.json`: sizes as published, and nothing of the files but what they are called.
+
+use serde_json::{Map, Value};
+use tabloom::executor::{KvKind, block_bytes};
+use tabloom::layout::Layout;
+use tabloom::load::{LoadOptions, capacity, quantise_all};
+use tabloom::model::{ModelConfig, ParamSpec, Shape};
+use tabloom::step::BLOCK_SIZE;
+use tabloom::weights::safetensors::Dtype;
+use tabloom::weights::{Elements, Header, LoadPlan, Quantise, TensorInfo};
+
+const GUIDE: &str = include_str!("../docs/models.md");
+const CONFIGS: &str = include_str!("../docs/models.json");
+const HEADING: &str = "| Model | Parameters | As published, 16 bits | `w8` | `w4` \
+                       | Keys and values of 1024 tokens | By default | `w4` in all |\n\
+                       |---|---:|---:|---:|---:|---:|---:|---:|\n";
+
+/// A checkpoint in bf16: what a file that fills `params` says of its tensors.
+fn header(params: &[ParamSpec]) -> Header {
+    let mut header = Header { tensors: Vec::new(), end: 0 };
+    for spec in params {
+        for source in &spec.sources {
+            let rows = source.rows as u64;
+            let shape = match spec.shape {
+                Shape::Vector { .. } => vec![rows],
+                Shape::Matrix { k, .. } => vec![rows, k as u64],
+            };
+            let bytes = 2 * shape.iter().product::<u64>();
+            let elements = Elements::Plain(Dtype::Bf16);
+            let name = source.name.clone();
+            header.tensors.push(TensorInfo { name, elements, shape, start: header.end, bytes });
+            header.end += bytes;
+        }
+    }
+    header
+}
+
+fn row(name: &str, config: &Value) -> String {
+    let config = ModelConfig::from_json(config.to_string().as_bytes()).unwrap();
+    let header = header(&config.params());
+    let weights = |quantise| LoadPlan::new(&config, None, &quantise, &[&header]).unwrap().bytes();
+    let [kept, w8, w4] = [
+        Quantise::KEEP,
+        quantise_all(Layout::W8 { group: 32 }),
+        quantise_all(Layout::W4 { group: 32 }),
+    ]
+    .map(weights);
+
+    let kinds = vec![KvKind::F16; config.layers];
+    let block = block_bytes(&config, &kinds);
+    let capacity = capacity(&config, &LoadOptions::default(), &kinds, u64::MAX).unwrap();
+    let kv = capacity.blocks as u64 * block;
+
+    let parameters = header.end / 2;
+    let parameters = match parameters {
+        0..1_000_000_000 => format!("{} M", parameters.div_ceil(1_000_000)),
+        _ => format!("{:.2} B", parameters as f64 / 1e9),
+    };
+    let cells = [kept, w8, w4, 1024 / BLOCK_SIZE as u64 * block, kv, w4 + kv].map(size);
+    format!("| {name} | {parameters} | {} |\n", cells.join(" | "))
+}
+
+/// In units of 2^20 or 2^30 bytes.
+fn size(bytes: u64) -> String {
+    match bytes as f64 / (1u64 << 20) as f64 {
+        mib @ ..1000.0 => format!("{mib:.0} MiB"),
+        mib => format!("{:.2} GiB", mib / 1024.0),
+    }
+}
+
+#[test]
+fn the_table_is_the_planners() {
+    let configs: Map<String, Value> = serde_json::from_str(CONFIGS).unwrap();
+    let rows: String = configs.iter().map(|(name, config)| row(name, config)).collect();
+    let table = format!("{HEADING}{rows}");
+    assert!(GUIDE.contains(&table), "docs/models.md lacks this table:\n\n{table}");
+}
