@@ -1,9 +1,11 @@
-//! The table in `docs/models.md` is what the load plan says of the configurations in
-//! `docs/models.json`: sizes as published, and nothing of the files but what they are called.
+//! `docs/models.md` tells what loads, as far as the code has lists of it, and what it takes in memory:
+//! what the load plan says of the configurations in `docs/models.json`, which are the published ones as
+//! far as sizes go.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use tabloom::Error;
 use tabloom::executor::{KvKind, block_bytes};
-use tabloom::layout::Layout;
+use tabloom::layout::{BlockType, Layout};
 use tabloom::load::{LoadOptions, capacity, quantise_all};
 use tabloom::model::{ModelConfig, ParamSpec, Shape};
 use tabloom::step::BLOCK_SIZE;
@@ -53,9 +55,9 @@ fn row(name: &str, config: &Value) -> String {
     let kv = capacity.blocks as u64 * block;
 
     let parameters = header.end / 2;
-    let parameters = match parameters {
-        0..1_000_000_000 => format!("{} M", parameters.div_ceil(1_000_000)),
-        _ => format!("{:.2} B", parameters as f64 / 1e9),
+    let parameters = match parameters as f64 / 1e6 {
+        millions @ ..999.5 => format!("{millions:.0} M"),
+        millions => format!("{:.2} B", millions / 1e3),
     };
     let cells = [kept, w8, w4, 1024 / BLOCK_SIZE as u64 * block, kv, w4 + kv].map(size);
     format!("| {name} | {parameters} | {} |\n", cells.join(" | "))
@@ -75,4 +77,22 @@ fn the_table_is_the_planners() {
     let rows: String = configs.iter().map(|(name, config)| row(name, config)).collect();
     let table = format!("{HEADING}{rows}");
     assert!(GUIDE.contains(&table), "docs/models.md lacks this table:\n\n{table}");
+}
+
+#[test]
+fn all_architectures_and_block_types_are_named() {
+    let supported = |error: Error| match error {
+        Error::UnsupportedArchitecture { supported, .. } => supported,
+        error => panic!("{error}"),
+    };
+    let nobody = json!({"architectures": ["nobody"], "general.architecture": "nobody"});
+    let folder = ModelConfig::from_json(nobody.to_string().as_bytes()).unwrap_err();
+    let gguf = ModelConfig::from_gguf("x.gguf", nobody.as_object().unwrap(), |_| None).unwrap_err();
+    let names = [folder, gguf].map(supported).join(", ");
+    let blocks = BlockType::READABLE.map(|block| block.to_string());
+    let named: Vec<&str> = names.split(", ").chain(blocks.iter().map(String::as_str)).collect();
+    assert!(named.len() > 30);
+    for name in named {
+        assert!(GUIDE.contains(&format!("`{name}`")), "docs/models.md does not name `{name}`");
+    }
 }
