@@ -1,6 +1,6 @@
 // The web examples, as the demo's site serves them: each is asked and gives the reference's answer.
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -170,4 +170,6 @@ test("every example has a test here, and is in the list of examples", async () =
   const entries = readdirSync(join(root, "examples/web"), { withFileTypes: true });
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   assert.deepEqual([...tested].sort(), folders.sort());
+  const list = readFileSync(join(root, "examples/README.md"), "utf8");
+  assert.deepEqual(folders.filter((name) => !list.includes(`(web/${name})`)), []);
 });
