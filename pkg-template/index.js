@@ -65,6 +65,19 @@ export { TabloomError };
 /** @typedef {import("./types.js").ModelList} ModelList */
 /** @typedef {import("./types.js").EmbeddingParams} EmbeddingParams */
 /** @typedef {import("./types.js").EmbeddingResponse} EmbeddingResponse */
+/** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
+/** @typedef {import("./types.js").Probe} Probe */
+/** @typedef {import("./types.js").GpuReport} GpuReport */
+/** @typedef {import("./types.js").ProbedModel} ProbedModel */
+/** @typedef {import("./types.js").LanguageModel} LanguageModel */
+/** @typedef {import("./types.js").LanguageModelSession} LanguageModelSession */
+/** @typedef {import("./types.js").LanguageModelCoreOptions} LanguageModelCoreOptions */
+/** @typedef {import("./types.js").LanguageModelCreateOptions} LanguageModelCreateOptions */
+/** @typedef {import("./types.js").LanguageModelSamplingMode} LanguageModelSamplingMode */
+/** @typedef {import("./types.js").LanguageModelExpected} LanguageModelExpected */
+/** @typedef {import("./types.js").LanguageModelPrompt} LanguageModelPrompt */
+/** @typedef {import("./types.js").LanguageModelMessage} LanguageModelMessage */
+/** @typedef {import("./types.js").LanguageModelPromptOptions} LanguageModelPromptOptions */
 
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
@@ -112,6 +125,17 @@ export class Engine {
   }
 
   /**
+   * Tells what this browser on this device can do, before any model is loaded, and which models would
+   * fit. It downloads no model and no WebAssembly, starts no worker, and asks the visitor nothing.
+   *
+   * @param {ProbeOptions} [options]
+   * @returns {Promise<Probe>}
+   */
+  static async probe(options) {
+    return (await import("./probe.js")).probe(options);
+  }
+
+  /**
    * Use {@link Engine.load}.
    *
    * @param {Session} session
@@ -128,6 +152,23 @@ export class Engine {
     this.embeddings = new Embeddings(session);
     /** @readonly the same as {@link Engine.store} */
     this.store = Engine.store;
+    /**
+     * OpenAI's HTTP API, answered by this engine: a `fetch` for `/v1/chat/completions`,
+     * `/v1/completions`, `/v1/embeddings` and `/v1/models`, behind whatever origin and path. Clients of
+     * that API take it in place of the browser's; it needs no `this`.
+     *
+     * Errors are answers as OpenAI gives them; it rejects only when aborted, with the signal's reason.
+     *
+     * @example
+     * const client = new OpenAI({ fetch: engine.fetch, apiKey: "none", dangerouslyAllowBrowser: true });
+     *
+     * @readonly
+     * @type {(input: RequestInfo | URL, init?: RequestInit) => Promise<Response>}
+     */
+    this.fetch = async (input, init) => {
+      const { answer } = await import("./fetch.js");
+      return answer(this, input, init);
+    };
   }
 
   /** What was loaded, and on what. */
@@ -202,6 +243,23 @@ export class Engine {
    */
   async applyChatTemplate(messages, options) {
     return ask(this.#session, new Whole(tokenizing("template", messages, options)), options?.signal);
+  }
+
+  /**
+   * The engine as what browsers call `LanguageModel` (the Prompt API): sessions that remember what was
+   * said. Its errors are `DOMException`s with the names of that API.
+   *
+   * @example
+   * const session = await engine.languageModel().create();
+   * console.log(await session.prompt("Tell me a story."));
+   *
+   * @returns {LanguageModel}
+   */
+  languageModel() {
+    return {
+      create: async (options) => (await import("./language-model.js")).create(this, options),
+      availability: async (options) => (await import("./language-model.js")).availability(options),
+    };
   }
 
   /**

@@ -30,6 +30,21 @@ export function launchOnDisk(profile) {
   return chromium.launchPersistentContext(profile, options(() => true, ["remote-debugging-port=0"]));
 }
 
+/**
+ * Starts Chromium with a profile on disk and an extension, and waits for the extension's service worker.
+ *
+ * @param {string} profile
+ * @param {string} extension its folder
+ */
+export async function launchExtension(profile, extension) {
+  const context = await chromium.launchPersistentContext(profile, {
+    ignoreDefaultArgs: ["--disable-extensions"],
+    ...options(() => true, [`disable-extensions-except=${extension}`, `load-extension=${extension}`]),
+  });
+  const [worker = await context.waitForEvent("serviceworker")] = context.serviceWorkers();
+  return { context, url: new URL("./", worker.url()).href };
+}
+
 function options(chosen, more) {
   const { args } = capabilities()["goog:chromeOptions"];
   const switches = [...args.filter(chosen), ...more];

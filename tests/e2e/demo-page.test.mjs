@@ -420,7 +420,7 @@ describe("without a network", () => {
     for (const path of ["/index.html", "/main.js", "/tabloom/worker.js", "/tabloom/wasm/tabloom_bg.wasm"]) {
       assert.ok(kept.includes(path), path);
     }
-    assert.deepEqual(kept.filter((path) => path.startsWith("/model/") || path.startsWith("/embed/")), []);
+    assert.deepEqual(kept.filter((path) => path.startsWith("/model/") || path.startsWith("/examples/")), []);
   });
 
   test("it can be installed", async () => {

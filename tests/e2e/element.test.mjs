@@ -744,23 +744,6 @@ test("properties that were set before the element was one are its own", async ()
   assert.deepEqual([texts, model], [["early"], "model/"]);
 });
 
-test("the examples do what they say", async () => {
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
-  const problems = [];
-  page.on("pageerror", (error) => problems.push(`${error}`));
-  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
-  await page.goto(`${url}embed/plain.html`);
-  await page.locator("output", { hasText: "Paris" }).waitFor();
-  await page.goto(`${url}embed/element.html`);
-  await page.evaluate(() => document.querySelector("tabloom-chat").setAttribute("temperature", "0"));
-  await page.getByRole("textbox", { name: "Your message" }).fill(QUESTION);
-  await page.keyboard.press("Enter");
-  await page.getByRole("textbox").press("Enter");
-  assert.equal(await answered(page), FRANCE.answer);
-  assert.deepEqual(problems, []);
-});
-
 test("servers can import it, and TypeScript knows it", () => {
   const root = fileURLToPath(new URL("../../", import.meta.url));
   const element = join(root, "target/package/element.js");

@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod demo;
+mod docs;
 mod http;
 mod package;
 mod process;
@@ -29,6 +30,8 @@ enum Command {
     Demo(demo::Options),
     /// Build the npm package into target/package and print its sizes.
     Build,
+    /// Write the API reference into target/api, from the package's types and comments.
+    Docs,
     /// Run every check and test, or the parts named with --only.
     Test(test::Options),
     /// Measure speed and size, and print one table.
@@ -45,6 +48,7 @@ fn main() -> Result<ExitCode> {
     match Command::parse() {
         Command::Demo(options) => demo::run(&options)?,
         Command::Build => package::run()?,
+        Command::Docs => docs::run()?,
         Command::Test(options) => return test::run(&options),
         Command::Bench(options) => bench::run(&options)?,
         Command::TestRunner { arguments } => {

@@ -1,8 +1,9 @@
 //! The demo page, assembled in target/www: what lies in `www/`, with the package as `tabloom/` and
-//! the example pages as `embed/`. Any static host can serve the folder.
+//! the web examples as `examples/`. Any static host can serve the folder.
 
-use crate::package;
+use crate::process::{Task, minutes};
 use crate::workspace::{self, copy_tree, make_empty};
+use crate::{package, provision};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Folders whose files the service worker does not keep: the engine keeps models itself, and the
 /// example pages are others.
-const OTHERS: [&str; 2] = ["model", "embed"];
+const OTHERS: [&str; 2] = ["model", "examples"];
 /// Endings of files that the page asks for.
 const OF_THE_PAGE: [&str; 7] = ["html", "css", "js", "wasm", "svg", "png", "webmanifest"];
 
@@ -21,10 +22,17 @@ pub fn build() -> Result<PathBuf> {
     let site = workspace::target().join("www");
     make_empty(&site)?;
     copy_tree(&workspace::root().join("www"), &site, &|_| true)?;
-    copy_tree(&workspace::root().join("examples/embed"), &site.join("embed"), &|_| true)?;
     copy_tree(&package, &site.join("tabloom"), &|_| true)?;
+    add_examples(&site)?;
     list_files(&site)?;
     Ok(site)
+}
+
+/// Adds the web examples, those that use npm packages as bundles.
+fn add_examples(site: &Path) -> Result<()> {
+    provision::npm_packages()?;
+    let script = workspace::root().join("examples/web/build.mjs");
+    Task::new("bundling the examples", provision::node()?, minutes(5)).arg(script).arg(site).run()
 }
 
 /// Puts before the service worker which files the page has, by path, and the SHA-256 of each.
@@ -70,7 +78,8 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         };
-        for other in ["model/config.html", "embed/page.html", "tabloom/index.d.ts", "README.md"] {
+        for other in ["model/config.html", "examples/page.html", "tabloom/index.d.ts", "README.md"]
+        {
             write(other, "other");
         }
         write("index.html", "abc");

@@ -14,6 +14,10 @@ const LIMIT: u64 = 1_000_000;
 /// What the element `<tabloom-chat>` may weigh beside them.
 const ELEMENT_LIMIT: u64 = 20_000;
 
+/// Modules that a page loads when it first calls what they are for.
+const LATER: [&str; 5] =
+    ["fetch.js", "language-model.js", "probe.js", "prompt-constraint.js", "prompt-input.js"];
+
 /// Node has both compressors; they would cost xtask two more crates.
 const MEASURE: &str = "
 const { readFileSync } = require('node:fs');
@@ -48,7 +52,8 @@ impl std::iter::Sum for Size {
 pub struct Sizes {
     pub wasm: Size,
     pub script: Size,
-    /// The module of constrained answers with its JavaScript.
+    /// What only some pages load: the module of constrained answers with its JavaScript, and
+    /// `LATER`.
     pub on_demand: Size,
     /// The element `<tabloom-chat>`, for pages that embed it.
     pub element: Size,
@@ -112,10 +117,10 @@ fn ends_with(file: &Path, ending: &str) -> bool {
     file.extension().is_some_and(|end| end == ending)
 }
 
-/// Whether a file belongs to the module that only some pages load.
+/// Whether a file is one that only some pages load.
 fn is_on_demand(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.split(['.', '_']).next() == Some(wasm::ON_DEMAND)
+    name.split(['.', '_']).next() == Some(wasm::ON_DEMAND) || LATER.contains(&name)
 }
 
 /// Whether a file is the element's: `element.js`, or in the folder `element`.
@@ -169,9 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn the_module_of_constrained_answers_is_loaded_on_demand() {
+    fn what_only_some_pages_use_is_loaded_on_demand() {
         let on_demand = |file: &str| is_on_demand(Path::new(file));
         assert!(on_demand("package/wasm/grammar_bg.wasm") && on_demand("package/wasm/grammar.js"));
+        assert!(on_demand("package/fetch.js") && !on_demand("package/index.js"));
         assert!(!on_demand("grammar/wasm/tabloom_bg.wasm") && !on_demand("package/worker.js"));
     }
 }

@@ -6,7 +6,7 @@ use crate::process::{Task, minutes};
 use crate::provision::{self, Adapter};
 use crate::serve::Site;
 use crate::tally::Tally;
-use crate::{package, site, wasm, workspace};
+use crate::{docs, package, site, wasm, workspace};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::fs;
@@ -37,7 +37,9 @@ enum Part {
     Browser,
     /// The native server, driven by the `openai` package
     Serve,
-    /// The demo page and the package, driven by Playwright
+    /// The API reference, which must know all that it names
+    Docs,
+    /// The demo page, the examples and the package, driven by Playwright
     E2e,
     /// One engine for many tabs, driven by Playwright
     Tabs,
@@ -72,6 +74,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Part::Serve) {
         report.part("tests of the native server", || serve().map(Some));
+    }
+    if wanted(Part::Docs) {
+        report.part("the API reference", || docs::run().map(|()| None));
     }
     if wanted(Part::E2e) {
         report.part("the package and its size", || package::run().map(|()| None));

@@ -8,7 +8,7 @@ mod npm;
 mod vulkan;
 
 pub use browser::browser;
-pub use npm::{node, npm_packages};
+pub use npm::{node, npm_packages, reference_packages};
 pub use vulkan::{Adapter, adapters};
 
 use crate::cargo::WASM;

@@ -1,0 +1,52 @@
+import { StrictMode, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { useEngine } from "./engine.js";
+
+function Chat({ model }) {
+  const { engine, progress, error } = useEngine(model);
+  const [messages, setMessages] = useState([]);
+  const [busy, setBusy] = useState(false);
+
+  async function ask(event) {
+    event.preventDefault();
+    const question = new FormData(event.currentTarget).get("question");
+    const asked = [...messages, { role: "user", content: question }];
+    let content = "";
+    const show = () => setMessages([...asked, { role: "assistant", content }]);
+    show();
+    setBusy(true);
+    try {
+      const stream = await engine.chat.completions.create({ messages: asked, stream: true });
+      for await (const { choices } of stream) {
+        content += choices[0]?.delta.content ?? "";
+        show();
+      }
+    } catch (error) {
+      content = error.message;
+      show();
+    }
+    setBusy(false);
+  }
+
+  if (error) return <p role="alert">{error.message}</p>;
+  if (!engine) return <progress aria-label="Loading" value={progress?.loaded ?? 0} max={progress?.total || 1} />;
+  return (
+    <>
+      <ol role="log">
+        {messages.map(({ role, content }, i) => (
+          <li key={i} className={role}>{content}</li>
+        ))}
+      </ol>
+      <form onSubmit={ask}>
+        <input name="question" aria-label="Your question" defaultValue="What is the capital of France?" required />
+        <button disabled={busy}>Ask</button>
+      </form>
+    </>
+  );
+}
+
+createRoot(document.getElementById("root")).render(
+  <StrictMode>
+    <Chat model="../../model/" />
+  </StrictMode>,
+);

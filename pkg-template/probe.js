@@ -1,0 +1,147 @@
+// What this browser on this device can do, told without an engine: nothing is downloaded.
+import { unlessAborted } from "./abort.js";
+import { TabloomError } from "./error.js";
+import { available } from "./locks.js";
+import { addressOf } from "./model.js";
+import { Models } from "./models.js";
+import { KINDS, estimate, openStore } from "./store.js";
+
+/** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
+/** @typedef {import("./types.js").Probe} Probe */
+/** @typedef {import("./types.js").GpuReport} GpuReport */
+/** @typedef {import("./types.js").ProbedModel} ProbedModel */
+
+const GIB = 2 ** 30;
+/** As the engine has them by default: for keys and values, and for all that tabs have loaded. */
+const KV_BYTES = 2 ** 28;
+const BUDGET = 4 * GIB;
+/** What browsers say at least of any device with more memory. */
+const MEMORY_TOLD = 8 * GIB;
+/** Milliseconds for an adapter to be found. */
+const PATIENCE = 10_000;
+/** As `gpu::device` has it. */
+const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render/i;
+const LIMITS = /** @type {const} */ ([
+  "maxBufferSize",
+  "maxStorageBufferBindingSize",
+  "maxStorageBuffersPerShaderStage",
+  "maxComputeWorkgroupStorageSize",
+  "maxComputeInvocationsPerWorkgroup",
+  "maxComputeWorkgroupsPerDimension",
+]);
+
+/**
+ * @param {ProbeOptions} [options]
+ * @returns {Promise<Probe>}
+ */
+export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUDGET } = {}) {
+  models.forEach(check);
+  const [gpu, storage, locks, [cache, opfs]] = await Promise.all([
+    gpuReport(),
+    storageReport(),
+    available(),
+    Promise.all(KINDS.map(async (kind) => (await openStore(kind)) !== null)),
+  ]);
+  const { deviceMemory } = /** @type {{deviceMemory?: number}} */ (navigator);
+  const memory = { deviceBytes: deviceMemory ? deviceMemory * GIB : null, budgetBytes };
+  const kept = new Map((await new Models().list()).map((entry) => [entry.model, entry.complete]));
+  const workers = {
+    shared: "SharedWorker" in globalThis,
+    service: "serviceWorker" in navigator,
+    locks,
+  };
+  const told = models.map(({ id, url, bytes }) => {
+    const stored = url !== undefined && kept.get(addressOf(url)) === true;
+    const neededBytes = bytes + kvBytes;
+    return {
+      id: id ?? `${url}`,
+      bytes,
+      neededBytes,
+      ...fit(neededBytes, gpu, memory),
+      stored,
+      storable: stored || hasRoom(bytes, storage),
+    };
+  });
+  return { secure: isSecureContext, gpu, memory, workers, storage: { cache, opfs, ...storage }, models: told };
+}
+
+/** @returns {Promise<GpuReport>} */
+async function gpuReport() {
+  const none = { available: false, name: null, software: false, f16: false, subgroups: false, timestamps: false };
+  const missing = (/** @type {string} */ reason) => ({ ...none, reason, adapter: null, limits: null });
+  if (!isSecureContext) return missing("the page is not served over https");
+  if (!navigator.gpu) return missing("the browser has no WebGPU");
+  let adapter;
+  try {
+    const asked = navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+    adapter = await unlessAborted(asked, AbortSignal.timeout(PATIENCE));
+  } catch (/** @type {any} */ error) {
+    return missing(`the browser gave no adapter: ${error.message}`);
+  }
+  if (!adapter) return missing("the browser found no adapter that it lets pages use");
+  const { info, features, limits } = adapter;
+  const { vendor, architecture, device, description } = info;
+  const name = [vendor, architecture, device, description].filter(Boolean).join(" ");
+  return {
+    available: true,
+    reason: null,
+    name,
+    adapter: { vendor, architecture, device, description },
+    software: Boolean(info.isFallbackAdapter) || SOFTWARE.test(name),
+    f16: features.has("shader-f16"),
+    subgroups: features.has("subgroups"),
+    timestamps: features.has("timestamp-query"),
+    limits: /** @type {NonNullable<GpuReport["limits"]>} */ (
+      Object.fromEntries(LIMITS.map((limit) => [limit, limits[limit]]))
+    ),
+  };
+}
+
+/** What the browser grants; a page that is denied storage learns nothing. */
+async function storageReport() {
+  const { usage, quota } = await estimate();
+  const persisted = await navigator.storage?.persisted?.().catch(() => null);
+  return { usage, quota, persisted: persisted ?? null };
+}
+
+/**
+ * @param {number} bytes
+ * @param {{usage?: number, quota?: number}} storage
+ */
+function hasRoom(bytes, { usage = 0, quota }) {
+  return quota === undefined ? null : bytes <= quota - usage;
+}
+
+/**
+ * @param {NonNullable<ProbeOptions["models"]>[number]} model
+ * @param {number} index
+ */
+function check({ id, url, bytes }, index) {
+  const wrong = (/** @type {string} */ field, /** @type {string} */ message) =>
+    new TabloomError({ code: "invalid_request", message, param: `models[${index}].${field}` });
+  if (!(bytes >= 0)) throw wrong("bytes", `found ${bytes}, expected the bytes of the model's weights`);
+  if (id === undefined && url === undefined) throw wrong("id", "found no id and no url, expected one");
+}
+
+/**
+ * Browsers do not tell how much memory a GPU has, so the device's has to do.
+ *
+ * @param {number} needed
+ * @param {GpuReport} gpu
+ * @param {{deviceBytes: number | null, budgetBytes: number}} memory
+ * @returns {Pick<ProbedModel, "fits" | "reason">}
+ */
+function fit(needed, gpu, { deviceBytes, budgetBytes }) {
+  if (!gpu.available) return { fits: "no", reason: `there is no GPU: ${gpu.reason}` };
+  if (needed > budgetBytes) {
+    return { fits: "no", reason: `${needed} bytes are more than budgetBytes, ${budgetBytes}` };
+  }
+  if (deviceBytes === null) return { fits: "perhaps", reason: "the browser does not tell the device's memory" };
+  if (needed > deviceBytes && deviceBytes < MEMORY_TOLD) {
+    return { fits: "no", reason: `${needed} bytes are more than the device's memory, ${deviceBytes}` };
+  }
+  if (needed > deviceBytes / 2) {
+    return { fits: "perhaps", reason: `${needed} bytes are much of the device's memory, ${deviceBytes} or more` };
+  }
+  return { fits: "yes", reason: null };
+}

@@ -1,0 +1,19 @@
+// The Vercel AI SDK in a page, by its provider for OpenAI-compatible servers.
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import * as ai from "ai";
+
+/**
+ * The SDK, its functions bound to the engine's model.
+ *
+ * @param {import("tabloom").Engine} engine
+ */
+export function sdk({ fetch, info }) {
+  const baseURL = "https://nowhere.invalid/v1";
+  const options = { name: "tabloom", baseURL, fetch, includeUsage: true, supportsStructuredOutputs: true };
+  const model = createOpenAICompatible(options)(info.model);
+  const bound = ["generateText", "streamText", "generateObject", "streamObject"].map((name) => [
+    name,
+    (settings) => ai[name]({ model, maxRetries: 0, temperature: 0, ...settings }),
+  ]);
+  return { ...ai, ...Object.fromEntries(bound) };
+}

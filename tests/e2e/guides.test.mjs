@@ -1,0 +1,143 @@
+// The guides' code: every block of JavaScript is checked by TypeScript against the package's types and
+// runs in a page; blocks of HTML are pages. `js no-run` marks what needs a visitor or another server:
+// it is checked, and does not run.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { build } from "esbuild";
+import { launch } from "./browser.mjs";
+import { serve } from "./server.mjs";
+
+const PATIENCE = 120_000;
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const guides = join(root, "docs/guides");
+const names = readdirSync(guides).filter((file) => file.endsWith(".md"));
+
+/** A page on which the names stand for something that blocks use and do not make: see `guides.d.ts`. */
+const PAGE = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>A guide's page</title><link rel="icon" href="icon.svg">
+<script type="importmap">{"imports": {"tabloom": "./tabloom/index.js", "tabloom/element": "./tabloom/element.js"}}</script>
+<input><output id="output"></output>`;
+
+/** The blocks of a guide: their language and what follows it, where they begin, and their text. */
+function blocks(name) {
+  const text = readFileSync(join(guides, name), "utf8");
+  return [...text.matchAll(/^```(\w+)(.*)\n([^]*?)^```$/gm)].map(([, language, note, code, ], i) => ({
+    language, code, run: note.trim() !== "no-run", id: `${name.replace(".md", "")}-${i + 1}`,
+  }));
+}
+
+const all = names.flatMap(blocks);
+const scripts = all.filter(({ language }) => language === "js");
+
+let browser;
+let server;
+
+before(async () => {
+  const pages = all.filter(({ language }) => language === "html").map(({ id, code }) => [
+    `${id}.html`,
+    `<!doctype html><html lang="en"><title>${id}</title><link rel="icon" href="icon.svg">\n${code}`,
+  ]);
+  server = await serve({ "": { "guide.html": PAGE, ...Object.fromEntries(pages) } });
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+/** Opens a page in a context of its own, and closes it after `use`; nothing may go wrong on it. */
+async function visit(file, use) {
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    const problems = [];
+    page.on("pageerror", (error) => problems.push(`${error}`));
+    page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+    await page.goto(`${server.url}${file}`);
+    await use(page);
+    assert.deepEqual(problems, []);
+  } finally {
+    await context.close();
+  }
+}
+
+test("there are guides, and code in them", () => {
+  assert.ok(names.length >= 8, names.join(" "));
+  for (const name of names) assert.ok(blocks(name).some(({ language }) => language === "js"), `${name} has no code`);
+});
+
+test("the types of all code are right", () => {
+  const folder = join(root, "target/guides");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  copyFileSync(new URL("guides.d.ts", import.meta.url), join(folder, "guides.d.ts"));
+  for (const { id, code } of scripts) writeFileSync(join(folder, `${id}.js`), code);
+  const compilerOptions = {
+    allowJs: true, checkJs: true, strict: true, noEmit: true, skipLibCheck: true, types: [],
+    target: "es2022", module: "esnext", moduleResolution: "bundler", moduleDetection: "force",
+    lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable", "esnext.disposable"],
+    paths: { tabloom: ["../package/index.d.ts"], "tabloom/element": ["../package/element.d.ts"] },
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.js", "*.d.ts"] }));
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const checked = spawnSync(process.execPath, [tsc, "-p", folder], { encoding: "utf8" });
+  assert.equal(checked.status, 0, checked.stdout);
+});
+
+for (const { id, code } of scripts.filter(({ run }) => run)) {
+  test(`${id} runs`, async () => {
+    const { outputFiles } = await build({
+      stdin: { contents: code, resolveDir: root },
+      bundle: true, write: false, format: "esm", platform: "browser",
+      external: ["tabloom", "tabloom/element"],
+      define: { "process.env.NODE_ENV": '"production"' },
+    });
+    await visit("guide.html", async (page) => {
+      await page.evaluate(async (source) => {
+        const { Engine } = await import("tabloom");
+        const messages = [{ role: "user", content: "Tell me a story." }];
+        Object.assign(globalThis, { messages, engine: await Engine.load("/models/my-model/") });
+        await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+      }, outputFiles[0].text);
+    });
+  });
+}
+
+for (const { id } of all.filter(({ language }) => language === "html")) {
+  test(`${id} is a chat`, () =>
+    visit(`${id}.html`, async (page) => {
+      const input = page.getByRole("textbox", { name: "Your message" });
+      await input.fill("What is the capital of France?");
+      await input.press("Enter");
+      await input.press("Enter");
+      await page.locator("[part~=assistant]", { hasText: /\w/ }).waitFor();
+    }));
+}
+
+test("links of the documents lead somewhere", () => {
+  const documents = [
+    ...names.map((name) => join(guides, name)),
+    ...["README.md", "CONTRIBUTING.md", "examples/README.md", "docs/models.md", "docs/architecture.md"].map((file) => join(root, file)),
+  ];
+  for (const file of documents) {
+    for (const [, target] of readFileSync(file, "utf8").matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^\w+:/.test(target)) continue;
+      const [path, anchor] = target.split("#");
+      const found = path ? join(dirname(file), path) : file;
+      assert.ok(existsSync(found), `${file}: ${target} is not there`);
+      if (anchor) assert.ok(anchors(found).includes(anchor), `${file}: ${target} names no heading`);
+    }
+  }
+});
+
+/** What the headings of a document are called in links. */
+function anchors(file) {
+  const headings = readFileSync(file, "utf8").matchAll(/^#+ (.+)$/gm);
+  return [...headings].map(([, text]) => text.toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-"));
+}
