@@ -28,7 +28,7 @@ enum Command {
     /// Build the package and the demo page, serve them on 127.0.0.1, open a browser.
     Demo(demo::Options),
     /// Build the npm package into target/package and print its sizes.
-    Build,
+    Package(package::Options),
     /// Run every check and test, or the parts named with --only.
     Test(test::Options),
     /// Measure speed and size, and print one table.
@@ -44,7 +44,7 @@ enum Command {
 fn main() -> Result<ExitCode> {
     match Command::parse() {
         Command::Demo(options) => demo::run(&options)?,
-        Command::Build => package::run()?,
+        Command::Package(options) => package::run(&options)?,
         Command::Test(options) => return test::run(&options),
         Command::Bench(options) => bench::run(&options)?,
         Command::TestRunner { arguments } => {

@@ -74,7 +74,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report.part("tests of the native server", || serve().map(Some));
     }
     if wanted(Part::E2e) {
-        report.part("the package and its size", || package::run().map(|()| None));
+        report
+            .part("the package and its size", || package::run(&Default::default()).map(|()| None));
         report.part("end-to-end tests", || end_to_end("tests/e2e").map(Some));
     }
     if wanted(Part::Tabs) {
