@@ -179,8 +179,11 @@ fn test_name(binary: &Path) -> String {
 fn end_to_end(folder: &str) -> Result<Tally> {
     let chromium = provision::browser()?.chromium;
     let site = Site::start(&site::build()?, 0)?;
+    let server = cargo::example("serve")?;
     node_tests("end-to-end tests", folder, |task| {
-        task.env("TABLOOM_URL", site.url()).env("TABLOOM_CHROMIUM", chromium)
+        task.env("TABLOOM_URL", site.url())
+            .env("TABLOOM_CHROMIUM", chromium)
+            .env("TABLOOM_SERVE", server)
     })
 }
 
