@@ -84,7 +84,7 @@ export class Streamed {
   /**
    * @param {{request: {stream_options?: {include_usage?: boolean}}}} message
    * @param {number} length how many answers there will be
-   * @param {import("./session.js").Session} session
+   * @param {import("./session.js").Serving} session
    */
   constructor(message, length, session) {
     this.#message = message;
@@ -160,12 +160,12 @@ export class Streamed {
  * Asks a call of a session; gives its result.
  *
  * @template T
- * @param {import("./session.js").Session} session
+ * @param {import("./session.js").Serving} session
  * @param {Call & {result: Promise<T>}} call
- * @param {AbortSignal} [signal]
+ * @param {import("./types.js").RequestOptions} [options]
  */
-export function ask(session, call, signal) {
-  session.ask(call, signal);
+export function ask(session, call, { signal, fallback } = {}) {
+  session.ask(call, signal, fallback);
   return call.result;
 }
 

@@ -3,12 +3,13 @@ import { Streamed, Whole, ask, moment } from "./calls.js";
 /** @typedef {import("./types.js").CompletionParams} CompletionParams */
 /** @typedef {import("./types.js").CompletionChunk} CompletionChunk */
 /** @typedef {import("./types.js").Completion} Completion */
+/** @typedef {import("./types.js").RequestOptions} RequestOptions */
 
 /** What follows a text, without a chat template. */
 export class TextCompletions {
   #session;
 
-  /** @param {import("./session.js").Session} session */
+  /** @param {import("./session.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -22,16 +23,16 @@ export class TextCompletions {
    *
    * @template {CompletionParams} P
    * @param {P} params
-   * @param {{signal?: AbortSignal}} [options]
+   * @param {RequestOptions} [options]
    * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<CompletionChunk> : Completion>}
    */
-  async create(params, { signal } = {}) {
-    signal?.throwIfAborted();
+  async create(params, options) {
+    options?.signal?.throwIfAborted();
     const request = structuredClone(params);
     const message = { type: "complete", request, moment: moment(), credit: 0, resume: null };
     const length = prompts(request.prompt) * (request.n ?? 1);
     const call = params.stream ? new Streamed(message, length, this.#session) : new Whole(message);
-    return /** @type {any} */ (ask(this.#session, call, signal));
+    return /** @type {any} */ (ask(this.#session, call, options));
   }
 }
 

@@ -29,6 +29,9 @@ export { TabloomError };
 /** @typedef {import("./types.js").Progress} Progress */
 /** @typedef {import("./types.js").ModelSource} ModelSource */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
+/** @typedef {import("./types.js").FallbackOptions} FallbackOptions */
+/** @typedef {import("./types.js").FallbackReason} FallbackReason */
+/** @typedef {import("./types.js").RequestOptions} RequestOptions */
 /** @typedef {import("./types.js").HostKind} HostKind */
 /** @typedef {import("./types.js").EngineInfo} EngineInfo */
 /** @typedef {import("./types.js").StoredModel} StoredModel */
@@ -108,14 +111,16 @@ export class Engine {
    * @returns {Promise<Engine>}
    */
   static async load(source, options = {}) {
-    const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", ...settings } = options;
+    const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", fallback, ...settings } = options;
     signal?.throwIfAborted();
     const model = await identify(source);
     signal?.throwIfAborted();
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    const session = new Session(ladder, isolation, { ...model, options: settings });
+    /** @type {import("./session.js").Serving} */
+    let session = new Session(ladder, isolation, { ...model, options: settings });
+    if (fallback) session = new (await import("./fallback.js")).Fallback(fallback, session, model.url);
     await session.start(signal, onProgress);
     if (session.info?.stored) {
       persist();
@@ -138,7 +143,7 @@ export class Engine {
   /**
    * Use {@link Engine.load}.
    *
-   * @param {Session} session
+   * @param {import("./session.js").Serving} session
    */
   constructor(session) {
     this.#session = session;
@@ -178,7 +183,7 @@ export class Engine {
 
   /**
    * Where the engine lives: in a worker that all tabs `shared`, in the `leader` tab's, or in a
-   * `private` one. It may move when a worker is lost.
+   * `private` one. It may move when a worker is lost. Null where only the fallback answers.
    */
   get host() {
     return this.#session.host;
@@ -205,7 +210,7 @@ export class Engine {
    */
   async tokenize(input, options) {
     const message = tokenizing("tokenize", input, options);
-    return (await ask(this.#session, new Whole(message), options?.signal)).tokens;
+    return (await ask(this.#session, new Whole(message), options)).tokens;
   }
 
   /**
@@ -228,7 +233,7 @@ export class Engine {
    */
   async detokenize(tokens, { signal } = {}) {
     signal?.throwIfAborted();
-    return (await ask(this.#session, new Whole(detokenizing(tokens)), signal)).prompt;
+    return (await ask(this.#session, new Whole(detokenizing(tokens)), { signal })).prompt;
   }
 
   /**
@@ -242,7 +247,7 @@ export class Engine {
    * @returns {Promise<string>}
    */
   async applyChatTemplate(messages, options) {
-    return ask(this.#session, new Whole(tokenizing("template", messages, options)), options?.signal);
+    return ask(this.#session, new Whole(tokenizing("template", messages, options)), options);
   }
 
   /**
@@ -258,7 +263,7 @@ export class Engine {
   languageModel() {
     return {
       create: async (options) => (await import("./language-model.js")).create(this, options),
-      availability: async (options) => (await import("./language-model.js")).availability(options),
+      availability: async (options) => (await import("./language-model.js")).availability(this, options),
     };
   }
 
@@ -274,7 +279,7 @@ export class Engine {
 class Completions {
   #session;
 
-  /** @param {Session} session */
+  /** @param {import("./session.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -287,16 +292,16 @@ class Completions {
    *
    * @template {ChatCompletionParams} P
    * @param {P} params
-   * @param {{signal?: AbortSignal}} [options]
+   * @param {RequestOptions} [options]
    * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<ChatCompletionChunk> : ChatCompletion>}
    */
-  async create(params, { signal } = {}) {
-    signal?.throwIfAborted();
+  async create(params, options) {
+    options?.signal?.throwIfAborted();
     // Asked again, it is the same question, whatever the page has done to its object since.
     const request = structuredClone(params);
     const message = { type: "chat", request, moment: moment(), credit: 0, resume: null };
     const call = params.stream ? new Streamed(message, request.n ?? 1, this.#session) : new Whole(message);
-    return /** @type {any} */ (ask(this.#session, call, signal));
+    return /** @type {any} */ (ask(this.#session, call, options));
   }
 }
 
@@ -305,7 +310,7 @@ class LoadedModels {
   #session;
   #created = now();
 
-  /** @param {Session} session */
+  /** @param {import("./session.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -325,7 +330,7 @@ class LoadedModels {
 class Embeddings {
   #session;
 
-  /** @param {Session} session */
+  /** @param {import("./session.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -334,11 +339,11 @@ class Embeddings {
    * Turns texts into vectors, in OpenAI's shapes: final hidden states, pooled and scaled to length 1.
    *
    * @param {EmbeddingParams} params
-   * @param {{signal?: AbortSignal}} [options]
+   * @param {RequestOptions} [options]
    * @returns {Promise<EmbeddingResponse>}
    */
-  async create(params, { signal } = {}) {
-    signal?.throwIfAborted();
-    return ask(this.#session, new Whole({ type: "embed", request: structuredClone(params) }), signal);
+  async create(params, options) {
+    options?.signal?.throwIfAborted();
+    return ask(this.#session, new Whole({ type: "embed", request: structuredClone(params) }), options);
   }
 }

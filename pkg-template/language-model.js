@@ -26,6 +26,7 @@ const ANSWERS = 1 / 8;
 export async function create(engine, options = {}) {
   const { signal, monitor, initialPrompts, expectedInputs, expectedOutputs, tools } = options;
   signal?.throwIfAborted();
+  expectModel(engine);
   expectText(expectedInputs, expectedOutputs, tools);
   const sampling = samplingOf(options);
   const initial = initialPrompts ? messagesOf(initialPrompts, false).messages : [];
@@ -39,17 +40,30 @@ export async function create(engine, options = {}) {
 /**
  * Whether {@link create} would succeed with these options: the engine has loaded its model.
  *
+ * @param {Engine} engine
  * @param {import("./types.js").LanguageModelCoreOptions} [options]
  * @returns {"available" | "unavailable"}
  */
-export function availability(options = {}) {
+export function availability(engine, options = {}) {
   try {
+    expectModel(engine);
     expectText(options.expectedInputs, options.expectedOutputs, options.tools);
     return "available";
   } catch (/** @type {any} */ error) {
     if (error.name === "NotSupportedError") return "unavailable";
     throw error;
   }
+}
+
+/**
+ * Sessions are for this device alone: their answers could not say that a server gave them.
+ *
+ * @param {Engine} engine
+ */
+function expectModel({ info }) {
+  if (info.device !== "none") return;
+  const message = `found no model on this device (${info.fallback?.reason}), expected one: ask engine.chat.completions`;
+  throw new DOMException(message, "NotSupportedError");
 }
 
 /**
@@ -289,7 +303,7 @@ export class LanguageModelSession extends EventTarget {
         ...(topK !== undefined && { top_k: topK }),
       };
       let answer = "";
-      for await (const { choices } of await this.#engine.chat.completions.create(request, { signal })) {
+      for await (const { choices } of await this.#engine.chat.completions.create(request, { signal, fallback: false })) {
         signal.throwIfAborted();
         const text = choices[0]?.delta.content;
         if (!text) continue;
@@ -360,7 +374,7 @@ export class LanguageModelSession extends EventTarget {
    */
   async #read(messages, signal) {
     const request = { messages, max_completion_tokens: 1, continue_final_message: false };
-    await this.#engine.chat.completions.create(request, { signal });
+    await this.#engine.chat.completions.create(request, { signal, fallback: false });
   }
 
   /**

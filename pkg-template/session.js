@@ -15,10 +15,25 @@ const LOST = ["device_lost", "closed"];
 /** @typedef {{connection: Connection, life: AbortController}} Host has the model and takes calls */
 
 /**
+ * Who answers calls: a session, or what stands in for one.
+ *
+ * @typedef {object} Serving
+ * @property {import("./types.js").EngineInfo | null} info what was loaded, and on what
+ * @property {import("./types.js").HostKind | null} host where the engine lives now
+ * @property {(signal?: AbortSignal, onProgress?: (progress: any) => void) => Promise<void>} start
+ * @property {(call: Call, signal?: AbortSignal, mayLeave?: boolean) => void} ask
+ * @property {(call: Call, message: object) => void} tell
+ * @property {(call: Call) => void} cancel
+ * @property {(error: Error) => void} close
+ */
+
+/**
  * An engine's life on one host after another.
  *
  * When a host dies, or the model's device is lost, the session finds another, loads the model again
  * and asks every open call again; who reads a stream does not notice.
+ *
+ * @implements {Serving}
  */
 export class Session {
   /** @type {import("./types.js").EngineInfo | null} what was loaded, and on what */
@@ -198,6 +213,8 @@ export class Session {
       const lost = answer.type === "error" && LOST.includes(answer.error.code);
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
+      // Answers in OpenAI's shapes name these.
+      if (answer.value?.object) answer.value.served_by = "device";
       call.answer(answer);
     });
   }

@@ -1,6 +1,5 @@
 // What the site keeps of models between visits. By default it is in the browser's Cache API: workers of
 // all kinds have it, its entries are whole or not there, and they are read as streams.
-import { FileStore } from "./opfs.js";
 
 /** Where files can be kept. */
 export const KINDS = /** @type {const} */ (["cache", "opfs"]);
@@ -84,6 +83,7 @@ export async function openStore(kind) {
     if (kind === "cache") return new CacheStore(await caches.open("tabloom"));
     const root = await navigator.storage.getDirectory();
     const folder = await root.getDirectoryHandle("tabloom", { create: true });
+    const { FileStore } = await import("./opfs.js");
     return new FileStore(folder, room);
   } catch {
     return null;

@@ -86,6 +86,8 @@ export interface LoadOptions {
   store?: "cache" | "opfs" | "none";
   /** What the files must be; without, they are trusted when they first come. */
   integrity?: Manifest;
+  /** A server that answers what this device cannot; without, no request leaves the page. */
+  fallback?: FallbackOptions;
   onProgress?: (progress: Progress) => void;
   /** Ends loading. */
   signal?: AbortSignal;
@@ -94,6 +96,44 @@ export interface LoadOptions {
    * policy `tabloom`, or pass a `TrustedScriptURL`.
    */
   workerUrl?: string | { toString(): string };
+}
+
+/**
+ * A server with OpenAI's API (vLLM, SGLang, …) for requests that the device cannot answer. Every answer
+ * and chunk says in `served_by` who gave it.
+ */
+export interface FallbackOptions {
+  /** The address that `/chat/completions` and so on follow, absolute or relative to the page. */
+  baseURL: string | URL;
+  /** What the server calls the model. */
+  model: string;
+  /** Sent as `Authorization: Bearer`; a function is asked anew for each request. */
+  apiKey?: string | (() => string | undefined | Promise<string | undefined>);
+  /** The reasons for which the server is asked, or a function that decides; default all. */
+  when?: FallbackReason[] | ((reason: FallbackReason) => boolean);
+}
+
+/**
+ * Why a device cannot answer, as error codes: it has no WebGPU (`no_gpu`); the model is too large for
+ * one of its buffers (`too_large`), its memory (`out_of_memory`) or the budget (`over_budget`); too many
+ * requests wait (`queue_full`); the engine's worker could not be had (`no_host`), did not start
+ * (`start_failed`) or fails again and again (`engine_crashed`).
+ */
+export type FallbackReason =
+  | "no_gpu"
+  | "too_large"
+  | "out_of_memory"
+  | "over_budget"
+  | "queue_full"
+  | "no_host"
+  | "start_failed"
+  | "engine_crashed";
+
+export interface RequestOptions {
+  /** Ends the request. */
+  signal?: AbortSignal;
+  /** `false` keeps the request on this device, whatever the engine was loaded with. */
+  fallback?: boolean;
 }
 
 /** What the files of a model must be, by name; others do not exist. Digests are hexadecimal. */
@@ -229,7 +269,8 @@ export interface EngineInfo {
   /** The address it was loaded from; of files, `local:` with what tabs know them by, and their name. */
   model: string;
   architecture: string;
-  device: "gpu" | "cpu";
+  /** `none` where the device cannot have the model and the fallback answers; then the rest is empty. */
+  device: "gpu" | "cpu" | "none";
   /** For people. */
   adapter: string;
   /** A CPU emulates the GPU. */
@@ -245,6 +286,8 @@ export interface EngineInfo {
    * Null if there is none; with an `error` it is not used, and the model runs without it.
    */
   draft: { weightBytes: number } | { error: string } | null;
+  /** Where requests go that the device cannot answer, if anywhere; `reason`: why all of them do. */
+  fallback?: { baseURL: string; model: string; reason: string | null };
 }
 
 /** What came of guessing ahead, counted by rounds: steps in which an answer had guesses. */
@@ -530,6 +573,8 @@ export interface ChatCompletionChunk {
   /** Seconds since 1970. */
   created: number;
   model: string;
+  /** Whether this device answered, or the fallback. */
+  served_by: "device" | "fallback";
   choices: {
     index: number;
     delta: {
@@ -556,6 +601,8 @@ export interface ChatCompletion {
   /** Seconds since 1970. */
   created: number;
   model: string;
+  /** Whether this device answered, or the fallback. */
+  served_by: "device" | "fallback";
   choices: {
     index: number;
     message: {
@@ -656,6 +703,8 @@ export interface CompletionChunk {
   /** Seconds since 1970. */
   created: number;
   model: string;
+  /** Whether this device answered, or the fallback. */
+  served_by: "device" | "fallback";
   /** One, or none beside the usage. */
   choices: CompletionChoice[];
   usage?: Usage | null;
@@ -703,6 +752,8 @@ export interface EmbeddingResponse {
   /** One per input, in order, of length 1; strings where base64 was asked for. */
   data: { object: "embedding"; index: number; embedding: number[] | string }[];
   model: string;
+  /** Whether this device answered, or the fallback. */
+  served_by: "device" | "fallback";
   usage: { prompt_tokens: number; total_tokens: number };
 }
 

@@ -4,6 +4,7 @@
 
 import { loadGrammar } from "./constraints.js";
 import { crashed } from "./error.js";
+import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
 import { openStore } from "./store.js";
 import { requestSubgroups } from "./subgroups.js";
@@ -30,18 +31,6 @@ async function start() {
   await init();
   const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, hold };
   return new Host({ ...environment, name: await lock });
-}
-
-/**
- * A message as text. Numbers that JSON lacks become strings, to be refused rather than overlooked.
- *
- * @param {unknown} message
- */
-function toJson(message) {
-  return JSON.stringify(message, (_, value) => {
-    const lacking = typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
-    return lacking ? `${value}` : value;
-  });
 }
 
 /**

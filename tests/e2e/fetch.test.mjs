@@ -84,7 +84,7 @@ test("what is wrong has its status, and OpenAI's shape", async () => {
     [post(""), 400, "invalid_request", null, /no JSON/],
     [post("null"), 400, "invalid_request", "request", /found null.*object/],
     [post("7"), 400, "invalid_request", "request", /found 7.*object/],
-    [post("[]"), 400, "invalid_request", "request", /sequence/],
+    [post("[]"), 400, "invalid_request", "request", /found \[\].*object/],
     [chat({ temperature: "hot" }), 400, "invalid_request", "temperature", /hot/],
     [chat({ stream: "yes" }), 400, "invalid_request", "stream", /yes/],
     [chat({ model: 5 }), 400, "invalid_request", "model", /5/],

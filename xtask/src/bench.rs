@@ -8,6 +8,7 @@ mod model;
 
 use crate::process::{Task, minutes};
 use crate::serve::Site;
+use crate::sizes::Part;
 use crate::{cargo, package, provision, site, workspace};
 use anyhow::{Context, Result};
 
@@ -106,15 +107,18 @@ fn package_sizes(_: &Options) -> Result<Vec<Row>> {
     let sizes = package::sizes(&package::build()?)?;
     let row = |name: &str, bytes: u64| Row::new("package", name, bytes as f64 / 1024.0, "KiB");
     let total = sizes.total();
+    let wasm = sizes.sum(|file| file.part == Part::Worker && file.path.ends_with(".wasm"));
+    let client = sizes.part(Part::Client);
+    let on_demand = sizes.part(Part::OnDemand);
     Ok(vec![
-        row("wasm, raw", sizes.wasm.raw),
-        row("wasm, brotli", sizes.wasm.brotli),
-        row("JavaScript, raw", sizes.script.raw),
-        row("JavaScript, brotli", sizes.script.brotli),
+        row("wasm, raw", wasm.raw),
+        row("wasm, brotli", wasm.brotli),
+        row("JavaScript of the page, raw", client.raw),
+        row("JavaScript of the page, brotli", client.brotli),
         row("wasm and JavaScript, raw", total.raw),
         row("wasm and JavaScript, brotli", total.brotli),
-        row("constrained answers, on demand, raw", sizes.on_demand.raw),
-        row("constrained answers, on demand, brotli", sizes.on_demand.brotli),
+        row("on demand, raw", on_demand.raw),
+        row("on demand, brotli", on_demand.brotli),
     ])
 }
 

@@ -29,7 +29,7 @@ enum Command {
     /// Build the package and the demo page, serve them on 127.0.0.1, open a browser.
     Demo(demo::Options),
     /// Build the npm package into target/package and print its sizes.
-    Build,
+    Package(package::Options),
     /// Write the API reference into target/api, from the package's types and comments.
     Docs,
     /// Run every check and test, or the parts named with --only.
@@ -47,7 +47,7 @@ enum Command {
 fn main() -> Result<ExitCode> {
     match Command::parse() {
         Command::Demo(options) => demo::run(&options)?,
-        Command::Build => package::run()?,
+        Command::Package(options) => package::run(&options)?,
         Command::Docs => docs::run()?,
         Command::Test(options) => return test::run(&options),
         Command::Bench(options) => bench::run(&options)?,

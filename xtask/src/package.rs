@@ -9,13 +9,24 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `cargo xtask build`.
-pub fn run() -> Result<()> {
+#[derive(clap::Args, Default)]
+pub struct Options {
+    /// Print the sizes as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `cargo xtask package`.
+pub fn run(options: &Options) -> Result<()> {
     let package = build()?;
     let sizes = sizes(&package)?;
-    println!("\n{sizes}");
+    if options.json {
+        println!("{:#}", sizes.to_json());
+    } else {
+        println!("\n{sizes}");
+    }
     sizes.check()?;
-    println!("The package is in {}", package.display());
+    eprintln!("The package is in {}", package.display());
     Ok(())
 }
 
@@ -38,15 +49,24 @@ pub fn build() -> Result<PathBuf> {
     if !package.join("README.md").exists() {
         copy_file(&root.join("README.md"), &package.join("README.md"))?;
     }
-    types::declare(&package, &workspace::target().join("modules"))?;
+    types::declare(&package)?;
+    let mut modules = files(&package)?;
+    modules.retain(|file| file.extension().is_some_and(|ending| ending == "js"));
+    types::minify(&package, &modules)?;
     Ok(package)
 }
 
 /// Measures the code of a built package.
 pub fn sizes(package: &Path) -> Result<Sizes> {
+    Sizes::measure(package, &files(package)?)
+}
+
+/// The files of a folder and of those below it, in order.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    list_files(package, &mut files)?;
-    Sizes::measure(&files)
+    list_files(folder, &mut files)?;
+    files.sort();
+    Ok(files)
 }
 
 fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {

@@ -1,37 +1,27 @@
-//! How large the package is for a visitor: raw and compressed.
+//! How large the package is for a visitor: raw and compressed, file by file.
 
 use crate::process::{Task, minutes};
-use crate::{provision, wasm};
+use crate::{provision, workspace};
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What wasm and JavaScript may weigh together, in bytes after brotli, without what is loaded on
-/// demand and without the element.
+/// What a page that chats loads, page and worker together, in bytes after brotli.
 const LIMIT: u64 = 1_000_000;
+
+/// What of it the page itself loads before it asks for anything.
+const CLIENT_LIMIT: u64 = 12_000;
 
 /// What the element `<tabloom-chat>` may weigh beside them.
 const ELEMENT_LIMIT: u64 = 20_000;
 
-/// Modules that a page loads when it first calls what they are for.
-const LATER: [&str; 5] =
-    ["fetch.js", "language-model.js", "probe.js", "prompt-constraint.js", "prompt-input.js"];
-
-/// Node has both compressors; they would cost xtask two more crates.
-const MEASURE: &str = "
-const { readFileSync } = require('node:fs');
-const { brotliCompressSync, gzipSync } = require('node:zlib');
-const measure = (file) => {
-  const bytes = readFileSync(file);
-  return { raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length,
-           brotli: brotliCompressSync(bytes).length };
-};
-console.log(JSON.stringify(process.argv.slice(1).map(measure)));
-";
+/// Node has both compressors, and esbuild knows who imports whom.
+const MEASURE: &str = include_str!("measure.cjs");
 
 /// Bytes of one file, or of several together.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Size {
     pub raw: u64,
     pub gzip: u64,
@@ -48,136 +38,190 @@ impl std::iter::Sum for Size {
     }
 }
 
+/// Who loads a file.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// Every page.
+    Client,
+    /// The worker of every page.
+    Worker,
+    /// Pages that embed the element `<tabloom-chat>`.
+    Element,
+    /// Pages and workers that first use what it is for.
+    #[serde(rename = "on demand")]
+    OnDemand,
+}
+
+/// A file of the package.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct File {
+    pub path: String,
+    pub part: Part,
+    #[serde(flatten)]
+    pub size: Size,
+}
+
 /// The sizes of a package's code.
+#[derive(Deserialize)]
 pub struct Sizes {
-    pub wasm: Size,
-    pub script: Size,
-    /// What only some pages load: the module of constrained answers with its JavaScript, and
-    /// `LATER`.
-    pub on_demand: Size,
-    /// The element `<tabloom-chat>`, for pages that embed it.
-    pub element: Size,
+    files: Vec<File>,
+    /// The client's modules as a bundler makes them, all that a page loads at once.
+    bundled: Vec<Size>,
 }
 
 impl Sizes {
-    /// Measures the wasm and JavaScript files among `files`.
-    pub fn measure(files: &[PathBuf]) -> Result<Self> {
-        let code = files.iter().filter(|file| ends_with(file, "wasm") || ends_with(file, "js"));
-        let (on_demand, always): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            code.partition(|file| is_on_demand(file));
-        let (element, always): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            always.into_iter().partition(|file| is_of_element(file));
-        let (wasm, script): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            always.into_iter().partition(|file| ends_with(file, "wasm"));
-        let [wasm, script, on_demand, element] = [wasm, script, on_demand, element].map(measure);
-        Ok(Self { wasm: wasm?, script: script?, on_demand: on_demand?, element: element? })
+    /// Measures the wasm and JavaScript files among `files` of the package in `folder`. Each is
+    /// compressed by itself, as servers send them.
+    pub fn measure(folder: &Path, files: &[PathBuf]) -> Result<Self> {
+        let is_code = |file: &&PathBuf| {
+            file.extension().is_some_and(|ending| ending == "wasm" || ending == "js")
+        };
+        provision::npm_packages()?;
+        let text = Task::new("measuring sizes", provision::node()?, minutes(5))
+            .args(["-e", MEASURE, "--"])
+            .arg(folder)
+            .args(files.iter().filter(is_code))
+            .dir(workspace::root())
+            .output()?;
+        serde_json::from_str(&text).context("sizes from Node")
     }
 
-    /// What every page loads.
+    /// The files that `chosen` says, together.
+    pub fn sum(&self, chosen: impl Fn(&File) -> bool) -> Size {
+        self.files.iter().filter(|file| chosen(file)).map(|file| file.size).sum()
+    }
+
+    /// A part of the package.
+    pub fn part(&self, part: Part) -> Size {
+        self.sum(|file| file.part == part)
+    }
+
+    /// What every page that chats loads.
     pub fn total(&self) -> Size {
-        [self.wasm, self.script].into_iter().sum()
+        [self.part(Part::Client), self.part(Part::Worker)].into_iter().sum()
     }
 
     /// Fails where the code is too large to load quickly.
     pub fn check(&self) -> Result<()> {
-        let brotli = self.total().brotli;
-        ensure!(
-            brotli <= LIMIT,
-            "wasm and JavaScript take {brotli} bytes after brotli; the limit is {LIMIT}"
-        );
-        let brotli = self.element.brotli;
-        ensure!(
-            brotli <= ELEMENT_LIMIT,
-            "the element takes {brotli} bytes after brotli; the limit is {ELEMENT_LIMIT}"
-        );
+        for (what, size, limit) in [
+            ("a page that chats loads", self.total(), LIMIT),
+            ("the page's own modules take", self.part(Part::Client), CLIENT_LIMIT),
+            ("the element takes", self.part(Part::Element), ELEMENT_LIMIT),
+        ] {
+            let brotli = size.brotli;
+            ensure!(brotli <= limit, "{what} {brotli} bytes after brotli; the limit is {limit}");
+        }
         Ok(())
+    }
+
+    /// The same for programs.
+    pub fn to_json(&self) -> Value {
+        let brotli = |part| self.part(part).brotli;
+        json!({
+            "total_brotli_bytes": self.total().brotli,
+            "client_brotli_bytes": brotli(Part::Client),
+            "client_bundled_brotli_bytes": self.bundled().brotli,
+            "element_brotli_bytes": brotli(Part::Element),
+            "limits": { "total": LIMIT, "client": CLIENT_LIMIT, "element": ELEMENT_LIMIT },
+            "files": self.files,
+        })
+    }
+
+    fn bundled(&self) -> Size {
+        self.bundled.iter().copied().sum()
     }
 }
 
 impl fmt::Display for Sizes {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        writeln!(out, "  {:12} {:>9} {:>9} {:>9}", "KiB", "raw", "gzip", "brotli")?;
+        writeln!(out, "  {:18} {:>9} {:>9} {:>9}", "KiB", "raw", "gzip", "brotli")?;
         let rows = [
-            ("wasm", self.wasm),
-            ("JavaScript", self.script),
-            ("together", self.total()),
-            ("on demand", self.on_demand),
-            ("element", self.element),
+            ("client", self.part(Part::Client)),
+            ("client, bundled", self.bundled()),
+            ("worker", self.part(Part::Worker)),
+            ("client and worker", self.total()),
+            ("on demand", self.part(Part::OnDemand)),
+            ("element", self.part(Part::Element)),
         ];
         for (name, size) in rows {
             let [raw, gzip, brotli] =
                 [size.raw, size.gzip, size.brotli].map(|bytes| bytes as f64 / 1024.0);
-            writeln!(out, "  {name:12} {raw:9.1} {gzip:9.1} {brotli:9.1}")?;
+            writeln!(out, "  {name:18} {raw:9.1} {gzip:9.1} {brotli:9.1}")?;
         }
         Ok(())
     }
-}
-
-fn ends_with(file: &Path, ending: &str) -> bool {
-    file.extension().is_some_and(|end| end == ending)
-}
-
-/// Whether a file is one that only some pages load.
-fn is_on_demand(file: &Path) -> bool {
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.split(['.', '_']).next() == Some(wasm::ON_DEMAND) || LATER.contains(&name)
-}
-
-/// Whether a file is the element's: `element.js`, or in the folder `element`.
-fn is_of_element(file: &Path) -> bool {
-    let named = |part: Option<&std::ffi::OsStr>, name| part.is_some_and(|part| part == name);
-    let folder = file.parent().and_then(Path::file_name);
-    named(file.file_name(), "element.js") || named(folder, "element")
-}
-
-fn measure(files: Vec<&PathBuf>) -> Result<Size> {
-    let text = Task::new("measuring sizes", provision::node()?, minutes(5))
-        .args(["-e", MEASURE, "--"])
-        .args(files)
-        .output()?;
-    let sizes: Vec<Size> = serde_json::from_str(&text).context("sizes from Node")?;
-    Ok(sizes.into_iter().sum())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sizes(wasm: u64, script: u64) -> Sizes {
-        let size = |bytes| Size { raw: 3 * bytes, gzip: 2 * bytes, brotli: bytes };
-        let [on_demand, element] = [LIMIT, ELEMENT_LIMIT].map(size);
-        Sizes { wasm: size(wasm), script: size(script), on_demand, element }
+    fn sizes(client: u64, worker: u64, element: u64) -> Sizes {
+        let size = |brotli| Size { raw: 3 * brotli, gzip: 2 * brotli, brotli };
+        let file = |path: &str, part, brotli| File { path: path.into(), part, size: size(brotli) };
+        let files = vec![
+            file("index.js", Part::Client, client),
+            file("wasm/tabloom_bg.wasm", Part::Worker, worker),
+            file("element.js", Part::Element, element),
+            file("fetch.js", Part::OnDemand, LIMIT),
+        ];
+        Sizes { files, bundled: vec![size(client)] }
     }
 
     #[test]
-    fn the_limit_counts_wasm_and_script_together_and_nothing_on_demand() {
-        assert!(sizes(LIMIT - 10, 10).check().is_ok());
-        assert!(sizes(LIMIT - 10, 11).check().is_err());
-    }
-
-    #[test]
-    fn the_element_has_a_limit_of_its_own() {
-        let mut sizes = sizes(1, 1);
-        assert!(sizes.check().is_ok());
-        sizes.element.brotli += 1;
-        assert!(sizes.check().is_err());
-        let of_element = |file: &str| is_of_element(Path::new(file));
-        assert!(of_element("package/element.js") && of_element("package/element/style.js"));
-        assert!(!of_element("package/index.js") && !of_element("element/wasm/tabloom.js"));
+    fn each_limit_is_kept_and_nothing_on_demand_counts() {
+        assert!(sizes(CLIENT_LIMIT, LIMIT - CLIENT_LIMIT, ELEMENT_LIMIT).check().is_ok());
+        assert!(sizes(CLIENT_LIMIT, LIMIT - CLIENT_LIMIT + 1, 1).check().is_err());
+        assert!(sizes(CLIENT_LIMIT + 1, 1, 1).check().is_err());
+        assert!(sizes(1, 1, ELEMENT_LIMIT + 1).check().is_err());
     }
 
     #[test]
     fn the_table_adds_up() {
-        let table = sizes(1024, 2048).to_string();
-        let row = table.lines().find(|line| line.contains("together")).unwrap();
-        assert_eq!(row.split_whitespace().skip(1).collect::<Vec<_>>(), ["9.0", "6.0", "3.0"]);
+        let table = sizes(1024, 2048, 1).to_string();
+        let row = table.lines().find(|line| line.contains("client and worker")).unwrap();
+        assert_eq!(row.split_whitespace().skip(3).collect::<Vec<_>>(), ["9.0", "6.0", "3.0"]);
     }
 
     #[test]
-    fn what_only_some_pages_use_is_loaded_on_demand() {
-        let on_demand = |file: &str| is_on_demand(Path::new(file));
-        assert!(on_demand("package/wasm/grammar_bg.wasm") && on_demand("package/wasm/grammar.js"));
-        assert!(on_demand("package/fetch.js") && !on_demand("package/index.js"));
-        assert!(!on_demand("grammar/wasm/tabloom_bg.wasm") && !on_demand("package/worker.js"));
+    fn programs_are_told_the_same() {
+        let json = sizes(1, 2, 3).to_json();
+        assert_eq!([&json["total_brotli_bytes"], &json["client_brotli_bytes"]], [3, 1]);
+        let file = json!({"path": "fetch.js", "part": "on demand", "raw": 3 * LIMIT,
+            "gzip": 2 * LIMIT, "brotli": LIMIT});
+        assert_eq!(json["files"][3], file);
+    }
+
+    #[test]
+    fn files_belong_to_who_imports_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = [
+            ("index.js", r#"import "./a.js"; export const later = () => import("./b.js");"#),
+            ("a.js", "export const a = 1;"),
+            ("b.js", r#"export * from "./a.js";"#),
+            ("worker.js", r#"import "./a.js"; import("./wasm/tabloom.js");"#),
+            ("element.js", r#"export * from "./index.js"; import "./wasm/c.js";"#),
+            ("wasm/c.js", ""),
+            ("wasm/tabloom.js", ""),
+            ("wasm/tabloom_bg.wasm", ""),
+            ("README.md", ""),
+        ];
+        let files = modules.map(|(path, text)| {
+            let file = folder.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, text).unwrap();
+            file
+        });
+        let sizes = Sizes::measure(folder.path(), &files).unwrap();
+        let of = |part| {
+            let files = sizes.files.iter().filter(move |file| file.part == part);
+            files.map(|file| file.path.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Part::Client), ["index.js", "a.js"]);
+        assert_eq!(of(Part::Worker), ["worker.js", "wasm/tabloom.js", "wasm/tabloom_bg.wasm"]);
+        assert_eq!(of(Part::Element), ["element.js", "wasm/c.js"]);
+        assert_eq!(of(Part::OnDemand), ["b.js"]);
+        assert_eq!(sizes.files[1].size.raw, 19);
     }
 }

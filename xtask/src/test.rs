@@ -79,7 +79,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report.part("the API reference", || docs::run().map(|()| None));
     }
     if wanted(Part::E2e) {
-        report.part("the package and its size", || package::run().map(|()| None));
+        report
+            .part("the package and its size", || package::run(&Default::default()).map(|()| None));
         report.part("end-to-end tests", || end_to_end("tests/e2e").map(Some));
     }
     if wanted(Part::Tabs) {
@@ -183,8 +184,11 @@ fn test_name(binary: &Path) -> String {
 fn end_to_end(folder: &str) -> Result<Tally> {
     let chromium = provision::browser()?.chromium;
     let site = Site::start(&site::build()?, 0)?;
+    let server = cargo::example("serve")?;
     node_tests("end-to-end tests", folder, |task| {
-        task.env("TABLOOM_URL", site.url()).env("TABLOOM_CHROMIUM", chromium)
+        task.env("TABLOOM_URL", site.url())
+            .env("TABLOOM_CHROMIUM", chromium)
+            .env("TABLOOM_SERVE", server)
     })
 }
 

@@ -1,16 +1,15 @@
-//! What TypeScript does for the package: its JSDoc is checked and written out as `.d.ts` files, and
-//! its modules lose their comments, which are half of their bytes.
+//! What becomes of the package's modules: their JSDoc is checked and written out as `.d.ts` files,
+//! and they lose their comments and long names, which are most of their bytes.
 
 use crate::process::{Task, minutes};
 use crate::provision;
-use crate::workspace::{copy_tree, make_empty};
 use anyhow::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The modules that import all others.
 const ENTRIES: [&str; 3] = ["index.js", "worker.js", "element.js"];
 
-const LANGUAGE: [&str; 7] = [
+const DECLARE: [&str; 13] = [
     "--allowJs",
     "--target",
     "es2022",
@@ -19,9 +18,6 @@ const LANGUAGE: [&str; 7] = [
     // No types of other packages that happen to be installed.
     "--types",
     "",
-];
-
-const DECLARE: [&str; 6] = [
     "--checkJs",
     "--strict",
     "--declaration",
@@ -31,19 +27,26 @@ const DECLARE: [&str; 6] = [
     "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable",
 ];
 
-/// Writes a `.d.ts` file beside every module and takes the comments out of the modules, which it
-/// keeps in `scratch` meanwhile; a type error fails the build.
-pub fn declare(package: &Path, scratch: &Path) -> Result<()> {
-    eprintln!("  type declarations");
-    // First: later the modules would be known by their declarations alone.
-    make_empty(scratch)?;
-    tsc(package)?.args(["--noCheck", "--removeComments", "--outDir"]).arg(scratch).run()?;
-    tsc(package)?.args(DECLARE).run()?;
-    copy_tree(scratch, package, &|_| true)
-}
+/// Each module stays a module: bundlers of sites drop what they do not use.
+const MINIFY: [&str; 5] =
+    ["--minify", "--format=esm", "--target=es2022", "--allow-overwrite", "--log-level=warning"];
 
-fn tsc(package: &Path) -> Result<Task> {
+/// Writes a `.d.ts` file beside every module; a type error fails the build.
+pub fn declare(package: &Path) -> Result<()> {
+    eprintln!("  type declarations");
     let compiler = provision::npm_packages()?.join("typescript/bin/tsc");
     let task = Task::new("tsc", provision::node()?, minutes(5));
-    Ok(task.arg(compiler).args(ENTRIES).args(LANGUAGE).dir(package))
+    task.arg(compiler).args(ENTRIES).args(DECLARE).dir(package).run()
+}
+
+/// Makes `modules`, which lie in the package, as small as they can be.
+pub fn minify(package: &Path, modules: &[PathBuf]) -> Result<()> {
+    let esbuild = provision::npm_packages()?.join("esbuild/bin/esbuild");
+    Task::new("esbuild", provision::node()?, minutes(5))
+        .arg(esbuild)
+        .args(modules)
+        .args(MINIFY)
+        .args(["--outbase=.", "--outdir=."])
+        .dir(package)
+        .run()
 }

@@ -19,11 +19,8 @@ type Module = (&'static str, &'static str, &'static [&'static str]);
 /// after a trap.
 const MODULES: [Module; 2] = [
     ("tabloom-wasm", "tabloom", &[]),
-    ("tabloom-grammar-wasm", ON_DEMAND, &["--experimental-reset-state-function"]),
+    ("tabloom-grammar-wasm", "grammar", &["--experimental-reset-state-function"]),
 ];
-
-/// The name of the module that only some pages load.
-pub const ON_DEMAND: &str = "grammar";
 
 /// The crates that become modules.
 pub fn packages() -> impl Iterator<Item = &'static str> {
