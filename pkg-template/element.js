@@ -363,7 +363,8 @@ export class TabloomChat extends Base {
       const engine = await unlessAborted(this.#load(), signal);
       this.#update();
       const request = { messages: this.#request(), ...this.#sampling(), stream: /** @type {const} */ (true) };
-      const chunks = await engine.chat.completions.create(request, { signal });
+      // It says that nothing leaves the device.
+      const chunks = await engine.chat.completions.create(request, { signal, fallback: false });
       for await (const { choices } of chunks) {
         const [choice] = choices;
         finishReason = choice?.finish_reason ?? finishReason;

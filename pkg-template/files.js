@@ -1,10 +1,9 @@
 // Models made of files that the page has.
 import { TabloomError } from "./error.js";
+import { LATER_PART } from "./model.js";
 
 /** Files that may be a model's. */
 const OF_A_MODEL = /\.(json|jinja|safetensors|gguf)$/i;
-/** A file of a GGUF model in several, but the first. */
-const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
 /** Bytes that are digested at a time. */
 const PIECE = 32 * 2 ** 20;
 

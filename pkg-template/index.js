@@ -18,7 +18,7 @@ import { Streamed, Whole, ask, moment, now } from "./calls.js";
 import { TextCompletions } from "./completions.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./ladder.js";
-import { identify } from "./model.js";
+import { addressOf, identify } from "./model.js";
 import { Models, noteUse } from "./models.js";
 import { Session } from "./session.js";
 import { persist } from "./store.js";
@@ -94,7 +94,11 @@ export class Engine {
    * `tokenizer_config.json`, `model.safetensors` (or its shards); or from a GGUF file, if the
    * address ends with `.gguf`.
    *
-   * In place of an address it takes what the page has: a GGUF file as `File`, `Blob`, handle or bytes;
+   * A name is one on Hugging Face (`org/name`, `org/name@revision`, `hf:org/name/file.gguf`) or in the
+   * registry (`qwen3-0.6b`); an address begins with a scheme, `/` or `.`, or ends with `/` or `.gguf`. A
+   * branch is pinned to the commit that it is at when its model is first kept.
+   *
+   * In place of these it takes what the page has: a GGUF file as `File`, `Blob`, handle or bytes;
    * a folder as its `File`s or its handle; or files by name. They are read where they are, in pieces,
    * and not copied to the store.
    *
@@ -105,16 +109,17 @@ export class Engine {
    * Rejects with a {@link TabloomError} that says what was found, what was expected and what to
    * do, or with the signal's reason when aborted.
    *
-   * @param {ModelSource} source address of the folder or file, absolute or relative to the page, or
-   *   its files
+   * @param {ModelSource} source name, or address of the folder or file, absolute or relative to the
+   *   page, or its files
    * @param {LoadOptions} [options]
    * @returns {Promise<Engine>}
    */
   static async load(source, options = {}) {
-    const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", fallback, ...settings } = options;
+    const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", fallback, registry, quantisation, ...settings } = options;
     signal?.throwIfAborted();
-    const model = await identify(source);
+    const { pin, ...model } = await identify(source, options);
     signal?.throwIfAborted();
+    if (settings.hub) settings.hub = addressOf(settings.hub);
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
@@ -124,7 +129,7 @@ export class Engine {
     await session.start(signal, onProgress);
     if (session.info?.stored) {
       persist();
-      await noteUse(settings.store ?? "cache", model.url);
+      await noteUse(settings.store ?? "cache", model.url, pin);
     }
     return new Engine(session);
   }

@@ -8,6 +8,20 @@
  * @property {Map<string, Blob>} [files] by name
  */
 
+/** A file of a GGUF model in several, but the first. */
+export const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
+/** Text that is an address and no name. */
+const ADDRESS = /^(?!hf:)(?:[a-z][\w+.-]*:|[./]|.*(?:\/|\.gguf)$|.*[?#])/i;
+
+/**
+ * Whether a text is an address: it begins with a scheme, `/` or `.`, or ends with `/` or `.gguf`.
+ *
+ * @param {string} text
+ */
+export function isAddress(text) {
+  return ADDRESS.test(text);
+}
+
 /**
  * The address of a model's folder or file.
  *
@@ -23,9 +37,13 @@ export function addressOf(address) {
  * Finds out what a model is known by, and its files if the page has them.
  *
  * @param {import("./types.js").ModelSource} source
- * @returns {Promise<Model>}
+ * @param {import("./types.js").LoadOptions} [options]
+ * @returns {Promise<Model & {pin?: string}>} `pin`: how a name led to the address
  */
-export async function identify(source) {
-  if (typeof source === "string" || source instanceof URL) return { url: addressOf(source) };
-  return (await import("./files.js")).local(source);
+export async function identify(source, options = {}) {
+  const isText = typeof source === "string";
+  const isPlain = source instanceof URL || (isText && isAddress(source));
+  if (isPlain && !options.quantisation) return { url: addressOf(source) };
+  if (isText || options.quantisation) return (await import("./hub.js")).find(source, options);
+  return (await import("./files.js")).local(/** @type {any} */ (source));
 }

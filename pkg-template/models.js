@@ -10,7 +10,8 @@ import { KINDS, estimate, openStore } from "./store.js";
 
 /**
  * What stands behind the address in a key: nothing in that of a file's record, `=` and its number in a
- * chunk's, `-used` in what notes when the model was last loaded.
+ * chunk's, `-used` in what notes when the model was last loaded, `-at=` in what notes the name that led
+ * to this address.
  */
 const MARK = "?tabloom";
 /** The later files of a GGUF model in several. */
@@ -66,10 +67,25 @@ export class Models {
  *
  * @param {string} kind
  * @param {string} url
+ * @param {string} [pin] what led to this address
  */
-export async function noteUse(kind, url) {
+export async function noteUse(kind, url, pin) {
   const store = await openStore(kind);
   await store?.put(`${url}${MARK}-used`, [new TextEncoder().encode(`${Date.now()}`)]);
+  if (pin) await store?.put(`${url}${MARK}-at=${pin}`, []);
+}
+
+/**
+ * The address below `folder` to which a pin led before, if that is noted.
+ *
+ * @param {string} kind
+ * @param {string} folder
+ * @param {string} pin
+ */
+export async function pinned(kind, folder, pin) {
+  const store = kind === "none" ? null : await openStore(kind);
+  const noted = entries((await store?.keys()) ?? []);
+  return noted.find(({ address, rest }) => rest === `-at=${pin}` && address.startsWith(folder))?.address;
 }
 
 /**
@@ -95,6 +111,7 @@ async function listed(kind) {
     const model = { model: url, store: kind, files: 0, bytes: 0, complete: true, lastUsed: null };
     const known = models.get(url) ?? { model, files: new Map() };
     models.set(url, known);
+    if (rest.startsWith("-at=")) continue;
     if (rest === "-used") known.model.lastUsed = new Date(Number(await text(store, address + MARK + rest)));
     else {
       const chunks = known.files.get(address) ?? new Set();

@@ -14,7 +14,8 @@ export interface Progress {
 }
 
 /**
- * A model: the address of a folder in Hugging Face's layout or of a GGUF file; a GGUF file itself, or
+ * A model: its name on Hugging Face (`org/name`, `org/name@revision`, `hf:org/name/file.gguf`) or in the
+ * registry; the address of a folder in Hugging Face's layout or of a GGUF file; a GGUF file itself, or
  * its bytes; a folder's handle; a list of files, of which names or paths within a folder count; or
  * files by name.
  */
@@ -84,6 +85,12 @@ export interface LoadOptions {
    * (`none`). What is kept is used as it is: give a model that changes a new address.
    */
   store?: "cache" | "opfs" | "none";
+  /** Where names on Hugging Face are looked up; default `https://huggingface.co/`. */
+  hub?: string | URL;
+  /** Of a repository with several GGUF files, the one whose name has this word, such as `Q4_K_M`. */
+  quantisation?: string;
+  /** Names of the page's own, beside or in place of the package's: what each loads. */
+  registry?: Record<string, string>;
   /** What the files must be; without, they are trusted when they first come. */
   integrity?: Manifest;
   /** A server that answers what this device cannot; without, no request leaves the page. */

@@ -1,6 +1,6 @@
 // Elements that ask for the same model in the same way share one engine.
 import { Engine } from "../index.js";
-import { addressOf } from "../model.js";
+import { addressOf, isAddress } from "../model.js";
 
 /** @typedef {import("../types.js").LoadOptions} LoadOptions */
 /** @typedef {import("../types.js").Progress} Progress */
@@ -29,7 +29,7 @@ export class Lease {
    * @param {(progress: Progress) => void} onProgress
    */
   constructor(model, options, onProgress) {
-    const address = addressOf(model);
+    const address = isAddress(model) ? addressOf(model) : model;
     this.#key = JSON.stringify([address, options.device, options.quantize, `${options.workerUrl ?? ""}`]);
     this.#onProgress = onProgress;
     let shared = engines.get(this.#key);

@@ -34,7 +34,7 @@ export class Shared {
 }
 
 /**
- * Bundlers know a worker by `new SharedWorker(new URL(…))` in one piece.
+ * Bundlers know a worker by `new SharedWorker(new URL(…))` in one piece, and a module by its last option.
  *
  * @param {string | undefined} url
  */
@@ -42,6 +42,6 @@ function start(url) {
   // With an extended lifetime the worker, and the model in it, outlives a reload of its only tab.
   const options = { name: `tabloom ${VERSION}`, extendedLifetime: true };
   return url
-    ? new SharedWorker(url, { type: "module", ...options })
-    : new SharedWorker(new URL("../worker.js", import.meta.url), { type: "module", ...options });
+    ? new SharedWorker(url, { ...options, type: "module" })
+    : new SharedWorker(new URL("../worker.js", import.meta.url), { ...options, type: "module" });
 }

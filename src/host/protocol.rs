@@ -148,6 +148,8 @@ pub struct Options {
     pub store: Keep,
     /// What the files must be.
     pub integrity: Option<Manifest>,
+    /// Where Hugging Face's repositories are, if not there; ends with `/`.
+    pub hub: Option<String>,
 }
 
 /// Which executor to use.

@@ -54,7 +54,7 @@ pub async fn load(
             let store = open_store(url, options.store, &server, &signal, environment).await;
             let manifest = match integrity {
                 Some(manifest) => Some(manifest),
-                None => weights::listed(&server, url, store.as_ref()).await,
+                None => weights::listed(&server, options.hub.as_deref(), url, store.as_ref()).await,
             };
             let source = Parallel::new(FetchSource::new(server, url));
             Stored::new(Either::Left(source), store, manifest)

@@ -16,14 +16,17 @@ const HUB: &str = "https://huggingface.co/";
 
 /// What the large files beside those of a model must be, if they are a repository's.
 ///
+/// `hub` is where repositories are: Hugging Face itself, if that is not told.
+///
 /// A model that was loaded from there before needs no advice: its files are known.
 pub async fn listed<S: Server + Clone>(
     server: &S,
+    hub: Option<&str>,
     address: &str,
     store: Option<&impl Store>,
 ) -> Option<Manifest> {
     let (folder, gguf) = parts(address);
-    let listing = listing(&folder)?;
+    let listing = listing(hub.unwrap_or(HUB), &folder)?;
     if let Some(store) = store {
         let first = format!("{folder}{}", gguf.as_deref().unwrap_or("config.json"));
         let record = Record::read(store, &first, CHUNK_BYTES).await;
@@ -38,13 +41,13 @@ pub async fn listed<S: Server + Clone>(
 
 /// The address of the list of a repository's files, if `folder` is like
 /// `https://huggingface.co/owner/name/resolve/commit/`.
-fn listing(folder: &str) -> Option<String> {
-    let path = folder.strip_prefix(HUB)?.trim_end_matches('/');
+fn listing(hub: &str, folder: &str) -> Option<String> {
+    let path = folder.strip_prefix(hub)?.trim_end_matches('/');
     let mut parts = path.splitn(5, '/');
     let (owner, name) = (parts.next()?, parts.next()?);
     let revision = parts.next().filter(|part| *part == "resolve").and(parts.next())?;
     let inside = parts.next().map(|inside| format!("/{inside}")).unwrap_or_default();
-    Some(format!("{HUB}api/models/{owner}/{name}/tree/{revision}{inside}"))
+    Some(format!("{hub}api/models/{owner}/{name}/tree/{revision}{inside}"))
 }
 
 /// Reads such a list: of files in Git LFS it has the SHA-256.
@@ -101,15 +104,19 @@ mod tests {
         let commit = "0123456789012345678901234567890123456789";
         let resolve = format!("https://huggingface.co/owner/name/resolve/{commit}");
         let tree = format!("https://huggingface.co/api/models/owner/name/tree/{commit}");
-        assert_eq!(listing(&format!("{resolve}/")), Some(tree.clone()));
-        assert_eq!(listing(&format!("{resolve}/a/b/")), Some(format!("{tree}/a/b")));
+        assert_eq!(listing(HUB, &format!("{resolve}/")), Some(tree.clone()));
+        assert_eq!(listing(HUB, &format!("{resolve}/a/b/")), Some(format!("{tree}/a/b")));
         for other in [
             "https://huggingface.co/owner/name/blob/main/",
             "https://huggingface.co/owner/name/",
             "https://huggingface.co/owner/name/resolve",
             "https://models.example/owner/name/resolve/main/",
         ] {
-            assert_eq!(listing(other), None, "{other}");
+            assert_eq!(listing(HUB, other), None, "{other}");
         }
+        let mirror = "https://models.example/hf/";
+        let tree = format!("{mirror}api/models/owner/name/tree/main");
+        assert_eq!(listing(mirror, &format!("{mirror}owner/name/resolve/main/")), Some(tree));
+        assert_eq!(listing(mirror, &format!("{resolve}/")), None);
     }
 }

@@ -139,6 +139,23 @@ test("what is of the device alone fails as it does without", async () => {
   assert.deepEqual([created.name, availability], ["NotSupportedError", "unavailable"]);
 });
 
+test("the element promises that nothing leaves the device", async () => {
+  await load(without, fake());
+  const failed = await without.evaluate(async () => {
+    await import("./tabloom/element.js");
+    const chat = document.createElement("tabloom-chat");
+    chat.engine = engine;
+    document.body.append(chat);
+    const error = new Promise((resolve) => chat.addEventListener("tabloom-error", ({ detail }) => resolve(detail.error)));
+    chat.send("Hello?");
+    const { code } = await error;
+    chat.remove();
+    return code;
+  });
+  assert.equal(failed, "no_gpu");
+  assert.deepEqual(asked, []);
+});
+
 test("a device that can answer does, and says so", async () => {
   const info = await load(session.page, fake());
   assert.equal(info.device, "gpu");

@@ -63,6 +63,13 @@ fn test_names(metadata: &Value) -> impl Iterator<Item = &str> {
         .filter_map(|target| target["name"].as_str())
 }
 
+/// Where cargo keeps what it downloads.
+pub fn home() -> Result<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let default = || std::env::home_dir().map(|home| home.join(".cargo"));
+    home.or_else(default).context("cannot tell where cargo keeps its files: set CARGO_HOME")
+}
+
 /// The version of the workspace package `name`.
 pub fn version(name: &str) -> Result<String> {
     let text = task("cargo pkgid").args(["pkgid", "--package", name]).output()?;

@@ -1,8 +1,9 @@
 //! The npm package, assembled in target/package: the template's modules and their types, the
-//! wasm with its glue below `wasm/`, the licences and the README.
+//! wasm with its glue below `wasm/`, and the licences.
 
+use crate::process::{Task, minutes};
 use crate::sizes::Sizes;
-use crate::workspace::{self, copy_file, copy_tree, make_empty};
+use crate::workspace::{self, copy_file, copy_tree, find_program, make_empty};
 use crate::{cargo, types, wasm};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -46,14 +47,23 @@ pub fn build() -> Result<PathBuf> {
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy_file(&root.join(file), &package.join(file))?;
     }
-    if !package.join("README.md").exists() {
-        copy_file(&root.join("README.md"), &package.join("README.md"))?;
-    }
     types::declare(&package)?;
     let mut modules = files(&package)?;
     modules.retain(|file| file.extension().is_some_and(|ending| ending == "js"));
     types::minify(&package, &modules)?;
     Ok(package)
+}
+
+/// Packs a built package as it is published; returns the tarball, in an empty `folder`.
+pub fn pack(package: &Path, folder: &Path) -> Result<PathBuf> {
+    let npm = find_program(&["npm"]).context("npm is missing; it comes with Node")?;
+    make_empty(folder)?;
+    Task::new("npm pack", npm, minutes(5))
+        .args(["pack", "--silent", "--ignore-scripts", "--pack-destination"])
+        .arg(folder)
+        .dir(package)
+        .run()?;
+    files(folder)?.pop().context("npm packed nothing")
 }
 
 /// Measures the code of a built package.

@@ -37,6 +37,8 @@ enum Part {
     Browser,
     /// The native server, driven by the `openai` package
     Serve,
+    /// The package as it is published: size, contents, types, a Vite app
+    Package,
     /// The API reference, which must know all that it names
     Docs,
     /// The demo page, the examples and the package, driven by Playwright
@@ -75,12 +77,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if wanted(Part::Serve) {
         report.part("tests of the native server", || serve().map(Some));
     }
+    if wanted(Part::Package) {
+        report.part("the package's size", || package::run(&Default::default()).map(|()| None));
+        report.part("tests of the package", || package_tests().map(Some));
+    }
     if wanted(Part::Docs) {
         report.part("the API reference", || docs::run().map(|()| None));
     }
     if wanted(Part::E2e) {
-        report
-            .part("the package and its size", || package::run(&Default::default()).map(|()| None));
         report.part("end-to-end tests", || end_to_end("tests/e2e").map(Some));
     }
     if wanted(Part::Tabs) {
@@ -189,6 +193,20 @@ fn end_to_end(folder: &str) -> Result<Tally> {
         task.env("TABLOOM_URL", site.url())
             .env("TABLOOM_CHROMIUM", chromium)
             .env("TABLOOM_SERVE", server)
+    })
+}
+
+fn package_tests() -> Result<Tally> {
+    let chromium = provision::browser()?.chromium;
+    let site = Site::start(&site::build()?, 0)?;
+    let folder = workspace::target().join("packed");
+    let pack = |name| package::pack(&package::build()?, &folder.join(name));
+    let (tarball, again) = (pack("first")?, pack("again")?);
+    ensure!(fs::read(&tarball)? == fs::read(again)?, "two builds gave two different packages");
+    node_tests("tests of the package", "tests/package", |task| {
+        task.env("TABLOOM_URL", site.url())
+            .env("TABLOOM_CHROMIUM", chromium)
+            .env("TABLOOM_TARBALL", tarball)
     })
 }
 

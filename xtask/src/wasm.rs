@@ -53,13 +53,24 @@ pub fn build() -> Result<PathBuf> {
 
 /// Compiles one crate by itself, so that no other crate's features end up in its module.
 fn compile(package: &str) -> Result<PathBuf> {
-    let arguments = ["build", "--package", package, "--profile", "web"];
+    let flags = format!("target.{}.rustflags={:?}", cargo::WASM, remapped()?);
+    let arguments = ["build", "--package", package, "--profile", "web", "--config", &flags];
     let mut files = cargo::wasm_files("the wasm build", &arguments)?;
     // Libraries may come as modules of their own, too.
     let module = package.replace('-', "_");
     files.retain(|file| file.file_stem().is_some_and(|stem| stem == module.as_str()));
     ensure!(files.len() == 1, "{package} made {} modules instead of one", files.len());
     Ok(files.remove(0))
+}
+
+/// Flags by which places in source files are named alike wherever cargo keeps them: a module is the
+/// same for whoever builds it, and smaller.
+fn remapped() -> Result<Vec<String>> {
+    let registries = cargo::home()?.join("registry/src");
+    let folders = fs::read_dir(&registries)
+        .with_context(|| format!("cannot read {}", registries.display()))?;
+    let flag = |folder: PathBuf| format!("--remap-path-prefix={}/=", folder.display());
+    folders.map(|folder| Ok(flag(folder?.path()))).collect()
 }
 
 fn bind(module: &Path, name: &str, options: &[&str], out: &Path) -> Result<()> {
