@@ -381,6 +381,8 @@ fn quoted(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::translate;
 
     #[test]
@@ -429,6 +431,18 @@ mod tests {
         ] {
             let error = translate(pattern).unwrap_err().to_string();
             assert!(error.contains(named), "{error} does not name {named}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_translated_or_refused(
+            pattern in r"([a-z0-9é🙂]|[()\[\]{}|*+?^$.&:<>=!,-]|\\[a-zA-Z0-9]|\(\?|\\p\{|\[\^){0,40}",
+        ) {
+            match translate(&pattern) {
+                Ok(translated) => prop_assert!(translated.len() <= 200 * pattern.len()),
+                Err(error) => prop_assert!(error.to_string().contains("not supported")),
+            }
         }
     }
 }
