@@ -38,9 +38,10 @@ test("a conversation that the page writes is answered as the chat is, whole and 
 });
 
 test("several prompts are gone on with, and echoed with log-probabilities", async () => {
-  const { choices } = await page.evaluate(() =>
-    engine.completions.create({ prompt: ["The fox", [70, 71]], echo: true, logprobs: 1, max_tokens: 2 }),
-  );
+  const { choices } = await page.evaluate(async () => {
+    const prompt = [await engine.tokenize("The fox"), [70, 71]];
+    return engine.completions.create({ prompt, echo: true, logprobs: 1, max_tokens: 2 });
+  });
   assert.deepEqual(choices.map((choice) => choice.index), [0, 1]);
   assert.ok(choices[0].text.startsWith("The fox"));
   assert.ok(choices[1].text.startsWith("de"));

@@ -189,7 +189,7 @@ test("requests: whatever is out of range names its parameter", async () => {
     [{ messages: [] }, "messages", /found none, expected at least one message/],
     [{}, "messages", /at least one message/],
     [{ messages: "hello" }, "messages", /string/],
-    [{ messages: [{ role: "wizard", content: "hi" }] }, "messages[0].role", /wizard.*expected system, user or assistant/],
+    [{ messages: [{ role: "wizard", content: "hi" }] }, "messages[0].role", /wizard.*expected system, user, assistant or tool/],
     [{ messages: [{ role: "user" }] }, "messages[0].content", /expected a string/],
     [{ messages: [{ role: "user", content: " " }] }, "messages[0].content", /empty text/],
     [{ messages, temperature: -1 }, "temperature", /found -1.*expected 0 to 2/],
@@ -228,7 +228,7 @@ test("requests: a prompt longer than the context", async () => {
     (messages) => globalThis.failure(engine.chat.completions.create({ messages })),
     messages,
   );
-  check(failure, "context_length_exceeded", /prompt has \d+ tokens.*context holds 1024.*Shorten/);
+  check(failure, "context_length_exceeded", /found \d+ tokens.*context holds 1024.*Shorten/);
   assert.equal(failure.param, "messages");
   assert.equal(failure.details.limit, 1024);
   await stillAnswers();

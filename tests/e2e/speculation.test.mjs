@@ -43,7 +43,7 @@ function guesses(metrics) {
   return names.map((name) => metrics[`spec_decode_${name}`]);
 }
 
-const NONE = { accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 };
+const NONE = { accepted_prediction_tokens: 0, rejected_prediction_tokens: 0, reasoning_tokens: 0 };
 
 test("a request without guesses gets none, and the same answer", async () => {
   const off = await page.evaluate(stream, [{}, { messages, speculative_decoding: false }]);
