@@ -1,6 +1,9 @@
 //! Tokenizers and chat templates against what the Python libraries make of them.
 #![cfg(not(target_arch = "wasm32"))]
 
+#[path = "browser_regex.rs"]
+mod regex;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

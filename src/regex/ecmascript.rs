@@ -381,6 +381,8 @@ fn quoted(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::translate;
 
     #[test]
@@ -398,10 +400,7 @@ mod tests {
             ("a++b?+", r"(?:(?=(?<a1>a+))\k<a1>)(?:(?=(?<a2>b?))\k<a2>)"),
             ("(?>a)*", r"(?:(?=(?<a1>a))\k<a1>)*"),
             (r"[\p{L}&&[^a-c-]]", r"[[\p{L}]&&[[^a-c\u{2d}]]]"),
-            (
-                r"[]\-\]^-~一-龥\x{3040}-\u309F]",
-                r"[\u{5d}\u{2d}\u{5d}\u{5e}-\u{7e}一-龥\u{3040}-ゟ]",
-            ),
+            (r"[]\-\]^-~一-龥\x{3041}-\u309F]", r"[\u{5d}\u{2d}\u{5d}\u{5e}-\u{7e}一-龥ぁ-ゟ]"),
             (r"\A.\z", r"^[^\n]$"),
         ] {
             assert_eq!(translate(pattern).unwrap(), expected, "{pattern}");
@@ -429,6 +428,18 @@ mod tests {
         ] {
             let error = translate(pattern).unwrap_err().to_string();
             assert!(error.contains(named), "{error} does not name {named}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_translated_or_refused(
+            pattern in r"([a-z0-9é🙂]|[()\[\]{}|*+?^$.&:<>=!,-]|\\[a-zA-Z0-9]|\(\?|\\p\{|\[\^){0,40}",
+        ) {
+            match translate(&pattern) {
+                Ok(translated) => prop_assert!(translated.len() <= 200 * pattern.len()),
+                Err(error) => prop_assert!(error.to_string().contains("not supported")),
+            }
         }
     }
 }

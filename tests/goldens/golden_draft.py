@@ -346,17 +346,22 @@ def eagle(target):
     return Eagle, llama_layer(target) | {"architectures": ["LlamaForCausalLM"], "bias": True}
 
 
+def dictionary(target):
+    """The target's configuration, without the folder that it was read from."""
+    return {key: value for key, value in target.to_dict().items() if key != "_name_or_path"}
+
+
 def mtp(target):
     return Mtp, {
         "architectures": ["MTPDraftModel"],
         "speculators_model_type": "mtp",
         "num_speculative_steps": DRAFTS,
-        "transformer_layer_config": target.to_dict(),
+        "transformer_layer_config": dictionary(target),
     }
 
 
 def mimo(target):
-    config = target.to_dict() | {"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "num_nextn_predict_layers": 1}
+    config = dictionary(target) | {"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "num_nextn_predict_layers": 1}
     return Mimo, config
 
 
