@@ -219,9 +219,9 @@ fn serve() -> Result<Tally> {
 fn node_tests(what: &str, folder: &str, with: impl FnOnce(Task) -> Task) -> Result<Tally> {
     let tests = test_files(folder)?;
     let mut tally = Tally::default();
-    // One file after the other: two Chromiums with software GPUs would starve each other.
+    // Tests wait more than they compute; more Chromiums with software GPUs would starve each other.
     let task = Task::new(what, provision::node()?, minutes(30))
-        .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
+        .args(["--test", "--test-reporter=spec", "--test-concurrency=2"])
         .arg("--test-timeout=600000")
         .args(tests)
         .dir(workspace::root());
