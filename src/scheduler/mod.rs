@@ -302,14 +302,20 @@ impl Scheduler {
             let holds_slot = |seq: &Sequence| seq.slot == rows.slot;
             if let Some(at) = self.running.iter().position(holds_slot) {
                 let seq = &mut self.running[at];
+                if self.options.max_drafts > 0 && seq.may_be_guessed() {
+                    // What lookup would have said of the tokens that came, whoever drafted them.
+                    let said = self.drafter.propose(seq.tokens(), draws.len());
+                    let right =
+                        said.iter().zip(&draws).take_while(|(said, came)| **said == came.token);
+                    let right = right.count();
+                    seq.acceptance.observe(said.len(), right);
+                    self.acceptance.observe(said.len(), right);
+                }
                 if drafted > 0 {
-                    let on_device = rows.drafts[0].token.is_none();
-                    let (own, all) = match on_device {
-                        true => (&mut seq.device_acceptance, &mut self.device_acceptance),
-                        false => (&mut seq.acceptance, &mut self.acceptance),
-                    };
-                    own.observe(drafted, accepted);
-                    all.observe(drafted, accepted);
+                    if rows.drafts[0].token.is_none() {
+                        seq.device_acceptance.observe(drafted, accepted);
+                        self.device_acceptance.observe(drafted, accepted);
+                    }
                     seq.verify_drafts(drafted, accepted);
                     self.metrics.verified(seq.tab.0, drafted, accepted);
                 }
@@ -381,8 +387,11 @@ impl Scheduler {
         let drafting: Vec<&SeqPlan> = plan.seqs.iter().filter(on_device).collect();
         let reads = plan.seqs.iter().any(|seq| seq.follow != Follow::No);
         let decodes = plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1);
+        // Steps without drafts are submitted while others run; drafts have the host in between.
+        let before = self.before;
+        let since = before.map_or(took, |(before, _)| now.saturating_sub(before));
+        let took = since.clamp(took, 2 * took).as_secs_f64();
         if decodes {
-            let took = took.as_secs_f64();
             let costs = match drafting.is_empty() {
                 false => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
                 true => &mut self.costs,
@@ -399,15 +408,11 @@ impl Scheduler {
         }
         let drafter = reads || !drafting.is_empty();
         self.rests.of(sequences).step(drafter, !decodes);
-        let before = self.before;
         let plain_before = if drafter { 0 } else { 1 + before.map_or(0, |(_, plain)| plain) };
         self.before = Some((now, plain_before));
         if plan.seqs.iter().any(|seq| seq.score.is_some() || seq.pool.is_some()) {
             return;
         }
-        // Steps without drafts are submitted while others run; drafts have the host in between.
-        let since = before.map_or(took, |(before, _)| now.saturating_sub(before));
-        let took = since.clamp(took, 2 * took).as_secs_f64();
         let drafts: usize = drafting.iter().map(|seq| seq.drafts.len()).sum();
         let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count();
         let more = rows - drafts - drawing;
@@ -482,7 +487,12 @@ impl Scheduler {
         }
         let mut tokens = self.drafter.propose(seq.tokens(), pending + most);
         let found = tokens.len().saturating_sub(pending);
-        if found > 0 {
+        // The executor's drafter takes time of its own: it has to be right more often.
+        let has_better = seq.reads && seq.may_draft_on_device() && {
+            let drafts = found.min(self.device_drafts);
+            seq.device_acceptance.right(drafts) > seq.acceptance.right(drafts)
+        };
+        if found > 0 && !has_better {
             let (without, with) = (&self.costs, &self.costs);
             let worth = Worth { without, with, sequences, drafting: sequences };
             let drafts = if adaptive { seq.acceptance.choose(worth, found) } else { found };

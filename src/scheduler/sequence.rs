@@ -277,11 +277,14 @@ impl Sequence {
         self.drafted > 0 || self.pending > 0 && goes_on
     }
 
-    /// Whether tokens may be guessed for it: its caller agrees, it draws,
-    /// and nothing but what it knows is needed to.
+    /// Whether its tokens are ever guessed: its caller agrees, and it draws.
+    pub fn may_be_guessed(&self) -> bool {
+        self.speculates && self.goal == Goal::Generate
+    }
+
+    /// Whether tokens may be guessed for it now: nothing but what it knows is needed to.
     pub fn may_guess(&self) -> bool {
-        self.speculates
-            && self.goal == Goal::Generate
+        self.may_be_guessed()
             && self.may_run()
             && !self.yielding
             && !self.scores_rows()

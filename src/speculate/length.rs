@@ -39,6 +39,15 @@ impl Acceptance {
         }
     }
 
+    /// How many of so many drafts are right, on average.
+    pub fn right(&self, drafts: usize) -> f64 {
+        let chances = self.rates.iter().take(drafts).scan(1.0, |chance, rate| {
+            *chance *= rate;
+            Some(*chance)
+        });
+        chances.sum()
+    }
+
     /// Drafts, of at most `most`, with which a step brings most tokens in its time, all sequences that
     /// have any having as many.
     pub fn best(&self, worth: Worth, most: usize) -> usize {

@@ -28,9 +28,9 @@ impl Rests {
     const STEPS: usize = 10;
     /// Further steps in which a prompt may come.
     const MORE: usize = 8;
-    /// Steps between two rests: each time four times as many.
+    /// Steps between two rests: each time twice as many.
     const LEAST: usize = 16;
-    const MOST: usize = 2048;
+    const MOST: usize = 512;
 
     /// Takes in that a step has been made: whether the drafter had a part in it, and whether it had
     /// prompts.
@@ -46,7 +46,7 @@ impl Rests {
         } else if drafter {
             self.passed += 1;
             if self.passed > self.length {
-                let length = (4 * self.length).min(Rests::MOST);
+                let length = (2 * self.length).min(Rests::MOST);
                 *self = Rests { passed: 0, length, left: Rests::STEPS, more: Rests::MORE };
             }
         }
@@ -75,12 +75,13 @@ mod tests {
 
     #[test]
     fn there_is_a_rest_soon_and_then_ever_less_often() {
-        let expected: Vec<usize> = [17..27, 92..102, 359..369].into_iter().flatten().collect();
+        let expected: Vec<usize> =
+            [17..27, 60..70, 135..145, 274..284].into_iter().flatten().collect();
         assert_eq!(rests(400, true), expected);
     }
 
     #[test]
     fn a_rest_waits_for_a_prompt_but_not_for_ever() {
-        assert_eq!(rests(100, false), Vec::from_iter(17..35));
+        assert_eq!(rests(100, false), Vec::from_iter((17..35).chain(68..86)));
     }
 }
