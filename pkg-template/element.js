@@ -210,8 +210,9 @@ export class TabloomChat extends Base {
   }
 
   /**
-   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types allow the
-   * policy `tabloom`, or pass a `TrustedScriptURL`.
+   * A script of the site's own that is, or imports, `worker.js`, if that is not beside this module or is
+   * of another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
+   * `TrustedScriptURL`.
    */
   get workerUrl() {
     return this.#workerUrl;

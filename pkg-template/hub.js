@@ -4,6 +4,7 @@ import { TabloomError } from "./error.js";
 import { LATER_PART, addressOf, isAddress } from "./model.js";
 import { pinned } from "./models.js";
 import { REGISTRY } from "./registry.js";
+import { KINDS } from "./store.js";
 
 const HUB = "https://huggingface.co/";
 /** `org/name`, `@` and a revision, and a path within the repository. */
@@ -23,6 +24,20 @@ const PATIENCE = 60_000;
  */
 
 /**
+ * A branch or tag of a repository, or what a commit has of a quantisation: which files these are is to
+ * be asked.
+ *
+ * @typedef {object} Branch
+ * @property {string} hub
+ * @property {string} repository
+ * @property {string} revision
+ * @property {string} path of the folder or file within the repository, after a slash
+ * @property {string | undefined} quantisation
+ * @property {string} commits where the repository's commits are
+ * @property {string} pin
+ */
+
+/**
  * Finds a model by its name.
  *
  * @param {unknown} name
@@ -30,7 +45,43 @@ const PATIENCE = 60_000;
  * @returns {Promise<Found>}
  */
 export async function find(name, options) {
-  const { registry, quantisation, signal, store = "cache" } = options;
+  const meant = read(name, options);
+  if ("url" in meant) return meant;
+  const { hub, repository, revision, path, quantisation, commits, pin } = meant;
+  const { signal, store = "cache" } = options;
+  const before = await pinned(store, commits, pin);
+  if (before) return { url: before, pin };
+  const { sha, files } = await listing(hub, repository, revision, signal);
+  const model = `${commits}${sha}${path}`;
+  if (/\.gguf$/i.test(path)) return { url: addressOf(model), pin };
+  const folder = `${path.slice(1)}/`.replace(/^\//, "");
+  const inside = files.filter((file) => file.startsWith(folder)).map((file) => file.slice(folder.length));
+  const file = choose(inside, quantisation, `${repository}${path}`);
+  return { url: addressOf(`${model}/${file}`), pin };
+}
+
+/**
+ * Where the models are that a name has led to and that are kept. Nobody else is asked.
+ *
+ * @param {unknown} name
+ * @param {import("./types.js").NameOptions} options
+ * @returns {Promise<string[]>}
+ */
+export async function kept(name, options) {
+  const meant = read(name, options);
+  if ("url" in meant) return [meant.url];
+  const found = await Promise.all(KINDS.map((kind) => pinned(kind, meant.commits, meant.pin)));
+  return found.filter((url) => url !== undefined);
+}
+
+/**
+ * What a name says: where the model is, or which branch.
+ *
+ * @param {unknown} name
+ * @param {import("./types.js").NameOptions} options
+ * @returns {{url: string} | Branch}
+ */
+function read(name, { registry, quantisation, hub: mirror = HUB }) {
   const known = { ...REGISTRY, ...registry };
   const source = typeof name === "string" && Object.hasOwn(known, name) ? known[name] : name;
   if (typeof source === "string" && isAddress(source) && !quantisation) return { url: addressOf(source) };
@@ -43,18 +94,11 @@ export async function find(name, options) {
   if (quantisation && /\.gguf$/i.test(path)) {
     throw invalid("quantisation", "found it with a file, expected a repository");
   }
-  const hub = addressOf(options.hub ?? HUB);
-  const resolve = (/** @type {string} */ commit) => `${hub}${repository}/resolve/${commit}${path}`;
-  if (COMMIT.test(revision) && !quantisation) return { url: addressOf(resolve(revision)) };
+  const hub = addressOf(mirror);
+  const commits = `${hub}${repository}/resolve/`;
+  if (COMMIT.test(revision) && !quantisation) return { url: addressOf(`${commits}${revision}${path}`) };
   const pin = encodeURIComponent([revision, path, quantisation].join(" "));
-  const before = await pinned(store, `${hub}${repository}/resolve/`, pin);
-  if (before) return { url: before, pin };
-  const { sha, files } = await listing(hub, repository, revision, signal);
-  const folder = `${path.slice(1)}/`.replace(/^\//, "");
-  if (/\.gguf$/i.test(path)) return { url: addressOf(resolve(sha)), pin };
-  const inside = files.filter((file) => file.startsWith(folder)).map((file) => file.slice(folder.length));
-  const file = choose(inside, quantisation, `${repository}${path}`);
-  return { url: addressOf(`${resolve(sha)}/${file}`), pin };
+  return { hub, repository, revision, path, quantisation, commits, pin };
 }
 
 /**

@@ -29,6 +29,7 @@ export { TabloomError };
 /** @typedef {import("./types.js").Progress} Progress */
 /** @typedef {import("./types.js").ModelSource} ModelSource */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
+/** @typedef {import("./types.js").NameOptions} NameOptions */
 /** @typedef {import("./types.js").FallbackOptions} FallbackOptions */
 /** @typedef {import("./types.js").FallbackReason} FallbackReason */
 /** @typedef {import("./types.js").RequestOptions} RequestOptions */

@@ -3,7 +3,7 @@ import { Silence, TabloomError, noHost } from "./error.js";
 import { Leader } from "./rungs/leader.js";
 import { Private } from "./rungs/private.js";
 import { Shared } from "./rungs/shared.js";
-import { trustedWorker } from "./trusted.js";
+import { workerScript } from "./worker-script.js";
 
 /**
  * A way to a host.
@@ -46,10 +46,11 @@ export class Ladder {
    * @param {boolean} options.needsGpu passes over workers that lack the page's WebGPU
    * @param {string} [options.workerUrl]
    */
-  constructor({ host, needsGpu, workerUrl = trustedWorker() }) {
+  constructor({ host, needsGpu, workerUrl }) {
     const rungs = host === "auto" ? Object.values(RUNGS) : [RUNGS[host]];
     if (!rungs[0]) throw unknown(host);
-    this.#rungs = rungs.map((Rung) => new Rung(workerUrl));
+    const script = workerScript(workerUrl);
+    this.#rungs = rungs.map((Rung) => new Rung(script));
     this.#needsGpu = needsGpu;
   }
 

@@ -41,9 +41,29 @@ export function addressOf(address) {
  * @returns {Promise<Model & {pin?: string}>} `pin`: how a name led to the address
  */
 export async function identify(source, options = {}) {
-  const isText = typeof source === "string";
-  const isPlain = source instanceof URL || (isText && isAddress(source));
-  if (isPlain && !options.quantisation) return { url: addressOf(source) };
-  if (isText || options.quantisation) return (await import("./hub.js")).find(source, options);
+  if (isPlain(source, options)) return { url: addressOf(source) };
+  if (typeof source === "string" || options.quantisation) return (await import("./hub.js")).find(source, options);
   return (await import("./files.js")).local(/** @type {any} */ (source));
+}
+
+/**
+ * Where the models are that are kept under an address or a name.
+ *
+ * @param {string | URL} source
+ * @param {import("./types.js").NameOptions} options
+ * @returns {Promise<string[]>}
+ */
+export async function addresses(source, options) {
+  return isPlain(source, options) ? [addressOf(source)] : (await import("./hub.js")).kept(source, options);
+}
+
+/**
+ * Whether a model is at an address that is told.
+ *
+ * @param {import("./types.js").ModelSource} source
+ * @param {import("./types.js").NameOptions} options
+ * @returns {source is string | URL}
+ */
+function isPlain(source, { quantisation }) {
+  return !quantisation && (source instanceof URL || (typeof source === "string" && isAddress(source)));
 }

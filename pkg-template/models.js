@@ -1,7 +1,7 @@
 // The models that the site keeps, for pages that show or delete them; no engine is needed.
 import { TabloomError } from "./error.js";
 import { available } from "./locks.js";
-import { addressOf } from "./model.js";
+import { addresses } from "./model.js";
 import { KINDS, estimate, openStore } from "./store.js";
 
 /** @typedef {import("./types.js").StoredModel} StoredModel */
@@ -46,11 +46,17 @@ export class Models {
    *
    * Rejects with code `model_busy` while the model is being loaded.
    *
-   * @param {string | URL} model its address
+   * @param {string | URL} model its address or name, as it was loaded
+   * @param {import("./types.js").NameOptions} [options] of a name, those with which it was loaded
    * @returns {Promise<boolean>}
    */
-  async delete(model) {
-    const url = addressOf(model);
+  async delete(model, options = {}) {
+    const deleted = await Promise.all((await addresses(model, options)).map((url) => this.#delete(url)));
+    return deleted.includes(true);
+  }
+
+  /** @param {string} url */
+  async #delete(url) {
     // Where locks are denied, so is storage.
     if (!(await available())) return false;
     return navigator.locks.request(loading(url), { ifAvailable: true }, async (lock) => {

@@ -32,7 +32,17 @@ export type ModelSource =
 /** Where an engine lives: in a worker of all tabs, in the leader tab's, or in one of its own. */
 export type HostKind = "shared" | "leader" | "private";
 
-export interface LoadOptions {
+/** What a name means. */
+export interface NameOptions {
+  /** Where names on Hugging Face are looked up; default `https://huggingface.co/`. */
+  hub?: string | URL;
+  /** Of a repository with several GGUF files, the one whose name has this word, such as `Q4_K_M`. */
+  quantisation?: string;
+  /** Names of the page's own, beside or in place of the package's: what each loads. */
+  registry?: Record<string, string>;
+}
+
+export interface LoadOptions extends NameOptions {
   /** `auto` (default) uses the GPU; `cpu` is the slow fallback where there is none. */
   device?: "auto" | "gpu" | "cpu";
   /** How 16- and 32-bit matrices are held; default `keep`. */
@@ -85,12 +95,6 @@ export interface LoadOptions {
    * (`none`). What is kept is used as it is: give a model that changes a new address.
    */
   store?: "cache" | "opfs" | "none";
-  /** Where names on Hugging Face are looked up; default `https://huggingface.co/`. */
-  hub?: string | URL;
-  /** Of a repository with several GGUF files, the one whose name has this word, such as `Q4_K_M`. */
-  quantisation?: string;
-  /** Names of the page's own, beside or in place of the package's: what each loads. */
-  registry?: Record<string, string>;
   /** What the files must be; without, they are trusted when they first come. */
   integrity?: Manifest;
   /** A server that answers what this device cannot; without, no request leaves the page. */
@@ -99,8 +103,9 @@ export interface LoadOptions {
   /** Ends loading. */
   signal?: AbortSignal;
   /**
-   * Where `worker.js` is served, if not beside this module; pages that require Trusted Types allow the
-   * policy `tabloom`, or pass a `TrustedScriptURL`.
+   * A script of the site's own that is, or imports, `worker.js`, if that is not beside this module or is
+   * of another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
+   * `TrustedScriptURL`.
    */
   workerUrl?: string | { toString(): string };
 }

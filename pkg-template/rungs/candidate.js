@@ -1,5 +1,5 @@
 import { whenAborted } from "../abort.js";
-import { Departure } from "../error.js";
+import { Departure, noHost } from "../error.js";
 import { hold, whenFree } from "../locks.js";
 import { failure, startWorker } from "./dedicated.js";
 
@@ -14,7 +14,7 @@ export class Candidate {
   epoch = 0;
   #office;
   #lobby;
-  #workerUrl;
+  #script;
   #onFailure;
   /** @type {AbortController | null} queueing and leading end with it */
   #candidacy = null;
@@ -23,13 +23,13 @@ export class Candidate {
    * @param {object} options
    * @param {string} options.office the lock's name
    * @param {string} options.lobby the channel where the worker is to be found
-   * @param {string | undefined} options.workerUrl
+   * @param {string | undefined} options.script
    * @param {(error: Error) => void} options.onFailure told why this candidate can run no worker
    */
-  constructor({ office, lobby, workerUrl, onFailure }) {
+  constructor({ office, lobby, script, onFailure }) {
     this.#office = office;
     this.#lobby = lobby;
-    this.#workerUrl = workerUrl;
+    this.#script = script;
     this.#onFailure = onFailure;
   }
 
@@ -97,7 +97,7 @@ export class Candidate {
     await hold(this.#office + SINCE + epoch, signal);
     /** @type {Promise<void>} */
     const over = new Promise((ended, failed) => {
-      const worker = startWorker(this.#workerUrl);
+      const worker = startWorker(this.#script);
       const lobby = new BroadcastChannel(this.#lobby);
       whenAborted(signal, () => {
         // Tabs that lose their host without its fault do not hold that against their requests.
@@ -109,6 +109,7 @@ export class Candidate {
       worker.onerror = (event) => failed(failure(event));
       // It names the lock that it holds as long as it lives.
       worker.onmessage = ({ data }) => {
+        if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));
         whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
       };
       worker.postMessage({ type: "lead", lobby: this.#lobby, epoch });

@@ -24,12 +24,12 @@ export class Leader {
   /** @type {AbortController | null} the latest connection */
   #life = null;
 
-  /** @param {string | undefined} workerUrl */
-  constructor(workerUrl) {
+  /** @param {string | undefined} script */
+  constructor(script) {
     this.#candidate = new Candidate({
       office: OFFICE,
       lobby: LOBBY,
-      workerUrl,
+      script,
       onFailure: (error) => this.#life?.abort(error),
     });
   }

@@ -8,16 +8,16 @@ export class Private {
   name = "private";
   freezes = true;
   lingers = false;
-  #workerUrl;
+  #script;
 
-  /** @param {string | undefined} workerUrl */
-  constructor(workerUrl) {
-    this.#workerUrl = workerUrl;
+  /** @param {string | undefined} script */
+  constructor(script) {
+    this.#script = script;
   }
 
   /** @param {AbortController} life */
   async open(life) {
-    const worker = startWorker(this.#workerUrl);
+    const worker = startWorker(this.#script);
     whenAborted(life.signal, () => worker.terminate());
     worker.onerror = (event) => life.abort(failure(event));
     const { port1, port2 } = new MessageChannel();

@@ -11,18 +11,19 @@ export class Shared {
   freezes = false;
   /** The browser knows it by its name until it is gone. */
   lingers = true;
-  #workerUrl;
+  #script;
 
-  /** @param {string | undefined} workerUrl */
-  constructor(workerUrl) {
-    this.#workerUrl = workerUrl;
+  /** @param {string | undefined} script */
+  constructor(script) {
+    this.#script = script;
   }
 
   /** @param {AbortController} life */
   async open(life) {
     if (!globalThis.SharedWorker) throw noHost(this.name, "the browser has no SharedWorker here");
     if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
-    const worker = start(this.#workerUrl);
+    if (/^data:/.test(this.#script ?? "")) throw noHost(this.name, "its script is of another origin");
+    const worker = start(this.#script);
     worker.onerror = (event) => {
       event.preventDefault();
       life.abort(crashed("its script could not be loaded"));
@@ -36,12 +37,12 @@ export class Shared {
 /**
  * Bundlers know a worker by `new SharedWorker(new URL(…))` in one piece, and a module by its last option.
  *
- * @param {string | undefined} url
+ * @param {string | undefined} script
  */
-function start(url) {
+function start(script) {
   // With an extended lifetime the worker, and the model in it, outlives a reload of its only tab.
   const options = { name: `tabloom ${VERSION}`, extendedLifetime: true };
-  return url
-    ? new SharedWorker(url, { ...options, type: "module" })
+  return script
+    ? new SharedWorker(script, { ...options, type: "module" })
     : new SharedWorker(new URL("../worker.js", import.meta.url), { ...options, type: "module" });
 }

@@ -50,6 +50,20 @@ impl Fetch {
     pub fn new(signal: Option<AbortSignal>) -> Fetch {
         Fetch { signal }
     }
+
+    /// What a web server would answer that has no such file.
+    fn absent(&self, address: &str) -> Result<Answer<JsStream>> {
+        let signal = self.signal.as_ref();
+        let empty = ReadableStream::new().map_err(|reason| failed(address, signal, &reason))?;
+        Ok(Answer {
+            status: 404,
+            reason: String::new(),
+            is_page: false,
+            content_range: None,
+            version: None,
+            body: JsStream::new(address, empty, self.signal.clone(), None)?,
+        })
+    }
 }
 
 impl Server for Fetch {
@@ -68,10 +82,13 @@ impl Server for Fetch {
             let range = Array::of2(&"range".into(), &format!("bytes={start}-{last}").into());
             options.set_headers(&Array::of1(&range));
         }
-        let response: Response = JsFuture::from(global_fetch(address, &options))
-            .await
-            .map_err(|reason| failed(address, signal, &reason))?
-            .unchecked_into();
+        let fetched = JsFuture::from(global_fetch(address, &options)).await;
+        let response = match fetched.map_err(|reason| failed(address, signal, &reason)) {
+            Ok(response) => response.unchecked_into::<Response>(),
+            // Only HTTP can say that a file is not there: an extension's address fails.
+            Err(Error::Fetch { .. }) if !is_http(address) => return self.absent(address),
+            Err(error) => return Err(error),
+        };
         let Some(body) = response.body() else {
             let reason = "the response has no body".into();
             return Err(Error::Fetch { what: address.into(), reason });
@@ -173,6 +190,10 @@ fn failed(what: &str, signal: Option<&AbortSignal>, reason: &JsValue) -> Error {
         None => format!("{reason:?}"),
     };
     Error::Fetch { what: what.into(), reason }
+}
+
+fn is_http(address: &str) -> bool {
+    address.starts_with("https:") || address.starts_with("http:")
 }
 
 fn header(response: &Response, name: &str) -> Option<String> {

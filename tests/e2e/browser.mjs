@@ -8,12 +8,16 @@ export const url = required("TABLOOM_URL");
 /**
  * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on.
  *
- * @param {{webgpu?: boolean, pageCache?: boolean, collect?: boolean}} [options] `pageCache`: pages
- *   that are left are kept for the way back, as visitors' browsers do; `collect`: scripts can
- *   collect garbage, by `gc()`
+ * @param {{webgpu?: boolean, pageCache?: boolean, collect?: boolean, opaque?: boolean}} [options]
+ *   `pageCache`: pages that are left are kept for the way back, as visitors' browsers do; `collect`:
+ *   scripts can collect garbage, by `gc()`; `opaque`: a worker whose script is in its address has an
+ *   origin of its own, as the standard has it
  */
-export function launch({ webgpu = true, pageCache = false, collect = false } = {}) {
-  const more = collect ? ["js-flags=--expose-gc"] : [];
+export function launch({ webgpu = true, pageCache = false, collect = false, opaque = false } = {}) {
+  const more = [
+    ...(collect ? ["js-flags=--expose-gc"] : []),
+    ...(opaque ? ["enable-features=DataUrlWorkerOpaqueOrigin"] : []),
+  ];
   return chromium.launch({
     ignoreDefaultArgs: pageCache ? ["--disable-back-forward-cache"] : [],
     ...options((name) => webgpu || !name.includes("webgpu"), more),

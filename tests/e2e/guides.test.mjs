@@ -1,5 +1,5 @@
 // The guides' code: every block of JavaScript is checked by TypeScript against the package's types and
-// runs in a page; blocks of HTML are pages. `js no-run` marks what needs a visitor or another server:
+// runs in a page; blocks of HTML are pages. `no-run` marks what needs a visitor or another server:
 // it is checked, and does not run.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -109,7 +109,7 @@ for (const { id, code } of scripts.filter(({ run }) => run)) {
   });
 }
 
-for (const { id } of all.filter(({ language }) => language === "html")) {
+for (const { id } of all.filter(({ language, run }) => language === "html" && run)) {
   test(`${id} is a chat`, () =>
     visit(`${id}.html`, async (page) => {
       const input = page.getByRole("textbox", { name: "Your message" });

@@ -93,6 +93,32 @@ test("a name is found, and its branch stays where it was when the model was kept
   assert.equal(await load("hf:org/name"), `org/name/resolve/${SECOND}/`);
 });
 
+test("what a name has led to is deleted by it, and nobody is asked", async () => {
+  const registry = { mine: "org/name@v1.0" };
+  const remove = (name, options) =>
+    page.evaluate(async ([name, options]) => {
+      const deleted = await Engine.store.delete(name, { hub: "hf", ...options }).catch(({ code, param }) => [code, param]);
+      return [deleted, (await Engine.store.list()).map(({ model }) => model.split("/").at(-2)[0]).sort().join()];
+    }, [name, options]);
+  await load("org/name");
+  head = SECOND;
+  await load("org/name", { store: "opfs" });
+  await page.evaluate(async () => (await Engine.load("model/", { host: "private" })).close());
+  session.server.requests.length = 0;
+  for (const [name, options] of [["org/name@v1.0"], ["org/quants"], ["org/name", { hub: "hf2" }], [`org/name@${"3".repeat(40)}`]]) {
+    assert.deepEqual(await remove(name, options), [false, "1,2,m"], name);
+  }
+  assert.deepEqual(await remove("hf:org/name@main"), [true, "m"]);
+  assert.deepEqual(await remove("org/name"), [false, "m"]);
+  assert.deepEqual(asked(/^hf/), []);
+  await load("mine", { registry });
+  assert.deepEqual(await remove("mine"), [["invalid_request", "model"], "1,m"]);
+  assert.deepEqual(await remove("mine", { registry }), [true, "m"]);
+  await load("mine", { registry });
+  assert.deepEqual(await remove(`org/name@${FIRST}`), [true, "m"]);
+  assert.deepEqual(await remove("model/"), [true, ""]);
+});
+
 test("tags and commits are revisions; a commit is not asked for", async () => {
   assert.equal(await load("org/name@v1.0"), `org/name/resolve/${FIRST}/`);
   session.server.requests.length = 0;

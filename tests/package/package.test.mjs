@@ -1,58 +1,21 @@
-// The package as npm would publish it: what is in it, its types in other people's projects, and a Vite
-// app made of the examples in its README.
+// The package as npm would publish it: what is in it, its types in other people's projects, and the page
+// in its README.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, relative, sep } from "node:path";
+import { mkdir, readFile, symlink } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { launch } from "../e2e/browser.mjs";
-import { serve } from "../e2e/server.mjs";
-
-const tarball = process.env.TABLOOM_TARBALL;
-if (!tarball) throw new Error("TABLOOM_TARBALL is missing; run `cargo xtask test --only package`");
-
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const tools = join(root, "node_modules");
-/** The README's examples, by language. */
-const examples = {};
+import { filesOf, install, root, shown, tarball, tools } from "./project.mjs";
 
 let project;
 let manifest;
 
 before(async () => {
-  project = await mkdtemp(join(tmpdir(), "tabloom-package-"));
-  await write("package.json", JSON.stringify({ private: true, type: "module" }));
-  const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--offline", "--silent"];
-  run("npm", ["install", ...options, tarball]);
-  const installed = join(project, "node_modules/tabloom");
-  manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
-  const readme = await readFile(join(installed, "README.md"), "utf8");
-  for (const [, language, text] of readme.matchAll(/^```(\w+)\n(.*?)^```/gms)) {
-    (examples[language] ??= []).push(text);
-  }
+  project = await install();
+  manifest = JSON.parse(await readFile(join(project.folder, "node_modules/tabloom/package.json"), "utf8"));
 });
 
-after(() => project && rm(project, { recursive: true }));
-
-const write = (file, text) => writeFile(join(project, file), text);
-
-/** Runs a program in the project; what it prints is told if it fails. */
-function run(program, args) {
-  try {
-    return execFileSync(program, args, { cwd: project, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-  } catch (error) {
-    throw new Error(`${error.message}\n${error.stdout}`);
-  }
-}
-
-/** The files below a folder, by path. */
-async function filesOf(folder) {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile());
-  return files.map(({ parentPath, name }) => relative(folder, join(parentPath, name)).split(sep).join("/"));
-}
+after(() => project?.remove());
 
 test("it holds every module with its types, and nothing else", async () => {
   const sources = (await filesOf(join(root, "pkg-template"))).filter((file) => !/^(wasm|grammar)\//.test(file));
@@ -67,7 +30,7 @@ test("it holds every module with its types, and nothing else", async () => {
     "LICENSE-APACHE",
     "LICENSE-MIT",
   ];
-  const packed = run("tar", ["-tzf", tarball]).trim().split("\n").map((path) => path.replace(/^package\//, ""));
+  const packed = project.run("tar", ["-tzf", tarball]).trim().split("\n").map((path) => path.replace(/^package\//, ""));
   assert.deepEqual(packed.sort(), expected.sort());
 });
 
@@ -84,10 +47,10 @@ test("every entry can be imported, also where there is no page", async () => {
   for (const entry of Object.keys(manifest.exports)) {
     const name = `tabloom${entry.slice(1)}`;
     const resolve = `console.log(import.meta.resolve("${name}"))`;
-    const address = run("node", ["--input-type=module", "-e", resolve]).trim();
+    const address = project.run("node", ["--input-type=module", "-e", resolve]).trim();
     assert.ok((await readFile(fileURLToPath(address))).length > 0, name);
   }
-  const names = run("node", ["--input-type=module", "-e", `
+  const names = project.run("node", ["--input-type=module", "-e", `
     const modules = await Promise.all(["tabloom", "tabloom/element"].map((name) => import(name)));
     console.log(modules.map((module) => Object.keys(module).sort().join()).join(" "));
   `]);
@@ -130,9 +93,9 @@ export { answer, served, worker };
 
 for (const resolution of ["bundler", "nodenext"]) {
   test(`strict TypeScript takes its types: ${resolution}`, async () => {
-    await write("consumer.ts", CONSUMER);
+    await project.write("consumer.ts", CONSUMER);
     const module = resolution === "bundler" ? "esnext" : "nodenext";
-    run("node", [
+    project.run("node", [
       join(tools, "typescript/bin/tsc"), "--strict", "--noEmit", "--types", "", "--target", "es2022",
       "--module", module, "--moduleResolution", resolution,
       "--lib", "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable", "consumer.ts",
@@ -140,63 +103,17 @@ for (const resolution of ["bundler", "nodenext"]) {
   });
 }
 
-/** As sites have it that are strict. */
-const STRICT = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self' 'unsafe-inline'",
-};
-
-/** Opens a page of a folder's files; gives what `read` finds in it once that is not empty. */
-async function shown(folder, read, act = () => {}) {
-  const folders = {};
-  for (const path of await filesOf(folder)) {
-    const end = path.lastIndexOf("/") + 1;
-    (folders[path.slice(0, end)] ??= {})[path.slice(end)] = await readFile(join(folder, path));
-  }
-  const server = await serve(folders, STRICT);
-  const browser = await launch();
-  try {
-    const page = await browser.newPage();
-    const problems = [];
-    page.on("pageerror", (error) => problems.push(`${error}`));
-    await page.goto(`${server.url}index.html`);
-    await act(page);
-    const text = await (await page.waitForFunction(read, null, { timeout: 120_000 })).jsonValue();
-    assert.deepEqual(problems, []);
-    return { text, requests: server.requests };
-  } finally {
-    await browser.close();
-    await server.close();
-  }
-}
-
-test("a Vite app of the README's examples answers", async () => {
-  await symlink(join(tools, "openai"), join(project, "node_modules/openai"));
-  const [plain, openai, config] = examples.js;
-  await write("vite.config.js", config);
-  await write("index.html", `<!doctype html><title>App</title><body><script type="module" src="/main.js"></script>`);
-  for (const main of [plain, openai]) {
-    await write("main.js", main);
-    run("node", [join(tools, "vite/bin/vite.js"), "build", "--logLevel", "warn", "--emptyOutDir"]);
-    const sentence = () => document.body.innerText.match(/\w[^]*\w\./)?.[0];
-    const { text, requests } = await shown(join(project, "dist"), sentence);
-    assert.match(text, /fox/i);
-    assert.ok(requests.some((path) => /^assets\/.*\.wasm$/.test(path)), requests.join());
-    assert.ok(requests.every((path) => !path.startsWith("tabloom/")));
-  }
-});
-
 test("the README's page without a bundler answers", async () => {
-  const [html] = examples.html;
-  const folder = join(project, "plain");
+  const [html] = project.examples.html;
+  const folder = join(project.folder, "plain");
   await mkdir(folder);
-  await symlink(join(project, "node_modules/tabloom"), join(folder, "tabloom"));
-  await write("plain/index.html", html);
+  await symlink(join(project.folder, "node_modules/tabloom"), join(folder, "tabloom"));
+  await project.write("plain/index.html", html);
   const answer = () => document.querySelector("tabloom-chat").messages.find(({ role }) => role === "assistant");
-  const { text, requests } = await shown(folder, answer, async (page) => {
+  const { found, requests } = await shown(folder, answer, async (page) => {
     await page.getByRole("textbox").fill("Tell me a story about a fox.");
     await page.keyboard.press("Enter");
   });
-  assert.match(text.content, /fox/i);
+  assert.match(found.content, /fox/i);
   assert.ok(requests.includes("tabloom/element.js"));
 });

@@ -37,7 +37,7 @@ enum Part {
     Browser,
     /// The native server, driven by the `openai` package
     Serve,
-    /// The package as it is published: size, contents, types, a Vite app
+    /// The package as it is published: size, contents, types, apps made by Vite and webpack
     Package,
     /// The API reference, which must know all that it names
     Docs,

@@ -1,0 +1,7 @@
+"use client";
+
+import "tabloom/element";
+
+export default function Page() {
+  return <tabloom-chat model="/models/my-model/" />;
+}

@@ -1,0 +1,101 @@
+// Apps made of the examples in the package's README: built by bundlers without settings, opened under a
+// strict policy, and served while they are developed.
+import assert from "node:assert/strict";
+import { symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { build, createLogger, createServer } from "vite";
+import webpack from "webpack";
+import { serve } from "../e2e/server.mjs";
+import { install, read, shown, tools } from "./project.mjs";
+
+/** What the README's examples leave out: a module that is loaded on demand, and which worker answers. */
+const CONSTRAINED = `
+import { Engine } from "tabloom";
+
+const engine = await Engine.load("/models/my-model/");
+const messages = [{ role: "user", content: "Tell me a story about a fox." }];
+const params = { messages, structured_outputs: { choice: ["a red fox"] } };
+const { choices } = await engine.chat.completions.create(params);
+document.body.append(engine.host + ": " + choices[0].message.content);
+`;
+
+/** One after the other. */
+const MAIN = `
+for (const load of [() => import("./stream.js"), () => import("./openai.js"), () => import("./constrained.js")]) {
+  await load();
+  document.body.append(" | ");
+}
+`;
+
+let project;
+
+before(async () => {
+  project = await install();
+  await symlink(join(tools, "openai"), join(project.folder, "node_modules/openai"));
+  const [stream, openai] = project.examples.js;
+  const files = { "stream.js": stream, "openai.js": openai, "constrained.js": CONSTRAINED, "main.js": MAIN };
+  for (const [file, text] of Object.entries(files)) await project.write(file, text);
+});
+
+after(() => project?.remove());
+
+/** The page of an app, whose script is at `src`. */
+const page = (src) => `<!doctype html><title>App</title><body><script type="module" src="${src}"></script>`;
+
+/** What the app has shown, once it is through. */
+const parts = () => document.body.textContent.match(/^(.+) \| (.+) \| (.+) \| $/s)?.slice(1);
+
+function check([stream, openai, constrained]) {
+  assert.match(stream, /fox/i);
+  assert.match(openai, /fox/i);
+  assert.equal(constrained, "shared: a red fox");
+}
+
+/** Ways to build the app into the folder `dist`; each gives its warnings. */
+const bundlers = {
+  async vite(root) {
+    const warnings = [];
+    const customLogger = createLogger("warn");
+    customLogger.warn = customLogger.warnOnce = (warning) => warnings.push(warning);
+    await project.write("index.html", page("/main.js"));
+    await build({ root, configFile: false, logLevel: "warn", customLogger });
+    return warnings;
+  },
+  async webpack(context) {
+    // Its hints on performance are about the size of any WebAssembly.
+    const config = { context, mode: "production", entry: "./main.js", performance: { hints: false } };
+    const compiler = webpack({ ...config, output: { path: join(context, "dist"), clean: true } });
+    const stats = await promisify(compiler.run.bind(compiler))();
+    await promisify(compiler.close.bind(compiler))();
+    await project.write("dist/index.html", page("/main.js"));
+    const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
+    return [...errors, ...warnings].map(({ message }) => message);
+  },
+};
+
+for (const [name, bundle] of Object.entries(bundlers)) {
+  test(`an app built by ${name} answers`, async () => {
+    assert.deepEqual(await bundle(project.folder), []);
+    const { found, requests } = await shown(join(project.folder, "dist"), parts);
+    check(found);
+    assert.equal(requests.filter((path) => path.endsWith(".wasm")).length, 2, requests.join());
+    assert.ok(requests.every((path) => !path.startsWith("tabloom/")), requests.join());
+  });
+}
+
+test("an app on Vite's server for developers answers", async () => {
+  const site = await serve({});
+  const proxy = { "/models": site.url };
+  const server = { host: "127.0.0.1", port: 0, proxy, ws: false };
+  await project.write("index.html", page("/main.js"));
+  const vite = await createServer({ root: project.folder, configFile: false, logLevel: "error", server });
+  try {
+    await vite.listen();
+    check(await read(vite.resolvedUrls.local[0], parts));
+  } finally {
+    await vite.close();
+    await site.close();
+  }
+});
