@@ -22,6 +22,8 @@ pub mod speculate;
 pub mod step;
 pub mod text;
 #[cfg(target_arch = "wasm32")]
+mod timer;
+#[cfg(target_arch = "wasm32")]
 pub mod web;
 pub mod weights;
 

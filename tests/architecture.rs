@@ -27,10 +27,11 @@ const IMPORTS: [(&str, &[&str]); 16] = [
 ];
 
 /// What every module may import.
-const LEAVES: [&str; 7] = ["step", "layout", "manifest", "metrics", "api", "error", "sniff"];
+const LEAVES: [&str; 8] =
+    ["step", "layout", "manifest", "metrics", "api", "error", "sniff", "timer"];
 
 /// The only modules that may know a GPU or a browser; the others run under plain `cargo test`.
-const OUTER: [&str; 6] = ["web", "executor", "weights", "kernels", "gpu", "regex"];
+const OUTER: [&str; 7] = ["web", "executor", "weights", "kernels", "gpu", "regex", "timer"];
 const PLATFORM: [&str; 4] = ["wgpu", "web_sys", "js_sys", "wasm_bindgen"];
 
 /// What is wrong with one source file of `module`.

@@ -120,13 +120,7 @@ impl Gpu {
 
     /// Waits until everything that had been submitted at a mark is done.
     pub async fn reach(&self, mark: Mark) -> Result<()> {
-        #[cfg(not(target_arch = "wasm32"))]
-        self.device
-            .poll(wgpu::PollType::wait_indefinitely())
-            .map_err(|error| Error::DeviceLost { reason: error.to_string() })?;
-        let done = mark.0.await;
-        self.check()?;
-        done.map_err(|error| Error::DeviceLost { reason: error.to_string() })
+        self.wait(mark.0).await
     }
 
     /// Waits until everything submitted so far is done.
@@ -216,7 +210,7 @@ fn describe(device: &wgpu::Device, _: &wgpu::AdapterInfo) -> String {
 }
 
 #[cfg(target_arch = "wasm32")]
-fn property(of: &wasm_bindgen::JsValue, name: &str) -> wasm_bindgen::JsValue {
+pub(super) fn property(of: &wasm_bindgen::JsValue, name: &str) -> wasm_bindgen::JsValue {
     js_sys::Reflect::get(of, &name.into()).unwrap_or(wasm_bindgen::JsValue::UNDEFINED)
 }
 

@@ -4,6 +4,7 @@ pub mod device;
 pub mod kernel;
 pub mod readback;
 pub mod shader;
+mod wait;
 
 pub use device::{AdapterReport, Gpu, Mark, Power};
 pub use kernel::{Dispatch, Kernels, Pipeline};

@@ -56,11 +56,7 @@ impl Readback {
     pub async fn words(&mut self, gpu: &Gpu) -> Result<Vec<u32>> {
         let lost = |reason: String| Error::DeviceLost { reason };
         let receiver = self.mapped.take().ok_or_else(|| lost("nothing was mapped".into()))?;
-        #[cfg(not(target_arch = "wasm32"))]
-        gpu.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|e| lost(e.to_string()))?;
-        let mapped = receiver.await.map_err(|e| lost(e.to_string()))?;
-        gpu.check()?;
-        mapped.map_err(|e| lost(e.to_string()))?;
+        gpu.wait(receiver).await?.map_err(|e| lost(e.to_string()))?;
         let view = self.buffer.get_mapped_range(..self.bytes).map_err(|e| lost(e.to_string()))?;
         let words = bytemuck::pod_collect_to_vec(&view);
         drop(view);

@@ -3,8 +3,9 @@
 use std::{future::Future, time::Duration};
 
 use crate::error::{Error, Result};
+use crate::timer::sleep;
 use crate::weights::{Answer, ByteStream, Chunk, HttpSource, Server};
-use js_sys::{Array, Function, Promise, Uint8Array};
+use js_sys::{Array, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
@@ -14,13 +15,9 @@ use web_sys::{
 
 #[wasm_bindgen]
 extern "C" {
-    // The global functions, not methods of `Window`: workers of all kinds have them too.
+    // The global function, not the method of `Window`: workers of all kinds have it too.
     #[wasm_bindgen(js_name = fetch)]
     fn global_fetch(address: &str, options: &RequestInit) -> Promise;
-    #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(callback: &Function, milliseconds: f64) -> JsValue;
-    #[wasm_bindgen(js_name = clearTimeout)]
-    fn clear_timeout(timer: &JsValue);
 }
 
 /// A folder on a web server.
@@ -108,26 +105,7 @@ impl Server for Fetch {
     }
 
     fn wait(&self, time: Duration) -> impl Future<Output = ()> {
-        let mut handle = JsValue::UNDEFINED;
-        let fired = Promise::new(&mut |resolve, _| {
-            handle = set_timeout(&resolve, time.as_millis() as f64);
-        });
-        let timer = Timer { handle };
-        async move {
-            let _ = JsFuture::from(fired).await; // never fails
-            drop(timer);
-        }
-    }
-}
-
-/// Dropped, it does not go off.
-struct Timer {
-    handle: JsValue,
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        clear_timeout(&self.handle);
+        sleep(time)
     }
 }
 

@@ -1,12 +1,29 @@
-// What every end-to-end test shares: the page's address and a headless Chromium with WebGPU.
+// What every end-to-end test shares: the page's address and a headless browser with WebGPU.
 import { readFileSync } from "node:fs";
+import { readFile, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
 import { chromium } from "playwright-core";
+import { BEYOND_FIREFOX, FIREFOX, downloads, launchFirefox } from "./firefox.mjs";
 
 /** The served demo page; `cargo xtask test --only e2e` sets it. */
 export const url = required("TABLOOM_URL");
 
+/** What the software adapter calls itself; Firefox tells no names. */
+export const ADAPTER = FIREFOX ? /an adapter without a name/ : /swiftshader/i;
+
 /**
- * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on.
+ * `test`, or where the tests run in Firefox something that tells why this one does not.
+ *
+ * @param {keyof typeof BEYOND_FIREFOX} what
+ * @returns {(name: string, run: () => Promise<void>) => void}
+ */
+export const testBeyondFirefox = (what) =>
+  FIREFOX ? (name) => console.log(`not in Firefox: ${name}: ${BEYOND_FIREFOX[what]}`) : test;
+
+/**
+ * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on; or
+ * Firefox, with it or without.
  *
  * @param {{webgpu?: boolean, pageCache?: boolean, collect?: boolean, opaque?: boolean}} [options]
  *   `pageCache`: pages that are left are kept for the way back, as visitors' browsers do; `collect`:
@@ -14,6 +31,7 @@ export const url = required("TABLOOM_URL");
  *   origin of its own, as the standard has it
  */
 export function launch({ webgpu = true, pageCache = false, collect = false, opaque = false } = {}) {
+  if (FIREFOX) return launchFirefox({ webgpu });
   const more = [
     ...(collect ? ["js-flags=--expose-gc"] : []),
     ...(opaque ? ["enable-features=DataUrlWorkerOpaqueOrigin"] : []),
@@ -47,6 +65,34 @@ export async function launchExtension(profile, extension) {
   });
   const [worker = await context.waitForEvent("serviceworker")] = context.serviceWorkers();
   return { context, url: new URL("./", worker.url()).href };
+}
+
+/** Lets a page read what it has written to the clipboard. */
+export async function allowClipboard(page) {
+  if (!FIREFOX) await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+}
+
+/** What a click has the browser save, as JSON. */
+export async function saved(page, button) {
+  if (FIREFOX) {
+    await button.click();
+    return savedByFirefox();
+  }
+  const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  return { name: download.suggestedFilename(), content: JSON.parse(await readFile(await download.path(), "utf8")) };
+}
+
+/** The next file in the folder of downloads, once it is whole. */
+async function savedByFirefox() {
+  for (const end = Date.now() + 60_000; Date.now() < end; ) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const [name] = (await readdir(downloads)).filter((name) => name.endsWith(".json"));
+    const text = name && (await readFile(join(downloads, name), "utf8"));
+    if (!text) continue;
+    await rm(join(downloads, name));
+    return { name, content: JSON.parse(text) };
+  }
+  throw new Error("Firefox has saved nothing in a minute");
 }
 
 function options(chosen, more) {

@@ -2,7 +2,7 @@
 // and what two tabs of one visitor see of each other.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { launch, url } from "./browser.mjs";
+import { ADAPTER, launch, url } from "./browser.mjs";
 import { open, ready } from "./demo.mjs";
 
 const STORY = "Tell me a story about a fox.";
@@ -308,6 +308,8 @@ describe("with tabs of one visitor", () => {
     }
     await shows(first, (shown) => names(shown).join() === "Tab 1 (this one)");
     await page.keyboard.press("Tab");
+    // In Firefox the keyboard reaches what scrolls, too.
+    if ((await focused()) === "engine") await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), "Open this page in another tab");
   });
 
@@ -317,7 +319,7 @@ describe("with tabs of one visitor", () => {
     await shows(first, (shown) => names(shown).join() === "Tab 1 (this one),Tab 2");
     const { facts, models } = await shows(second, (shown) => names(shown).join() === "Tab 1,Tab 2 (this one)");
     assert.equal(facts[0], "a shared worker, for all tabs of this site");
-    assert.match(facts[1], /swiftshader/i);
+    assert.match(facts[1], ADAPTER);
     assert.deepEqual(models.rows.map(([name, tabs]) => [name, tabs]), [["model", "2"]]);
     assert.equal(await first.page.locator("#panel a").isVisible(), false);
   });

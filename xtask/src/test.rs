@@ -3,7 +3,7 @@
 
 use crate::cargo::{self, TestTargets, WASM, test_flags};
 use crate::process::{Task, minutes};
-use crate::provision::{self, Adapter};
+use crate::provision::{self, Adapter, Firefox};
 use crate::serve::Site;
 use crate::tally::Tally;
 use crate::{docs, package, site, wasm, workspace};
@@ -33,7 +33,7 @@ enum Part {
     Clippy,
     /// Native tests, those of the GPU on each software adapter
     Native,
-    /// wasm-bindgen tests in headless Chromium
+    /// wasm-bindgen tests in headless Chromium, then in Firefox
     Browser,
     /// The native server, driven by the `openai` package
     Serve,
@@ -45,6 +45,8 @@ enum Part {
     E2e,
     /// One engine for many tabs, driven by Playwright
     Tabs,
+    /// The demo page in Firefox
+    Firefox,
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
@@ -72,7 +74,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
     }
     if wanted(Part::Browser) {
-        report.part("browser tests", || browser(&runner).map(Some));
+        report.part("browser tests in Chromium", || in_chromium(&runner).map(Some));
+        report.part("browser tests in Firefox", || in_firefox(&runner).map(Some));
     }
     if wanted(Part::Serve) {
         report.part("tests of the native server", || serve().map(Some));
@@ -89,6 +92,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Part::Tabs) {
         report.part("tests of many tabs", || end_to_end("tests/e2e/tabs").map(Some));
+    }
+    if wanted(Part::Firefox) {
+        report.part("the demo page in Firefox", || demo_in_firefox().map(Some));
     }
     Ok(report.finish())
 }
@@ -144,9 +150,34 @@ fn gpu(adapter: &Adapter) -> Result<Tally> {
     tally.check()
 }
 
-fn browser(runner: &Path) -> Result<Tally> {
-    provision::wasm_target()?;
+fn in_chromium(runner: &Path) -> Result<Tally> {
     let driver = provision::browser()?.driver;
+    browser(|name, binary| {
+        Task::new(name, runner, BROWSER_LIMIT)
+            .arg("test-runner")
+            .arg(binary)
+            .dir(workspace::root())
+            .env("CHROMEDRIVER", &driver)
+            .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", workspace::root().join("webdriver.json"))
+            .env("WASM_BINDGEN_TEST_TIMEOUT", "600")
+    })
+}
+
+fn in_firefox(runner: &Path) -> Result<Tally> {
+    provision::npm_packages()?;
+    let (node, firefox) = (provision::node()?, Firefox::provide()?);
+    browser(|name, binary| {
+        let task = Task::new(name, &node, BROWSER_LIMIT)
+            .arg("tests/in-firefox.mjs")
+            .args([runner, binary])
+            .dir(workspace::root());
+        firefox.select(task)
+    })
+}
+
+/// Runs each of the browser tests by the task that is made of its name and its binary.
+fn browser(task: impl Fn(&str, &Path) -> Task) -> Result<Tally> {
+    provision::wasm_target()?;
     let targets = TestTargets::read()?;
     ensure!(!targets.browser.is_empty(), "there are no browser tests: none is tests/browser*.rs");
     let build = ["test", "--package", "tabloom", "--no-run"];
@@ -161,14 +192,7 @@ fn browser(runner: &Path) -> Result<Tally> {
         let name = test_name(&binary);
         println!("  {name}");
         let mut tally = Tally::default();
-        let tests = Task::new(&name, runner, BROWSER_LIMIT)
-            .arg("test-runner")
-            .arg(&binary)
-            .dir(workspace::root())
-            .env("CHROMEDRIVER", &driver)
-            .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", workspace::root().join("webdriver.json"))
-            .env("WASM_BINDGEN_TEST_TIMEOUT", "600");
-        if let Err(error) = watch(tests, &mut tally).and_then(|()| tally.check()) {
+        if let Err(error) = watch(task(&name, &binary), &mut tally).and_then(|()| tally.check()) {
             eprintln!("  {name}: {error:#}");
             failed.push(name);
         }
@@ -189,10 +213,21 @@ fn end_to_end(folder: &str) -> Result<Tally> {
     let chromium = provision::browser()?.chromium;
     let site = Site::start(&site::build()?, 0)?;
     let server = cargo::example("serve")?;
-    node_tests("end-to-end tests", folder, |task| {
+    node_tests("end-to-end tests", test_files(folder)?, |task| {
         task.env("TABLOOM_URL", site.url())
             .env("TABLOOM_CHROMIUM", chromium)
             .env("TABLOOM_SERVE", server)
+    })
+}
+
+/// The same tests of the demo page as in Chromium, but for the few that say why.
+fn demo_in_firefox() -> Result<Tally> {
+    let firefox = Firefox::provide()?;
+    let site = Site::start(&site::build()?, 0)?;
+    let file = |name| workspace::root().join("tests/e2e").join(name);
+    let tests = ["chat.test.mjs", "demo-page.test.mjs", "panel.test.mjs"].map(file);
+    node_tests("the demo page in Firefox", tests, |task| {
+        firefox.select(task.env("TABLOOM_URL", site.url()))
     })
 }
 
@@ -203,7 +238,7 @@ fn package_tests() -> Result<Tally> {
     let pack = |name| package::pack(&package::build()?, &folder.join(name));
     let (tarball, again) = (pack("first")?, pack("again")?);
     ensure!(fs::read(&tarball)? == fs::read(again)?, "two builds gave two different packages");
-    node_tests("tests of the package", "tests/package", |task| {
+    node_tests("tests of the package", test_files("tests/package")?, |task| {
         task.env("TABLOOM_URL", site.url())
             .env("TABLOOM_CHROMIUM", chromium)
             .env("TABLOOM_TARBALL", tarball)
@@ -213,11 +248,15 @@ fn package_tests() -> Result<Tally> {
 fn serve() -> Result<Tally> {
     provision::npm_packages()?;
     let server = cargo::example("serve")?;
-    node_tests("tests of the server", "tests/serve", |task| task.env("TABLOOM_SERVE", server))
+    let tests = test_files("tests/serve")?;
+    node_tests("tests of the server", tests, |task| task.env("TABLOOM_SERVE", server))
 }
 
-fn node_tests(what: &str, folder: &str, with: impl FnOnce(Task) -> Task) -> Result<Tally> {
-    let tests = test_files(folder)?;
+fn node_tests(
+    what: &str,
+    tests: impl IntoIterator<Item = PathBuf>,
+    with: impl FnOnce(Task) -> Task,
+) -> Result<Tally> {
     let mut tally = Tally::default();
     // Tests wait more than they compute; more Chromiums with software GPUs would starve each other.
     let task = Task::new(what, provision::node()?, minutes(30))

@@ -7,7 +7,7 @@ mod browser;
 mod npm;
 mod vulkan;
 
-pub use browser::browser;
+pub use browser::{Firefox, browser};
 pub use npm::{node, npm_packages, reference_packages};
 pub use vulkan::{Adapter, adapters};
 

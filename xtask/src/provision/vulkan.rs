@@ -30,26 +30,29 @@ impl Adapter {
 /// Finds lavapipe and SwiftShader, or installs them. They differ in what matters to kernels:
 /// lavapipe has f16 and subgroups of 8, SwiftShader no f16 and subgroups of 4.
 pub fn adapters() -> Result<[Adapter; 2]> {
-    let lavapipe = match lavapipe() {
-        Some(driver) if has_loader() => driver,
-        _ => {
-            let packages = ["libvulkan1", "mesa-vulkan-drivers"];
-            apt::install("Vulkan and the software driver lavapipe", &packages)?;
-            lavapipe().context("mesa-vulkan-drivers is installed but holds no lavapipe")?
-        }
-    };
     // SwiftShader comes with Chromium.
     let chromium = browser()?.chromium;
     let swiftshader = swiftshader(&chromium).with_context(|| {
         format!("no vk_swiftshader_icd.json was found beside {}", chromium.display())
     })?;
-    Ok([
-        Adapter { name: "lavapipe", device: "llvmpipe", driver: lavapipe },
-        Adapter { name: "SwiftShader", device: "SwiftShader", driver: swiftshader },
-    ])
+    let swiftshader = Adapter { name: "SwiftShader", device: "SwiftShader", driver: swiftshader };
+    Ok([lavapipe()?, swiftshader])
 }
 
-fn lavapipe() -> Option<PathBuf> {
+/// Finds lavapipe, or installs it.
+pub fn lavapipe() -> Result<Adapter> {
+    let driver = match lavapipe_driver() {
+        Some(driver) if has_loader() => driver,
+        _ => {
+            let packages = ["libvulkan1", "mesa-vulkan-drivers"];
+            apt::install("Vulkan and the software driver lavapipe", &packages)?;
+            lavapipe_driver().context("mesa-vulkan-drivers is installed but holds no lavapipe")?
+        }
+    };
+    Ok(Adapter { name: "lavapipe", device: "llvmpipe", driver })
+}
+
+fn lavapipe_driver() -> Option<PathBuf> {
     let folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
     let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
     files.map(|entry| entry.path()).find(|file| {

@@ -1,0 +1,60 @@
+//! Waiting for the device.
+
+use futures::channel::oneshot;
+
+use super::Gpu;
+use crate::{Error, Result};
+
+impl Gpu {
+    /// Waits for what is told once something that was submitted is done.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] if the device went away meanwhile.
+    pub(super) async fn wait<T>(&self, done: oneshot::Receiver<T>) -> Result<T> {
+        let lost = |reason: String| Error::DeviceLost { reason };
+        #[cfg(not(target_arch = "wasm32"))]
+        self.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|e| lost(e.to_string()))?;
+        #[cfg(target_arch = "wasm32")]
+        let done = browser::urged(self, done);
+        let told = done.await;
+        self.check()?;
+        told.map_err(|e| lost(e.to_string()))
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod browser {
+    use std::{pin::pin, time::Duration};
+
+    use futures::{
+        channel::oneshot::{Canceled, Receiver},
+        future::{Either, select},
+    };
+
+    use crate::{
+        gpu::{Gpu, device::property},
+        timer::sleep,
+    };
+
+    /// Firefox looks for what is done when something is submitted, and else every 100 ms
+    /// (<https://bugzilla.mozilla.org/show_bug.cgi?id=1870699>): so nothing is submitted, again and
+    /// again.
+    pub async fn urged<T>(gpu: &Gpu, mut done: Receiver<T>) -> Result<T, Canceled> {
+        if !is_firefox() {
+            return done.await;
+        }
+        loop {
+            gpu.queue.submit([]);
+            match select(done, pin!(sleep(Duration::ZERO))).await {
+                Either::Left((told, _)) => return told,
+                Either::Right((_, rest)) => done = rest,
+            }
+        }
+    }
+
+    /// Whether this is Firefox, or made from it.
+    fn is_firefox() -> bool {
+        let navigator = property(&js_sys::global(), "navigator");
+        property(&navigator, "userAgent").as_string().is_some_and(|name| name.contains("Firefox/"))
+    }
+}

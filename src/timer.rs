@@ -1,0 +1,40 @@
+//! Timers of pages and of workers of all kinds.
+
+use std::time::Duration;
+
+use js_sys::{Function, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+#[wasm_bindgen]
+extern "C" {
+    // The global functions, not methods of `Window`.
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(callback: &Function, milliseconds: f64) -> JsValue;
+    #[wasm_bindgen(js_name = clearTimeout)]
+    fn clear_timeout(timer: &JsValue);
+}
+
+/// Waits so long, or somewhat longer.
+pub fn sleep(time: Duration) -> impl Future<Output = ()> {
+    let mut handle = JsValue::UNDEFINED;
+    let fired = Promise::new(&mut |resolve, _| {
+        handle = set_timeout(&resolve, time.as_millis() as f64);
+    });
+    let timer = Timer { handle };
+    async move {
+        let _ = JsFuture::from(fired).await; // never fails
+        drop(timer);
+    }
+}
+
+/// Dropped, it does not go off.
+struct Timer {
+    handle: JsValue,
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        clear_timeout(&self.handle);
+    }
+}
