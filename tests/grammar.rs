@@ -2,154 +2,19 @@
 //! that a validator of JSON schemas, or a regular expression, accepts.
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::{fs, path::Path, sync::Arc};
+#[path = "support/walks.rs"]
+mod walks;
+
+use std::{fs, path::Path};
 
 use regex::Regex;
 use serde_json::{Value, json};
 use tabloom::{
-    Error,
-    api::{ChatCompletionRequest, Form, Spec, TextRules},
-    sampling::{Constraint, Grammar, Tokens, Vocabulary},
-    text::{Chat, ChatFiles, Pieces, Tokenizer},
+    api::{ChatCompletionRequest, Form, TextRules},
+    text::{Chat, ChatFiles, Pieces},
 };
 
-/// Tokenizers by bytes and by words, and the tokens that end their answers.
-const TOKENIZERS: [(&str, &str); 3] = [
-    ("www/model", "<|im_end|>"),
-    ("tests/goldens/tokenizer_bytes", "<|im_end|>"),
-    ("tests/goldens/tokenizer_words", "</s>"),
-];
-
-/// After this many tokens a walk prefers those that end the answer soon.
-const FREE_TOKENS: usize = 60;
-
-/// No answer is longer.
-const MAX_TOKENS: usize = 3000;
-
-struct Model {
-    name: &'static str,
-    tokenizer: Arc<Tokenizer>,
-    vocabulary: Vocabulary,
-    size: usize,
-    end: u32,
-    /// Tokens that end something else.
-    marks: Vec<u32>,
-    spellings: Vec<Vec<u8>>,
-}
-
-impl Model {
-    fn open(folder: &'static str, end: &str) -> Model {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("tokenizer.json");
-        let tokenizer = Tokenizer::from_bytes(&fs::read(path).expect(folder)).expect(folder);
-        Model::of(folder, &Arc::new(tokenizer), end)
-    }
-
-    fn of(name: &'static str, tokenizer: &Arc<Tokenizer>, end: &str) -> Model {
-        // A model's embedding may have more rows than the tokenizer has tokens.
-        let size = tokenizer.max_id() as usize + 38;
-        let end = tokenizer.token_id(end).expect(end);
-        let spellings = tokenizer.spellings(size).unwrap();
-        let strip = tokenizer.leading_strip();
-        let tokens = Tokens { spellings: spellings.clone(), end_ids: vec![end], strip };
-        let vocabulary = Vocabulary::new(tokens).unwrap();
-        Model {
-            name,
-            tokenizer: tokenizer.clone(),
-            vocabulary,
-            size,
-            end,
-            marks: Vec::new(),
-            spellings,
-        }
-    }
-
-    fn all() -> Vec<Model> {
-        TOKENIZERS.iter().map(|(folder, end)| Model::open(folder, end)).collect()
-    }
-
-    fn compile(&self, form: &Form) -> tabloom::Result<Box<dyn Constraint>> {
-        Grammar::compile(&self.vocabulary, &Spec { form: form.clone(), param: "it".into() })
-    }
-
-    /// Draws allowed tokens until the answer is complete, and returns its text.
-    fn walk(&self, form: &Form, random: &mut fastrand::Rng) -> String {
-        self.tokenizer.decode(&self.walk_ids(form, random)).unwrap()
-    }
-
-    /// The tokens of such an answer.
-    fn walk_ids(&self, form: &Form, random: &mut fastrand::Rng) -> Vec<u32> {
-        let mut constraint = self.compile(form).unwrap();
-        let mut drawn = Vec::new();
-        while !constraint.is_complete() {
-            let mask = constraint.mask().unwrap();
-            assert_eq!(mask.len(), self.size.div_ceil(32));
-            let allowed = tokens(&mask);
-            assert!(allowed.iter().all(|&token| (token as usize) < self.size));
-            self.refuse_one(form, &drawn, &allowed, random);
-            let token = self.draw(&allowed, drawn.len(), random);
-            constraint.accept(token).unwrap();
-            if token == self.end {
-                break;
-            }
-            drawn.push(token);
-            assert!(drawn.len() < MAX_TOKENS, "{form:?}: {:?}", self.tokenizer.decode(&drawn));
-        }
-        drawn
-    }
-
-    /// A walk whose text is JSON, and its value.
-    fn json(&self, form: &Form, random: &mut fastrand::Rng) -> (String, Value) {
-        loop {
-            let text = self.walk(form, random);
-            if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-                panic!("{}: {form:?}: {text:?}: {error}", self.name);
-            }
-            // JSON knows larger numbers than its readers.
-            if let Ok(value) = serde_json::from_str(&text) {
-                return (text, value);
-            }
-        }
-    }
-
-    /// One of the allowed tokens; in a long answer one that ends, or closes something.
-    fn draw(&self, allowed: &[u32], drawn: usize, random: &mut fastrand::Rng) -> u32 {
-        // Not always: a form may want something else first.
-        if drawn > FREE_TOKENS && random.bool() {
-            let closing = |token: &&u32| {
-                let spelling = self.spellings[**token as usize].as_slice();
-                let marks = self.marks.contains(token) || **token == self.end;
-                marks || matches!(spelling, b"\"" | b"}" | b"]")
-            };
-            let closing: Vec<&u32> = allowed.iter().filter(closing).collect();
-            if let Some(&&token) = random.choice(&closing) {
-                return token;
-            }
-        }
-        *random.choice(allowed).expect("something is allowed")
-    }
-
-    /// A token that the mask leaves out is refused when it comes all the same.
-    fn refuse_one(&self, form: &Form, drawn: &[u32], allowed: &[u32], random: &mut fastrand::Rng) {
-        let token = random.u32(0..self.size as u32);
-        if !random.u8(..).is_multiple_of(16) || allowed.contains(&token) {
-            return;
-        }
-        let mut again = self.compile(form).unwrap();
-        drawn.iter().for_each(|&token| again.accept(token).unwrap());
-        let refused = again.accept(token);
-        assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{form:?}: {refused:?}");
-    }
-}
-
-fn tokens(mask: &[u32]) -> Vec<u32> {
-    (0..mask.len() as u32 * 32).filter(|&t| mask[t as usize / 32] >> (t % 32) & 1 == 1).collect()
-}
-
-fn random() -> fastrand::Rng {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    fastrand::Rng::with_seed(seed)
-}
+use walks::{Model, random};
 
 fn schemas() -> Vec<Value> {
     vec![

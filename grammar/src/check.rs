@@ -3,10 +3,13 @@
 //! The compiler takes much for granted: well-formed keywords of JSON schemas, small numbers, a
 //! stack as deep as the nesting of what it reads.
 
-use regex_syntax::ast::parse::ParserBuilder;
-use serde_json::Value;
+use regex_syntax::ast::{Ast, Visitor, parse::ParserBuilder, visit};
+use serde_json::{Map, Value};
 
-use crate::{Error, Result};
+use crate::{
+    Error, Result, endless,
+    schema::{Held, held, inside, rust_pattern},
+};
 
 /// Most bytes of any form.
 const MAX_BYTES: usize = 64 << 10;
@@ -30,11 +33,47 @@ const MAX_RULES: usize = 300;
 /// Most texts to choose from.
 const MAX_CHOICES: usize = 2000;
 
+/// Keywords that ask for what the compiler cannot hold an answer to.
+const REFUSED: [&str; 18] = [
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "contains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "maxContains",
+    "minContains",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+];
+
+const FORMATS: [&str; 10] =
+    ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"];
+
+/// What texts can be written with.
+const WRITABLE: &str = "no control characters other than \\b, \\t, \\n, \\f and \\r";
+
+const DRAFT_7: &str = "http://json-schema.org/draft-07/schema";
+
 pub fn json_schema(schema: &Value) -> Result<()> {
     if schema == &Value::Bool(false) {
         return Err(Error::found("false", "a schema that something meets"));
     }
-    let mut walk = Walk { root: schema, schemas: Vec::new(), references: Vec::new(), multiple: 1 };
+    let mut walk = Walk {
+        root: schema,
+        schemas: Vec::new(),
+        references: Vec::new(),
+        below_id: false,
+        multiple: 1,
+    };
     walk.schema(schema, 0)?;
     length(schema.to_string().len())?;
     walk.check_references()
@@ -42,23 +81,21 @@ pub fn json_schema(schema: &Value) -> Result<()> {
 
 pub fn regex(regex: &str) -> Result<()> {
     length(regex.len())?;
+    parsed(regex).map(|_| ())
+}
+
+fn parsed(regex: &str) -> Result<Ast> {
     let parsed = ParserBuilder::new().nest_limit(MAX_DEPTH as u32).build().parse(regex);
-    parsed
-        .map(|_| ())
-        .map_err(|error| Error::new(format!("expected a regular expression: {}", error.kind())))
+    parsed.map_err(|error| Error::new(format!("expected a regular expression: {}", error.kind())))
 }
 
 pub fn grammar(grammar: &str) -> Result<()> {
     length(grammar.len())?;
     let mut rules = grammar.matches(':').count();
     // Schemas inside are held to what schemas by themselves are held to.
-    for (at, word) in grammar.match_indices("%json") {
-        let behind = &grammar[at + word.len()..];
-        let mut values = serde_json::Deserializer::from_str(behind).into_iter();
-        if let Some(Ok(schema)) = values.next() {
-            json_schema(&schema)?;
-            rules -= behind[..values.byte_offset()].matches(':').count().min(rules);
-        }
+    for (at, schema) in inside(grammar) {
+        json_schema(&schema)?;
+        rules -= grammar[at].matches(':').count().min(rules);
     }
     if rules > MAX_RULES {
         let found = format!("{rules} colons outside of schemas");
@@ -88,6 +125,8 @@ struct Walk<'a> {
     /// Every value that is a schema.
     schemas: Vec<&'a Value>,
     references: Vec<&'a str>,
+    /// Whether references are relative to a schema inside the root.
+    below_id: bool,
     /// The least common multiple of all `multipleOf`, in steps.
     multiple: u64,
 }
@@ -103,27 +142,24 @@ impl<'a> Walk<'a> {
             Value::Object(keywords) => keywords,
             other => return Err(wrong(other, "an object or a boolean")),
         };
+        let below_id = self.below_id;
+        self.below_id |= depth > 0 && keywords.contains_key("$id");
         for (keyword, value) in keywords {
-            self.keyword(keyword, value, depth).map_err(|error| error.below(keyword))?;
+            let held = match held(keyword, value) {
+                Held::Schema => self.schema(value, depth + 1),
+                Held::Schemas => self.list(value, depth),
+                Held::NamedSchemas => self.named(keyword, value, depth),
+                Held::Data => self.keyword(keyword, value, depth),
+            };
+            held.and_then(|()| beside(keyword, value, keywords))
+                .map_err(|error| error.below(keyword))?;
         }
+        self.below_id = below_id;
         Ok(())
     }
 
     fn keyword(&mut self, keyword: &str, value: &'a Value, depth: usize) -> Result<()> {
         match keyword {
-            "properties" | "patternProperties" | "$defs" | "definitions" => {
-                let Value::Object(schemas) = value else { return Err(wrong(value, "an object")) };
-                for (name, schema) in schemas {
-                    if keyword == "patternProperties" {
-                        regex(name).map_err(|error| error.below(name))?;
-                    }
-                    self.schema(schema, depth + 1).map_err(|error| error.below(name))?;
-                }
-                Ok(())
-            }
-            "anyOf" | "oneOf" | "allOf" | "prefixItems" => self.list(value, depth),
-            "items" | "additionalItems" if value.is_array() => self.list(value, depth),
-            "items" | "additionalItems" | "additionalProperties" => self.schema(value, depth + 1),
             "const" => data(value, depth + 1),
             "enum" => data(array(value)?, depth + 1),
             "type" => match value {
@@ -143,14 +179,41 @@ impl<'a> Walk<'a> {
                 Some(count) if count <= MAX_COUNT => Ok(()),
                 _ => Err(wrong(value, "a count of at most 1048576")),
             },
-            "pattern" => regex(text(value)?),
-            "format" => text(value).map(|_| ()),
+            "pattern" => pattern(text(value)?),
+            "format" if FORMATS.contains(&text(value)?) => Ok(()),
+            "format" => Err(wrong(value, &format!("one of {}", FORMATS.join(", ")))),
+            "$ref" if self.below_id => Err(wrong(value, "no reference in a schema with an $id")),
             "$ref" => {
                 self.references.push(text(value)?);
                 Ok(())
             }
+            "$schema" if self.root.get("$schema") != Some(value) => {
+                Err(wrong(value, "one draft for all of the schema"))
+            }
+            "contentEncoding" | "contentMediaType" if self.is_draft_7() => {
+                Err(wrong(value, "a draft in which this asks for nothing"))
+            }
+            _ if REFUSED.contains(&keyword) => {
+                Err(Error::found(keyword, "only keywords that answers can be held to"))
+            }
             _ => Ok(()),
         }
+    }
+
+    fn is_draft_7(&self) -> bool {
+        let named = self.root.get("$schema").and_then(Value::as_str);
+        named.is_some_and(|name| name.trim_end_matches('#') == DRAFT_7)
+    }
+
+    fn named(&mut self, keyword: &str, value: &'a Value, depth: usize) -> Result<()> {
+        let Value::Object(schemas) = value else { return Err(wrong(value, "an object")) };
+        for (name, schema) in schemas {
+            if keyword == "patternProperties" {
+                pattern(name).map_err(|error| error.below(name))?;
+            }
+            self.schema(schema, depth + 1).map_err(|error| error.below(name))?;
+        }
+        Ok(())
     }
 
     fn list(&mut self, value: &'a Value, depth: usize) -> Result<()> {
@@ -177,24 +240,81 @@ impl<'a> Walk<'a> {
     }
 
     fn check_references(&self) -> Result<()> {
+        let mut targets = Vec::new();
         for reference in &self.references {
-            let target = resolve(self.root, reference);
-            if !self.schemas.iter().any(|&schema| target.is_some_and(|at| std::ptr::eq(at, schema)))
-            {
+            let is_schema =
+                |at: &&Value| self.schemas.iter().any(|&schema| std::ptr::eq(*at, schema));
+            let Some(target) = resolve(self.root, reference).filter(is_schema) else {
                 let expected = "the place of a schema in this one, such as \"#/$defs/name\"";
                 return Err(Error::found(format!("$ref {reference:?}"), expected));
-            }
+            };
+            targets.push(target);
         }
-        Ok(())
+        match endless::all_end(targets, |reference| resolve(self.root, reference)) {
+            true => Ok(()),
+            false => Err(Error::found("a $ref without end", "a schema that something meets")),
+        }
     }
 }
 
-/// The value that a reference names, by the compiler's reading: names are not unescaped.
+/// Checks a regular expression for texts in JSON.
+fn pattern(pattern: &str) -> Result<()> {
+    length(pattern.len())?;
+    visit(&parsed(&rust_pattern(pattern))?, Writable).map_err(|()| Error::found(pattern, WRITABLE))
+}
+
+/// Finds characters in a pattern that no answer can write.
+struct Writable;
+
+impl Visitor for Writable {
+    type Output = ();
+    type Err = ();
+
+    fn finish(self) -> std::result::Result<(), ()> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> std::result::Result<(), ()> {
+        match ast {
+            Ast::Literal(literal) if is_unwritable(literal.c) => Err(()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks a keyword against those it stands beside.
+fn beside(keyword: &str, value: &Value, keywords: &Map<String, Value>) -> Result<()> {
+    match keyword {
+        // The compiler would leave out those first items.
+        "additionalItems" if keywords.contains_key("prefixItems") => {
+            Err(wrong(value, "prefixItems and items without it"))
+        }
+        // Of names that an answer makes up, two can be the same.
+        "minProperties"
+            if keywords.get("additionalProperties") != Some(&Value::Bool(false))
+                || keywords.contains_key("patternProperties") =>
+        {
+            let required = keywords.get("required").and_then(Value::as_array).map_or(0, Vec::len);
+            match value.as_u64().is_some_and(|count| count <= required as u64 + 1) {
+                true => Ok(()),
+                false => Err(wrong(value, "at most one property more than are required")),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The value that a reference names. The compiler does not unescape names: those with escapes are not
+/// found.
 fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    if matches!(reference, "#" | "#/") {
+    if reference == "#" {
         return Some(root);
     }
-    reference.strip_prefix("#/")?.split('/').try_fold(root, |value, name| match value {
+    let names = reference.strip_prefix("#/").filter(|names| !names.contains(['%', '~']))?;
+    if names.is_empty() {
+        return None;
+    }
+    names.split('/').try_fold(root, |value, name| match value {
         Value::Array(values) => values.get(name.parse::<usize>().ok()?),
         value => value.get(name),
     })
@@ -209,8 +329,14 @@ fn data(value: &Value, depth: usize) -> Result<()> {
         Value::Array(values) => values.iter().try_for_each(|value| data(value, depth + 1)),
         Value::Object(values) => values.values().try_for_each(|value| data(value, depth + 1)),
         Value::Number(_) => number(value).map(|_| ()),
+        Value::String(text) if text.contains(is_unwritable) => Err(wrong(value, WRITABLE)),
         _ => Ok(()),
     }
+}
+
+/// Whether an answer cannot write a character: it has no escapes by number.
+fn is_unwritable(char: char) -> bool {
+    char.is_ascii_control() && !matches!(char, '\u{8}' | '\t' | '\n' | '\u{C}' | '\r')
 }
 
 fn number(value: &Value) -> Result<f64> {

@@ -5,11 +5,15 @@ use std::{fmt, sync::Arc};
 use llguidance::{JsonCompileOptions, Matcher, TokenParser, api::TopLevelGrammar};
 use serde_json::{Value, json};
 
-use crate::{Error, Form, Result, Vocabulary};
+use crate::{Error, Form, Result, Vocabulary, adapt::adapt, schema::inside};
 
 /// White space between the parts of a JSON text, bounded so that a weak model cannot go on with
 /// nothing else.
 const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,32}";
+
+/// What may be escaped in a text, and by which letter. Never by number: names of properties would have
+/// further spellings, which the compiler takes for other names.
+const ESCAPES: &str = "nrbtf\\\"";
 
 /// Enough for the deepest forms that are not refused at once.
 #[cfg(not(target_arch = "wasm32"))]
@@ -33,7 +37,7 @@ impl Grammar {
     /// What the form gets wrong, or that it is too large or too complex.
     pub fn compile(vocabulary: &Arc<Vocabulary>, form: &Form) -> Result<Grammar> {
         form.check()?;
-        let parser = parse(vocabulary, form).map_err(|error| Error::new(format!("{error:#}")))?;
+        let parser = parse(vocabulary, form).map_err(refused)?;
         let strip = vocabulary.strip.as_ref().map_or(0, |strip| strip.count);
         let matcher = Matcher::new(Ok(parser));
         let vocabulary = vocabulary.clone();
@@ -116,6 +120,15 @@ impl fmt::Debug for Grammar {
     }
 }
 
+/// What the compiler says of a form, in terms of the form alone.
+fn refused(error: impl fmt::Display) -> Error {
+    let message = format!("{error:#}");
+    match message.contains("oneOf constraints") {
+        true => Error::found("oneOf", "alternatives told apart by type or by a required constant"),
+        false => Error::new(message),
+    }
+}
+
 fn failed(error: impl fmt::Display) -> Error {
     let message = error.to_string();
     let reason = message.lines().next().unwrap_or_default();
@@ -146,7 +159,7 @@ fn source(form: &Form) -> TopLevelGrammar {
         Form::JsonSchema(Value::Object(schema)) => json_source(Value::Object(schema.clone())),
         Form::JsonSchema(_) => json_source(json!({})),
         Form::Regex(regex) => TopLevelGrammar::from_regex(regex),
-        Form::Grammar(grammar) => TopLevelGrammar::from_lark(grammar.clone()),
+        Form::Grammar(grammar) => TopLevelGrammar::from_lark(with_adapted_schemas(grammar)),
         Form::Choice(texts) => {
             let texts: Vec<String> = texts.iter().map(|text| regex_syntax::escape(text)).collect();
             TopLevelGrammar::from_regex(&format!("({})", texts.join("|")))
@@ -155,10 +168,30 @@ fn source(form: &Form) -> TopLevelGrammar {
 }
 
 fn json_source(mut schema: Value) -> TopLevelGrammar {
+    adapt(&mut schema);
     let options = JsonCompileOptions {
         whitespace_pattern: Some(WHITE_SPACE.into()),
+        json_allowed_escapes: Some(ESCAPES.into()),
         ..JsonCompileOptions::default()
     };
     options.apply_to(&mut schema);
     TopLevelGrammar::from_json_schema(schema)
+}
+
+/// Schemas inside a grammar keep the options that they bring.
+fn with_adapted_schemas(grammar: &str) -> String {
+    let mut adapted = String::new();
+    let mut done = 0;
+    for (at, mut schema) in inside(grammar) {
+        adapt(&mut schema);
+        if let Value::Object(schema) = &mut schema {
+            let options = schema.entry("x-guidance").or_insert_with(|| json!({}));
+            if let Value::Object(options) = options {
+                options.insert("json_allowed_escapes".into(), ESCAPES.into());
+            }
+        }
+        adapted.extend([&grammar[done..at.start], &format!(" {schema}")]);
+        done = at.end;
+    }
+    adapted + &grammar[done..]
 }

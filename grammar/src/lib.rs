@@ -3,9 +3,13 @@
 //! A [`Grammar`] is compiled from a [`Form`] for the [`Vocabulary`] of one model. It knows neither
 //! model nor engine, so that a browser can load it on its own, when a request first asks for it.
 
+#[cfg(feature = "compile")]
+mod adapt;
 mod check;
+mod endless;
 #[cfg(feature = "compile")]
 mod grammar;
+mod schema;
 #[cfg(feature = "compile")]
 mod vocabulary;
 

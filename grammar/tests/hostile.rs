@@ -149,9 +149,21 @@ fn recursion_is_followed_or_refused() {
             "$ref": "#/$defs/a"}),
         json!({"allOf": [{"$ref": "#"}, {"type": "object"}]}),
         json!({"anyOf": [{"$ref": "#"}]}),
+        json!({"anyOf": [{"$ref": "#"}], "type": "integer"}),
         json!({"type": "array", "items": {"$ref": "#"}, "minItems": 1}),
+        json!({"type": "array", "prefixItems": [{"type": "null"}, {"$ref": "#"}], "minItems": 2}),
+        json!({"$defs": {"n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}},
+            "required": ["next"]}}, "properties": {"a": {"$ref": "#/$defs/n"}}}),
     ] {
-        let _ = schema(schema_);
+        refused(schema(schema_), "$ref without end");
+    }
+    for ending in [
+        json!({"type": "object", "properties": {"next": {"$ref": "#"}}}),
+        json!({"type": "array", "items": {"$ref": "#"}}),
+        json!({"anyOf": [{"type": "array", "items": {"$ref": "#"}, "minItems": 1}, {"const": 1}]}),
+        json!({"type": ["array", "null"], "items": {"$ref": "#"}, "minItems": 1}),
+    ] {
+        assert!(schema(ending).is_ok());
     }
     for grammar in ["start: start", "start: start \"a\"", "start: a\na: b\nb: a", "start: A\nA: A"]
     {
@@ -217,6 +229,31 @@ fn malformed_forms_are_refused_by_their_path() {
         refused(schema(json!({"$ref": reference, "enum": [{"minimum": long}]})), "$ref");
     }
     refused(schema(json!(7)), "7");
+    for (keyword, value, beside) in [
+        ("uniqueItems", json!(true), json!({})),
+        ("additionalItems", json!(false), json!({"prefixItems": [{}]})),
+        ("minProperties", json!(2), json!({})),
+        (
+            "minProperties",
+            json!(2),
+            json!({"patternProperties": {}, "additionalProperties": false}),
+        ),
+        ("$schema", json!("http://json-schema.org/draft-07/schema#"), json!({})),
+        ("$ref", json!("#/$defs/a"), json!({"$id": "http://example.com/"})),
+        ("const", json!("\u{1}"), json!({})),
+        ("pattern", json!("a|\\x7F"), json!({})),
+    ] {
+        let mut inner = beside;
+        inner[keyword] = value;
+        let path = format!(".properties.x.{keyword}");
+        refused(schema(json!({"$defs": {"a": {}}, "properties": {"x": inner}})), &path);
+    }
+    let draft_7 = "http://json-schema.org/draft-07/schema#";
+    refused(schema(json!({"$schema": draft_7, "contentEncoding": "base64"})), "contentEncoding");
+    refused(schema(json!({"oneOf": [{"type": "integer"}, {"type": "number"}]})), "oneOf");
+    for reference in ["#/", "#/$defs/a~1b", "#/$defs/a%20b"] {
+        refused(schema(json!({"$ref": reference, "$defs": {"a~1b": {}, "a%20b": {}}})), "$ref");
+    }
     refused(schema(json!({"type": "text"})), "text");
     refused(schema(json!({"type": "string", "format": "color"})), "color");
     refused(schema(json!({"not": {"type": "string"}})), "not");
@@ -249,6 +286,37 @@ fn multiples_do_not_overflow_together() {
     let of = |step: f64| json!({"type": "number", "multipleOf": step});
     assert!(schema(of(0.25)).is_ok());
     refused(schema(json!({"allOf": [of(0.007), of(0.011), of(0.013), of(0.017)]})), "multipleOf");
+}
+
+/// Whether the whole of an answer can be this text.
+fn takes(form: &Form, text: &str) -> bool {
+    let mut grammar = Grammar::compile(&vocabulary(), form).unwrap();
+    text.bytes().all(|byte| !grammar.is_complete() && grammar.accept(byte.into()).is_ok())
+        && (grammar.is_complete() || allowed(&mut grammar).is_ok_and(|all| all.contains(&END)))
+}
+
+#[test]
+fn what_the_compiler_takes_for_wider_is_as_narrow_as_it_should_be() {
+    let schema = |schema: &Value| Form::JsonSchema(schema.clone());
+    let inside = |schema: &Value| Form::Grammar(format!("start: %json {schema}"));
+    let string = |keyword: &str, value: &str| json!({"type": "string", keyword: value});
+    let named = json!({"properties": {"foo": {"type": "integer"}}, "required": ["foo"],
+        "patternProperties": {"^b": {"type": "null"}}, "type": "object"});
+    for (wanted, right, wrong) in [
+        (named, r#"{"foo":1,"fo":2,"b":null}"#, r#"{"foo":1,"f\u006fo":"x"}"#),
+        (string("pattern", "^.$"), "\"\u{85}\"", "\"\u{2028}\""),
+        (string("pattern", r"^\s$"), "\"\u{FEFF}\"", "\"\u{85}\""),
+        (string("pattern", "^[a[b&&c]$"), "\"&\"", "\"d\""),
+        (string("format", "date"), "\"2024-02-29\"", "\"1900-02-29\""),
+        (string("format", "hostname"), "\"a-b.example\"", "\"xn--X\""),
+        (string("format", "email"), "\"a.b@example.com\"", "\"a..b@example.com\""),
+        (json!({"type": "number", "multipleOf": 0.5}), "2.5", "20000000000000.5"),
+    ] {
+        for form in [schema(&wanted), inside(&wanted)] {
+            assert!(takes(&form, right), "{form:?}: {right}");
+            assert!(!takes(&form, wrong), "{form:?}: {wrong}");
+        }
+    }
 }
 
 /// Whatever a mutation does to a schema, there is an answer or a refusal.

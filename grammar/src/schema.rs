@@ -1,0 +1,84 @@
+//! JSON schemas as they are read: where schemas stand in schemas and in grammars, and what patterns mean.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+/// White space in patterns: as in ECMAScript, with the mark of byte order and without NEXT LINE.
+const WHITE_SPACE: &str =
+    r"\t-\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
+
+/// What a keyword of a schema holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    Schema,
+    /// An array of them.
+    Schemas,
+    /// An object of them.
+    NamedSchemas,
+    Data,
+}
+
+/// What a keyword holds, as the compiler reads it.
+pub fn held(keyword: &str, value: &Value) -> Held {
+    match keyword {
+        "properties" | "patternProperties" | "$defs" | "definitions" => Held::NamedSchemas,
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Held::Schemas,
+        "items" | "additionalItems" if value.is_array() => Held::Schemas,
+        "items" | "additionalItems" | "additionalProperties" => Held::Schema,
+        _ => Held::Data,
+    }
+}
+
+/// A pattern of ECMAScript in Rust's syntax, as far as the two differ in meaning: what `\s` and `.` are,
+/// and that classes do not nest. The compiler itself sees to `\d` and `\w`.
+pub fn rust_pattern(pattern: &str) -> String {
+    let mut rust = String::new();
+    let mut in_class = false;
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        match (char, in_class) {
+            ('\\', _) => match chars.next() {
+                Some('s') => rust.extend(["[", WHITE_SPACE, "]"]),
+                Some('S') => rust.extend(["[^", WHITE_SPACE, "]"]),
+                escaped => rust.extend(['\\'].into_iter().chain(escaped)),
+            },
+            ('.', false) => rust.push_str(r"[^\n\r\u{2028}\u{2029}]"),
+            ('[' | '&' | '~', true) => rust.extend(['\\', char]),
+            _ => {
+                in_class = if in_class { char != ']' } else { char == '[' };
+                rust.push(char);
+            }
+        }
+    }
+    rust
+}
+
+/// The JSON schemas inside a grammar: where they stand, and what they are.
+pub fn inside(grammar: &str) -> impl Iterator<Item = (Range<usize>, Value)> {
+    grammar.match_indices("%json").filter_map(|(at, word)| {
+        let start = at + word.len();
+        let mut values = serde_json::Deserializer::from_str(&grammar[start..]).into_iter();
+        let schema = values.next()?.ok()?;
+        Some((start..start + values.byte_offset(), schema))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_ecmascript() {
+        for (pattern, rust) in [
+            (r"^a\.b$", r"^a\.b$"),
+            ("a.b", r"a[^\n\r\u{2028}\u{2029}]b"),
+            (r"[.\].]\\.", r"[.\].]\\[^\n\r\u{2028}\u{2029}]"),
+            ("[a[b&&c~]d]", r"[a\[b\&\&c\~]d]"),
+            (r"\", r"\"),
+        ] {
+            assert_eq!(rust_pattern(pattern), rust, "{pattern}");
+        }
+        assert!(rust_pattern(r"[\S\n]\s").starts_with(r"[[^\t-\r "));
+    }
+}
