@@ -311,7 +311,7 @@ fn known_guesses_come_before_those_of_a_head_unless_they_are_wrong_more_often() 
     assert_eq!(drafts(&round), [[7, 8]]);
     assert_eq!(round.seqs[0].follow, Follow::Drawn, "the head goes on reading");
     commit_drawn(&mut scheduler, &round, &[&[5]]);
-    assert_eq!(plan(&mut scheduler).seqs[0].drafts, [Draft::default(); 3]);
+    assert_eq!(plan(&mut scheduler).seqs[0].drafts, vec![Draft::default(); 3]);
 }
 
 /// The keys and values of a head at a position depend on the token after it.
