@@ -169,9 +169,25 @@ export function ask(session, call, { signal, fallback } = {}) {
   return call.result;
 }
 
-/** Names, dates and seeds an answer, so that asking again asks for the same. */
-export function moment() {
-  return { now: now(), entropy: Math.floor(Math.random() * 2 ** 53) };
+/**
+ * Asks for completions, as a stream or whole.
+ *
+ * @param {import("./session.js").Serving} session
+ * @param {"chat" | "complete"} type
+ * @param {{stream?: boolean | null}} params
+ * @param {number} length how many answers there will be
+ * @param {import("./types.js").RequestOptions} [options]
+ * @returns {Promise<any>}
+ */
+export function complete(session, type, params, length, options) {
+  options?.signal?.throwIfAborted();
+  // Asked again, it is the same question, whatever the page has done to its object since.
+  const request = structuredClone(params);
+  // Named, dated and seeded once: asking again asks for the same.
+  const moment = { now: now(), entropy: Math.floor(Math.random() * 2 ** 53) };
+  const message = { type, request, moment, credit: 0, resume: null };
+  const call = request.stream ? new Streamed(message, length, session) : new Whole(message);
+  return ask(session, call, options);
 }
 
 /** Seconds since 1970. */

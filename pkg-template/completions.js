@@ -1,4 +1,4 @@
-import { Streamed, Whole, ask, moment } from "./calls.js";
+import { complete } from "./calls.js";
 
 /** @typedef {import("./types.js").CompletionParams} CompletionParams */
 /** @typedef {import("./types.js").CompletionChunk} CompletionChunk */
@@ -27,12 +27,8 @@ export class TextCompletions {
    * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<CompletionChunk> : Completion>}
    */
   async create(params, options) {
-    options?.signal?.throwIfAborted();
-    const request = structuredClone(params);
-    const message = { type: "complete", request, moment: moment(), credit: 0, resume: null };
-    const length = prompts(request.prompt) * (request.n ?? 1);
-    const call = params.stream ? new Streamed(message, length, this.#session) : new Whole(message);
-    return /** @type {any} */ (ask(this.#session, call, options));
+    const length = prompts(params.prompt) * (params.n ?? 1);
+    return complete(this.#session, "complete", params, length, options);
   }
 }
 

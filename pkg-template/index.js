@@ -14,7 +14,7 @@
  * @module tabloom
  */
 
-import { Streamed, Whole, ask, moment, now } from "./calls.js";
+import { Whole, ask, complete, now } from "./calls.js";
 import { TextCompletions } from "./completions.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./ladder.js";
@@ -302,12 +302,7 @@ class Completions {
    * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<ChatCompletionChunk> : ChatCompletion>}
    */
   async create(params, options) {
-    options?.signal?.throwIfAborted();
-    // Asked again, it is the same question, whatever the page has done to its object since.
-    const request = structuredClone(params);
-    const message = { type: "chat", request, moment: moment(), credit: 0, resume: null };
-    const call = params.stream ? new Streamed(message, request.n ?? 1, this.#session) : new Whole(message);
-    return /** @type {any} */ (ask(this.#session, call, options));
+    return complete(this.#session, "chat", params, params.n ?? 1, options);
   }
 }
 
