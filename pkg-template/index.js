@@ -119,6 +119,10 @@ export class Engine {
     const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", fallback, registry, quantisation, ...settings } = options;
     signal?.throwIfAborted();
     const { pin, ...model } = await identify(source, options);
+    const { draft } = settings;
+    const isNamed = typeof draft === "string" || draft instanceof URL;
+    const drafter = isNamed ? await identify(draft, { ...options, quantisation: undefined }) : null;
+    if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
     if (settings.hub) settings.hub = addressOf(settings.hub);
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
@@ -130,7 +134,9 @@ export class Engine {
     await session.start(signal, onProgress);
     if (session.info?.stored) {
       persist();
-      await noteUse(settings.store ?? "cache", model.url, pin);
+      const kind = settings.store ?? "cache";
+      await noteUse(kind, model.url, pin);
+      if (drafter) await noteUse(kind, drafter.url, drafter.pin);
     }
     return new Engine(session);
   }

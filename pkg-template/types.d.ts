@@ -74,6 +74,13 @@ export interface LoadOptions extends NameOptions {
    */
   speculation?: boolean | { maxDrafts?: number };
   /**
+   * What guesses beside prompt lookup: the model's folder `draft`, if there is one (`true`, default); a
+   * folder of its own with a head or smaller model for this model, by address or name; the model's own
+   * first layers, so many of them; or nothing (`false`). Should it not fit, the model does without, and
+   * `info.draft` says why. A folder of its own is kept as a model of its own.
+   */
+  draft?: boolean | string | URL | { earlyExit: number };
+  /**
    * Where the engine lives: in a worker that the site's tabs share, a SharedWorker (`shared`) or one
    * tab's (`leader`), or in one of its own (`private`). `auto` (default) is the first of them that
    * works here; one that is asked for and does not work rejects with code `no_host`.
@@ -294,7 +301,7 @@ export interface EngineInfo {
   /** Whether the files are kept for the next load. */
   stored: boolean;
   /**
-   * The drafter in the model's folder `draft`: a head, or a smaller model, that guesses tokens ahead.
+   * The drafter: a head, or a smaller model, that guesses tokens ahead.
    * Null if there is none; with an `error` it is not used, and the model runs without it.
    */
   draft: { weightBytes: number } | { error: string } | null;

@@ -58,6 +58,8 @@ pub enum DraftWith {
     /// is one. Should it not fit, the model does without.
     #[default]
     Beside,
+    /// The same in a folder of its own, where it must be. Should it not fit, the model does without.
+    Elsewhere,
     Nothing,
     /// The model's own first layers, so many of them.
     EarlyExit(usize),
@@ -195,9 +197,13 @@ impl<'a, S: Source> Opened<'a, S> {
                 return Some(program.map(|program| Beside { program, files: Files::None(layers) }));
             }
             DraftWith::Beside if self.source.gguf().is_some() => return None,
-            DraftWith::Beside => {}
+            DraftWith::Beside | DraftWith::Elsewhere => {}
         }
-        match folder.read_optional("config.json").await {
+        let json = match options.draft {
+            DraftWith::Elsewhere => folder.read("config.json").await.map(Some),
+            _ => folder.read_optional("config.json").await,
+        };
+        match json {
             Ok(None) => None,
             Ok(Some(json)) => Some(self.beside(folder, &json, options).await),
             Err(error) => Some(Err(error)),

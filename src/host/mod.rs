@@ -18,7 +18,7 @@ use futures::future::join_all;
 pub use self::{
     models::ModelId,
     protocol::{
-        Answer, Asked, Call, Device, DraftInfo, Info, Isolation, Keep, Kv, LOCAL, Options,
+        Answer, Asked, Call, Device, Draft, DraftInfo, Info, Isolation, Keep, Kv, LOCAL, Options,
         PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation, TokensTask, VERSION,
         Value, Welcome,
     },

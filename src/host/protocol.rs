@@ -142,6 +142,7 @@ pub struct Options {
     pub kv_bytes: Option<u64>,
     pub sliding_window: Option<SlidingWindow>,
     pub speculation: Speculation,
+    pub draft: Draft,
     /// Memory for weights, keys and values of all models of the host; the last load that names it
     /// counts.
     pub budget_bytes: Option<u64>,
@@ -249,6 +250,45 @@ impl TryFrom<Guesses> for Speculation {
             return Err(format!("found {max_drafts} maxDrafts, expected 0 to {MAX_DRAFTS}"));
         }
         Ok(Speculation { max_drafts })
+    }
+}
+
+/// What guesses the tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Guesser")]
+pub enum Draft {
+    /// What lies beside the model.
+    #[default]
+    Beside,
+    Nothing,
+    /// The model's own first layers, so many of them.
+    EarlyExit(usize),
+    /// What is in the folder with this address.
+    Folder(String),
+}
+
+/// [`Draft`] as a page writes it.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    rename_all_fields = "camelCase",
+    deny_unknown_fields,
+    expecting = "expected true, false, the address of a folder or {earlyExit: layers}"
+)]
+enum Guesser {
+    Switch(bool),
+    Folder(String),
+    Own { early_exit: usize },
+}
+
+impl From<Guesser> for Draft {
+    fn from(guesser: Guesser) -> Draft {
+        match guesser {
+            Guesser::Switch(true) => Draft::Beside,
+            Guesser::Switch(false) => Draft::Nothing,
+            Guesser::Folder(url) => Draft::Folder(url),
+            Guesser::Own { early_exit } => Draft::EarlyExit(early_exit),
+        }
     }
 }
 

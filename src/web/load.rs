@@ -18,13 +18,15 @@ use crate::{
     Error, Result, engine,
     executor::{AnyExecutor, KvKind},
     host::{
-        Device, DraftInfo, Info, Keep, Kv, ModelId, Options, Progress, Quantize, SlidingWindow,
+        Device, Draft, DraftInfo, Info, Keep, Kv, ModelId, Options, Progress, Quantize,
+        SlidingWindow,
     },
     layout::Layout,
     load::{self, DraftWith, LoadOptions, Loaded, Opened, quantise_all},
+    manifest::Manifest,
     service::Service,
     step::Window,
-    weights::{self, Parallel, Quantise, Server, Source, Stored, Within},
+    weights::{self, Parallel, Quantise, Server, Stored, Within},
 };
 
 /// The longest wait for another worker that loads the same model, and may be frozen.
@@ -49,21 +51,43 @@ pub async fn load(
             let files = Files::new(url, &files, signal.clone())?;
             Stored::new(Either::Right(files), None, integrity)
         }
-        None => {
-            let server = Fetch::new(Some(signal.clone()));
-            let store = open_store(url, options.store, &server, &signal, environment).await;
-            let manifest = match integrity {
-                Some(manifest) => Some(manifest),
-                None => weights::listed(&server, options.hub.as_deref(), url, store.as_ref()).await,
-            };
-            let source = Parallel::new(FetchSource::new(server, url));
-            Stored::new(Either::Left(source), store, manifest)
-        }
+        None => served(url, integrity, options, &signal, environment).await,
     };
-    let loaded = load_from(&source, model, url, options, signal, environment, inbox).await;
+    let drafter = match &options.draft {
+        Draft::Folder(url) => Some(served(url, None, options, &signal, environment).await),
+        _ => None,
+    };
+    let sources = (&source, drafter.as_ref());
+    let loaded = load_from(sources, model, url, options, signal, environment, inbox).await;
+    if let Some(drafter) = &drafter {
+        let came = loaded.as_ref().map(|_| ()).map_err(Error::clone);
+        // What it was is told of the model.
+        let _ = drafter.finish(came).await;
+    }
     let (service, mut info) = source.finish(loaded).await?;
-    info.stored = source.is_stored();
+    info.stored = source.is_stored() && drafter.is_none_or(|drafter| drafter.is_stored());
     Ok((service, info))
+}
+
+/// A folder's files, or a GGUF file: by way of the store, and from a server.
+type Kept = Stored<Either<Parallel<Fetch>, Files>, Storage>;
+
+/// What a server has at an address.
+async fn served(
+    url: &str,
+    integrity: Option<Manifest>,
+    options: &Options,
+    signal: &AbortSignal,
+    environment: &Environment,
+) -> Kept {
+    let server = Fetch::new(Some(signal.clone()));
+    let store = open_store(url, options.store, &server, signal, environment).await;
+    let manifest = match integrity {
+        Some(manifest) => Some(manifest),
+        None => weights::listed(&server, options.hub.as_deref(), url, store.as_ref()).await,
+    };
+    let source = Parallel::new(FetchSource::new(server, url));
+    Stored::new(Either::Left(source), store, manifest)
 }
 
 /// Opens the store for a model that no other worker downloads.
@@ -88,7 +112,7 @@ async fn open_store(
 }
 
 async fn load_from(
-    source: &impl Source,
+    (source, drafter): (&Kept, Option<&Kept>),
     model: ModelId,
     url: &str,
     options: &Options,
@@ -100,7 +124,10 @@ async fn load_from(
     let opened = Opened::open(&root).await?;
     let chat = opened.chat().await?;
     let wanted = load_options(options);
-    let folder = opened.draft_folder().await;
+    let folder = match drafter {
+        Some(drafter) => Within::all(drafter),
+        None => opened.draft_folder().await,
+    };
     let draft = opened.draft(&folder, &wanted).await;
     let prepared = opened.prepare(&wanted)?.with_draft(draft)?;
     let (go_on, agreed) = oneshot::channel();
@@ -161,7 +188,12 @@ fn load_options(options: &Options) -> LoadOptions {
             Kv::Int8 => KvKind::Int8,
         },
         kv_bytes: options.kv_bytes,
-        draft: DraftWith::Beside,
+        draft: match options.draft {
+            Draft::Beside => DraftWith::Beside,
+            Draft::Nothing => DraftWith::Nothing,
+            Draft::EarlyExit(layers) => DraftWith::EarlyExit(layers),
+            Draft::Folder(_) => DraftWith::Elsewhere,
+        },
     }
 }
 

@@ -83,3 +83,22 @@ test("an engine guesses no further ahead than its page says", async () => {
   assert.ok(rounds > 0 && tokens <= 2 * rounds, `${tokens} guesses in ${rounds} rounds`);
   assert.deepEqual(places.slice(2), Array(5).fill(0));
 });
+
+test("a page says what guesses, and answers are the same", async () => {
+  const load = async (draft) => {
+    const options = { draft };
+    const { text } = await page.evaluate(stream, [options, { messages }]);
+    const info = await page.evaluate((options) => engines[JSON.stringify(options)].info, options);
+    return { text, draft: info.draft };
+  };
+  const { text, draft } = await load(true);
+  assert.ok(draft.weightBytes > 0);
+  assert.deepEqual(await load("./model/draft"), { text, draft }, "the same head, at an address");
+  assert.deepEqual(await load({ earlyExit: 2 }), { text, draft: { weightBytes: 0 } });
+  assert.deepEqual(await load(false), { text, draft: null });
+  for (const [wrong, expected] of [["./nowhere/", /config\.json/], [{ earlyExit: 99 }, /found 99 layers/]]) {
+    const without = await load(wrong);
+    assert.equal(without.text, text);
+    assert.match(without.draft.error, expected);
+  }
+});

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tabloom::{
     Error,
-    host::{Call, Progress},
+    host::{Call, Draft, Progress},
 };
 
 use crate::page::{Page, World};
@@ -94,6 +94,7 @@ fn other_options_make_another_model() {
         (json!({"speculation": {"maxDrafts": 8}}), "speculation"),
         (json!({"speculation": {"maxDrafts": -1}}), "speculation"),
         (json!({"speculation": {"drafts": 1}}), "speculation"),
+        (json!({"draft": {"layers": 1}}), "draft"),
         (json!({"integrity": {"files": {"a": {"sha256": "12"}}}}), "integrity.files.a.sha256"),
     ] {
         let page = Page::greet(&mut world);
@@ -117,6 +118,23 @@ fn a_page_says_how_far_ahead_is_guessed() {
             panic!("{call}")
         };
         assert_eq!(options.speculation.max_drafts, most, "{call}");
+    }
+}
+
+#[test]
+fn a_page_says_what_guesses() {
+    for (draft, expected) in [
+        (json!(true), Draft::Beside),
+        (json!(false), Draft::Nothing),
+        (json!({"earlyExit": 2}), Draft::EarlyExit(2)),
+        (json!("https://a.example/head/"), Draft::Folder("https://a.example/head/".into())),
+    ] {
+        let options = json!({ "draft": draft });
+        let call = json!({"type": "load", "id": 1, "url": "a", "options": options});
+        let Ok(Call::Load { options: Ok(options), .. }) = Call::read(&call.to_string()) else {
+            panic!("{call}")
+        };
+        assert_eq!(options.draft, expected);
     }
 }
 
