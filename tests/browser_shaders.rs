@@ -85,9 +85,9 @@ async fn the_driver_takes_every_template() {
 #[wasm_bindgen_test]
 async fn wrong_shaders_are_refused() {
     let gpu = open().await;
-    let mut shader = variants::shaders().swap_remove(0);
+    let mut shader = shaders(&gpu).swap_remove(0);
     shader.source = shader.source.replacen("u32", "u23", 1);
-    assert!(complaint(&gpu, &shader.source).await.unwrap().contains("u23"));
+    assert!(complaint(&gpu, &shader.source).await.is_some());
     let error = Kernels::default().pipeline(&gpu, &shader).await.err().unwrap();
     assert!(error.to_string().contains("u23"), "{error}");
 }

@@ -21,7 +21,7 @@ async function watch(page) {
   let seen = "";
   for (const end = Date.now() + LIMIT; Date.now() < end; ) {
     const text = await page.locator("#output").textContent();
-    if (text.startsWith(seen)) process.stdout.write(text.slice(seen.length));
+    process.stdout.write(text.startsWith(seen) ? text.slice(seen.length) : `\n${text}`);
     seen = text;
     if (text.includes("test result: ")) return text.includes("test result: ok");
     await new Promise((resolve) => setTimeout(resolve, 100));

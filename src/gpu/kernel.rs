@@ -128,7 +128,12 @@ async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
         cache: None,
     });
     match scope.pop().await {
-        Some(error) => Err(Error::Gpu { reason: format!("shader {}: {error}", shader.name) }),
+        Some(error) => {
+            // Firefox says only here what is wrong.
+            let info = module.get_compilation_info().await;
+            let told: String = info.messages.iter().map(|told| told.message.as_str()).collect();
+            Err(Error::Gpu { reason: format!("shader {}: {error} {told}", shader.name) })
+        }
         None => Ok(Pipeline { name: shader.name, pipeline, layout }),
     }
 }

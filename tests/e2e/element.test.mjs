@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { launch, url } from "./browser.mjs";
+import { launch, testBeyondFirefox, url } from "./browser.mjs";
 import { goldens } from "./package.mjs";
 import { modelFile, serve } from "./server.mjs";
 
@@ -667,7 +667,7 @@ test("a conversation is kept where storage says", async () => {
   assert.deepEqual(await none.page.evaluate(() => [localStorage.length, sessionStorage.length]), [1, 0]);
 });
 
-test("colours follow the page's scheme, and the page's own", async () => {
+testBeyondFirefox("scheme")("colours follow the page's scheme, and the page's own", async () => {
   const { page } = await open("one.html");
   const look = () =>
     page.evaluate(() => {

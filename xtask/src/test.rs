@@ -45,7 +45,7 @@ enum Part {
     E2e,
     /// One engine for many tabs, driven by Playwright
     Tabs,
-    /// The demo page in Firefox
+    /// The demo page and the element in Firefox
     Firefox,
 }
 
@@ -94,7 +94,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report.part("tests of many tabs", || end_to_end("tests/e2e/tabs").map(Some));
     }
     if wanted(Part::Firefox) {
-        report.part("the demo page in Firefox", || demo_in_firefox().map(Some));
+        report.part("the demo page and the element in Firefox", || pages_in_firefox().map(Some));
     }
     Ok(report.finish())
 }
@@ -220,13 +220,13 @@ fn end_to_end(folder: &str) -> Result<Tally> {
     })
 }
 
-/// The same tests of the demo page as in Chromium, but for the few that say why.
-fn demo_in_firefox() -> Result<Tally> {
+/// The same tests as in Chromium, but for the few that say why not.
+fn pages_in_firefox() -> Result<Tally> {
     let firefox = Firefox::provide()?;
     let site = Site::start(&site::build()?, 0)?;
-    let file = |name| workspace::root().join("tests/e2e").join(name);
-    let tests = ["chat.test.mjs", "demo-page.test.mjs", "panel.test.mjs"].map(file);
-    node_tests("the demo page in Firefox", tests, |task| {
+    let tests = ["chat", "demo-page", "element", "panel"]
+        .map(|name| workspace::root().join(format!("tests/e2e/{name}.test.mjs")));
+    node_tests("the demo page and the element in Firefox", tests, |task| {
         firefox.select(task.env("TABLOOM_URL", site.url()))
     })
 }
