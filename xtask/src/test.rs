@@ -35,7 +35,7 @@ enum Part {
     Native,
     /// wasm-bindgen tests in headless Chromium, then in Firefox
     Browser,
-    /// The native server, driven by the `openai` package
+    /// The native server, driven by the `openai` package, and the chat in the terminal
     Serve,
     /// The package as it is published: size, contents, types, apps made by Vite and webpack
     Package,
@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report.part("browser tests in Firefox", || in_firefox(&runner).map(Some));
     }
     if wanted(Part::Serve) {
-        report.part("tests of the native server", || serve().map(Some));
+        report.part("tests of the native examples", || serve().map(Some));
     }
     if wanted(Part::Package) {
         report.part("the package's size", || package::run(&Default::default()).map(|()| None));
@@ -247,9 +247,11 @@ fn package_tests() -> Result<Tally> {
 
 fn serve() -> Result<Tally> {
     provision::npm_packages()?;
-    let server = cargo::example("serve")?;
+    let (server, chat) = (cargo::example("serve")?, cargo::example("chat")?);
     let tests = test_files("tests/serve")?;
-    node_tests("tests of the server", tests, |task| task.env("TABLOOM_SERVE", server))
+    node_tests("tests of the native examples", tests, |task| {
+        task.env("TABLOOM_SERVE", server).env("TABLOOM_CHAT", chat)
+    })
 }
 
 fn node_tests(
