@@ -1,4 +1,4 @@
-// OpenAI's HTTP API over an engine's own calls: no request leaves the page.
+// OpenAI's HTTP API over an engine's own calls: a request leaves the page only where those may.
 import { TabloomError } from "./error.js";
 
 /** What may stand behind any origin and base path. */

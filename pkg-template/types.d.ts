@@ -534,7 +534,7 @@ export interface ChatCompletionParams {
    * without. Tabloom's own parameter.
    */
   speculative_decoding?: boolean;
-  /** Ignored: an engine holds one model. */
+  /** Ignored, as an engine holds one model; `Engine.fetch` refuses the names of others. */
   model?: string;
 }
 
@@ -762,7 +762,7 @@ export interface EmbeddingParams {
   encoding_format?: "float" | "base64";
   /** The last hidden state of a text (default), or the mean of all. */
   pooling?: "last" | "mean";
-  /** Ignored: an engine holds one model. */
+  /** Ignored, as an engine holds one model; `Engine.fetch` refuses the names of others. */
   model?: string;
 }
 
