@@ -43,7 +43,7 @@ export interface NameOptions {
 }
 
 export interface LoadOptions extends NameOptions {
-  /** `auto` (default) uses the GPU; `cpu` is the slow fallback where there is none. */
+  /** `auto` (default) and `gpu` use the GPU; `cpu` is a slow way for where there is none. */
   device?: "auto" | "gpu" | "cpu";
   /** How 16- and 32-bit matrices are held; default `keep`. */
   quantize?: "keep" | "w8" | "w4";
@@ -74,10 +74,11 @@ export interface LoadOptions extends NameOptions {
    */
   speculation?: boolean | { maxDrafts?: number };
   /**
-   * What guesses beside prompt lookup: the model's folder `draft`, if there is one (`true`, default); a
-   * folder of its own with a head or smaller model for this model, by address or name; the model's own
-   * first layers, so many of them; or nothing (`false`). Should it not fit, the model does without, and
-   * `info.draft` says why. A folder of its own is kept as a model of its own.
+   * What guesses beside prompt lookup (which finds what the conversation repeats): what is in the model's
+   * folder `draft` or among its own weights, if anything (`true`, default); a folder of its own with a
+   * head or smaller model for this model, by address or name; the model's own first layers, so many of
+   * them; or nothing (`false`). Should it not fit, the model does without, and `info.draft` says why. A
+   * folder of its own is kept as a model of its own.
    */
   draft?: boolean | string | URL | { earlyExit: number };
   /**
@@ -301,8 +302,9 @@ export interface EngineInfo {
   /** Whether the files are kept for the next load. */
   stored: boolean;
   /**
-   * The drafter: a head, or a smaller model, that guesses tokens ahead.
-   * Null if there is none; with an `error` it is not used, and the model runs without it.
+   * The drafter that guesses tokens ahead: a head, a smaller model, or the model's own first layers,
+   * which add no bytes. Null if there is none; with an `error` it is not used, and the model runs
+   * without it.
    */
   draft: { weightBytes: number } | { error: string } | null;
   /** Where requests go that the device cannot answer, if anywhere; `reason`: why all of them do. */
