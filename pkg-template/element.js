@@ -123,7 +123,7 @@ export class TabloomChat extends Base {
     if (this.autoload && this.isConnected) this.#start();
   }
 
-  /** Address of the model's folder or GGUF file. */
+  /** Address of the model's folder or GGUF file, or its name, as `Engine.load` takes them. */
   get model() {
     return this.getAttribute("model");
   }
