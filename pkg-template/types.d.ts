@@ -105,7 +105,7 @@ export interface LoadOptions extends NameOptions {
   store?: "cache" | "opfs" | "none";
   /**
    * What the model's files must be, those of a drafter elsewhere excepted. Without, large files on Hugging
-   * Face must be what its repository says, and others are trusted when they first come.
+   * Face must be what its repository says, if it answers, and others are trusted when they first come.
    */
   integrity?: Manifest;
   /** A server that answers what this device cannot; without, no request leaves the page. */
@@ -289,7 +289,10 @@ export interface ProbedModel {
 
 /** What was loaded, and on what. */
 export interface EngineInfo {
-  /** The address it was loaded from, also where a name led there; of files, `local:` with what tabs know them by, and their name. */
+  /**
+   * The address it was loaded from, also where a name led there; of files, `local:` with what tabs know
+   * them by, and their name.
+   */
   model: string;
   architecture: string;
   /** `none` where the device cannot have the model and the fallback answers; then the rest is empty. */
