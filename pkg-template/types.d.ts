@@ -542,7 +542,7 @@ export interface ChatCompletionParams {
    * without. Tabloom's own parameter.
    */
   speculative_decoding?: boolean;
-  /** Ignored, as an engine holds one model; `Engine.fetch` refuses the names of others. */
+  /** Ignored, as an engine holds one model; `engine.fetch` refuses the names of others. */
   model?: string;
 }
 
@@ -770,7 +770,7 @@ export interface EmbeddingParams {
   encoding_format?: "float" | "base64";
   /** The last hidden state of a text (default), or the mean of all. */
   pooling?: "last" | "mean";
-  /** Ignored, as an engine holds one model; `Engine.fetch` refuses the names of others. */
+  /** Ignored, as an engine holds one model; `engine.fetch` refuses the names of others. */
   model?: string;
 }
 
