@@ -174,7 +174,7 @@ export function ask(session, call, { signal, fallback } = {}) {
  *
  * @param {import("./session.js").Serving} session
  * @param {"chat" | "complete"} type
- * @param {{stream?: boolean | null}} params
+ * @param {{stream?: boolean, stream_options?: {include_usage?: boolean}}} params
  * @param {number} length how many answers there will be
  * @param {import("./types.js").RequestOptions} [options]
  * @returns {Promise<any>}

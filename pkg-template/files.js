@@ -50,23 +50,25 @@ function gguf(file) {
 }
 
 /**
- * The files of a handle's folder that may be a model's.
+ * The files of a handle's folder that may be a model's, its drafter's included.
  *
- * @param {FileSystemDirectoryHandle} folder
+ * @param {any} folder
+ * @param {string} [path] of the folder
  */
-async function inside(folder) {
+async function inside(folder, path = "") {
   /** @type {[string, Blob][]} */
   const entries = [];
   for await (const [name, handle] of folder.entries()) {
-    const wanted = handle.kind === "file" && OF_A_MODEL.test(name);
-    if (wanted) entries.push([name, await read(/** @type {FileSystemFileHandle} */ (handle))]);
+    if (handle.kind === "directory") {
+      if (path + name === "draft") entries.push(...(await inside(handle, "draft/")));
+    } else if (OF_A_MODEL.test(name)) entries.push([path + name, await read(handle)]);
   }
   return entries;
 }
 
 /**
  * The model among files, by path: their only GGUF file if none are safetensors; otherwise those beside
- * the outermost `config.json`.
+ * the outermost `config.json`, and in the folder `draft` there.
  *
  * @param {[string, Blob][]} entries
  * @param {string} [folderName]
@@ -83,11 +85,16 @@ function choose(entries, folderName) {
   const configs = paths.filter((path) => baseName(path) === "config.json");
   const [first = ""] = isGguf ? ggufs : configs.sort((a, b) => depth(a) - depth(b));
   const folder = first.slice(0, first.lastIndexOf("/") + 1);
-  const beside = files.filter(([path]) => path.startsWith(folder) && depth(path) === depth(first));
+  const inFolder = (/** @type {string} */ path) => (path.startsWith(folder) ? path.slice(folder.length) : "");
   const named = baseName(folder.slice(0, -1)) || folderName || "model";
   return {
     name: isGguf ? baseName(first) : `${named}/`,
-    files: new Map(beside.map(([path, file]) => [baseName(path), file])),
+    files: new Map(
+      files.flatMap(([path, file]) => {
+        const [, draft = "", name] = /^(draft\/)?([^/]+)$/.exec(inFolder(path)) ?? [];
+        return name ? [[draft + baseName(name), file]] : [];
+      }),
+    ),
   };
 }
 

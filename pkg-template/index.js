@@ -39,6 +39,9 @@ export { TabloomError };
 /** @typedef {import("./types.js").StoreSize} StoreSize */
 /** @typedef {import("./types.js").EngineMetrics} EngineMetrics */
 /** @typedef {import("./types.js").SpeculationMetrics} SpeculationMetrics */
+/** @typedef {import("./types.js").TabMetrics} TabMetrics */
+/** @typedef {import("./types.js").Histogram} Histogram */
+/** @typedef {import("./types.js").HostState} HostState */
 /** @typedef {import("./types.js").ChatContent} ChatContent */
 /** @typedef {import("./types.js").ChatMessage} ChatMessage */
 /** @typedef {import("./types.js").SystemMessage} SystemMessage */

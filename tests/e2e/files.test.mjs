@@ -1,6 +1,6 @@
 // Models that are no address but files: the visitor's, or the page's own bytes.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -9,7 +9,8 @@ import { ask, ready } from "./demo.mjs";
 import { goldens, openPackage } from "./package.mjs";
 import { modelFile } from "./server.mjs";
 
-const NAMES = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"];
+const DRAFTER = ["draft/config.json", "draft/model.safetensors"];
+const NAMES = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", ...DRAFTER];
 const GGUF = await readFile(new URL("../goldens/gguf/llama_q4_0.gguf", import.meta.url));
 
 let session;
@@ -20,6 +21,7 @@ before(async () => {
   session = await openPackage();
   page = session.page;
   folder = await mkdtemp(join(tmpdir(), "tabloom-"));
+  await mkdir(join(folder, "draft"));
   for (const name of NAMES) await writeFile(join(folder, name), await modelFile(name));
   await writeFile(join(folder, "notes.txt"), "no file of a model");
   await page.evaluate(async (names) => {
@@ -31,8 +33,10 @@ before(async () => {
     globalThis.bytes = {};
     for (const name of names) bytes[name] = await (await fetch(`model/${name}`)).arrayBuffer();
     globalThis.handle = await (await navigator.storage.getDirectory()).getDirectoryHandle("mine", { create: true });
-    for (const [name, content] of Object.entries(bytes)) {
-      const file = await (await handle.getFileHandle(name, { create: true })).createWritable();
+    const draft = await handle.getDirectoryHandle("draft", { create: true });
+    for (const [path, content] of Object.entries(bytes)) {
+      const [name, inside] = path.split("/").reverse();
+      const file = await (await (inside ? draft : handle).getFileHandle(name, { create: true })).createWritable();
       await file.write(content);
       await file.close();
     }
@@ -76,6 +80,7 @@ for (const [name, source] of Object.entries(SOURCES)) {
     const { text, info, kept } = await page.evaluate(load, [`${source}`, messages]);
     assert.equal(text, expected);
     assert.equal(info.stored, false);
+    assert.ok(info.draft?.weightBytes > 0, JSON.stringify(info.draft));
     assert.equal(kept, 0);
     assert.match(info.model, /^local:[0-9a-f]{32}\/.*\/$/);
   });
