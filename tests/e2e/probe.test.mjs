@@ -42,7 +42,7 @@ test("it tells of GPU, memory, workers and storage, and loads nothing for that",
   assert.deepEqual([storage.cache, storage.opfs, storage.persisted], [true, true, false]);
   assert.ok(storage.quota > storage.usage && storage.usage >= 0, JSON.stringify(storage));
   assert.deepEqual(probe.models, []);
-  const loaded = session.server.requests.filter((path) => /wasm|worker|model\//.test(path));
+  const loaded = session.server.requests.filter((path) => /wasm|worker\.js|model\//.test(path));
   assert.deepEqual(loaded, []);
 });
 
