@@ -262,7 +262,7 @@ fn node_tests(
     let mut tally = Tally::default();
     // Tests wait more than they compute; more Chromiums with software GPUs would starve each other.
     let task = Task::new(what, provision::node()?, minutes(30))
-        .args(["--test", "--test-reporter=spec", "--test-concurrency=3"])
+        .args(["--test", "--test-reporter=spec", "--test-concurrency=2"])
         .arg("--test-timeout=600000")
         .args(tests)
         .dir(workspace::root());
