@@ -134,7 +134,7 @@ ${PROSE}
   border-radius: 1.6rem;
   background: var(--background);
 }
-.composer:focus-within { border-color: var(--accent); box-shadow: 0 0 0 1px var(--accent); }
+.composer:focus-within { border-color: var(--accent); box-shadow: inset 0 0 0 1px var(--accent); }
 textarea {
   flex: 1;
   min-inline-size: 0;
