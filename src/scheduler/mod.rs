@@ -302,7 +302,7 @@ impl Scheduler {
             let holds_slot = |seq: &Sequence| seq.slot == rows.slot;
             if let Some(at) = self.running.iter().position(holds_slot) {
                 let seq = &mut self.running[at];
-                if self.options.max_drafts > 0 && seq.may_be_guessed() {
+                if self.options.max_drafts > 0 && seq.may_be_guessed() && !draws.is_empty() {
                     // What lookup would have said of the tokens that came, whoever drafted them.
                     let said = self.drafter.propose(seq.tokens(), draws.len());
                     let right =
