@@ -401,7 +401,7 @@ export class TabloomChat extends Base {
     if (this.#engine) return this.#engine;
     if (!this.#lease) {
       if (!this.model) {
-        const message = "this chat has no model: found no attribute model, expected the address of one";
+        const message = "this chat has no model: found no attribute model, expected one's address or name";
         throw new TabloomError({ code: "invalid_request", message, param: "model" });
       }
       this.#lease = new Lease(this.model, this.#options(), (progress) => {

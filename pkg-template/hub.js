@@ -42,10 +42,11 @@ const PATIENCE = 60_000;
  *
  * @param {unknown} name
  * @param {import("./types.js").LoadOptions} options
+ * @param {string} [param] which one of a call's models it is, for errors
  * @returns {Promise<Found>}
  */
-export async function find(name, options) {
-  const meant = read(name, options);
+export async function find(name, options, param) {
+  const meant = read(name, options, param);
   if ("url" in meant) return meant;
   const { hub, repository, revision, path, quantisation, commits, pin } = meant;
   const { signal, store = "cache" } = options;
@@ -65,10 +66,11 @@ export async function find(name, options) {
  *
  * @param {unknown} name
  * @param {import("./types.js").NameOptions} options
+ * @param {string} [param] which one of a call's models it is, for errors
  * @returns {Promise<string[]>}
  */
-export async function kept(name, options) {
-  const meant = read(name, options);
+export async function kept(name, options, param) {
+  const meant = read(name, options, param);
   if ("url" in meant) return [meant.url];
   const found = await Promise.all(KINDS.map((kind) => pinned(kind, meant.commits, meant.pin)));
   return found.filter((url) => url !== undefined);
@@ -79,9 +81,10 @@ export async function kept(name, options) {
  *
  * @param {unknown} name
  * @param {import("./types.js").NameOptions} options
+ * @param {string} [param] which one of a call's models it is, for errors
  * @returns {{url: string} | Branch}
  */
-function read(name, { registry, quantisation, hub: mirror = HUB }) {
+function read(name, { registry, quantisation, hub: mirror = HUB }, param = "model") {
   const known = { ...REGISTRY, ...registry };
   const source = typeof name === "string" && Object.hasOwn(known, name) ? known[name] : name;
   if (typeof source === "string" && isAddress(source) && !quantisation) return { url: addressOf(source) };
@@ -89,7 +92,7 @@ function read(name, { registry, quantisation, hub: mirror = HUB }) {
   if (!parts && quantisation) {
     throw invalid("quantisation", `found it with ${source}, expected a repository on Hugging Face`);
   }
-  if (!parts || /(^|\/)\.\.?(\/|$)/.test(parts[1] + parts[3])) throw unknown(source, Object.keys(known));
+  if (!parts || /(^|\/)\.\.?(\/|$)/.test(parts[1] + parts[3])) throw unknown(param, source, Object.keys(known));
   const [, repository, revision = "main", path] = parts;
   if (quantisation && /\.gguf$/i.test(path)) {
     throw invalid("quantisation", "found it with a file, expected a repository");
@@ -169,12 +172,13 @@ function unread(what, reason) {
 }
 
 /**
+ * @param {string} param
  * @param {unknown} name
  * @param {string[]} known
  */
-function unknown(name, known) {
+function unknown(param, name, known) {
   const names = `a name of the registry (${known.join(", ")}) or on Hugging Face (org/name, org/name@revision)`;
-  return invalid("model", `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`);
+  return invalid(param, `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`);
 }
 
 /**

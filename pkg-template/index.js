@@ -124,7 +124,7 @@ export class Engine {
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
     const isNamed = typeof draft === "string" || draft instanceof URL;
-    const drafter = isNamed ? await identify(draft, { ...options, quantisation: undefined }) : null;
+    const drafter = isNamed ? await identify(draft, { ...options, quantisation: undefined }, "draft") : null;
     if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
     if (settings.hub) settings.hub = addressOf(settings.hub);

@@ -14,7 +14,8 @@ export const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
 const ADDRESS = /^(?!hf:)(?:[a-z][\w+.-]*:|[./]|.*(?:\/|\.gguf)$|.*[?#])/i;
 
 /**
- * Whether a text is an address: it begins with a scheme, `/` or `.`, or ends with `/` or `.gguf`.
+ * Whether a text is an address: it begins with a scheme, `/` or `.`, ends with `/` or `.gguf`,
+ * or has a `?` or `#`.
  *
  * @param {string} text
  */
@@ -38,11 +39,12 @@ export function addressOf(address) {
  *
  * @param {import("./types.js").ModelSource} source
  * @param {import("./types.js").LoadOptions} [options]
+ * @param {string} [param] which one of a call's models it is, for errors
  * @returns {Promise<Model & {pin?: string}>} `pin`: how a name led to the address
  */
-export async function identify(source, options = {}) {
+export async function identify(source, options = {}, param) {
   if (isPlain(source, options)) return { url: addressOf(source) };
-  if (typeof source === "string" || options.quantisation) return (await import("./hub.js")).find(source, options);
+  if (typeof source === "string" || options.quantisation) return (await import("./hub.js")).find(source, options, param);
   return (await import("./files.js")).local(/** @type {any} */ (source));
 }
 
@@ -51,10 +53,11 @@ export async function identify(source, options = {}) {
  *
  * @param {string | URL} source
  * @param {import("./types.js").NameOptions} options
+ * @param {string} [param] which one of a call's models it is, for errors
  * @returns {Promise<string[]>}
  */
-export async function addresses(source, options) {
-  return isPlain(source, options) ? [addressOf(source)] : (await import("./hub.js")).kept(source, options);
+export async function addresses(source, options, param) {
+  return isPlain(source, options) ? [addressOf(source)] : (await import("./hub.js")).kept(source, options, param);
 }
 
 /**

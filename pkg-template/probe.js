@@ -2,7 +2,7 @@
 import { unlessAborted } from "./abort.js";
 import { TabloomError } from "./error.js";
 import { available } from "./locks.js";
-import { addressOf } from "./model.js";
+import { addresses } from "./model.js";
 import { Models } from "./models.js";
 import { KINDS, estimate, openStore } from "./store.js";
 
@@ -34,8 +34,9 @@ const LIMITS = /** @type {const} */ ([
  * @param {ProbeOptions} [options]
  * @returns {Promise<Probe>}
  */
-export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUDGET } = {}) {
+export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUDGET, hub, registry } = {}) {
   models.forEach(check);
+  const places = await Promise.all(models.map((model, index) => placesOf(model, { hub, registry }, index)));
   const [gpu, storage, locks, [cache, opfs]] = await Promise.all([
     gpuReport(),
     storageReport(),
@@ -50,11 +51,11 @@ export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUD
     service: "serviceWorker" in navigator,
     locks,
   };
-  const told = models.map(({ id, url, bytes }) => {
-    const stored = url !== undefined && kept.get(addressOf(url)) === true;
+  const told = models.map(({ id, model, bytes }, index) => {
+    const stored = places[index].some((place) => kept.get(place) === true);
     const neededBytes = bytes + kvBytes;
     return {
-      id: id ?? `${url}`,
+      id: id ?? `${model}`,
       bytes,
       neededBytes,
       ...fit(neededBytes, gpu, memory),
@@ -112,15 +113,36 @@ function hasRoom(bytes, { usage = 0, quota }) {
   return quota === undefined ? null : bytes <= quota - usage;
 }
 
+/** @typedef {NonNullable<ProbeOptions["models"]>[number]} Asked */
+
 /**
- * @param {NonNullable<ProbeOptions["models"]>[number]} model
+ * @param {Asked} model
  * @param {number} index
  */
-function check({ id, url, bytes }, index) {
-  const wrong = (/** @type {string} */ field, /** @type {string} */ message) =>
-    new TabloomError({ code: "invalid_request", message, param: `models[${index}].${field}` });
-  if (!(bytes >= 0)) throw wrong("bytes", `found ${bytes}, expected the bytes of the model's weights`);
-  if (id === undefined && url === undefined) throw wrong("id", "found no id and no url, expected one");
+function check({ id, model, bytes }, index) {
+  if (!(bytes >= 0)) throw wrong(index, "bytes", `found ${bytes}, expected the bytes of the model's weights`);
+  if (id === undefined && model === undefined) throw wrong(index, "id", "found no id and no model, expected one");
+}
+
+/**
+ * Where a model would be kept.
+ *
+ * @param {Asked} model
+ * @param {import("./types.js").NameOptions} options
+ * @param {number} index
+ */
+async function placesOf({ model, quantisation }, options, index) {
+  if (model === undefined) return [];
+  return addresses(model, { ...options, quantisation }, `models[${index}].model`);
+}
+
+/**
+ * @param {number} index
+ * @param {string} field
+ * @param {string} message
+ */
+function wrong(index, field, message) {
+  return new TabloomError({ code: "invalid_request", message, param: `models[${index}].${field}` });
 }
 
 /**

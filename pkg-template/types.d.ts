@@ -199,9 +199,13 @@ export interface StoreSize {
   quota?: number;
 }
 
-export interface ProbeOptions {
-  /** Models to tell of: bytes of their weights, and a name or the address. */
-  models?: { id?: string; url?: string; bytes: number }[];
+export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
+  /**
+   * Models to tell of: bytes of their weights, and the address or name by which `Engine.load` takes each.
+   * Names are not looked up: they are known where they name a commit, or led to what is kept. A model
+   * that is not to be looked for in the store may have only an `id`, any word to know it by.
+   */
+  models?: { id?: string; model?: string; quantisation?: string; bytes: number }[];
   /** Memory for keys and values, as `Engine.load` takes it; default 256 MiB. */
   kvBytes?: number;
   /** Memory for all models, as `Engine.load` takes it; default 4 GiB. */

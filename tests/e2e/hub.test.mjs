@@ -119,6 +119,23 @@ test("what a name has led to is deleted by it, and nobody is asked", async () =>
   assert.deepEqual(await remove("model/"), [true, ""]);
 });
 
+test("a probe knows what a name has led to, and asks nobody", async () => {
+  const probe = (options) =>
+    page.evaluate(async (options) => {
+      const { models } = await Engine.probe({ hub: "hf", ...options });
+      return models.map(({ id, stored }) => [id, stored]);
+    }, options);
+  await load("org/name");
+  session.server.requests.length = 0;
+  const models = ["org/name", "mine", "org/name@v1.0", "model/"].map((model) => ({ model, bytes: 1 }));
+  models.push({ model: "org/quants", quantisation: "Q8_0", bytes: 1 });
+  const told = await probe({ models, registry: { mine: `org/name@${FIRST}` } });
+  assert.deepEqual(told, [
+    ["org/name", true], ["mine", true], ["org/name@v1.0", false], ["model/", false], ["org/quants", false],
+  ]);
+  assert.deepEqual(asked(/^hf/), []);
+});
+
 test("tags and commits are revisions; a commit is not asked for", async () => {
   assert.equal(await load("org/name@v1.0"), `org/name/resolve/${FIRST}/`);
   session.server.requests.length = 0;
@@ -200,6 +217,8 @@ test("names that lead nowhere say what was expected", async () => {
     assert.equal(failed.param, "model");
     assert.match(failed.message, /expected a name of the registry.*qwen3-0\.6b.*org\/name@revision.*address/);
   }
+  const failed = await load("model/", { draft: "nothing" });
+  assert.deepEqual([failed.code, failed.param], ["invalid_request", "draft"]);
   for (const [name, reason] of [["org/missing", /404.*gated/], ["org/name@odd", /no commit/]]) {
     const failed = await load(name);
     assert.equal(failed.code, "fetch");

@@ -51,7 +51,7 @@ test("it tells which models fit, and which are kept", async () => {
   const { memory, storage, models } = await probe({
     models: [
       { id: "small", bytes: 2 ** 20 },
-      { url: "model/", bytes: 2 ** 20 },
+      { model: "model/", bytes: 2 ** 20 },
       { id: "large", bytes: 4 * GIB },
       { id: "enormous", bytes: 2 ** 60 },
     ],
@@ -73,19 +73,20 @@ test("it tells which models fit, and which are kept", async () => {
   assert.match(roomy.models[0].reason, /memory/);
 
   await page.evaluate(async () => (await Engine.load("model/")).close());
-  const kept = await probe({ models: [{ url: "model/", bytes: 2 ** 20 }] });
+  const kept = await probe({ models: [{ model: "model/", bytes: 2 ** 20 }] });
   assert.deepEqual([kept.models[0].stored, kept.models[0].storable], [true, true]);
 });
 
-test("a model without its size, or without a name, is refused", async () => {
+test("a model without its size or with no name, or one that names nothing, is refused", async () => {
   const failures = await page.evaluate(() =>
-    Promise.all([{ id: "a" }, { bytes: 5 }].map((model) => failure(Engine.probe({ models: [model] })))),
+    Promise.all([{ id: "a" }, { bytes: 5 }, { model: "nothing", bytes: 5 }].map((model) => failure(Engine.probe({ models: [model] })))),
   );
   assert.deepEqual(
     failures.map(({ typed, code, param }) => [typed, code, param]),
     [
       [true, "invalid_request", "models[0].bytes"],
       [true, "invalid_request", "models[0].id"],
+      [true, "invalid_request", "models[0].model"],
     ],
   );
 });
