@@ -100,7 +100,7 @@ pub struct Loaded {
     pub context: usize,
     /// Bytes of weights in memory, a drafting head's included.
     pub weight_bytes: u64,
-    /// What came of the drafter beside the model, if there is one: its bytes, or what is wrong with it.
+    /// What came of the drafter, if there is one: its bytes, or what is wrong with it.
     pub draft: Option<Result<u64>>,
 }
 

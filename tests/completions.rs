@@ -1,7 +1,8 @@
 //! Text completions by the built-in model, and what its tokenizer and template make of texts, on the
 //! CPU executor.
 
-use std::ops::ControlFlow;
+#[path = "support/built_in.rs"]
+mod built_in;
 
 use serde_json::{Value, json, to_value};
 use tabloom::{
@@ -9,26 +10,15 @@ use tabloom::{
         Completion, CompletionRequest, DetokenizeRequest, FinishReason, TokenizeRequest,
         TokenizeResponse,
     },
-    engine::{Options, RequestId, TabId, steady_clock},
+    engine::{RequestId, TabId},
     error::Error,
     executor::AnyExecutor,
-    load::{self, Device, LoadOptions},
-    sampling::LocalCompiler,
     service::{Moment, Reply, Resumed, Service},
-    weights::FolderSource,
 };
 
-const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
+use built_in::service;
 
-fn service() -> Service<AnyExecutor> {
-    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
-    let options = LoadOptions { device: Device::Cpu, ..Default::default() };
-    let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
-    let model = pollster::block_on(load).expect("the built-in model loads");
-    let (executor, options) = (model.loaded.executor, Options::default());
-    Service::new(executor, model.chat, "built-in".into(), options, steady_clock())
-        .with_compiler(Box::new(LocalCompiler::default()))
-}
+const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
 
 fn submit(
     service: &mut Service<AnyExecutor>,

@@ -2,10 +2,12 @@
 //! accepts, or refused for what cannot be held to.
 #![cfg(not(target_arch = "wasm32"))]
 
+#[path = "support/built_in.rs"]
+mod built_in;
 #[path = "support/walks.rs"]
 mod walks;
 
-use std::{collections::BTreeMap, fs, ops::ControlFlow};
+use std::{collections::BTreeMap, fs};
 
 use jsonschema::{Registry, Validator};
 use serde::Deserialize;
@@ -13,12 +15,8 @@ use serde_json::{Map, Value, json};
 use tabloom::{
     Error,
     api::{ChatCompletionRequest, FinishReason, Form},
-    engine::{Options, TabId, steady_clock},
-    executor::AnyExecutor,
-    load::{self, Device, LoadOptions},
-    sampling::LocalCompiler,
-    service::{Moment, Reply, Service},
-    weights::FolderSource,
+    engine::TabId,
+    service::{Moment, Reply},
 };
 
 use walks::{Model, random};
@@ -235,20 +233,10 @@ fn long_answers_and_options_of_the_compiler_come_to_an_end() {
 /// Every how many schemas the engine answers one.
 const STRIDE: usize = 7;
 
-fn service() -> Service<AnyExecutor> {
-    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
-    let options = LoadOptions { device: Device::Cpu, ..Default::default() };
-    let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
-    let model = pollster::block_on(load).expect("the built-in model loads");
-    let (executor, options) = (model.loaded.executor, Options::default());
-    Service::new(executor, model.chat, "built-in".into(), options, steady_clock())
-        .with_compiler(Box::new(LocalCompiler::default()))
-}
-
 #[test]
 fn the_engine_answers_with_what_is_valid() {
     let suite = Suite::open();
-    let mut service = service();
+    let mut service = built_in::service();
     let moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
     let model = Model::open("www/model", "<|im_end|>");
     let compiled = suite.groups.iter().filter(|group| model.compile(&group.form()).is_ok());

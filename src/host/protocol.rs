@@ -375,7 +375,7 @@ pub struct Info {
     pub weight_bytes: f64,
     /// Whether the files are kept for the next load.
     pub stored: bool,
-    /// What came of the drafter beside the model; null if there is none.
+    /// What came of the drafter; null if there is none.
     pub draft: Option<DraftInfo>,
 }
 
