@@ -1,6 +1,6 @@
 //! What an executor's drafter is worth by whole steps, those with prompts included.
 
-use super::mean::{Mean, ODD};
+use super::mean::{Latest, Mean, ODD};
 
 /// Weighs the time of steps with the drafter against what the same work takes without it, and lets it
 /// lose no more than a small share of all time.
@@ -20,9 +20,8 @@ pub struct Ledger {
 impl Ledger {
     /// The share of the time without the drafter that may be lost with it.
     const SHARE: f64 = 1.0 / 64.0;
-    /// What the time without the drafter counts: it is known from a few steps, and may seem an eighth
-    /// longer than it is.
-    const WITHOUT: f64 = 0.88;
+    /// What the time without the drafter counts: it takes less host and device than is measured.
+    const WITHOUT: f64 = 0.97;
     /// What has been won counts up to here: it is a loss as well if that is lost again.
     const MOST: f64 = 64.0;
 
@@ -77,48 +76,56 @@ impl<T> ByBatch<T> {
     }
 }
 
-/// How long steps take in which an executor's drafter has no part, on average.
+/// How long steps take in which an executor's drafter has no part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlainCosts {
     /// Steps in which 1, 2, … sequences draw, of a row each.
-    steps: [Mean; PlainCosts::SEQUENCES],
+    steps: [Latest; PlainCosts::SEQUENCES],
     /// Seconds that further rows added to these, those of prompts, and how many there were.
     more: (f64, f64),
 }
 
 impl PlainCosts {
     const SEQUENCES: usize = 16;
+    /// Rests are short, and where steps differ much they may seem longer than they are: what counts is
+    /// what this share of them took at most.
+    const SHARE: f64 = 1.0 / 3.0;
 
     /// Takes in how long a step took in which so many sequences drew, with so many rows more than one
     /// for each.
     pub fn observe(&mut self, drawing: usize, more: usize, seconds: f64) {
         if more > 0 {
-            if let Some(step) = self.seconds(drawing, 0) {
+            if let Some(step) = self.step(drawing, 0.5) {
                 let kept = 1.0 - 1.0 / Mean::MOST;
                 let (total, rows) = self.more;
                 self.more = (kept * total + (seconds - step), kept * rows + more as f64);
             }
-        } else if let Some(mean) = drawing.checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
-            mean.add(seconds);
+        } else if let Some(steps) = drawing.checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
+            steps.add(seconds);
         }
     }
 
-    /// How long such a step should take, as far as that is known.
+    /// How long such a step should take, rather less than more, as far as that is known.
     pub fn seconds(&self, drawing: usize, more: usize) -> Option<f64> {
-        let drawing = drawing.max(1);
-        let known = || {
-            let means = self.steps.iter().enumerate();
-            means.filter_map(|(at, mean)| Some((at + 1, mean.get(Mean::SOME)?)))
-        };
-        let (low, least) = known().rfind(|(at, _)| *at <= drawing)?;
-        let (high, most) = known().find(|(at, _)| *at >= drawing)?;
-        let part = (drawing - low) as f64 / (high - low).max(1) as f64;
-        let step = least + (most - least) * part;
+        let step = self.step(drawing, PlainCosts::SHARE)?;
         let (total, rows) = self.more;
         match more {
             0 => Some(step),
             _ => (rows > 0.0).then(|| step + (total / rows).max(0.0) * more as f64),
         }
+    }
+
+    /// What a share of the steps without prompts took at most.
+    fn step(&self, drawing: usize, share: f64) -> Option<f64> {
+        let drawing = drawing.max(1);
+        let known = || {
+            let steps = self.steps.iter().enumerate();
+            steps.filter_map(|(at, steps)| Some((at + 1, steps.quantile(share)?)))
+        };
+        let (low, least) = known().rfind(|(at, _)| *at <= drawing)?;
+        let (high, most) = known().find(|(at, _)| *at >= drawing)?;
+        let part = (drawing - low) as f64 / (high - low).max(1) as f64;
+        Some(least + (most - least) * part)
     }
 }
 

@@ -1,4 +1,6 @@
-//! Averages of what steps take.
+//! What steps take, of many that were measured.
+
+use std::collections::VecDeque;
 
 /// How many times as long as usual a step may have taken; what is beyond does not count.
 pub const ODD: f64 = 4.0;
@@ -28,5 +30,54 @@ impl Mean {
     /// The average, if it is one of at least so many values.
     pub fn get(&self, least: f64) -> Option<f64> {
         (self.count >= least).then_some(self.value)
+    }
+}
+
+/// The latest values, in order of their coming.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Latest(VecDeque<f64>);
+
+impl Latest {
+    /// Values that are kept.
+    const MOST: usize = 32;
+    /// So many are to be relied on.
+    pub const SOME: usize = 8;
+
+    pub fn add(&mut self, value: f64) {
+        if self.0.len() == Latest::MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back(value);
+    }
+
+    /// The value that a share of them do not exceed, if there are enough.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        if self.0.len() < Latest::SOME {
+            return None;
+        }
+        let mut values = Vec::from_iter(self.0.iter().copied());
+        values.sort_unstable_by(f64::total_cmp);
+        Some(values[(share * values.len() as f64) as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_the_latest_values() {
+        let mut latest = Latest::default();
+        for value in [9.0, 2.0, 5.0, 3.0, 4.0, 1e9, 7.0] {
+            latest.add(value);
+        }
+        assert_eq!(latest.quantile(0.5), None);
+        latest.add(8.0);
+        assert_eq!(
+            [0.0, 0.25, 0.5, 0.9].map(|share| latest.quantile(share).unwrap()),
+            [2.0, 4.0, 7.0, 1e9]
+        );
+        (0..32).for_each(|value| latest.add(value.into()));
+        assert_eq!(latest.quantile(0.25), Some(8.0));
     }
 }
