@@ -11,7 +11,7 @@ use anyhow::Result;
 use tabloom::{executor::AnyExecutor, load::Device};
 
 use report::{ALL, Figures, Report};
-use rows::median;
+use rows::{median, quartiles};
 use runner::{Drafting, Ran, Runner};
 
 /// Measure what drafts are worth to the built-in model.
@@ -61,14 +61,13 @@ pub async fn run(options: &Options) -> Result<()> {
     // One question of each task.
     let asked: Vec<Vec<u32>> = prompts.values().flat_map(|of| of.first().cloned()).collect();
     let (tokens_per_second, mut over_off) = speeds(device, drafts, options, &asked).await?;
-    let mut over_off = |name| over_off.remove(name).unwrap_or_default();
+    over_off.remove("off");
     let report = Report {
         adapter,
         drafts,
         tokens_per_step,
         tokens_per_second,
-        adaptive_over_off: over_off("adaptive"),
-        fixed_over_off: over_off("fixed"),
+        over_off,
         row_costs: costs.rows,
         draft_cost: costs.draft,
         follow_cost: costs.follow,
@@ -112,13 +111,13 @@ async fn tokens_per_step(
     Ok(found)
 }
 
-/// Tokens a second by batch, and by how much they are more with drafts than without.
+/// Tokens a second by batch, and by how much they are more than without drafts.
 async fn speeds(
     device: Device,
     drafts: usize,
     options: &Options,
     prompts: &[Vec<u32>],
-) -> Result<(Figures<usize>, Figures<usize>)> {
+) -> Result<(Figures<usize>, Figures<usize, [f64; 3]>)> {
     let off = Drafting { lookup: false, head: false, most: 0, adaptive: false };
     let fixed = Drafting { lookup: true, head: true, most: drafts, adaptive: false };
     let adaptive = Drafting { most: tabloom::step::MAX_DRAFTS, adaptive: true, ..fixed };
@@ -151,7 +150,7 @@ async fn speeds(
         for (name, _) in &runners {
             let [of_speeds, of_ratios] = seen.remove(name).unwrap_or_default();
             speeds.entry(*name).or_default().insert(batch, median(of_speeds));
-            ratios.entry(*name).or_default().insert(batch, median(of_ratios));
+            ratios.entry(*name).or_default().insert(batch, quartiles(of_ratios));
         }
     }
     Ok((speeds, ratios))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 /// By name of what answers, and by task or batch.
-pub type Figures<Column> = BTreeMap<&'static str, BTreeMap<Column, f64>>;
+pub type Figures<Column, Figure = f64> = BTreeMap<&'static str, BTreeMap<Column, Figure>>;
 
 /// All tasks together.
 pub const ALL: &str = "all";
@@ -20,9 +20,8 @@ pub struct Report {
     pub tokens_per_step: Figures<String>,
     /// Tokens of all answers a second: `{off, adaptive or fixed: {batch: number}}`.
     pub tokens_per_second: Figures<usize>,
-    /// Medians of the ratios of runs in turn, by batch.
-    pub adaptive_over_off: BTreeMap<usize, f64>,
-    pub fixed_over_off: BTreeMap<usize, f64>,
+    /// Quartiles of the ratios of runs in turn: `{adaptive or fixed: {batch: [low, median, high]}}`.
+    pub over_off: Figures<usize, [f64; 3]>,
     /// The time of a step with 1, 2, … rows of one sequence by that of a step with one.
     pub row_costs: Vec<f64>,
     /// The time of one draft of the head by that of a step with one row.
@@ -38,12 +37,13 @@ impl Report {
     pub fn text(&self) -> String {
         let mut text =
             format!("{}\n\ntokens for each step, {} drafts\n", self.adapter, self.drafts);
-        text += &table(&self.tokens_per_step, |task| task == ALL);
+        let number = |number: &f64| format!("{number:.2}");
+        text += &table(&self.tokens_per_step, |task| task == ALL, number);
         text += "\ntokens/s, by sequences at a time\n";
-        let mut speeds = self.tokens_per_second.clone();
-        speeds.insert("adaptive / off", self.adaptive_over_off.clone());
-        speeds.insert("fixed / off", self.fixed_over_off.clone());
-        text += &table(&speeds, |_| false);
+        text += &table(&self.tokens_per_second, |_| false, number);
+        text += "\nby off: the median, and the quartiles about it\n";
+        let quartiles = |[low, median, high]: &[f64; 3]| format!("{median:.2} {low:.2}-{high:.2}");
+        text += &table(&self.over_off, |_| false, quartiles);
         text += &format!("\na step with one row: {:.2} ms\n", self.step_seconds * 1e3);
         for (rows, cost) in (1..).zip(&self.row_costs) {
             text += &format!("  with {rows} rows: {cost:.2} times that\n");
@@ -55,7 +55,11 @@ impl Report {
 }
 
 /// A line for each column of the figures, those that are to be last at the end.
-fn table<Column: Ord + ToString>(figures: &Figures<Column>, last: fn(&Column) -> bool) -> String {
+fn table<Column: Ord + ToString, Figure>(
+    figures: &Figures<Column, Figure>,
+    last: fn(&Column) -> bool,
+    show: fn(&Figure) -> String,
+) -> String {
     let mut text = format!("  {:16}", "");
     for name in figures.keys() {
         text += &format!(" {name:>14}");
@@ -67,7 +71,7 @@ fn table<Column: Ord + ToString>(figures: &Figures<Column>, last: fn(&Column) ->
     for column in columns {
         text += &format!("\n  {:16}", column.to_string());
         for of in figures.values() {
-            let cell = of.get(column).map_or(String::new(), |value| format!("{value:.2}"));
+            let cell = of.get(column).map_or(String::new(), show);
             text += &format!(" {cell:>14}");
         }
     }

@@ -93,7 +93,12 @@ async fn time(executor: &mut AnyExecutor, seq: SeqPlan) -> Result<f64> {
 }
 
 /// The middle one, the higher of two.
-pub fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(values: Vec<f64>) -> f64 {
+    quartiles(values)[1]
+}
+
+/// Those a quarter, a half and three quarters of the way from the least to the greatest.
+pub fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
+    [1, 2, 3].map(|part| values[part * values.len() / 4])
 }
