@@ -120,11 +120,12 @@ impl PlainCosts {
         let drawing = drawing.max(1);
         let known = || {
             let steps = self.steps.iter().enumerate();
-            steps.filter_map(|(at, steps)| Some((at + 1, steps.quantile(share)?)))
+            steps.filter(|(_, steps)| steps.is_known()).map(|(at, steps)| (at + 1, steps))
         };
         let (low, least) = known().rfind(|(at, _)| *at <= drawing)?;
         let (high, most) = known().find(|(at, _)| *at >= drawing)?;
         let part = (drawing - low) as f64 / (high - low).max(1) as f64;
+        let (least, most) = (least.quantile(share), most.quantile(share));
         Some(least + (most - least) * part)
     }
 }

@@ -1,7 +1,5 @@
 //! What steps take, of many that were measured.
 
-use std::collections::VecDeque;
-
 /// How many times as long as usual a step may have taken; what is beyond does not count.
 pub const ODD: f64 = 4.0;
 
@@ -33,31 +31,36 @@ impl Mean {
     }
 }
 
-/// The latest values, in order of their coming.
+/// The latest values.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Latest(VecDeque<f64>);
+pub struct Latest {
+    values: [f64; Latest::MOST],
+    /// Values so far; the next takes the place of the oldest.
+    count: usize,
+}
 
 impl Latest {
     /// Values that are kept.
     const MOST: usize = 32;
     /// So many are to be relied on.
-    pub const SOME: usize = 8;
+    const SOME: usize = 8;
 
     pub fn add(&mut self, value: f64) {
-        if self.0.len() == Latest::MOST {
-            self.0.pop_front();
-        }
-        self.0.push_back(value);
+        self.values[self.count % Latest::MOST] = value;
+        self.count += 1;
     }
 
-    /// The value that a share of them do not exceed, if there are enough.
-    pub fn quantile(&self, share: f64) -> Option<f64> {
-        if self.0.len() < Latest::SOME {
-            return None;
-        }
-        let mut values = Vec::from_iter(self.0.iter().copied());
-        values.sort_unstable_by(f64::total_cmp);
-        Some(values[(share * values.len() as f64) as usize])
+    /// Whether there are enough.
+    pub fn is_known(&self) -> bool {
+        self.count >= Latest::SOME
+    }
+
+    /// The value that a share of them, less than all, do not exceed; there is at least one.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let mut values = self.values;
+        let values = &mut values[..self.count.min(Latest::MOST)];
+        let at = (share * values.len() as f64) as usize;
+        *values.select_nth_unstable_by(at, f64::total_cmp).1
     }
 }
 
@@ -71,13 +74,11 @@ mod tests {
         for value in [9.0, 2.0, 5.0, 3.0, 4.0, 1e9, 7.0] {
             latest.add(value);
         }
-        assert_eq!(latest.quantile(0.5), None);
+        assert!(!latest.is_known());
         latest.add(8.0);
-        assert_eq!(
-            [0.0, 0.25, 0.5, 0.9].map(|share| latest.quantile(share).unwrap()),
-            [2.0, 4.0, 7.0, 1e9]
-        );
+        assert!(latest.is_known());
+        assert_eq!([0.0, 0.25, 0.5, 0.9].map(|share| latest.quantile(share)), [2.0, 4.0, 7.0, 1e9]);
         (0..32).for_each(|value| latest.add(value.into()));
-        assert_eq!(latest.quantile(0.25), Some(8.0));
+        assert_eq!(latest.quantile(0.25), 8.0);
     }
 }
