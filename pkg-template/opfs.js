@@ -95,16 +95,19 @@ function isSynchronous(handle) {
  */
 async function read(handle) {
   const file = await handle.createSyncAccessHandle({ mode: "read-only" });
-  const size = file.getSize();
   let at = 0;
   return new ReadableStream({
+    type: "bytes",
+    autoAllocateChunkSize: PIECE,
     pull(stream) {
-      const piece = new Uint8Array(Math.min(PIECE, size - at));
-      at += file.read(piece, { at });
-      if (piece.length > 0) stream.enqueue(piece);
-      if (at < size) return;
-      stream.close();
-      file.close();
+      const { byobRequest } = /** @type {{ byobRequest: any }} */ (stream);
+      const count = file.read(byobRequest.view, { at });
+      at += count;
+      if (count === 0) {
+        stream.close();
+        file.close();
+      }
+      byobRequest.respond(count);
     },
     cancel: () => file.close(),
   });

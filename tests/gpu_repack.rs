@@ -45,7 +45,7 @@ fn on_the_host(
                 columns: *columns,
                 interleaved,
             };
-            sink.stage(0, &bytes.to_vec().into()).expect("it is staged");
+            sink.stage(&job, 0, &bytes.to_vec().into()).expect("it is staged");
             sink.flush(&job).await.expect("it is repacked");
         }
         sink.finish().await.expect("it is complete");
@@ -430,7 +430,7 @@ fn pieces_of_columns_fill_their_own_places() {
                     };
                     let at = encoding.bytes(n, first_column) as usize;
                     let piece = &bytes[at..at + job.bytes() as usize];
-                    sink.stage(0, &piece.to_vec().into()).unwrap();
+                    sink.stage(&job, 0, &piece.to_vec().into()).unwrap();
                     sink.flush(&job).await.unwrap();
                     device.first_column = first_column as u32;
                     device.repack(kernel, columns, piece).await;

@@ -93,7 +93,7 @@ fn kinds() -> Vec<(&'static str, Repack, Layout, usize)> {
         (Repack::Blocks { from, to }, to, row)
     };
     let mut kinds = vec![
-        ("bf16 kept", numbers(Layout::Bf16), Layout::Bf16, 2 * COLUMNS),
+        ("bf16 to bf16", numbers(Layout::Bf16), Layout::Bf16, 2 * COLUMNS),
         ("bf16 to w8", numbers(w8), w8, 2 * COLUMNS),
         ("bf16 to w4", numbers(w4), w4, 2 * COLUMNS),
         ("int4 in rows", nibbles(Packing::Rows), w4, COLUMNS / 2),

@@ -189,7 +189,7 @@ impl Repack {
         }
     }
 
-    /// Bytes of a staged row, if rows need only be copied to be those of the layout.
+    /// Bytes of a staged row, if such rows are those of the layout as they are.
     pub fn kept_row(self, rows: &Rows) -> Option<u64> {
         let Repack::Numbers { from, to } = self else { return None };
         let columns = rows.columns as usize;

@@ -4,14 +4,13 @@ use std::{future::Future, time::Duration};
 
 use crate::error::{Error, Result};
 use crate::timer::sleep;
-use crate::weights::{Answer, ByteStream, Chunk, HttpSource, Server};
-use js_sys::{Array, Promise, Uint8Array};
+use crate::weights::{Answer, HttpSource, Server};
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{
-    AbortSignal, ReadableStream, ReadableStreamDefaultReader, ReadableStreamReadResult,
-    RequestCache, RequestInit, Response, ResponseType,
-};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{AbortSignal, ReadableStream, RequestCache, RequestInit, Response, ResponseType};
+
+use super::stream::{JsStream, failed};
 
 #[wasm_bindgen]
 extern "C" {
@@ -27,17 +26,6 @@ pub type FetchSource = HttpSource<Fetch>;
 #[derive(Clone, Debug)]
 pub struct Fetch {
     signal: Option<AbortSignal>,
-}
-
-/// A stream of JavaScript, as of a response.
-#[derive(Debug)]
-pub struct JsStream {
-    what: String,
-    signal: Option<AbortSignal>,
-    reader: ReadableStreamDefaultReader,
-    /// The bytes after those that were handed out, which come while those are dealt with.
-    next: Option<JsFuture>,
-    length: Option<u64>,
 }
 
 impl Fetch {
@@ -107,67 +95,6 @@ impl Server for Fetch {
     fn wait(&self, time: Duration) -> impl Future<Output = ()> {
         sleep(time)
     }
-}
-
-impl JsStream {
-    /// Reads a stream of byte arrays, of that many bytes if that is known.
-    pub fn new(
-        what: &str,
-        stream: ReadableStream,
-        signal: Option<AbortSignal>,
-        length: Option<u64>,
-    ) -> Result<JsStream> {
-        let reader = ReadableStreamDefaultReader::new(&stream)
-            .map_err(|reason| failed(what, signal.as_ref(), &reason))?;
-        Ok(JsStream { what: what.into(), signal, reader, next: None, length })
-    }
-}
-
-impl ByteStream for JsStream {
-    fn length(&self) -> Option<u64> {
-        self.length
-    }
-
-    async fn next(&mut self) -> Result<Option<Chunk>> {
-        // What was read ahead is nobody's business any more.
-        if self.signal.as_ref().is_some_and(AbortSignal::aborted) {
-            return Err(Error::Aborted);
-        }
-        let next = self.next.get_or_insert_with(|| self.reader.read().into());
-        let result: ReadableStreamReadResult = next
-            .await
-            .map_err(|reason| failed(&self.what, self.signal.as_ref(), &reason))?
-            .unchecked_into();
-        self.next = None;
-        let value = result.get_value();
-        if value.is_undefined() {
-            return Ok(None);
-        }
-        self.next = Some(self.reader.read().into());
-        Ok(Some(Chunk::owned(value.unchecked_into::<Uint8Array>())))
-    }
-}
-
-impl Drop for JsStream {
-    fn drop(&mut self) {
-        let cancelled = JsFuture::from(self.reader.cancel());
-        spawn_local(async {
-            // Fails if the transfer has failed, which was reported then.
-            let _ = cancelled.await;
-        });
-    }
-}
-
-/// The error that a rejected promise stands for.
-fn failed(what: &str, signal: Option<&AbortSignal>, reason: &JsValue) -> Error {
-    if signal.is_some_and(AbortSignal::aborted) {
-        return Error::Aborted;
-    }
-    let reason = match reason.dyn_ref::<js_sys::Error>() {
-        Some(error) => String::from(error.to_string()),
-        None => format!("{reason:?}"),
-    };
-    Error::Fetch { what: what.into(), reason }
 }
 
 fn is_http(address: &str) -> bool {

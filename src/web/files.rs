@@ -4,7 +4,7 @@ use js_sys::Map;
 use wasm_bindgen::prelude::*;
 use web_sys::{AbortSignal, ReadableStream};
 
-use super::fetch::JsStream;
+use super::stream::JsStream;
 use crate::{
     Error, Result,
     weights::{ByteStream, Chunk, RangeSource, Source, parts},

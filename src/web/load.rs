@@ -6,12 +6,12 @@ use futures::{
     channel::{mpsc::UnboundedSender, oneshot},
     future::{Either, select},
 };
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortSignal;
 
 use super::{
-    Fetch, FetchSource, Files, ModuleCompiler, Storage,
+    BrowserStore, Fetch, FetchSource, Files, ModuleCompiler,
     host::{Environment, Event, tell},
 };
 use crate::{
@@ -70,7 +70,7 @@ pub async fn load(
 }
 
 /// A folder's files, or a GGUF file: by way of the store, and from a server.
-type Kept = Stored<Either<Parallel<Fetch>, Files>, Storage>;
+type Kept = Stored<Either<Parallel<Fetch>, Files>, BrowserStore>;
 
 /// What a server has at an address.
 async fn served(
@@ -97,14 +97,13 @@ async fn open_store(
     server: &Fetch,
     signal: &AbortSignal,
     environment: &Environment,
-) -> Option<Storage> {
+) -> Option<BrowserStore> {
     let kind = match keep {
         Keep::Cache => "cache",
         Keep::Opfs => "opfs",
         Keep::None => return None,
     };
-    let store = JsFuture::from(environment.open_store(kind)).await.ok();
-    let store = store.filter(|store| store.is_object())?.unchecked_into::<Storage>();
+    let store = BrowserStore::new(JsFuture::from(environment.open_store(kind)).await.ok()?)?;
     // Whoever waits for it finds the files in the store. Where it is denied, nobody waits.
     let held = environment.hold(&format!("tabloom {url}"), signal);
     select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;

@@ -7,10 +7,12 @@ mod host;
 mod load;
 mod port;
 mod store;
+mod stream;
 mod turn;
 
-pub use fetch::{Fetch, FetchSource, JsStream};
+pub use fetch::{Fetch, FetchSource};
 pub use files::{FileStream, Files};
 pub use grammar::ModuleCompiler;
 pub use host::Host;
-pub use store::Storage;
+pub use store::BrowserStore;
+pub use stream::JsStream;

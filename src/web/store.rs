@@ -1,21 +1,21 @@
 //! The browser's storage as a store of files.
 
-use crate::weights::{Chunk, Store};
+use crate::weights::{Chunk, Pool, Store};
 use js_sys::{Array, Promise};
+use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::ReadableStream;
 
-use super::fetch::JsStream;
+use super::stream::JsStream;
 
 #[wasm_bindgen]
 extern "C" {
     /// What `pkg-template/store.js` opens.
-    #[derive(Clone)]
     #[wasm_bindgen(
         typescript_type = "{ get(key: string): Promise<ReadableStream | null>, put(key: string, bytes: Uint8Array[]): Promise<boolean>, delete(key: string): Promise<unknown>, room(): Promise<number | undefined> }"
     )]
-    pub type Storage;
+    type Storage;
     #[wasm_bindgen(method)]
     fn get(this: &Storage, key: &str) -> Promise;
     #[wasm_bindgen(method)]
@@ -26,28 +26,42 @@ extern "C" {
     fn room(this: &Storage) -> Promise;
 }
 
-impl Store for Storage {
+/// What the site keeps in the browser.
+pub struct BrowserStore {
+    storage: Storage,
+    pool: Rc<Pool>,
+}
+
+impl BrowserStore {
+    /// Takes what a promise of `pkg-template/store.js` has given; `None` if that is nothing.
+    pub fn new(opened: JsValue) -> Option<BrowserStore> {
+        let storage = opened.is_object().then(|| opened.unchecked_into())?;
+        Some(BrowserStore { storage, pool: Rc::default() })
+    }
+}
+
+impl Store for BrowserStore {
     type Stream = JsStream;
 
     async fn get(&self, key: &str) -> Option<JsStream> {
-        let stream = JsFuture::from(Storage::get(self, key)).await.ok()?;
+        let stream = JsFuture::from(self.storage.get(key)).await.ok()?;
         let stream: ReadableStream = stream.dyn_into().ok()?;
-        JsStream::new(key, stream, None, None).ok()
+        JsStream::pooled(key, stream, &self.pool).ok()
     }
 
     async fn put(&self, key: &str, bytes: &[Chunk]) -> bool {
         let bytes: Array = bytes.iter().map(Chunk::as_js).collect();
-        let put = JsFuture::from(Storage::put(self, key, &bytes)).await;
+        let put = JsFuture::from(self.storage.put(key, &bytes)).await;
         put.is_ok_and(|is_kept| is_kept.is_truthy())
     }
 
     async fn delete(&self, key: &str) {
         // What cannot be deleted is not found to be what it should be when it is read.
-        let _ = JsFuture::from(Storage::delete(self, key)).await;
+        let _ = JsFuture::from(self.storage.delete(key)).await;
     }
 
     async fn room(&self) -> Option<u64> {
-        let room = JsFuture::from(Storage::room(self)).await.ok()?;
+        let room = JsFuture::from(self.storage.room()).await.ok()?;
         room.as_f64().map(|bytes| bytes as u64)
     }
 }

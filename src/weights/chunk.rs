@@ -70,8 +70,17 @@ impl From<Vec<u8>> for Chunk {
 impl Chunk {
     /// Takes an array that nobody else will read: its memory is freed with the last chunk of it.
     pub(crate) fn owned(array: js_sys::Uint8Array) -> Chunk {
+        Chunk::of(array, buffer::Owner::Chunks)
+    }
+
+    /// Takes an array in memory of a pool, to which that returns with the last chunk of it.
+    pub(crate) fn pooled(array: js_sys::Uint8Array, pool: std::rc::Rc<Pool>) -> Chunk {
+        Chunk::of(array, buffer::Owner::Pool(pool))
+    }
+
+    fn of(array: js_sys::Uint8Array, owner: buffer::Owner) -> Chunk {
         let range = 0..array.length() as usize;
-        Chunk { bytes: buffer::Buffer { array, is_owned: true }.into(), range }
+        Chunk { bytes: buffer::Buffer { array, owner }.into(), range }
     }
 
     /// A view of the bytes in JavaScript memory.
@@ -99,8 +108,7 @@ impl Chunk {
 #[cfg(target_arch = "wasm32")]
 impl From<js_sys::Uint8Array> for Chunk {
     fn from(array: js_sys::Uint8Array) -> Chunk {
-        let range = 0..array.length() as usize;
-        Chunk { bytes: buffer::Buffer { array, is_owned: false }.into(), range }
+        Chunk::of(array, buffer::Owner::Others)
     }
 }
 
@@ -113,7 +121,12 @@ impl From<Vec<u8>> for Chunk {
 }
 
 #[cfg(target_arch = "wasm32")]
+pub(crate) use buffer::Pool;
+
+#[cfg(target_arch = "wasm32")]
 mod buffer {
+    use std::{cell::RefCell, rc::Rc};
+
     use js_sys::Uint8Array;
     use wasm_bindgen::prelude::*;
 
@@ -128,16 +141,60 @@ mod buffer {
     #[derive(Debug)]
     pub struct Buffer {
         pub array: Uint8Array,
-        /// Its memory is freed when this is dropped: collectors are in no hurry, and files are large.
-        pub is_owned: bool,
+        pub owner: Owner,
+    }
+
+    /// Whose memory a buffer is.
+    #[derive(Debug)]
+    pub enum Owner {
+        /// Somebody else's, who may read it.
+        Others,
+        /// The buffer's.
+        Chunks,
+        Pool(Rc<Pool>),
+    }
+
+    /// Memory that files are read into again and again: new memory has to be cleared first, which
+    /// takes about as long as reading into it.
+    #[derive(Debug, Default)]
+    pub struct Pool {
+        /// Arrays of [`Pool::BYTES`].
+        free: RefCell<Vec<Uint8Array>>,
+    }
+
+    impl Pool {
+        /// Bytes of an array.
+        pub const BYTES: u32 = 1 << 20;
+
+        /// An array to read into.
+        pub fn take(&self) -> Uint8Array {
+            let free = self.free.borrow_mut().pop();
+            free.unwrap_or_else(|| Uint8Array::new_with_length(Pool::BYTES))
+        }
     }
 
     impl Drop for Buffer {
         fn drop(&mut self) {
-            if self.is_owned {
-                // Older browsers cannot, and collect it some day.
-                let _ = self.array.buffer().unchecked_into::<ArrayBuffer>().transfer(0);
+            match &self.owner {
+                Owner::Others => {}
+                Owner::Chunks => free(&self.array),
+                // What was read may be less than all of it.
+                Owner::Pool(pool) => {
+                    pool.free.borrow_mut().push(Uint8Array::new(&self.array.buffer()));
+                }
             }
         }
+    }
+
+    impl Drop for Pool {
+        fn drop(&mut self) {
+            self.free.take().iter().for_each(free);
+        }
+    }
+
+    /// Frees an array's memory at once: collectors are in no hurry, and files are large.
+    fn free(array: &Uint8Array) {
+        // Older browsers cannot, and collect it some day.
+        let _ = array.buffer().unchecked_into::<ArrayBuffer>().transfer(0);
     }
 }

@@ -152,14 +152,6 @@ impl<'a> GpuSink<'a> {
     /// Runs one step of repacking over rows of the staged piece.
     async fn repack(&mut self, repack: Repack, rows: Rows, outputs: &[wgpu::Buffer]) -> Result<()> {
         let gpu = self.gpu;
-        if let Some(row) = repack.kept_row(&rows) {
-            let mut encoder = gpu.device.create_command_encoder(&Default::default());
-            let [from, to, count] =
-                [rows.source, rows.row, rows.rows].map(|at| u64::from(at) * row);
-            encoder.copy_buffer_to_buffer(&self.staging, from, &outputs[0], to, count);
-            gpu.queue.submit([encoder.finish()]);
-            return Ok(());
-        }
         let pipeline = self.kernels.pipeline(gpu, &repack.shader()).await?;
         let mut bound = vec![&self.job];
         if !matches!(repack, Repack::Finish(_)) {
@@ -180,34 +172,65 @@ impl<'a> GpuSink<'a> {
         job: &RepackJob,
         step: impl Fn(Layout) -> Option<Repack>,
     ) -> Result<()> {
-        let Some(matrix) = self.weights.matrices.get(&job.param) else {
-            return Err(job.param.missing());
-        };
-        let overlaps: Vec<_> = matrix
-            .parts
-            .iter()
-            .filter_map(|part| {
-                let start = job.first_row.max(part.first);
-                let end = (job.first_row + job.rows).min(part.first + part.rows);
-                let repack = step(part.layout).filter(|_| start < end)?;
-                let rows = Rows {
-                    source: (start - job.first_row) as u32,
-                    row: (start - part.first) as u32,
-                    rows: (end - start) as u32,
-                    columns: job.columns as u32,
-                    stride: repack.stride(part.layout, matrix.k) as u32,
-                    interleaved: job.interleaved.unwrap_or(0) as u32,
-                    staged: job.rows as u32,
-                    first_column: job.first_column as u32,
-                    width: matrix.k as u32,
-                };
-                Some((repack, rows, part.written(repack)))
-            })
-            .collect();
-        for (repack, rows, outputs) in overlaps {
-            self.repack(repack, rows, &outputs).await?;
+        let matrix = self.weights.matrices.get(&job.param).ok_or_else(|| job.param.missing())?;
+        let fills: Vec<_> = matrix.fills(job, step).collect();
+        for Fill { repack, rows, part } in fills {
+            // Kept rows are there since they were staged.
+            if repack.kept_row(&rows).is_none() {
+                self.repack(repack, rows, &part.written(repack)).await?;
+            }
         }
         Ok(())
+    }
+}
+
+/// Rows of a piece that lie in one part of a matrix, and the step that puts them there.
+struct Fill {
+    repack: Repack,
+    rows: Rows,
+    part: GpuPart,
+}
+
+impl GpuMatrix {
+    /// What a job fills, by the steps that `step` chooses by layout.
+    fn fills(
+        &self,
+        job: &RepackJob,
+        step: impl Fn(Layout) -> Option<Repack>,
+    ) -> impl Iterator<Item = Fill> {
+        self.parts.iter().filter_map(move |part| {
+            let start = job.first_row.max(part.first);
+            let end = (job.first_row + job.rows).min(part.first + part.rows);
+            let repack = step(part.layout).filter(|_| start < end)?;
+            let rows = Rows {
+                source: (start - job.first_row) as u32,
+                row: (start - part.first) as u32,
+                rows: (end - start) as u32,
+                columns: job.columns as u32,
+                stride: repack.stride(part.layout, self.k) as u32,
+                interleaved: job.interleaved.unwrap_or(0) as u32,
+                staged: job.rows as u32,
+                first_column: job.first_column as u32,
+                width: self.k as u32,
+            };
+            Some(Fill { repack, rows, part: part.clone() })
+        })
+    }
+}
+
+impl Fill {
+    /// Writes what a chunk, from byte `offset` of the piece on, has of rows of `row` bytes that are
+    /// kept as they are.
+    fn write(&self, gpu: &Gpu, row: u64, offset: u64, bytes: &Chunk) -> Result<()> {
+        let [source, to, count] =
+            [self.rows.source, self.rows.row, self.rows.rows].map(|rows| u64::from(rows) * row);
+        let start = source.max(offset);
+        let end = (source + count).min(offset + bytes.len() as u64);
+        if start >= end {
+            return Ok(());
+        }
+        let bytes = bytes.slice((start - offset) as usize..(end - offset) as usize);
+        write(gpu, &self.part.words, to + start - source, &bytes)
     }
 }
 
@@ -262,9 +285,22 @@ impl WeightSink for GpuSink<'_> {
         Ok(())
     }
 
-    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
+    fn stage(&mut self, job: &RepackJob, offset: u64, bytes: &Chunk) -> Result<()> {
         self.staged += bytes.len() as u64;
-        write(self.gpu, &self.staging, offset, bytes)
+        let matrix = self.weights.matrices.get(&job.param);
+        let fills = matrix.map(|matrix| matrix.fills(job, |to| job.encoding.step(to)).collect());
+        let fills: Vec<Fill> = fills.unwrap_or_default();
+        let mut is_repacked = fills.is_empty();
+        for fill in &fills {
+            match fill.repack.kept_row(&fill.rows) {
+                Some(row) => fill.write(self.gpu, row, offset, bytes)?,
+                None => is_repacked = true,
+            }
+        }
+        match is_repacked {
+            true => write(self.gpu, &self.staging, offset, bytes),
+            false => Ok(()),
+        }
     }
 
     async fn flush(&mut self, job: &RepackJob) -> Result<()> {

@@ -157,7 +157,7 @@ impl WeightSink for HostSink {
         Ok(())
     }
 
-    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
+    fn stage(&mut self, _job: &RepackJob, offset: u64, bytes: &Chunk) -> Result<()> {
         bytes.copy_to(&mut self.staging[offset as usize..][..bytes.len()]);
         Ok(())
     }

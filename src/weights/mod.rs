@@ -32,6 +32,8 @@ mod torch;
 
 pub use checkpoint::{Checkpoint, Progress};
 pub use chunk::Chunk;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use chunk::Pool;
 pub use draft::{Draft, PreparedDraft, open_draft};
 pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub use header::{Elements, Header, TensorInfo};

@@ -81,7 +81,7 @@ impl<'a> Nested<'a> {
             let first = piece.first_row - self.jobs[job.index].first_row;
             let scales = &scales[first * piece.columns..][..piece.rows * piece.columns];
             let bytes: Vec<u8> = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
-            sink.stage(0, &bytes.into())?;
+            sink.stage(&piece, 0, &bytes.into())?;
             sink.flush(&piece).await?;
         }
         Ok(())

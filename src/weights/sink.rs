@@ -20,11 +20,12 @@ pub trait WeightSink {
     /// Allocates every weight of the model.
     async fn create(&mut self, weights: &[Weight]) -> Result<()>;
 
-    /// Copies file bytes to byte `offset` of the staging area, of [`PIECE_BYTES`].
+    /// Takes file bytes from byte `offset` of the piece on, which `job` describes and the staging
+    /// area has room for.
     ///
     /// `offset` and the chunk's length are multiples of 4: offsets run from 0
     /// without a gap, and the piece's last word is padded with zeros.
-    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()>;
+    fn stage(&mut self, job: &RepackJob, offset: u64, bytes: &Chunk) -> Result<()>;
 
     /// Turns the staged bytes into part of a weight; the staging area is free for the next piece.
     ///
@@ -48,10 +49,10 @@ impl<A: WeightSink, B: WeightSink> WeightSink for Either<&mut A, &mut B> {
         }
     }
 
-    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
+    fn stage(&mut self, job: &RepackJob, offset: u64, bytes: &Chunk) -> Result<()> {
         match self {
-            Either::Left(sink) => sink.stage(offset, bytes),
-            Either::Right(sink) => sink.stage(offset, bytes),
+            Either::Left(sink) => sink.stage(job, offset, bytes),
+            Either::Right(sink) => sink.stage(job, offset, bytes),
         }
     }
 

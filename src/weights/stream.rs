@@ -37,7 +37,7 @@ pub(super) async fn demultiplex(
             match job {
                 Job::Repack(job) => {
                     for piece in pieces(job) {
-                        input.stage(piece.bytes(), sink).await?;
+                        input.stage(&piece, sink).await?;
                         sink.flush(&piece).await?;
                     }
                 }
@@ -100,8 +100,9 @@ impl<S: ByteStream> Input<'_, S> {
         Ok(())
     }
 
-    /// Stages the next `bytes` bytes in runs of whole words, wherever the stream's chunks end.
-    async fn stage(&mut self, bytes: u64, sink: &mut impl WeightSink) -> Result<()> {
+    /// Stages the bytes of a piece in runs of whole words, wherever the stream's chunks end.
+    async fn stage(&mut self, piece: &RepackJob, sink: &mut impl WeightSink) -> Result<()> {
+        let bytes = piece.bytes();
         let mut staged = 0; // a multiple of 4
         let mut word = Vec::with_capacity(4); // bytes read and not staged, fewer than 4
         while staged + (word.len() as u64) < bytes {
@@ -111,20 +112,20 @@ impl<S: ByteStream> Input<'_, S> {
                 append(&mut word, &chunk.slice(0..taken));
                 chunk = chunk.slice(taken..chunk.len());
                 if word.len() == 4 {
-                    sink.stage(staged, &std::mem::take(&mut word).into())?;
+                    sink.stage(piece, staged, &std::mem::take(&mut word).into())?;
                     staged += 4;
                 }
             }
             let whole = chunk.len() & !3;
             if whole > 0 {
-                sink.stage(staged, &chunk.slice(0..whole))?;
+                sink.stage(piece, staged, &chunk.slice(0..whole))?;
                 staged += whole as u64;
             }
             append(&mut word, &chunk.slice(whole..chunk.len()));
         }
         if !word.is_empty() {
             word.resize(4, 0);
-            sink.stage(staged, &word.into())?;
+            sink.stage(piece, staged, &word.into())?;
         }
         Ok(())
     }

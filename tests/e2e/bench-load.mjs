@@ -2,7 +2,8 @@
 // prints figures as JSON; `cargo xtask bench load` runs it.
 //
 // Stages are told apart by what a load leaves out. The tensors of `unused` go no further than the
-// digests and the store: without these two, reading them is the network alone.
+// digests and the store: without these two, reading them is the network alone. What comes before the
+// weights, a worker's start and a model's small files among it, is told apart from the rates.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,8 @@ import { launchOnDisk, url } from "./browser.mjs";
 
 /** Bytes of a MB, in which rates are told, and of a MiB, in which memory is. */
 const [MB, MIB] = [1e6, 2 ** 20];
+/** Bytes that are read from the store before any of them are handed out. */
+const CHUNK = 32 * MIB;
 /** Milliseconds between two looks at the heaps. */
 const PAUSE = 50;
 /** Milliseconds that a load may take. */
@@ -42,6 +45,7 @@ async function measure() {
   const both = await only("network, SHA-256, BLAKE3", { integrity: await listed({ sha256, bytes, chunks }) });
   const kept = await load("network, BLAKE3, store", unused, { store: "cache" });
   const read = await load("store, BLAKE3", unused, { store: "cache" });
+  const raw = await readStore();
   await forget(unused);
 
   const cold = await load("cold, to int4", model, { store: "cache", quantize: "w4" });
@@ -57,18 +61,18 @@ async function measure() {
 
   /** The rate of what one load does and the other does not; null if that is lost in the noise. */
   const stage = (with_, without) => {
-    const seconds = with_.seconds - without.seconds * (with_.bytes / without.bytes);
-    return seconds > 0.05 * with_.seconds ? with_.bytes / MB / seconds : null;
+    const seconds = with_.seconds - without.seconds * (with_.counted / without.counted);
+    return seconds > 0.05 * with_.seconds ? with_.counted / MB / seconds : null;
   };
-  const rate = ({ bytes, seconds }) => bytes / MB / seconds;
   const loads = [cold, ...Object.values(warm)];
   const most = (loads, heap) => Math.max(...loads.map((load) => load[heap]));
   const blake3 = stage(both, sha);
-  const digesting = blake3 === null ? 0 : network.bytes / MB / blake3;
+  const digesting = blake3 === null ? 0 : network.counted / MB / blake3;
   const digested = { ...network, seconds: network.seconds + digesting };
   return {
     adapter: `Chromium ${context.browser()?.version() ?? ""}, ${cold.adapter}`,
     bytes: cold.bytes,
+    seconds_before_first_byte: { cold: cold.before, warm: warm.w4.before },
     cold_mb_s: rate(cold),
     warm_mb_s: rate(warm.w4),
     stages: {
@@ -76,6 +80,7 @@ async function measure() {
       sha256_mb_s: stage(sha, network),
       blake3_mb_s: blake3,
       store_write_mb_s: stage(kept, digested),
+      store_read_mb_s: rate(raw),
       store_read_and_blake3_mb_s: rate(read),
       upload_mb_s: stage(warm.keep, read),
       repack_w8_mb_s: stage(warm.w8, warm.keep),
@@ -92,6 +97,11 @@ async function measure() {
     js_heap_held_above_idle_mib: (most([held, heldCold], "js") - idle.rest) / MIB,
     hash_mb_s: { sha256: stage(sha, network), blake3 },
   };
+}
+
+/** MB a second. */
+function rate({ counted, seconds }) {
+  return counted && counted / MB / seconds;
 }
 
 /** What a manifest says of the small files of a folder. */
@@ -111,30 +121,68 @@ async function load(what, folder, options, collects = false) {
   page.setDefaultTimeout(PATIENCE);
   await page.goto(BLANK);
   const heaps = watch(collects);
-  const loaded = await page.evaluate(begin, { folder: `/${folder}`, options });
+  const loaded = await page.evaluate(begin, { folder: `/${folder}`, options, chunk: CHUNK });
   const { js, rest } = await heaps.stop();
   await page.close();
-  const rate = loaded.bytes / MB / loaded.seconds;
   const mib = [js, loaded.wasm].map((bytes) => (bytes / MIB).toFixed(1));
-  console.error(`${what}: ${loaded.seconds.toFixed(1)} s, ${rate.toFixed(1)} MB/s, heaps ${mib} MiB`);
+  const seconds = [loaded.before, loaded.seconds].map((seconds) => seconds.toFixed(1)).join(" + ");
+  console.error(`${what}: ${seconds} s, ${rate(loaded).toFixed(1)} MB/s, heaps ${mib} MiB`);
   return { ...loaded, js, rest };
 }
 
-/** Runs in the page: loads a folder; the seconds until its weights are where they belong. */
-async function begin({ folder, options }) {
+/**
+ * Runs in the page: loads a folder; the seconds before its weights come, and those until they are where
+ * they belong. These count from the end of the first chunk, which comes whole, and so do the bytes.
+ */
+async function begin({ folder, options, chunk }) {
   const { Engine } = await import("/tabloom/index.js");
-  let [bytes, seconds] = [0, 0];
-  const start = performance.now();
+  let [bytes, first, from, start, end] = [0, 0, 0, 0, 0];
+  const begun = performance.now();
   const onProgress = ({ stage, loaded, total }) => {
-    if (stage === "download") {
-      bytes = total;
-      seconds = (performance.now() - start) / 1000;
-    }
+    if (stage !== "download") return;
+    end = performance.now();
+    first ||= end;
+    if (loaded <= chunk) [from, start] = [loaded, end];
+    bytes = total;
   };
   globalThis.engine = await Engine.load(folder, { host: "private", context: 64, onProgress, ...options });
   const { adapter } = await engine.info;
   const { wasm_heap_bytes: wasm } = await engine.metrics();
-  return { bytes, seconds, wasm, adapter };
+  return {
+    bytes,
+    before: (first - begun) / 1000,
+    counted: bytes - from,
+    seconds: (end - start) / 1000,
+    wasm,
+    adapter,
+  };
+}
+
+/** Reads what is in the store, in a worker that does nothing else. */
+async function readStore() {
+  const read = async () => {
+    const cache = await caches.open("tabloom");
+    const start = performance.now();
+    let counted = 0;
+    for (const request of await cache.keys()) {
+      const { body } = await cache.match(request);
+      for await (const piece of body) counted += piece.length;
+    }
+    postMessage({ counted, seconds: (performance.now() - start) / 1000 });
+  };
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  await page.goto(BLANK);
+  const found = await page.evaluate((script) => {
+    const worker = new Worker(URL.createObjectURL(new Blob([script])));
+    return new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = reject;
+    });
+  }, `(${read})()`);
+  await page.close();
+  console.error(`store alone: ${found.seconds.toFixed(1)} s, ${rate(found).toFixed(1)} MB/s`);
+  return found;
 }
 
 /** Deletes a folder from the store. */

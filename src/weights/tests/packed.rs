@@ -74,7 +74,7 @@ fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
                 interleaved: None,
             };
             assert_eq!(job.bytes(), bytes.len() as u64);
-            sink.stage(0, &bytes.clone().into())?;
+            sink.stage(&job, 0, &bytes.clone().into())?;
             sink.flush(&job).await?;
         }
         sink.finish().await

@@ -77,7 +77,7 @@ impl WeightSink for Recorder {
         Ok(())
     }
 
-    fn stage(&mut self, offset: u64, bytes: &Chunk) -> Result<()> {
+    fn stage(&mut self, _: &RepackJob, offset: u64, bytes: &Chunk) -> Result<()> {
         assert_eq!(offset, self.staged.len() as u64, "offsets have no gap");
         assert!(bytes.len().is_multiple_of(4) && !bytes.is_empty(), "whole words");
         self.staged.extend(bytes.as_slice());
