@@ -68,7 +68,7 @@ impl JsStream {
             return JsStream::new(what, stream, None, None);
         };
         let options = Object::new();
-        // Cannot fail. Browsers that do not know it hand out less at a time.
+        // Cannot fail. Browsers that do not know it fill less at a time, which then is copied.
         let _ = Reflect::set(&options, &"min".into(), &Pool::BYTES.into());
         let reader = Reader::Pool { reader, options, pool: pool.clone() };
         Ok(JsStream { what: what.into(), signal: None, reader, next: None, length: None })
@@ -127,7 +127,7 @@ impl Reader {
     fn chunk(&self, array: Uint8Array) -> Chunk {
         match self {
             Reader::Stream(_) => Chunk::owned(array),
-            Reader::Pool { pool, .. } => Chunk::pooled(array, pool.clone()),
+            Reader::Pool { pool, .. } => Chunk::pooled(array, pool),
         }
     }
 

@@ -74,8 +74,14 @@ impl Chunk {
     }
 
     /// Takes an array in memory of a pool, to which that returns with the last chunk of it.
-    pub(crate) fn pooled(array: js_sys::Uint8Array, pool: std::rc::Rc<Pool>) -> Chunk {
-        Chunk::of(array, buffer::Owner::Pool(pool))
+    pub(crate) fn pooled(array: js_sys::Uint8Array, pool: &std::rc::Rc<Pool>) -> Chunk {
+        if array.length() == Pool::BYTES {
+            return Chunk::of(array, buffer::Owner::Pool(pool.clone()));
+        }
+        // It would keep more memory than it has bytes.
+        let own = Chunk::owned(array.slice(0, array.length()));
+        pool.give(&array);
+        own
     }
 
     fn of(array: js_sys::Uint8Array, owner: buffer::Owner) -> Chunk {
@@ -171,6 +177,11 @@ mod buffer {
             let free = self.free.borrow_mut().pop();
             free.unwrap_or_else(|| Uint8Array::new_with_length(Pool::BYTES))
         }
+
+        /// Takes back an array, or what of it was read into.
+        pub fn give(&self, array: &Uint8Array) {
+            self.free.borrow_mut().push(Uint8Array::new(&array.buffer()));
+        }
     }
 
     impl Drop for Buffer {
@@ -178,10 +189,7 @@ mod buffer {
             match &self.owner {
                 Owner::Others => {}
                 Owner::Chunks => free(&self.array),
-                // What was read may be less than all of it.
-                Owner::Pool(pool) => {
-                    pool.free.borrow_mut().push(Uint8Array::new(&self.array.buffer()));
-                }
+                Owner::Pool(pool) => pool.give(&self.array),
             }
         }
     }
