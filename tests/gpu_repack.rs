@@ -8,12 +8,13 @@ use fastrand::Rng;
 use half::{bf16, f16};
 use support::{Bench, uniform};
 use tabloom::{
+    gpu::{Gpu, Power, Readback},
     kernels::{Repack, repack::Rows},
     layout::{
         BlockType, Codebook, FloatType, Grid, HostMatrix, Layout, Number, Packing, unpack_halves,
     },
     model::Param,
-    weights::{Encoding, HostSink, RepackJob, Weight, WeightSink},
+    weights::{Encoding, GpuSink, HostSink, RepackJob, Weight, WeightSink},
 };
 
 const FLOATS: [FloatType; 3] = [FloatType::F32, FloatType::F16, FloatType::Bf16];
@@ -142,6 +143,61 @@ fn numbers_are_kept_or_rounded_to_nearest() {
                 device.repack(Repack::Numbers { from: from.layout(), to }, k, &bytes).await;
                 assert_eq!(device.matrix, host, "{from:?} to {to:?}");
             }
+        }
+    });
+}
+
+#[test]
+fn kept_rows_lie_where_they_belong_wherever_pieces_chunks_and_parts_end() {
+    pollster::block_on(async {
+        let (gpu, mut rng) = (Gpu::open(Power::HighPerformance).await.unwrap(), seeded());
+        let (n, k, layout) = (61, 64, Layout::Bf16);
+        let row = 2 * k;
+        let bytes: Vec<u8> = (0..n * row).map(|_| rng.u8(..)).collect();
+        // Seven rows in a part.
+        let mut sink = GpuSink::new(&gpu, 7 * row as u64 + 5).await.unwrap();
+        sink.create(&[Weight::matrix(PARAM, (n, k), layout)]).await.unwrap();
+        let cut = rng.usize(1..n);
+        for (first_row, end) in [(cut, n), (0, cut)] {
+            let job = RepackJob {
+                param: PARAM,
+                encoding: Encoding::Float(FloatType::Bf16),
+                first_row,
+                rows: end - first_row,
+                first_column: 0,
+                columns: k,
+                interleaved: None,
+            };
+            let piece = &bytes[first_row * row..end * row];
+            let mut at = 0;
+            while at < piece.len() {
+                let next = (at + 4 * rng.usize(1..2 * row)).min(piece.len());
+                sink.stage(&job, at as u64, &piece[at..next].to_vec().into()).unwrap();
+                at = next;
+            }
+            sink.flush(&job).await.unwrap();
+        }
+        sink.finish().await.unwrap();
+        let weights = sink.into_weights();
+        let parts = &weights.matrices[&PARAM].parts;
+        assert_eq!(
+            parts.iter().map(|part| part.rows).collect::<Vec<_>>(),
+            [[7; 8].as_slice(), &[5]].concat()
+        );
+        for part in parts {
+            let expected = &bytes[part.first * row..(part.first + part.rows) * row];
+            let mut readback = Readback::new(&gpu, expected.len() as u64).await.unwrap();
+            let mut encoder = gpu.device.create_command_encoder(&Default::default());
+            readback.copy(&mut encoder, &part.words, expected.len() as u64);
+            gpu.queue.submit([encoder.finish()]);
+            readback.map();
+            let found = readback.words(&gpu).await.unwrap();
+            assert_eq!(
+                bytemuck::cast_slice::<u32, u8>(&found),
+                expected,
+                "from row {}",
+                part.first
+            );
         }
     });
 }
