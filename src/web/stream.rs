@@ -71,7 +71,8 @@ impl JsStream {
         // Cannot fail. Browsers that do not know it fill less at a time, which then is copied.
         let _ = Reflect::set(&options, &"min".into(), &Pool::BYTES.into());
         let reader = Reader::Pool { reader, options, pool: pool.clone() };
-        Ok(JsStream { what: what.into(), signal: None, reader, next: None, length: None })
+        let next = Some(reader.read());
+        Ok(JsStream { what: what.into(), signal: None, reader, next, length: None })
     }
 }
 

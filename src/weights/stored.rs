@@ -13,7 +13,7 @@ use std::{
 
 use futures::{
     FutureExt,
-    future::{LocalBoxFuture, poll_immediate},
+    future::{LocalBoxFuture, join, poll_immediate},
 };
 use sha2::Sha256;
 
@@ -53,7 +53,7 @@ struct Shared<S, T> {
 }
 
 /// A file that is read from a store, a source, or both.
-pub struct StoredStream<S: RangeSource, T> {
+pub struct StoredStream<S: RangeSource, T: Store> {
     shared: Rc<Shared<S, T>>,
     file: String,
     listed: Option<FileManifest>,
@@ -67,6 +67,8 @@ pub struct StoredStream<S: RangeSource, T> {
     from: u64,
     /// How long the file should be, as its reader says.
     expected: Option<u64>,
+    /// What the store has under the index of a chunk, opened while the one before it was read.
+    ahead: Option<(usize, T::Stream)>,
     /// A verified chunk's bytes that are not handed out yet.
     ready: VecDeque<Chunk>,
     /// What has been handed out of a chunk that is judged at its end.
@@ -201,6 +203,7 @@ impl<S: RangeSource + 'static, T: Store> Source for Stored<S, T> {
             download: None,
             from: 0,
             expected: None,
+            ahead: None,
             ready: VecDeque::new(),
             passing: None,
             is_over: false,
@@ -261,6 +264,11 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         self.shared.source.locate(&self.file)
     }
 
+    /// Where the store has a chunk.
+    fn key(&self, index: usize) -> String {
+        chunk_key(&self.address(), index)
+    }
+
     /// Digests of the chunks, as far as they are listed.
     fn listed(&self) -> &[Digest] {
         self.listed.as_ref().map_or(&[], |listed| &listed.chunks)
@@ -295,27 +303,33 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
     }
 
     /// The chunk, if the store has it as it must be.
-    async fn read_kept(&self, digest: Digest) -> Option<Part> {
-        let store = self.shared.store.as_ref()?;
-        if self.index >= self.record.chunks.len() {
-            return None;
-        }
+    async fn read_kept(&mut self, digest: Digest) -> Option<Part> {
+        let index = self.index;
         self.shared.settle().await;
-        let key = chunk_key(&self.address(), self.index);
-        let mut stream = store.get(&key).await?;
-        let mut part = self.new_part(self.whole.clone());
-        let is_whole = loop {
-            match stream.next().await {
-                Ok(Some(piece)) => part.push(piece),
-                Ok(None) => break true,
-                Err(_) => break false,
-            }
+        let mut stream = match self.ahead.take() {
+            Some((ahead, stream)) if ahead == index => stream,
+            _ => self.open_kept(index).await?,
         };
-        if is_whole && part.hash.chunk() == Some(digest) {
-            return Some(part);
+        let read = async {
+            let mut part = self.new_part(self.whole.clone());
+            while let Some(piece) = stream.next().await? {
+                part.push(piece);
+            }
+            Ok::<_, Error>(part)
+        };
+        let (part, ahead) = join(read, self.open_kept(index + 1)).await;
+        self.ahead = ahead.map(|stream| (index + 1, stream));
+        let part = part.ok().filter(|part| part.hash.chunk() == Some(digest));
+        if part.is_none() {
+            self.shared.store.as_ref()?.delete(&self.key(index)).await;
         }
-        store.delete(&key).await;
-        None
+        part
+    }
+
+    /// What the store has under the index of a chunk.
+    async fn open_kept(&self, index: usize) -> Option<T::Stream> {
+        let store = self.shared.store.as_ref().filter(|_| index < self.record.chunks.len())?;
+        store.get(&self.key(index)).await
     }
 
     /// Downloads the chunk, once more if it is not what it must be.
@@ -467,12 +481,11 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         if !self.shared.is_storing.get() {
             return;
         }
-        let (shared, address, pieces) = (self.shared.clone(), self.address(), part.pieces.clone());
-        let (index, record) = (self.index, self.record.clone());
+        let (shared, address, record) = (self.shared.clone(), self.address(), self.record.clone());
+        let (key, pieces) = (self.key(self.index), part.pieces.clone());
         let mut put = async move {
             let Some(store) = &shared.store else { return false };
-            store.put(&chunk_key(&address, index), &pieces).await
-                && record.write(store, &address).await
+            store.put(&key, &pieces).await && record.write(store, &address).await
         }
         .boxed_local();
         // Begins it; the rest is up to the store.
@@ -483,8 +496,10 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
     }
 
     /// Removes the file from the store.
-    async fn forget(&self) {
+    async fn forget(&mut self) {
         self.shared.settle().await;
+        // What is being read may not be deleted.
+        self.ahead = None;
         if let Some(store) = &self.shared.store {
             self.record.delete(store, &self.address()).await;
         }

@@ -3,7 +3,8 @@
 //
 // Stages are told apart by what a load leaves out. The tensors of `unused` go no further than the
 // digests and the store: without these two, reading them is the network alone. What comes before the
-// weights, a worker's start and a model's small files among it, is told apart from the rates.
+// weights, a worker's start and a model's small files among it, is told apart from the rates. Loads that
+// are compared with the store alone take turns with it, and nobody looks at their heaps meanwhile.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +18,8 @@ const CHUNK = 32 * MIB;
 const PAUSE = 50;
 /** Milliseconds that a load may take. */
 const PATIENCE = 900_000;
+/** Times that the store alone takes turns with a load from it. */
+const ROUNDS = 4;
 
 const BLANK = `${url}blank`;
 const profile = await mkdtemp(join(tmpdir(), "tabloom-bench-"));
@@ -35,7 +38,7 @@ async function measure() {
   const [unused, model] = ["generated/unused/", "generated/model/"];
   const full = await manifest(unused);
   const [[name, { sha256, bytes, chunks }]] = Object.entries(full.files);
-  const idle = await load("an engine with the built-in model", "model/", { store: "none" });
+  const idle = await load("an engine with the built-in model", "model/", { store: "none" }, { watches: true });
 
   const only = (what, more) => load(what, unused, { store: "none", ...more });
   const network = await only("network");
@@ -44,27 +47,30 @@ async function measure() {
   const sha = await only("network, SHA-256", { integrity: await listed({ sha256, bytes }) });
   const both = await only("network, SHA-256, BLAKE3", { integrity: await listed({ sha256, bytes, chunks }) });
   const kept = await load("network, BLAKE3, store", unused, { store: "cache" });
-  const read = await load("store, BLAKE3", unused, { store: "cache" });
-  const raw = await readStore();
+  const [raw, read] = await turns(() => load("store, BLAKE3", unused, { store: "cache" }));
   await forget(unused);
 
-  const cold = await load("cold, to int4", model, { store: "cache", quantize: "w4" });
-  const warm = {};
-  for (const quantize of ["w4", "w8", "keep"]) {
-    warm[quantize] = await load(`warm, ${quantize}`, model, { store: "cache", quantize });
-  }
+  const to = (quantize) => ({ store: "cache", quantize });
+  const cold = await load("cold, to int4", model, to("w4"));
+  const w4 = await load("warm, w4", model, to("w4"));
+  const w8 = await load("warm, w8", model, to("w8"));
+  const [rawKeep, keep] = await turns(() => load("warm, keep", model, to("keep")));
 
+  const watched = await load("warm, heaps watched", model, to("keep"), { watches: true });
   // What is held, without what waits to be collected; the collecting takes its time.
-  const held = await load("warm, garbage collected", model, { store: "cache", quantize: "keep" }, true);
+  const collected = { watches: true, collects: true };
+  const held = await load("warm, garbage collected", model, to("keep"), collected);
   await forget(model);
-  const heldCold = await load("cold, garbage collected", model, { store: "cache", quantize: "keep" }, true);
+  const watchedCold = await load("cold, heaps watched", model, to("w4"), { watches: true });
+  await forget(model);
+  const heldCold = await load("cold, garbage collected", model, to("keep"), collected);
 
   /** The rate of what one load does and the other does not; null if that is lost in the noise. */
   const stage = (with_, without) => {
     const seconds = with_.seconds - without.seconds * (with_.counted / without.counted);
     return seconds > 0.05 * with_.seconds ? with_.counted / MB / seconds : null;
   };
-  const loads = [cold, ...Object.values(warm)];
+  const loads = [watched, watchedCold];
   const most = (loads, heap) => Math.max(...loads.map((load) => load[heap]));
   const blake3 = stage(both, sha);
   const digesting = blake3 === null ? 0 : network.counted / MB / blake3;
@@ -72,9 +78,9 @@ async function measure() {
   return {
     adapter: `Chromium ${context.browser()?.version() ?? ""}, ${cold.adapter}`,
     bytes: cold.bytes,
-    seconds_before_first_byte: { cold: cold.before, warm: warm.w4.before },
+    seconds_before_first_byte: { cold: cold.before, warm: w4.before },
     cold_mb_s: rate(cold),
-    warm_mb_s: rate(warm.w4),
+    warm_mb_s: rate(w4),
     stages: {
       network_mb_s: rate(network),
       sha256_mb_s: stage(sha, network),
@@ -82,15 +88,17 @@ async function measure() {
       store_write_mb_s: stage(kept, digested),
       store_read_mb_s: rate(raw),
       store_read_and_blake3_mb_s: rate(read),
-      upload_mb_s: stage(warm.keep, read),
-      repack_w8_mb_s: stage(warm.w8, warm.keep),
-      repack_w4_mb_s: stage(warm.w4, warm.keep),
+      upload_mb_s: stage(keep, read),
+      repack_w8_mb_s: stage(w8, keep),
+      repack_w4_mb_s: stage(w4, keep),
     },
     warm: {
       no_gpu_mb_s: rate(read),
-      keep_mb_s: rate(warm.keep),
-      w8_mb_s: rate(warm.w8),
-      w4_mb_s: rate(warm.w4),
+      no_gpu_share_of_store: rate(read) / rate(raw),
+      keep_mb_s: rate(keep),
+      keep_share_of_store: rate(keep) / rate(rawKeep),
+      w8_mb_s: rate(w8),
+      w4_mb_s: rate(w4),
     },
     wasm_heap_above_idle_mib: (most(loads, "wasm") - idle.wasm) / MIB,
     js_heap_above_idle_mib: (most(loads, "js") - idle.rest) / MIB,
@@ -104,6 +112,19 @@ function rate({ counted, seconds }) {
   return counted && counted / MB / seconds;
 }
 
+/** The store alone and a load from it, each added up over the rounds in which they take turns. */
+async function turns(load) {
+  const sums = [readStore, load].map((run) => ({ run, counted: 0, seconds: 0 }));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const sum of sums) {
+      const { counted, seconds } = await sum.run();
+      sum.counted += counted;
+      sum.seconds += seconds;
+    }
+  }
+  return sums;
+}
+
 /** What a manifest says of the small files of a folder. */
 async function small(folder) {
   const entries = {};
@@ -115,19 +136,23 @@ async function small(folder) {
   return entries;
 }
 
-/** Loads a folder in a tab and a worker of their own; `collects` keeps their heaps without garbage. */
-async function load(what, folder, options, collects = false) {
+/**
+ * Loads a folder in a tab and a worker of their own; `watches` for the most that their heaps hold,
+ * `collects` keeps them without garbage.
+ */
+async function load(what, folder, options, { watches = false, collects = false } = {}) {
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
   await page.goto(BLANK);
-  const heaps = watch(collects);
+  const heaps = watches ? watch(collects) : undefined;
   const loaded = await page.evaluate(begin, { folder: `/${folder}`, options, chunk: CHUNK });
-  const { js, rest } = await heaps.stop();
+  const held = await heaps?.stop();
   await page.close();
-  const mib = [js, loaded.wasm].map((bytes) => (bytes / MIB).toFixed(1));
   const seconds = [loaded.before, loaded.seconds].map((seconds) => seconds.toFixed(1)).join(" + ");
-  console.error(`${what}: ${seconds} s, ${rate(loaded).toFixed(1)} MB/s, heaps ${mib} MiB`);
-  return { ...loaded, js, rest };
+  const mib = held && [held.js, loaded.wasm].map((bytes) => (bytes / MIB).toFixed(1));
+  const heap = mib ? `, heaps ${mib} MiB` : "";
+  console.error(`${what}: ${seconds} s, ${rate(loaded).toFixed(1)} MB/s${heap}`);
+  return { ...loaded, ...held };
 }
 
 /**
