@@ -5,13 +5,13 @@ mod report;
 mod rows;
 mod runner;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use anyhow::Result;
 use tabloom::{executor::AnyExecutor, load::Device};
 
 use report::{ALL, Figures, Report};
-use rows::{median, quartiles};
+use rows::quartiles;
 use runner::{Drafting, Ran, Runner};
 
 /// Measure what drafts are worth to the built-in model.
@@ -129,29 +129,55 @@ async fn speeds(
     let rounds = usize::from(options.rounds);
     for &batch in &options.batches {
         eprintln!("tokens a second, {batch} at a time");
-        let mut seen: BTreeMap<&str, [Vec<f64>; 2]> = BTreeMap::new();
+        // One at a time, they take turns after each answer: the machine changes within a round, too.
+        let turn = if batch == 1 { 1 } else { prompts.len() };
+        let (mut all, mut of_rounds) = (Speeds::default(), BTreeMap::<_, Vec<f64>>::new());
         // The first round warms up.
         for round in 0..=rounds {
-            let mut found = Vec::new();
-            // None is always the first.
-            runners.rotate_left(1);
-            for (name, runner) in &mut runners {
-                let speed = runner.run(prompts, batch).await?.tokens_per_second();
-                eprintln!("  {name}: {speed:.0}");
-                found.push((*name, speed));
+            let mut found = Speeds::default();
+            for prompts in prompts.chunks(turn) {
+                // None is always the first.
+                runners.rotate_left(1);
+                for (name, runner) in &mut runners {
+                    found.add(name, runner.run(prompts, batch).await?);
+                }
             }
-            let off = found.iter().find(|(name, _)| *name == "off").map_or(f64::NAN, |off| off.1);
-            for (name, speed) in found.into_iter().filter(|_| round > 0) {
-                let [speeds, ratios] = seen.entry(name).or_default();
-                speeds.push(speed);
-                ratios.push(speed / off);
+            for (name, ran) in found.0.iter().filter(|_| round > 0) {
+                all.add(name, *ran);
+                of_rounds.entry(*name).or_default().push(found.over_off(name));
             }
+            eprintln!("  {found}");
         }
-        for (name, _) in &runners {
-            let [of_speeds, of_ratios] = seen.remove(name).unwrap_or_default();
-            speeds.entry(*name).or_default().insert(batch, median(of_speeds));
-            ratios.entry(*name).or_default().insert(batch, quartiles(of_ratios));
+        for (name, of_rounds) in of_rounds {
+            let [low, _, high] = quartiles(of_rounds);
+            speeds.entry(name).or_default().insert(batch, all.of(name));
+            ratios.entry(name).or_default().insert(batch, [low, all.over_off(name), high]);
         }
     }
     Ok((speeds, ratios))
+}
+
+/// What answers took, by name of who gave them.
+#[derive(Default)]
+struct Speeds(BTreeMap<&'static str, Ran>);
+
+impl Speeds {
+    fn add(&mut self, name: &'static str, ran: Ran) {
+        self.0.entry(name).or_default().add(ran);
+    }
+
+    fn of(&self, name: &str) -> f64 {
+        self.0.get(name).map_or(f64::NAN, Ran::tokens_per_second)
+    }
+
+    fn over_off(&self, name: &str) -> f64 {
+        self.of(name) / self.of("off")
+    }
+}
+
+impl fmt::Display for Speeds {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let speed = |(name, ran): (&&str, &Ran)| format!("{name}: {:.0}", ran.tokens_per_second());
+        f.write_str(&self.0.iter().map(speed).collect::<Vec<_>>().join(", "))
+    }
 }

@@ -20,7 +20,8 @@ pub struct Report {
     pub tokens_per_step: Figures<String>,
     /// Tokens of all answers a second: `{off, adaptive or fixed: {batch: number}}`.
     pub tokens_per_second: Figures<usize>,
-    /// Quartiles of the ratios of runs in turn: `{adaptive or fixed: {batch: [low, median, high]}}`.
+    /// By `off`, all rounds together, between the quartiles of single rounds:
+    /// `{adaptive or fixed: {batch: [low, all, high]}}`.
     pub over_off: Figures<usize, [f64; 3]>,
     /// The time of a step with 1, 2, … rows of one sequence by that of a step with one.
     pub row_costs: Vec<f64>,
@@ -41,8 +42,8 @@ impl Report {
         text += &table(&self.tokens_per_step, |task| task == ALL, number);
         text += "\ntokens/s, by sequences at a time\n";
         text += &table(&self.tokens_per_second, |_| false, number);
-        text += "\nby off: the median, and the quartiles about it\n";
-        let quartiles = |[low, median, high]: &[f64; 3]| format!("{median:.2} {low:.2}-{high:.2}");
+        text += "\nby off: all rounds, and the quartiles of single ones\n";
+        let quartiles = |[low, all, high]: &[f64; 3]| format!("{all:.3} {low:.2}-{high:.2}");
         text += &table(&self.over_off, |_| false, quartiles);
         text += &format!("\na step with one row: {:.2} ms\n", self.step_seconds * 1e3);
         for (rows, cost) in (1..).zip(&self.row_costs) {
