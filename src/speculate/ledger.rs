@@ -19,7 +19,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// The share of the time without the drafter that may be lost with it.
-    const SHARE: f64 = 1.0 / 64.0;
+    const SHARE: f64 = 1.0 / 128.0;
     /// What the time without the drafter counts: what wins less may as well lose.
     const WITHOUT: f64 = 0.97;
     /// What has been won counts up to here: it is a loss as well if that is lost again.
