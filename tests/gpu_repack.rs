@@ -189,8 +189,7 @@ fn kept_rows_lie_where_they_belong_wherever_pieces_chunks_and_parts_end() {
             let mut readback = Readback::new(&gpu, expected.len() as u64).await.unwrap();
             let mut encoder = gpu.device.create_command_encoder(&Default::default());
             readback.copy(&mut encoder, &part.words, expected.len() as u64);
-            gpu.queue.submit([encoder.finish()]);
-            readback.map();
+            readback.map(gpu.queue.submit([encoder.finish()]));
             let found = readback.words(&gpu).await.unwrap();
             assert_eq!(
                 bytemuck::cast_slice::<u32, u8>(&found),

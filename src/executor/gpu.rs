@@ -495,9 +495,9 @@ impl Executor for GpuExecutor {
             readback.copy(&mut encoder, &self.buffers.logits, bytes as u64);
             logits = Some(readback);
         }
-        self.gpu.queue.submit([encoder.finish()]);
-        small.map();
-        logits.iter_mut().for_each(Readback::map);
+        let submission = self.gpu.queue.submit([encoder.finish()]);
+        logits.iter_mut().for_each(|logits| logits.map(submission.clone()));
+        small.map(submission);
         self.in_flight.push_back(InFlight { outcome, small, logits });
         Ok(())
     }

@@ -50,8 +50,7 @@ pub(super) async fn read_vector(gpu: &Gpu, vector: &wgpu::Buffer) -> Result<Vec<
     let mut readback = Readback::new(gpu, vector.size()).await?;
     let mut encoder = gpu.device.create_command_encoder(&Default::default());
     readback.copy(&mut encoder, vector, vector.size());
-    gpu.queue.submit([encoder.finish()]);
-    readback.map();
+    readback.map(gpu.queue.submit([encoder.finish()]));
     Ok(readback.words(gpu).await?.into_iter().map(f32::from_bits).collect())
 }
 

@@ -6,12 +6,13 @@ use futures::channel::oneshot;
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
+use super::wait::Told;
 use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
 
 /// What had been submitted to a device at some moment.
-pub struct Mark(oneshot::Receiver<()>);
+pub struct Mark(Told<()>);
 
 /// An open device with what was learned about it once.
 pub struct Gpu {
@@ -110,12 +111,13 @@ impl Gpu {
 
     /// Marks what has been submitted so far, for [`Gpu::reach`].
     pub fn mark(&self) -> Mark {
-        let (sender, receiver) = oneshot::channel();
+        let (sender, by) = oneshot::channel();
+        let submission = self.queue.submit([]);
         self.queue.on_submitted_work_done(move || {
             // The receiver is gone only if nobody waits any more.
             let _ = sender.send(());
         });
-        Mark(receiver)
+        Mark(Told { submission, by })
     }
 
     /// Waits until everything that had been submitted at a mark is done.

@@ -5,13 +5,13 @@ use std::ops::Range;
 use futures::channel::oneshot;
 use wgpu::{BufferUsages, MapMode};
 
-use super::Gpu;
+use super::{Gpu, wait::Told};
 use crate::{Error, Result};
 
 /// A mappable buffer that receives copies and is then mapped once; kept and reused.
 pub struct Readback {
     buffer: wgpu::Buffer,
-    mapped: Option<oneshot::Receiver<Result<(), wgpu::BufferAsyncError>>>,
+    mapped: Option<Told<Result<(), wgpu::BufferAsyncError>>>,
     bytes: u64,
 }
 
@@ -39,14 +39,14 @@ impl Readback {
         self.bytes += bytes;
     }
 
-    /// Asks for the copy once its commands have been submitted.
-    pub fn map(&mut self) {
-        let (sender, receiver) = oneshot::channel();
+    /// Asks for the copy, whose commands have been submitted.
+    pub fn map(&mut self, submission: wgpu::SubmissionIndex) {
+        let (sender, by) = oneshot::channel();
         self.buffer.map_async(MapMode::Read, ..self.bytes, move |result| {
             // The receiver is gone only if nobody waits any more.
             let _ = sender.send(result);
         });
-        self.mapped = Some(receiver);
+        self.mapped = Some(Told { submission, by });
     }
 
     /// Waits for the copies and returns them as words; then the buffer is free for the next ones.
@@ -55,8 +55,8 @@ impl Readback {
     /// [`Error::DeviceLost`] if the device went away meanwhile.
     pub async fn words(&mut self, gpu: &Gpu) -> Result<Vec<u32>> {
         let lost = |reason: String| Error::DeviceLost { reason };
-        let receiver = self.mapped.take().ok_or_else(|| lost("nothing was mapped".into()))?;
-        gpu.wait(receiver).await?.map_err(|e| lost(e.to_string()))?;
+        let mapped = self.mapped.take().ok_or_else(|| lost("nothing was mapped".into()))?;
+        gpu.wait(mapped).await?.map_err(|e| lost(e.to_string()))?;
         let view = self.buffer.get_mapped_range(..self.bytes).map_err(|e| lost(e.to_string()))?;
         let words = bytemuck::pod_collect_to_vec(&view);
         drop(view);

@@ -5,18 +5,26 @@ use futures::channel::oneshot;
 use super::Gpu;
 use crate::{Error, Result};
 
+/// What is told once a submission is done.
+pub struct Told<T> {
+    pub(super) submission: wgpu::SubmissionIndex,
+    pub(super) by: oneshot::Receiver<T>,
+}
+
 impl Gpu {
-    /// Waits for what is told once something that was submitted is done.
+    /// Waits for what is told once a submission is done, not for those behind it.
     ///
     /// # Errors
     /// [`Error::DeviceLost`] if the device went away meanwhile.
-    pub(super) async fn wait<T>(&self, done: oneshot::Receiver<T>) -> Result<T> {
+    pub(super) async fn wait<T>(&self, told: Told<T>) -> Result<T> {
         let lost = |reason: String| Error::DeviceLost { reason };
-        #[cfg(not(target_arch = "wasm32"))]
-        self.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|e| lost(e.to_string()))?;
+        let Told { submission, by } = told;
+        let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
+        // Does nothing in browsers, which call back by themselves.
+        self.device.poll(wait).map_err(|e| lost(e.to_string()))?;
         #[cfg(target_arch = "wasm32")]
-        let done = browser::urged(self, done);
-        let told = done.await;
+        let by = browser::urged(self, by);
+        let told = by.await;
         self.check()?;
         told.map_err(|e| lost(e.to_string()))
     }

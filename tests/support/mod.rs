@@ -87,11 +87,11 @@ impl Bench {
                 outputs.push((readback, words.len()));
             }
         }
-        gpu.queue.submit([encoder.finish()]);
+        let submission = gpu.queue.submit([encoder.finish()]);
         assert!(scope.pop().await.is_none(), "{}: validation error", shader.name);
         let mut results = Vec::new();
         for (mut readback, len) in outputs {
-            readback.map();
+            readback.map(submission.clone());
             let mut words = readback.words(gpu).await.expect("the device lives");
             let guard = words.split_off(len);
             assert!(guard.iter().all(|w| *w == GUARD_WORD), "{}: wrote past the end", shader.name);
