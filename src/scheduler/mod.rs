@@ -84,15 +84,26 @@ pub struct Scheduler {
     /// What that drafter is worth.
     ledgers: ByBatch<Ledger>,
     rests: ByBatch<Rests>,
-    /// When the last step was committed, if sequences were left to go on with, and how many in a row
-    /// the executor's drafter has had no part in.
-    before: Option<(Duration, usize)>,
+    /// The last step, if sequences were left to go on with.
+    before: Option<Before>,
+    /// Seconds that the step after one with drafts takes more than usual, as nothing was queued behind
+    /// the drafts; none where it has drafts itself.
+    wait: f64,
     /// Most drafts of the executor's own drafter; 0 if it has none.
     device_drafts: usize,
     submitted: u64,
     /// What has happened since [`Scheduler::take_events`] was last called.
     events: Vec<Event>,
     metrics: Metrics,
+}
+
+/// A step that has been committed.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    at: Duration,
+    has_drafts: bool,
+    /// How many in a row the executor's drafter has had no part in.
+    plain: usize,
 }
 
 /// What is left of a step while it is planned.
@@ -139,6 +150,7 @@ impl Scheduler {
             ledgers: ByBatch::new(Ledger::new),
             rests: ByBatch::new(|_| Rests::default()),
             before: None,
+            wait: 0.0,
             device_drafts: 0,
             submitted: 0,
             events: Vec::new(),
@@ -389,8 +401,18 @@ impl Scheduler {
         let decodes = plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1);
         // Steps without drafts are submitted while others run; drafts have the host in between.
         let before = self.before;
-        let since = before.map_or(took, |(before, _)| now.saturating_sub(before));
+        let since = before.map_or(took, |before| now.saturating_sub(before.at));
         let took = since.clamp(took, 2 * took).as_secs_f64();
+        let has_drafts = plan.seqs.iter().any(|seq| !seq.drafts.is_empty());
+        let after_drafts = before.is_some_and(|before| before.has_drafts);
+        if after_drafts
+            && decodes
+            && let Some(usual) = self.plain_costs.usual(sequences)
+        {
+            const WEIGHT: f64 = 0.1;
+            let more = if has_drafts { 0.0 } else { (took - usual).clamp(-usual, usual) };
+            self.wait += WEIGHT * (more - self.wait);
+        }
         if decodes {
             let costs = match drafting.is_empty() {
                 false => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
@@ -407,24 +429,25 @@ impl Scheduler {
             }
         }
         let drafter = reads || !drafting.is_empty();
-        self.rests.of(sequences).step(drafter, !decodes);
-        let plain_before = if drafter { 0 } else { 1 + before.map_or(0, |(_, plain)| plain) };
-        self.before = Some((now, plain_before));
+        let is_known = self.plain_costs.seconds(sequences, 0).is_some();
+        self.rests.of(sequences).step(drafter, !decodes, is_known);
+        let plain = if drafter { 0 } else { 1 + before.map_or(0, |before| before.plain) };
+        self.before = Some(Before { at: now, has_drafts, plain });
         if plan.seqs.iter().any(|seq| seq.score.is_some() || seq.pool.is_some()) {
             return;
         }
         let drafts: usize = drafting.iter().map(|seq| seq.drafts.len()).sum();
         let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count();
         let more = rows - drafts - drawing;
-        let plain = |drawing, more| self.plain_costs.seconds(drawing, more);
-        let step = plain(sequences, 0);
+        let without = |drawing, more| self.plain_costs.seconds(drawing, more);
+        let step = without(sequences, 0);
         if !drafter {
             if let Some(step) = step {
                 self.ledgers.of(sequences).earn(took / step);
             }
             // The first two after others wait for the host as those with drafts do.
-            let is_usual = before.is_none() || plain_before > 2;
-            if is_usual && plan.seqs.iter().all(|seq| seq.drafts.is_empty()) {
+            let is_usual = before.is_none() || plain > 2;
+            if is_usual && !has_drafts && !after_drafts {
                 self.plain_costs.observe(drawing, more, took);
             }
             return;
@@ -434,7 +457,7 @@ impl Scheduler {
         };
         let right: usize = drafting.iter().map(right).sum();
         if let (Some(step), Some(now), Some(later)) =
-            (step, plain(drawing, more), plain(drawing, 0))
+            (step, without(drawing, more), without(drawing, 0))
         {
             // Each of the others would have been a part of a further step.
             let without = now + later * right as f64 / drawing.max(1) as f64;
@@ -458,7 +481,7 @@ impl Scheduler {
         if self.options.adaptive_drafts {
             let sequences = (1 + self.running.len() + self.queue.len()).min(Costs::ROWS / 2);
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
-            let worth = Worth { without, with, sequences, drafting: sequences };
+            let worth = Worth { without, with, wait: self.wait, sequences, drafting: sequences };
             let best = self.device_acceptance.best(worth, most.min(self.most_drafts(sequences)));
             let ledger = self.ledgers.of(sequences);
             seq.trial = if best == 0 && ledger.may_try() { Acceptance::ROUNDS } else { 0 };
@@ -479,10 +502,15 @@ impl Scheduler {
         let adaptive = self.options.adaptive_drafts;
         let pays = self.ledgers.of(sequences).pays();
         let rests = self.rests.of(sequences).is_on();
+        let wait = self.wait;
         let seq = &mut self.running[at];
         let pending = seq.pending();
         if most == 0 || !seq.may_guess() {
             seq.follows &= most > 0;
+            return seq.guess(Guess::default());
+        }
+        if adaptive && rests {
+            seq.follows = false;
             return seq.guess(Guess::default());
         }
         let mut tokens = self.drafter.propose(seq.tokens(), pending + most);
@@ -494,7 +522,8 @@ impl Scheduler {
         };
         if found > 0 && !has_better {
             let (without, with) = (&self.costs, &self.costs);
-            let worth = Worth { without, with, sequences, drafting: sequences };
+            // The others seldom have any in the same step.
+            let worth = Worth { without, with, wait, sequences, drafting: sequences };
             let drafts = if adaptive { seq.acceptance.choose(worth, found) } else { found };
             if drafts > 0 {
                 tokens.truncate(pending + drafts);
@@ -503,12 +532,10 @@ impl Scheduler {
         }
         seq.follows = seq.reads;
         let mut drafts = most.min(self.device_drafts);
-        if adaptive && rests {
-            seq.follows = false;
-        } else if adaptive && seq.reads {
+        if adaptive && seq.reads {
             let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
             let best = |drafting| {
-                let worth = Worth { without, with, sequences, drafting };
+                let worth = Worth { without, with, wait, sequences, drafting };
                 seq.device_acceptance.best(worth, drafts)
             };
             let least = if seq.trial > 0 { Acceptance::TRIAL.min(drafts) } else { 0 };

@@ -1,6 +1,6 @@
 //! What an executor's drafter is worth by whole steps, those with prompts included.
 
-use super::mean::{Latest, Mean, ODD};
+use super::mean::{Latest, ODD};
 
 /// Weighs the time of steps with the drafter against what the same work takes without it, and lets it
 /// lose no more than a small share of all time.
@@ -81,8 +81,8 @@ impl<T> ByBatch<T> {
 pub struct PlainCosts {
     /// Steps in which 1, 2, … sequences draw, of a row each.
     steps: [Latest; PlainCosts::SEQUENCES],
-    /// Seconds that further rows added to these, those of prompts, and how many there were.
-    more: (f64, f64),
+    /// Seconds that each further row added to these, those of prompts.
+    more: Latest,
 }
 
 impl PlainCosts {
@@ -95,23 +95,25 @@ impl PlainCosts {
     /// for each.
     pub fn observe(&mut self, drawing: usize, more: usize, seconds: f64) {
         if more > 0 {
-            if let Some(step) = self.step(drawing, 0.5) {
-                let kept = 1.0 - 1.0 / Mean::MOST;
-                let (total, rows) = self.more;
-                self.more = (kept * total + (seconds - step), kept * rows + more as f64);
+            if let Some(step) = self.usual(drawing) {
+                self.more.add((seconds - step).max(0.0) / more as f64);
             }
         } else if let Some(steps) = drawing.checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
             steps.add(seconds);
         }
     }
 
+    /// How long steps take in which so many sequences draw, without prompts.
+    pub fn usual(&self, drawing: usize) -> Option<f64> {
+        self.step(drawing, 0.5)
+    }
+
     /// How long such a step should take, rather less than more, as far as that is known.
     pub fn seconds(&self, drawing: usize, more: usize) -> Option<f64> {
         let step = self.step(drawing, PlainCosts::SHARE)?;
-        let (total, rows) = self.more;
         match more {
             0 => Some(step),
-            _ => (rows > 0.0).then(|| step + (total / rows).max(0.0) * more as f64),
+            _ => Some(step + self.more.quantile(PlainCosts::SHARE)? * more as f64),
         }
     }
 
@@ -125,7 +127,7 @@ impl PlainCosts {
         let (low, least) = known().rfind(|(at, _)| *at <= drawing)?;
         let (high, most) = known().find(|(at, _)| *at >= drawing)?;
         let part = (drawing - low) as f64 / (high - low).max(1) as f64;
-        let (least, most) = (least.quantile(share), most.quantile(share));
+        let (least, most) = (least.quantile(share)?, most.quantile(share)?);
         Some(least + (most - least) * part)
     }
 }
@@ -197,8 +199,9 @@ mod tests {
         assert_eq!(costs.seconds(2, 10), None);
         observe(&mut costs, 1, 2, 20, 6.0);
         assert_eq!(costs.seconds(2, 10), Some(5.0));
-        observe(&mut costs, 1, 2, 80, 10.0);
-        assert!((costs.seconds(4, 100).unwrap() - 14.0).abs() < 0.1);
+        observe(&mut costs, 1, 2, 80, 1e9);
+        observe(&mut costs, 1, 2, 80, 12.0);
+        assert_eq!(costs.seconds(4, 100), Some(16.0), "one odd step says nothing");
         // Nothing is learnt from what there is no room for.
         costs.observe(1 << 40, 0, 1.0);
         observe(&mut costs, 200, 2, 0, 8.0);

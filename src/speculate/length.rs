@@ -51,7 +51,7 @@ impl Acceptance {
     /// Drafts, of at most `most`, with which a step brings most tokens in its time, all sequences that
     /// have any having as many.
     pub fn best(&self, worth: Worth, most: usize) -> usize {
-        let Worth { without, with, sequences, drafting } = worth;
+        let Worth { without, with, wait, sequences, drafting } = worth;
         let plain = without.seconds(sequences);
         let with = with.anchored(sequences, plain);
         let mut tokens = sequences as f64;
@@ -60,7 +60,7 @@ impl Acceptance {
         for (drafts, rate) in (1..=most).zip(&self.rates) {
             chance *= rate;
             tokens += chance;
-            let found = tokens / with.seconds(sequences + drafting * drafts);
+            let found = tokens / (with.seconds(sequences + drafting * drafts) + wait);
             if found > best.1 {
                 best = (drafts, found);
             }
@@ -90,6 +90,8 @@ pub struct Worth<'a> {
     /// What steps without drafts cost, and those with them.
     pub without: &'a Costs,
     pub with: &'a Costs,
+    /// Seconds that the executor waits after the latter.
+    pub wait: f64,
     /// Sequences that a step brings a token of each without drafts, by a row of each.
     pub sequences: usize,
     /// How many of them have drafts.
@@ -176,8 +178,10 @@ mod tests {
         let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
         let steep = costs(|rows| rows as f64);
         let choose = |mut acceptance: Acceptance, costs, sequences, most| {
-            acceptance
-                .choose(Worth { without: costs, with: costs, sequences, drafting: sequences }, most)
+            acceptance.choose(
+                Worth { without: costs, with: costs, wait: 0.0, sequences, drafting: sequences },
+                most,
+            )
         };
         assert_eq!(choose(learned(7, 7), &flat, 1, 7), 7, "always right, nearly free");
         assert_eq!(choose(learned(7, 7), &flat, 1, 3), 3);
@@ -191,7 +195,7 @@ mod tests {
     #[test]
     fn what_does_not_pay_is_tried_again_now_and_then() {
         let (mut acceptance, flat) = (learned(7, 0), costs(|rows| 1.0 + 0.02 * rows as f64));
-        let worth = Worth { without: &flat, with: &flat, sequences: 1, drafting: 1 };
+        let worth = Worth { without: &flat, with: &flat, wait: 0.0, sequences: 1, drafting: 1 };
         let choices: Vec<usize> = (0..200).map(|_| acceptance.choose(worth, 7)).collect();
         assert_eq!(choices.iter().filter(|choice| **choice > 0).count(), 3);
         // Should they be right now, that is noticed.
@@ -206,7 +210,7 @@ mod tests {
         let (mut without, mut with) = (Costs::default(), Costs::default());
         let acceptance = Acceptance::default();
         let best = |without: &Costs, with: &Costs, sequences| {
-            acceptance.best(Worth { without, with, sequences, drafting: sequences }, 7)
+            acceptance.best(Worth { without, with, wait: 0.0, sequences, drafting: sequences }, 7)
         };
         without.observe(1, 1e-3);
         assert!(best(&without, &with, 1) > 0, "nothing is known of drafts: they are tried");

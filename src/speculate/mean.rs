@@ -55,12 +55,12 @@ impl Latest {
         self.count >= Latest::SOME
     }
 
-    /// The value that a share of them, less than all, do not exceed; there is at least one.
-    pub fn quantile(&self, share: f64) -> f64 {
+    /// The value that a share of them, less than all, do not exceed.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
         let mut values = self.values;
         let values = &mut values[..self.count.min(Latest::MOST)];
         let at = (share * values.len() as f64) as usize;
-        *values.select_nth_unstable_by(at, f64::total_cmp).1
+        (at < values.len()).then(|| *values.select_nth_unstable_by(at, f64::total_cmp).1)
     }
 }
 
@@ -71,14 +71,16 @@ mod tests {
     #[test]
     fn quantiles_are_of_the_latest_values() {
         let mut latest = Latest::default();
+        assert_eq!(latest.quantile(0.5), None);
         for value in [9.0, 2.0, 5.0, 3.0, 4.0, 1e9, 7.0] {
             latest.add(value);
         }
         assert!(!latest.is_known());
         latest.add(8.0);
         assert!(latest.is_known());
-        assert_eq!([0.0, 0.25, 0.5, 0.9].map(|share| latest.quantile(share)), [2.0, 4.0, 7.0, 1e9]);
+        let expected = [2.0, 4.0, 7.0, 1e9].map(Some);
+        assert_eq!([0.0, 0.25, 0.5, 0.9].map(|share| latest.quantile(share)), expected);
         (0..32).for_each(|value| latest.add(value.into()));
-        assert_eq!(latest.quantile(0.25), 8.0);
+        assert_eq!(latest.quantile(0.25), Some(8.0));
     }
 }

@@ -16,7 +16,6 @@ pub struct Rests {
 }
 
 impl Default for Rests {
-    /// Nothing is known: one is due soon, but not in the first words of an answer.
     fn default() -> Rests {
         Rests { passed: 0, length: Rests::LEAST, left: 0, more: 0 }
     }
@@ -28,13 +27,16 @@ impl Rests {
     const STEPS: usize = 10;
     /// Further steps in which a prompt may come.
     const MORE: usize = 8;
+    /// Steps before a rest while it is not known what those without the drafter cost: one is due soon,
+    /// but not in the first words of an answer.
+    const FIRST: usize = 4;
     /// Steps between two rests: each time twice as many.
     const LEAST: usize = 16;
     const MOST: usize = 512;
 
-    /// Takes in that a step has been made: whether the drafter had a part in it, and whether it had
-    /// prompts.
-    pub fn step(&mut self, drafter: bool, prompts: bool) {
+    /// Takes in that a step has been made: whether the drafter had a part in it, whether it had prompts,
+    /// and whether it is known what such steps cost without the drafter.
+    pub fn step(&mut self, drafter: bool, prompts: bool, is_known: bool) {
         if self.is_on() {
             match self.left {
                 0 => self.more -= 1,
@@ -45,9 +47,12 @@ impl Rests {
             }
         } else if drafter {
             self.passed += 1;
-            if self.passed > self.length {
-                let length = (2 * self.length).min(Rests::MOST);
-                *self = Rests { passed: 0, length, left: Rests::STEPS, more: Rests::MORE };
+            let (due, next) = match is_known {
+                true => (self.length, (2 * self.length).min(Rests::MOST)),
+                false => (Rests::FIRST, self.length),
+            };
+            if self.passed > due {
+                *self = Rests { passed: 0, length: next, left: Rests::STEPS, more: Rests::MORE };
             }
         }
     }
@@ -63,11 +68,11 @@ mod tests {
     use super::*;
 
     /// Steps without the drafter, of so many: the others have it.
-    fn rests(steps: usize, prompts: bool) -> Vec<usize> {
+    fn rests(steps: usize, prompts: bool, is_known: bool) -> Vec<usize> {
         let mut rests = Rests::default();
         let without = |step: &usize| {
             let is_on = rests.is_on();
-            rests.step(!is_on, prompts && step.is_multiple_of(4));
+            rests.step(!is_on, prompts && step.is_multiple_of(4), is_known);
             is_on
         };
         (0..steps).filter(without).collect()
@@ -77,11 +82,16 @@ mod tests {
     fn there_is_a_rest_soon_and_then_ever_less_often() {
         let expected: Vec<usize> =
             [17..27, 60..70, 135..145, 274..284].into_iter().flatten().collect();
-        assert_eq!(rests(400, true), expected);
+        assert_eq!(rests(400, true, true), expected);
     }
 
     #[test]
     fn a_rest_waits_for_a_prompt_but_not_for_ever() {
-        assert_eq!(rests(100, false), Vec::from_iter((17..35).chain(68..86)));
+        assert_eq!(rests(100, false, true), Vec::from_iter((17..35).chain(68..86)));
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_looked_for_again_soon() {
+        assert_eq!(rests(40, true, false), Vec::from_iter((5..15).chain(20..30).chain(35..40)));
     }
 }

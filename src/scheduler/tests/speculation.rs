@@ -352,3 +352,22 @@ fn a_head_that_does_not_pay_rests_and_reads_again_before_it_is_asked_again() {
         assert!(pair[1].1 == 0 || pair[0].0, "it drafts only after what it has read");
     }
 }
+
+#[test]
+fn in_a_rest_lookup_guesses_nothing_either() {
+    let mut scheduler = with_head(|options| options.adaptive_drafts = true);
+    scheduler.drafter = Rc::new(Always(vec![5; 3]));
+    add(&mut scheduler, request(10, 4000));
+    let mut steps = Vec::new();
+    for at in 0..40 {
+        let plan = plan(&mut scheduler);
+        let drafts = plan.seqs[0].drafts.len();
+        steps.push(drafts > 0);
+        // All are right.
+        let draws = vec![5; 1 + drafts];
+        let took = Duration::from_millis(1);
+        scheduler.commit(&plan, &drawn(&plan, &[&draws]), took, NOW + Duration::from_secs(at));
+    }
+    let longest = steps.split(|drafts| *drafts).map(<[bool]>::len).max();
+    assert!(steps.contains(&true) && longest >= Some(10), "{steps:?}");
+}
