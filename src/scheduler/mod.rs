@@ -522,7 +522,6 @@ impl Scheduler {
         };
         if found > 0 && !has_better {
             let (without, with) = (&self.costs, &self.costs);
-            // The others seldom have any in the same step.
             let worth = Worth { without, with, wait, sequences, drafting: sequences };
             let drafts = if adaptive { seq.acceptance.choose(worth, found) } else { found };
             if drafts > 0 {
