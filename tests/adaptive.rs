@@ -190,7 +190,7 @@ fn step_time(steps: f64) -> Duration {
     Duration::from_secs_f64(5e-3 * steps)
 }
 
-const DEVICES: [Costs; 5] = [
+const DEVICES: [Costs; 6] = [
     Costs {
         name: "a processor",
         rows: [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
@@ -213,6 +213,14 @@ const DEVICES: [Costs; 5] = [
         draft: [0.31, 0.05],
         follow: [0.29, 0.05],
         host: 0.1,
+        right: 0.85,
+    },
+    Costs {
+        name: "rows in fours",
+        rows: [1.0, 1.1, 1.25, 1.3, 1.82, 1.85, 1.87, 1.9],
+        draft: [0.37, 0.06],
+        follow: [0.31, 0.05],
+        host: 0.05,
         right: 0.85,
     },
     Costs {

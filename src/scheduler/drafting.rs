@@ -1,23 +1,76 @@
-//! Guesses what follows a sequence's tokens, as far as it pays, and learns what that costs.
+//! Guesses what follows sequences' tokens, as far as it pays, and learns what that costs.
 
 use std::time::Duration;
 
 use super::{
-    Scheduler,
+    RequestId, Scheduler,
     sequence::{Guess, Sequence},
 };
 use crate::{
-    speculate::{Acceptance, Costs, Worth},
+    speculate::{Acceptance, Costs, Guesses, Ledger, Worth},
     step::{Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan},
 };
+
+/// Who has a part in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Nobody,
+    /// Prompt lookup alone.
+    Lookup,
+    /// The executor's drafter, which drafts or reads.
+    Device,
+}
 
 /// A step that has been committed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     at: Duration,
+    by: By,
     has_drafts: bool,
     /// How many in a row the executor's drafter has had no part in.
     plain: usize,
+}
+
+/// What a step was made of.
+struct Made {
+    rows: usize,
+    sequences: usize,
+    /// Sequences that drew.
+    drawing: usize,
+    drafts: usize,
+    /// Drafts that were right.
+    right: usize,
+    /// Whether it had no prompts: a row of each sequence, and drafts.
+    decodes: bool,
+    /// Whether the executor's drafter drafted, and whether it read.
+    on_device: bool,
+    reads: bool,
+}
+
+impl Made {
+    fn of(plan: &StepPlan, samples: &[Sample]) -> Made {
+        let on_device =
+            |seq: &SeqPlan| seq.drafts.first().is_some_and(|draft| draft.token.is_none());
+        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count();
+        Made {
+            rows: plan.rows(),
+            sequences: plan.seqs.len(),
+            drawing,
+            drafts: plan.seqs.iter().map(|seq| seq.drafts.len()).sum(),
+            right: samples.len().saturating_sub(drawing),
+            decodes: plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1),
+            on_device: plan.seqs.iter().any(on_device),
+            reads: plan.seqs.iter().any(|seq| seq.follow != Follow::No),
+        }
+    }
+
+    fn by(&self) -> By {
+        match (self.on_device || self.reads, self.drafts) {
+            (true, _) => By::Device,
+            (false, 0) => By::Nobody,
+            (false, _) => By::Lookup,
+        }
+    }
 }
 
 impl Scheduler {
@@ -29,75 +82,79 @@ impl Scheduler {
         took: Duration,
         now: Duration,
     ) {
-        let (rows, sequences) = (plan.rows(), plan.seqs.len());
-        let on_device =
-            |seq: &&SeqPlan| seq.drafts.first().is_some_and(|draft| draft.token.is_none());
-        let drafting: Vec<&SeqPlan> = plan.seqs.iter().filter(on_device).collect();
-        let reads = plan.seqs.iter().any(|seq| seq.follow != Follow::No);
-        let decodes = plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1);
-        // Steps without drafts are submitted while others run; drafts have the host in between.
+        let made = Made::of(plan, samples);
+        let (by, has_drafts) = (made.by(), made.drafts > 0);
         let before = self.before;
+        // Steps without drafts are submitted while others run; drafts have the host in between.
         let since = before.map_or(took, |before| now.saturating_sub(before.at));
         let took = since.clamp(took, 2 * took).as_secs_f64();
-        let has_drafts = plan.seqs.iter().any(|seq| !seq.drafts.is_empty());
-        let after_drafts = before.is_some_and(|before| before.has_drafts);
-        if after_drafts
-            && decodes
-            && let Some(usual) = self.plain_costs.usual(sequences)
-        {
-            const WEIGHT: f64 = 0.1;
-            let more = if has_drafts { 0.0 } else { (took - usual).clamp(-usual, usual) };
-            self.wait += WEIGHT * (more - self.wait);
+        let after = before.filter(|before| before.has_drafts).map(|before| before.by);
+        if made.decodes {
+            self.learn_rows(&made, took, after.is_some());
         }
-        if decodes {
-            let costs = match drafting.is_empty() {
-                false => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
-                true => &mut self.costs,
-            };
-            // What the executor's drafter reads is for the drafts to come.
-            if rows > sequences || !reads {
-                costs.observe(rows, took);
-            }
-            if rows > sequences {
-                let steps = samples.len() as f64 / sequences as f64;
-                let without = steps * self.costs.seconds(sequences);
-                self.metrics.spec_decode_seconds_saved += without - took;
-            }
-        }
-        let drafter = reads || !drafting.is_empty();
-        let is_known = self.plain_costs.seconds(sequences, 0).is_some();
-        self.rests.of(sequences).step(drafter, !decodes, is_known);
-        let plain = if drafter { 0 } else { 1 + before.map_or(0, |before| before.plain) };
-        self.before = Some(Before { at: now, has_drafts, plain });
+        let is_known = self.plain_costs.seconds(made.sequences, 0).is_some();
+        self.rests.of(made.sequences).step(by != By::Nobody, !made.decodes, is_known);
+        let plain = match by {
+            By::Device => 0,
+            By::Nobody | By::Lookup => 1 + before.map_or(0, |before| before.plain),
+        };
+        self.before = Some(Before { at: now, by, has_drafts, plain });
         if plan.seqs.iter().any(|seq| seq.score.is_some() || seq.pool.is_some()) {
             return;
         }
-        let drafts: usize = drafting.iter().map(|seq| seq.drafts.len()).sum();
-        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count();
-        let more = rows - drafts - drawing;
-        let without = |drawing, more| self.plain_costs.seconds(drawing, more);
-        let step = without(sequences, 0);
-        if !drafter {
-            if let Some(step) = step {
-                self.ledgers.of(sequences).earn(took / step);
-            }
-            // The first two after others wait for the host as those with drafts do.
-            let is_usual = before.is_none() || plain > 2;
-            if is_usual && !has_drafts && !after_drafts {
-                self.plain_costs.observe(drawing, more, took);
-            }
-            return;
+        // The step after one with drafts had to wait for them.
+        let charged = if by == By::Nobody { after.unwrap_or(by) } else { by };
+        self.learn_worth(&made, took, charged);
+        // The first two after others wait for the host as those with drafts do.
+        if charged == By::Nobody && (before.is_none() || plain > 2) {
+            self.plain_costs.observe(made.drawing, made.rows - made.drawing, took);
         }
-        let right = |seq: &&SeqPlan| {
-            samples.iter().filter(|sample| sample.slot == seq.slot).count().saturating_sub(1)
-        };
-        let right: usize = drafting.iter().map(right).sum();
-        if let (Some(step), Some(now), Some(later)) =
-            (step, without(drawing, more), without(drawing, 0))
-        {
-            // Each of the others would have been a part of a further step.
-            let without = now + later * right as f64 / drawing.max(1) as f64;
-            self.ledgers.of(sequences).observe(took / step, without / step);
+    }
+
+    /// Learns what steps of so many rows take, and how long the one after drafts waits.
+    fn learn_rows(&mut self, made: &Made, took: f64, after_drafts: bool) {
+        let &Made { rows, sequences, drafts, right, .. } = made;
+        if after_drafts && let Some(usual) = self.plain_costs.usual(sequences) {
+            const WEIGHT: f64 = 0.1;
+            let more = if drafts > 0 { 0.0 } else { (took - usual).clamp(-usual, usual) };
+            self.wait += WEIGHT * (more - self.wait);
+        }
+        if made.on_device {
+            self.device_costs[sequences.min(Costs::ROWS / 2) - 1].observe(rows, took);
+        } else if drafts > 0 || !made.reads && !after_drafts {
+            // What the executor's drafter reads is for the drafts to come.
+            self.costs.observe(rows, took);
+        }
+        if drafts > 0 {
+            let steps = (sequences + right) as f64 / sequences as f64;
+            let without = steps * self.costs.seconds(sequences);
+            self.metrics.spec_decode_seconds_saved += without - took;
+        }
+    }
+
+    /// Enters a step in the accounts of drafts: those of who is `charged` with it, and the others'.
+    fn learn_worth(&mut self, made: &Made, took: f64, charged: By) {
+        let &Made { rows, sequences, drawing, drafts, right, .. } = made;
+        let without = |more| self.plain_costs.seconds(drawing, more);
+        let Some(step) = self.plain_costs.seconds(sequences, 0) else { return };
+        // Each right draft would have been a part of a further step.
+        let further = without(0).map(|later| later * right as f64 / drawing.max(1) as f64);
+        let alone = without(rows - drafts - drawing).zip(further);
+        for by in [By::Lookup, By::Device] {
+            let ledger = self.ledger(by, sequences);
+            if by != charged {
+                ledger.earn(took / step);
+            } else if let Some((now, further)) = alone {
+                ledger.observe(took / step, (now + further) / step);
+            }
+        }
+    }
+
+    /// The account of drafts for batches of so many sequences.
+    fn ledger(&mut self, by: By, sequences: usize) -> &mut Ledger {
+        match by {
+            By::Device => self.device_ledgers.of(sequences),
+            By::Nobody | By::Lookup => self.ledgers.of(sequences),
         }
     }
 
@@ -116,72 +173,129 @@ impl Scheduler {
         seq.reads = true;
         if self.options.adaptive_drafts {
             let sequences = (1 + self.running.len() + self.queue.len()).min(Costs::ROWS / 2);
-            let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
-            let worth = Worth { without, with, wait: self.wait, sequences, drafting: sequences };
-            let best = self.device_acceptance.best(worth, most.min(self.most_drafts(sequences)));
-            let ledger = self.ledgers.of(sequences);
-            seq.trial = if best == 0 && ledger.may_try() { Acceptance::ROUNDS } else { 0 };
+            let most = most.min(self.most_drafts(sequences));
+            let best = self.best_on_device(&self.device_acceptance, sequences, sequences, most);
+            let ledger = self.device_ledgers.of(sequences);
+            seq.trial = if best == 0 && ledger.may_try() { Ledger::ROUNDS } else { 0 };
             seq.reads =
                 !self.rests.of(sequences).is_on() && ledger.pays() && (best > 0 || seq.trial > 0);
         }
         seq.follows = seq.reads;
     }
 
-    /// Guesses what follows the tokens of a running sequence, as far as it pays to verify it.
-    pub(super) fn guess(&mut self, at: usize) {
+    /// Drafts of the executor's that `drafting` of so many sequences should have, each at most `most`.
+    fn best_on_device(
+        &self,
+        acceptance: &Acceptance,
+        sequences: usize,
+        drafting: usize,
+        most: usize,
+    ) -> usize {
+        let (without, with) = (&self.costs, &self.device_costs[sequences.min(Costs::ROWS / 2) - 1]);
+        let worth = Worth { without, with, wait: self.wait, sequences };
+        let guesses = Guesses { acceptance, pending: 0, drafts: most };
+        worth.best(&vec![guesses; drafting], most)
+    }
+
+    /// Guesses what follows the tokens of these sequences, as far as it pays to verify it.
+    pub(super) fn guess(&mut self, due: &[RequestId]) {
         let decoding = self.running.iter().filter(|seq| seq.decodes() || seq.waits()).count();
         let sequences = decoding.max(1);
         let most = self.most_drafts(sequences);
+        let rests = self.options.adaptive_drafts && self.rests.of(sequences).is_on();
+        let mut found = Vec::new();
+        for (at, seq) in self.running.iter_mut().enumerate() {
+            if !due.contains(&seq.id) {
+                continue;
+            }
+            seq.guess(Guess::default());
+            if most == 0 || !seq.may_guess() {
+                seq.follows &= most > 0;
+            } else if rests {
+                seq.follows = false;
+            } else {
+                found.push((at, self.drafter.propose(seq.tokens(), seq.pending() + most)));
+            }
+        }
+        let looked_up = self.most_looked_up(&found, sequences, most);
+        for (at, mut tokens) in found {
+            let seq = &mut self.running[at];
+            let pending = seq.pending();
+            if looked_up > 0 && tokens.len() > pending && !self.device_is_better(at, &tokens) {
+                tokens.truncate(pending + looked_up);
+                self.running[at].guess(Guess::Tokens(tokens));
+            } else {
+                self.guess_on_device(at, sequences, most);
+            }
+        }
+    }
+
+    /// Whether the executor's drafter can draft for a sequence and is right more often than what was
+    /// looked up: it takes time of its own.
+    fn device_is_better(&self, at: usize, tokens: &[u32]) -> bool {
+        let seq = &self.running[at];
+        let drafts = tokens.len().saturating_sub(seq.pending()).min(self.device_drafts);
+        seq.reads
+            && seq.may_draft_on_device()
+            && seq.device_acceptance.right(drafts) > seq.acceptance.right(drafts)
+    }
+
+    /// How many drafts at most a sequence should have of what was found for some, at their places.
+    fn most_looked_up(
+        &mut self,
+        found: &[(usize, Vec<u32>)],
+        sequences: usize,
+        most: usize,
+    ) -> usize {
+        if !self.options.adaptive_drafts {
+            return most;
+        }
+        let guesses = found.iter().filter(|(at, tokens)| !self.device_is_better(*at, tokens));
+        let guesses = guesses.filter_map(|(at, tokens)| {
+            let seq = &self.running[*at];
+            let (acceptance, pending) = (&seq.acceptance, seq.pending());
+            let drafts = tokens.len().checked_sub(pending)?;
+            (drafts > 0).then_some(Guesses { acceptance, pending, drafts })
+        });
+        let guesses: Vec<Guesses> = guesses.collect();
+        if guesses.is_empty() {
+            return 0;
+        }
+        let (without, with) = (&self.costs, &self.costs);
+        let best = Worth { without, with, wait: self.wait, sequences }.best(&guesses, most);
+        let ledger = self.ledgers.of(sequences);
+        match best {
+            0 if ledger.tries() => Ledger::DRAFTS.min(most),
+            best if ledger.pays() => best,
+            _ => 0,
+        }
+    }
+
+    /// Decides how much the executor's drafter drafts for a sequence, and whether it still reads it.
+    fn guess_on_device(&mut self, at: usize, sequences: usize, most: usize) {
         let reading = self.running.iter().filter(|seq| seq.reads).count();
         let others =
             (0..).zip(&self.running).any(|(other, seq)| other != at && seq.drafts_on_device);
-        let adaptive = self.options.adaptive_drafts;
-        let pays = self.ledgers.of(sequences).pays();
-        let rests = self.rests.of(sequences).is_on();
-        let wait = self.wait;
-        let seq = &mut self.running[at];
-        let pending = seq.pending();
-        if most == 0 || !seq.may_guess() {
-            seq.follows &= most > 0;
-            return seq.guess(Guess::default());
-        }
-        if adaptive && rests {
-            seq.follows = false;
-            return seq.guess(Guess::default());
-        }
-        let mut tokens = self.drafter.propose(seq.tokens(), pending + most);
-        let found = tokens.len().saturating_sub(pending);
-        // The executor's drafter takes time of its own: it has to be right more often.
-        let has_better = seq.reads && seq.may_draft_on_device() && {
-            let drafts = found.min(self.device_drafts);
-            seq.device_acceptance.right(drafts) > seq.acceptance.right(drafts)
-        };
-        if found > 0 && !has_better {
-            let (without, with) = (&self.costs, &self.costs);
-            let worth = Worth { without, with, wait, sequences, drafting: sequences };
-            let drafts = if adaptive { seq.acceptance.choose(worth, found) } else { found };
-            if drafts > 0 {
-                tokens.truncate(pending + drafts);
-                return seq.guess(Guess::Tokens(tokens));
-            }
-        }
-        seq.follows = seq.reads;
+        let pays = self.device_ledgers.of(sequences).pays();
         let mut drafts = most.min(self.device_drafts);
-        if adaptive && seq.reads {
-            let (without, with) = (&self.costs, &self.device_costs[sequences - 1]);
+        let seq = &self.running[at];
+        let mut reads = seq.reads;
+        if self.options.adaptive_drafts && reads {
+            let least = if seq.trial > 0 { Ledger::DRAFTS.min(drafts) } else { 0 };
             let best = |drafting| {
-                let worth = Worth { without, with, wait, sequences, drafting };
-                seq.device_acceptance.best(worth, drafts)
+                let found =
+                    self.best_on_device(&seq.device_acceptance, sequences, drafting, drafts);
+                found.max(least)
             };
-            let least = if seq.trial > 0 { Acceptance::TRIAL.min(drafts) } else { 0 };
             // Alone it would not be worth its part in steps that the others draft in anyhow.
-            seq.reads = pays && (others || best(sequences).max(least) > 0);
-            drafts = best(reading.min(sequences)).max(least);
-            seq.trial = seq.trial.saturating_sub(1);
-            seq.follows = seq.reads;
+            reads = pays && (others || best(sequences) > 0);
+            drafts = best(reading.min(sequences));
         }
-        seq.drafts_on_device = seq.reads && drafts > 0;
-        let drafts = if seq.follows && seq.may_draft_on_device() { drafts } else { 0 };
+        let seq = &mut self.running[at];
+        seq.trial = seq.trial.saturating_sub(1);
+        (seq.reads, seq.follows) = (reads, reads);
+        seq.drafts_on_device = reads && drafts > 0;
+        let drafts = if reads && seq.may_draft_on_device() { drafts } else { 0 };
         seq.guess(Guess::Device(drafts));
     }
 }

@@ -65,7 +65,7 @@ pub struct Scheduler {
     copies: Vec<BlockCopy>,
     pace: Pace,
     drafter: Rc<dyn Drafter>,
-    /// How long steps take that compute no prompts, at their best.
+    /// How long steps take that compute no prompts.
     costs: Costs,
     /// With drafts of the executor, by the number of sequences.
     device_costs: [Costs; Costs::ROWS / 2],
@@ -75,8 +75,9 @@ pub struct Scheduler {
     device_acceptance: Acceptance,
     /// How long steps take that the executor's drafter has no part in.
     plain_costs: PlainCosts,
-    /// What that drafter is worth.
+    /// What drafts are worth, those looked up and that drafter's.
     ledgers: ByBatch<Ledger>,
+    device_ledgers: ByBatch<Ledger>,
     rests: ByBatch<Rests>,
     /// The last step, if sequences were left to go on with.
     before: Option<Before>,
@@ -133,6 +134,7 @@ impl Scheduler {
             device_acceptance: Acceptance::default(),
             plain_costs: PlainCosts::default(),
             ledgers: ByBatch::new(Ledger::new),
+            device_ledgers: ByBatch::new(Ledger::new),
             rests: ByBatch::new(|_| Rests::default()),
             before: None,
             wait: 0.0,
@@ -286,6 +288,7 @@ impl Scheduler {
         let mut samples = result.samples.iter().peekable();
         let mut scores = result.scores.iter().cloned();
         let mut embeddings = result.embeddings.iter().cloned();
+        let mut due = Vec::new();
         for rows in &plan.seqs {
             let count = rows.tokens.count();
             let mine = |sample: &&Sample| sample.slot == rows.slot;
@@ -361,7 +364,7 @@ impl Scheduler {
                 } else if seq.yielding && seq.in_flight == 0 {
                     self.preempt(at);
                 } else {
-                    self.guess(at);
+                    due.push(self.running[at].id);
                 }
             } else if let Some(at) = self.draining.iter().position(holds_slot) {
                 self.draining[at].in_flight -= 1;
@@ -371,6 +374,7 @@ impl Scheduler {
                 }
             }
         }
+        self.guess(&due);
         if self.running.is_empty() {
             self.before = None;
         }

@@ -1,27 +1,36 @@
-//! What an executor's drafter is worth by whole steps, those with prompts included.
+//! What drafts are worth by whole steps, those with prompts included.
 
 use super::mean::{Latest, ODD};
 
-/// Weighs the time of steps with the drafter against what the same work takes without it, and lets it
-/// lose no more than a small share of all time.
+/// Weighs the time of steps with a drafter's drafts against what the same work takes without, and lets
+/// them lose no more than a small share of all time.
 ///
 /// Costs of rows say how many drafts a step should have; they do not say what it takes to read prompts
-/// with the drafter and to keep up with sequences that come and go. This does: an account that steps
-/// with the drafter pay into or draw from. Those without pay a little into it, up to what a trial takes,
-/// to find out whether the drafter is worth more now. Its unit is the time of a step without drafts.
+/// with a drafter of the executor's, to wait for tokens in flight, and to keep up with sequences that
+/// come and go. This does: an account that steps with drafts pay into or draw from. Those without pay a
+/// little into it, up to what a trial takes, to find out whether drafts are worth more now. Its unit is
+/// the time of a step without drafts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     balance: f64,
     /// What a trial may lose.
     trial: f64,
     is_open: bool,
+    /// Chances passed over because drafts did not seem to pay, and those of a trial.
+    passed: usize,
 }
 
 impl Ledger {
-    /// The share of the time without the drafter that may be lost with it.
+    /// The share of the time without drafts that may be lost with them.
     const SHARE: f64 = 1.0 / 128.0;
-    /// What the time without the drafter counts: what wins less may as well lose.
+    /// What the time without drafts counts: what wins less may as well lose.
     const WITHOUT: f64 = 0.97;
+    /// Drafts of a sequence in a trial of what does not seem to pay.
+    pub const DRAFTS: usize = 2;
+    /// Rounds of such a trial.
+    pub const ROUNDS: usize = 4;
+    /// Chances that are passed over before it.
+    const PATIENCE: usize = 64;
     /// What has been won counts up to here: it is a loss as well if that is lost again.
     const MOST: f64 = 64.0;
 
@@ -29,17 +38,17 @@ impl Ledger {
     pub fn new(sequences: usize) -> Ledger {
         // Sequences that run already have no drafts: until they end, others do not pay as they could.
         let trial = 8.0 + sequences as f64;
-        Ledger { balance: trial, trial, is_open: true }
+        Ledger { balance: trial, trial, is_open: true, passed: 0 }
     }
 
-    /// Takes in a step with the drafter: the time it took, and would have taken without.
+    /// Takes in a step with drafts: the time it took, and would have taken without.
     pub fn observe(&mut self, took: f64, without: f64) {
         let won = Ledger::WITHOUT * without - took.min(ODD * without);
         self.balance = (self.balance + won).min(Ledger::MOST);
         self.is_open &= self.balance > 0.0;
     }
 
-    /// Takes in the time of a step without the drafter.
+    /// Takes in the time of a step without drafts.
     pub fn earn(&mut self, took: f64) {
         if self.balance < self.trial {
             self.balance += Ledger::SHARE * took;
@@ -55,6 +64,20 @@ impl Ledger {
     /// Whether there is enough for a trial.
     pub fn may_try(&self) -> bool {
         self.balance >= self.trial
+    }
+
+    /// Whether drafts that do not seem to pay are to be tried now.
+    pub fn tries(&mut self) -> bool {
+        let has_begun = self.passed > Ledger::PATIENCE;
+        if !has_begun && !self.may_try() {
+            return false;
+        }
+        self.passed += 1;
+        let tries = self.passed > Ledger::PATIENCE;
+        if self.passed == Ledger::PATIENCE + Ledger::ROUNDS {
+            self.passed = 0;
+        }
+        tries
     }
 }
 
@@ -76,7 +99,7 @@ impl<T> ByBatch<T> {
     }
 }
 
-/// How long steps take in which an executor's drafter has no part.
+/// How long steps without drafts take.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlainCosts {
     /// Steps in which 1, 2, … sequences draw, of a row each.
@@ -176,6 +199,18 @@ mod tests {
         let mut ledger = Ledger::new(1);
         ledger.observe(1e9, 1.0);
         assert!(ledger.pays());
+    }
+
+    #[test]
+    fn what_does_not_seem_to_pay_is_tried_now_and_then_as_long_as_a_trial_can_be_lost() {
+        let mut ledger = Ledger::new(1);
+        let tries = |ledger: &mut Ledger| (0..200).filter(|_| ledger.tries()).collect::<Vec<_>>();
+        let expected: Vec<usize> = [64..68, 132..136].into_iter().flatten().collect();
+        assert_eq!(tries(&mut ledger), expected);
+        ledger.observe(2.0, 1.0);
+        assert!(ledger.pays() && tries(&mut ledger).is_empty());
+        (0..200).for_each(|_| ledger.earn(1.0));
+        assert!(!tries(&mut ledger).is_empty());
     }
 
     #[test]

@@ -8,29 +8,18 @@ use crate::step::MAX_DRAFTS;
 pub struct Acceptance {
     /// The share of drafts that were right where all before them were.
     rates: [f64; MAX_DRAFTS],
-    /// Chances in a row that were passed over because drafts did not seem to pay.
-    passed: usize,
 }
 
 impl Default for Acceptance {
     /// Hopes for the best: a first guess has to be tried.
     fn default() -> Acceptance {
-        Acceptance { rates: [0.7; MAX_DRAFTS], passed: 0 }
+        Acceptance { rates: [0.7; MAX_DRAFTS] }
     }
 }
 
 impl Acceptance {
     /// What one round changes.
     const WEIGHT: f64 = 0.1;
-    /// Chances that are passed over before drafts are tried again.
-    const PATIENCE: usize = 64;
-    /// Drafts of such a trial.
-    pub const TRIAL: usize = 2;
-    /// Rounds of such a trial with an executor's drafter.
-    pub const ROUNDS: usize = 4;
-    /// By how much steps with drafts have to be better than those without.
-    const MARGIN: f64 = 1.05;
-
     /// Takes in that of `drafted` drafts the first `accepted` were right.
     pub fn observe(&mut self, drafted: usize, accepted: usize) {
         for (place, rate) in self.rates.iter_mut().enumerate().take(drafted.min(accepted + 1)) {
@@ -47,40 +36,24 @@ impl Acceptance {
         });
         chances.sum()
     }
+}
 
-    /// Drafts, of at most `most`, with which a step brings most tokens in its time, all sequences that
-    /// have any having as many.
-    pub fn best(&self, worth: Worth, most: usize) -> usize {
-        let Worth { without, with, wait, sequences, drafting } = worth;
-        let plain = without.seconds(sequences);
-        let with = with.anchored(sequences, plain);
-        let mut tokens = sequences as f64;
-        let mut best = (0, Acceptance::MARGIN * tokens / plain);
-        let mut chance = drafting as f64;
-        for (drafts, rate) in (1..=most).zip(&self.rates) {
-            chance *= rate;
-            tokens += chance;
-            let found = tokens / (with.seconds(sequences + drafting * drafts) + wait);
-            if found > best.1 {
-                best = (drafts, found);
-            }
-        }
-        best.0
-    }
+/// What is guessed to follow the tokens of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct Guesses<'a> {
+    /// How often such guesses were right.
+    pub acceptance: &'a Acceptance,
+    /// Tokens in flight, which have to be guessed right first.
+    pub pending: usize,
+    /// Guesses behind them.
+    pub drafts: usize,
+}
 
-    /// The same, but now and then a trial of what does not seem to pay.
-    pub fn choose(&mut self, worth: Worth, most: usize) -> usize {
-        let best = self.best(worth, most);
-        if most == 0 || best > 0 {
-            self.passed = 0;
-            return best;
-        }
-        self.passed += 1;
-        if self.passed > Acceptance::PATIENCE {
-            self.passed = 0;
-            return Acceptance::TRIAL.min(most);
-        }
-        0
+impl Guesses<'_> {
+    /// How many of the first `most` drafts are right, on average.
+    fn right(self, most: usize) -> f64 {
+        let drafts = self.drafts.min(most);
+        self.acceptance.right(self.pending + drafts) - self.acceptance.right(self.pending)
     }
 }
 
@@ -94,8 +67,30 @@ pub struct Worth<'a> {
     pub wait: f64,
     /// Sequences that a step brings a token of each without drafts, by a row of each.
     pub sequences: usize,
-    /// How many of them have drafts.
-    pub drafting: usize,
+}
+
+impl Worth<'_> {
+    /// By how much steps with drafts have to be better than those without.
+    const MARGIN: f64 = 1.05;
+
+    /// Drafts of a sequence, at most `most`, with which a step brings most tokens in its time: each
+    /// sequence that has guesses has as many, as far as they reach. 0 if none are worth it.
+    pub fn best(self, guesses: &[Guesses], most: usize) -> usize {
+        let plain = self.without.seconds(self.sequences);
+        let with = self.with.anchored(self.sequences, plain);
+        let sequences = self.sequences as f64;
+        let mut best = (0, Worth::MARGIN * sequences / plain);
+        for drafts in 1..=most {
+            let more: usize = guesses.iter().map(|guesses| guesses.drafts.min(drafts)).sum();
+            let right: f64 = guesses.iter().map(|guesses| guesses.right(drafts)).sum();
+            let seconds = with.seconds(self.sequences + more) + self.wait;
+            let found = (sequences + right) / seconds;
+            if found > best.1 {
+                best = (drafts, found);
+            }
+        }
+        best.0
+    }
 }
 
 /// How long steps of few rows take, as measured.
@@ -173,36 +168,55 @@ mod tests {
         acceptance
     }
 
+    /// What so many sequences of equal guesses should have at most.
+    fn best(acceptance: &Acceptance, costs: &Costs, sequences: usize, most: usize) -> usize {
+        let worth = Worth { without: costs, with: costs, wait: 0.0, sequences };
+        worth.best(&vec![Guesses { acceptance, pending: 0, drafts: 7 }; sequences], most)
+    }
+
     #[test]
     fn drafts_are_as_many_as_pay() {
         let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
         let steep = costs(|rows| rows as f64);
-        let choose = |mut acceptance: Acceptance, costs, sequences, most| {
-            acceptance.choose(
-                Worth { without: costs, with: costs, wait: 0.0, sequences, drafting: sequences },
-                most,
-            )
-        };
-        assert_eq!(choose(learned(7, 7), &flat, 1, 7), 7, "always right, nearly free");
-        assert_eq!(choose(learned(7, 7), &flat, 1, 3), 3);
-        assert_eq!(choose(learned(7, 0), &flat, 1, 7), 0, "always wrong");
-        assert_eq!(choose(learned(7, 2), &flat, 1, 7), 2, "the first two are right");
-        assert_eq!(choose(learned(7, 7), &steep, 1, 7), 0, "each row costs what it brings");
-        assert_eq!(choose(learned(7, 7), &flat, 1, 0), 0);
-        assert!(choose(Acceptance::default(), &Costs::default(), 1, 7) > 0, "it is tried");
+        assert_eq!(best(&learned(7, 7), &flat, 1, 7), 7, "always right, nearly free");
+        assert_eq!(best(&learned(7, 7), &flat, 1, 3), 3);
+        assert_eq!(best(&learned(7, 0), &flat, 1, 7), 0, "always wrong");
+        assert_eq!(best(&learned(7, 2), &flat, 1, 7), 2, "the first two are right");
+        assert_eq!(best(&learned(7, 7), &steep, 1, 7), 0, "each row costs what it brings");
+        assert_eq!(best(&learned(7, 7), &flat, 1, 0), 0);
+        assert!(best(&Acceptance::default(), &Costs::default(), 1, 7) > 0, "it is tried");
     }
 
     #[test]
-    fn what_does_not_pay_is_tried_again_now_and_then() {
-        let (mut acceptance, flat) = (learned(7, 0), costs(|rows| 1.0 + 0.02 * rows as f64));
-        let worth = Worth { without: &flat, with: &flat, wait: 0.0, sequences: 1, drafting: 1 };
-        let choices: Vec<usize> = (0..200).map(|_| acceptance.choose(worth, 7)).collect();
-        assert_eq!(choices.iter().filter(|choice| **choice > 0).count(), 3);
-        // Should they be right now, that is noticed.
-        for _ in 0..30 {
-            acceptance.observe(2, 2);
-        }
-        assert!(acceptance.choose(worth, 7) >= 2);
+    fn what_others_have_no_guesses_for_is_not_counted_on() {
+        // Rows come in fours: the fifth is dear, and those behind it are for nothing.
+        let mut costs = Costs::default();
+        (1..=16).for_each(|rows| costs.observe(rows, 0.3 + 0.7 * rows.div_ceil(4) as f64));
+        let acceptance = learned(7, 7);
+        let worth = Worth { without: &costs, with: &costs, wait: 0.0, sequences: 4 };
+        let guesses = |drafts| Guesses { acceptance: &acceptance, pending: 0, drafts };
+        assert_eq!(worth.best(&[guesses(3)], 3), 0, "7 tokens in the time of 1.7 steps");
+        assert_eq!(worth.best(&[guesses(3); 2], 3), 2, "8 tokens; more would take more");
+        assert_eq!(worth.best(&[guesses(3), guesses(1), guesses(1)], 3), 2, "as far as they reach");
+        let wait = Worth { wait: 0.5, ..worth };
+        assert_eq!(wait.best(&[guesses(3); 2], 3), 0);
+    }
+
+    #[test]
+    fn guesses_behind_tokens_in_flight_need_these_to_be_right() {
+        let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
+        let (mut acceptance, best) = (learned(7, 7), |acceptance: &Acceptance, pending| {
+            let worth = Worth { without: &flat, with: &flat, wait: 0.0, sequences: 1 };
+            worth.best(&[Guesses { acceptance, pending, drafts: 2 }], 2)
+        });
+        assert_eq!(best(&acceptance, 1), 2);
+        // The first is wrong.
+        (0..100).for_each(|_| acceptance.observe(1, 0));
+        assert_eq!((best(&acceptance, 0), best(&acceptance, 1)), (0, 0));
+        acceptance.rates = [0.2, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+        assert_eq!((best(&acceptance, 0), best(&acceptance, 1)), (2, 2));
+        acceptance.rates[1] = 0.1;
+        assert_eq!((best(&acceptance, 0), best(&acceptance, 1)), (1, 0));
     }
 
     #[test]
@@ -210,7 +224,9 @@ mod tests {
         let (mut without, mut with) = (Costs::default(), Costs::default());
         let acceptance = Acceptance::default();
         let best = |without: &Costs, with: &Costs, sequences| {
-            acceptance.best(Worth { without, with, wait: 0.0, sequences, drafting: sequences }, 7)
+            let worth = Worth { without, with, wait: 0.0, sequences };
+            let guesses = Guesses { acceptance: &acceptance, pending: 0, drafts: 7 };
+            worth.best(&vec![guesses; sequences], 7)
         };
         without.observe(1, 1e-3);
         assert!(best(&without, &with, 1) > 0, "nothing is known of drafts: they are tried");

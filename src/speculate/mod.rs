@@ -13,7 +13,7 @@ mod rests;
 use std::fmt::Debug;
 
 pub use ledger::{ByBatch, Ledger, PlainCosts};
-pub use length::{Acceptance, Costs, Worth};
+pub use length::{Acceptance, Costs, Guesses, Worth};
 pub use ngram::Ngram;
 pub use rests::Rests;
 
