@@ -204,7 +204,8 @@ impl HostDraft {
         let HostDraft { model: Some(model), program, states, .. } = self else { return Ok(()) };
         let batch = drafting::follow(plan, capacity, &slots.tables, 1, program.reads_next)?;
         let Some(batch) = batch else { return Ok(()) };
-        out(&mut model.acts, Act::Features).copy_from_slice(features);
+        let held = batch.rows as usize * (features.len() / capacity.rows);
+        out(&mut model.acts, Act::Features)[..held].copy_from_slice(&features[..held]);
         for op in &program.follow {
             match op {
                 Op::Keep => {

@@ -111,7 +111,7 @@ impl Scheduler {
         }
     }
 
-    /// Learns what steps of so many rows take, and how long the one after drafts waits.
+    /// Learns what steps with drafts take, and how long the one after them waits.
     fn learn_rows(&mut self, made: &Made, took: f64, after_drafts: bool) {
         let &Made { rows, sequences, drafts, right, .. } = made;
         if after_drafts && let Some(usual) = self.plain_costs.usual(sequences) {
@@ -119,16 +119,17 @@ impl Scheduler {
             let more = if drafts > 0 { 0.0 } else { (took - usual).clamp(-usual, usual) };
             self.wait += WEIGHT * (more - self.wait);
         }
-        if made.on_device {
-            self.device_costs[sequences.min(Costs::ROWS / 2) - 1].observe(rows, took);
-        } else if drafts > 0 || !made.reads && !after_drafts {
-            // What the executor's drafter reads is for the drafts to come.
-            self.costs.observe(rows, took);
+        if drafts == 0 {
+            return;
         }
-        if drafts > 0 {
+        let costs = match made.on_device {
+            true => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
+            false => &mut self.costs,
+        };
+        costs.observe(rows, took);
+        if let Some(usual) = self.plain_costs.usual(sequences) {
             let steps = (sequences + right) as f64 / sequences as f64;
-            let without = steps * self.costs.seconds(sequences);
-            self.metrics.spec_decode_seconds_saved += without - took;
+            self.metrics.spec_decode_seconds_saved += steps * usual - took;
         }
     }
 
@@ -191,8 +192,9 @@ impl Scheduler {
         drafting: usize,
         most: usize,
     ) -> usize {
-        let (without, with) = (&self.costs, &self.device_costs[sequences.min(Costs::ROWS / 2) - 1]);
-        let worth = Worth { without, with, wait: self.wait, sequences };
+        let costs = &self.device_costs[sequences.min(Costs::ROWS / 2) - 1];
+        let plain = self.plain_costs.usual(sequences);
+        let worth = Worth { plain, costs, wait: self.wait, sequences };
         let guesses = Guesses { acceptance, pending: 0, drafts: most };
         worth.best(&vec![guesses; drafting], most)
     }
@@ -261,8 +263,9 @@ impl Scheduler {
         if guesses.is_empty() {
             return 0;
         }
-        let (without, with) = (&self.costs, &self.costs);
-        let best = Worth { without, with, wait: self.wait, sequences }.best(&guesses, most);
+        let plain = self.plain_costs.usual(sequences);
+        let worth = Worth { plain, costs: &self.costs, wait: self.wait, sequences };
+        let best = worth.best(&guesses, most);
         let ledger = self.ledgers.of(sequences);
         match best {
             0 if ledger.tries() => Ledger::DRAFTS.min(most),

@@ -65,9 +65,9 @@ pub struct Scheduler {
     copies: Vec<BlockCopy>,
     pace: Pace,
     drafter: Rc<dyn Drafter>,
-    /// How long steps take that compute no prompts.
+    /// How long steps take whose drafts were looked up, and those with drafts of the executor's, by
+    /// the number of sequences.
     costs: Costs,
-    /// With drafts of the executor, by the number of sequences.
     device_costs: [Costs; Costs::ROWS / 2],
     /// How often the drafts of all requests so far were right, and the executor's: what a new one
     /// begins with.

@@ -60,10 +60,11 @@ impl Guesses<'_> {
 /// What drafts are weighed against.
 #[derive(Clone, Copy, Debug)]
 pub struct Worth<'a> {
-    /// What steps without drafts cost, and those with them.
-    pub without: &'a Costs,
-    pub with: &'a Costs,
-    /// Seconds that the executor waits after the latter.
+    /// Seconds of a step without drafts, if that is known.
+    pub plain: Option<f64>,
+    /// What steps with drafts cost.
+    pub costs: &'a Costs,
+    /// Seconds that the executor waits after these.
     pub wait: f64,
     /// Sequences that a step brings a token of each without drafts, by a row of each.
     pub sequences: usize,
@@ -76,14 +77,14 @@ impl Worth<'_> {
     /// Drafts of a sequence, at most `most`, with which a step brings most tokens in its time: each
     /// sequence that has guesses has as many, as far as they reach. 0 if none are worth it.
     pub fn best(self, guesses: &[Guesses], most: usize) -> usize {
-        let plain = self.without.seconds(self.sequences);
-        let with = self.with.anchored(self.sequences, plain);
+        let costs = self.costs.anchored(self.sequences, self.plain);
+        let plain = costs.seconds(self.sequences);
         let sequences = self.sequences as f64;
         let mut best = (0, Worth::MARGIN * sequences / plain);
         for drafts in 1..=most {
             let more: usize = guesses.iter().map(|guesses| guesses.drafts.min(drafts)).sum();
             let right: f64 = guesses.iter().map(|guesses| guesses.right(drafts)).sum();
-            let seconds = with.seconds(self.sequences + more) + self.wait;
+            let seconds = costs.seconds(self.sequences + more) + self.wait;
             let found = (sequences + right) / seconds;
             if found > best.1 {
                 best = (drafts, found);
@@ -93,10 +94,10 @@ impl Worth<'_> {
     }
 }
 
-/// How long steps of few rows take, as measured.
+/// How long steps with drafts take, as measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
-    /// Seconds of steps with 1, 2, … rows.
+    /// Seconds of steps with 1, 2, … rows, those of drafts included.
     steps: [Mean; Costs::ROWS],
 }
 
@@ -106,19 +107,22 @@ impl Costs {
     /// What a further row costs, as a share of the first, where nothing is known.
     const ROW: f64 = 0.05;
 
-    /// Takes in how long a step without prompts took.
+    /// Takes in how long a step with drafts and without prompts took.
     pub fn observe(&mut self, rows: usize, seconds: f64) {
         if let Some(mean) = rows.checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
             mean.add(seconds);
         }
     }
 
-    /// The same costs, but steps of `rows` rows take so long, and those of fewer say nothing.
-    fn anchored(&self, rows: usize, seconds: f64) -> Costs {
+    /// The same costs, but steps of `rows` rows take so long, if that is known, and those of fewer say
+    /// nothing.
+    fn anchored(&self, rows: usize, seconds: Option<f64>) -> Costs {
         let mut costs = self.clone();
-        let before = rows.min(Costs::ROWS);
-        costs.steps[..before].fill(Mean::default());
-        costs.observe(before, seconds);
+        if let Some(seconds) = seconds {
+            let before = rows.min(Costs::ROWS);
+            costs.steps[..before].fill(Mean::default());
+            costs.observe(before, seconds);
+        }
         costs
     }
 
@@ -170,7 +174,7 @@ mod tests {
 
     /// What so many sequences of equal guesses should have at most.
     fn best(acceptance: &Acceptance, costs: &Costs, sequences: usize, most: usize) -> usize {
-        let worth = Worth { without: costs, with: costs, wait: 0.0, sequences };
+        let worth = Worth { plain: None, costs, wait: 0.0, sequences };
         worth.best(&vec![Guesses { acceptance, pending: 0, drafts: 7 }; sequences], most)
     }
 
@@ -193,7 +197,7 @@ mod tests {
         let mut costs = Costs::default();
         (1..=16).for_each(|rows| costs.observe(rows, 0.3 + 0.7 * rows.div_ceil(4) as f64));
         let acceptance = learned(7, 7);
-        let worth = Worth { without: &costs, with: &costs, wait: 0.0, sequences: 4 };
+        let worth = Worth { plain: None, costs: &costs, wait: 0.0, sequences: 4 };
         let guesses = |drafts| Guesses { acceptance: &acceptance, pending: 0, drafts };
         assert_eq!(worth.best(&[guesses(3)], 3), 0, "7 tokens in the time of 1.7 steps");
         assert_eq!(worth.best(&[guesses(3); 2], 3), 2, "8 tokens; more would take more");
@@ -206,7 +210,7 @@ mod tests {
     fn guesses_behind_tokens_in_flight_need_these_to_be_right() {
         let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
         let (mut acceptance, best) = (learned(7, 7), |acceptance: &Acceptance, pending| {
-            let worth = Worth { without: &flat, with: &flat, wait: 0.0, sequences: 1 };
+            let worth = Worth { plain: None, costs: &flat, wait: 0.0, sequences: 1 };
             worth.best(&[Guesses { acceptance, pending, drafts: 2 }], 2)
         });
         assert_eq!(best(&acceptance, 1), 2);
@@ -221,25 +225,22 @@ mod tests {
 
     #[test]
     fn steps_with_drafts_are_weighed_from_those_without() {
-        let (mut without, mut with) = (Costs::default(), Costs::default());
+        let mut costs = Costs::default();
         let acceptance = Acceptance::default();
-        let best = |without: &Costs, with: &Costs, sequences| {
-            let worth = Worth { without, with, wait: 0.0, sequences };
+        let best = |costs: &Costs, sequences| {
+            let worth = Worth { plain: Some(1e-3), costs, wait: 0.0, sequences };
             let guesses = Guesses { acceptance: &acceptance, pending: 0, drafts: 7 };
             worth.best(&vec![guesses; sequences], 7)
         };
-        without.observe(1, 1e-3);
-        assert!(best(&without, &with, 1) > 0, "nothing is known of drafts: they are tried");
-        with.observe(8, 8e-3);
-        assert_eq!(best(&without, &with, 1), 0, "each row costs as much as a step");
-        with.observe(3, 1.1e-3);
-        assert_eq!(best(&without, &with, 1), 2, "but not the first two drafts'");
-        let mut costs = Costs::default();
-        costs.observe(2, 1e-3);
+        assert!(best(&costs, 1) > 0, "nothing is known of drafts: they are tried");
+        costs.observe(8, 8e-3);
+        assert_eq!(best(&costs, 1), 0, "each row costs as much as a step");
+        costs.observe(3, 1.1e-3);
+        assert_eq!(best(&costs, 1), 2, "but not the first two drafts'");
         let mut of_two = Costs::default();
         of_two.observe(1, 1.0);
         of_two.observe(8, 1.5e-3);
-        assert_eq!(best(&costs, &of_two, 2), 3, "steps of fewer rows say nothing");
+        assert_eq!(best(&of_two, 2), 3, "steps of fewer rows say nothing");
     }
 
     #[test]
