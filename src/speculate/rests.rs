@@ -1,12 +1,12 @@
-//! When the executor's drafter rests, so that what steps without it cost is known.
+//! When nothing is guessed, so that what steps without drafts cost is known.
 
 /// Tells when sequences that have drafts go without them for a few steps.
 ///
-/// Sequences that begin meanwhile stay without: steps with prompts are to be known, too, and a drafter
-/// that has not read a prompt is seldom right.
+/// Sequences that begin meanwhile stay without the executor's drafter: steps with prompts are to be
+/// known, too, and a drafter that has not read a prompt is seldom right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rests {
-    /// Steps with the drafter since the last rest, and how many there are before the next.
+    /// Steps with drafts since the last rest, and how many there are before the next.
     passed: usize,
     length: usize,
     /// Steps left of the one that goes on.
@@ -27,15 +27,15 @@ impl Rests {
     const STEPS: usize = 10;
     /// Further steps in which a prompt may come.
     const MORE: usize = 8;
-    /// Steps before a rest while it is not known what those without the drafter cost: one is due soon,
+    /// Steps before a rest while it is not known what those without drafts cost: one is due soon,
     /// but not in the first words of an answer.
     const FIRST: usize = 4;
     /// Steps between two rests: each time twice as many.
     const LEAST: usize = 16;
     const MOST: usize = 512;
 
-    /// Takes in that a step has been made: whether the drafter had a part in it, whether it had prompts,
-    /// and whether it is known what such steps cost without the drafter.
+    /// Takes in that a step has been made: whether a drafter had a part in it, whether it had prompts,
+    /// and whether it is known what such steps cost without drafts.
     pub fn step(&mut self, drafter: bool, prompts: bool, is_known: bool) {
         if self.is_on() {
             match self.left {
@@ -67,7 +67,7 @@ impl Rests {
 mod tests {
     use super::*;
 
-    /// Steps without the drafter, of so many: the others have it.
+    /// Steps without drafts, of so many: the others have some.
     fn rests(steps: usize, prompts: bool, is_known: bool) -> Vec<usize> {
         let mut rests = Rests::default();
         let without = |step: &usize| {
