@@ -321,7 +321,11 @@ export interface EngineInfo {
   fallback?: { baseURL: string; model: string; reason: string | null };
 }
 
-/** What came of guessing ahead, counted by rounds: steps in which an answer had guesses. */
+/**
+ * What came of guessing ahead, counted by rounds: steps in which an answer had guesses. A round brings
+ * one token more than it has right guesses, so its mean acceptance length is
+ * 1 + spec_decode_num_accepted_tokens / spec_decode_num_drafts.
+ */
 export interface SpeculationMetrics {
   /** Rounds. */
   spec_decode_num_drafts: number;

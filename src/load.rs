@@ -14,7 +14,7 @@ use crate::{
     layout::Layout,
     model::{DraftConfig, DraftProgram, ModelConfig, Quantization},
     step::{BLOCK_SIZE, Capacity, Executor, Window},
-    text::{Chat, ChatFiles},
+    text::{Chat, ChatFiles, Tokenizer},
     weights::{
         self, Checkpoint, GpuSink, HostSink, LoadPlan, PreparedDraft, Quantise, Source, WeightSink,
         Within,
@@ -225,12 +225,35 @@ impl<'a, S: Source> Opened<'a, S> {
             Err(Error::UnsupportedArchitecture { .. }) => {
                 let config = ModelConfig::from_json(json)?;
                 let program = DraftProgram::model(&config, target)?;
+                self.expect_same_tokens(folder).await?;
                 let checkpoint = Checkpoint::open(folder).await?;
                 let plan = checkpoint.plan(&config, Quantization::from_json(json)?, quantise)?;
                 Ok(Beside { program, files: Files::Model(checkpoint, plan) })
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Refuses a drafting model whose tokens are others, as far as the files of both tell.
+    async fn expect_same_tokens(&self, folder: &impl Source) -> Result<()> {
+        let file = "tokenizer.json";
+        let Some(drafted) = folder.read_optional(file).await? else { return Ok(()) };
+        let own = match (self.source.gguf(), self.checkpoint.metadata()) {
+            (Some(file), Some(metadata)) => Chat::from_gguf(file, metadata)?.tokenizer().clone(),
+            _ => match self.source.read_optional(file).await? {
+                Some(json) => Tokenizer::from_bytes(&json)?.into(),
+                None => return Ok(()),
+            },
+        };
+        let drafted = Tokenizer::from_bytes(&drafted)?;
+        let Some(id) = own.first_difference(&drafted) else { return Ok(()) };
+        let found = String::from_utf8_lossy(&drafted.spell(id)?).into_owned();
+        Err(Error::InvalidConfig {
+            file: file.into(),
+            field: format!("token {id}"),
+            found: format!("{found:?}"),
+            expected: "the target's, of a drafting model".into(),
+        })
     }
 
     /// Plans how the model will lie in memory.
@@ -341,11 +364,11 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
         self.plan.bytes() + draft.map_or(0, Beside::bytes) + self.kv_bytes
     }
 
-    fn size_of_kv(&self) -> Result<u64> {
-        let kinds = vec![self.options.kv; self.config.layers];
-        let beside = draft_block_bytes(&self.draft);
-        let blocks = sized(&self.config, &self.options, &kinds, beside, u64::MAX)?.blocks;
-        Ok(blocks as u64 * (block_bytes(&self.config, &kinds) + beside))
+    fn size_of_kv(&mut self) -> Result<u64> {
+        let Prepared { config, options, draft, .. } = self;
+        let kinds = vec![options.kv; config.layers];
+        let blocks = capacity_beside(draft, config, options, &kinds, u64::MAX)?.blocks;
+        Ok(blocks as u64 * (block_bytes(config, &kinds) + draft_block_bytes(draft)))
     }
 
     /// Loads the weights and makes the executor ready.
@@ -353,7 +376,7 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
         self,
         mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Loaded> {
-        let Prepared { config, options, checkpoint, plan, draft, .. } = self;
+        let Prepared { config, options, checkpoint, plan, mut draft, .. } = self;
         // The model's files, then the drafter's.
         let (own, before) = (checkpoint.file_bytes(), Cell::new(0));
         let drafter = draft.as_ref().and_then(|draft| draft.as_ref().ok());
@@ -362,25 +385,25 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
             let weights::Progress { file, loaded, .. } = progress;
             on_progress(Progress::Download { file, loaded: before.get() + loaded, total })
         };
-        let beside = draft_block_bytes(&draft);
         let mut weight_bytes = plan.bytes();
         let mut outcome = None;
-        let executor = match options.device {
+        let (executor, refused) = match options.device {
             Device::Cpu => {
                 let mut sink = HostSink::new();
                 checkpoint.load(&plan, &mut AnySink::Left(&mut sink), &mut on_bytes).await?;
                 before.set(own);
                 let weights = sink.into_weights();
                 let kinds = host_kv_kinds(&config, &weights, options.kv)?;
-                let capacity = sized(&config, &options, &kinds, beside, u64::MAX)?;
+                let capacity = capacity_beside(&mut draft, &config, &options, &kinds, u64::MAX)?;
                 let mut sink = HostSink::new();
                 let draft =
                     load_draft(draft, &mut AnySink::Left(&mut sink), &mut on_bytes, &mut outcome)
                         .await?;
                 let draft = draft.map(|draft| draft.with(sink.into_weights()));
                 let config = config.clone();
-                let executor = CpuExecutor::with_draft(config, weights, draft, capacity, kinds)?;
-                AnyExecutor::Cpu(Box::new(executor))
+                let (executor, refused) =
+                    CpuExecutor::with_draft(config, weights, draft, capacity, kinds)?;
+                (AnyExecutor::Cpu(Box::new(executor)), refused)
             }
             Device::Gpu => {
                 let gpu = Gpu::open(Power::HighPerformance).await?;
@@ -390,14 +413,14 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
                 let weights = sink.into_weights();
                 let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
                 let largest = gpu.largest_binding();
-                let capacity = sized(&config, &options, &kinds, beside, largest)?;
+                let capacity = capacity_beside(&mut draft, &config, &options, &kinds, largest)?;
                 let mut sink = GpuSink::new(&gpu, largest).await?;
                 let draft =
                     load_draft(draft, &mut AnySink::Right(&mut sink), &mut on_bytes, &mut outcome)
                         .await?;
                 let draft = draft.map(|draft| draft.with(sink.into_weights()));
                 let on_compiled = |done, total| on_progress(Progress::Compile { done, total });
-                let executor = GpuExecutor::with_draft(
+                let made = GpuExecutor::with_draft(
                     gpu,
                     &config,
                     weights,
@@ -406,9 +429,11 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
                     &kinds,
                     on_compiled,
                 );
-                AnyExecutor::Gpu(Box::new(executor.await?))
+                let (executor, refused) = made.await?;
+                (AnyExecutor::Gpu(Box::new(executor)), refused)
             }
         };
+        outcome = refused.map(without_drafter).or(outcome);
         if let Some(Ok(bytes)) = outcome {
             weight_bytes += bytes;
         }
@@ -446,11 +471,16 @@ async fn load_draft<D: Source>(
         }
         Err(Error::Aborted) => Err(Error::Aborted),
         Err(error) => {
-            log::warn!("tokens are guessed without the drafter beside the model: {error}");
-            *outcome = Some(Err(error));
+            *outcome = Some(without_drafter(error));
             Ok(None)
         }
     }
+}
+
+/// The model does without a drafter, because of this.
+fn without_drafter(error: Error) -> Result<u64> {
+    log::warn!("tokens are guessed without the drafter beside the model: {error}");
+    Err(error)
 }
 
 async fn read_chat(source: &impl Source) -> Result<Chat> {
@@ -485,7 +515,27 @@ pub fn capacity(
     sized(config, options, kinds, 0, largest_binding)
 }
 
-/// The same where a drafting head has so many bytes in each block as well.
+/// The same for a model with a drafter, whose keys and values take a part of each block's memory. If
+/// that leaves too little for a block, the model does without.
+fn capacity_beside<D: Source>(
+    draft: &mut Option<Result<Beside<'_, D>>>,
+    config: &ModelConfig,
+    options: &LoadOptions,
+    kinds: &[KvKind],
+    largest_binding: u64,
+) -> Result<Capacity> {
+    let beside = draft_block_bytes(draft);
+    match sized(config, options, kinds, beside, largest_binding) {
+        Err(error) if beside > 0 => {
+            let capacity = capacity(config, options, kinds, largest_binding)?;
+            *draft = Some(Err(error));
+            Ok(capacity)
+        }
+        found => found,
+    }
+}
+
+/// The same where a drafter has so many bytes in each block.
 fn sized(
     config: &ModelConfig,
     options: &LoadOptions,

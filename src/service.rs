@@ -314,6 +314,10 @@ impl<E: Executor> Service<E> {
 
     fn token(&mut self, id: RequestId, token: u32, logprobs: Option<&Logprobs>, drafted: bool) {
         let Some(answer) = self.answers.get_mut(&id) else { return };
+        if answer.is_over() {
+            answer.surplus += 1;
+            return;
+        }
         match answer.token(token, logprobs, drafted) {
             Ok(reply) => {
                 self.outbox.extend(reply.map(|reply| (answer.conversation, reply)));
@@ -365,7 +369,8 @@ impl<E: Executor> Service<E> {
         let Some(answer) = self.answers.remove(&id) else { return };
         let first = answer.conversation;
         let Some(conversation) = self.conversations.get_mut(&first) else { return };
-        let completion_tokens = answer.ended.unwrap_or(usage.completion_tokens);
+        let wanted = usage.completion_tokens - answer.surplus;
+        let completion_tokens = answer.ended.unwrap_or(wanted);
         let usage = Usage { completion_tokens, ..usage };
         let ended = answer.finish(reason, stop, completion_tokens);
         let replies = conversation.ended(id, ended, usage);

@@ -7,13 +7,13 @@ use pollster::block_on;
 use serde::Deserialize;
 use tabloom::{
     engine::{Engine, Event, Options, Request, RequestId, ThinkingBudget},
-    executor::{AnyExecutor, CpuExecutor, GpuExecutor, KvKind},
+    executor::{AnyExecutor, CpuExecutor, Drafter, GpuExecutor, KvKind},
     gpu::{Gpu, Power},
     load::{self, LoadOptions},
     metrics::Metrics,
     model::{ModelConfig, Quantization},
     step::Sampling,
-    weights::{Checkpoint, FolderSource, GpuSink, HostSink, Quantise, Source},
+    weights::{Checkpoint, FolderSource, GpuSink, HostSink, Quantise, Source, Within, open_draft},
 };
 
 /// What computes.
@@ -26,8 +26,8 @@ enum On {
     GpuWithBarriers,
 }
 
-/// The built-in model, with this much memory for keys and values.
-async fn built_in(on: On, kv_bytes: Option<u64>) -> AnyExecutor {
+/// The built-in model, with this much memory for keys and values; on a GPU with its head, or without.
+async fn built_in(on: On, kv_bytes: Option<u64>, has_head: bool) -> AnyExecutor {
     let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
     let json = source.read("config.json").await.expect("a configuration");
     let config = ModelConfig::from_json(&json).expect("a valid one");
@@ -49,10 +49,21 @@ async fn built_in(on: On, kv_bytes: Option<u64>) -> AnyExecutor {
     }
     let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await.expect("a device");
     checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())).await.expect("it loads");
-    let proceed = |_, _| ControlFlow::Continue(());
     let weights = sink.into_weights();
-    let executor = GpuExecutor::new(gpu, &config, weights, capacity, &kinds, proceed).await;
-    AnyExecutor::Gpu(Box::new(executor.expect("it fits")))
+    let mut draft = None;
+    if has_head {
+        let folder = Within { folder: "draft", source: &source };
+        let head = open_draft(&folder, &config, &Quantise::KEEP).await.expect("a head");
+        let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await.expect("a device");
+        let head = head.load(&mut sink, |_| ControlFlow::Continue(())).await.expect("it loads");
+        draft = Some(Drafter::Head(Box::new(head), sink.into_weights()));
+    }
+    let proceed = |_, _| ControlFlow::Continue(());
+    let made =
+        GpuExecutor::with_draft(gpu, &config, weights, draft, capacity, &kinds, proceed).await;
+    let (executor, refused) = made.expect("it fits");
+    assert_eq!(refused, None);
+    AnyExecutor::Gpu(Box::new(executor))
 }
 
 #[derive(Deserialize)]
@@ -120,15 +131,20 @@ fn answers(
     (answers.into_values().collect(), engine.metrics())
 }
 
-fn every_way_gives_the_same_answer(on: On, count: usize) {
-    let executor = |kv_bytes| block_on(built_in(on, kv_bytes));
-    let whole = Options {
+/// Prompts are computed whole, and anew.
+fn whole_steps() -> Options {
+    Options {
         step_seconds: f64::INFINITY,
         long_prefill_threshold: usize::MAX,
         prefix_caching: false,
         watermark: 0.0,
         ..Default::default()
-    };
+    }
+}
+
+fn every_way_gives_the_same_answer(on: On, count: usize) {
+    let executor = |kv_bytes| block_on(built_in(on, kv_bytes, false));
+    let whole = whole_steps();
     let requests = &requests()[8 - count..];
     let mut rounds: Vec<&[Request]> = requests.chunks(1).collect();
     rounds.push(requests);
@@ -168,4 +184,20 @@ fn on_the_gpu() {
 fn on_the_gpu_with_the_kernels_of_graphics_hardware() {
     // Few, because they are slow where barriers are emulated.
     every_way_gives_the_same_answer(On::GpuWithBarriers, 4);
+}
+
+#[test]
+fn with_drafts_and_the_kernels_of_graphics_hardware() {
+    let requests = &requests()[..3];
+    let rounds: Vec<&[Request]> = requests.chunks(1).collect();
+    let with = |max_drafts| {
+        let executor = block_on(built_in(On::GpuWithBarriers, None, true));
+        let options = Options { max_drafts, adaptive_drafts: false, ..whole_steps() };
+        answers(executor, options, &rounds)
+    };
+    let (alone, metrics) = with(0);
+    assert_eq!(metrics.spec_decode.spec_decode_num_drafts, 0);
+    let (drafted, metrics) = with(5);
+    assert_eq!(alone, drafted);
+    assert!(metrics.spec_decode.spec_decode_num_accepted_tokens > 0);
 }

@@ -3,13 +3,20 @@
 
 mod support;
 
-use std::{cell::RefCell, fs, ops::ControlFlow, path::Path, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    fs,
+    ops::ControlFlow,
+    path::Path,
+    rc::Rc,
+    time::Duration,
+};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tabloom::{
     Error,
-    api::{ChatCompletion, ChatCompletionRequest},
+    api::{ChatCompletion, ChatCompletionRequest, Choice, FinishReason, TopLogprob},
     engine::{Engine, Event, Options, Request, RequestId, TabId, steady_clock},
     executor::AnyExecutor,
     load::{self, Device, DraftWith, LoadOptions},
@@ -62,47 +69,67 @@ enum Beside {
     EarlyExit,
 }
 
-fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
-    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
+/// The built-in model.
+fn built_in() -> FolderSource {
+    FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")))
+}
+
+/// The built-in model with a drafter beside it.
+fn loaded(device: Device, beside: Beside) -> load::Model {
+    let source = built_in();
     let draft = match beside {
         Beside::Nobody => DraftWith::Nothing,
         Beside::Head | Beside::Model => DraftWith::Beside,
         Beside::EarlyExit => DraftWith::EarlyExit(3),
     };
+    let folder = if beside == Beside::Model { "" } else { "draft" };
+    let folder = Within { folder, source: &source };
     let options = LoadOptions { device, draft, ..Default::default() };
-    let (chat, loaded) = pollster::block_on(async {
-        let root = Within::all(&source);
-        let opened = load::Opened::open(&root).await?;
+    let model = pollster::block_on(async {
+        let opened = load::Opened::open(&source).await?;
         let chat = opened.chat().await?;
-        let folder = opened.draft_folder().await;
-        let head = opened.draft(&folder, &options).await;
-        let model = opened.draft(&source, &options).await;
-        let prepared = opened.prepare(&options)?;
-        let proceed = |_: load::Progress| ControlFlow::Continue(());
-        let loaded = match beside {
-            Beside::Model => prepared.with_draft(model)?.load(proceed).await?,
-            _ => prepared.with_draft(head)?.load(proceed).await?,
-        };
-        Ok::<_, tabloom::Error>((chat, loaded))
+        let draft = opened.draft(&folder, &options).await;
+        let prepared = opened.prepare(&options)?.with_draft(draft)?;
+        let loaded = prepared.load(|_| ControlFlow::Continue(())).await?;
+        Ok::<_, Error>(load::Model { chat, loaded })
     })
     .expect("the built-in model loads");
-    match &loaded.draft {
+    match &model.loaded.draft {
         None => assert_eq!(beside, Beside::Nobody),
         Some(outcome) => assert!(outcome.is_ok(), "{outcome:?}"),
     }
+    model
+}
+
+/// Finds nothing, so that only the executor's own drafter guesses.
+fn no_lookup() -> Rc<dyn Drafter> {
+    Rc::new(Ngram { sizes: usize::MAX..=usize::MAX })
+}
+
+/// A service that always guesses as much as it may; prompt lookup is tried apart.
+fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
+    let load::Model { chat, loaded } = loaded(device, beside);
     let options = Options { adaptive_drafts: false, ..Default::default() };
-    // Prompt lookup is tried apart.
-    let silent = Rc::new(Ngram { sizes: usize::MAX..=usize::MAX });
     Service::new(loaded.executor, chat, "built-in".into(), options, steady_clock())
         .with_compiler(Box::new(LocalCompiler::default()))
-        .with_drafter(silent)
+        .with_drafter(no_lookup())
 }
+
+const STOPPED: &str = "stop string";
+const SCHEMA: &str = "schema";
+/// Words of the greedy answer that come in the middle of a round, whoever guesses them.
+const STOP: &str = "berries";
 
 /// Requests of every kind, by name.
 fn requests() -> Vec<(&'static str, Value)> {
-    let ask = |text: &str, more: Value| {
+    // The chat has an answer already, so that lookup finds something.
+    let ask = |text: &str, answer: &str, more: Value| {
         let mut fields = json!({
-            "messages": [{ "role": "user", "content": text }],
+            "messages": [
+                { "role": "user", "content": text },
+                { "role": "assistant", "content": answer },
+                { "role": "user", "content": text },
+            ],
             "max_tokens": 30,
             "temperature": 0,
         });
@@ -116,30 +143,29 @@ fn requests() -> Vec<(&'static str, Value)> {
         "additionalProperties": false,
     });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": schema } });
-    let story = "Tell me a story about a fox.";
+    let story = |more: Value| {
+        let told = "Once upon a time, a kind fox named Tom lived in a green forest. He loved to \
+                    pick berries. One day, Tom found a basket of apples.";
+        ask("Tell me a story about a fox.", told, more)
+    };
+    let penalties = json!({
+        "temperature": 0.8, "seed": 6, "presence_penalty": 0.4, "frequency_penalty": 0.6,
+        "repetition_penalty": 1.2,
+    });
+    let logprobs = json!({ "temperature": 0.8, "seed": 9, "logprobs": true, "top_logprobs": 3 });
+    let capital = ask(
+        "What is the capital of France?",
+        "{ \"city\": \"Paris\", \"sure\": true }",
+        json!({ "response_format": format }),
+    );
     vec![
-        ("greedy", ask(story, json!({}))),
-        ("seeded", ask(story, json!({ "temperature": 0.8, "seed": 5 }))),
-        (
-            "penalties",
-            ask(
-                story,
-                json!({
-                    "temperature": 0.8, "seed": 6, "presence_penalty": 0.4,
-                    "frequency_penalty": 0.6, "repetition_penalty": 1.2,
-                }),
-            ),
-        ),
-        ("stop string", ask(story, json!({ "stop": ["the "] }))),
-        ("schema", ask("What is the capital of France?", json!({ "response_format": format }))),
-        (
-            "log-probabilities",
-            ask(
-                story,
-                json!({ "temperature": 0.8, "seed": 9, "logprobs": true, "top_logprobs": 3 }),
-            ),
-        ),
-        ("two answers", ask(story, json!({ "temperature": 0.9, "seed": 7, "n": 2 }))),
+        ("greedy", story(json!({}))),
+        ("seeded", story(json!({ "temperature": 0.8, "seed": 5 }))),
+        ("penalties", story(penalties)),
+        (STOPPED, story(json!({ "stop": [STOP], "logprobs": true }))),
+        (SCHEMA, capital),
+        ("log-probabilities", story(logprobs)),
+        ("two answers", story(json!({ "temperature": 0.9, "seed": 7, "n": 2 }))),
     ]
 }
 
@@ -174,67 +200,105 @@ fn assert_same(found: &ChatCompletion, expected: &ChatCompletion, what: &str) {
     for (found, expected) in found.choices.iter().zip(&expected.choices) {
         assert_eq!(found.message, expected.message, "{what}");
         assert_eq!(found.finish_reason, expected.finish_reason, "{what}");
-        let told = |choice: &tabloom::api::Choice| {
-            choice.logprobs.clone().map_or(Vec::new(), |logprobs| logprobs.content)
-        };
         let (found, expected) = (told(found), told(expected));
         assert_eq!(found.len(), expected.len(), "{what}");
-        for (found, expected) in found.iter().zip(&expected) {
-            let difference = found.chosen.logprob - expected.chosen.logprob;
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert_eq!(found.bytes, expected.bytes, "{what}");
+            let difference = found.logprob - expected.logprob;
             assert!(difference.abs() < 1e-3, "{what}: {found:?}, not {expected:?}");
-            assert_eq!(found.top_logprobs.len(), expected.top_logprobs.len(), "{what}");
         }
     }
 }
 
-/// What was drafted while `run` ran, and in how many steps.
-fn counted(
-    service: &mut Service<AnyExecutor>,
-    run: impl FnOnce(&mut Service<AnyExecutor>),
-) -> (SpecDecode, u64) {
-    let before = service.metrics();
-    run(service);
-    let (after, before_drafts) = (service.metrics(), before.spec_decode);
-    let mut drafts = after.spec_decode;
-    drafts.spec_decode_num_draft_tokens -= before_drafts.spec_decode_num_draft_tokens;
-    drafts.spec_decode_num_accepted_tokens -= before_drafts.spec_decode_num_accepted_tokens;
-    (drafts, after.steps - before.steps)
+/// The tokens of an answer whose log-probabilities are told, each with the likeliest in its place.
+fn told(choice: &Choice) -> Vec<&TopLogprob> {
+    let tokens = choice.logprobs.iter().flat_map(|logprobs| &logprobs.content);
+    tokens.flat_map(|token| [&token.chosen].into_iter().chain(&token.top_logprobs)).collect()
+}
+
+/// Answers to requests that were served at once, and what guessing had a part in them.
+struct Served {
+    answers: Vec<ChatCompletion>,
+    drafts: SpecDecode,
+    steps: u64,
+}
+
+impl Served {
+    fn of(service: &mut Service<AnyExecutor>, batch: &[&Value]) -> Served {
+        let before = service.metrics();
+        let answers = answers(service, batch);
+        let after = service.metrics();
+        let count = |of: fn(&SpecDecode) -> u64| of(&after.spec_decode) - of(&before.spec_decode);
+        let drafts = SpecDecode {
+            spec_decode_num_drafts: count(|drafts| drafts.spec_decode_num_drafts),
+            spec_decode_num_draft_tokens: count(|drafts| drafts.spec_decode_num_draft_tokens),
+            spec_decode_num_accepted_tokens: count(|drafts| drafts.spec_decode_num_accepted_tokens),
+            ..Default::default()
+        };
+        Served { answers, drafts, steps: after.steps - before.steps }
+    }
+}
+
+/// Guesses for an answer.
+fn guessed(answer: &ChatCompletion) -> u32 {
+    let details = answer.usage.completion_tokens_details;
+    details.accepted_prediction_tokens + details.rejected_prediction_tokens
+}
+
+/// Each request is asked alone, and twice beside another.
+fn ask(service: &mut Service<AnyExecutor>, requests: &[(&str, Value)]) -> Vec<[Served; 2]> {
+    let beside = &requests[0].1;
+    let ask = |(_, fields): &(_, Value)| {
+        let together = [fields, beside, fields, beside];
+        [Served::of(service, &[fields]), Served::of(service, &together)]
+    };
+    requests.iter().map(ask).collect()
 }
 
 fn drafts_change_nothing_but_the_steps(device: Device) {
     let memory = Rc::new(Memory::default());
-    let of = |beside| service(device, beside);
-    let mut service = of(Beside::Nobody).with_drafter(memory.clone());
+    let mut service = service(device, Beside::Nobody).with_drafter(memory.clone());
     let requests = requests();
-    let beside = requests[0].1.clone();
-    let batches = |fields: &Value| -> [Vec<Value>; 2] {
-        [vec![fields.clone()], vec![fields.clone(), beside.clone(), fields.clone(), beside.clone()]]
-    };
-    let ask = |service: &mut Service<AnyExecutor>| -> Vec<Vec<ChatCompletion>> {
-        let batches = requests.iter().flat_map(|(_, fields)| batches(fields));
-        let answer = |batch: Vec<Value>| answers(service, &batch.iter().collect::<Vec<_>>());
-        batches.map(answer).collect()
-    };
-
-    let mut expected = Vec::new();
-    let (none, alone) = counted(&mut service, |service| expected = ask(service));
-    assert_eq!(none.spec_decode_num_draft_tokens, 0);
-    for (answers, (name, _)) in expected.chunks(2).zip(&requests) {
-        assert_same(&answers[1][0], &answers[0][0], name);
-    }
-
-    let ngram: Rc<dyn Drafter> = Rc::new(Ngram { sizes: 1..=3 });
-    let compare = |service: &mut Service<AnyExecutor>, name: &str| {
-        let mut found = Vec::new();
-        let (drafts, steps) = counted(service, |service| found = ask(service));
-        let answers = found.iter().flatten().zip(expected.iter().flatten());
-        for (at, (found, expected)) in answers.enumerate() {
-            assert_same(found, expected, &format!("{name}, {at}"));
+    let expected = ask(&mut service, &requests);
+    for ([alone, together], (name, _)) in expected.iter().zip(&requests) {
+        assert_same(&together.answers[0], &alone.answers[0], name);
+        if *name == STOPPED {
+            assert_eq!(alone.answers[0].choices[0].finish_reason, FinishReason::Stop);
         }
-        let (drafted, accepted) =
-            (drafts.spec_decode_num_draft_tokens, drafts.spec_decode_num_accepted_tokens);
+    }
+    let all = |served: &[[Served; 2]], count: fn(&Served) -> u64| -> u64 {
+        served.iter().flatten().map(count).sum()
+    };
+    let drafted = |served: &Served| served.drafts.spec_decode_num_draft_tokens;
+    assert_eq!(all(&expected, drafted), 0);
+
+    let compare = |service: &mut Service<AnyExecutor>, name: &str, beside: Beside| {
+        let found = ask(service, &requests);
+        for ((request, _), (found, expected)) in requests.iter().zip(found.iter().zip(&expected)) {
+            for (found, expected) in found.iter().zip(expected) {
+                let what = format!("{name}, {request}, {} at once", found.answers.len());
+                for (found, expected) in found.answers.iter().zip(&expected.answers) {
+                    assert_same(found, expected, &what);
+                }
+                let guessed: u32 = found.answers.iter().step_by(2).map(guessed).sum();
+                // A constraint has to know a guess before it can tell what follows, which no drafter
+                // on the device shows; and wrong ones it refuses unseen.
+                let may_guess = *request != SCHEMA || (beside == Beside::Nobody && name != "wrong");
+                assert_eq!(guessed > 0, may_guess, "{what}: {guessed} guesses");
+            }
+            let alone = &found[0];
+            if *request == STOPPED && ["right", "head"].contains(&name) {
+                // The first token, and what the rounds brought.
+                let SpecDecode { spec_decode_num_drafts: rounds, .. } = alone.drafts;
+                let brought = 1 + rounds + alone.drafts.spec_decode_num_accepted_tokens;
+                let told = u64::from(alone.answers[0].usage.completion_tokens);
+                assert!(told < brought, "{name}: {told} tokens up to the stop, {brought} came");
+            }
+        }
+        let (steps, alone) = (all(&found, |of| of.steps), all(&expected, |of| of.steps));
+        let drafted = all(&found, drafted);
+        let accepted = all(&found, |of| of.drafts.spec_decode_num_accepted_tokens);
         println!("{name}: {accepted} of {drafted} drafts, {steps} steps instead of {alone}");
-        assert!(drafted > 0);
         match name {
             "wrong" => assert!(accepted * 20 < drafted),
             "right" | "model" => assert!(steps * 2 < alone && accepted * 10 > drafted * 8),
@@ -245,8 +309,9 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     for (name, beside) in
         [("head", Beside::Head), ("model", Beside::Model), ("early exit", Beside::EarlyExit)]
     {
-        compare(&mut of(beside), name);
+        compare(&mut self::service(device, beside), name, beside);
     }
+    let ngram: Rc<dyn Drafter> = Rc::new(Ngram { sizes: 1..=3 });
     let (right, wrong) = (Some(0), Some(1));
     let drafters = [
         ("lookup", ngram, None),
@@ -256,7 +321,68 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     for (name, drafter, error) in drafters {
         *memory.error.borrow_mut() = error;
         service = service.with_drafter(drafter);
-        compare(&mut service, name);
+        compare(&mut service, name, Beside::Nobody);
+    }
+}
+
+/// With as many guesses as pay, of lookup and of the head.
+fn drafts_that_pay_change_nothing(device: Device) {
+    let requests = &requests()[..3];
+    let expected = ask(&mut service(device, Beside::Nobody), requests);
+    let load::Model { chat, loaded } = loaded(device, Beside::Head);
+    // In its time all steps take as long, so guesses pay.
+    let ticks = Cell::new(0);
+    let clock = Box::new(move || Duration::from_millis(ticks.replace(ticks.get() + 1)));
+    let options = Options { adaptive_drafts: true, ..Default::default() };
+    let mut service = Service::new(loaded.executor, chat, "built-in".into(), options, clock);
+    let found = ask(&mut service, requests);
+    let mut guesses = 0;
+    for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+        for (found, expected) in found.answers.iter().zip(&expected.answers) {
+            assert_same(found, expected, "as many as pay");
+            guesses += guessed(found);
+        }
+    }
+    println!("{guesses} guesses");
+    assert!(guesses > 0);
+}
+
+#[test]
+fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
+    let AnyExecutor::Gpu(mut executor) = loaded(Device::Gpu, Beside::Head).loaded.executor else {
+        panic!("not on the GPU");
+    };
+    let made = executor.work();
+    let Golden { tokens, .. } = golden::<Vec<Golden>>("draft/built_in.json").swap_remove(1);
+    let mut run = |tokens: RowTokens, start: usize, blocks: Vec<u32>, drafts: usize| {
+        let seq = SeqPlan {
+            tokens,
+            start: start as u32,
+            blocks,
+            sample: Some(Sampling::GREEDY),
+            drafts: vec![Draft::default(); drafts],
+            follow: Follow::Drawn,
+            ..Default::default()
+        };
+        let before = executor.work();
+        executor.submit(&StepPlan { seqs: vec![seq], ..Default::default() }).expect("a valid step");
+        let submitted = executor.work();
+        let result = pollster::block_on(executor.result()).expect("the device lives");
+        assert_eq!(executor.work(), submitted, "nothing is asked for once a step is submitted");
+        assert_eq!(submitted.submissions - before.submissions, 1);
+        assert_eq!(submitted.read_backs - before.read_backs, 1);
+        // The step, and the passes of the drafter.
+        let writes = submitted.buffer_writes - before.buffer_writes;
+        assert_eq!(writes, 2 + u64::from(start == 0), "a block table comes with the prompt");
+        let made = (made.bind_groups, made.pipelines);
+        assert_eq!((submitted.bind_groups, submitted.pipelines), made);
+        result.samples.len()
+    };
+    let mut known = tokens.len() + run(RowTokens::Known(tokens.clone()), 0, (1..=4).collect(), 0);
+    for _ in 0..3 {
+        let drawn = run(RowTokens::LastSample, known - 1, Vec::new(), 5);
+        assert!(drawn > 1, "the head is right here");
+        known += drawn;
     }
 }
 
@@ -344,13 +470,9 @@ fn a_random_head_drafts_what_its_reference_drafts(name: &str, device: Device) {
 /// The built-in model's head drafts in rounds that are as long as those of speculators' layer.
 fn the_built_in_head_is_right_as_often(device: Device) {
     let goldens: Vec<Golden> = golden("draft/built_in.json");
-    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
-    let options = LoadOptions { device, ..Default::default() };
-    let load = load::executor(&source, &options, |_| ControlFlow::Continue(()));
-    let executor = pollster::block_on(load).expect("the built-in model loads").executor;
+    let executor = loaded(device, Beside::Head).loaded.executor;
     let options = Options { adaptive_drafts: false, max_drafts: 5, ..Default::default() };
-    let silent = Rc::new(Ngram { sizes: usize::MAX..=usize::MAX });
-    let mut engine = Engine::new(executor, options, steady_clock()).with_drafter(silent);
+    let mut engine = Engine::new(executor, options, steady_clock()).with_drafter(no_lookup());
     for golden in goldens {
         let request = Request {
             prompt: golden.tokens,
@@ -466,4 +588,14 @@ fn on_the_processor() {
 #[test]
 fn on_the_gpu() {
     drafts_change_nothing_but_the_steps(Device::Gpu);
+}
+
+#[test]
+fn as_many_as_pay_on_the_processor() {
+    drafts_that_pay_change_nothing(Device::Cpu);
+}
+
+#[test]
+fn as_many_as_pay_on_the_gpu() {
+    drafts_that_pay_change_nothing(Device::Gpu);
 }

@@ -32,11 +32,14 @@ class Rounds:
         return steps
 
 
-@torch.no_grad()
-def rounds(target: Decoder, head: Head, chat: Chat, per_task: int, temperature: float, most: int, seed: int = 7) -> Iterator[Rounds]:
-    """Rounds of at most so many drafts for answers to held-out questions.
+Answers = tuple[tuple[str, ...], list[list[int]], Batch, Tensor | None]  # tasks, tokens, the same behind their prompts, noise
 
-    Where the temperature is not 0, target and head choose with the same noise.
+
+@torch.no_grad()
+def held_out_answers(target: Decoder, chat: Chat, per_task: int, temperature: float, most: int, seed: int = 7) -> Iterator[Answers]:
+    """Answers to held-out questions, many at a time, where each round has at most so many drafts.
+
+    Noise [batch, tokens of the answer, vocab] is there where the temperature is not 0.
     """
     cases = sorted((task, chat.prompt(messages)) for task, messages, _ in held_out_cases(seed, per_task))  # by task: alike in length
     for begin in range(0, len(cases), ANSWERS_AT_ONCE):
@@ -44,9 +47,18 @@ def rounds(target: Decoder, head: Head, chat: Chat, per_task: int, temperature: 
         noise = None
         if temperature:
             noise = gumbel((len(prompts), LIMIT + most, target.shape.vocab), torch.Generator().manual_seed(begin))  # of each token
-        answers = generate(target, chat, prompts, torch.full((len(prompts),), temperature), lambda n, going: noise[going, n])
-        answered = batch([(prompt + answer, [False] * len(prompt) + [True] * len(answer)) for prompt, answer in zip(prompts, answers)])
-        for task, answer, right in zip(tasks, answers, right_drafts(target, head, answered, most, temperature, noise)):
+        found = generate(target, chat, prompts, torch.full((len(prompts),), temperature), lambda n, going: noise[going, n])
+        answered = batch([(prompt + answer, [False] * len(prompt) + [True] * len(answer)) for prompt, answer in zip(prompts, found)])
+        yield tasks, found, answered, noise
+
+
+def rounds(target: Decoder, head: Head, chat: Chat, per_task: int, temperature: float, most: int) -> Iterator[Rounds]:
+    """Rounds of at most so many drafts for answers to held-out questions.
+
+    Where the temperature is not 0, target and head choose with the same noise.
+    """
+    for tasks, found, answered, noise in held_out_answers(target, chat, per_task, temperature, most):
+        for task, answer, right in zip(tasks, found, right_drafts(target, head, answered, most, temperature, noise)):
             yield Rounds(task, right[: len(answer) - 1].tolist())
 
 

@@ -74,22 +74,28 @@ impl CpuExecutor {
         capacity: Capacity,
         kinds: Vec<KvKind>,
     ) -> Result<CpuExecutor> {
-        CpuExecutor::with_draft(config, weights, None, capacity, kinds)
+        let (executor, _) = CpuExecutor::with_draft(config, weights, None, capacity, kinds)?;
+        Ok(executor)
     }
 
-    /// The same with a drafter.
+    /// The same with a drafter; without it, and with the reason, if that cannot be run.
     ///
     /// # Errors
-    /// As for [`CpuExecutor::new`], and those of a drafter that cannot be run.
+    /// As for [`CpuExecutor::new`].
     pub fn with_draft(
         config: ModelConfig,
         weights: HostWeights,
         draft: Option<Drafter<HostWeights>>,
         capacity: Capacity,
         kinds: Vec<KvKind>,
-    ) -> Result<CpuExecutor> {
-        let read = draft.as_ref().map(|draft| draft.program(&config)).transpose()?;
-        let features = read.as_ref().map_or(0, |program| program.features);
+    ) -> Result<(CpuExecutor, Option<Error>)> {
+        let read = draft.as_ref().and_then(Drafter::features).cloned();
+        let draft = draft.map(|draft| HostDraft::new(draft, &config, &weights, &capacity));
+        let (draft, refused) = match draft.transpose() {
+            Ok(draft) => (draft, None),
+            Err(error) => (None, Some(error)),
+        };
+        let features = draft.as_ref().map_or(0, |draft| draft.program.features);
         let slots = Slots {
             tables: BlockTables::new(&capacity),
             pooled: vec![0.0; capacity.seqs * row_stride(config.hidden)],
@@ -97,27 +103,10 @@ impl CpuExecutor {
             adjustments: HostTables::new(config.vocab, capacity.seqs),
             results: Vec::new(),
         };
-        let program = program_with(&config, draft.as_ref().and_then(Drafter::features));
+        let program = program_with(&config, read.as_ref().filter(|_| draft.is_some()));
         let widths = Widths { features, ..Default::default() };
         let target = HostModel::new(config, widths, program, weights, &capacity, kinds)?;
-        let draft = match (draft, read) {
-            (Some(draft), Some(program)) => {
-                let (weights, ids) = draft.into_parts();
-                let widths = Widths { features, joined: program.joined, ordered: 0 };
-                let config = program.config.clone();
-                let states = vec![0.0; capacity.seqs * row_stride(config.hidden)];
-                let model = weights.map(|mut weights| {
-                    if program.reads_next {
-                        weights.share(&target.weights, target.config.head());
-                    }
-                    let kinds = vec![KvKind::F16; config.layers];
-                    HostModel::new(config, widths, Vec::new(), weights, &capacity, kinds)
-                });
-                Some(HostDraft { model: model.transpose()?, program, ids, states })
-            }
-            _ => None,
-        };
-        Ok(CpuExecutor { capacity, target, draft, slots, done: VecDeque::new() })
+        Ok((CpuExecutor { capacity, target, draft, slots, done: VecDeque::new() }, refused))
     }
 
     /// Runs the layers on a step's rows and shows `observer` each product before it is computed: its
@@ -162,6 +151,27 @@ impl CpuExecutor {
 }
 
 impl HostDraft {
+    fn new(
+        draft: Drafter<HostWeights>,
+        target: &ModelConfig,
+        target_weights: &HostWeights,
+        capacity: &Capacity,
+    ) -> Result<HostDraft> {
+        let program = draft.program(target)?;
+        let (weights, ids) = draft.into_parts();
+        let config = &program.config;
+        let widths = Widths { features: program.features, joined: program.joined, ordered: 0 };
+        let model = weights.map(|mut weights| {
+            if program.reads_next {
+                weights.share(target_weights, target.head());
+            }
+            let kinds = vec![KvKind::F16; config.layers];
+            HostModel::new(config.clone(), widths, Vec::new(), weights, capacity, kinds)
+        });
+        let states = vec![0.0; capacity.seqs * row_stride(config.hidden)];
+        Ok(HostDraft { model: model.transpose()?, ids, states, program })
+    }
+
     /// Drafts what a step wants to verify.
     fn draft(
         &mut self,

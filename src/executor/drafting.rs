@@ -39,6 +39,14 @@ impl<W> Drafter<W> {
         }
     }
 
+    /// Its weights, where it has any of its own.
+    pub fn weights(&self) -> Option<&W> {
+        match self {
+            Drafter::Head(_, weights) | Drafter::Model(_, weights) => Some(weights),
+            Drafter::EarlyExit(_) => None,
+        }
+    }
+
     /// The same with its weights.
     pub fn with<V>(self, weights: V) -> Drafter<V> {
         match self {

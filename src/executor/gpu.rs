@@ -1,28 +1,25 @@
 //! The executor on the GPU: one metadata write, one pass and one small read-back a step.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    ops::ControlFlow,
-};
+use std::{collections::VecDeque, ops::ControlFlow};
 
 use wgpu::CommandEncoder;
 
 use super::{
     buffers::StepBuffers,
     drafting::{self, Drafter},
-    kinds::read_vector,
-    lower::{Call, Lowered, Lowering, When},
+    lower::When,
     outcome::Outcome,
     profile::Profiler,
-    shapes::{self, Widths},
+    recording::{DraftParts, GpuDraft, Model, Recorded, Recording, Recordings},
+    shapes,
 };
 use crate::{
     Error, Result,
-    gpu::{Dispatch, Gpu, Kernels, Readback},
-    kernels::{Attention, Batch, BlockTables, Kernel, KvKind, Regime, Tuning, Upload, pool},
+    gpu::{Gpu, Readback},
+    kernels::{Attention, Batch, BlockTables, KvKind, Regime, Tuning, Upload, pool},
     layout::row_stride,
-    model::{DraftProgram, ModelConfig, Op, program_with},
-    step::{Capacity, Executor, MAX_DRAFTS, StepPlan, StepResult},
+    model::ModelConfig,
+    step::{Capacity, Executor, StepPlan, StepResult},
     weights::GpuWeights,
 };
 
@@ -52,33 +49,13 @@ pub struct GpuExecutor {
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct HostWork {
     pub steps: u64,
+    pub submissions: u64,
+    pub read_backs: u64,
     pub dispatches: u64,
     pub buffer_writes: u64,
     /// Stands still once the executor is made.
     pub bind_groups: u64,
     pub pipelines: u64,
-}
-
-/// Dispatches per regime of the number of rows.
-type Recordings = HashMap<Regime, Vec<Recorded>>;
-
-/// A drafter beside its target.
-struct GpuDraft {
-    attention: Attention,
-    behind: u32,
-    reads_next: bool,
-    is_inside: bool,
-    parts: DraftParts,
-    follow: Recordings,
-    /// As in [`DraftProgram::passes`].
-    passes: Vec<Recordings>,
-    most: usize,
-}
-
-struct Recorded {
-    kernel: Box<dyn Kernel>,
-    dispatch: Dispatch,
-    when: When,
 }
 
 struct InFlight {
@@ -104,13 +81,15 @@ impl GpuExecutor {
         kinds: &[KvKind],
         on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<GpuExecutor> {
-        GpuExecutor::with_draft(gpu, config, weights, None, capacity, kinds, on_progress).await
+        let made =
+            GpuExecutor::with_draft(gpu, config, weights, None, capacity, kinds, on_progress);
+        Ok(made.await?.0)
     }
 
-    /// The same with a drafter.
+    /// The same with a drafter; without it, and with the reason, if that cannot be run.
     ///
     /// # Errors
-    /// As for [`GpuExecutor::new`], and those of a drafter that cannot be run.
+    /// As for [`GpuExecutor::new`].
     pub async fn with_draft(
         gpu: Gpu,
         config: &ModelConfig,
@@ -119,101 +98,35 @@ impl GpuExecutor {
         capacity: Capacity,
         kinds: &[KvKind],
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
-    ) -> Result<GpuExecutor> {
-        let tuning = Tuning::of(&gpu.adapter);
-        let drafting = draft.as_ref().map(|draft| draft.program(config)).transpose()?;
-        let features = drafting.as_ref().map_or(0, |drafting| drafting.features);
-        let rope_factors = match config.rope_factors(capacity.context) {
-            Some(param) => {
-                let factors = weights.vectors.get(&param).ok_or_else(|| param.missing())?;
-                read_vector(&gpu, factors).await?
+    ) -> Result<(GpuExecutor, Option<Error>)> {
+        let model = Model { gpu: &gpu, config, weights: &weights, capacity: &capacity, kinds };
+        let (has_draft, own) =
+            (draft.is_some(), draft.as_ref().and_then(Drafter::weights).cloned());
+        let (recording, refused) = match model.record(draft, &mut on_progress).await {
+            Err(error) if has_draft && error != Error::Aborted => {
+                own.iter().for_each(GpuWeights::destroy);
+                (model.record(None, &mut on_progress).await?, Some(error))
             }
-            None => Vec::new(),
+            recording => (recording?, None),
         };
-        let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
-        let buffers = StepBuffers::new(
-            &gpu,
-            config,
-            &capacity,
-            kinds,
-            &rope_factors,
-            tuning,
-            Widths { features, joined: 0, ordered: ordered.unwrap_or(0) },
-        )
-        .await?;
-        let lowering = Lowering {
-            config,
-            weights: &weights,
-            buffers: &buffers,
-            tuning,
-            capacity: &capacity,
-            ids: None,
-        };
-        let ops = program_with(config, draft.as_ref().and_then(Drafter::features));
-        let split = ops.iter().position(|op| *op == Op::Gather).unwrap_or(ops.len());
-        let (body_ops, head_ops) = ops.split_at(split);
-        let body = lowering.regimes(body_ops, capacity.rows)?;
-        let head = lowering.regimes(head_ops, capacity.logit_rows)?;
-        let parts = match (draft, &drafting) {
-            (Some(draft), Some(drafting)) => {
-                let (own, ids) = draft.into_parts();
-                let own = own.map(|mut own| {
-                    if drafting.reads_next {
-                        own.share(&weights, config.head());
-                    }
-                    own
-                });
-                let target = (&weights, &buffers);
-                Some(DraftParts::new(&gpu, own, ids, drafting, target, &capacity).await?)
-            }
-            _ => None,
-        };
-        let of_draft = match (&parts, &drafting) {
-            (Some(parts), Some(drafting)) => parts.lower(drafting, tuning, &capacity)?,
-            _ => Vec::new(),
-        };
-
-        let calls = body.iter().chain(&head).chain(of_draft.iter().flatten());
-        let total = calls.map(|(_, calls)| calls.len()).sum();
-        let mut recorder = Recorder { gpu: &gpu, tuning, kernels: Kernels::default(), done: 0 };
-        let mut on_progress = |done| on_progress(done, total);
-        let body = recorder.record(body, &mut on_progress).await?;
-        let head = recorder.record(head, &mut on_progress).await?;
-        let mut recordings = Vec::new();
-        for lowered in of_draft {
-            recordings.push(recorder.record(lowered, &mut on_progress).await?);
-        }
+        let Recording { buffers, body, head, draft, bind_groups, pipelines } = recording;
         let work = HostWork {
-            bind_groups: recorder.kernels.bind_groups as u64,
-            pipelines: recorder.kernels.len() as u64,
+            bind_groups: bind_groups as u64,
+            pipelines: pipelines as u64,
             ..HostWork::default()
         };
-        let draft = match (parts, recordings.pop(), drafting) {
-            (Some(parts), Some(follow), Some(drafting)) => Some(GpuDraft {
-                attention: shapes::attention(&drafting.config, capacity.window, KvKind::F16),
-                behind: drafting.behind,
-                reads_next: drafting.reads_next,
-                is_inside: drafting.is_inside,
-                parts,
-                follow,
-                passes: recordings,
-                most: drafting.most.unwrap_or(MAX_DRAFTS).min(MAX_DRAFTS),
-            }),
-            _ => None,
-        };
-
         let profiler = Profiler::new(&gpu).await?;
         let small_bytes = buffers.pooled.size() + buffers.results.size() + Profiler::BYTES;
         let mut spare = Vec::new();
         for _ in 0..Self::DEPTH {
             spare.push(Readback::new(&gpu, small_bytes).await?);
         }
-        Ok(GpuExecutor {
+        let executor = GpuExecutor {
             // For the grid, which does not depend on a layer's kind.
             attention: shapes::attention(config, capacity.window, KvKind::F16),
             tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
-            tuning,
+            tuning: Tuning::of(&gpu.adapter),
             capacity,
             hidden: config.hidden,
             weights,
@@ -226,7 +139,8 @@ impl GpuExecutor {
             work,
             gpu,
             buffers,
-        })
+        };
+        Ok((executor, refused))
     }
 
     /// The device it runs on.
@@ -330,92 +244,6 @@ fn record<'a>(
     dispatches
 }
 
-/// What the dispatches of a drafter are bound to.
-struct DraftParts {
-    /// Inside its target it has the target's, but for the words of its steps.
-    buffers: StepBuffers,
-    weights: GpuWeights,
-    ids: Option<wgpu::Buffer>, // [vocab]
-    /// The batches of a step's passes, one after the other: [1 + MAX_DRAFTS][words of a step]. Each is
-    /// copied to the buffer that the dispatches are bound to.
-    words: wgpu::Buffer,
-}
-
-impl DraftParts {
-    async fn new(
-        gpu: &Gpu,
-        weights: Option<GpuWeights>,
-        ids: Option<Vec<u32>>,
-        program: &DraftProgram,
-        (target_weights, target): (&GpuWeights, &StepBuffers),
-        capacity: &Capacity,
-    ) -> Result<DraftParts> {
-        let ids = match &ids {
-            Some(ids) => Some(gpu.upload("ids of drafts", ids).await?),
-            None => None,
-        };
-        let (weights, buffers) = match weights {
-            None => (target_weights.clone(), target.inside(gpu, capacity).await?),
-            Some(weights) => {
-                let config = &program.config;
-                let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
-                let rope_factors = match config.rope_factors(capacity.context) {
-                    Some(param) => {
-                        let factors = weights.vectors.get(&param);
-                        read_vector(gpu, factors.ok_or_else(|| param.missing())?).await?
-                    }
-                    None => Vec::new(),
-                };
-                let kinds = vec![KvKind::F16; config.layers];
-                let buffers = StepBuffers::new(
-                    gpu,
-                    config,
-                    capacity,
-                    &kinds,
-                    &rope_factors,
-                    Tuning::of(&gpu.adapter),
-                    Widths {
-                        features: program.features,
-                        joined: program.joined,
-                        ordered: ordered.unwrap_or(0),
-                    },
-                );
-                (weights, buffers.await?.beside(target))
-            }
-        };
-        let words = (1 + MAX_DRAFTS) * Batch::max_words(capacity);
-        let words = gpu.storage("draft steps", words as u64 * 4).await?;
-        Ok(DraftParts { buffers, weights, ids, words })
-    }
-
-    /// Lowers the passes of drafting and, last, following.
-    fn lower<'a>(
-        &'a self,
-        program: &'a DraftProgram,
-        tuning: Tuning,
-        capacity: &'a Capacity,
-    ) -> Result<Vec<Lowered<'a>>> {
-        let lowering = Lowering {
-            config: &program.config,
-            weights: &self.weights,
-            buffers: &self.buffers,
-            tuning,
-            capacity,
-            ids: self.ids.as_ref(),
-        };
-        let passes = program.passes.iter().map(|pass| lowering.regimes(pass, capacity.seqs));
-        let follow = lowering.regimes(&program.follow, capacity.rows);
-        passes.chain([follow]).collect()
-    }
-
-    fn destroy(&self) {
-        self.buffers.destroy();
-        self.weights.destroy();
-        self.words.destroy();
-        self.ids.iter().for_each(wgpu::Buffer::destroy);
-    }
-}
-
 impl Executor for GpuExecutor {
     fn capacity(&self) -> Capacity {
         self.capacity
@@ -496,8 +324,11 @@ impl Executor for GpuExecutor {
             logits = Some(readback);
         }
         let submission = self.gpu.queue.submit([encoder.finish()]);
-        logits.iter_mut().for_each(|logits| logits.map(submission.clone()));
-        small.map(submission);
+        self.work.submissions += 1;
+        for readback in logits.iter_mut().chain([&mut small]) {
+            readback.map(submission.clone());
+            self.work.read_backs += 1;
+        }
         self.in_flight.push_back(InFlight { outcome, small, logits });
         Ok(())
     }
@@ -541,37 +372,5 @@ impl Drop for GpuExecutor {
         self.buffers.destroy();
         self.weights.destroy();
         self.draft.iter().for_each(|draft| draft.parts.destroy());
-    }
-}
-
-struct Recorder<'a> {
-    gpu: &'a Gpu,
-    tuning: Tuning,
-    kernels: Kernels,
-    done: usize,
-}
-
-impl Recorder<'_> {
-    async fn record(
-        &mut self,
-        lowered: Lowered<'_>,
-        on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<HashMap<Regime, Vec<Recorded>>> {
-        let mut recorded = HashMap::new();
-        for (regime, calls) in lowered {
-            let mut list = Vec::with_capacity(calls.len());
-            for Call { kernel, buffers, when } in calls {
-                let shader = kernel.shader(self.tuning);
-                let pipeline = self.kernels.pipeline(self.gpu, &shader).await?;
-                let dispatch = self.kernels.bind(self.gpu, &pipeline, &buffers);
-                list.push(Recorded { kernel, dispatch, when });
-                self.done += 1;
-                if on_progress(self.done).is_break() {
-                    return Err(Error::Aborted);
-                }
-            }
-            recorded.insert(regime, list);
-        }
-        Ok(recorded)
     }
 }

@@ -8,6 +8,7 @@ mod kinds;
 mod lower;
 mod outcome;
 mod profile;
+mod recording;
 mod shapes;
 
 pub use cpu::CpuExecutor;

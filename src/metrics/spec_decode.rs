@@ -5,6 +5,9 @@ use serde::Serialize;
 use crate::step::MAX_DRAFTS;
 
 /// Drafts that have been verified, counted per round: a step in which a sequence had drafts.
+///
+/// A round brings one token more than it has drafts that are right: the mean acceptance length is
+/// 1 + accepted / rounds, of counts or of their growth over any time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SpecDecode {
     /// Rounds.
@@ -25,13 +28,6 @@ impl SpecDecode {
         self.spec_decode_num_accepted_tokens += accepted as u64;
         let places = self.spec_decode_num_accepted_tokens_per_pos.iter_mut();
         places.take(accepted).for_each(|count| *count += 1);
-    }
-
-    /// Tokens that a round brought on average, the one that needs no draft included; none without
-    /// rounds.
-    pub fn mean_acceptance_length(&self) -> Option<f64> {
-        let rounds = self.spec_decode_num_drafts as f64;
-        (rounds > 0.0).then(|| 1.0 + self.spec_decode_num_accepted_tokens as f64 / rounds)
     }
 
     pub(super) fn add(&mut self, other: &SpecDecode) {
@@ -70,10 +66,5 @@ mod tests {
             assert_eq!(found, expected, "{rounds:?}");
             assert_eq!(counts.spec_decode_num_accepted_tokens_per_pos[..3], places, "{rounds:?}");
         }
-        let mut counts = SpecDecode::default();
-        assert_eq!(counts.mean_acceptance_length(), None);
-        counts.observe(3, 1);
-        counts.observe(3, 2);
-        assert_eq!(counts.mean_acceptance_length(), Some(2.5));
     }
 }

@@ -20,6 +20,8 @@ pub struct Answer {
     pub conversation: RequestId,
     /// The count of its tokens, if its end has been told before.
     pub ended: Option<usize>,
+    /// Tokens behind the one that ended the text: guessed in the same round, and right.
+    pub surplus: usize,
     responder: Responder,
     stream: bool,
     /// Whether its first chunk has been told before.
@@ -75,6 +77,7 @@ impl Answer {
         Ok(Answer {
             conversation,
             ended: resumed.ended,
+            surplus: 0,
             responder,
             stream: request.stream,
             started: resumed.started,

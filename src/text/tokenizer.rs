@@ -128,6 +128,18 @@ impl Tokenizer {
         self.pipeline.token_to_id(content)
     }
 
+    /// The first id of another tokenizer that is a different token here, or whose token has a different
+    /// id here. Tokens that only one of them has are no difference.
+    pub fn first_difference(&self, other: &Tokenizer) -> Option<u32> {
+        (0..=other.max_id).find(|id| {
+            let Some(token) = other.pipeline.id_to_token(*id) else { return false };
+            match self.pipeline.id_to_token(*id) {
+                Some(own) => own != token,
+                None => self.token_id(&token).is_some(),
+            }
+        })
+    }
+
     /// The largest id; a model's embedding must have a row for it.
     pub fn max_id(&self) -> u32 {
         self.max_id
@@ -328,6 +340,37 @@ mod tests {
         assert_eq!(tokenizer.encode_plain("tabloom   ", false).unwrap(), [264, 263]);
         assert!(!tokenizer.is_control(263) && !tokenizer.is_control(264));
         assert_eq!(tokenizer.max_id(), 265);
+    }
+
+    #[test]
+    fn tokenizers_differ_where_both_have_a_token_or_an_id_with_another() {
+        let (own, _) = both(&samples::bytes());
+        let [hi, blank_hi] = ["hi", "Ġhi"].map(|token| own.token_id(token).unwrap());
+        let added = |content: &str| {
+            let mut file: Value = serde_json::from_slice(&samples::bytes()).unwrap();
+            let tokens = file["added_tokens"].as_array_mut().unwrap();
+            let mut token = tokens.last().unwrap().clone();
+            (token["id"], token["content"]) = (266.into(), content.into());
+            tokens.push(token);
+            file
+        };
+        let placed = |places: &[(&str, u32)]| {
+            let mut file: Value = serde_json::from_slice(&samples::bytes()).unwrap();
+            for (token, id) in places {
+                file["model"]["vocab"][token] = (*id).into();
+            }
+            file
+        };
+        let table = [
+            (placed(&[]), None),
+            (added("more"), None),
+            (placed(&[("hi", blank_hi), ("Ġhi", hi)]), Some(hi.min(blank_hi))),
+            (placed(&[("hi", 900)]), Some(900)),
+        ];
+        for (file, expected) in table {
+            let other = Tokenizer::from_bytes(file.to_string().as_bytes()).unwrap();
+            assert_eq!(own.first_difference(&other), expected);
+        }
     }
 
     #[test]

@@ -28,7 +28,9 @@ test("loading reports bytes and kernels, and what was loaded", async () => {
   assert.ok(info.weightBytes > 500_000, `${info.weightBytes} bytes of weights`);
   assert.match(info.model, /\/model\/$/);
   const { weightBytes } = info.draft;
-  assert.ok(weightBytes > 100_000 && weightBytes < info.weightBytes / 3, `${weightBytes} of a head`);
+  assert.ok(weightBytes > 100_000, `${weightBytes} bytes of a head`);
+  const own = info.weightBytes - weightBytes;
+  assert.ok(5 * weightBytes <= own, `a head of ${weightBytes} bytes for a model of ${own}`);
 
   for (const stage of ["download", "compile"]) {
     const steps = progress.filter((step) => step.stage === stage);

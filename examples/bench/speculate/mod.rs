@@ -12,7 +12,11 @@ use tabloom::{executor::AnyExecutor, load::Device};
 
 use report::{ALL, Figures, Report};
 use rows::quartiles;
-use runner::{Drafting, Ran, Runner};
+use runner::{Beside, Drafting, Ran, Runner};
+
+/// What drafts on the device, by name.
+const DRAFTERS: [(&str, Beside); 3] =
+    [("head", Beside::Head), ("model", Beside::Model), ("early exit", Beside::EarlyExit)];
 
 /// Measure what drafts are worth to the built-in model.
 #[derive(clap::Args)]
@@ -40,20 +44,21 @@ pub struct Options {
 pub async fn run(options: &Options) -> Result<()> {
     let device = if options.cpu { Device::Cpu } else { Device::Gpu };
     let (drafts, rounds) = (usize::from(options.drafts), usize::from(options.rounds));
-    let model = runner::load(device, true).await?;
+    let mut costs = BTreeMap::new();
+    let mut model = runner::load(device, Beside::Nothing).await?;
     let prompts = prompts::prompts(&model.chat)?;
-    let mut executor = model.loaded.executor;
-    let adapter = match &executor {
+    let adapter = match &model.loaded.executor {
         AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
         AnyExecutor::Cpu(_) => "the processor".into(),
     };
-    eprintln!("{adapter}: steps");
-    let costs = rows::measure(&mut executor, drafts, 20 * rounds).await?;
-    drop(executor);
-    eprintln!(
-        "{} {:.2?} draft {:.2} follow {:.2}",
-        costs.step, costs.rows, costs.draft, costs.follow
-    );
+    for (name, beside) in DRAFTERS {
+        eprintln!("{adapter}: steps, {name}");
+        model = runner::load(device, beside).await?;
+        let found = rows::measure(&mut model.loaded.executor, drafts, 20 * rounds).await?;
+        eprintln!("{found:.2?}");
+        costs.insert(name, found);
+    }
+    drop(model);
     let tokens_per_step = match options.speed {
         true => Figures::new(),
         false => tokens_per_step(device, drafts, &prompts).await?,
@@ -68,10 +73,10 @@ pub async fn run(options: &Options) -> Result<()> {
         tokens_per_step,
         tokens_per_second,
         over_off,
-        row_costs: costs.rows,
-        draft_cost: costs.draft,
-        follow_cost: costs.follow,
-        step_seconds: costs.step,
+        draft_costs: costs.iter().map(|(name, of)| (*name, of.draft)).collect(),
+        follow_costs: costs.iter().map(|(name, of)| (*name, of.follow)).collect(),
+        row_costs: costs["head"].rows.clone(),
+        step_seconds: costs["head"].step,
     };
     match options.json {
         true => println!("{}", serde_json::to_string_pretty(&report)?),
@@ -87,17 +92,17 @@ async fn tokens_per_step(
     prompts: &BTreeMap<String, Vec<Vec<u32>>>,
 ) -> Result<Figures<String>> {
     let mut found = Figures::new();
-    let drafters = [
-        ("none", false, false),
-        ("lookup", true, false),
-        ("head", false, true),
-        ("both", true, true),
+    let mut drafters = vec![
+        ("none", false, Beside::Nothing),
+        ("lookup", true, Beside::Nothing),
+        ("both", true, Beside::Head),
     ];
-    for (name, lookup, head) in drafters {
+    drafters.extend(DRAFTERS.map(|(name, beside)| (name, false, beside)));
+    for (name, lookup, beside) in drafters {
         eprintln!("tokens for each step, {name}");
-        let most = if lookup || head { drafts } else { 0 };
+        let most = if name == "none" { 0 } else { drafts };
         let mut runner =
-            Runner::load(device, Drafting { lookup, head, most, adaptive: false }).await?;
+            Runner::load(device, Drafting { lookup, beside, most, adaptive: false }).await?;
         let (mut of_tasks, mut all) = (BTreeMap::new(), Ran::default());
         for (task, prompts) in prompts {
             let ran = runner.run(prompts, 1).await?;
@@ -118,8 +123,8 @@ async fn speeds(
     options: &Options,
     prompts: &[Vec<u32>],
 ) -> Result<(Figures<usize>, Figures<usize, [f64; 3]>)> {
-    let off = Drafting { lookup: false, head: false, most: 0, adaptive: false };
-    let fixed = Drafting { lookup: true, head: true, most: drafts, adaptive: false };
+    let off = Drafting { lookup: false, beside: Beside::Nothing, most: 0, adaptive: false };
+    let fixed = Drafting { lookup: true, beside: Beside::Head, most: drafts, adaptive: false };
     let adaptive = Drafting { most: tabloom::step::MAX_DRAFTS, adaptive: true, ..fixed };
     let mut runners = Vec::new();
     for (name, drafting) in [("off", off), ("adaptive", adaptive), ("fixed", fixed)] {

@@ -25,10 +25,10 @@ pub struct Report {
     pub over_off: Figures<usize, [f64; 3]>,
     /// The time of a step with 1, 2, … rows of one sequence by that of a step with one.
     pub row_costs: Vec<f64>,
-    /// The time of one draft of the head by that of a step with one row.
-    pub draft_cost: f64,
-    /// The time in which the head reads one row, by that of a step with one row.
-    pub follow_cost: f64,
+    /// The time of one draft by that of a step with one row: `{drafter: number}`.
+    pub draft_costs: BTreeMap<&'static str, f64>,
+    /// The time in which a drafter reads one row, by that of a step with one row.
+    pub follow_costs: BTreeMap<&'static str, f64>,
     /// Seconds of a step with one row, its wait included.
     pub step_seconds: f64,
 }
@@ -49,8 +49,12 @@ impl Report {
         for (rows, cost) in (1..).zip(&self.row_costs) {
             text += &format!("  with {rows} rows: {cost:.2} times that\n");
         }
-        text += &format!("  a draft of the head: {:.2} times that\n", self.draft_cost);
-        text += &format!("  the head's reading of a row: {:.2} times that\n", self.follow_cost);
+        for (name, cost) in &self.draft_costs {
+            text += &format!("  a draft, {name}: {cost:.2} times that\n");
+        }
+        for (name, cost) in &self.follow_costs {
+            text += &format!("  reading of a row, {name}: {cost:.2} times that\n");
+        }
         text
     }
 }

@@ -1,4 +1,4 @@
-//! What further rows of a step cost, and drafts of the head.
+//! What further rows of a step cost, and drafts of the executor's own drafter.
 
 use std::time::Instant;
 
@@ -16,14 +16,15 @@ const CONTEXT: usize = 64;
 const TOKEN: u32 = 100;
 
 /// Steps of one sequence, each waited for.
+#[derive(Debug)]
 pub struct Costs {
     /// Seconds of a step with one row.
     pub step: f64,
     /// Steps with 1, 2, … rows, the first of which is 1.
     pub rows: Vec<f64>,
-    /// What a draft of the head takes of a step with one row, with its part of what the head reads.
+    /// What a draft takes of a step with one row, with its part of what the drafter reads.
     pub draft: f64,
-    /// What the head's reading of one row takes of a step with one row.
+    /// What the drafter's reading of one row takes of a step with one row.
     pub follow: f64,
 }
 
@@ -31,16 +32,17 @@ pub struct Costs {
 #[derive(Clone, Copy)]
 struct Kind {
     drafts: usize,
-    head: bool,
+    /// The executor's own drafter proposes them.
+    proposed: bool,
     follow: bool,
 }
 
 /// Medians of so many rounds of steps of each kind in turn.
 pub async fn measure(executor: &mut AnyExecutor, drafts: usize, rounds: usize) -> Result<Costs> {
-    let plain = |drafts| Kind { drafts, head: false, follow: false };
+    let plain = |drafts| Kind { drafts, proposed: false, follow: false };
     let mut kinds: Vec<Kind> = (0..=MAX_DRAFTS).map(plain).collect();
-    kinds.push(Kind { drafts, head: true, follow: true });
-    kinds.push(Kind { drafts: 0, head: false, follow: true });
+    kinds.push(Kind { drafts, proposed: true, follow: true });
+    kinds.push(Kind { drafts: 0, proposed: false, follow: true });
     let begin = SeqPlan {
         tokens: RowTokens::Known(vec![TOKEN; CONTEXT]),
         blocks: (1..=(CONTEXT + 1 + MAX_DRAFTS).div_ceil(BLOCK_SIZE) as u32).collect(),
@@ -72,7 +74,7 @@ pub async fn measure(executor: &mut AnyExecutor, drafts: usize, rounds: usize) -
 
 impl Kind {
     fn step(self) -> SeqPlan {
-        let token = (!self.head).then_some(TOKEN);
+        let token = (!self.proposed).then_some(TOKEN);
         SeqPlan {
             tokens: RowTokens::Known(vec![TOKEN]),
             start: CONTEXT as u32,

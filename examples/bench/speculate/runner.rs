@@ -6,16 +6,31 @@ use anyhow::Result;
 use tabloom::{
     engine::{Engine, Event, Options, Request, steady_clock},
     executor::AnyExecutor,
-    load::{self, Device, DraftWith, LoadOptions, Model},
+    load::{Device, DraftWith, LoadOptions, Model, Opened},
     speculate::Ngram,
-    weights::FolderSource,
+    weights::{FolderSource, Within},
 };
+
+/// What drafts on the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Beside {
+    Nothing,
+    /// The built-in model's head.
+    Head,
+    /// The built-in model a second time, as if it were a smaller one.
+    Model,
+    /// Its first layers.
+    EarlyExit,
+}
+
+/// Layers of an early exit, half of the model's.
+const EXIT: usize = 3;
 
 /// How tokens are guessed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drafting {
     pub lookup: bool,
-    pub head: bool,
+    pub beside: Beside,
     /// Most drafts of a sequence in a step; 0: none.
     pub most: usize,
     /// As many as pay, not as many as may be.
@@ -59,22 +74,32 @@ impl Ran {
     }
 }
 
-/// Loads the built-in model, with its head or without.
-pub async fn load(device: Device, head: bool) -> Result<Model> {
+/// Loads the built-in model and what drafts beside it.
+pub async fn load(device: Device, beside: Beside) -> Result<Model> {
     let source = FolderSource::new(concat!(env!("CARGO_MANIFEST_DIR"), "/www/model"));
-    let draft = if head { DraftWith::Beside } else { DraftWith::Nothing };
+    let (draft, folder) = match beside {
+        Beside::Nothing => (DraftWith::Nothing, "draft"),
+        Beside::Head => (DraftWith::Beside, "draft"),
+        Beside::Model => (DraftWith::Beside, ""),
+        Beside::EarlyExit => (DraftWith::EarlyExit(EXIT), "draft"),
+    };
     let options = LoadOptions { device, draft, ..LoadOptions::default() };
-    let model = load::model(&source, &options, |_| ControlFlow::Continue(())).await?;
-    if let Some(Err(error)) = &model.loaded.draft {
-        anyhow::bail!("the head does not load: {error}");
+    let opened = Opened::open(&source).await?;
+    let chat = opened.chat().await?;
+    let folder = Within { folder, source: &source };
+    let draft = opened.draft(&folder, &options).await;
+    let prepared = opened.prepare(&options)?.with_draft(draft)?;
+    let loaded = prepared.load(|_| ControlFlow::Continue(())).await?;
+    if let Some(Err(error)) = &loaded.draft {
+        anyhow::bail!("the drafter does not load: {error}");
     }
-    Ok(model)
+    Ok(Model { chat, loaded })
 }
 
 impl Runner {
     pub async fn load(device: Device, drafting: Drafting) -> Result<Runner> {
-        let Drafting { lookup, head, most, adaptive } = drafting;
-        let model = load(device, head).await?;
+        let Drafting { lookup, beside, most, adaptive } = drafting;
+        let model = load(device, beside).await?;
         let options = Options { max_drafts: most, adaptive_drafts: adaptive, ..Options::default() };
         let mut engine = Engine::new(model.loaded.executor, options, steady_clock());
         if !lookup {

@@ -1,0 +1,274 @@
+//! What an executor on the GPU makes once: buffers, and dispatches that are bound to them.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use super::{
+    buffers::StepBuffers,
+    drafting::Drafter,
+    kinds::read_vector,
+    lower::{Call, Lowered, Lowering, When},
+    shapes::{self, Widths},
+};
+use crate::{
+    Error, Result,
+    gpu::{Dispatch, Gpu, Kernels},
+    kernels::{Attention, Batch, Kernel, KvKind, Regime, Tuning},
+    model::{DraftProgram, ModelConfig, Op, program_with},
+    step::{Capacity, MAX_DRAFTS},
+    weights::GpuWeights,
+};
+
+/// Dispatches per regime of the number of rows.
+pub type Recordings = HashMap<Regime, Vec<Recorded>>;
+
+/// A drafter beside its target.
+pub struct GpuDraft {
+    pub attention: Attention,
+    pub behind: u32,
+    pub reads_next: bool,
+    pub is_inside: bool,
+    pub parts: DraftParts,
+    pub follow: Recordings,
+    /// As in [`DraftProgram::passes`].
+    pub passes: Vec<Recordings>,
+    pub most: usize,
+}
+
+/// A dispatch, and when it has a part in a step.
+pub struct Recorded {
+    pub kernel: Box<dyn Kernel>,
+    pub dispatch: Dispatch,
+    pub when: When,
+}
+
+/// What is recorded for a model.
+pub struct Recording {
+    pub buffers: StepBuffers,
+    /// What runs over all rows, and over the logit rows.
+    pub body: Recordings,
+    pub head: Recordings,
+    pub draft: Option<GpuDraft>,
+    pub bind_groups: usize,
+    pub pipelines: usize,
+}
+
+/// A model on its device.
+pub struct Model<'a> {
+    pub gpu: &'a Gpu,
+    pub config: &'a ModelConfig,
+    pub weights: &'a GpuWeights,
+    pub capacity: &'a Capacity,
+    /// How each layer holds its keys and values.
+    pub kinds: &'a [KvKind],
+}
+
+impl Model<'_> {
+    /// Allocates the buffers of steps, compiles every kernel they can need and records every dispatch,
+    /// those of a drafter as well.
+    ///
+    /// `on_progress` is told how many of all dispatches are ready, and may break off. If anything fails,
+    /// the buffers are freed.
+    pub async fn record(
+        &self,
+        draft: Option<Drafter<GpuWeights>>,
+        on_progress: &mut impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Recording> {
+        let mut allocated = Vec::new();
+        let recorded = self.record_in(&mut allocated, draft, on_progress).await;
+        recorded.inspect_err(|_| allocated.iter().for_each(StepBuffers::destroy))
+    }
+
+    async fn record_in(
+        &self,
+        allocated: &mut Vec<StepBuffers>,
+        draft: Option<Drafter<GpuWeights>>,
+        on_progress: &mut impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Recording> {
+        let &Model { gpu, config, weights, capacity, kinds } = self;
+        let tuning = Tuning::of(&gpu.adapter);
+        let drafting = draft.as_ref().map(|draft| draft.program(config)).transpose()?;
+        let features = drafting.as_ref().map_or(0, |drafting| drafting.features);
+        let rope_factors = match config.rope_factors(capacity.context) {
+            Some(param) => {
+                let factors = weights.vectors.get(&param).ok_or_else(|| param.missing())?;
+                read_vector(gpu, factors).await?
+            }
+            None => Vec::new(),
+        };
+        let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
+        let widths = Widths { features, joined: 0, ordered: ordered.unwrap_or(0) };
+        let buffers =
+            StepBuffers::new(gpu, config, capacity, kinds, &rope_factors, tuning, widths).await?;
+        allocated.push(buffers.clone());
+        let lowering = Lowering { config, weights, buffers: &buffers, tuning, capacity, ids: None };
+        let ops = program_with(config, draft.as_ref().and_then(Drafter::features));
+        let split = ops.iter().position(|op| *op == Op::Gather).unwrap_or(ops.len());
+        let (body_ops, head_ops) = ops.split_at(split);
+        let body = lowering.regimes(body_ops, capacity.rows)?;
+        let head = lowering.regimes(head_ops, capacity.logit_rows)?;
+        let parts = match (draft, &drafting) {
+            (Some(draft), Some(drafting)) => {
+                let (own, ids) = draft.into_parts();
+                let own = own.map(|mut own| {
+                    if drafting.reads_next {
+                        own.share(weights, config.head());
+                    }
+                    own
+                });
+                let target = (weights, &buffers);
+                Some(DraftParts::new(gpu, own, ids, drafting, target, capacity).await?)
+            }
+            _ => None,
+        };
+        allocated.extend(parts.iter().map(|parts| parts.buffers.clone()));
+        let of_draft = match (&parts, &drafting) {
+            (Some(parts), Some(drafting)) => parts.lower(drafting, tuning, capacity)?,
+            _ => Vec::new(),
+        };
+
+        let calls = body.iter().chain(&head).chain(of_draft.iter().flatten());
+        let total = calls.map(|(_, calls)| calls.len()).sum();
+        let mut recorder = Recorder { gpu, tuning, kernels: Kernels::default(), done: 0 };
+        let mut on_progress = |done| on_progress(done, total);
+        let body = recorder.record(body, &mut on_progress).await?;
+        let head = recorder.record(head, &mut on_progress).await?;
+        let mut recordings = Vec::new();
+        for lowered in of_draft {
+            recordings.push(recorder.record(lowered, &mut on_progress).await?);
+        }
+        let (bind_groups, pipelines) = (recorder.kernels.bind_groups, recorder.kernels.len());
+        let draft = match (parts, recordings.pop(), drafting) {
+            (Some(parts), Some(follow), Some(drafting)) => Some(GpuDraft {
+                attention: shapes::attention(&drafting.config, capacity.window, KvKind::F16),
+                behind: drafting.behind,
+                reads_next: drafting.reads_next,
+                is_inside: drafting.is_inside,
+                parts,
+                follow,
+                passes: recordings,
+                most: drafting.most.unwrap_or(MAX_DRAFTS).min(MAX_DRAFTS),
+            }),
+            _ => None,
+        };
+        Ok(Recording { buffers, body, head, draft, bind_groups, pipelines })
+    }
+}
+
+/// What the dispatches of a drafter are bound to.
+pub struct DraftParts {
+    /// Inside its target it has the target's, but for the words of its steps.
+    pub buffers: StepBuffers,
+    weights: GpuWeights,
+    ids: Option<wgpu::Buffer>, // [vocab]
+    /// The batches of a step's passes, one after the other: [1 + MAX_DRAFTS][words of a step]. Each is
+    /// copied to the buffer that the dispatches are bound to.
+    pub words: wgpu::Buffer,
+}
+
+impl DraftParts {
+    async fn new(
+        gpu: &Gpu,
+        weights: Option<GpuWeights>,
+        ids: Option<Vec<u32>>,
+        program: &DraftProgram,
+        (target_weights, target): (&GpuWeights, &StepBuffers),
+        capacity: &Capacity,
+    ) -> Result<DraftParts> {
+        let ids = match &ids {
+            Some(ids) => Some(gpu.upload("ids of drafts", ids).await?),
+            None => None,
+        };
+        let (weights, buffers) = match weights {
+            None => (target_weights.clone(), target.inside(gpu, capacity).await?),
+            Some(weights) => {
+                let config = &program.config;
+                let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
+                let rope_factors = match config.rope_factors(capacity.context) {
+                    Some(param) => {
+                        let factors = weights.vectors.get(&param);
+                        read_vector(gpu, factors.ok_or_else(|| param.missing())?).await?
+                    }
+                    None => Vec::new(),
+                };
+                let kinds = vec![KvKind::F16; config.layers];
+                let buffers = StepBuffers::new(
+                    gpu,
+                    config,
+                    capacity,
+                    &kinds,
+                    &rope_factors,
+                    Tuning::of(&gpu.adapter),
+                    Widths {
+                        features: program.features,
+                        joined: program.joined,
+                        ordered: ordered.unwrap_or(0),
+                    },
+                );
+                (weights, buffers.await?.beside(target))
+            }
+        };
+        let words = (1 + MAX_DRAFTS) * Batch::max_words(capacity);
+        let words = gpu.storage("draft steps", words as u64 * 4).await?;
+        Ok(DraftParts { buffers, weights, ids, words })
+    }
+
+    /// Lowers the passes of drafting and, last, following.
+    fn lower<'a>(
+        &'a self,
+        program: &'a DraftProgram,
+        tuning: Tuning,
+        capacity: &'a Capacity,
+    ) -> Result<Vec<Lowered<'a>>> {
+        let lowering = Lowering {
+            config: &program.config,
+            weights: &self.weights,
+            buffers: &self.buffers,
+            tuning,
+            capacity,
+            ids: self.ids.as_ref(),
+        };
+        let passes = program.passes.iter().map(|pass| lowering.regimes(pass, capacity.seqs));
+        let follow = lowering.regimes(&program.follow, capacity.rows);
+        passes.chain([follow]).collect()
+    }
+
+    /// Frees the memory; dropping a buffer does not on the web.
+    pub fn destroy(&self) {
+        self.buffers.destroy();
+        self.weights.destroy();
+        self.words.destroy();
+        self.ids.iter().for_each(wgpu::Buffer::destroy);
+    }
+}
+
+struct Recorder<'a> {
+    gpu: &'a Gpu,
+    tuning: Tuning,
+    kernels: Kernels,
+    done: usize,
+}
+
+impl Recorder<'_> {
+    async fn record(
+        &mut self,
+        lowered: Lowered<'_>,
+        on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<HashMap<Regime, Vec<Recorded>>> {
+        let mut recorded = HashMap::new();
+        for (regime, calls) in lowered {
+            let mut list = Vec::with_capacity(calls.len());
+            for Call { kernel, buffers, when } in calls {
+                let shader = kernel.shader(self.tuning);
+                let pipeline = self.kernels.pipeline(self.gpu, &shader).await?;
+                let dispatch = self.kernels.bind(self.gpu, &pipeline, &buffers);
+                list.push(Recorded { kernel, dispatch, when });
+                self.done += 1;
+                if on_progress(self.done).is_break() {
+                    return Err(Error::Aborted);
+                }
+            }
+            recorded.insert(regime, list);
+        }
+        Ok(recorded)
+    }
+}
