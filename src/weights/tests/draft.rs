@@ -484,13 +484,14 @@ fn optional_parts_of_eagle3_are_known_by_their_tensors() {
     assert_eq!(config.qk_norm, Some(QkNorm::Head));
     for (param, name) in [
         (Param::FuseBias, "fc.bias"),
-        (Param::StreamNorm(2), "fc_norm.2.weight"),
         (Param::OutputBias(0), "midlayer.self_attn.o_proj.bias"),
         (Param::AttentionNorm(1), "layers.1.input_layernorm.weight"),
         (Param::KNorm(1), "layers.1.self_attn.k_norm.weight"),
     ] {
         assert_eq!(weights.vectors[&param], numbers(&tensors, &[name]), "{name}");
     }
+    let norms = ["fc_norm.0.weight", "fc_norm.1.weight", "fc_norm.2.weight"];
+    assert_eq!(weights.vectors[&Param::FuseNorm], numbers(&tensors, &norms));
     assert_eq!(matrix(&weights, Param::Embed), numbers(&tensors, &["embed_tokens.weight"]));
     assert_eq!(weights.matrices[&Param::Qkv(1)][0].k, 20);
     assert!(!weights.vectors.contains_key(&Param::AttentionNorm(0)));
