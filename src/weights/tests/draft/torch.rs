@@ -48,6 +48,11 @@ fn heads_in_files_of_pytorch_are_those_in_safetensors() {
     let [medusa, expected] = both("medusa");
     assert_eq!(medusa, expected);
     assert_eq!(medusa.0.config.family, DraftFamily::Medusa { heads: 2, blocks: 2 });
+    let [repeated, expected] = both("repeated");
+    assert_eq!(repeated, expected);
+    assert_eq!(repeated.0.config.family, DraftFamily::Medusa { heads: 3, blocks: 2 });
+    let blocks = [0, 1].map(|block| &repeated.1.matrices[&Param::MedusaBlock(block)]);
+    assert_eq!(blocks[0], blocks[1]);
 }
 
 /// The archive with so many zeros before its fourth entry, and before the list of entries.
@@ -117,6 +122,7 @@ fn other_files_of_pytorch_are_refused_by_name() {
     for (archive, expected) in [
         (read("legacy.bin"), "it is no zip archive, as those of PyTorch 1.6 and later. Convert it"),
         (read("shared.bin"), "\"a\" and \"b\" share bytes. Convert it to safetensors"),
+        (read("reshaped.bin"), "\"a\" and \"b\" share bytes. Convert it to safetensors"),
         (read("strided.bin"), "tensor \"a\" [6, 4] does not lie in one piece in its storage"),
         (read("object.bin"), "its pickle asks for torch.device, which tensors do not need"),
         (b"<!DOCTYPE html>".to_vec(), "found an HTML page"),
