@@ -442,7 +442,20 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
 }
 
 fn heads_draft_as_their_references_do(device: Device) {
-    for name in ["llama3", "norms", "eagle", "mtp", "mimo", "medusa"] {
+    for name in [
+        "llama3",
+        "norms",
+        "stream_norms",
+        "qk_norms",
+        "two_layers",
+        "biases",
+        "narrow",
+        "eagle",
+        "mtp",
+        "mimo",
+        "medusa",
+        "repeated_medusa",
+    ] {
         a_random_head_drafts_what_its_reference_drafts(name, device);
     }
     the_built_in_head_is_right_as_often(device);

@@ -1,5 +1,8 @@
 //! The executor in plain Rust: the oracle of whole-model tests, and what runs where there is no GPU.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
