@@ -1,6 +1,7 @@
 //! Drafting heads, good and bad, beside a small target.
 
 mod torch;
+mod unfit;
 
 use super::*;
 use crate::layout::Layout;
