@@ -1,14 +1,14 @@
-// norm: out = {% if add %}out + {% endif %}v / sqrt(mean of squares of v + eps) · weight{% if centred %} + bias, where v = x - mean of x{% else %}, where v = x{% endif %}, for each row.
-// in   x      [rows][STRIDE] vec4, padding 0
-//      weight [width / 4] vec4{% if centred %}, bias [STRIDE] vec4, padding 0{% endif %}
-// out  out    [rows][OUT_STRIDE] vec4 from column COLUMN on, padding 0
+// norm: out = {% if add %}out + {% endif %}v / sqrt(mean of squares of v + eps) · weight{% if centred %} + bias, where v = x - mean of x{% else %}, where v = x{% endif %}, for each {% if parts > 1 %}part of each {% endif %}row.
+// in   x      [rows]{% if parts > 1 %}[PARTS]{% endif %}[STRIDE] vec4, padding 0
+//      weight {% if parts > 1 %}[PARTS]{% endif %}[width / 4] vec4{% if centred %}, bias [STRIDE] vec4, padding 0{% endif %}
+// out  out    [rows]{% if parts > 1 %}[PARTS]{% endif %}[OUT_STRIDE] vec4 from column COLUMN on, padding 0
 {%- if barriers %}
-// grid one workgroup of 64 threads per row
+// grid one workgroup of 64 threads per {% if parts > 1 %}part of a {% endif %}row
 {%- if subgroups %}
 {{ enable_subgroups }}
 {%- endif %}
 {%- else %}
-// grid one thread per row, workgroups of 4: no barriers
+// grid one thread per {% if parts > 1 %}part of a {% endif %}row, workgroups of 4: no barriers
 {%- endif %}
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -23,6 +23,9 @@ const WIDTH = {{ width }}u;
 const STRIDE = {{ stride // 4 }}u;
 const OUT_STRIDE = {{ out_stride // 4 }}u;
 const COLUMN = {{ column // 4 }}u;
+{%- if parts > 1 %}
+const PARTS = {{ parts }}u;
+{%- endif %}
 
 // The mean over a row, by the sums of its every fourth number.
 fn mean_of(sums: vec4<f32>) -> f32 { return dot(sums, vec4(1.0)) / {{ width }}.0; }
@@ -34,7 +37,8 @@ fn centred(at: u32, i: u32, mean: f32) -> vec4<f32> {
 }
 {% endif %}
 {%- set value = "centred(first + i, i, mean)" if centred else "x[first + i]" %}
-{%- set result = value ~ " * scale * weight[i]" ~ (" + bias[i]" if centred else "") %}
+{%- set at_part = "part + i" if parts > 1 else "i" %}
+{%- set result = value ~ " * scale * weight[" ~ at_part ~ "]" ~ (" + bias[" ~ at_part ~ "]" if centred else "") %}
 {%- if barriers %}
 {% include "include/reduce.wgsl" %}
 @compute @workgroup_size(64)
@@ -48,6 +52,9 @@ fn main(
 ) {
     let first = group.x * STRIDE;
     let place = group.x * OUT_STRIDE + COLUMN;
+{%- if parts > 1 %}
+    let part = group.x % PARTS * STRIDE;
+{%- endif %}
 {%- if centred %}
     var sums: array<vec4<f32>, VALUES>;
     for (var i = thread; i < STRIDE; i += 64u) { sums[0] += x[first + i]; }
@@ -68,9 +75,12 @@ fn main(
 {% else %}
 @compute @workgroup_size(4)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if id.x >= {{ count }}() { return; }
+    if id.x >= {{ count }}(){% if parts > 1 %} * PARTS{% endif %} { return; }
     let first = id.x * STRIDE;
     let place = id.x * OUT_STRIDE + COLUMN;
+{%- if parts > 1 %}
+    let part = id.x % PARTS * STRIDE;
+{%- endif %}
 {%- if centred %}
     var sums = vec4(0.0);
     for (var i = 0u; i < STRIDE; i++) { sums += x[first + i]; }

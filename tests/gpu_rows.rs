@@ -85,9 +85,10 @@ fn embedding_of_known_and_sampled_tokens_and_of_positions() {
 fn normalisation() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
-        for (width, rows) in [(64, 1), (172, 5), (1376, 70)] {
-            let stride = row_stride(width);
-            let (x, weight) = (activations(&mut rng, rows + 1, width), uniform(&mut rng, width));
+        for (width, parts, rows) in [(64, 1, 1), (172, 1, 5), (1376, 1, 70), (96, 3, 9)] {
+            let stride = parts * row_stride(width);
+            let x = activations(&mut rng, rows + 1, parts * width);
+            let weight = uniform(&mut rng, parts * width);
             let (bias, centred) = (activations(&mut rng, 1, width), width == 172);
             let add = rows == 5;
             let before = match add {
@@ -95,11 +96,12 @@ fn normalisation() {
                 false => uniform(&mut rng, (rows + 1) * stride),
             };
             let mut expected = vec![0.0; rows * stride];
-            for (x, out) in x.chunks(stride).zip(expected.chunks_mut(stride)) {
+            let of_parts = x.chunks(stride / parts).zip(expected.chunks_mut(stride / parts));
+            for ((x, out), weight) in of_parts.zip(weight.chunks(width).cycle()) {
                 let (x, out) = (&x[..width], &mut out[..width]);
                 match centred {
-                    true => norm::layer(x, &weight, &bias, 1e-5, out),
-                    false => norm::rms(x, &weight, 1e-5, out),
+                    true => norm::layer(x, weight, &bias, 1e-5, out),
+                    false => norm::rms(x, weight, 1e-5, out),
                 }
             }
             if add {
@@ -110,7 +112,7 @@ fn normalisation() {
                 (RowsOf::LogitRows, support::step(rows + 2, rows, 9)),
             ] {
                 let place = Place::whole(width);
-                let kernel = Norm { width, eps: 1e-5, centred, add, place, rows: of };
+                let kernel = Norm { width, parts, eps: 1e-5, centred, add, place, rows: of };
                 for tuning in bench.tunings() {
                     let [x, weight, bias, before] =
                         [&x, &weight, &bias, &before].map(|values| bits(values));
@@ -123,8 +125,8 @@ fn normalisation() {
                     let error = nmse(&expected, &floats(found));
                     assert!(error < 1e-12, "{kernel:?} {tuning:?} {rows} rows: {error:e}");
                     assert_eq!(rest, &before[rows * stride..], "rows past the last one");
-                    for row in floats(found).chunks_exact(stride) {
-                        assert!(row[width..].iter().all(|v| *v == 0.0), "padding is zero");
+                    for part in floats(found).chunks_exact(stride / parts) {
+                        assert!(part[width..].iter().all(|v| *v == 0.0), "padding is zero");
                     }
                 }
             }

@@ -512,9 +512,18 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
     let weights = fs::read(model.join("draft/model.safetensors")).expect("weights");
     let config = changed("model_type", "llama".into());
     let cut = &weights[..weights.len() / 2];
+    // The header has another name of the same length for it.
+    let renamed = |from: &[u8], to: &[u8]| {
+        let mut weights = weights.clone();
+        let at = weights.windows(from.len()).position(|name| name == from).expect("the tensor");
+        weights[at..][..to.len()].copy_from_slice(to);
+        weights
+    };
+    let nameless = renamed(b"\"norm.weight\"", b"\"morn.weight\"");
+    let streams = "eagle_aux_hidden_state_layer_ids";
     /// Configuration, weights, what is wrong with them.
     type Case<'a> = (Vec<u8>, &'a [u8], fn(&Error) -> bool);
-    let table: [Case; 6] = [
+    let table: [Case; 9] = [
         // Another model's, by its width and by its vocabulary.
         (
             changed("target_hidden_size", 256.into()),
@@ -526,16 +535,35 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
             &weights,
             |error| matches!(error, Error::InvalidConfig { field, .. } if field == "vocab_size"),
         ),
-        (changed("intermediate_size", 96.into()), &weights, |error| {
-            matches!(error, Error::WrongTensor { .. })
-        }),
-        (changed("draft_vocab_size", 1000.into()), &weights, |error| {
-            matches!(error, Error::WrongTensor { .. })
-        }),
-        (changed("architectures", json!(["BloomForCausalLM"])), b"", |error| {
-            !matches!(error, Error::Aborted)
-        }),
-        (config.clone(), cut, |error| !matches!(error, Error::Aborted)),
+        // By its layers: it has not so many.
+        (
+            changed(streams, json!([2, 4, 60])),
+            &weights,
+            |error| matches!(error, Error::InvalidConfig { field, .. } if field.ends_with("layer_ids")),
+        ),
+        (
+            changed("intermediate_size", 96.into()),
+            &weights,
+            |error| matches!(error, Error::WrongTensor { name, .. } if name.contains(".mlp.")),
+        ),
+        (
+            changed("draft_vocab_size", 1000.into()),
+            &weights,
+            |error| matches!(error, Error::WrongTensor { name, .. } if name.starts_with("lm_head")),
+        ),
+        (
+            config.clone(),
+            &nameless,
+            |error| matches!(error, Error::MissingTensor { name } if name == "norm.weight"),
+        ),
+        // A model of a kind that is not known.
+        (
+            json!({ "architectures": ["BloomForCausalLM"] }).to_string().into_bytes(),
+            &weights,
+            |error| matches!(error, Error::UnsupportedArchitecture { found, .. } if found == "BloomForCausalLM"),
+        ),
+        (config.clone(), b"", |error| matches!(error, Error::Truncated { .. })),
+        (config.clone(), cut, |error| matches!(error, Error::Truncated { .. })),
     ];
     for (at, (config, weights, expected)) in table.into_iter().enumerate() {
         fs::create_dir_all(folder.join("draft")).expect("a folder");
@@ -564,7 +592,20 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
 }
 
 fn heads_draft_as_their_references_do(device: Device) {
-    for name in ["llama3", "norms", "eagle", "mtp", "mimo", "medusa"] {
+    for name in [
+        "llama3",
+        "norms",
+        "stream_norms",
+        "qk_norms",
+        "two_layers",
+        "biases",
+        "narrow",
+        "eagle",
+        "mtp",
+        "mimo",
+        "medusa",
+        "repeated_medusa",
+    ] {
         a_random_head_drafts_what_its_reference_drafts(name, device);
     }
     the_built_in_head_is_right_as_often(device);

@@ -1,5 +1,8 @@
 //! The executor in plain Rust: the oracle of whole-model tests, and what runs where there is no GPU.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
@@ -128,9 +131,10 @@ impl CpuExecutor {
         for op in layers {
             if let Op::Matmul(product) = &op {
                 let (rows, weight) = (batch.rows as usize, product.weight);
-                let x = &target.acts[&product.x];
+                let HostModel { config, weights, acts, .. } = target;
+                let x = &acts[&product.x];
                 let normed =
-                    product.norm.map(|norm| normed(&target.config, &target.weights, norm, rows, x));
+                    product.norm.map(|norm| normed(config, weights, norm, product.parts, rows, x));
                 let x = normed.transpose()?.unwrap_or_else(|| x.clone());
                 let matrix = target.weights.matrices.get_mut(&weight);
                 let matrix = matrix.ok_or_else(|| weight.missing())?;
@@ -290,8 +294,8 @@ impl HostModel {
                 }
             }
             Op::Matmul(product) => {
-                let Product { x: from, norm, weight, bias, scale, cap, out: into, output, .. } =
-                    product;
+                let Product { x: from, norm, parts: of_x, weight, bias, scale, cap, .. } = product;
+                let Product { out: into, output, .. } = product;
                 let rows = if from == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
                 let experts = config.experts.as_ref().filter(|_| product.experts);
                 let count = experts.map_or(1, |experts| experts.count);
@@ -301,7 +305,7 @@ impl HostModel {
                 let mut x = Cow::Borrowed(&out(acts, from)[..]);
                 let rows_of_x = rows.count(batch) as usize;
                 if let Some(norm) = norm {
-                    x = normed(config, weights, norm, rows_of_x, &x)?.into();
+                    x = normed(config, weights, norm, of_x, rows_of_x, &x)?.into();
                 }
                 if let Some(order) = weights.orders.get(&weight) {
                     x = in_order(&x, order).into();
@@ -379,7 +383,7 @@ impl HostModel {
             }
             Op::Norm { x, norm, out: into, column } => {
                 let rows = batch.rows as usize;
-                let normed = normed(config, weights, norm, rows, out(acts, x))?;
+                let normed = normed(config, weights, norm, 1, rows, out(acts, x))?;
                 let place = Place { width: shapes::width(config, *widths, into), column };
                 let kernel = Copy { width: config.hidden, place };
                 kernel.reference(rows, &normed, out(acts, into));
@@ -393,13 +397,13 @@ impl HostModel {
             }
             Op::AddNormed { norm } => {
                 let x = out(acts, Act::Block);
-                let normed = normed(config, weights, norm, batch.rows as usize, x)?;
+                let normed = normed(config, weights, norm, 1, batch.rows as usize, x)?;
                 let residual = out(acts, Act::Residual);
                 residual.iter_mut().zip(&normed).for_each(|(out, x)| *out += x);
             }
             Op::Pool { norm } if batch.pools > 0 => {
                 let x = out(acts, Act::Residual);
-                let normed = normed(config, weights, norm, batch.rows as usize, x)?;
+                let normed = normed(config, weights, norm, 1, batch.rows as usize, x)?;
                 pool::reference(batch, config.hidden, &normed, pooled);
             }
             Op::Pool { .. } => {}
@@ -486,14 +490,18 @@ fn normed(
     config: &ModelConfig,
     weights: &HostWeights,
     weight: Param,
+    parts: usize,
     rows: usize,
     x: &[f32],
 ) -> Result<Vec<f32>> {
     let bias = vector(weights, weight.norm_bias().filter(|_| config.layer_norm))?;
     let weight = vector(weights, Some(weight))?;
-    let (width, eps, stride) = (weight.len(), config.norm_eps, row_stride(weight.len()));
-    let mut normed = vec![0.0; rows * stride];
-    for (x, out) in x.chunks_exact(stride).zip(normed.chunks_exact_mut(stride)) {
+    let (width, eps) = (weight.len() / parts, config.norm_eps);
+    let stride = row_stride(width);
+    let mut normed = vec![0.0; rows * parts * stride];
+    let of_parts = weight.chunks_exact(width).cycle();
+    let rows = x.chunks_exact(stride).zip(normed.chunks_exact_mut(stride));
+    for ((x, out), weight) in rows.zip(of_parts) {
         let (x, out) = (&x[..width], &mut out[..width]);
         match config.layer_norm {
             true => norm::layer(x, weight, bias, eps, out),

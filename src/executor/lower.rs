@@ -195,18 +195,20 @@ impl<'a> Lowering<'a> {
     }
 
     fn matmul(&self, product: Product, regime: Regime, calls: &mut Vec<Call<'a>>) -> Result<()> {
-        let Product { x, norm, weight, bias, scale, cap, out, output, .. } = product;
+        let Product { x, norm, parts: of_x, weight, bias, scale, cap, out, output, .. } = product;
         let step = &self.buffers.step;
         let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
         let mut input = self.buffers.act(x);
         let mut fused = norm;
         let order = self.weights.orders.get(&weight);
         // Only the matrix-vector kernel normalises while it reads, the columns in their own order,
-        // and by their squares.
-        let fuses = regime.fuses_norm(self.tuning) && !self.config.layer_norm && order.is_none();
+        // all of them as one, and by their squares.
+        let is_plain = !self.config.layer_norm && order.is_none() && of_x == 1;
+        let fuses = regime.fuses_norm(self.tuning) && is_plain;
         if let Some(norm) = norm.filter(|_| !fuses) {
             let normed = &self.buffers.normed;
-            calls.push(call(self.norm(x, rows), self.normed(input, norm, normed)?));
+            let kernel = self.norm(x, rows).in_parts(of_x);
+            calls.push(call(kernel, self.normed(input, norm, normed)?));
             (input, fused) = (normed, None);
         }
         let matrix = self.matrix(weight)?;
@@ -260,7 +262,7 @@ impl<'a> Lowering<'a> {
     fn norm(&self, x: Act, rows: RowsOf) -> Norm {
         let ModelConfig { norm_eps: eps, layer_norm: centred, .. } = *self.config;
         let width = shapes::width(self.config, self.buffers.widths, x);
-        Norm { width, eps, centred, add: false, place: Place::whole(width), rows }
+        Norm { width, parts: 1, eps, centred, add: false, place: Place::whole(width), rows }
     }
 
     /// Where the columns of an activation go in another.

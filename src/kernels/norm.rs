@@ -5,13 +5,18 @@ use minijinja::context;
 use super::{Batch, Bindings, Kernel, Place, RowsOf, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// out = \[out +\] v / sqrt(mean(v²) + eps) · weight \[+ bias\] for each row of x, where v is x, or x less
-/// its mean; x is `[rows][row_stride(width)]`, and so is out, or a place in wider rows.
+/// out = \[out +\] v / sqrt(mean(v²) + eps) · weight \[+ bias\] for each part of each row of x, where v
+/// is x, or x less its mean; x is `[rows][parts][row_stride(width)]`, and so is out, or a place in wider
+/// rows.
 ///
-/// Bindings in order: step, x, weight `[width]` f32, bias `[row_stride(width)]` f32 (if `centred`), out.
+/// Bindings in order: step, x, weight `[parts][width]` f32, bias
+/// `[parts][row_stride(width)]` f32 (if `centred`), out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Norm {
+    /// Columns of a part; a multiple of 32 if there are several.
     pub width: usize,
+    /// Parts of a row, each normalised by itself.
+    pub parts: usize,
     pub eps: f32,
     /// LayerNorm, which takes the mean off and has a bias, in place of RMSNorm.
     pub centred: bool,
@@ -22,8 +27,16 @@ pub struct Norm {
     pub rows: RowsOf,
 }
 
-/// Rows per workgroup where a thread takes a whole row.
+/// Parts of rows per workgroup where a thread takes a whole one.
 const LANES: u32 = 4;
+
+impl Norm {
+    /// The same for rows of so many parts, as wide together.
+    pub fn in_parts(self, parts: usize) -> Norm {
+        let width = self.width / parts;
+        Norm { width, parts, place: Place::whole(width), ..self }
+    }
+}
 
 impl Kernel for Norm {
     fn shader(&self, tuning: Tuning) -> Shader {
@@ -33,6 +46,7 @@ impl Kernel for Norm {
             at => bindings.numbers(),
             width => self.width,
             stride => row_stride(self.width),
+            parts => self.parts,
             out_stride => row_stride(self.place.width),
             column => self.place.column,
             eps => self.eps,
@@ -47,7 +61,7 @@ impl Kernel for Norm {
     }
 
     fn grid(&self, tuning: Tuning, batch: &Batch) -> [u32; 3] {
-        let rows = self.rows.count(batch);
+        let rows = self.rows.count(batch) * self.parts as u32;
         [if tuning.barriers { rows } else { rows.div_ceil(LANES) }, 1, 1]
     }
 }

@@ -74,10 +74,9 @@ pub enum Param {
     Fuse,
     /// `[hidden]`
     FuseBias,
-    /// Over all streams of the target that are fused: `[streams·target's hidden]`
+    /// Over all streams of the target that are fused, or over each by itself:
+    /// `[streams·target's hidden]`
     FuseNorm,
-    /// Over one of them: `[target's hidden]`
-    StreamNorm(usize),
     /// Over the embeddings that a drafting head reads: `[hidden]`
     EmbedNorm,
     /// Over the features that a drafting head reads: `[hidden]`
@@ -103,7 +102,6 @@ impl Param {
                 | Param::MlpNorm(_)
                 | Param::MlpOutNorm(_)
                 | Param::FuseNorm
-                | Param::StreamNorm(_)
                 | Param::EmbedNorm
                 | Param::HiddenNorm
         )

@@ -90,6 +90,8 @@ impl MatmulOutput {
 pub struct Product {
     pub x: Act,
     pub norm: Option<Param>,
+    /// Parts of a row of x, each of which is normalised by itself.
+    pub parts: usize,
     pub weight: Param,
     pub bias: Option<Param>,
     pub scale: f32,
@@ -109,6 +111,7 @@ impl Product {
         Product {
             x,
             norm: None,
+            parts: 1,
             weight,
             bias: None,
             scale: 1.0,

@@ -7,7 +7,7 @@ use std::fmt;
 /// The tensors of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
-    /// In the order of their bytes, none of which overlap.
+    /// In the order of their bytes, none of which overlap; those of several tensors may be the same.
     pub tensors: Vec<TensorInfo>,
     /// Position in the file where the last tensor ends.
     pub end: u64,
@@ -24,6 +24,18 @@ pub struct TensorInfo {
     pub start: u64,
     /// Bytes of the tensor.
     pub bytes: u64,
+}
+
+impl TensorInfo {
+    /// Whether it is another name of the same bytes.
+    pub fn shares_bytes(&self, other: &TensorInfo) -> bool {
+        (self.start, self.bytes) == (other.start, other.bytes)
+    }
+
+    /// Whether it is another name of the same tensor.
+    pub fn is_alias(&self, other: &TensorInfo) -> bool {
+        self.shares_bytes(other) && self.elements == other.elements && self.shape == other.shape
+    }
 }
 
 /// What the bytes of a tensor are.

@@ -71,6 +71,19 @@ pub enum Job {
     Order(OrderJob),
 }
 
+impl Job {
+    /// Whether another job makes the same of the same bytes, for another weight.
+    fn is_alike(&self, other: &Job) -> bool {
+        match (self, other) {
+            (Job::Repack(job), Job::Repack(other)) => {
+                let RepackJob { param, first_row, .. } = *other;
+                RepackJob { param, first_row, ..*job } == *other
+            }
+            _ => false,
+        }
+    }
+}
+
 impl LoadPlan {
     /// Plans how the files with these headers fill the model.
     ///
@@ -158,6 +171,7 @@ impl<'a> Planner<'a> {
     fn weights(&mut self, params: &[ParamSpec], headers: &[&Header]) -> Result<Vec<Weight>> {
         let weights = params.iter().map(|spec| self.weight(spec)).collect::<Result<_>>()?;
         self.expect_whole(headers)?;
+        self.expect_alike(headers)?;
         Ok(weights)
     }
 
@@ -368,6 +382,27 @@ impl<'a> Planner<'a> {
                     name: tensor.name.clone(),
                     found: format!("{} bytes", tensor.bytes),
                     expected: format!("{expected} bytes"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses tensors of the same bytes that do not become the same: they are read once.
+    fn expect_alike(&self, headers: &[&Header]) -> Result<()> {
+        for (header, jobs) in headers.iter().zip(&self.jobs) {
+            let used = header.tensors.iter().zip(jobs).filter(|(_, jobs)| !jobs.is_empty());
+            let used: Vec<_> = used.collect();
+            let differ = used.windows(2).find(|pair| {
+                let [(a, of_a), (b, of_b)] = [pair[0], pair[1]];
+                let is_alike = || of_a.iter().zip(of_b).all(|(a, b)| a.is_alike(b));
+                a.shares_bytes(b) && (of_a.len() != of_b.len() || !is_alike())
+            });
+            if let Some([(a, _), (b, _)]) = differ {
+                return Err(Error::WrongTensor {
+                    name: b.name.clone(),
+                    found: format!("{:?} by another name", a.name),
+                    expected: "one of its own: the two do not become the same".into(),
                 });
             }
         }

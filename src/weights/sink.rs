@@ -14,7 +14,9 @@ pub const PIECE_BYTES: u64 = 8 << 20;
 ///
 /// Calls come in this order: `create` once; then, for each piece of each
 /// tensor, `stage` until all its bytes are staged and `flush` once; `reorder`
-/// for matrices whose columns have an order of their own; `finish` once at the end. After an error nothing more is called.
+/// for matrices whose columns have an order of their own; `finish` once at the end. Pieces with the
+/// same bytes are staged together, chunk by chunk, and then flushed one after the other. After an
+/// error nothing more is called.
 #[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
 pub trait WeightSink {
     /// Allocates every weight of the model.
@@ -27,7 +29,7 @@ pub trait WeightSink {
     /// without a gap, and the piece's last word is padded with zeros.
     fn stage(&mut self, job: &RepackJob, offset: u64, bytes: &Chunk) -> Result<()>;
 
-    /// Turns the staged bytes into part of a weight; the staging area is free for the next piece.
+    /// Turns the staged bytes into part of a weight; the staging area is free for the next bytes.
     ///
     /// The place to wait until no more than a few pieces are in flight.
     async fn flush(&mut self, job: &RepackJob) -> Result<()>;

@@ -9,6 +9,7 @@ use super::reader::Reader;
 use super::sink::{PIECE_BYTES, RepackJob, WeightSink};
 use super::source::ByteStream;
 use crate::error::{Error, Result};
+use std::iter;
 
 /// Small tensors that have to come together before they can be used.
 pub(super) struct Gathered<'a> {
@@ -16,29 +17,40 @@ pub(super) struct Gathered<'a> {
     pub orders: Orders,
 }
 
-/// Reads all tensors of a file, from behind its header; `jobs` has a list for each.
+/// Reads all tensors of a file, from behind its header; `jobs` has a list for each. Those that share
+/// their bytes have jobs that are alike.
 ///
 /// `on_bytes` hears the position in the file after each chunk.
-pub(super) async fn demultiplex(
+pub(super) async fn demultiplex<'a>(
     file: &str,
-    header: &Header,
-    jobs: &[Vec<Job>],
+    header: &'a Header,
+    jobs: &'a [Vec<Job>],
     gathered: &mut Gathered<'_>,
     reader: &mut Reader<impl ByteStream>,
     sink: &mut impl WeightSink,
     on_bytes: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let mut input = Input { file, length: header.end, reader, on_bytes };
-    for (tensor, jobs) in header.tensors.iter().zip(jobs) {
-        if !jobs.is_empty() {
-            input.skip_to(tensor.start).await?;
-        }
-        for job in jobs {
+    let used = header.tensors.iter().zip(jobs).filter(|(_, jobs)| !jobs.is_empty());
+    let used: Vec<_> = used.collect();
+    for aliases in used.chunk_by(|(a, _), (b, _)| a.shares_bytes(b)) {
+        let (tensor, jobs) = aliases[0];
+        input.skip_to(tensor.start).await?;
+        for (at, job) in jobs.iter().enumerate() {
             match job {
-                Job::Repack(job) => {
-                    for piece in pieces(job) {
-                        input.stage(&piece, sink).await?;
-                        sink.flush(&piece).await?;
+                Job::Repack(_) => {
+                    let repack = |(_, jobs): &(_, &'a Vec<Job>)| match jobs.get(at) {
+                        Some(Job::Repack(job)) => Some(pieces(job)),
+                        _ => None,
+                    };
+                    let mut alike: Vec<_> = aliases.iter().filter_map(repack).collect();
+                    let of_each = || alike.iter_mut().filter_map(Iterator::next).collect();
+                    let all = iter::repeat_with(of_each);
+                    for pieces in all.take_while(|pieces: &Vec<RepackJob>| !pieces.is_empty()) {
+                        input.stage(&pieces, sink).await?;
+                        for piece in &pieces {
+                            sink.flush(piece).await?;
+                        }
                     }
                 }
                 Job::Nested(job) => {
@@ -100,9 +112,13 @@ impl<S: ByteStream> Input<'_, S> {
         Ok(())
     }
 
-    /// Stages the bytes of a piece in runs of whole words, wherever the stream's chunks end.
-    async fn stage(&mut self, piece: &RepackJob, sink: &mut impl WeightSink) -> Result<()> {
-        let bytes = piece.bytes();
+    /// Stages the bytes of a piece in runs of whole words, wherever the stream's chunks end, for all
+    /// jobs that take these bytes.
+    async fn stage(&mut self, pieces: &[RepackJob], sink: &mut impl WeightSink) -> Result<()> {
+        let bytes = pieces.first().map_or(0, RepackJob::bytes);
+        let mut stage = |staged: u64, chunk: &Chunk| {
+            pieces.iter().try_for_each(|piece| sink.stage(piece, staged, chunk))
+        };
         let mut staged = 0; // a multiple of 4
         let mut word = Vec::with_capacity(4); // bytes read and not staged, fewer than 4
         while staged + (word.len() as u64) < bytes {
@@ -112,20 +128,20 @@ impl<S: ByteStream> Input<'_, S> {
                 append(&mut word, &chunk.slice(0..taken));
                 chunk = chunk.slice(taken..chunk.len());
                 if word.len() == 4 {
-                    sink.stage(piece, staged, &std::mem::take(&mut word).into())?;
+                    stage(staged, &std::mem::take(&mut word).into())?;
                     staged += 4;
                 }
             }
             let whole = chunk.len() & !3;
             if whole > 0 {
-                sink.stage(piece, staged, &chunk.slice(0..whole))?;
+                stage(staged, &chunk.slice(0..whole))?;
                 staged += whole as u64;
             }
             append(&mut word, &chunk.slice(whole..chunk.len()));
         }
         if !word.is_empty() {
             word.resize(4, 0);
-            sink.stage(piece, staged, &word.into())?;
+            stage(staged, &word.into())?;
         }
         Ok(())
     }

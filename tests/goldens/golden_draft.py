@@ -73,9 +73,12 @@ class Head(torch.nn.Module):
         """What the head reads of its target, [tokens][width]."""
         return target.model.model.norm(streams[-1])
 
-    def attend(self, layer, x, cache):
+    def embed(self, target, tokens):
+        return target.embed(tokens)
+
+    def attend(self, layer, x, cache, index=0):
         """The output of a layer [tokens][hidden] for the next positions; their keys and values join the cache."""
-        begin, count = cache.get_seq_length(), len(x)
+        begin, count = cache.get_seq_length(index), len(x)
         positions = torch.arange(begin, begin + count)[None]
         mask = torch.full((count, begin + count), -torch.inf).triu(begin + 1)[None, None]
         out = layer(x[None], attention_mask=mask, past_key_values=cache, position_embeddings=self.rotary(x[None], positions))
@@ -86,28 +89,40 @@ class Head(torch.nn.Module):
 
 
 class Eagle3(Head):
-    """A head of speculators' layer under the names of published files."""
+    """A head of speculators' layers under the names of published files."""
 
     def __init__(self, config):
         layer = config.get("transformer_layer_config", config)
-        super().__init__(LlamaConfig(**layer, attn_implementation="eager"))
+        kind = {"llama": LlamaConfig, "qwen3": Qwen3Config}[layer["model_type"]]
+        super().__init__(kind(**layer, attn_implementation="eager"))
         hidden, eps = self.config.hidden_size, self.config.rms_norm_eps
         self.streams = config["eagle_aux_hidden_state_layer_ids"]
-        width = len(self.streams) * hidden
-        self.input_norm = LlamaRMSNorm(width, eps) if config.get("norm_before_fc") else None
+        width = config.get("target_hidden_size", hidden)
+        self.input_norm = LlamaRMSNorm(len(self.streams) * width, eps) if config.get("norm_before_fc") else None
+        self.fc_norm = torch.nn.ModuleList([LlamaRMSNorm(width, eps) for _ in self.streams]) if config.get("fc_norm") else None
         self.norm_output = config.get("norm_output", False)
-        self.fc = torch.nn.Linear(width, hidden, bias=False)
-        layers = module("speculators", "speculators.models.eagle3.model_definitions")
-        self.midlayer = layers.LlamaDecoderEagle3FirstLayer(self.config, 0, config.get("norm_before_residual", False))
+        self.fc = torch.nn.Linear(len(self.streams) * width, hidden, bias=False)
+        layers = module("speculators", "speculators.models.eagle3.model_definitions").model_classes[layer["model_type"]]
+        self.midlayer = layers.first_layer_class(self.config, 0, config.get("norm_before_residual", False))
+        self.layers = torch.nn.ModuleDict({str(i): layers.decoder_layer_class(self.config, i) for i in range(1, self.config.num_hidden_layers)})
         self.norm = LlamaRMSNorm(hidden, eps)
         self.lm_head = torch.nn.Linear(hidden, config["draft_vocab_size"], bias=False)
+        self.embed_tokens = None if width == hidden else torch.nn.Embedding(self.config.vocab_size, hidden)
+
+    def embed(self, target, tokens):
+        return self.embed_tokens(torch.tensor(tokens)) if self.embed_tokens else target.embed(tokens)
 
     def features(self, target, streams):
-        streams = torch.cat([streams[layer] for layer in self.streams], -1)
+        streams = [streams[layer] for layer in self.streams]
+        if self.fc_norm:
+            streams = [norm(stream) for norm, stream in zip(self.fc_norm, streams, strict=True)]
+        streams = torch.cat(streams, -1)
         return self.fc(self.input_norm(streams) if self.input_norm else streams)
 
     def run(self, embedded, features, cache):
         output = self.attend(self.midlayer, torch.cat([embedded, features], -1), cache)
+        for i, layer in enumerate(self.layers.values(), 1):
+            output = self.attend(layer, output, cache, i)
         return self.norm(output) if self.norm_output else output
 
     def logits(self, target, output, _draft):
@@ -162,13 +177,15 @@ class Medusa(Head):
     """Heads that each draft one token from the same feature."""
 
     drafts = 3
+    repeats = False
 
     def __init__(self, config):
         torch.nn.Module.__init__(self)
         block = module("medusa", "medusa.model.medusa_model").ResBlock
         hidden, vocab = config["hidden_size"], config["vocab_size"]
-        for head in range(config["medusa_num_heads"]):
-            blocks = [block(hidden) for _ in range(config["medusa_num_layers"])]
+        for head in range(self.drafts):
+            layers = config["medusa_num_layers"]
+            blocks = [block(hidden)] * layers if self.repeats else [block(hidden) for _ in range(layers)]
             self.add_module(str(head), torch.nn.Sequential(*blocks, torch.nn.Linear(hidden, vocab, bias=False)))
 
     def run(self, _embedded, features, _cache):
@@ -176,6 +193,12 @@ class Medusa(Head):
 
     def logits(self, target, output, draft):
         return self.get_submodule(str(draft))(output)
+
+
+class RepeatedMedusa(Medusa):
+    """The same as their authors make them: the blocks of a head are one."""
+
+    repeats = True
 
 
 class F16Cache(DynamicCache):
@@ -206,11 +229,11 @@ class Target:
 def draft(head, target, d2t, tokens, count, cache):
     """Drafts so many tokens to follow `tokens`, the last of which the target has not seen; also returns their logits."""
     _, streams = target(tokens[:-1])
-    output = head.run(target.embed(tokens[1:]), head.features(target, streams), cache)[-1:]
+    output = head.run(head.embed(target, tokens[1:]), head.features(target, streams), cache)[-1:]
     drafts, all_logits = [], []
     for _ in range(count):
         if drafts:
-            output = head.run(target.embed(drafts[-1:]), output, cache)
+            output = head.run(head.embed(target, drafts[-1:]), output, cache)
         logits = head.logits(target, output, len(drafts))[0]
         best = logits.argmax().item()
         drafts.append(best + (0 if d2t is None else d2t[best].item()))
@@ -277,13 +300,18 @@ def random_head(out, name):
     else:
         raise RuntimeError(f"no seed below {MAX_SEEDS} has clear drafts")
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    weights = {name: weight.bfloat16() for name, weight in head.state_dict().items()}
+    weights = head.bfloat16().state_dict()
+    if "speculators_model_type" in config:
+        weights = {name.replace("midlayer.", "layers.0."): weight for name, weight in weights.items()}
     if d2t is not None:
         weights |= {"d2t": d2t, "t2d": t2d}
     inside = "num_nextn_predict_layers" in config
     if inside:
         weights |= load_file(out / target_name / file)
-    save_file(weights, folder / file, metadata={"format": "pt"})
+    if file.endswith(".safetensors"):
+        save_file(weights, folder / file, metadata={"format": "pt"})
+    else:
+        torch.save(weights, folder / file)
     for one, of_drafts in zip(found, logits):
         one["logits"] = {draft: [round(value, 5) for value in of_drafts[draft].tolist()] for draft in LOGITS_OF}
     text = f'{{"seed": {seed}, "target": "{target_name}", "inside": {json.dumps(inside)}, "min_margin": {margin:.4f}, "rounds": {rows(found)}}}\n'
@@ -328,18 +356,51 @@ def eagle3(target):
     return Eagle3, llama_layer(target) | STREAMS | more
 
 
-def eagle3_norms(target):
-    """As speculators writes them, with all norms that go on one row."""
-    return Eagle3, STREAMS | {
+def speculators_eagle3(target):
+    return STREAMS | {
         "architectures": ["Eagle3DraftModel"],
         "speculators_model_type": "eagle3",
         "draft_vocab_size": 72,
-        "norm_before_fc": True,
+        "norm_before_fc": False,
         "norm_before_residual": True,
-        "norm_output": True,
+        "norm_output": False,
         "embed_requires_grad": False,
         "transformer_layer_config": llama_layer(target),
     }
+
+
+def eagle3_norms(target):
+    """As speculators writes them, with all norms that go on one row."""
+    return Eagle3, speculators_eagle3(target) | {"norm_before_fc": True, "norm_output": True}
+
+
+def eagle3_stream_norms(target):
+    """As speculators writes them, with a norm for each stream, and not as the target normalises."""
+    layer = llama_layer(target) | {"rms_norm_eps": target.rms_norm_eps / 5}
+    return Eagle3, speculators_eagle3(target) | {"fc_norm": True, "transformer_layer_config": layer}
+
+
+def eagle3_qk_norms(target):
+    """As speculators writes them, with layers of Qwen3."""
+    layer = llama_layer(target) | {"model_type": "qwen3", "head_dim": target.head_dim}
+    return Eagle3, speculators_eagle3(target) | {"transformer_layer_config": layer}
+
+
+def eagle3_layers(target):
+    """As speculators writes them, with two layers."""
+    layer = llama_layer(target) | {"num_hidden_layers": 2}
+    return Eagle3, speculators_eagle3(target) | {"transformer_layer_config": layer}
+
+
+def eagle3_biases(target):
+    kind, config = eagle3(target)
+    return kind, config | {"attention_bias": True}
+
+
+def eagle3_narrow(target):
+    """Half as wide as its target, with embeddings of its own."""
+    kind, config = eagle3(target)
+    return kind, config | {"hidden_size": target.hidden_size // 2}
 
 
 def eagle(target):
@@ -367,21 +428,32 @@ def mimo(target):
 
 def medusa(target):
     return Medusa, {
-        "medusa_num_heads": Medusa.drafts,
+        "medusa_num_heads": 2,  # as published files have it, whatever they hold
         "medusa_num_layers": 2,
         "hidden_size": target.hidden_size,
         "vocab_size": target.vocab_size,
     }
 
 
+def repeated_medusa(target):
+    _, config = medusa(target)
+    return RepeatedMedusa, config
+
+
 # By name: the target, the file of the weights, and what makes the kind and the configuration.
 HEADS = {
     "llama3": ("llama3_bf16", "model.safetensors", eagle3),
     "norms": ("llama3_bf16", "model.safetensors", eagle3_norms),
+    "stream_norms": ("qwen3_f32", "model.safetensors", eagle3_stream_norms),
+    "qk_norms": ("qwen3_f32", "model.safetensors", eagle3_qk_norms),
+    "two_layers": ("qwen3_f32", "model.safetensors", eagle3_layers),
+    "biases": ("qwen3_f32", "model.safetensors", eagle3_biases),
+    "narrow": ("llama3_bf16", "model.safetensors", eagle3_narrow),
     "eagle": ("llama3_bf16", "model.safetensors", eagle),
     "mtp": ("qwen3_f32", "model.safetensors", mtp),
     "mimo": ("qwen2_bf16", "model.safetensors", mimo),
     "medusa": ("llama3_bf16", "medusa_lm_head.safetensors", medusa),
+    "repeated_medusa": ("qwen3_f32", "medusa_lm_head.pt", repeated_medusa),
 }
 
 

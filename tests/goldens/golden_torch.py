@@ -2,9 +2,11 @@
 
     draft_torch/eagle3/            an EAGLE-3 head, pytorch_model.bin
     draft_torch/medusa/            two Medusa heads of two blocks, medusa_lm_head.pt
+    draft_torch/repeated/          three as their authors make them: the blocks of a head are one
       expected.safetensors         the same tensors
     draft_torch/legacy.bin         a file as PyTorch wrote them before 1.6
-    draft_torch/shared.bin         two names of the same bytes
+    draft_torch/shared.bin         a tensor that is part of another
+    draft_torch/reshaped.bin       two shapes of the same bytes
     draft_torch/strided.bin        a transposed matrix
     draft_torch/object.bin         more than tensors
 """
@@ -13,6 +15,7 @@ import json
 from collections import OrderedDict
 
 import torch
+from golden_draft import module
 from safetensors.torch import save_file
 
 EAGLE3 = {
@@ -84,19 +87,30 @@ def medusa():
     return state
 
 
+def repeated():
+    torch.manual_seed(33)
+    block = module("medusa", "medusa.model.medusa_model").ResBlock
+    heads = [torch.nn.Sequential(*[block(20)] * 2, torch.nn.Linear(20, 11, bias=False)) for _ in range(3)]
+    for parameter in (parameter for head in heads for parameter in head.parameters()):
+        torch.nn.init.uniform_(parameter)
+    return torch.nn.ModuleList(heads).half().state_dict()
+
+
 def write(out):
     folder = out / "draft_torch"
     for name, file, config, state in [
         ("eagle3", "pytorch_model.bin", EAGLE3, eagle3()),
         ("medusa", "medusa_lm_head.pt", MEDUSA, medusa()),
+        ("repeated", "medusa_lm_head.pt", MEDUSA, repeated()),
     ]:
         (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / name / "config.json").write_text(json.dumps(config, indent=1) + "\n")
         torch.save(state, folder / name / file)
-        tensors = {name: tensor.detach().contiguous() for name, tensor in state.items()}
+        tensors = {name: tensor.detach().clone() for name, tensor in state.items()}
         save_file(tensors, folder / name / "expected.safetensors")
     one = torch.arange(24.0).reshape(4, 6)
     torch.save({"a": one}, folder / "legacy.bin", _use_new_zipfile_serialization=False)
     torch.save({"a": one, "b": one[1:3]}, folder / "shared.bin")
+    torch.save({"a": one, "b": one.reshape(6, 4)}, folder / "reshaped.bin")
     torch.save({"a": one.t()}, folder / "strided.bin")
     torch.save({"a": one, "options": {"device": torch.device("cpu")}}, folder / "object.bin")

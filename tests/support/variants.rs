@@ -177,12 +177,13 @@ fn rows() -> Vec<Box<dyn Kernel>> {
         kernels.push(Box::new(Columns { width: 172, rows }));
         for centred in [false, true] {
             let place = Place::whole(172);
-            let norm = Norm { width: 172, eps: 1e-6, centred, add: false, place, rows };
+            let norm = Norm { width: 172, parts: 1, eps: 1e-6, centred, add: false, place, rows };
             let place = Place { width: 384, column: 192 };
             kernels.extend([
                 Box::new(norm.clone()) as Box<dyn Kernel>,
                 Box::new(Norm { add, ..norm.clone() }),
-                Box::new(Norm { width: 192, place, ..norm }),
+                Box::new(Norm { width: 192, place, ..norm.clone() }),
+                Box::new(Norm { width: 192, ..norm }.in_parts(3)),
             ]);
         }
     }

@@ -15,7 +15,8 @@ pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig>
     }
     Ok(DraftConfig {
         family: DraftFamily::Medusa {
-            heads: fields.count("medusa_num_heads", 1..=MOST_LAYERS)?,
+            // The tensors tell: published files say 2 and have 5.
+            heads: 0,
             blocks: fields.count_or("medusa_num_layers", 0..=MOST_LAYERS, 1)?,
         },
         hidden: target.hidden,
@@ -50,16 +51,27 @@ pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig>
 
 pub(super) fn settle<'a>(
     config: &mut DraftConfig,
-    names: impl Iterator<Item = &'a str>,
+    mut names: impl Iterator<Item = &'a str> + Clone,
 ) -> Result<()> {
-    let first = match config.family {
-        DraftFamily::Medusa { blocks: 0, .. } => "0.0.weight",
-        _ => "0.0.linear.weight",
-    };
+    let DraftFamily::Medusa { heads, blocks } = &mut config.family else { return Ok(()) };
+    let first = if *blocks == 0 { "0.0.weight" } else { "0.0.linear.weight" };
     let prefix = names
+        .clone()
         .filter_map(|name| name.strip_suffix(first))
         .find(|prefix| prefix.is_empty() || prefix.ends_with('.'));
     let prefix = prefix.ok_or_else(|| Error::MissingTensor { name: first.into() })?;
+    let number = |name: &str| name.strip_prefix(prefix)?.split('.').next()?.parse().ok();
+    let last = names.clone().filter_map(number).max().unwrap_or(0);
+    if last >= MOST_LAYERS {
+        let name = names.find(|name| number(name) == Some(last)).unwrap_or_default();
+        return Err(Error::WrongTensor {
+            name: name.into(),
+            found: "there".into(),
+            expected: format!("absent: more than {MOST_LAYERS} heads are not supported"),
+        });
+    }
+    // Of a head that is not there, or not whole, a tensor will be missing.
+    *heads = last + 1;
     config.names.prefix = prefix.into();
     Ok(())
 }

@@ -104,12 +104,12 @@ pub enum Features {
     Last,
 }
 
-/// How streams of the target are normalised before they are fused.
+/// How streams of the target are normalised before they are fused, see [`super::Param::FuseNorm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FuseNorm {
-    /// All of them as one row, see [`super::Param::FuseNorm`].
+    /// All of them as one row.
     Row,
-    /// Each by itself, see [`super::Param::StreamNorm`].
+    /// Each by itself.
     Each,
 }
 

@@ -23,15 +23,15 @@ pub(super) fn params(config: &DraftConfig) -> Vec<ParamSpec> {
         Features::Streams(streams) => streams.len(),
         Features::Last => 0,
     };
+    let width = config.feature_width;
     match config.fuse_norm {
         Some(FuseNorm::Row) => {
-            let width = streams * config.feature_width;
-            list.push(norm(Param::FuseNorm, &config.module("input_norm"), width));
+            list.push(norm(Param::FuseNorm, &config.module("input_norm"), streams * width));
         }
-        Some(FuseNorm::Each) => list.extend((0..streams).map(|i| {
-            let module = config.module(&format!("fc_norm.{i}"));
-            norm(Param::StreamNorm(i), &module, config.feature_width)
-        })),
+        Some(FuseNorm::Each) => {
+            let each = (0..streams).map(|i| (config.module(&format!("fc_norm.{i}.weight")), width));
+            list.push(ParamSpec::joined(Param::FuseNorm, vector(streams * width), each));
+        }
         None => {}
     }
     let fuse = format!("{}.weight", names.fuse);

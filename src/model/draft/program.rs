@@ -115,10 +115,6 @@ impl DraftProgram {
                 return refuse(field, width.to_string(), "a multiple of 32, for a drafting head");
             }
         }
-        if draft.fuse_norm == Some(FuseNorm::Each) {
-            let expected = "features that are fused without norms of their own";
-            return refuse("fc_norm", "norms of features".into(), expected);
-        }
         if let DraftFamily::Medusa { heads, blocks } = draft.family {
             return Ok(DraftProgram::medusa(target, heads, blocks));
         }
@@ -147,6 +143,10 @@ impl DraftProgram {
         let config = &program.config;
         let out = Act::Embedded;
         let embed = Op::Embed { weight: Param::Embed, scale: 1.0, positions: false, out };
+        let parts = match (draft.fuse_norm, &draft.features) {
+            (Some(FuseNorm::Each), Features::Streams(streams)) => streams.len(),
+            _ => 1,
+        };
         let fused = |x: Act| Product {
             bias: draft.fuse_bias.then_some(Param::FuseBias),
             ..Product::new(x, Param::Fuse, Act::Residual)
@@ -159,7 +159,7 @@ impl DraftProgram {
                 DraftFamily::Eagle3 => {
                     if feature == Act::Features {
                         let norm = draft.fuse_norm.map(|_| Param::FuseNorm);
-                        ops.push(Op::Matmul(Product { norm, ..fused(feature) }));
+                        ops.push(Op::Matmul(Product { norm, parts, ..fused(feature) }));
                     }
                     join(draft, Act::Residual, ops);
                     if draft.norm_before_residual {

@@ -1,6 +1,7 @@
 //! Drafting heads, good and bad, beside a small target.
 
 mod torch;
+mod unfit;
 
 use super::*;
 use crate::layout::Layout;
@@ -484,13 +485,14 @@ fn optional_parts_of_eagle3_are_known_by_their_tensors() {
     assert_eq!(config.qk_norm, Some(QkNorm::Head));
     for (param, name) in [
         (Param::FuseBias, "fc.bias"),
-        (Param::StreamNorm(2), "fc_norm.2.weight"),
         (Param::OutputBias(0), "midlayer.self_attn.o_proj.bias"),
         (Param::AttentionNorm(1), "layers.1.input_layernorm.weight"),
         (Param::KNorm(1), "layers.1.self_attn.k_norm.weight"),
     ] {
         assert_eq!(weights.vectors[&param], numbers(&tensors, &[name]), "{name}");
     }
+    let norms = ["fc_norm.0.weight", "fc_norm.1.weight", "fc_norm.2.weight"];
+    assert_eq!(weights.vectors[&Param::FuseNorm], numbers(&tensors, &norms));
     assert_eq!(matrix(&weights, Param::Embed), numbers(&tensors, &["embed_tokens.weight"]));
     assert_eq!(weights.matrices[&Param::Qkv(1)][0].k, 20);
     assert!(!weights.vectors.contains_key(&Param::AttentionNorm(0)));
@@ -733,14 +735,20 @@ fn medusa_heads_are_several_blocks_and_matrices() {
     let name = "medusa_head.1.1.weight";
     assert_eq!(matrix(&weights, Param::MedusaHead(1)), numbers(&tensors, &[name]));
 
-    for (heads, expected) in [
-        (4, "no tensor \"medusa_head.3.0.linear.weight\""),
-        (2, "tensor \"medusa_head.2.0.linear.bias\" is there, expected absent"),
-    ] {
-        let config = json!({"medusa_num_heads": heads});
-        let message = keep(&folder(&config, &tensors)).unwrap_err().to_string();
-        assert!(message.contains(expected), "{message}");
+    for told in [json!(2), json!(5), json!("some")] {
+        let config = json!({"medusa_num_heads": told});
+        let (draft, _) = keep(&folder(&config, &tensors)).unwrap();
+        assert_eq!(draft.config.family, DraftFamily::Medusa { heads: 3, blocks: 1 });
     }
+    let refusal = |tensors: &[Stored]| keep(&folder(&config, tensors)).unwrap_err();
+    let mut gap = tensors.clone();
+    gap.retain(|tensor| !tensor.0.starts_with("medusa_head.1."));
+    let name = "medusa_head.1.0.linear.weight".into();
+    assert_eq!(refusal(&gap), Error::MissingTensor { name });
+    tensors.push(random(rng, "medusa_head.64.1.weight", &[11, 20]));
+    let error = refusal(&tensors);
+    let is_last = |name: &str| name == "medusa_head.64.1.weight";
+    assert!(matches!(&error, Error::WrongTensor { name, .. } if is_last(name)), "{error:?}");
 }
 
 #[test]

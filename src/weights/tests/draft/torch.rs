@@ -1,6 +1,7 @@
 //! Heads in the files of PyTorch, against the same tensors in safetensors.
 
 use super::*;
+use crate::model::{ParamSource, ParamSpec, Shape};
 use std::path::{Path, PathBuf};
 
 fn golden(name: &str) -> PathBuf {
@@ -48,6 +49,37 @@ fn heads_in_files_of_pytorch_are_those_in_safetensors() {
     let [medusa, expected] = both("medusa");
     assert_eq!(medusa, expected);
     assert_eq!(medusa.0.config.family, DraftFamily::Medusa { heads: 2, blocks: 2 });
+    let [repeated, expected] = both("repeated");
+    assert_eq!(repeated, expected);
+    assert_eq!(repeated.0.config.family, DraftFamily::Medusa { heads: 3, blocks: 2 });
+    let blocks = [0, 1].map(|block| &repeated.1.matrices[&Param::MedusaBlock(block)]);
+    assert_eq!(blocks[0], blocks[1]);
+}
+
+#[test]
+fn a_tensor_of_several_names_becomes_the_same_by_each() {
+    let tensor = |name: &str| TensorInfo {
+        name: name.into(),
+        elements: Elements::Plain(safetensors::Dtype::F32),
+        shape: vec![4],
+        start: 64,
+        bytes: 16,
+    };
+    let header = Header { tensors: vec![tensor("a"), tensor("b")], end: 80 };
+    let weight = |param, name: &str, less_one| {
+        let (rows, name) = (4, name.into());
+        let source = ParamSource { name, rows, interleaved: None, by_columns: false, slice: None };
+        let shape = Shape::Vector { n: rows };
+        ParamSpec { param, shape, sources: vec![source], unit: rows, less_one }
+    };
+    let plan = |less_one| {
+        let weights =
+            [weight(Param::FuseBias, "a", false), weight(Param::FinalNorm, "b", less_one)];
+        LoadPlan::of(&weights, None, &Quantise::KEEP, &[&header])
+    };
+    assert!(plan(false).is_ok());
+    let error = plan(true).unwrap_err();
+    assert!(matches!(&error, Error::WrongTensor { name, .. } if name == "b"), "{error:?}");
 }
 
 /// The archive with so many zeros before its fourth entry, and before the list of entries.
@@ -117,6 +149,7 @@ fn other_files_of_pytorch_are_refused_by_name() {
     for (archive, expected) in [
         (read("legacy.bin"), "it is no zip archive, as those of PyTorch 1.6 and later. Convert it"),
         (read("shared.bin"), "\"a\" and \"b\" share bytes. Convert it to safetensors"),
+        (read("reshaped.bin"), "\"a\" and \"b\" share bytes. Convert it to safetensors"),
         (read("strided.bin"), "tensor \"a\" [6, 4] does not lie in one piece in its storage"),
         (read("object.bin"), "its pickle asks for torch.device, which tensors do not need"),
         (b"<!DOCTYPE html>".to_vec(), "found an HTML page"),
