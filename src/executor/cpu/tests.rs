@@ -66,7 +66,9 @@ async fn load(head: &str, target: &str) -> Result<CpuExecutor> {
     let (vocab, kinds) = (config.vocab, vec![KvKind::F16; config.layers]);
     let (rows, seqs, blocks, context) = (64, 16, 128, 128);
     let capacity = Capacity { rows, seqs, logit_rows: rows, blocks, context, vocab, window: None };
-    CpuExecutor::with_draft(config, weights.into_weights(), Some(draft), capacity, kinds)
+    let (executor, refused) =
+        CpuExecutor::with_draft(config, weights.into_weights(), Some(draft), capacity, kinds)?;
+    refused.map_or(Ok(executor), Err)
 }
 
 /// Runs tokens of a sequence and returns the logits of the last draft after them.
