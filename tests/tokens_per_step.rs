@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, fs};
 use pollster::block_on;
 use tabloom::load::Device;
 
-use runner::{Beside, Drafting, Ran, Runner};
+use runner::{Beside, Drafting, Ran, Ready};
 
 /// Most drafts of a step.
 const DRAFTS: usize = 5;
@@ -22,10 +22,10 @@ const DRAFTS: usize = 5;
 const CHATS: usize = 8;
 
 /// What greedy answers took, by task.
-fn ran(drafting: Drafting, tasks: impl Fn(&str) -> bool) -> BTreeMap<String, Ran> {
+fn ran(beside: Beside, drafting: Drafting, tasks: impl Fn(&str) -> bool) -> BTreeMap<String, Ran> {
     block_on(async {
         let chat = runner::load(Device::Cpu, Beside::Nothing).await?.chat;
-        let mut runner = Runner::load(Device::Cpu, drafting).await?;
+        let mut runner = Ready::load(Device::Cpu, beside).await?.runner(drafting);
         let mut found = BTreeMap::new();
         for (task, prompts) in prompts::prompts(&chat)? {
             if tasks(&task) {
@@ -46,8 +46,8 @@ fn tokens_per_step<'a>(ran: impl IntoIterator<Item = &'a Ran>) -> f64 {
 
 #[test]
 fn the_head_is_right_for_several_tokens_on_end() {
-    let drafting = Drafting { lookup: false, beside: Beside::Head, most: DRAFTS, adaptive: false };
-    let ran = ran(drafting, |_| true);
+    let drafting = Drafting { lookup: false, most: DRAFTS, adaptive: false };
+    let ran = ran(Beside::Head, drafting, |_| true);
     let (all, hardest) = (tokens_per_step(ran.values()), tokens_per_step([&ran["word lists"]]));
     println!("{all:.2} tokens a step, {hardest:.2} of word lists");
     assert!(all >= 4.0, "{all}");
@@ -56,9 +56,9 @@ fn the_head_is_right_for_several_tokens_on_end() {
 
 #[test]
 fn lookup_finds_answers_that_are_in_the_chat_already() {
-    let drafting =
-        Drafting { lookup: true, beside: Beside::Nothing, most: DRAFTS, adaptive: false };
-    let found = tokens_per_step(ran(drafting, |task| task == "asked again").values());
+    let drafting = Drafting { lookup: true, most: DRAFTS, adaptive: false };
+    let ran = ran(Beside::Nothing, drafting, |task| task == "asked again");
+    let found = tokens_per_step(ran.values());
     println!("{found:.2} tokens a step");
     assert!(found >= 3.0, "{found}");
 }

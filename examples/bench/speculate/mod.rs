@@ -12,7 +12,7 @@ use tabloom::{executor::AnyExecutor, load::Device};
 
 use report::{ALL, Figures, Report};
 use rows::quartiles;
-use runner::{Beside, Drafting, Ran, Runner};
+use runner::{Beside, Drafting, Ran, Ready};
 
 /// What drafts on the device, by name.
 const DRAFTERS: [(&str, Beside); 3] =
@@ -101,8 +101,8 @@ async fn tokens_per_step(
     for (name, lookup, beside) in drafters {
         eprintln!("tokens for each step, {name}");
         let most = if name == "none" { 0 } else { drafts };
-        let mut runner =
-            Runner::load(device, Drafting { lookup, beside, most, adaptive: false }).await?;
+        let ready = Ready::load(device, beside).await?;
+        let mut runner = ready.runner(Drafting { lookup, most, adaptive: false });
         let (mut of_tasks, mut all) = (BTreeMap::new(), Ran::default());
         for (task, prompts) in prompts {
             let ran = runner.run(prompts, 1).await?;
@@ -123,13 +123,13 @@ async fn speeds(
     options: &Options,
     prompts: &[Vec<u32>],
 ) -> Result<(Figures<usize>, Figures<usize, [f64; 3]>)> {
-    let off = Drafting { lookup: false, beside: Beside::Nothing, most: 0, adaptive: false };
-    let fixed = Drafting { lookup: true, beside: Beside::Head, most: drafts, adaptive: false };
+    // Of one executor: where its buffers happen to lie may be worth a few percent.
+    let ready = Ready::load(device, Beside::Head).await?;
+    let off = Drafting { lookup: false, most: 0, adaptive: false };
+    let fixed = Drafting { lookup: true, most: drafts, adaptive: false };
     let adaptive = Drafting { most: tabloom::step::MAX_DRAFTS, adaptive: true, ..fixed };
-    let mut runners = Vec::new();
-    for (name, drafting) in [("off", off), ("adaptive", adaptive), ("fixed", fixed)] {
-        runners.push((name, Runner::load(device, drafting).await?));
-    }
+    let mut runners = [("off", off), ("adaptive", adaptive), ("fixed", fixed)]
+        .map(|(name, drafting)| (name, ready.runner(drafting)));
     let (mut speeds, mut ratios) = (Figures::new(), Figures::new());
     let rounds = usize::from(options.rounds);
     for &batch in &options.batches {

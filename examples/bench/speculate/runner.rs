@@ -1,13 +1,14 @@
 //! An engine of the built-in model that drafts in one way, and what its answers take.
 
-use std::{ops::ControlFlow, rc::Rc, time::Instant};
+use std::{cell::RefCell, ops::ControlFlow, rc::Rc, time::Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tabloom::{
     engine::{Engine, Event, Options, Request, steady_clock},
     executor::AnyExecutor,
     load::{Device, DraftWith, LoadOptions, Model, Opened},
     speculate::Ngram,
+    step::{Capacity, Executor, StepPlan, StepResult},
     weights::{FolderSource, Within},
 };
 
@@ -30,16 +31,48 @@ const EXIT: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drafting {
     pub lookup: bool,
-    pub beside: Beside,
     /// Most drafts of a sequence in a step; 0: none.
     pub most: usize,
     /// As many as pay, not as many as may be.
     pub adaptive: bool,
 }
 
+/// An executor of several engines that take turns.
+#[derive(Clone)]
+pub struct Shared(Rc<RefCell<AnyExecutor>>);
+
+impl Executor for Shared {
+    fn capacity(&self) -> Capacity {
+        self.0.borrow().capacity()
+    }
+
+    fn depth(&self) -> usize {
+        self.0.borrow().depth()
+    }
+
+    fn drafts(&self) -> usize {
+        self.0.borrow().drafts()
+    }
+
+    fn submit(&mut self, plan: &StepPlan) -> tabloom::Result<()> {
+        self.0.borrow_mut().submit(plan)
+    }
+
+    #[allow(clippy::await_holding_refcell_ref)] // the engine whose turn it is waits
+    async fn result(&mut self) -> tabloom::Result<StepResult> {
+        self.0.borrow_mut().result().await
+    }
+}
+
+/// The built-in model and what drafts beside it, for engines that differ in how they guess alone.
+pub struct Ready {
+    executor: Shared,
+    end_tokens: Vec<u32>,
+}
+
 /// Answers greedily.
 pub struct Runner {
-    engine: Engine<AnyExecutor>,
+    engine: Engine<Shared>,
     end_tokens: Vec<u32>,
 }
 
@@ -96,22 +129,32 @@ pub async fn load(device: Device, beside: Beside) -> Result<Model> {
     Ok(Model { chat, loaded })
 }
 
-impl Runner {
-    pub async fn load(device: Device, drafting: Drafting) -> Result<Runner> {
-        let Drafting { lookup, beside, most, adaptive } = drafting;
-        let model = load(device, beside).await?;
+impl Ready {
+    pub async fn load(device: Device, beside: Beside) -> Result<Ready> {
+        let Model { chat, loaded } = load(device, beside).await?;
+        let executor = Shared(Rc::new(RefCell::new(loaded.executor)));
+        Ok(Ready { executor, end_tokens: chat.defaults().eos_ids.clone() })
+    }
+
+    /// An engine that has answered nothing yet.
+    pub fn runner(&self, drafting: Drafting) -> Runner {
+        let Drafting { lookup, most, adaptive } = drafting;
         let options = Options { max_drafts: most, adaptive_drafts: adaptive, ..Options::default() };
-        let mut engine = Engine::new(model.loaded.executor, options, steady_clock());
+        let mut engine = Engine::new(self.executor.clone(), options, steady_clock());
         if !lookup {
             let silent = Ngram { sizes: usize::MAX..=usize::MAX };
             engine = engine.with_drafter(Rc::new(silent));
         }
-        Ok(Runner { engine, end_tokens: model.chat.defaults().eos_ids.clone() })
+        Runner { engine, end_tokens: self.end_tokens.clone() }
     }
+}
 
+impl Runner {
     /// Answers all prompts, `batch` at a time.
     pub async fn run(&mut self, prompts: &[Vec<u32>], batch: usize) -> Result<Ran> {
         let (mut ran, mut begun) = (Ran::default(), 0);
+        // Others have written over what it knew of prompts.
+        ensure!(self.engine.reset_prefix_cache(false), "blocks are in use");
         let start = Instant::now();
         while ran.answers < prompts.len() {
             while begun < prompts.len().min(ran.answers + batch) {
