@@ -315,7 +315,7 @@ impl<E: Executor> Service<E> {
     fn token(&mut self, id: RequestId, token: u32, logprobs: Option<&Logprobs>, drafted: bool) {
         let Some(answer) = self.answers.get_mut(&id) else { return };
         if answer.is_over() {
-            answer.surplus += 1;
+            // It was guessed in the round of the token that ended the text.
             return;
         }
         match answer.token(token, logprobs, drafted) {
@@ -369,8 +369,8 @@ impl<E: Executor> Service<E> {
         let Some(answer) = self.answers.remove(&id) else { return };
         let first = answer.conversation;
         let Some(conversation) = self.conversations.get_mut(&first) else { return };
-        let wanted = usage.completion_tokens - answer.surplus;
-        let completion_tokens = answer.ended.unwrap_or(wanted);
+        let completion_tokens =
+            answer.ended.or(answer.stopped()).unwrap_or(usage.completion_tokens);
         let usage = Usage { completion_tokens, ..usage };
         let ended = answer.finish(reason, stop, completion_tokens);
         let replies = conversation.ended(id, ended, usage);

@@ -20,14 +20,14 @@ pub struct Answer {
     pub conversation: RequestId,
     /// The count of its tokens, if its end has been told before.
     pub ended: Option<usize>,
-    /// Tokens behind the one that ended the text: guessed in the same round, and right.
-    pub surplus: usize,
     responder: Responder,
     stream: bool,
     /// Whether its first chunk has been told before.
     started: bool,
     tokenizer: Arc<Tokenizer>,
     pieces: Pieces<Token>,
+    /// Tokens taken in.
+    count: usize,
     /// Whether log-probabilities are told.
     tells: bool,
     /// The random number of the request, which names its calls of tools.
@@ -77,12 +77,12 @@ impl Answer {
         Ok(Answer {
             conversation,
             ended: resumed.ended,
-            surplus: 0,
             responder,
             stream: request.stream,
             started: resumed.started,
             pieces: Pieces::new(tokenizer.clone(), &request.text, reading, &resumed.tokens)?,
             tokenizer,
+            count: resumed.tokens.len(),
             tells: request.sampling.logprobs.is_some(),
             entropy,
             message: Delta::default(),
@@ -125,6 +125,7 @@ impl Answer {
     ) -> Result<Option<Reply>> {
         let logprob = logprobs.map(|logprobs| self.describe(id, logprobs)).transpose()?;
         let token = Token { id, logprob, drafted };
+        self.count += 1;
         let Some(mut piece) = self.pieces.push(id, token)? else { return Ok(None) };
         let items = std::mem::take(&mut piece.items);
         let drafted = items.iter().all(|token| token.drafted);
@@ -144,6 +145,11 @@ impl Answer {
         self.pieces.stopped() || self.ended.is_some()
     }
 
+    /// How many tokens there are up to the end of a stop string, if one has ended the text.
+    pub fn stopped(&self) -> Option<usize> {
+        self.pieces.stopped().then_some(self.count)
+    }
+
     /// What there is to tell at the end, given the stop token that ended the answer, if one did, and
     /// how many tokens it took: the last chunk of a stream, or the choice.
     pub fn finish(self, reason: FinishReason, stop: Option<u32>, count: usize) -> Ended {
@@ -153,7 +159,9 @@ impl Answer {
         if self.ended.is_some() {
             return Ended { reasoning_tokens, told: Told::Streamed(None) };
         }
-        // The token that completed a stop string may also have been the last one allowed.
+        // The token that completed a stop string may also have been the last one allowed, or have come
+        // with a stop token.
+        let stop = stop.filter(|_| !stopped);
         let reason = match if stopped { FinishReason::Stop } else { reason } {
             FinishReason::Stop if called => FinishReason::ToolCalls,
             reason => reason,

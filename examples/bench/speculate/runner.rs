@@ -24,7 +24,7 @@ pub enum Beside {
     EarlyExit,
 }
 
-/// Layers of an early exit, half of the model's.
+/// Layers of an early exit; the model has four.
 const EXIT: usize = 3;
 
 /// How tokens are guessed.

@@ -1,6 +1,7 @@
 //! The service over an executor that writes what it is told to.
 
 mod constraints;
+mod guesses;
 mod hold;
 mod logprobs;
 mod requests;
@@ -75,7 +76,7 @@ impl Executor for Script {
         Capacity {
             rows: 24,
             seqs: 2,
-            logit_rows: 2,
+            logit_rows: 16,
             blocks: 64,
             context: 512,
             vocab: VOCAB,
@@ -101,12 +102,18 @@ impl Executor for Script {
                 let known = &known[known.len().saturating_sub(place)..];
                 assert_eq!(known, &answer[place - known.len()..place], "it is given its answer");
             }
-            let token = answer.and_then(|answer| answer.get(place)).copied().unwrap_or(END);
-            let logprobs = sampling.logprobs.map(|top| Logprobs {
-                chosen: likelihood(token, place),
-                top: (0..top).map(|likeliest| (likeliest, -1.0)).collect(),
-            });
-            samples.push(Sample { slot: seq.slot, token, not_finite: 0, logprobs });
+            let mut guesses = seq.drafts.iter().map(|draft| draft.token);
+            for place in place.. {
+                let token = answer.and_then(|answer| answer.get(place)).copied().unwrap_or(END);
+                let logprobs = sampling.logprobs.map(|top| Logprobs {
+                    chosen: likelihood(token, place),
+                    top: (0..top).map(|likeliest| (likeliest, -1.0)).collect(),
+                });
+                samples.push(Sample { slot: seq.slot, token, not_finite: 0, logprobs });
+                if guesses.next() != Some(Some(token)) {
+                    break;
+                }
+            }
         }
         Ok(StepResult { samples, ..Default::default() })
     }
@@ -133,7 +140,8 @@ fn service_of(
     let shared = Rc::new(RefCell::new(shared));
     let script = Script { shared: shared.clone(), plans: VecDeque::new() };
     let clock = crate::engine::steady_clock();
-    (Service::new(script, chat, "m".into(), Options::default(), clock), shared)
+    let options = Options { max_drafts: 0, ..Options::default() };
+    (Service::new(script, chat, "m".into(), options, clock), shared)
 }
 
 /// What is told until the service is idle.
