@@ -315,7 +315,8 @@ impl<E: Executor> Service<E> {
     fn token(&mut self, id: RequestId, token: u32, logprobs: Option<&Logprobs>, drafted: bool) {
         let Some(answer) = self.answers.get_mut(&id) else { return };
         if answer.is_over() {
-            // It was guessed in the round of the token that ended the text.
+            // It came in the round of the token that ended the text.
+            answer.beyond += usize::from(drafted);
             return;
         }
         match answer.token(token, logprobs, drafted) {
@@ -371,7 +372,12 @@ impl<E: Executor> Service<E> {
         let Some(conversation) = self.conversations.get_mut(&first) else { return };
         let completion_tokens =
             answer.ended.or(answer.stopped()).unwrap_or(usage.completion_tokens);
-        let usage = Usage { completion_tokens, ..usage };
+        let usage = Usage {
+            completion_tokens,
+            accepted_tokens: usage.accepted_tokens.saturating_sub(answer.beyond),
+            rejected_tokens: usage.rejected_tokens + answer.beyond,
+            ..usage
+        };
         let ended = answer.finish(reason, stop, completion_tokens);
         let replies = conversation.ended(id, ended, usage);
         if conversation.is_over() {

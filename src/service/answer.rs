@@ -20,6 +20,8 @@ pub struct Answer {
     pub conversation: RequestId,
     /// The count of its tokens, if its end has been told before.
     pub ended: Option<usize>,
+    /// Guesses that were right, but behind the end of its text.
+    pub beyond: usize,
     responder: Responder,
     stream: bool,
     /// Whether its first chunk has been told before.
@@ -77,6 +79,7 @@ impl Answer {
         Ok(Answer {
             conversation,
             ended: resumed.ended,
+            beyond: 0,
             responder,
             stream: request.stream,
             started: resumed.started,

@@ -33,7 +33,7 @@ fn an_answer_ends_with_its_stop_string_whatever_came_with_it() {
         .tokenizer()
         .encode_plain("one two three four five six seven eight nine ten", false)
         .expect("tokens");
-    let mut beyond = 0;
+    let (mut beyond, mut guessed_before) = (0, 0);
     for stop in [" two", " three", " five", " eight"] {
         let told = |count: &usize| chat().tokenizer().decode(&ids[..*count]).expect("a text");
         let count = (0..ids.len()).find(|count| told(count).ends_with(stop)).expect("the words");
@@ -48,6 +48,12 @@ fn an_answer_ends_with_its_stop_string_whatever_came_with_it() {
         assert_eq!((choice.finish_reason, choice.stop_reason), (api::FinishReason::Stop, None));
         assert_eq!(choice.message.content.as_ref(), Some(&text));
         assert_eq!(completion.usage.completion_tokens, count as u32, "up to {stop:?}");
+        let details = &completion.usage.completion_tokens_details;
+        let guessed = details.accepted_prediction_tokens;
+        assert!(guessed < count as u32, "{guessed} of {count}");
+        guessed_before += guessed;
+        let drafts = details.rejected_prediction_tokens + guessed;
+        assert_eq!(u64::from(drafts), service.metrics().spec_decode.spec_decode_num_draft_tokens);
         beyond += service.metrics().generation_tokens - count as u64;
 
         let mut service = guessing(&ids);
@@ -61,5 +67,5 @@ fn an_answer_ends_with_its_stop_string_whatever_came_with_it() {
         });
         assert_eq!(ends.collect::<Vec<_>>(), [count], "up to {stop:?}");
     }
-    assert!(beyond > 0, "more came with a stop string");
+    assert!(beyond > 0 && guessed_before > 0, "more came with a stop string");
 }
