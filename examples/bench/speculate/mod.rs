@@ -123,7 +123,7 @@ async fn speeds(
     options: &Options,
     prompts: &[Vec<u32>],
 ) -> Result<(Figures<usize>, Figures<usize, [f64; 3]>)> {
-    // Of one executor: where its buffers happen to lie may be worth a few percent.
+    // Of one executor, so that they differ in what they guess alone.
     let ready = Ready::load(device, Beside::Head).await?;
     let off = Drafting { lookup: false, most: 0, adaptive: false };
     let fixed = Drafting { lookup: true, most: drafts, adaptive: false };
