@@ -437,6 +437,7 @@ impl Sequence {
             slot: self.slot,
             tokens,
             start: start as u32,
+            unverified: 0,
             first_block: first_block as u32,
             blocks,
             sample: draws.then_some(self.sampling),
