@@ -38,7 +38,7 @@ struct Made {
     /// Sequences that drew.
     drawing: usize,
     drafts: usize,
-    /// Drafts that were right.
+    /// Drafts that were right, of use to somebody.
     right: usize,
     /// Whether it had no prompts: a row of each sequence, and drafts.
     decodes: bool,
@@ -48,16 +48,20 @@ struct Made {
 }
 
 impl Made {
-    fn of(plan: &StepPlan, samples: &[Sample]) -> Made {
+    /// `lives` tells slots whose sequences have not ended before the step was over.
+    fn of(plan: &StepPlan, samples: &[Sample], lives: impl Fn(u32) -> bool) -> Made {
         let on_device =
             |seq: &SeqPlan| seq.drafts.first().is_some_and(|draft| draft.token.is_none());
-        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some()).count();
+        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some());
+        let live = drawing.clone().filter(|seq| lives(seq.slot)).count();
+        let drawn = samples.iter().filter(|sample| lives(sample.slot)).count();
+        let drawing = drawing.count();
         Made {
             rows: plan.rows(),
             sequences: plan.seqs.len(),
             drawing,
             drafts: plan.seqs.iter().map(|seq| seq.drafts.len()).sum(),
-            right: samples.len().saturating_sub(drawing),
+            right: drawn.saturating_sub(live),
             decodes: plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1),
             on_device: plan.seqs.iter().any(on_device),
             reads: plan.seqs.iter().any(|seq| seq.follow != Follow::No),
@@ -82,7 +86,8 @@ impl Scheduler {
         took: Duration,
         now: Duration,
     ) {
-        let made = Made::of(plan, samples);
+        let lives = |slot| self.running.iter().any(|seq| seq.slot == slot);
+        let made = Made::of(plan, samples, lives);
         let (by, has_drafts) = (made.by(), made.drafts > 0);
         let before = self.before;
         // Steps without drafts are submitted while others run; drafts have the host in between.

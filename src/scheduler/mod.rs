@@ -12,9 +12,10 @@
 //! them.
 //!
 //! Where a drafter guesses what follows the tokens of a sequence, a step
-//! computes these tokens as well, in rows of their own. The sequence then waits
-//! until it is known which of them are right; the others' rows are computed
-//! again.
+//! computes these tokens as well, in rows of their own. Which of them are right
+//! decides where the sequence goes on; the others' rows are computed again. If
+//! the executor drafts, it knows the place itself, and the next step is planned
+//! for the least of them right, with room for all. Otherwise the sequence waits.
 
 mod admission;
 mod drafting;
@@ -295,7 +296,6 @@ impl Scheduler {
             let draws: Vec<&Sample> =
                 (0..rows.draws()).map_while(|_| samples.next_if(mine)).collect();
             let (drafted, accepted) = (rows.drafts.len(), draws.len().saturating_sub(1));
-            let end = rows.start as usize + count + accepted;
             let scored = if rows.score.is_some() { count } else { 0 };
             let scores: Vec<_> = scores.by_ref().take(scored).collect();
             let embedding = rows.pool.filter(|pool| pool.last).and_then(|_| embeddings.next());
@@ -316,10 +316,9 @@ impl Scheduler {
                         seq.device_acceptance.observe(drafted, accepted);
                         self.device_acceptance.observe(drafted, accepted);
                     }
-                    seq.verify_drafts(drafted, accepted);
                     self.metrics.verified(seq.tab.0, drafted, accepted);
                 }
-                if seq.verify(end) {
+                if seq.verify(rows, accepted) {
                     self.metrics.prefilled(seq.tab.0, seq.prompt().len());
                 }
                 let mut ended = None;
@@ -550,7 +549,7 @@ impl Scheduler {
             if !may_draft || count < seq.remaining() {
                 drafts = 0;
             }
-            let length = seq.computed() + count + drafts;
+            let length = seq.reach(count + drafts);
             if !self.cache.reserve(&mut seq.table, length) {
                 if drafts > 0 {
                     may_draft = false;

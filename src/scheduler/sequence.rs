@@ -25,6 +25,8 @@ pub enum Guess {
     Tokens(Vec<u32>),
     /// So many, by the executor's own drafter, behind those in flight.
     Device(usize),
+    /// To be decided once those in flight are known.
+    Open,
 }
 
 impl Default for Guess {
@@ -77,8 +79,12 @@ pub struct Sequence {
     pub trial: usize,
     /// Whether it has read those of the step before.
     followed: bool,
-    /// Drafts of the step in flight. No other is planned before it is known how many are right.
+    /// Drafts of the last step, if it is in flight.
     drafted: usize,
+    /// [`SeqPlan::unverified`] of the last step, if it is in flight.
+    unverified: usize,
+    /// How many drafts were right of the last step that is over.
+    right: usize,
     /// Drafts so far, and how many of them were right.
     drafts: usize,
     accepted: usize,
@@ -163,6 +169,8 @@ impl Sequence {
             trial: 0,
             followed: false,
             drafted: 0,
+            unverified: 0,
+            right: 0,
             drafts: 0,
             accepted: 0,
             goal: request.goal,
@@ -227,9 +235,15 @@ impl Sequence {
         self.tokens.len() + self.pending
     }
 
-    /// Tokens whose keys and values are in the cache once the steps in flight are over.
+    /// Tokens whose keys and values are in the cache once the steps in flight are over, if no draft of
+    /// these is right.
     pub fn computed(&self) -> usize {
         self.computed
+    }
+
+    /// Tokens that the blocks must have room for if the next step has so many rows.
+    pub fn reach(&self, rows: usize) -> usize {
+        self.computed + self.drafted + rows
     }
 
     /// Tokens whose keys and values are in the cache.
@@ -270,11 +284,23 @@ impl Sequence {
 
     /// Whether it waits for the tokens in flight, so as to know what to draft or what of it is right.
     pub fn waits(&self) -> bool {
-        let goes_on = match &self.guess {
+        let is_open = match &self.guess {
             Guess::Tokens(tokens) => tokens.len() > self.pending,
-            Guess::Device(drafts) => *drafts > 0,
+            Guess::Device(_) => false,
+            Guess::Open => true,
         };
-        self.drafted > 0 || self.pending > 0 && goes_on
+        let is_unsure = self.drafted + self.unverified > 0;
+        self.pending > 0 && is_open
+            || self.drafted > 0 && !self.runs_ahead()
+            || is_unsure && self.in_flight > 1
+    }
+
+    /// Whether the next step may be planned before it is known how many drafts of the last are right:
+    /// the executor drafts behind them, wherever that is, and the answer has room if all are.
+    fn runs_ahead(&self) -> bool {
+        matches!(self.guess, Guess::Device(1..))
+            && self.may_draft_on_device()
+            && self.known() + self.drafted < self.limit
     }
 
     /// Whether its tokens are ever guessed: its caller agrees, and it draws.
@@ -317,19 +343,13 @@ impl Sequence {
     /// Drafts that the next row that draws could have: not more than tokens that the answer may have
     /// beside the one drawn without them.
     pub fn drafts(&self) -> usize {
-        let ready = self.pending == 0 && self.may_guess();
-        let room = self.limit.saturating_sub(self.known() + 1);
+        let room = self.limit.saturating_sub(self.known() + self.drafted + 1);
         let guessed = match &self.guess {
-            Guess::Tokens(tokens) => tokens.len(),
-            Guess::Device(drafts) => {
-                if self.followed {
-                    *drafts
-                } else {
-                    0
-                }
-            }
+            Guess::Tokens(tokens) if self.pending == 0 => tokens.len(),
+            Guess::Device(drafts) if self.followed => *drafts,
+            _ => 0,
         };
-        if ready { guessed.min(room) } else { 0 }
+        if self.may_guess() { guessed.min(room) } else { 0 }
     }
 
     /// Whether it may get rows: it is not held, and not all its tokens are there or on their way.
@@ -386,9 +406,9 @@ impl Sequence {
         debug_assert!(start < end && end <= self.known());
         let draws = self.goal == Goal::Generate && end == self.known();
         let drafts = if draws { drafts } else { 0 };
-        let guess = match std::mem::take(&mut self.guess) {
+        let guess = match &self.guess {
             Guess::Tokens(tokens) => tokens[..drafts].iter().copied().map(Some).collect(),
-            Guess::Device(_) => vec![None; drafts],
+            Guess::Device(_) | Guess::Open => vec![None; drafts],
         };
         let masks = match &mut self.limits {
             Some(limits) if draws => {
@@ -407,8 +427,12 @@ impl Sequence {
             (true, next) => next.map_or(Follow::No, |next| Follow::Known(*next)),
         };
         self.followed = follow != Follow::No;
-        // Its drafts are asked for as soon as they can be.
-        self.guess = Guess::Device(usize::from(self.followed));
+        // What was worth drafting still is, as far as is known.
+        self.guess = match self.guess {
+            Guess::Device(drafts) if self.followed && draws => Guess::Device(drafts),
+            _ if self.followed => Guess::Open,
+            _ => Guess::default(),
+        };
         let tokens = match self.tokens.get(start..end) {
             Some(tokens) => RowTokens::Known(tokens.to_vec()),
             None => RowTokens::LastSample,
@@ -424,7 +448,7 @@ impl Sequence {
             Goal::Embed(pooling) => Some(Pool { pooling, last: end == self.known() }),
             Goal::Generate => None,
         };
-        let entries = self.table.covering(end + drafts.len());
+        let entries = self.table.covering(self.reach(count + drafts.len()));
         let first_block = self.sent.min(entries.len());
         let blocks = entries[first_block..].to_vec();
         self.sent = entries.len().max(self.sent);
@@ -432,12 +456,12 @@ impl Sequence {
         self.computed = end;
         self.in_flight += 1;
         self.pending += usize::from(draws);
-        self.drafted = drafts.len();
+        (self.unverified, self.drafted) = (self.drafted, drafts.len());
         Ok(SeqPlan {
             slot: self.slot,
             tokens,
             start: start as u32,
-            unverified: 0,
+            unverified: self.unverified as u32,
             first_block: first_block as u32,
             blocks,
             sample: draws.then_some(self.sampling),
@@ -451,20 +475,21 @@ impl Sequence {
         })
     }
 
-    /// Notes that a step with rows up to `end` is over. Returns whether that completes the prompt,
-    /// for the first time.
-    pub fn verify(&mut self, end: usize) -> bool {
+    /// Notes that a step with these rows is over, and how many of its drafts are right: their rows count
+    /// as computed. Returns whether that completes the prompt, for the first time.
+    pub fn verify(&mut self, rows: &SeqPlan, right: usize) -> bool {
+        let moved = if rows.unverified > 0 { self.right } else { 0 };
+        let end = rows.start as usize + moved + rows.tokens.count() + right;
         let before = self.verified;
         self.verified = before.max(end);
+        self.computed += right;
+        self.drafts += rows.drafts.len();
+        self.right = right;
         self.in_flight -= 1;
+        if self.in_flight == 0 {
+            (self.drafted, self.unverified) = (0, 0);
+        }
         before < self.given && self.verified >= self.given && self.tokens.len() == self.given
-    }
-
-    /// Takes in how many drafts of a step that is over are right: their rows count as computed.
-    pub fn verify_drafts(&mut self, drafted: usize, accepted: usize) {
-        self.drafted = 0;
-        self.drafts += drafted;
-        self.computed += accepted;
     }
 
     /// Takes in log-probabilities of the prompt; returns all of them once they are complete.
@@ -478,11 +503,11 @@ impl Sequence {
         Some(std::mem::take(&mut self.scores))
     }
 
-    /// Takes in the oldest pending token, or one that stands behind a draft; `drafted` if it was a draft
-    /// itself. Returns whether it is part of the answer, and why the answer ends if it does.
+    /// Takes in the oldest token in flight; `drafted` if it was a draft, which is not counted among those
+    /// pending. Returns whether it is part of the answer, and why the answer ends if it does.
     pub fn accept(&mut self, sample: &Sample, drafted: bool) -> (bool, Option<FinishReason>) {
         self.accepted += usize::from(drafted);
-        self.pending = self.pending.saturating_sub(1);
+        self.pending -= usize::from(!drafted);
         if sample.not_finite > 0 {
             let error = Error::Numerical { count: sample.not_finite };
             return (false, Some(FinishReason::Error(error)));

@@ -260,8 +260,8 @@ impl<E: Executor> Client<E> {
     fn hold(&mut self, nth: usize) {
         let Some(id) = self.nth(nth) else { return };
         self.engine.hold(id, true);
-        // No more are drawn by the steps in flight, nor by one with drafts.
-        let most = self.outcomes[&id].tokens.len() + 1 + MAX_DRAFTS;
+        // No more are drawn by the steps in flight, at most two of them with drafts.
+        let most = self.outcomes[&id].tokens.len() + 2 * (1 + MAX_DRAFTS);
         self.held.entry(id).or_insert(most);
     }
 
@@ -565,6 +565,7 @@ proptest! {
         context in 8..200_usize,
         window in prop::option::weighted(0.3, (0..2_usize, 1..40_usize)),
         options in options(),
+        drafts in prop_oneof![Just(0), 1..=MAX_DRAFTS],
         quality in prop::option::of(prop_oneof![
             3 => Just(Quality::Right),
             2 => Just(Quality::Mixed),
@@ -587,10 +588,18 @@ proptest! {
                 }
             }
         }
+        fn scripted<const DEPTH: usize>(
+            sizes: [usize; 4],
+            drafts: usize,
+        ) -> Scripted<DEPTH> {
+            let [rows, seqs, blocks, context] = sizes;
+            Scripted::new(rows, seqs, blocks, context).drafting(drafts)
+        }
+        let sizes = [rows, seqs, blocks, context];
         match depth {
-            1 => run(Scripted::<1>::new(rows, seqs, blocks, context), window, options, quality, actions),
-            2 => run(Scripted::<2>::new(rows, seqs, blocks, context), window, options, quality, actions),
-            _ => run(Scripted::<3>::new(rows, seqs, blocks, context), window, options, quality, actions),
+            1 => run(scripted::<1>(sizes, drafts), window, options, quality, actions),
+            2 => run(scripted::<2>(sizes, drafts), window, options, quality, actions),
+            _ => run(scripted::<3>(sizes, drafts), window, options, quality, actions),
         }
     }
 }
@@ -610,6 +619,22 @@ fn a_batch_takes_no_more_steps_than_its_longest_request() {
     }
     client.run_to_the_end();
     assert_eq!(client.steps, 20);
+}
+
+#[test]
+fn rounds_follow_one_another_before_it_is_known_what_was_right() {
+    let executor = Scripted::<2>::new(256, 8, 100, 4096).drafting(4);
+    let ran_ahead = executor.ran_ahead.clone();
+    let adaptive_drafts = false;
+    let options = Options { watermark: 0.0, max_drafts: 4, adaptive_drafts, ..Options::default() };
+    let mut client = Client::with(executor, options);
+    client.engine = client.engine.with_drafter(Rc::new(Ngram { sizes: 64..=64 }));
+    client.submit(long_winded(20, 100));
+    client.submit(long_winded(30, 100));
+    client.run_to_the_end();
+    let rounds = client.engine.metrics().spec_decode.spec_decode_num_drafts as usize;
+    // All but the first, and those where the answer might have no room for all drafts.
+    assert!(rounds < 100 && ran_ahead.get() > rounds / 2, "{} of {rounds}", ran_ahead.get());
 }
 
 #[test]

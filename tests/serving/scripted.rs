@@ -1,12 +1,12 @@
 //! An executor without a model: the next token is a hash of all tokens before it, read back from
 //! where the plans put them. A token in the wrong place changes every token after it.
 
-use std::collections::VecDeque;
+use std::{cell::Cell, collections::VecDeque, rc::Rc};
 
 use tabloom::{
     Error, Result,
     step::{
-        BLOCK_SIZE, Capacity, Executor, Logprobs, MAX_DRAFTS, Mask, RowTokens, Sample, SeqPlan,
+        BLOCK_SIZE, Capacity, Draft, Executor, Follow, Logprobs, MAX_DRAFTS, Mask, RowTokens, Sample, SeqPlan,
         StepPlan, StepResult, Window,
     },
 };
@@ -53,6 +53,10 @@ pub enum Failure {
 pub struct Scripted<const DEPTH: usize> {
     pub capacity: Capacity,
     pub failure: Option<Failure>,
+    /// Most drafts of its own drafter.
+    drafts: usize,
+    /// Sequences in steps that began behind unverified drafts.
+    pub ran_ahead: Rc<Cell<usize>>,
     kv: Vec<u32>, // [blocks][BLOCK_SIZE] tokens
     slots: Vec<Slot>,
     in_flight: VecDeque<(StepPlan, StepResult)>,
@@ -67,11 +71,22 @@ struct Slot {
     /// Position and token of the last sample.
     sample: Option<(u32, u32)>,
     computed: u32,
+    /// Drafts of the last step, and how many were right.
+    drafted: (u32, u32),
+    /// Whether the last step's rows were followed.
+    followed: bool,
     /// The masks given last, by the place of their draw.
     masks: [Option<u32>; 1 + MAX_DRAFTS],
     /// The tokens that penalties look at, and how many are the prompt.
     history: Option<(Vec<u32>, usize)>,
     pooled: Vec<u32>,
+}
+
+impl Slot {
+    /// Where the rows of its next step are.
+    fn begins(&self, seq: &SeqPlan) -> u32 {
+        seq.start + if seq.unverified > 0 { self.drafted.1 } else { 0 }
+    }
 }
 
 impl<const DEPTH: usize> Scripted<DEPTH> {
@@ -88,12 +103,19 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         Scripted {
             capacity,
             failure: None,
+            drafts: 0,
+            ran_ahead: Rc::default(),
             kv: vec![END; capacity.blocks * BLOCK_SIZE],
             slots: vec![Slot::default(); seqs],
             in_flight: VecDeque::new(),
             submitted: 0,
             returned: 0,
         }
+    }
+
+    /// The same with a drafter of its own.
+    pub fn drafting(self, drafts: usize) -> Self {
+        Scripted { drafts, ..self }
     }
 
     /// The same, but rows see only a window.
@@ -127,7 +149,14 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
 
     fn check_sequence(&self, seq: &SeqPlan, plan: &StepPlan) {
         let slot = &self.slots[seq.slot as usize];
-        let end = seq.start as usize + seq.rows();
+        let on_device = |draft: &Draft| draft.token.is_none();
+        assert!(seq.unverified == 0 || seq.unverified == slot.drafted.0, "{seq:?}");
+        assert!(seq.unverified == 0 || seq.drafts.iter().all(on_device), "{seq:?}");
+        if seq.drafts.iter().any(on_device) {
+            assert!(slot.followed && seq.follow == Follow::Drawn, "{seq:?} was not followed");
+            assert!(seq.drafts.iter().all(on_device) && seq.drafts.len() <= self.drafts);
+        }
+        let end = seq.start as usize + seq.rows() + seq.unverified as usize;
         assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
         // Beyond may lie what drafts of earlier steps took.
         let needed = end.div_ceil(BLOCK_SIZE);
@@ -143,7 +172,8 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
         for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
             let table = &self.slots[other.slot as usize].table;
-            let (start, end) = (other.start as usize, other.start as usize + other.rows());
+            let (start, rows) = (other.start as usize, other.rows() + other.unverified as usize);
+            let end = start + rows;
             for position in self.seen(start).chain(start..end) {
                 let block = table[position / BLOCK_SIZE];
                 assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
@@ -153,7 +183,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             RowTokens::Known(ids) => assert!(ids.iter().all(|id| *id < VOCAB)),
             RowTokens::LastSample => {
                 let position = slot.sample.map(|(position, _)| position);
-                assert_eq!(position, Some(seq.start), "no sample for {seq:?}");
+                assert_eq!(position, Some(slot.begins(seq)), "no sample for {seq:?}");
             }
         }
     }
@@ -165,6 +195,18 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         (0..position).filter(move |at| *at < sinks || at.saturating_add(tokens) > position)
     }
 
+    /// The tokens before position `upto` that the row there sees.
+    fn read(&self, table: &[u32], upto: usize) -> Vec<u32> {
+        let place = |at: usize| table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
+        self.seen(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
+    }
+
+    /// What its drafter expects after these tokens: mostly what comes.
+    fn guess(&self, tokens: &[u32], seed: u64) -> u32 {
+        let errs = hash(tokens, !seed).is_multiple_of(4);
+        (next_token(tokens, seed, u32::MAX) + u32::from(errs)) % VOCAB
+    }
+
     fn compute(&mut self, seq: &SeqPlan, result: &mut StepResult) {
         let index = seq.slot as usize;
         let mut slot = std::mem::take(&mut self.slots[index]);
@@ -172,16 +214,21 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             RowTokens::Known(ids) => ids.clone(),
             RowTokens::LastSample => slot.sample.map(|(_, token)| token).into_iter().collect(),
         };
-        ids.extend(seq.drafts.iter().filter_map(|draft| draft.token));
         let place = |at: usize| slot.table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
-        let (start, end) = (seq.start as usize, seq.start as usize + ids.len());
-        for (at, id) in (start..end).zip(&ids) {
-            self.kv[place(at)] = *id;
+        let (start, known) = (slot.begins(seq) as usize, ids.len());
+        self.ran_ahead.update(|count| count + usize::from(seq.unverified > 0));
+        let end = start + seq.rows();
+        for at in start..end {
+            if at >= start + known {
+                let seed = seq.sample.map_or(0, |sampling| sampling.seed);
+                let guess = || self.guess(&self.read(&slot.table, at), seed);
+                ids.push(seq.drafts[at - start - known].token.unwrap_or_else(guess));
+            }
+            self.kv[place(at)] = ids[at - start];
         }
         slot.computed = end as u32;
-        let read = |upto: usize| -> Vec<u32> {
-            self.seen(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
-        };
+        slot.followed = seq.follow != Follow::No;
+        let read = |upto: usize| self.read(&slot.table, upto);
         if let Some(score) = &seq.score {
             assert_eq!(score.targets.len(), ids.len());
             for (row, target) in (start..end).zip(&score.targets) {
@@ -202,10 +249,10 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         if let Some(adjust) = &seq.adjust {
             slot.history = Some((adjust.tokens.clone(), adjust.prompt));
         }
-        let (drawn, drafts) = (end - seq.drafts.len(), seq.drafts.iter().map(|draft| draft.token));
+        let drawn = start + known;
         // What is drawn after a draft stands if the draft is what was drawn in its place.
         let mut stands = true;
-        let next = drafts.chain([None]);
+        let next = ids[known..].iter().copied().map(Some).chain([None]);
         for ((place, mask), draft) in seq.masks().enumerate().zip(next) {
             let Some(sampling) = seq.sample else { break };
             let tokens = read(drawn + place);
@@ -226,6 +273,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             if stands {
                 slot.sample = Some(((drawn + place) as u32, token));
                 slot.computed = (drawn + place) as u32;
+                slot.drafted = (seq.drafts.len() as u32, place as u32);
                 if let Some((history, _)) = &mut slot.history {
                     history.push(token);
                 }
@@ -255,6 +303,10 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
 
     fn depth(&self) -> usize {
         DEPTH
+    }
+
+    fn drafts(&self) -> usize {
+        self.drafts
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {

@@ -289,6 +289,51 @@ fn a_head_follows_every_row_and_drafts_from_the_first_draw_on() {
 }
 
 #[test]
+fn a_round_of_a_head_is_planned_while_the_one_before_runs() {
+    let mut scheduler = with_head(|_| {});
+    let id = add(&mut scheduler, Request { max_tokens: Some(13), ..request(10, 100) });
+    let prompt = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    let at = |plan: &StepPlan| {
+        let [seq] = &plan.seqs[..] else { panic!("{plan:?}") };
+        (seq.start, seq.unverified, seq.drafts.len())
+    };
+    let first = plan(&mut scheduler);
+    assert_eq!(at(&first), (10, 0, 3));
+    let second = plan(&mut scheduler);
+    assert_eq!(at(&second), (11, 3, 3), "as if none were right");
+    assert_eq!(second.seqs[0].tokens, RowTokens::LastSample);
+    assert_eq!(plan(&mut scheduler), StepPlan::default(), "two behind each other is enough");
+    commit_drawn(&mut scheduler, &first, &[&[1, 2, 3]]);
+    let third = plan(&mut scheduler);
+    assert_eq!(at(&third), (14, 3, 3), "two were right");
+    // Five tokens are known; all but one of these eight may come.
+    commit_drawn(&mut scheduler, &second, &[&[4, 5, 6, 7]]);
+    assert_eq!(at(&plan(&mut scheduler)), (18, 3, 0), "no more than the answer has room for");
+    commit_drawn(&mut scheduler, &third, &[&[8]]);
+    let Some(Event::Finished { usage, .. }) =
+        finish(&mut scheduler, id, FinishReason::Cancelled).pop()
+    else {
+        panic!("it ends")
+    };
+    assert_eq!((usage.completion_tokens, usage.accepted_tokens), (9, 5));
+    assert_eq!(usage.rejected_tokens, 4);
+}
+
+#[test]
+fn rounds_planned_behind_an_answer_are_not_counted() {
+    let mut scheduler = with_head(|_| {});
+    add(&mut scheduler, Request { end_tokens: vec![9], ..request(10, 100) });
+    let prompt = plan(&mut scheduler);
+    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    let [first, second] = [plan(&mut scheduler), plan(&mut scheduler)];
+    let events = commit_drawn(&mut scheduler, &first, &[&[1, 9, 2, 3]]);
+    assert_eq!(told(&events), [(1, true)]);
+    assert_eq!(commit_drawn(&mut scheduler, &second, &[&[4, 5, 6, 7]]), []);
+    assert_eq!(scheduler.metrics().spec_decode.spec_decode_num_draft_tokens, 3);
+}
+
+#[test]
 fn a_head_drafts_nothing_where_masks_would_depend_on_its_drafts() {
     let mut scheduler = with_head(|_| {});
     add(&mut scheduler, Request { bad_words: vec![vec![7, 8]], ..request(10, 100) });
