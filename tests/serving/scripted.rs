@@ -42,6 +42,11 @@ pub fn logprobs(tokens: &[u32], top: u32) -> Logprobs {
     }
 }
 
+/// The position behind the rows of a sequence, if all drafts before them are right.
+fn reach(seq: &SeqPlan) -> usize {
+    seq.start as usize + seq.unverified as usize + seq.rows()
+}
+
 /// When an executor loses its device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Failure {
@@ -67,6 +72,8 @@ struct Slot {
     /// Position and token of the last sample.
     sample: Option<(u32, u32)>,
     computed: u32,
+    /// Drafts of its last step that were right.
+    accepted: u32,
     /// The masks given last, by the place of their draw.
     masks: [Option<u32>; 1 + MAX_DRAFTS],
     /// The tokens that penalties look at, and how many are the prompt.
@@ -127,7 +134,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
 
     fn check_sequence(&self, seq: &SeqPlan, plan: &StepPlan) {
         let slot = &self.slots[seq.slot as usize];
-        let end = seq.start as usize + seq.rows();
+        let end = reach(seq);
         assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
         // Beyond may lie what drafts of earlier steps took.
         let needed = end.div_ceil(BLOCK_SIZE);
@@ -143,7 +150,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
         for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
             let table = &self.slots[other.slot as usize].table;
-            let (start, end) = (other.start as usize, other.start as usize + other.rows());
+            let (start, end) = (other.start as usize, reach(other));
             for position in self.seen(start).chain(start..end) {
                 let block = table[position / BLOCK_SIZE];
                 assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
@@ -153,7 +160,8 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             RowTokens::Known(ids) => assert!(ids.iter().all(|id| *id < VOCAB)),
             RowTokens::LastSample => {
                 let position = slot.sample.map(|(position, _)| position);
-                assert_eq!(position, Some(seq.start), "no sample for {seq:?}");
+                let start = seq.start + slot.accepted.min(seq.unverified);
+                assert_eq!(position, Some(start), "no sample for {seq:?}");
             }
         }
     }
@@ -178,7 +186,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         for (at, id) in (start..end).zip(&ids) {
             self.kv[place(at)] = *id;
         }
-        slot.computed = end as u32;
+        (slot.computed, slot.accepted) = (end as u32, 0);
         let read = |upto: usize| -> Vec<u32> {
             self.seen(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
         };
@@ -225,7 +233,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             let token = next_token(&tokens, sampling.seed, mask);
             if stands {
                 slot.sample = Some(((drawn + place) as u32, token));
-                slot.computed = (drawn + place) as u32;
+                (slot.computed, slot.accepted) = ((drawn + place) as u32, place as u32);
                 if let Some((history, _)) = &mut slot.history {
                     history.push(token);
                 }
@@ -266,7 +274,7 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
             self.kv.copy_within(from..from + BLOCK_SIZE, to);
         }
         let mut result = StepResult::default();
-        for seq in &plan.seqs {
+        for seq in &plan.resolved(|slot| self.slots[slot as usize].accepted).seqs {
             self.compute(seq, &mut result);
         }
         self.in_flight.push_back((plan.clone(), result));
