@@ -1,6 +1,6 @@
 // accept: in a step with drafts, how many of a sequence are the tokens drawn in their places, in order.
 // The draw after the last of them stands as well and becomes the slot's last sample; tallies count what
-// stands.
+// stands, and the slot how many drafts are right.
 // in   result        array<u32>        [samples][2]  the token drawn
 // out  last_samples  array<u32>        [slots][SLOT_TOKENS]
 //      result        array<u32>        [draws], behind the samples: how many drafts are right
@@ -12,6 +12,7 @@
 @group(0) @binding(3) var<storage, read_write> tallies: array<vec4<u32>>;
 
 const STRIDE = {{ stride }}u;
+const ACCEPTED_AT = {{ accepted_at }}u;
 
 {% include "include/step.wgsl" %}
 {% include "include/stand.wgsl" %}
@@ -34,4 +35,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         if draft != token { break; }
     }
     result[2u * sample_count() + id.x] = accepted;
+    last_samples[slot * SLOT_TOKENS + ACCEPTED_AT] = accepted;
 }

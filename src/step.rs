@@ -3,7 +3,7 @@
 //! There is no prefill mode and no decode mode: a step is a ragged list of
 //! sequences, each with one row (decode) or several (a chunk of a prompt).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::error::Result;
 
@@ -200,6 +200,18 @@ impl StepPlan {
     /// Number of rows of all sequences.
     pub fn rows(&self) -> usize {
         self.seqs.iter().map(SeqPlan::rows).sum()
+    }
+
+    /// The plan once it is known how many drafts of a slot's step before were right.
+    pub fn resolved(&self, accepted: impl Fn(u32) -> u32) -> Cow<'_, StepPlan> {
+        let mut plan = Cow::Borrowed(self);
+        if self.seqs.iter().any(|seq| seq.unverified > 0) {
+            for seq in &mut plan.to_mut().seqs {
+                seq.start += accepted(seq.slot).min(seq.unverified);
+                seq.unverified = 0;
+            }
+        }
+        plan
     }
 }
 

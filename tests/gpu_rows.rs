@@ -1,13 +1,20 @@
-//! Embedding, normalisation, gathering and pooling of rows on the GPU against the same in plain Rust.
+//! Embedding, normalisation, gathering, pooling and moving of rows on the GPU against the same in plain
+//! Rust.
 #![cfg(not(target_arch = "wasm32"))]
 
 mod support;
 
 use support::{Bench, activations, bits, floats, nmse, uniform};
 use tabloom::{
-    kernels::{Batch, BlockTables, Embed, Gather, Norm, Place, Pool, RowsOf, gather, norm, pool},
+    kernels::{
+        Batch, BlockTables, Embed, Gather, Norm, Place, Pool, RowsOf, Shift, batch::SLOT_TOKENS,
+        gather, norm, pool,
+    },
     layout::{HostMatrix, Layout, row_stride},
-    step::{self, Capacity, Pooling, RowTokens, SeqPlan, StepPlan},
+    step::{
+        self, BLOCK_SIZE, Capacity, Draft, MAX_DRAFTS, Pooling, RowTokens, Sampling, SeqPlan,
+        StepPlan,
+    },
 };
 
 fn seeded() -> fastrand::Rng {
@@ -34,7 +41,7 @@ fn embedding_of_known_and_sampled_tokens_and_of_positions() {
                 let mut batch = support::step(rows, 1, vocab);
                 let last_samples = [7, 81, 12];
                 // The last row's token is in place 1.
-                let token = batch.words[5] as usize + 4 * (rows - 1);
+                let token = batch.words[6] as usize + 4 * (rows - 1);
                 batch.words[token] = 1 << 31 | 1;
                 let positions = rows == 70 && layout != Layout::F32;
                 let before = match positions {
@@ -235,4 +242,82 @@ fn an_embedding_has_length_1_and_nothing_is_made_up() {
     for broken in [f32::NAN, f32::INFINITY] {
         assert!(pool::unit(&[1.0, broken]).iter().any(|v| !v.is_finite()));
     }
+}
+
+#[test]
+fn rows_behind_drafts_move_on_by_how_many_were_right() {
+    const CAPACITY: Capacity = Capacity {
+        rows: 800,
+        seqs: 40, // more than a workgroup moves
+        logit_rows: 800,
+        blocks: 1000,
+        context: 160,
+        vocab: 90,
+        window: None,
+    };
+    pollster::block_on(async {
+        let (mut bench, mut rng) = (Bench::open().await, seeded());
+        let most = MAX_DRAFTS as u32;
+        let mut slots: Vec<u32> = (0..CAPACITY.seqs as u32).collect();
+        rng.shuffle(&mut slots);
+        let mut seq = |slot| {
+            let mut seq = SeqPlan {
+                slot,
+                tokens: RowTokens::LastSample,
+                start: rng.u32(1..120),
+                unverified: if rng.u32(..4) > 0 { rng.u32(1..=most) } else { 0 },
+                sample: (rng.u32(..4) > 0).then_some(Sampling::GREEDY),
+                ..Default::default()
+            };
+            if seq.sample.is_some() {
+                seq.drafts = vec![Draft::default(); rng.usize(..=MAX_DRAFTS)];
+            } else if seq.unverified == 0 {
+                seq.tokens = RowTokens::Known(vec![1; rng.usize(1..20)]);
+            }
+            let end = seq.start as usize + seq.rows() + seq.unverified as usize;
+            let blocks = (0..end.div_ceil(BLOCK_SIZE)).map(|_| rng.u32(..CAPACITY.blocks as u32));
+            seq.blocks = blocks.collect();
+            seq
+        };
+        let whole: Vec<SeqPlan> = slots.into_iter().map(&mut seq).collect();
+        let single = |seq: &SeqPlan| SeqPlan { drafts: Vec::new(), ..seq.clone() };
+        let pass = |seqs: usize| whole[..seqs].iter().map(single).collect();
+        let plans = [whole.clone(), pass(40), pass(36), pass(3), whole.clone()];
+        let plans = plans.map(|seqs| StepPlan { seqs, ..Default::default() });
+        let tables = BlockTables::of(&plans[0], &CAPACITY).unwrap();
+        let encode = |plan: &StepPlan| Batch::encode(plan, &CAPACITY, &tables, 8).unwrap();
+
+        // Of places that hold the number, and of others.
+        let (slot_tokens, accepted_at) = (SLOT_TOKENS as usize, SLOT_TOKENS as usize - 1);
+        let mut last_samples = vec![u32::MAX; CAPACITY.seqs * slot_tokens];
+        last_samples.iter_mut().skip(accepted_at).step_by(slot_tokens).for_each(|accepted| {
+            *accepted = rng.u32(..=most);
+        });
+        let accepted = |slot: u32| last_samples[slot as usize * slot_tokens + accepted_at];
+
+        let stride = Batch::max_words(&CAPACITY);
+        let (mut words, mut expected) = (Vec::new(), Vec::new());
+        for (place, plan) in plans.iter().enumerate() {
+            let batch = encode(plan);
+            words.resize(place * stride, 0);
+            expected.resize(place * stride, 0);
+            words.extend(&batch.words);
+            expected.extend(&batch.words);
+            let resolved = encode(&plan.resolved(accepted)).words;
+            // The count of shifts stays, and so do they: behind all that the resolved plan has.
+            let (before, behind) = expected[place * stride..].split_at_mut(6);
+            before[..5].copy_from_slice(&resolved[..5]);
+            behind[..resolved.len() - 6].copy_from_slice(&resolved[6..]);
+        }
+        // Batches of an earlier step may lie behind.
+        words.resize(plans.len() * stride, 0);
+        words.extend_from_within(..stride);
+        expected.resize(plans.len() * stride, 0);
+        expected.extend(&words[..stride]);
+        let shader = Shift { stride }.shader();
+        let grid = Shift::grid(&encode(&plans[0]), plans.len());
+        let found = bench.run_shader(&shader, grid, &[&words, &last_samples, &tables.words]).await;
+        assert_ne!(words, expected);
+        assert_eq!(found[0], expected);
+    });
 }

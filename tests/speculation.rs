@@ -386,6 +386,85 @@ fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
     }
 }
 
+/// Tokens that follow two prompts, `most` or a few more of each. Every step drafts as many tokens as
+/// `drafts` says of its number, and is submitted before the one before it is read. Also how many drafts
+/// there were, and how many of them were right.
+fn ahead(
+    executor: &mut AnyExecutor,
+    prompts: &[Vec<u32>; 2],
+    temperature: f32,
+    most: usize,
+    drafts: impl Fn(usize) -> usize,
+) -> ([Vec<u32>; 2], [usize; 2]) {
+    const SLOTS: [u32; 2] = [3, 1];
+    let mut told = [const { Vec::new() }; 2];
+    let mut counts = [0; 2];
+    let mut in_flight = None;
+    for step in 0.. {
+        let seq = |(i, prompt): (usize, &Vec<u32>)| {
+            // The other sequence has another number.
+            let drafts = |step: usize| if step == 0 { 0 } else { drafts(step + i) };
+            let blocks = (prompt.len() + 2 * most).div_ceil(BLOCK_SIZE) as u32 + 2;
+            let begin = SeqPlan {
+                slot: SLOTS[i],
+                tokens: RowTokens::Known(prompt.clone()),
+                blocks: (0..blocks).map(|at| 1 + i as u32 + 2 * at).collect(),
+                sample: Some(Sampling { temperature, seed: 5 + i as u64, ..Sampling::GREEDY }),
+                follow: Follow::Drawn,
+                ..SeqPlan::default()
+            };
+            match step {
+                0 => begin,
+                _ => SeqPlan {
+                    tokens: RowTokens::LastSample,
+                    start: (prompt.len() + told[i].len()) as u32,
+                    unverified: drafts(step - 1) as u32,
+                    blocks: Vec::new(),
+                    drafts: vec![Draft::default(); drafts(step)],
+                    ..begin
+                },
+            }
+        };
+        let seqs = prompts.iter().enumerate().map(seq).collect();
+        let plan = StepPlan { seqs, ..StepPlan::default() };
+        executor.submit(&plan).expect("a valid step");
+        let Some(read) = in_flight.replace(plan) else { continue };
+        let result = pollster::block_on(executor.result()).expect("the device lives");
+        counts[0] += read.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
+        counts[1] += result.samples.len() - read.seqs.len();
+        for (told, slot) in told.iter_mut().zip(SLOTS) {
+            let drawn = result.samples.iter().filter(|sample| sample.slot == slot);
+            told.extend(drawn.map(|sample| sample.token));
+        }
+        if told.iter().all(|told| told.len() >= most) {
+            break;
+        }
+    }
+    pollster::block_on(executor.result()).expect("the device lives");
+    (told, counts)
+}
+
+fn a_round_may_begin_before_the_one_before_it_is_read(device: Device) {
+    let [.., a, b] = &golden::<Vec<Golden>>("draft/built_in.json")[..] else { panic!("too few") };
+    let prompts = [a.tokens.clone(), b.tokens.clone()];
+    let tokens = 40;
+    for beside in [Beside::Head, Beside::Model, Beside::EarlyExit] {
+        let mut executor = loaded(device, beside).loaded.executor;
+        for temperature in [0.0, 0.8] {
+            let (alone, [none, _]) = ahead(&mut executor, &prompts, temperature, tokens, |_| 0);
+            assert_eq!(none, 0);
+            let drafts = |step: usize| [5, 5, 2, 0, 7][step % 5];
+            let (found, [drafted, right]) =
+                ahead(&mut executor, &prompts, temperature, tokens, drafts);
+            println!("{beside:?} at {temperature}: {right} of {drafted} drafts");
+            for (found, alone) in found.iter().zip(&alone) {
+                assert_eq!(found[..tokens], alone[..tokens], "{beside:?} at {temperature}");
+            }
+            assert!(0 < right && right < drafted);
+        }
+    }
+}
+
 /// A round of drafting by a head of a reference implementation.
 #[derive(Deserialize)]
 struct Round {
@@ -629,6 +708,16 @@ fn on_the_processor() {
 #[test]
 fn on_the_gpu() {
     drafts_change_nothing_but_the_steps(Device::Gpu);
+}
+
+#[test]
+fn rounds_one_ahead_on_the_processor() {
+    a_round_may_begin_before_the_one_before_it_is_read(Device::Cpu);
+}
+
+#[test]
+fn rounds_one_ahead_on_the_gpu() {
+    a_round_may_begin_before_the_one_before_it_is_read(Device::Gpu);
 }
 
 #[test]

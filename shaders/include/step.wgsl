@@ -14,24 +14,24 @@ fn sample_count() -> u32 { return step[3]; }
 fn draw_count() -> u32 { return step[4]; }
 
 fn row_at(i: u32) -> Row {
-    let at = step[5] + 4u * i;
+    let at = step[6] + 4u * i;
     return Row(step[at], step[at + 1u], step[at + 2u], step[at + 3u]);
 }
-fn logit_row(i: u32) -> u32 { return step[step[6] + i]; }
+fn logit_row(i: u32) -> u32 { return step[step[7] + i]; }
 fn tile_at(i: u32) -> Tile {
-    let at = step[7] + 2u * i;
+    let at = step[8] + 2u * i;
     return Tile(step[at], step[at + 1u]);
 }
 // Word index of sample i's parameters (kernels::batch::SAMPLE_WORDS each).
-fn sample_at(i: u32) -> u32 { return step[8] + 14u * i; }
+fn sample_at(i: u32) -> u32 { return step[9] + 14u * i; }
 // Word index of log-probability i's parameters, behind the samples: logit row, token or LAST_SAMPLE and
 // a sample, how many of the likeliest, where in the results, where further tokens are named, how many.
 fn logprob_at(i: u32) -> u32 { return sample_at(sample_count()) + 6u * i; }
 fn pool_at(i: u32) -> Pool {
-    let at = step[9] + 4u * i;
+    let at = step[10] + 4u * i;
     return Pool(step[at], step[at + 1u], step[at + 2u], step[at + 3u]);
 }
 fn draw_at(i: u32) -> Draw {
-    let at = step[10] + 2u * i;
+    let at = step[11] + 2u * i;
     return Draw(step[at], step[at + 1u]);
 }

@@ -17,7 +17,9 @@ use crate::{
     Error, Result,
     kernels::{
         Batch, BlockTables, Copy, Embed, HostTables, Keep, KvKind, Matmul, Place, Recall, Regime,
-        RowsOf, Upload, batch::SLOT_TOKENS, columns, gather, norm, pool,
+        RowsOf, Upload,
+        batch::{ACCEPTED, SLOT_TOKENS},
+        columns, gather, norm, pool,
     },
     layout::{HostMatrix, row_stride},
     model::{Act, DraftProgram, ModelConfig, Op, Param, Product, program_with},
@@ -443,6 +445,10 @@ impl Executor for CpuExecutor {
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         let CpuExecutor { capacity, target, draft, slots, done } = self;
         slots.tables.update(plan, |_, _| {})?;
+        // What must be refused is seen before it is resolved.
+        Batch::encode(plan, capacity, &slots.tables, 1)?;
+        let last_samples = &slots.last_samples;
+        let plan = &*plan.resolved(|slot| last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize]);
         let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
         for copy in &plan.copies {
             target.copy_block(*copy);

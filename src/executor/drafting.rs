@@ -70,7 +70,8 @@ impl<W> Drafter<W> {
 /// and one sample per sequence that has so many.
 ///
 /// The row of the first draft is `behind` positions before that of the last token which is known, and
-/// the further ones follow. Its token is the last sample, and then the draft before.
+/// the further ones follow. Its token is the last sample, and then the draft before. Drafts that are not
+/// verified move the rows on as they do those of the plan.
 pub fn passes(
     plan: &StepPlan,
     capacity: &Capacity,
@@ -88,6 +89,7 @@ pub fn passes(
                 slot: seq.slot,
                 tokens: RowTokens::LastSample,
                 start: seq.start + seq.tokens.count() as u32 - 1 - behind + before,
+                unverified: seq.unverified,
                 sample: Some(Sampling { temperature, seed, ..Sampling::GREEDY }),
                 ..Default::default()
             }
@@ -137,6 +139,6 @@ pub fn follow(
         }
         row += seq.rows();
     }
-    debug_assert_eq!(batch.words[5] as usize + ROW_WORDS * row, batch.words[6] as usize);
+    debug_assert_eq!(batch.words[6] as usize + ROW_WORDS * row, batch.words[7] as usize);
     Ok(Some(batch))
 }

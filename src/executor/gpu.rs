@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    gpu::{Gpu, Readback},
-    kernels::{Attention, Batch, BlockTables, KvKind, Regime, Tuning, Upload, pool},
+    gpu::{Dispatch, Gpu, Readback},
+    kernels::{Attention, Batch, BlockTables, KvKind, Regime, Shift, Tuning, Upload, pool},
     layout::row_stride,
     model::ModelConfig,
     step::{Capacity, Executor, StepPlan, StepResult},
@@ -37,6 +37,7 @@ pub struct GpuExecutor {
     body: Recordings,
     head: Recordings,
     draft: Option<GpuDraft>,
+    shift: Dispatch,
     in_flight: VecDeque<InFlight>,
     spare: Vec<Readback>,
     /// For steps whose logits are read: [logit rows][row_stride(vocab)]; one at a time.
@@ -109,7 +110,7 @@ impl GpuExecutor {
             }
             recording => (recording?, None),
         };
-        let Recording { buffers, body, head, draft, bind_groups, pipelines } = recording;
+        let Recording { buffers, body, head, draft, shift, bind_groups, pipelines } = recording;
         let work = HostWork {
             bind_groups: bind_groups as u64,
             pipelines: pipelines as u64,
@@ -133,6 +134,7 @@ impl GpuExecutor {
             body,
             head,
             draft,
+            shift,
             spare,
             spare_logits: Some(Readback::new(&gpu, buffers.logits.size()).await?),
             profiler,
@@ -181,6 +183,21 @@ impl GpuExecutor {
             self.work.buffer_writes += 1;
         }
         Ok((passes, follow))
+    }
+
+    /// Records the moves of rows behind drafts that are not verified yet, in the step's batch and in
+    /// `drafting` batches of the drafter: first, as the step has drafts of its own to verify.
+    fn record_shifts(&mut self, encoder: &mut CommandEncoder, batch: &Batch, drafting: usize) {
+        if batch.shifts == 0 {
+            return;
+        }
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        let of_draft = self.draft.as_ref().filter(|_| drafting > 0);
+        let of_draft = of_draft.map(|draft| (&draft.shift, drafting));
+        for (dispatch, batches) in [(&self.shift, 1)].into_iter().chain(of_draft) {
+            dispatch.record(&mut pass, Shift::grid(batch, batches));
+            self.work.dispatches += 1;
+        }
     }
 
     /// Records the pass of the model itself; `follows` says whether a drafter reads what it computes.
@@ -290,6 +307,7 @@ impl Executor for GpuExecutor {
             let beside = self.draft.iter().filter(|draft| !draft.is_inside);
             beside.for_each(|draft| draft.parts.buffers.copy_block(&mut encoder, *copy));
         }
+        self.record_shifts(&mut encoder, &batch, passes.len() + follow.len());
         for (place, batch) in passes.iter().enumerate() {
             self.work.dispatches += self.record_draft(&mut encoder, place, batch, |draft| {
                 draft.passes.get(place).or(draft.passes.last())

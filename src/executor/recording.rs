@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Kernels},
-    kernels::{Attention, Batch, Kernel, KvKind, Regime, Tuning},
+    kernels::{Attention, Batch, Kernel, KvKind, Regime, Shift, Tuning},
     model::{DraftProgram, ModelConfig, Op, program_with},
     step::{Capacity, MAX_DRAFTS},
     weights::GpuWeights,
@@ -32,6 +32,8 @@ pub struct GpuDraft {
     /// As in [`DraftProgram::passes`].
     pub passes: Vec<Recordings>,
     pub most: usize,
+    /// [`Shift`] in the batches of a step's passes.
+    pub shift: Dispatch,
 }
 
 /// A dispatch, and when it has a part in a step.
@@ -48,6 +50,8 @@ pub struct Recording {
     pub body: Recordings,
     pub head: Recordings,
     pub draft: Option<GpuDraft>,
+    /// [`Shift`] in the words of a step.
+    pub shift: Dispatch,
     pub bind_groups: usize,
     pub pipelines: usize,
 }
@@ -136,13 +140,20 @@ impl Model<'_> {
         for lowered in of_draft {
             recordings.push(recorder.record(lowered, &mut on_progress).await?);
         }
-        let (bind_groups, pipelines) = (recorder.kernels.bind_groups, recorder.kernels.len());
+        let kernel = Shift { stride: Batch::max_words(capacity) };
+        let pipeline = recorder.kernels.pipeline(gpu, &kernel.shader()).await?;
+        let mut shift = |words| {
+            let bound = [words, &buffers.last_samples, &buffers.tables];
+            recorder.kernels.bind(gpu, &pipeline, &bound)
+        };
+        let of_step = shift(&buffers.step);
         let draft = match (parts, recordings.pop(), drafting) {
             (Some(parts), Some(follow), Some(drafting)) => Some(GpuDraft {
                 attention: shapes::attention(&drafting.config, capacity.window, KvKind::F16),
                 behind: drafting.behind,
                 reads_next: drafting.reads_next,
                 is_inside: drafting.is_inside,
+                shift: shift(&parts.words),
                 parts,
                 follow,
                 passes: recordings,
@@ -150,7 +161,8 @@ impl Model<'_> {
             }),
             _ => None,
         };
-        Ok(Recording { buffers, body, head, draft, bind_groups, pipelines })
+        let (bind_groups, pipelines) = (recorder.kernels.bind_groups, recorder.kernels.len());
+        Ok(Recording { buffers, body, head, draft, shift: of_step, bind_groups, pipelines })
     }
 }
 

@@ -68,6 +68,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "rope_kv.wgsl",
     "route.wgsl",
     "sample.wgsl",
+    "shift.wgsl",
     "state.wgsl",
 ];
 

@@ -4,7 +4,7 @@ use minijinja::context;
 
 use super::{
     Batch, Bindings, HostTables, Kernel, Table, Tuning, adjust,
-    batch::{DRAWN, SLOT_TOKENS},
+    batch::{ACCEPTED, DRAWN, SLOT_TOKENS},
 };
 use crate::gpu::Shader;
 
@@ -48,6 +48,7 @@ impl Accept {
                 last_samples[slot + DRAWN as usize + place] = token;
             }
             last_samples[slot] = drawn(first + accepted);
+            last_samples[slot + ACCEPTED as usize] = accepted as u32;
             results.push(accepted as u32);
         }
     }
@@ -63,6 +64,7 @@ impl Kernel for Accept {
             count => adjust::DRAWN,
             slot_tokens => SLOT_TOKENS,
             drawn_at => DRAWN,
+            accepted_at => ACCEPTED,
         };
         Shader::render("accept", values, bindings.access())
     }
@@ -130,6 +132,7 @@ mod tests {
         let [other, mine] = [0, 1].map(|slot| &last[slot * SLOT_TOKENS as usize..]);
         assert_eq!((other[0], mine[0]), (u32::MAX, drawn[accepted]));
         assert_eq!(mine[DRAWN as usize..][..=accepted], drawn);
+        assert_eq!(mine[ACCEPTED as usize] as usize, accepted);
         drawn
     }
 

@@ -1,7 +1,7 @@
 //! The words that describe a step to every kernel: one buffer, written once per step.
 //!
-//! A header of [`HEADER_WORDS`] words (row, logit row, tile, sample and draw counts, then where rows,
-//! logit rows, tiles, samples, pools and draws start) and the sections:
+//! A header of [`HEADER_WORDS`] words (row, logit row, tile, sample, draw and shift counts, then where
+//! rows, logit rows, tiles, samples, pools, draws and shifts start) and the sections:
 //!
 //! | section | entry |
 //! |---|---|
@@ -13,6 +13,7 @@
 //! | tokens that are named for their log-probabilities | token |
 //! | pools | first row, rows: those whose hidden states are added up; slot; whether the sum begins with them |
 //! | draws | first sample, samples: those of one sequence, the first of which stands |
+//! | shifts | slot, first row, rows, first sample, samples, most: a sequence that moves on by as many positions as its slot has in [`ACCEPTED`], but at most so many; see [`super::Shift`] |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
 
@@ -26,19 +27,21 @@ use crate::{
 };
 
 /// Marks a row's token id as a place in the table of last samples, which has for each slot
-/// [`SLOT_TOKENS`]: its last sample, drafts from [`DRAFTS`] on, and what the last step drew from
-/// [`DRAWN`] on.
+/// [`SLOT_TOKENS`]: its last sample, drafts from [`DRAFTS`] on, what the last step drew from [`DRAWN`]
+/// on, and, in place [`ACCEPTED`], how many drafts of its last step with drafts were right.
 pub const LAST_SAMPLE: u32 = 1 << 31;
-pub const SLOT_TOKENS: u32 = 16;
+pub const SLOT_TOKENS: u32 = ACCEPTED + 1;
 pub const DRAFTS: u32 = 1;
 pub const DRAWN: u32 = DRAFTS + MAX_DRAFTS as u32;
-pub const HEADER_WORDS: usize = 11;
+pub const ACCEPTED: u32 = DRAWN + MAX_DRAFTS as u32 + 1;
+pub const HEADER_WORDS: usize = 13;
 pub const ROW_WORDS: usize = 4;
 pub const TILE_WORDS: usize = 2;
 pub const SAMPLE_WORDS: usize = 14;
 pub const LOGPROB_WORDS: usize = 6;
 pub const POOL_WORDS: usize = 4;
 pub const DRAW_WORDS: usize = 2;
+pub const SHIFT_WORDS: usize = 6;
 /// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits. From bit
 /// [`DRAFTS_AT`] on how many drafts come before it.
 pub const MASKED: u32 = 1;
@@ -55,6 +58,8 @@ pub struct Batch {
     pub samples: u32,
     /// Sequences that samples belong to.
     pub draws: u32,
+    /// Sequences that begin behind drafts which are not verified yet.
+    pub shifts: u32,
     /// Log-probabilities wanted: first those of samples, then those of scored rows, as in the plan.
     pub logprobs: u32,
     /// Sequences whose hidden states become part of an embedding in this step.
@@ -62,7 +67,7 @@ pub struct Batch {
     /// Words of the results: two per sample, one per sequence that samples, then 1 + 2·(how many of the
     /// likeliest) + (how many are named) per log-probability.
     pub result_words: u32,
-    /// The longest context of the step's sequences, in tokens.
+    /// The longest context of the step's sequences, in tokens, if all drafts before them are right.
     pub longest: u32,
 }
 
@@ -103,8 +108,8 @@ impl Batch {
         if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
             return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
         }
-        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools, mut draws] =
-            [const { Vec::<u32>::new() }; 6];
+        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools, mut draws, mut shifts] =
+            [const { Vec::<u32>::new() }; 7];
         // With the tokens that are named.
         let [mut logprobs, mut scores] = [const { Vec::<([u32; 3], &[u32])>::new() }; 2];
         let mut longest = 0;
@@ -115,7 +120,12 @@ impl Batch {
             if let Some(what) = bad_sampling(seq, capacity.vocab) {
                 return refuse(format!("{what} of slot {} is out of range", seq.slot));
             }
-            longest = longest.max(end as u32);
+            longest = longest.max(end as u32 + seq.unverified);
+            if seq.unverified > 0 {
+                let sample = samples.len() / SAMPLE_WORDS;
+                let [rows, draws] = [count, seq.draws()].map(|count| count as u32);
+                shifts.extend([seq.slot, first as u32, rows, sample as u32, draws, seq.unverified]);
+            }
             let place = LAST_SAMPLE | (seq.slot * SLOT_TOKENS);
             let last_sample = [place];
             let tokens = match &seq.tokens {
@@ -202,6 +212,7 @@ impl Batch {
             tiles: (tiles.len() / TILE_WORDS) as u32,
             samples: (samples.len() / SAMPLE_WORDS) as u32,
             draws: (draws.len() / DRAW_WORDS) as u32,
+            shifts: (shifts.len() / SHIFT_WORDS) as u32,
             logprobs: (logprobs.len() + scores.len()) as u32,
             pools: (pools.len() / POOL_WORDS) as u32,
             result_words: (2 * samples.len() / SAMPLE_WORDS + draws.len() / DRAW_WORDS) as u32,
@@ -218,13 +229,14 @@ impl Batch {
             batch.result_words += 1 + 2 * top + count;
         }
         samples.extend(named);
-        let sections = [&rows, &logit_rows, &tiles, &samples, &pools, &draws];
+        let sections = [&rows, &logit_rows, &tiles, &samples, &pools, &draws, &shifts];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
             *at += section.len();
             Some(start)
         });
-        let header = [batch.rows, batch.logit_rows, batch.tiles, batch.samples, batch.draws];
+        let Batch { rows, logit_rows, tiles, samples, draws, shifts, .. } = batch;
+        let header = [rows, logit_rows, tiles, samples, draws, shifts];
         batch.words = header.into_iter().chain(starts).collect();
         for section in sections {
             batch.words.extend(section);
@@ -236,7 +248,7 @@ impl Batch {
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (POOL_WORDS + DRAW_WORDS)
+            + capacity.seqs * (POOL_WORDS + DRAW_WORDS + SHIFT_WORDS)
             + capacity.logit_rows * (SAMPLE_WORDS + MAX_LOGPROB_TOKENS + LOGPROB_WORDS)
     }
 
@@ -255,50 +267,56 @@ impl Batch {
 
     /// Row `i`.
     pub fn row(&self, i: usize) -> Row {
-        let at = self.words[5] as usize + ROW_WORDS * i;
+        let at = self.words[6] as usize + ROW_WORDS * i;
         let [token, position, slot, table] = [0, 1, 2, 3].map(|word| self.words[at + word]);
         Row { token, position, slot, table }
     }
 
     /// The words of row `i`: token, position, KV slot and table.
     pub fn row_mut(&mut self, i: usize) -> &mut [u32] {
-        let at = self.words[5] as usize + ROW_WORDS * i;
+        let at = self.words[6] as usize + ROW_WORDS * i;
         &mut self.words[at..at + ROW_WORDS]
     }
 
     /// The row whose logits are logit row `i`.
     pub fn logit_row(&self, i: usize) -> usize {
-        self.words[self.words[6] as usize + i] as usize
+        self.words[self.words[7] as usize + i] as usize
     }
 
     /// The words of sample `i`.
     pub fn sample(&self, i: usize) -> &[u32] {
-        let at = self.words[8] as usize + SAMPLE_WORDS * i;
+        let at = self.words[9] as usize + SAMPLE_WORDS * i;
         &self.words[at..at + SAMPLE_WORDS]
     }
 
     /// The words of sample `i`, to be changed.
     pub fn sample_mut(&mut self, i: usize) -> &mut [u32] {
-        let at = self.words[8] as usize + SAMPLE_WORDS * i;
+        let at = self.words[9] as usize + SAMPLE_WORDS * i;
         &mut self.words[at..at + SAMPLE_WORDS]
     }
 
     /// The words of log-probability `i`.
     pub fn logprob(&self, i: usize) -> &[u32] {
-        let at = self.words[8] as usize + SAMPLE_WORDS * self.samples as usize + LOGPROB_WORDS * i;
+        let at = self.words[9] as usize + SAMPLE_WORDS * self.samples as usize + LOGPROB_WORDS * i;
         &self.words[at..at + LOGPROB_WORDS]
     }
 
     /// The words of pool `i`.
     pub fn pool(&self, i: usize) -> &[u32] {
-        let at = self.words[9] as usize + POOL_WORDS * i;
+        let at = self.words[10] as usize + POOL_WORDS * i;
         &self.words[at..at + POOL_WORDS]
     }
 
     /// The first sample and the number of samples of draw `i`.
     pub fn draw(&self, i: usize) -> (usize, usize) {
-        let at = self.words[10] as usize + DRAW_WORDS * i;
+        let at = self.words[11] as usize + DRAW_WORDS * i;
         (self.words[at] as usize, self.words[at + 1] as usize)
+    }
+
+    /// The words of shift `i`.
+    pub fn shift(&self, i: usize) -> [u32; SHIFT_WORDS] {
+        let at = self.words[12] as usize + SHIFT_WORDS * i;
+        std::array::from_fn(|word| self.words[at + word])
     }
 
     /// Where in the results it says how many drafts of draw `i` are right.
@@ -322,6 +340,15 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
             drafts.len() > MAX_DRAFTS
                 || !drafts.iter().all(|draft| draft.token.as_ref().is_none_or(known))
                 || !drafts.is_empty() && (seq.sample.is_none() || seq.score.is_some()),
+        ),
+        (
+            "what goes with drafts that are not verified",
+            seq.unverified > 0
+                && (seq.unverified as usize > MAX_DRAFTS
+                    || seq.tokens != RowTokens::LastSample
+                    || drafts.iter().any(|draft| draft.token.is_some())
+                    || seq.score.is_some()
+                    || seq.pool.is_some()),
         ),
         (
             "the adjustment",
@@ -361,7 +388,7 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Adjust, BlockCopy, Sampling, Score, SeqPlan};
+    use crate::step::{Adjust, BlockCopy, Draft, Sampling, Score, SeqPlan};
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -479,6 +506,36 @@ mod tests {
         let found: Vec<_> = (0..3).map(|i| batch.pool(i)).collect();
         assert_eq!(found, [[0, 5, 0, 0], [12, 3, 2, 1], [23, 1, 3, 1]]);
         assert!(batch.words.len() <= Batch::max_words(&CAPACITY));
+    }
+
+    #[test]
+    fn rows_behind_drafts_that_are_not_verified_are_on_the_device_alone() {
+        let drafts = vec![Draft::default(); 2];
+        let good = SeqPlan {
+            unverified: MAX_DRAFTS as u32,
+            drafts,
+            ..seq(1, RowTokens::LastSample, 20, &[1, 2])
+        };
+        let pool = Some(Pool { pooling: Pooling::Last, last: true });
+        let score = Some(Score { targets: vec![1], top: 0 });
+        let bad = [
+            SeqPlan { unverified: MAX_DRAFTS as u32 + 1, ..good.clone() },
+            SeqPlan { tokens: RowTokens::Known(vec![1]), ..good.clone() },
+            SeqPlan { drafts: vec![Draft { token: Some(1), ..Draft::default() }], ..good.clone() },
+            SeqPlan { drafts: Vec::new(), score, ..good.clone() },
+            SeqPlan { pool, ..good.clone() },
+        ];
+        let before = seq(0, RowTokens::Known(vec![1; 2]), 0, &[3]);
+        let plan = |seq| StepPlan { seqs: vec![before.clone(), seq], ..Default::default() };
+        let batch = encode(&plan(good.clone())).unwrap();
+        assert_eq!((batch.shifts, batch.shift(0)), (1, [1, 2, 3, 1, 3, 7]));
+        assert_eq!(batch.longest, 20 + 7 + 3);
+        for seq in bad {
+            let refused = encode(&plan(seq.clone()));
+            assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{seq:?}");
+            let verified = SeqPlan { unverified: 0, ..seq };
+            assert!(encode(&plan(verified.clone())).is_ok(), "{verified:?}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod repack;
 pub mod rope_kv;
 pub mod route;
 pub mod sample;
+pub mod shift;
 pub mod state;
 pub mod tables;
 
@@ -50,6 +51,7 @@ pub use repack::Repack;
 pub use rope_kv::{RopeKv, query_heads, rope_table};
 pub use route::Route;
 pub use sample::Sample;
+pub use shift::Shift;
 pub use state::{Keep, Recall};
 pub use tables::BlockTables;
 

@@ -107,7 +107,7 @@ impl BlockTables {
     fn check(&self, seq: &SeqPlan) -> Result<Slot> {
         let Capacity { blocks, context, window, .. } = self.capacity;
         let (start, count) = (seq.start as usize, seq.rows());
-        let end = start + count;
+        let end = start + seq.unverified as usize + count;
         let slot = self.slots.get(seq.slot as usize).and_then(|kept| {
             let first = if seq.blocks.is_empty() { kept.len } else { seq.first_block as usize };
             let len = first + seq.blocks.len();
@@ -205,6 +205,17 @@ mod tests {
     }
 
     #[test]
+    fn blocks_reach_as_far_as_if_all_drafts_were_right() {
+        let behind = |start, blocks: &[u32]| {
+            let seq = SeqPlan { unverified: 7, ..rows(0, start, 2, 0, blocks) };
+            update(&mut BlockTables::new(&CAPACITY), seq).is_some()
+        };
+        assert!(behind(7, &[1]) && !behind(8, &[1]));
+        let most = [1, 2, 3, 4, 5, 6, 7];
+        assert!(behind(91, &most) && !behind(92, &most));
+    }
+
+    #[test]
     fn entries_out_of_sight_may_be_anything() {
         let window = Some(Window { sinks: 16, tokens: 20 });
         let capacity = Capacity { window, ..CAPACITY };
@@ -214,6 +225,11 @@ mod tests {
         assert!(!accepted(rows(0, 66, 5, 0, &[1, NULL, NULL, 4, 5])));
         assert!(!accepted(rows(0, 67, 5, 0, &[NULL, 2, 3, 4, 5])));
         assert!(!accepted(rows(0, 67, 5, 0, &[1, 2, 3, NULL, 5])));
+        // One behind drafts may be there even if none of them was right.
+        let behind =
+            |start, blocks: &[u32]| SeqPlan { unverified: 7, ..rows(0, start, 2, 0, blocks) };
+        assert!(accepted(behind(67, &[1, NULL, NULL, 4, 5])));
+        assert!(!accepted(behind(66, &[1, NULL, NULL, 4, 5])));
 
         // Nor do rows before them run on a table that was set for later ones.
         let mut tables = BlockTables::new(&capacity);

@@ -55,7 +55,7 @@ pub struct Scripted<const DEPTH: usize> {
     pub failure: Option<Failure>,
     /// Most drafts of its own drafter.
     drafts: usize,
-    /// Sequences in steps that began behind unverified drafts.
+    /// Sequences in steps that began behind drafts which were not verified.
     pub ran_ahead: Rc<Cell<usize>>,
     kv: Vec<u32>, // [blocks][BLOCK_SIZE] tokens
     slots: Vec<Slot>,
@@ -82,11 +82,9 @@ struct Slot {
     pooled: Vec<u32>,
 }
 
-impl Slot {
-    /// Where the rows of its next step are.
-    fn begins(&self, seq: &SeqPlan) -> u32 {
-        seq.start + if seq.unverified > 0 { self.drafted.1 } else { 0 }
-    }
+/// The position behind the rows of a sequence, if all drafts before them are right.
+fn reach(seq: &SeqPlan) -> usize {
+    seq.start as usize + seq.unverified as usize + seq.rows()
 }
 
 impl<const DEPTH: usize> Scripted<DEPTH> {
@@ -156,7 +154,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             assert!(slot.followed && seq.follow == Follow::Drawn, "{seq:?} was not followed");
             assert!(seq.drafts.iter().all(on_device) && seq.drafts.len() <= self.drafts);
         }
-        let end = seq.start as usize + seq.rows() + seq.unverified as usize;
+        let end = reach(seq);
         assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
         // Beyond may lie what drafts of earlier steps took.
         let needed = end.div_ceil(BLOCK_SIZE);
@@ -172,8 +170,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
         for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
             let table = &self.slots[other.slot as usize].table;
-            let (start, rows) = (other.start as usize, other.rows() + other.unverified as usize);
-            let end = start + rows;
+            let (start, end) = (other.start as usize, reach(other));
             for position in self.seen(start).chain(start..end) {
                 let block = table[position / BLOCK_SIZE];
                 assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
@@ -183,7 +180,8 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             RowTokens::Known(ids) => assert!(ids.iter().all(|id| *id < VOCAB)),
             RowTokens::LastSample => {
                 let position = slot.sample.map(|(position, _)| position);
-                assert_eq!(position, Some(slot.begins(seq)), "no sample for {seq:?}");
+                let start = seq.start + slot.drafted.1.min(seq.unverified);
+                assert_eq!(position, Some(start), "no sample for {seq:?}");
             }
         }
     }
@@ -215,8 +213,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             RowTokens::LastSample => slot.sample.map(|(_, token)| token).into_iter().collect(),
         };
         let place = |at: usize| slot.table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
-        let (start, known) = (slot.begins(seq) as usize, ids.len());
-        self.ran_ahead.update(|count| count + usize::from(seq.unverified > 0));
+        let (start, known) = (seq.start as usize, ids.len());
         let end = start + seq.rows();
         for at in start..end {
             if at >= start + known {
@@ -318,7 +315,9 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
             self.kv.copy_within(from..from + BLOCK_SIZE, to);
         }
         let mut result = StepResult::default();
-        for seq in &plan.seqs {
+        let ahead = plan.seqs.iter().filter(|seq| seq.unverified > 0).count();
+        self.ran_ahead.update(|count| count + ahead);
+        for seq in &plan.resolved(|slot| self.slots[slot as usize].drafted.1).seqs {
             self.compute(seq, &mut result);
         }
         self.in_flight.push_back((plan.clone(), result));

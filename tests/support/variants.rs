@@ -5,7 +5,7 @@ use tabloom::{
     kernels::{
         Accept, Attention, AttentionMerge, Columns, Combine, Copy, Draw, Embed, ExpertRows, Gather,
         Group, Keep, Kernel, KvKind, Logprobs, Matmul, Norm, Place, Pool, Recall, Regime, Repack,
-        RopeKv, Route, RowsOf, Sample, Tuning, repack::Codes,
+        RopeKv, Route, RowsOf, Sample, Shift, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
@@ -55,6 +55,7 @@ const OUTPUTS: [MatmulOutput; 7] = [
 /// Renders every variant of every kernel, each once.
 pub fn shaders() -> Vec<Shader> {
     let mut shaders: Vec<_> = repacking().into_iter().map(Repack::shader).collect();
+    shaders.push(Shift { stride: 1000 }.shader());
     for tuning in TUNINGS {
         for kernel in products(tuning).iter().chain(&experts(tuning)).chain(&rows()).chain(&heads())
         {

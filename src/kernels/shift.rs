@@ -1,0 +1,65 @@
+//! Rows that begin behind drafts which are not verified yet.
+
+use minijinja::context;
+
+use super::{
+    Batch, Bindings, BlockTables,
+    batch::{ACCEPTED, SLOT_TOKENS},
+};
+use crate::{gpu::Shader, step::BLOCK_SIZE};
+
+/// Moves the sequences of a step that have [`crate::step::SeqPlan::unverified`] drafts before them on by
+/// how many of those were right, in each of some batches that lie one after the other.
+///
+/// It has to run before the step's [`super::Accept`], which makes the number another. What it makes of
+/// a batch is what [`Batch::encode`] makes of [`crate::step::StepPlan::resolved`].
+///
+/// Bindings: words (in and out) `[batches][stride]`, those of a [`Batch`] each, last samples
+/// `[slots][SLOT_TOKENS]`, block tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shift {
+    /// Words from one batch to the next.
+    pub stride: usize,
+}
+
+impl Shift {
+    /// Threads of a workgroup; each moves one sequence of a batch.
+    const THREADS: u32 = 32;
+
+    /// The same in plain Rust, in one batch.
+    pub fn reference(batch: &mut Batch, last_samples: &[u32], tables: &BlockTables) {
+        for i in 0..batch.shifts as usize {
+            let [slot, row, rows, sample, samples, most] = batch.shift(i);
+            let accepted = last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize].min(most);
+            for row in row..row + rows {
+                let [_, position, slot, table] = batch.row_mut(row as usize) else {
+                    unreachable!("a row has ROW_WORDS words");
+                };
+                *position += accepted;
+                *slot = tables.kv_slot(*table, *position as usize) as u32;
+            }
+            for sample in sample..sample + samples {
+                batch.sample_mut(sample as usize)[2] += accepted;
+            }
+        }
+    }
+
+    /// Renders the shader.
+    pub fn shader(&self) -> Shader {
+        let values = context! {
+            stride => self.stride,
+            block => BLOCK_SIZE,
+            threads => Shift::THREADS,
+            slot_tokens => SLOT_TOKENS,
+            accepted_at => ACCEPTED,
+        };
+        let bindings = Bindings::default().write("words");
+        let bindings = bindings.and("last_samples", true).and("tables", true);
+        Shader::render("shift", values, bindings.access())
+    }
+
+    /// Workgroups for so many batches, none of which has more shifts than this one.
+    pub fn grid(batch: &Batch, batches: usize) -> [u32; 3] {
+        [batch.shifts.div_ceil(Shift::THREADS), batches as u32, 1]
+    }
+}
