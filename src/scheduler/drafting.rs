@@ -189,6 +189,22 @@ impl Scheduler {
         seq.follows = seq.reads;
     }
 
+    /// Decides whether the executor's drafter begins to read a sequence that it does not read. It drafts
+    /// after what it reads from now on, if not as well.
+    fn begin_to_read(&mut self, at: usize, sequences: usize, most: usize) {
+        let seq = &self.running[at];
+        let most = most.min(self.device_drafts);
+        if most == 0 || seq.reads || !self.options.adaptive_drafts || !seq.may_follow() {
+            return;
+        }
+        let best = self.best_on_device(&seq.device_acceptance, sequences, sequences, most);
+        let ledger = self.device_ledgers.of(sequences);
+        let trial = if best == 0 && ledger.tries() { Ledger::ROUNDS } else { 0 };
+        let reads = ledger.pays() && (best > 0 || trial > 0);
+        let seq = &mut self.running[at];
+        (seq.trial, seq.reads) = (trial, reads);
+    }
+
     /// Drafts of the executor's that `drafting` of so many sequences should have, each at most `most`.
     fn best_on_device(
         &self,
@@ -281,6 +297,7 @@ impl Scheduler {
 
     /// Decides how much the executor's drafter drafts for a sequence, and whether it still reads it.
     fn guess_on_device(&mut self, at: usize, sequences: usize, most: usize) {
+        self.begin_to_read(at, sequences, most);
         let reading = self.running.iter().filter(|seq| seq.reads).count();
         let others =
             (0..).zip(&self.running).any(|(other, seq)| other != at && seq.drafts_on_device);

@@ -6,8 +6,8 @@ use std::{cell::Cell, collections::VecDeque, rc::Rc};
 use tabloom::{
     Error, Result,
     step::{
-        BLOCK_SIZE, Capacity, Draft, Executor, Follow, Logprobs, MAX_DRAFTS, Mask, RowTokens, Sample, SeqPlan,
-        StepPlan, StepResult, Window,
+        BLOCK_SIZE, Capacity, Draft, Executor, Follow, Logprobs, MAX_DRAFTS, Mask, RowTokens,
+        Sample, SeqPlan, StepPlan, StepResult, Window,
     },
 };
 
