@@ -387,9 +387,9 @@ fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
     }
 }
 
-/// Runs rounds after two prompts until each has `most` tokens; step i of the first prompt drafts
-/// `drafts(i)` tokens, of the second `drafts(i + 1)`, and is submitted while `ahead` steps before it are
-/// not read. Returns the tokens, how many drafts there were, and how many of them were right.
+/// Runs rounds after two prompts until each has `most` tokens; returns these, how many drafts there
+/// were, and how many of them were right. Step i drafts `drafts(i)` tokens for the first prompt and
+/// `drafts(i + 1)` for the second, and is submitted while `ahead` steps before it are not read.
 fn rounds(
     executor: &mut AnyExecutor,
     prompts: &[Vec<u32>; 2],
