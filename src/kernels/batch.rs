@@ -422,7 +422,7 @@ mod tests {
         let row = batch.row(19);
         assert_eq!(
             (row.token, row.position, row.slot),
-            (LAST_SAMPLE | 2 * SLOT_TOKENS, 16, 4 * 16)
+            (LAST_SAMPLE | (2 * SLOT_TOKENS), 16, 4 * 16)
         );
         assert_eq!(tables.kv_slot(row.table, 0), 16);
         assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
