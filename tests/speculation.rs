@@ -5,6 +5,7 @@ mod support;
 
 use std::{
     cell::{Cell, RefCell},
+    collections::VecDeque,
     fs,
     ops::ControlFlow,
     path::Path,
@@ -386,23 +387,23 @@ fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
     }
 }
 
-/// Tokens that follow two prompts, `most` or a few more of each. Every step drafts as many tokens as
-/// `drafts` says of its number, and is submitted before the one before it is read. Also how many drafts
-/// there were, and how many of them were right.
-fn ahead(
+/// Runs rounds after two prompts until each has `most` tokens; returns these, how many drafts there
+/// were, and how many of them were right. Step i drafts `drafts(i)` tokens for the first prompt and
+/// `drafts(i + 1)` for the second, and is submitted while `ahead` steps before it are not read.
+fn rounds(
     executor: &mut AnyExecutor,
     prompts: &[Vec<u32>; 2],
     temperature: f32,
     most: usize,
     drafts: impl Fn(usize) -> usize,
+    ahead: usize,
 ) -> ([Vec<u32>; 2], [usize; 2]) {
     const SLOTS: [u32; 2] = [3, 1];
     let mut told = [const { Vec::new() }; 2];
-    let mut counts = [0; 2];
-    let mut in_flight = None;
+    let [mut drafted, mut right] = [0; 2];
+    let mut in_flight = VecDeque::new();
     for step in 0.. {
         let seq = |(i, prompt): (usize, &Vec<u32>)| {
-            // The other sequence has another number.
             let drafts = |step: usize| if step == 0 { 0 } else { drafts(step + i) };
             let blocks = (prompt.len() + 2 * most).div_ceil(BLOCK_SIZE) as u32 + 2;
             let begin = SeqPlan {
@@ -413,25 +414,30 @@ fn ahead(
                 follow: Follow::Drawn,
                 ..SeqPlan::default()
             };
-            match step {
-                0 => begin,
-                _ => SeqPlan {
-                    tokens: RowTokens::LastSample,
-                    start: (prompt.len() + told[i].len()) as u32,
-                    unverified: drafts(step - 1) as u32,
-                    blocks: Vec::new(),
-                    drafts: vec![Draft::default(); drafts(step)],
-                    ..begin
-                },
+            if step == 0 {
+                return begin;
+            }
+            SeqPlan {
+                tokens: RowTokens::LastSample,
+                // Each step in flight draws a token at least.
+                start: (prompt.len() + told[i].len() + in_flight.len() - 1) as u32,
+                unverified: if in_flight.is_empty() { 0 } else { drafts(step - 1) as u32 },
+                blocks: Vec::new(),
+                drafts: vec![Draft::default(); drafts(step)],
+                ..begin
             }
         };
-        let seqs = prompts.iter().enumerate().map(seq).collect();
-        let plan = StepPlan { seqs, ..StepPlan::default() };
+        let plan =
+            StepPlan { seqs: prompts.iter().enumerate().map(seq).collect(), ..StepPlan::default() };
         executor.submit(&plan).expect("a valid step");
-        let Some(read) = in_flight.replace(plan) else { continue };
+        in_flight.push_back(plan);
+        if in_flight.len() <= ahead {
+            continue;
+        }
+        let read = in_flight.pop_front().expect("there is one");
         let result = pollster::block_on(executor.result()).expect("the device lives");
-        counts[0] += read.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
-        counts[1] += result.samples.len() - read.seqs.len();
+        drafted += read.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
+        right += result.samples.len() - read.seqs.len();
         for (told, slot) in told.iter_mut().zip(SLOTS) {
             let drawn = result.samples.iter().filter(|sample| sample.slot == slot);
             told.extend(drawn.map(|sample| sample.token));
@@ -440,27 +446,34 @@ fn ahead(
             break;
         }
     }
-    pollster::block_on(executor.result()).expect("the device lives");
-    (told, counts)
+    for _ in in_flight {
+        pollster::block_on(executor.result()).expect("the device lives");
+    }
+    (told, [drafted, right])
 }
 
 fn a_round_may_begin_before_the_one_before_it_is_read(device: Device) {
     let [.., a, b] = &golden::<Vec<Golden>>("draft/built_in.json")[..] else { panic!("too few") };
-    let prompts = [a.tokens.clone(), b.tokens.clone()];
-    let tokens = 40;
+    let (prompts, most) = ([a.tokens.clone(), b.tokens.clone()], 40);
     for beside in [Beside::Head, Beside::Model, Beside::EarlyExit] {
         let mut executor = loaded(device, beside).loaded.executor;
         for temperature in [0.0, 0.8] {
-            let (alone, [none, _]) = ahead(&mut executor, &prompts, temperature, tokens, |_| 0);
-            assert_eq!(none, 0);
-            let drafts = |step: usize| [5, 5, 2, 0, 7][step % 5];
-            let (found, [drafted, right]) =
-                ahead(&mut executor, &prompts, temperature, tokens, drafts);
-            println!("{beside:?} at {temperature}: {right} of {drafted} drafts");
+            let what = format!("{beside:?} at {temperature}");
+            let mut rounds = |drafts: &[usize], ahead| {
+                let drafts = |step: usize| drafts[step % drafts.len()];
+                rounds(&mut executor, &prompts, temperature, most, drafts, ahead)
+            };
+            let (alone, _) = rounds(&[0], 0);
+            let drafts = [5, 5, 2, 0, 7];
+            let in_turn = rounds(&drafts, 0);
+            let ahead = rounds(&drafts, 1);
+            assert_eq!(in_turn, ahead, "{what}");
+            let (found, [drafted, right]) = ahead;
+            println!("{what}: {right} of {drafted} drafts");
+            assert!(0 < right && right < drafted, "{what}");
             for (found, alone) in found.iter().zip(&alone) {
-                assert_eq!(found[..tokens], alone[..tokens], "{beside:?} at {temperature}");
+                assert_eq!(found[..most], alone[..most], "{what}");
             }
-            assert!(0 < right && right < drafted);
         }
     }
 }

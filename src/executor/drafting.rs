@@ -142,3 +142,68 @@ pub fn follow(
     debug_assert_eq!(batch.words[6] as usize + ROW_WORDS * row, batch.words[7] as usize);
     Ok(Some(batch))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        kernels::{Shift, batch::ACCEPTED},
+        step::{Draft, MAX_DRAFTS},
+    };
+
+    const CAPACITY: Capacity = Capacity {
+        rows: 64,
+        seqs: 3,
+        logit_rows: 64,
+        blocks: 30,
+        context: 160,
+        vocab: 100,
+        window: None,
+    };
+
+    /// A step whose sequences begin behind drafts, but for the last.
+    fn random_plan(rng: &mut fastrand::Rng) -> StepPlan {
+        let seqs = [2, 0, 1].map(|slot| SeqPlan {
+            slot,
+            tokens: RowTokens::LastSample,
+            start: rng.u32(10..130),
+            unverified: if slot == 1 { 0 } else { rng.u32(1..=MAX_DRAFTS as u32) },
+            blocks: (0..10).map(|_| rng.u32(..30)).collect(),
+            sample: Some(Sampling { temperature: 1.0, seed: rng.u64(..), ..Sampling::GREEDY }),
+            drafts: vec![Draft::default(); rng.usize(..=MAX_DRAFTS)],
+            follow: Follow::Drawn,
+            ..Default::default()
+        });
+        StepPlan { seqs: seqs.to_vec(), ..Default::default() }
+    }
+
+    #[test]
+    fn batches_of_a_drafter_move_on_with_the_rows_before_them() {
+        let mut rng = fastrand::Rng::new();
+        println!("seed {}", rng.get_seed());
+        for behind in [0, 1].repeat(20) {
+            let plan = random_plan(&mut rng);
+            let tables = BlockTables::of(&plan, &CAPACITY).unwrap();
+            let mut last_samples = vec![u32::MAX; CAPACITY.seqs * SLOT_TOKENS as usize];
+            for slot in last_samples.chunks_mut(SLOT_TOKENS as usize) {
+                slot[ACCEPTED as usize] = rng.u32(..=MAX_DRAFTS as u32);
+            }
+            let accepted = |slot| last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize];
+            let batches = |plan: &StepPlan| {
+                let mut batches = passes(plan, &CAPACITY, &tables, 4, behind).unwrap();
+                for reads_next in [false, true] {
+                    batches.extend(follow(plan, &CAPACITY, &tables, 4, reads_next).unwrap());
+                }
+                batches
+            };
+            let (mut found, expected) = (batches(&plan), batches(&plan.resolved(accepted)));
+            assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter_mut().zip(expected) {
+                Shift::reference(found, &last_samples, &tables);
+                // All but how many shifts there are, and the shifts.
+                found.words[5] = 0;
+                assert_eq!(found.words[..expected.words.len()], expected.words);
+            }
+        }
+    }
+}

@@ -420,7 +420,10 @@ mod tests {
         assert_eq!((row.token, row.position, row.slot), (12, 16, 3 * 16));
         assert_eq!(tables.kv_slot(row.table, 15), 7 * 16 + 15);
         let row = batch.row(19);
-        assert_eq!((row.token, row.position, row.slot), (LAST_SAMPLE | 32, 16, 4 * 16));
+        assert_eq!(
+            (row.token, row.position, row.slot),
+            (LAST_SAMPLE | (2 * SLOT_TOKENS), 16, 4 * 16)
+        );
         assert_eq!(tables.kv_slot(row.table, 0), 16);
         assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
         assert_eq!(batch.sample(1)[..3], [1, 2, 17]);
