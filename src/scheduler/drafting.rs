@@ -77,6 +77,10 @@ impl Made {
     }
 }
 
+/// Rounds of an answer before the next are planned while those before them run. A round planned behind
+/// the end of its answer is for nothing, and the longer an answer is, the more there is to come of it.
+const ROUNDS_BEFORE_AHEAD: usize = 16;
+
 impl Scheduler {
     /// Learns what a step cost, and what its drafts saved.
     pub(super) fn learn_costs(
@@ -187,6 +191,10 @@ impl Scheduler {
                 !self.rests.of(sequences).is_on() && ledger.pays() && (best > 0 || seq.trial > 0);
         }
         seq.follows = seq.reads;
+        seq.reads_late = !seq.reads;
+        if let Some(late) = self.late_acceptance.as_ref().filter(|_| seq.reads_late) {
+            seq.device_acceptance = late.clone();
+        }
     }
 
     /// Decides whether the executor's drafter begins to read a sequence that it does not read. It drafts
@@ -200,9 +208,10 @@ impl Scheduler {
         let best = self.best_on_device(&seq.device_acceptance, sequences, sequences, most);
         let ledger = self.device_ledgers.of(sequences);
         let trial = if best == 0 && ledger.tries() { Ledger::ROUNDS } else { 0 };
-        let reads = ledger.pays() && (best > 0 || trial > 0);
-        let seq = &mut self.running[at];
-        (seq.trial, seq.reads) = (trial, reads);
+        if ledger.pays() && (best > 0 || trial > 0) {
+            let seq = &mut self.running[at];
+            (seq.reads, seq.trial) = (true, trial);
+        }
     }
 
     /// Drafts of the executor's that `drafting` of so many sequences should have, each at most `most`.
@@ -320,6 +329,7 @@ impl Scheduler {
         seq.trial = seq.trial.saturating_sub(1);
         (seq.reads, seq.follows) = (reads, reads);
         seq.drafts_on_device = reads && drafts > 0;
+        seq.runs_ahead = !self.options.adaptive_drafts || seq.rounds() >= ROUNDS_BEFORE_AHEAD;
         let drafts = if reads && seq.may_draft_on_device() { drafts } else { 0 };
         seq.guess(Guess::Device(drafts));
     }

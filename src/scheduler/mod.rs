@@ -15,7 +15,8 @@
 //! computes these tokens as well, in rows of their own. Which of them are right
 //! decides where the sequence goes on; the others' rows are computed again. If
 //! the executor drafts, it knows the place itself, and the next step is planned
-//! for the least of them right, with room for all. Otherwise the sequence waits.
+//! for the least of them right, with room for all, once the answer is long enough
+//! to be worth that. Otherwise the sequence waits.
 
 mod admission;
 mod drafting;
@@ -70,10 +71,11 @@ pub struct Scheduler {
     /// the number of sequences.
     costs: Costs,
     device_costs: [Costs; Costs::ROWS / 2],
-    /// How often the drafts of all requests so far were right, and the executor's: what a new one
-    /// begins with.
+    /// How often the drafts of all requests so far were right, and the executor's, where it has read
+    /// the prompt and where it has not: what a new one begins with.
     acceptance: Acceptance,
     device_acceptance: Acceptance,
+    late_acceptance: Option<Acceptance>,
     /// How long steps take that the executor's drafter has no part in.
     plain_costs: PlainCosts,
     /// What drafts are worth, those looked up and that drafter's.
@@ -133,6 +135,7 @@ impl Scheduler {
             device_costs: Default::default(),
             acceptance: Acceptance::default(),
             device_acceptance: Acceptance::default(),
+            late_acceptance: None,
             plain_costs: PlainCosts::default(),
             ledgers: ByBatch::new(Ledger::new),
             device_ledgers: ByBatch::new(Ledger::new),
@@ -314,7 +317,12 @@ impl Scheduler {
                 if drafted > 0 {
                     if rows.drafts[0].token.is_none() {
                         seq.device_acceptance.observe(drafted, accepted);
-                        self.device_acceptance.observe(drafted, accepted);
+                        let all = &mut self.device_acceptance;
+                        let all = match seq.reads_late {
+                            true => self.late_acceptance.get_or_insert_with(|| all.clone()),
+                            false => all,
+                        };
+                        all.observe(drafted, accepted);
                     }
                     self.metrics.verified(seq.tab.0, drafted, accepted);
                 }

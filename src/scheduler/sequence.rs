@@ -77,6 +77,10 @@ pub struct Sequence {
     pub drafts_on_device: bool,
     /// Rounds in which it has drafts of the executor's, whether they pay or not.
     pub trial: usize,
+    /// Whether that drafter has not read its prompt.
+    pub reads_late: bool,
+    /// Whether its rounds are planned while the step before runs.
+    pub runs_ahead: bool,
     /// Whether it has read those of the step before.
     followed: bool,
     /// Drafts of the last step, if it is in flight.
@@ -85,7 +89,8 @@ pub struct Sequence {
     unverified: usize,
     /// How many drafts were right of the last step that is over.
     right: usize,
-    /// Drafts so far, and how many of them were right.
+    /// Steps with drafts so far, the drafts, and how many of these were right.
+    rounds: usize,
     drafts: usize,
     accepted: usize,
     goal: Goal,
@@ -167,10 +172,13 @@ impl Sequence {
             follows: false,
             drafts_on_device: false,
             trial: 0,
+            reads_late: false,
+            runs_ahead: false,
             followed: false,
             drafted: 0,
             unverified: 0,
             right: 0,
+            rounds: 0,
             drafts: 0,
             accepted: 0,
             goal: request.goal,
@@ -286,19 +294,20 @@ impl Sequence {
     pub fn waits(&self) -> bool {
         let is_open = match &self.guess {
             Guess::Tokens(tokens) => tokens.len() > self.pending,
-            Guess::Device(_) => false,
+            Guess::Device(drafts) => *drafts > 0 && !self.runs_ahead,
             Guess::Open => true,
         };
         let is_unsure = self.drafted + self.unverified > 0;
         self.pending > 0 && is_open
-            || self.drafted > 0 && !self.runs_ahead()
+            || self.drafted > 0 && !self.goes_on_behind_drafts()
             || is_unsure && self.in_flight > 1
     }
 
     /// Whether the next step may be planned before it is known how many drafts of the last are right:
     /// the executor drafts behind them, wherever that is, and the answer has room if all are.
-    fn runs_ahead(&self) -> bool {
-        matches!(self.guess, Guess::Device(1..))
+    fn goes_on_behind_drafts(&self) -> bool {
+        self.runs_ahead
+            && matches!(self.guess, Guess::Device(1..))
             && self.may_draft_on_device()
             && self.known() + self.drafted < self.limit
     }
@@ -350,6 +359,11 @@ impl Sequence {
             _ => 0,
         };
         if self.may_guess() { guessed.min(room) } else { 0 }
+    }
+
+    /// Steps with drafts so far.
+    pub fn rounds(&self) -> usize {
+        self.rounds
     }
 
     /// Whether it may get rows: it is not held, and not all its tokens are there or on their way.
@@ -429,7 +443,7 @@ impl Sequence {
         self.followed = follow != Follow::No;
         // What was worth drafting still is, as far as is known.
         self.guess = match self.guess {
-            Guess::Device(drafts) if self.followed && draws => Guess::Device(drafts),
+            Guess::Device(drafts) if self.followed => Guess::Device(drafts),
             _ if self.followed => Guess::Open,
             _ => Guess::default(),
         };
@@ -483,6 +497,7 @@ impl Sequence {
         let before = self.verified;
         self.verified = before.max(end);
         self.computed += right;
+        self.rounds += usize::from(!rows.drafts.is_empty());
         self.drafts += rows.drafts.len();
         self.right = right;
         self.in_flight -= 1;

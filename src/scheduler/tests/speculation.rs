@@ -1,5 +1,7 @@
 //! Drafts: who gets them, and what becomes of them.
 
+use std::collections::VecDeque;
+
 use super::*;
 use crate::step::{Draft, Follow};
 
@@ -396,6 +398,61 @@ fn a_head_that_does_not_pay_rests_and_reads_again_before_it_is_asked_again() {
     for pair in asked.windows(2) {
         assert!(pair[1].1 == 0 || pair[0].0, "it drafts only after what it has read");
     }
+}
+
+#[test]
+fn only_long_answers_have_rounds_planned_ahead_where_drafts_have_to_pay() {
+    let mut scheduler = with_head(|options| options.adaptive_drafts = true);
+    add(&mut scheduler, request(10, 4000));
+    let mut in_flight = VecDeque::new();
+    let (mut rounds, mut ahead) = (0, None);
+    for at in 0..200 {
+        while in_flight.len() < 2 {
+            let plan = plan(&mut scheduler);
+            let [seq] = &plan.seqs[..] else { break };
+            if seq.unverified > 0 {
+                ahead.get_or_insert(rounds);
+            }
+            rounds += usize::from(!seq.drafts.is_empty());
+            in_flight.push_back(plan);
+        }
+        let plan: StepPlan = in_flight.pop_front().unwrap();
+        // All are right, and rows are free.
+        let draws = vec![5; 1 + plan.seqs[0].drafts.len()];
+        let now = NOW + Duration::from_secs(at);
+        scheduler.commit(&plan, &drawn(&plan, &[&draws]), Duration::from_millis(1), now);
+    }
+    assert_eq!(ahead, Some(17), "behind the first after 16 that are over, of {rounds} rounds");
+}
+
+#[test]
+fn a_head_reads_a_request_again_once_that_pays() {
+    let mut scheduler = with_head(|options| options.adaptive_drafts = true);
+    let ids: Vec<RequestId> = (0..4).map(|_| add(&mut scheduler, request(10, 4000))).collect();
+    let run = |scheduler: &mut Scheduler, steps| {
+        let mut last = StepPlan::default();
+        let mut drafts = 0;
+        for at in 0..steps {
+            last = plan(scheduler);
+            let draws: Vec<Vec<u32>> =
+                last.seqs.iter().map(|seq| vec![5; 1 + seq.drafts.len()]).collect();
+            let draws: Vec<&[u32]> = draws.iter().map(Vec::as_slice).collect();
+            drafts += last.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
+            // Up to four rows are free, and further ones dear.
+            let rows = last.rows() as u64;
+            let took = Duration::from_millis(if rows > 4 { 3 * rows } else { 1 });
+            scheduler.commit(&last, &drawn(&last, &draws), took, NOW + Duration::from_secs(at));
+        }
+        (last, drafts)
+    };
+    let (last, _) = run(&mut scheduler, 300);
+    assert!(last.seqs.iter().all(|seq| seq.follow == Follow::No), "it does not pay for four");
+    for id in &ids[1..] {
+        finish(&mut scheduler, *id, FinishReason::Cancelled);
+    }
+    let (last, drafts) = run(&mut scheduler, 100);
+    assert_eq!(last.seqs.len(), 1);
+    assert!(drafts > 100, "{drafts} drafts of a request that is alone");
 }
 
 #[test]
