@@ -36,8 +36,8 @@ pub struct SeqPlan {
     pub tokens: RowTokens,
     /// Position of the first row = tokens of this sequence already in the KV cache.
     pub start: u32,
-    /// Drafts of the slot's step before of which the host does not know how many were right: the rows
-    /// begin as many positions behind `start`, and the blocks reach as far as if all were. The rows'
+    /// Drafts of the slot's step before, if the host does not know yet how many of them were right: the
+    /// rows begin so many positions after `start`, and the blocks reach as far as if all were. The rows'
     /// tokens are then [`RowTokens::LastSample`] and what the executor's own drafter proposes.
     pub unverified: u32,
     /// Index of the first of `blocks` in the slot's block table.
