@@ -355,7 +355,7 @@ export class TabloomChat extends Base {
     const shown = this.#view.add("assistant");
     shown.begin();
     this.#view.announce(TEXTS.thinking);
-    this.#view.follow(true);
+    this.#view.toEnd();
     this.#fail(null);
     /** @type {TabloomChatEventMap["tabloom-message"]["detail"]["finishReason"]} */
     let finishReason = null;
@@ -488,7 +488,7 @@ export class TabloomChat extends Base {
     this.#view.cut(0);
     this.#messages = messages;
     for (const { role, content } of messages) this.#view.add(role).set(content);
-    this.#view.follow(true);
+    this.#view.toEnd();
   }
 
   /**

@@ -1,5 +1,6 @@
 // The conversation that is shown: asks, answers, and changes what was said.
 import { codeOf, copy } from "./tabloom/element/copy.js";
+import { Follower } from "./tabloom/element/follower.js";
 import { Message } from "./tabloom/element/message.js";
 import { $, html } from "./dom.js";
 import { Speed } from "./format.js";
@@ -8,8 +9,6 @@ import { Guesses } from "./guesses.js";
 /** @typedef {import("./archive.js").Conversation} Conversation */
 /** @typedef {import("./archive.js").Said} Said */
 
-/** Pixels from its end within which the conversation scrolls along. */
-const NEAR = 64;
 /** Most characters of a title. */
 const TITLE = 60;
 
@@ -20,6 +19,7 @@ const TITLE = 60;
 export class Chat extends EventTarget {
   #loader;
   #settings;
+  #follower = new Follower($("log"));
   /** @type {Conversation} */
   conversation = blank();
   /** @type {{message: Message, guesses: Guesses}[]} what is shown, one for each of its messages */
@@ -60,7 +60,7 @@ export class Chat extends EventTarget {
     }
     $("speed").textContent = "";
     this.#refresh();
-    scrollToEnd();
+    this.#follower.toEnd();
     this.dispatchEvent(new Event("show"));
   }
 
@@ -107,7 +107,7 @@ export class Chat extends EventTarget {
     this.#answering = new AbortController();
     const { signal } = this.#answering;
     this.#refresh();
-    scrollToEnd();
+    this.#follower.toEnd();
     this.#save(conversation);
     const text = /** @type {Element} */ (element.querySelector(".text"));
     const speed = new Speed(performance.now());
@@ -125,7 +125,7 @@ export class Chat extends EventTarget {
           said.content += piece;
           message.add(piece, () => {
             guesses.show(text, message.content);
-            follow();
+            this.#follower.follow();
           });
         }
         if (chunk.choices[0]?.finish_reason === "length") said.note = "(The answer reached its greatest length.)";
@@ -140,7 +140,6 @@ export class Chat extends EventTarget {
       said.note = signal.aborted ? "(stopped)" : error.message;
       this.#loader.failed(error);
     } finally {
-      const following = atEnd();
       message.end();
       guesses.show(text, message.content);
       this.#note(message, said);
@@ -148,7 +147,7 @@ export class Chat extends EventTarget {
       this.#answering = null;
       this.#save(conversation);
       this.#refresh();
-      if (following) scrollToEnd();
+      this.#follower.follow();
       const { activeElement } = document;
       if (this.#loader.engine && (activeElement === document.body || activeElement?.closest("#composer"))) {
         $("prompt").focus();
@@ -340,19 +339,4 @@ export function announce(text) {
   voice.append(spoken);
   // Lest somebody find it twice.
   setTimeout(() => spoken.remove(), 4_000);
-}
-
-function scrollToEnd() {
-  const log = $("log");
-  log.scrollTop = log.scrollHeight;
-}
-
-/** Whether the end is in view: who has scrolled up to read is left there. */
-function atEnd() {
-  const { scrollHeight, scrollTop, clientHeight } = $("log");
-  return scrollHeight - scrollTop - clientHeight < NEAR;
-}
-
-function follow() {
-  if (atEnd()) scrollToEnd();
 }

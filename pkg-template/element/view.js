@@ -1,12 +1,11 @@
 import { codeOf, copy } from "./copy.js";
 import { html, icon } from "./dom.js";
+import { Follower } from "./follower.js";
 import { ARROW_DOWN, ARROW_UP, BUBBLE, SQUARE, WEAVE } from "./icons.js";
 import { Message } from "./message.js";
 import { style } from "./style.js";
 import { TEXTS } from "./texts.js";
 
-/** Pixels from its end within which a conversation scrolls along. */
-const NEAR = 48;
 /** Milliseconds after which what was read out is taken away, lest somebody find it twice. */
 const SPOKEN = 4_000;
 
@@ -20,8 +19,6 @@ export class View {
   #do;
   /** @type {Message[]} */
   #messages = [];
-  /** Whether the reader is at the end. */
-  #following = true;
   #busy = false;
   #spoken = 0;
   /** @type {object | null} what went wrong, as it is shown */
@@ -42,6 +39,7 @@ export class View {
     this.#empty,
     this.#list,
   );
+  #follower = new Follower(this.#log, () => (this.#latest.hidden = this.#follower.following));
   #latest = iconButton("latest", "round latest", TEXTS.latest, ARROW_DOWN);
   #stage = html("span", { id: "stage" });
   #amount = html("span");
@@ -148,9 +146,13 @@ export class View {
   }
 
   /** Scrolls to the end, unless the reader has gone elsewhere. */
-  follow(always = false) {
-    this.#following ||= always;
-    if (this.#following) this.#log.scrollTop = this.#log.scrollHeight;
+  follow() {
+    this.#follower.follow();
+  }
+
+  /** Scrolls to the end, wherever the reader is. */
+  toEnd() {
+    this.#follower.toEnd();
   }
 
   /**
@@ -230,12 +232,6 @@ export class View {
       this.#grow();
     });
     this.#root.addEventListener("keydown", (event) => this.#pressed(/** @type {KeyboardEvent} */ (event)));
-    this.#log.addEventListener("scroll", () => {
-      const { scrollHeight, scrollTop, clientHeight } = this.#log;
-      this.#following = scrollHeight - scrollTop - clientHeight < NEAR;
-      this.#latest.hidden = this.#following;
-    });
-    new ResizeObserver(() => this.follow()).observe(this.#log);
   }
 
   /** @param {MouseEvent} event */
@@ -255,7 +251,7 @@ export class View {
       const message = this.#messages.find(({ element }) => element === article);
       copy(target, message?.content ?? "", announce);
     } else if (name === "latest") {
-      this.follow(true);
+      this.toEnd();
       this.input.focus({ preventScroll: true });
     } else if (name !== "send") {
       this.#do[/** @type {Action} */ (name)]();
@@ -291,7 +287,7 @@ export class View {
     this.#send.disabled = this.input.value.trim() === "";
     this.#send.hidden = this.#busy;
     this.#stop.hidden = !this.#busy;
-    this.#latest.hidden = this.#following;
+    this.#latest.hidden = this.#follower.following;
     this.#composer.parentElement?.parentElement?.classList.toggle("busy", this.#busy);
   }
 

@@ -1,0 +1,43 @@
+/** Pixels from its end within which a conversation scrolls along. */
+const NEAR = 64;
+
+/** Keeps the end of a conversation in view as it grows, unless its reader has scrolled up. */
+export class Follower {
+  #log;
+  #following = true;
+  /** Where the reader was last. */
+  #top = 0;
+
+  /**
+   * @param {HTMLElement} log what scrolls
+   * @param {() => void} [onScroll]
+   */
+  constructor(log, onScroll = () => {}) {
+    this.#log = log;
+    log.addEventListener("scroll", () => {
+      const { scrollHeight, scrollTop, clientHeight } = log;
+      // What has grown since it was scrolled leaves its end far away, too; only readers scroll up.
+      const up = scrollTop < this.#top;
+      this.#following = scrollHeight - scrollTop - clientHeight < NEAR || (this.#following && !up);
+      this.#top = scrollTop;
+      onScroll();
+    });
+    new ResizeObserver(() => this.follow()).observe(log);
+  }
+
+  /** Whether the reader is at the end. */
+  get following() {
+    return this.#following;
+  }
+
+  /** Scrolls to the end, unless the reader has gone elsewhere. */
+  follow() {
+    if (this.#following) this.#log.scrollTop = this.#log.scrollHeight;
+  }
+
+  /** Scrolls to the end, wherever the reader is. */
+  toEnd() {
+    this.#following = true;
+    this.follow();
+  }
+}
