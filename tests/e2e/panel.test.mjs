@@ -353,7 +353,7 @@ describe("with tabs of one visitor", () => {
     });
     const { facts, tabs, models } = await shows(second, ({ tabs }) => tabs.rows.length === 3);
     const { prefix_cache_hits: hits, prefix_cache_queries: queries, host } = metrics;
-    assert.ok(hits > 0 && queries > hits);
+    assert.ok(hits > 0 && queries > hits, `${hits} of ${queries} prompt tokens found`);
     assert.match(facts[3], new RegExp(`^${hits} of ${queries} prompt tokens found `));
     const { spec_decode_num_drafts: rounds, spec_decode_num_draft_tokens: drafted } = metrics;
     const { spec_decode_num_accepted_tokens: right } = metrics;
