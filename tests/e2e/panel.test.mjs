@@ -31,7 +31,8 @@ function contents() {
   }));
   const trends = [speed, first, accepted].map(({ caption }) => caption);
   const [tabs, models] = tables;
-  return { facts: texts(panel, "dd"), tabs, models, trends, batch, blocks };
+  const [says] = texts(panel, "p");
+  return { says, facts: texts(panel, "dd"), tabs, models, trends, batch, blocks };
 }
 
 describe("with an engine of made-up metrics", () => {
@@ -43,8 +44,10 @@ describe("with an engine of made-up metrics", () => {
     const body = `<!doctype html><title>The panel</title><link rel="stylesheet" href="style.css">
       <link rel="stylesheet" href="views.css"><div id="panel"></div>`;
     await page.route(blank, (route) => route.fulfill({ contentType: "text/html", body }));
-    await page.clock.install();
+    await page.clock.install({ time: 0 });
     await page.goto(blank);
+    // From here on time passes only where the tests let it.
+    await page.clock.pauseAt(60_000);
     await page.evaluate(async () => {
       const { Panel } = await import("/panel.js");
       globalThis.asked = 0;
@@ -131,6 +134,7 @@ describe("with an engine of made-up metrics", () => {
       await wait();
     }
     assert.deepEqual(await page.evaluate(contents), {
+      says: "",
       facts: [
         "a shared worker, for all tabs of this site",
         "an adapter",
@@ -341,17 +345,20 @@ describe("with tabs of one visitor", () => {
     assert.equal(blocks.bars.length, 2);
   });
 
-  test("at rest, what it shows is what another tab's engine measures", async () => {
+  test("at rest, what it shows is what another tab's engine measures", async (t) => {
     const third = await context.newPage();
+    t.after(() => third.close());
     const blank = `${url}blank`;
     await third.route(blank, (route) => route.fulfill({ contentType: "text/html", body: "" }));
     await third.goto(blank);
-    const metrics = await third.evaluate(async () => {
+    await third.evaluate(async () => {
       const { Engine } = await import("/tabloom/index.js");
       globalThis.engine = await Engine.load("/model/", { host: "shared" });
-      return engine.metrics();
     });
-    const { facts, tabs, models } = await shows(second, ({ tabs }) => tabs.rows.length === 3);
+    const resting = "0 running, 0 waiting, 0.0 tokens/s";
+    const rests = ({ facts, tabs }) => tabs.rows.length === 3 && facts[2] === resting;
+    const { facts, tabs, models } = await shows(second, rests);
+    const metrics = await third.evaluate(() => engine.metrics());
     const { prefix_cache_hits: hits, prefix_cache_queries: queries, host } = metrics;
     assert.ok(hits > 0 && queries > hits, `${hits} of ${queries} prompt tokens found`);
     assert.match(facts[3], new RegExp(`^${hits} of ${queries} prompt tokens found `));
@@ -364,11 +371,10 @@ describe("with tabs of one visitor", () => {
     const [, unit] = models.rows[0][2].split(" ");
     assert.equal(unit, "MB");
     assert.equal(Number.parseFloat(models.rows[0][2]), Number((host.models[0].bytes / 1e6).toPrecision(3)));
-    await third.close();
-    await shows(second, ({ tabs }) => tabs.rows.length === 2);
   });
 
   test("a tab that is closed goes from the panel, and nobody has seen an error", async () => {
+    await shows(second, (shown) => names(shown).join() === "Tab 1,Tab 2 (this one)");
     await first.page.close();
     await shows(second, (shown) => names(shown).join() === "Tab 2 (this one)");
     assert.deepEqual([...first.problems, ...second.problems], []);
