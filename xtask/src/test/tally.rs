@@ -1,7 +1,16 @@
 //! Counts of tests, read from what test runners print.
 
+use crate::process::{Task, say};
 use anyhow::{Result, ensure};
 use std::ops::AddAssign;
+
+/// Runs tests, shows what they print and counts them.
+pub fn watch(task: Task, tally: &mut Tally) -> Result<()> {
+    task.lines(|line| {
+        say(line);
+        tally.read(line);
+    })
+}
 
 /// How many tests passed, failed and were left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
