@@ -50,7 +50,9 @@ enum What {
 
 pub fn run(options: &Options) -> Result<()> {
     let in_browser = !matches!(options.what, Some(What::Serve | What::Speculate));
-    tools::provide(in_browser.then_some(tools::SITE.into_iter().chain([Tool::Chromium])).into_iter().flatten())?;
+    tools::provide(
+        in_browser.then_some(tools::SITE.into_iter().chain([Tool::Chromium])).into_iter().flatten(),
+    )?;
     match options.what {
         Some(What::Serve) => return native_alone(options, "serve"),
         Some(What::Speculate) => return native_alone(options, "speculate"),

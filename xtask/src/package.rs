@@ -1,9 +1,9 @@
 //! The npm package, assembled in target/package: the template's modules and their types, the
 //! wasm with its glue below `wasm/`, and the licences.
 
+use crate::once::Once;
 use crate::process::{Task, minutes};
 use crate::sizes::Sizes;
-use crate::once::Once;
 use crate::tools::{self, find_program};
 use crate::workspace::{self, copy_file, copy_tree, make_empty};
 use crate::{cargo, types, wasm};
