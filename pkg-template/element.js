@@ -12,7 +12,7 @@ import { unlessAborted } from "./abort.js";
 import { Lease } from "./element/engines.js";
 import { checked, History } from "./element/history.js";
 import { TEXTS } from "./element/texts.js";
-import { View } from "./element/view.js";
+import { View } from "./element/view/view.js";
 import { TabloomError } from "./error.js";
 
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */

@@ -14,77 +14,24 @@
  * @module tabloom
  */
 
-import { Whole, ask, complete, now } from "./calls.js";
-import { TextCompletions } from "./completions.js";
+import { Whole, ask, complete, now } from "./calls/calls.js";
+import { TextCompletions } from "./calls/completions.js";
+import { detokenizing, tokenizing } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
-import { Ladder } from "./ladder.js";
-import { addressOf, identify } from "./model.js";
-import { Models, noteUse } from "./models.js";
-import { Session } from "./session.js";
-import { persist } from "./store.js";
-import { detokenizing, tokenizing } from "./tokens.js";
+import { Ladder } from "./host/ladder.js";
+import { Session } from "./host/session.js";
+import { addressOf } from "./models/address.js";
+import { noteUse } from "./models/entries.js";
+import { Models } from "./models/kept.js";
+import { identify } from "./models/source.js";
+import { persist } from "./models/store.js";
 
 export { TabloomError };
+export * from "./types.js";
 
-/** @typedef {import("./types.js").Progress} Progress */
-/** @typedef {import("./types.js").ModelSource} ModelSource */
-/** @typedef {import("./types.js").LoadOptions} LoadOptions */
-/** @typedef {import("./types.js").NameOptions} NameOptions */
-/** @typedef {import("./types.js").FallbackOptions} FallbackOptions */
-/** @typedef {import("./types.js").FallbackReason} FallbackReason */
-/** @typedef {import("./types.js").RequestOptions} RequestOptions */
-/** @typedef {import("./types.js").HostKind} HostKind */
-/** @typedef {import("./types.js").EngineInfo} EngineInfo */
-/** @typedef {import("./types.js").StoredModel} StoredModel */
-/** @typedef {import("./types.js").StoreSize} StoreSize */
-/** @typedef {import("./types.js").EngineMetrics} EngineMetrics */
-/** @typedef {import("./types.js").SpeculationMetrics} SpeculationMetrics */
-/** @typedef {import("./types.js").TabMetrics} TabMetrics */
-/** @typedef {import("./types.js").Histogram} Histogram */
-/** @typedef {import("./types.js").HostState} HostState */
-/** @typedef {import("./types.js").ChatContent} ChatContent */
-/** @typedef {import("./types.js").ChatMessage} ChatMessage */
-/** @typedef {import("./types.js").SystemMessage} SystemMessage */
-/** @typedef {import("./types.js").UserMessage} UserMessage */
-/** @typedef {import("./types.js").AssistantMessage} AssistantMessage */
-/** @typedef {import("./types.js").ToolMessage} ToolMessage */
-/** @typedef {import("./types.js").Tool} Tool */
-/** @typedef {import("./types.js").NamedTool} NamedTool */
-/** @typedef {import("./types.js").ToolChoice} ToolChoice */
-/** @typedef {import("./types.js").ToolCall} ToolCall */
-/** @typedef {import("./types.js").ToolCallDelta} ToolCallDelta */
-/** @typedef {import("./types.js").ChatCompletionParams} ChatCompletionParams */
-/** @typedef {import("./types.js").StructuredOutputs} StructuredOutputs */
-/** @typedef {import("./types.js").Usage} Usage */
-/** @typedef {import("./types.js").FinishReason} FinishReason */
-/** @typedef {import("./types.js").TopLogprob} TopLogprob */
-/** @typedef {import("./types.js").TokenLogprob} TokenLogprob */
-/** @typedef {import("./types.js").Logprobs} Logprobs */
-/** @typedef {import("./types.js").ChatCompletionChunk} ChatCompletionChunk */
-/** @typedef {import("./types.js").ChatCompletion} ChatCompletion */
-/** @typedef {import("./types.js").CompletionParams} CompletionParams */
-/** @typedef {import("./types.js").CompletionLogprobs} CompletionLogprobs */
-/** @typedef {import("./types.js").CompletionChoice} CompletionChoice */
-/** @typedef {import("./types.js").CompletionChunk} CompletionChunk */
-/** @typedef {import("./types.js").Completion} Completion */
-/** @typedef {import("./types.js").TokenizeOptions} TokenizeOptions */
-/** @typedef {import("./types.js").ModelCard} ModelCard */
-/** @typedef {import("./types.js").ModelList} ModelList */
-/** @typedef {import("./types.js").EmbeddingParams} EmbeddingParams */
-/** @typedef {import("./types.js").EmbeddingResponse} EmbeddingResponse */
-/** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
-/** @typedef {import("./types.js").Probe} Probe */
-/** @typedef {import("./types.js").GpuReport} GpuReport */
-/** @typedef {import("./types.js").ProbedModel} ProbedModel */
-/** @typedef {import("./types.js").LanguageModel} LanguageModel */
-/** @typedef {import("./types.js").LanguageModelSession} LanguageModelSession */
-/** @typedef {import("./types.js").LanguageModelCoreOptions} LanguageModelCoreOptions */
-/** @typedef {import("./types.js").LanguageModelCreateOptions} LanguageModelCreateOptions */
-/** @typedef {import("./types.js").LanguageModelSamplingMode} LanguageModelSamplingMode */
-/** @typedef {import("./types.js").LanguageModelExpected} LanguageModelExpected */
-/** @typedef {import("./types.js").LanguageModelPrompt} LanguageModelPrompt */
-/** @typedef {import("./types.js").LanguageModelMessage} LanguageModelMessage */
-/** @typedef {import("./types.js").LanguageModelPromptOptions} LanguageModelPromptOptions */
+/** @import { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js" */
+/** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
+/** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
 
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
@@ -131,9 +78,9 @@ export class Engine {
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    /** @type {import("./session.js").Serving} */
+    /** @type {import("./host/session.js").Serving} */
     let session = new Session(ladder, isolation, { ...model, options: settings });
-    if (fallback) session = new (await import("./fallback.js")).Fallback(fallback, session, model.url);
+    if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, model.url);
     await session.start(signal, onProgress);
     if (session.info?.stored) {
       persist();
@@ -158,7 +105,7 @@ export class Engine {
   /**
    * Use {@link Engine.load}.
    *
-   * @param {import("./session.js").Serving} session
+   * @param {import("./host/session.js").Serving} session
    */
   constructor(session) {
     this.#session = session;
@@ -186,7 +133,7 @@ export class Engine {
      * @type {(input: RequestInfo | URL, init?: RequestInit) => Promise<Response>}
      */
     this.fetch = async (input, init) => {
-      const { answer } = await import("./fetch.js");
+      const { answer } = await import("./calls/fetch.js");
       return answer(this, input, init);
     };
   }
@@ -277,8 +224,8 @@ export class Engine {
    */
   languageModel() {
     return {
-      create: async (options) => (await import("./language-model.js")).create(this, options),
-      availability: async (options) => (await import("./language-model.js")).availability(this, options),
+      create: async (options) => (await import("./prompt-api/language-model.js")).create(this, options),
+      availability: async (options) => (await import("./prompt-api/language-model.js")).availability(this, options),
     };
   }
 
@@ -294,7 +241,7 @@ export class Engine {
 class Completions {
   #session;
 
-  /** @param {import("./session.js").Serving} session */
+  /** @param {import("./host/session.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -320,7 +267,7 @@ class LoadedModels {
   #session;
   #created = now();
 
-  /** @param {import("./session.js").Serving} session */
+  /** @param {import("./host/session.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -340,7 +287,7 @@ class LoadedModels {
 class Embeddings {
   #session;
 
-  /** @param {import("./session.js").Serving} session */
+  /** @param {import("./host/session.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }

@@ -2,9 +2,9 @@
 import { unlessAborted } from "./abort.js";
 import { TabloomError } from "./error.js";
 import { available } from "./locks.js";
-import { addresses } from "./model.js";
-import { Models } from "./models.js";
-import { KINDS, estimate, openStore } from "./store.js";
+import { Models } from "./models/kept.js";
+import { addresses } from "./models/source.js";
+import { KINDS, estimate, openStore } from "./models/store.js";
 
 /** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
 /** @typedef {import("./types.js").Probe} Probe */

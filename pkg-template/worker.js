@@ -2,14 +2,14 @@
 // (each tab connects a port), as the leader tab's (pages name channels in a lobby) and as a private
 // one (the page sends a port).
 
-import { loadGrammar } from "./constraints.js";
+import { loadGrammar } from "./worker/constraints.js";
 import { crashed } from "./error.js";
 import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
-import { openStore } from "./store.js";
-import { requestSubgroups } from "./subgroups.js";
+import { openStore } from "./models/store.js";
+import { requestSubgroups } from "./worker/subgroups.js";
 
-/** @typedef {import("./rungs/greeting.js").Port} Port */
+/** @typedef {import("./host/rungs/greeting.js").Port} Port */
 
 /** The lock that is held as long as the worker lives; null where locks are denied. */
 const lock = available().then(async (allowed) => {

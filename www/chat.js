@@ -1,7 +1,5 @@
 // The conversation that is shown: asks, answers, and changes what was said.
-import { codeOf, copy } from "./tabloom/element/copy.js";
-import { Follower } from "./tabloom/element/follower.js";
-import { Message } from "./tabloom/element/message.js";
+import { Follower, Message, codeOf, copy } from "./tabloom/element/parts.js";
 import { $, html } from "./dom.js";
 import { Speed } from "./format.js";
 import { Guesses } from "./guesses.js";

@@ -1,6 +1,5 @@
 // The list of conversations: goes to one, renames, saves and deletes.
-import { icon } from "./tabloom/element/dom.js";
-import { PENCIL } from "./tabloom/element/icons.js";
+import { PENCIL, icon } from "./tabloom/element/parts.js";
 import { $, button, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
 

@@ -1,5 +1,5 @@
 // Making and changing elements, beyond what the package's own element does.
-import { html } from "./tabloom/element/dom.js";
+import { html } from "./tabloom/element/parts.js";
 
 export { html };
 

@@ -1,4 +1,4 @@
-import { PROSE } from "./tabloom/element/prose.js";
+import { PROSE } from "./tabloom/element/parts.js";
 
 /** Has the page show messages as the package's element does. */
 export function adoptProse() {

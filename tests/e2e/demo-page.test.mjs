@@ -135,7 +135,7 @@ test("what a model writes is Markdown, and never HTML", async () => {
   const { page } = await fresh();
   const shown = await page.evaluate(async () => {
     const { Guesses } = await import("/guesses.js");
-    const { Message } = await import("/tabloom/element/message.js");
+    const { Message } = await import("/tabloom/element/parts.js");
     const message = new Message("assistant");
     document.getElementById("messages").append(message.element);
     const source = "**Bold** and <img src=x onerror=alert(1)> `code`\n\n- one\n- two";

@@ -1,0 +1,134 @@
+import { whenAborted, unlessAborted } from "../abort.js";
+import { TabloomError, crashed } from "../error.js";
+import { keepAsking } from "./heartbeat.js";
+import { hold, whenFree } from "../locks.js";
+import { visible, whenVisibilityChanges } from "./page.js";
+import { PROTOCOL, VERSION } from "../version.js";
+
+/** Answers that end their call. */
+export const LAST = ["value", "end", "error"];
+
+/** Milliseconds for the last words of a host; they may come after the news that it is gone. */
+const LAST_WORDS = 100;
+
+/**
+ * Milliseconds for a host that has failed to be gone. Who asks for another before may be brought to
+ * the one that ends, which is silent.
+ */
+const FAREWELL = 1000;
+
+/**
+ * One port to a host: pairs answers with the calls they belong to, and notices when the host is gone.
+ *
+ * Every call has an id; its answers carry the same id until one of them ends it. The connection
+ * lives as long as its link: aborting `life` closes it, and `life.signal.reason` says why it ended.
+ */
+export class Connection {
+  #port;
+  #signal;
+  /** @type {TabloomError | null} what the host said when it failed */
+  #failure = null;
+  #next = 1;
+  /** @type {Map<number, (answer: any) => void>} */
+  #calls = new Map();
+
+  /**
+   * Introduces the page to the host at the other end.
+   *
+   * @param {import("./ladder.js").Link} link
+   * @param {unknown} isolation
+   * @returns {Promise<Connection>}
+   */
+  static async open({ port, host, freezes, lingers, life }, isolation) {
+    const connection = new Connection(port, life, host !== null && lingers);
+    const { signal } = life;
+    if (freezes) keepAsking(connection, life);
+    const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
+    const gone = () => (connection.#failure ? end() : setTimeout(end, LAST_WORDS));
+    if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
+    // The host in turn learns from a lock that the page is gone.
+    const tab = host && `tabloom tab ${crypto.randomUUID()}`;
+    if (tab) await hold(tab, signal);
+    const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
+    await connection.request({ type: "hello", ...introduction });
+    whenVisibilityChanges((visible) => connection.tell({ type: "visible", visible }), signal);
+    return connection;
+  }
+
+  /**
+   * @param {import("./rungs/greeting.js").Port} port
+   * @param {AbortController} life
+   * @param {boolean} lingers a host that has failed is to be waited for
+   */
+  constructor(port, life, lingers) {
+    this.#port = port;
+    this.#signal = life.signal;
+    port.onmessage = ({ data }) => {
+      if (data.type === "failed") {
+        this.#failure = new TabloomError(data.error);
+        if (!lingers) return life.abort(this.#failure);
+        setTimeout(() => life.abort(this.#failure), FAREWELL);
+        return;
+      }
+      const call = this.#calls.get(data.id);
+      if (LAST.includes(data.type)) this.#calls.delete(data.id);
+      call?.(data);
+    };
+    whenAborted(life.signal, () => {
+      port.postMessage({ type: "bye" });
+      port.close();
+      this.#calls.clear();
+    });
+  }
+
+  /**
+   * Sends what gets no answer.
+   *
+   * @param {object} message
+   */
+  tell(message) {
+    if (!this.#signal.aborted) this.#port.postMessage(message);
+  }
+
+  /**
+   * Sends a call.
+   *
+   * @param {object} message
+   * @param {(answer: any) => void} answered sees every answer
+   * @returns {number} the call's id
+   */
+  call(message, answered) {
+    const id = this.#next++;
+    // Throws if the message holds what cannot be sent; then there is no call.
+    this.tell({ ...message, id });
+    this.#calls.set(id, answered);
+    return id;
+  }
+
+  /**
+   * Asks the host to drop a call and forgets it.
+   *
+   * @param {number} id
+   */
+  cancel(id) {
+    if (this.#calls.delete(id)) this.tell({ type: "cancel", id });
+  }
+
+  /**
+   * A call with one result; rejects when the connection ends.
+   *
+   * @param {object} message
+   * @param {(progress: any) => void} [onProgress]
+   * @returns {Promise<any>}
+   */
+  request(message, onProgress) {
+    const answer = new Promise((resolve, reject) => {
+      this.call(message, (answer) => {
+        if (answer.type === "progress") onProgress?.(answer.progress);
+        else if (answer.type === "error") reject(new TabloomError(answer.error));
+        else resolve(answer.value);
+      });
+    });
+    return unlessAborted(answer, this.#signal);
+  }
+}
