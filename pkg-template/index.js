@@ -78,7 +78,7 @@ export class Engine {
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    /** @type {import("./host/session.js").Serving} */
+    /** @type {import("./calls/calls.js").Serving} */
     let session = new Session(ladder, isolation, { ...model, options: settings });
     if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, model.url);
     await session.start(signal, onProgress);
@@ -105,7 +105,7 @@ export class Engine {
   /**
    * Use {@link Engine.load}.
    *
-   * @param {import("./host/session.js").Serving} session
+   * @param {import("./calls/calls.js").Serving} session
    */
   constructor(session) {
     this.#session = session;
@@ -241,7 +241,7 @@ export class Engine {
 class Completions {
   #session;
 
-  /** @param {import("./host/session.js").Serving} session */
+  /** @param {import("./calls/calls.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -267,7 +267,7 @@ class LoadedModels {
   #session;
   #created = now();
 
-  /** @param {import("./host/session.js").Serving} session */
+  /** @param {import("./calls/calls.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -287,7 +287,7 @@ class LoadedModels {
 class Embeddings {
   #session;
 
-  /** @param {import("./host/session.js").Serving} session */
+  /** @param {import("./calls/calls.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }

@@ -9,7 +9,7 @@ import { available, hold, whenFree } from "./locks.js";
 import { openStore } from "./models/store.js";
 import { requestSubgroups } from "./worker/subgroups.js";
 
-/** @typedef {import("./host/rungs/greeting.js").Port} Port */
+/** @import { Answer, Failed, Greeting, HostPort, Leading, Lobby, Order } from "./host/messages.js" */
 
 /** The lock that is held as long as the worker lives; null where locks are denied. */
 const lock = available().then(async (allowed) => {
@@ -19,7 +19,7 @@ const lock = available().then(async (allowed) => {
   return name;
 });
 
-/** @type {Set<Port>} */
+/** @type {Set<HostPort>} */
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when a page first has a message */
 let host = null;
@@ -36,7 +36,7 @@ async function start() {
 /**
  * Greets a page; the host gets its messages.
  *
- * @param {Port} port
+ * @param {HostPort} port
  * @param {number} [epoch]
  */
 async function connect(port, epoch) {
@@ -50,7 +50,7 @@ async function connect(port, epoch) {
     else if (early.push(event) === 1) introduce(line);
   };
   const line = {
-    postMessage: (/** @type {unknown} */ message) => port.postMessage(message),
+    postMessage: (/** @type {Answer & {id: number}} */ message) => port.postMessage(message),
     close() {
       ports.delete(port);
       port.close();
@@ -67,7 +67,7 @@ async function connect(port, epoch) {
 /**
  * Brings a port to the host, which is made for the first of them.
  *
- * @param {Port} port
+ * @param {HostPort} port
  */
 async function introduce(port) {
   try {
@@ -82,7 +82,7 @@ async function introduce(port) {
 /**
  * Serves as the leader's worker.
  *
- * @param {{lobby: string, epoch: number}} office
+ * @param {Extract<Order, {type: "lead"}>} office
  */
 async function lead({ lobby, epoch }) {
   const channel = new BroadcastChannel(lobby);
@@ -95,14 +95,14 @@ async function lead({ lobby, epoch }) {
       connect(new BroadcastChannel(data.channel), epoch);
     }
   };
-  channel.postMessage({ type: "up", epoch });
-  postMessage({ host: await lock });
+  channel.postMessage(/** @satisfies {Lobby} */ ({ type: "up", epoch }));
+  postMessage(/** @satisfies {Leading} */ ({ host: await lock }));
 }
 
 /**
  * Ends the worker: what has failed may be in any state and is not used again.
  *
- * @param {{code: string, message: string}} error
+ * @param {Failed["error"]} error
  */
 function fail({ code, message }) {
   for (const port of ports) port.postMessage({ type: "failed", error: { code, message } });

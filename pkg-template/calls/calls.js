@@ -5,12 +5,28 @@ import { Stream } from "./stream.js";
 /** Chunks that may be on their way to a reader, or wait for it. */
 const WINDOW = 32;
 
+/** @import { Answer, Chunk, CompletionRequest, Received, Request } from "../host/messages.js" */
+/** @import { EngineInfo, HostKind, Progress, RequestOptions } from "../types.js" */
+
 /**
  * @typedef {object} Call
- * @property {() => object} message what to post to a host, the first or another
- * @property {(answer: any) => void} answer takes an answer
+ * @property {() => Request} message what to post to a host, the first or another
+ * @property {(answer: Answer) => void} answer takes an answer
  * @property {(error: Error) => void} fail ends the call
  * @property {boolean} complete nothing is missing but the host's word that this is all
+ */
+
+/**
+ * Who answers calls: a session, or what stands in for one.
+ *
+ * @typedef {object} Serving
+ * @property {EngineInfo | null} info what was loaded, and on what
+ * @property {HostKind | null} host where the engine lives now
+ * @property {(signal?: AbortSignal, onProgress?: (progress: Progress) => void) => Promise<void>} start
+ * @property {(call: Call, signal?: AbortSignal, mayLeave?: boolean) => void} ask
+ * @property {(call: Call, message: {type: "credit", chunks: number}) => void} tell
+ * @property {(call: Call) => void} cancel
+ * @property {(error: Error) => void} close
  */
 
 /**
@@ -29,7 +45,7 @@ export class Whole {
   /** @type {Promise<T>} */
   result;
 
-  /** @param {object} message */
+  /** @param {Request} message */
   constructor(message) {
     this.#message = message;
     this.result = new Promise((resolve, reject) => {
@@ -42,26 +58,17 @@ export class Whole {
     return this.#message;
   }
 
-  /** @param {any} answer */
+  /** @param {Answer} answer */
   answer(answer) {
     if (answer.type === "error") this.fail(new TabloomError(answer.error));
-    else this.#resolve(answer.value);
+    else this.#resolve(/** @type {{value?: any}} */ (answer).value);
   }
 }
 
 /**
- * What has been received of one of a stream's choices.
- *
- * @typedef {object} Received
- * @property {number[]} tokens
- * @property {boolean} started
- * @property {number | null} ended completion tokens in all, once it has ended
- */
-
-/**
  * A request whose answers come in chunks; asked again, it goes on after the last of them.
  *
- * @template {{choices: {index: number}[]}} T a chunk
+ * @template {Chunk["value"]} T
  * @implements {Call}
  */
 export class Streamed {
@@ -82,9 +89,9 @@ export class Streamed {
   result;
 
   /**
-   * @param {{request: {stream_options?: {include_usage?: boolean}}}} message
+   * @param {CompletionRequest} message
    * @param {number} length how many answers there will be
-   * @param {import("../host/session.js").Serving} session
+   * @param {Serving} session
    */
   constructor(message, length, session) {
     this.#message = message;
@@ -105,7 +112,7 @@ export class Streamed {
     return { ...this.#message, credit: WINDOW - this.#stream.unread, resume: this.#resume() };
   }
 
-  /** @param {any} answer */
+  /** @param {Answer} answer */
   answer(answer) {
     if (answer.type === "accepted") this.#accept(this.#stream);
     else if (answer.type === "chunk") this.#receive(answer);
@@ -126,10 +133,7 @@ export class Streamed {
   }
 
   /**
-   * @param {object} chunk
-   * @param {T} chunk.value
-   * @param {number[]} chunk.tokens those of its choice that are new
-   * @param {number | null} chunk.ended the choice's tokens in all, if this is its last chunk
+   * @param {Chunk} chunk
    */
   #receive({ value, tokens, ended }) {
     const index = value.choices[0]?.index;
@@ -139,7 +143,7 @@ export class Streamed {
       choice.tokens.push(...tokens);
       choice.ended ??= ended;
     }
-    this.#stream.push(value);
+    this.#stream.push(/** @type {T} */ (value));
   }
 
   #take() {
@@ -160,9 +164,9 @@ export class Streamed {
  * Asks a call of a session; gives its result.
  *
  * @template T
- * @param {import("../host/session.js").Serving} session
+ * @param {Serving} session
  * @param {Call & {result: Promise<T>}} call
- * @param {import("../types.js").RequestOptions} [options]
+ * @param {RequestOptions} [options]
  */
 export function ask(session, call, { signal, fallback } = {}) {
   session.ask(call, signal, fallback);
@@ -172,11 +176,11 @@ export function ask(session, call, { signal, fallback } = {}) {
 /**
  * Asks for completions, as a stream or whole.
  *
- * @param {import("../host/session.js").Serving} session
+ * @param {Serving} session
  * @param {"chat" | "complete"} type
- * @param {{stream?: boolean, stream_options?: {include_usage?: boolean}}} params
+ * @param {CompletionRequest["request"]} params
  * @param {number} length how many answers there will be
- * @param {import("../types.js").RequestOptions} [options]
+ * @param {RequestOptions} [options]
  * @returns {Promise<any>}
  */
 export function complete(session, type, params, length, options) {

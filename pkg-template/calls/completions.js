@@ -9,7 +9,7 @@ import { complete } from "./calls.js";
 export class TextCompletions {
   #session;
 
-  /** @param {import("../host/session.js").Serving} session */
+  /** @param {import("./calls.js").Serving} session */
   constructor(session) {
     this.#session = session;
   }

@@ -6,6 +6,7 @@ import { now } from "./calls.js";
  * @param {"tokenize" | "template"} task
  * @param {string | import("../types.js").ChatMessage[]} input
  * @param {import("../types.js").TokenizeOptions} [options]
+ * @returns {import("../host/messages.js").Request}
  */
 export function tokenizing(task, input, { addSpecialTokens, addGenerationPrompt, signal } = {}) {
   signal?.throwIfAborted();
@@ -21,6 +22,7 @@ export function tokenizing(task, input, { addSpecialTokens, addGenerationPrompt,
  * The message that asks for the text of tokens.
  *
  * @param {number[]} tokens
+ * @returns {import("../host/messages.js").Request}
  */
 export function detokenizing(tokens) {
   return { type: "tokens", task: "detokenize", request: { tokens: [...tokens] }, now: now() };

@@ -5,6 +5,9 @@ import { hold, whenFree } from "../locks.js";
 import { visible, whenVisibilityChanges } from "./page.js";
 import { PROTOCOL, VERSION } from "../version.js";
 
+/** @import { Answer, Call, PagePort, Request } from "./messages.js" */
+/** @import { LoadOptions, Progress } from "../types.js" */
+
 /** Answers that end their call. */
 export const LAST = ["value", "end", "error"];
 
@@ -29,14 +32,14 @@ export class Connection {
   /** @type {TabloomError | null} what the host said when it failed */
   #failure = null;
   #next = 1;
-  /** @type {Map<number, (answer: any) => void>} */
+  /** @type {Map<number, (answer: Answer) => void>} */
   #calls = new Map();
 
   /**
    * Introduces the page to the host at the other end.
    *
    * @param {import("./ladder.js").Link} link
-   * @param {unknown} isolation
+   * @param {LoadOptions["isolation"]} isolation
    * @returns {Promise<Connection>}
    */
   static async open({ port, host, freezes, lingers, life }, isolation) {
@@ -56,7 +59,7 @@ export class Connection {
   }
 
   /**
-   * @param {import("./rungs/greeting.js").Port} port
+   * @param {PagePort} port
    * @param {AbortController} life
    * @param {boolean} lingers a host that has failed is to be waited for
    */
@@ -82,9 +85,9 @@ export class Connection {
   }
 
   /**
-   * Sends what gets no answer.
+   * Sends a message, mostly one that gets no answer.
    *
-   * @param {object} message
+   * @param {Call} message
    */
   tell(message) {
     if (!this.#signal.aborted) this.#port.postMessage(message);
@@ -93,8 +96,8 @@ export class Connection {
   /**
    * Sends a call.
    *
-   * @param {object} message
-   * @param {(answer: any) => void} answered sees every answer
+   * @param {Request} message
+   * @param {(answer: Answer) => void} answered sees every answer
    * @returns {number} the call's id
    */
   call(message, answered) {
@@ -117,8 +120,8 @@ export class Connection {
   /**
    * A call with one result; rejects when the connection ends.
    *
-   * @param {object} message
-   * @param {(progress: any) => void} [onProgress]
+   * @param {Request} message
+   * @param {(progress: Progress) => void} [onProgress]
    * @returns {Promise<any>}
    */
   request(message, onProgress) {
@@ -126,7 +129,7 @@ export class Connection {
       this.call(message, (answer) => {
         if (answer.type === "progress") onProgress?.(answer.progress);
         else if (answer.type === "error") reject(new TabloomError(answer.error));
-        else resolve(answer.value);
+        else resolve(/** @type {{value?: any}} */ (answer).value);
       });
     });
     return unlessAborted(answer, this.#signal);

@@ -6,7 +6,7 @@ import { addressOf } from "../models/address.js";
 
 /** @typedef {import("../types.js").EngineInfo} EngineInfo */
 /** @typedef {import("../calls/calls.js").Call} Call */
-/** @typedef {import("./session.js").Serving} Serving */
+/** @typedef {import("../calls/calls.js").Serving} Serving */
 
 /** Why a device may be unable to answer: codes of errors. */
 const REASONS = /** @type {const} */ ([
@@ -116,7 +116,7 @@ export class Fallback {
 
   /**
    * @param {AbortSignal} [signal]
-   * @param {(progress: any) => void} [onProgress]
+   * @param {(progress: import("../types.js").Progress) => void} [onProgress]
    */
   async start(signal, onProgress) {
     try {
@@ -142,7 +142,7 @@ export class Fallback {
     };
     const attempt = {
       message: () => call.message(),
-      answer(/** @type {any} */ answer) {
+      answer(/** @type {import("./messages.js").Answer} */ answer) {
         if (answer.type === "error") return fail(new TabloomError(answer.error));
         begun ||= answer.type !== "accepted";
         call.answer(answer);
@@ -158,7 +158,7 @@ export class Fallback {
 
   /**
    * @param {Call} call
-   * @param {any} message
+   * @param {{type: "credit", chunks: number}} message
    */
   tell(call, message) {
     const relay = this.#relays.get(call);

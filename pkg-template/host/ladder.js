@@ -9,7 +9,7 @@ import { workerScript } from "./worker-script.js";
  * A way to a host.
  *
  * @typedef {object} Link
- * @property {import("./rungs/greeting.js").Port} port
+ * @property {import("./messages.js").PagePort} port
  * @property {string | null} host the lock that the host holds as long as it lives; null where locks
  *   are denied
  * @property {boolean} freezes whether the host may stand still without being gone

@@ -10,22 +10,10 @@ const MOST_DEATHS_A_MINUTE = 5;
 /** What a host says that has lost the model: to those whose calls it was answering, and to others. */
 const LOST = ["device_lost", "closed"];
 
-/** @typedef {import("../calls/calls.js").Call} Call */
+/** @import { Call, Serving } from "../calls/calls.js" */
+/** @import { EngineInfo, LoadOptions, Progress } from "../types.js" */
 
 /** @typedef {{connection: Connection, life: AbortController}} Host has the model and takes calls */
-
-/**
- * Who answers calls: a session, or what stands in for one.
- *
- * @typedef {object} Serving
- * @property {import("../types.js").EngineInfo | null} info what was loaded, and on what
- * @property {import("../types.js").HostKind | null} host where the engine lives now
- * @property {(signal?: AbortSignal, onProgress?: (progress: any) => void) => Promise<void>} start
- * @property {(call: Call, signal?: AbortSignal, mayLeave?: boolean) => void} ask
- * @property {(call: Call, message: object) => void} tell
- * @property {(call: Call) => void} cancel
- * @property {(error: Error) => void} close
- */
 
 /**
  * An engine's life on one host after another.
@@ -36,12 +24,12 @@ const LOST = ["device_lost", "closed"];
  * @implements {Serving}
  */
 export class Session {
-  /** @type {import("../types.js").EngineInfo | null} what was loaded, and on what */
+  /** @type {EngineInfo | null} what was loaded, and on what */
   info = null;
   #ladder;
   #isolation;
   #load;
-  /** @type {((progress: any) => void) | null} */
+  /** @type {((progress: Progress) => void) | null} */
   #onProgress = null;
   #closed = new AbortController();
   #stays = new Stays(this.#closed.signal);
@@ -57,7 +45,7 @@ export class Session {
 
   /**
    * @param {import("./ladder.js").Ladder} ladder
-   * @param {unknown} isolation
+   * @param {LoadOptions["isolation"]} isolation
    * @param {import("../models/source.js").Model & {options: object}} load
    */
   constructor(ladder, isolation, load) {
@@ -75,7 +63,7 @@ export class Session {
    * Loads the model.
    *
    * @param {AbortSignal} [signal]
-   * @param {(progress: any) => void} [onProgress]
+   * @param {(progress: Progress) => void} [onProgress]
    */
   async start(signal, onProgress) {
     const abort = () => this.close(signal?.reason);
@@ -115,7 +103,7 @@ export class Session {
    * Tells the host something about a call, if it knows the call.
    *
    * @param {Call} call
-   * @param {object} message
+   * @param {{type: "credit", chunks: number}} message
    */
   tell(call, message) {
     const id = this.#calls.get(call)?.id ?? null;
@@ -192,7 +180,7 @@ export class Session {
     const { life } = link;
     try {
       const connection = await Connection.open(link, this.#isolation);
-      const load = { type: "load", ...this.#load };
+      const load = { type: /** @type {const} */ ("load"), ...this.#load };
       this.info = await connection.request(load, (progress) => this.#onProgress?.(progress));
       return { connection, life };
     } catch (/** @type {any} */ error) {
@@ -214,7 +202,8 @@ export class Session {
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
       // Answers in OpenAI's shapes name these.
-      if (answer.value?.object) answer.value.served_by = "device";
+      const { value } = /** @type {{value?: any}} */ (answer);
+      if (value?.object) value.served_by = "device";
       call.answer(answer);
     });
   }

@@ -3,6 +3,8 @@ import { Departure, noHost } from "../../error.js";
 import { hold, whenFree } from "../../locks.js";
 import { failure, startWorker } from "./dedicated.js";
 
+/** @import { Leading, Lobby, Order } from "../messages.js" */
+
 /** Leaders hold a lock with this in its name, between the office's and their epoch. */
 const SINCE = " since ";
 
@@ -101,18 +103,18 @@ export class Candidate {
       const lobby = new BroadcastChannel(this.#lobby);
       whenAborted(signal, () => {
         // Tabs that lose their host without its fault do not hold that against their requests.
-        if (signal.reason instanceof Departure) lobby.postMessage({ type: "down", epoch });
+        if (signal.reason instanceof Departure) lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "down", epoch }));
         lobby.close();
         worker.terminate();
         ended();
       });
       worker.onerror = (event) => failed(failure(event));
       // It names the lock that it holds as long as it lives.
-      worker.onmessage = ({ data }) => {
+      worker.onmessage = (/** @type {MessageEvent<Leading>} */ { data }) => {
         if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));
         whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
       };
-      worker.postMessage({ type: "lead", lobby: this.#lobby, epoch });
+      worker.postMessage(/** @satisfies {Order} */ ({ type: "lead", lobby: this.#lobby, epoch }));
     });
     return over;
   }

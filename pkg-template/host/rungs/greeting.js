@@ -4,25 +4,9 @@ import { Silence } from "../../error.js";
 /** Milliseconds after which a worker that has not answered counts as dead. */
 const PATIENCE = 10_000;
 
-/**
- * What messages to a host go through; a MessagePort or a BroadcastChannel.
- *
- * @typedef {object} Port
- * @property {(message: any) => void} postMessage
- * @property {((event: MessageEvent) => any) | null} onmessage
- * @property {() => void} close
- */
+/** @import { Greeting, PagePort } from "../messages.js" */
 
-/**
- * What a worker says to each new port at once, before it has loaded anything.
- *
- * @typedef {object} Greeting
- * @property {boolean} gpu the worker has WebGPU
- * @property {string | null} host the lock that the worker holds as long as it lives; null where
- *   locks are denied
- */
-
-/** @typedef {Greeting & {port: Port}} Greeted */
+/** @typedef {Greeting & {port: PagePort}} Greeted */
 
 /**
  * Waits for a greeting; ends `life` with {@link Silence} where none comes.

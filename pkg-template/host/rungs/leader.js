@@ -6,6 +6,8 @@ import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
 import { within } from "./greeting.js";
 
+/** @import { Lobby } from "../messages.js" */
+
 const OFFICE = `tabloom ${VERSION} leader`;
 const LOBBY = `tabloom ${VERSION} lobby`;
 
@@ -81,7 +83,7 @@ export class Leader {
           resolve({ ...data, port });
         };
         waiting = port;
-        lobby.postMessage({ type: "join", channel: port.name, epoch: candidate.epoch });
+        lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "join", channel: port.name, epoch: candidate.epoch }));
       };
       lobby.onmessage = ({ data }) => {
         const { type, epoch } = data ?? {};

@@ -2,6 +2,8 @@ import { whenAborted } from "../../abort.js";
 import { failure, startWorker } from "./dedicated.js";
 import { greeted } from "./greeting.js";
 
+/** @import { Order } from "../messages.js" */
+
 /** A worker of this engine alone. */
 export class Private {
   /** @readonly */
@@ -21,7 +23,7 @@ export class Private {
     whenAborted(life.signal, () => worker.terminate());
     worker.onerror = (event) => life.abort(failure(event));
     const { port1, port2 } = new MessageChannel();
-    worker.postMessage({ type: "connect" }, [port2]);
+    worker.postMessage(/** @satisfies {Order} */ ({ type: "connect" }), [port2]);
     return greeted(port1, life);
   }
 
