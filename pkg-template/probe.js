@@ -6,10 +6,7 @@ import { Models } from "./models/kept.js";
 import { addresses } from "./models/source.js";
 import { KINDS, estimate, openStore } from "./models/store.js";
 
-/** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
-/** @typedef {import("./types.js").Probe} Probe */
-/** @typedef {import("./types.js").GpuReport} GpuReport */
-/** @typedef {import("./types.js").ProbedModel} ProbedModel */
+/** @import { GpuReport, Probe, ProbeOptions, ProbedModel } from "./types.js" */
 
 const GIB = 2 ** 30;
 /** As the engine has them by default: for keys and values, and for all that tabs have loaded. */

@@ -4,6 +4,7 @@ export * from "./types/chat.js";
 export * from "./types/completions.js";
 export * from "./types/load.js";
 export * from "./types/metrics.js";
+export type { StructuredOutputs } from "./types/params.js";
 export * from "./types/probe.js";
 export * from "./types/prompt-api.js";
 export * from "./types/requests.js";

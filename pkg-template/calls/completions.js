@@ -1,9 +1,6 @@
 import { complete } from "./calls.js";
 
-/** @typedef {import("../types.js").CompletionParams} CompletionParams */
-/** @typedef {import("../types.js").CompletionChunk} CompletionChunk */
-/** @typedef {import("../types.js").Completion} Completion */
-/** @typedef {import("../types.js").RequestOptions} RequestOptions */
+/** @import { Completion, CompletionChunk, CompletionParams, RequestOptions } from "../types.js" */
 
 /** What follows a text, without a chat template. */
 export class TextCompletions {

@@ -22,7 +22,7 @@ const STATUS = new Map(
   }),
 );
 
-/** @typedef {import("../index.js").Engine} Engine */
+/** @import { Engine } from "../index.js" */
 
 /**
  * Answers a request as a server with OpenAI's API would.

@@ -2,8 +2,7 @@
 import { Engine } from "../index.js";
 import { addressOf, isAddress } from "../models/address.js";
 
-/** @typedef {import("../types.js").LoadOptions} LoadOptions */
-/** @typedef {import("../types.js").Progress} Progress */
+/** @import { LoadOptions, Progress } from "../types.js" */
 
 /**
  * @typedef {object} Shared

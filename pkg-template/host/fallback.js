@@ -4,9 +4,8 @@ import { TabloomError } from "../error.js";
 import { toJson } from "../json.js";
 import { addressOf } from "../models/address.js";
 
-/** @typedef {import("../types.js").EngineInfo} EngineInfo */
-/** @typedef {import("../calls/calls.js").Call} Call */
-/** @typedef {import("../calls/calls.js").Serving} Serving */
+/** @import { Call, Serving } from "../calls/calls.js" */
+/** @import { EngineInfo } from "../types.js" */
 
 /** Why a device may be unable to answer: codes of errors. */
 const REASONS = /** @type {const} */ ([

@@ -29,7 +29,7 @@ import { workerScript } from "./worker-script.js";
  * @property {() => void} close leaves this rung until it is opened again
  */
 
-/** @typedef {import("../types.js").HostKind} HostKind */
+/** @import { HostKind } from "../types.js" */
 
 const RUNGS = { shared: Shared, leader: Leader, private: Private };
 

@@ -5,9 +5,8 @@ import { MARK, entries } from "./entries.js";
 import { addresses } from "./source.js";
 import { KINDS, estimate, openStore } from "./store.js";
 
-/** @typedef {import("../types.js").StoredModel} StoredModel */
-/** @typedef {import("../types.js").StoreSize} StoreSize */
-/** @typedef {import("./store.js").Store} Store */
+/** @import { StoreSize, StoredModel } from "../types.js" */
+/** @import { Store } from "./store.js" */
 
 /** The later files of a GGUF model in several. */
 const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;

@@ -1,7 +1,7 @@
 // The origin private file system as a store. Dedicated workers, those of the leader and of a single page,
 // have synchronous access, which is several times faster than the rest and than the Cache API.
 
-/** @typedef {import("./store.js").Store} Store */
+/** @import { Store } from "./store.js" */
 
 /** Longest name of a file: systems take 255 bytes. */
 const LONGEST = 200;

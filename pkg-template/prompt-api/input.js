@@ -1,7 +1,6 @@
 // What the Prompt API takes, checked and put in the engine's terms.
 
-/** @typedef {import("../types.js").ChatMessage} ChatMessage */
-/** @typedef {import("../types.js").LanguageModelExpected} Expected */
+/** @import { ChatMessage, LanguageModelExpected as Expected } from "../types.js" */
 
 const ROLES = ["system", "user", "assistant"];
 const TYPES = ["text", "image", "audio", "tool-call", "tool-response"];

@@ -6,12 +6,9 @@ import { constraintOf } from "./constraint.js";
 import { expectText, messagesOf, samplingOf } from "./input.js";
 import { TabloomError } from "../error.js";
 
-/** @typedef {import("../index.js").Engine} Engine */
-/** @typedef {import("../types.js").ChatMessage} ChatMessage */
-/** @typedef {import("../types.js").LanguageModelCreateOptions} CreateOptions */
-/** @typedef {import("../types.js").LanguageModelPrompt} Prompt */
-/** @typedef {import("../types.js").LanguageModelPromptOptions} PromptOptions */
-/** @typedef {import("../types.js").LanguageModelSession} Session */
+/** @import { Engine } from "../index.js" */
+/** @import { LanguageModelCreateOptions as CreateOptions, LanguageModelPromptOptions as PromptOptions } from "../types.js" */
+/** @import { ChatMessage, LanguageModelPrompt as Prompt, LanguageModelSession as Session } from "../types.js" */
 
 /** The part of a context that is kept for answers. */
 const ANSWERS = 1 / 8;

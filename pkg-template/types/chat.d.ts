@@ -1,4 +1,5 @@
 // Chat completions, in OpenAI's shapes.
+import type { SharedParams } from "./params.js";
 import type { Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
 
 /** A text, whole or in parts. */
@@ -51,36 +52,10 @@ export interface ToolMessage {
   name?: string;
 }
 
-export interface ChatCompletionParams {
+export interface ChatCompletionParams extends SharedParams {
   messages: ChatMessage[];
-  stream?: boolean;
-  stream_options?: { include_usage?: boolean };
   max_completion_tokens?: number;
   max_tokens?: number;
-  /** 0 is greedy. */
-  temperature?: number;
-  top_p?: number;
-  top_k?: number;
-  min_p?: number;
-  seed?: number;
-  /** Answers to the same messages, 1 to 16; the i-th uses `seed` + i. */
-  n?: number;
-  stop?: string | string[];
-  /** What the answer must look like; schemas are always enforced. */
-  response_format?:
-    | { type: "text" }
-    | { type: "json_object" }
-    | {
-        type: "json_schema";
-        json_schema: {
-          name?: string;
-          description?: string;
-          schema: object | boolean;
-          strict?: boolean | null;
-        };
-      };
-  /** The same in vLLM's terms. */
-  structured_outputs?: StructuredOutputs;
   /** Functions that the model may call, at most 128; not together with structured output. */
   tools?: Tool[];
   tool_choice?: ToolChoice;
@@ -95,68 +70,10 @@ export interface ChatCompletionParams {
    * no tools. If not, the model begins another turn.
    */
   continue_final_message?: boolean;
-  /** -2 to 2, on tokens of the answer so far. */
-  presence_penalty?: number;
-  /** -2 to 2, on each of their occurrences. */
-  frequency_penalty?: number;
-  /** Above 0, on tokens of prompt and answer; 1 is off. */
-  repetition_penalty?: number;
-  /** Token ids to -100 to 100, at most 1024. */
-  logit_bias?: Record<string, number>;
   /** Tells how likely each token was, before penalties, bias and filters. */
   logprobs?: boolean;
   /** 0 to 20 of the likeliest tokens beside each. */
   top_logprobs?: number;
-  /** Tokens, at most 128, that `top_logprobs` tells of besides the likeliest. */
-  logprob_token_ids?: number[];
-  /** The same for the tokens of the prompt; not in a stream. */
-  prompt_logprobs?: number;
-  /** The only tokens that may be drawn. */
-  allowed_token_ids?: number[];
-  /** Texts that may not appear, at most 256. */
-  bad_words?: string[];
-  /** Whether the stop string that ended the answer stays in its text; default false. */
-  include_stop_str_in_output?: boolean;
-  /** Whether special tokens give no text; default true. If not, they show by their names. */
-  skip_special_tokens?: boolean;
-  /** Tokens that end the answer. */
-  stop_token_ids?: number[];
-  /** The model's own end tokens do not. */
-  ignore_eos?: boolean;
-  /** Before so many tokens, no end token can be drawn. */
-  min_tokens?: number;
-  /**
-   * After so many tokens between `<think>` and `</think>` the model is made to go on to its answer.
-   * Only where the model has these tokens, and not together with structured output.
-   */
-  thinking_token_budget?: number;
-  /**
-   * Ends the answer, with `finish_reason: "repetition"`, where it goes in circles: a pattern of
-   * `min_pattern_size` (default 1) to `max_pattern_size` (at most 1024; 0: none) tokens has come
-   * `min_count` times in a row.
-   */
-  repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number };
-  /**
-   * Whether tokens may be guessed before they are drawn; default true. The answer is the same
-   * without. Tabloom's own parameter.
-   */
-  speculative_decoding?: boolean;
-  /** Ignored, as an engine holds one model; `engine.fetch` refuses the names of others. */
-  model?: string;
-}
-
-/** What an answer must look like: exactly one of these. */
-export interface StructuredOutputs {
-  /** A JSON schema. */
-  json?: object | boolean;
-  /** A regular expression that the whole answer matches, in the syntax of Rust's `regex`. */
-  regex?: string;
-  /** Texts of which the answer is one. */
-  choice?: string[];
-  /** A grammar in llguidance's dialect of Lark. */
-  grammar?: string;
-  /** Any JSON object. */
-  json_object?: boolean;
 }
 
 export interface Usage {

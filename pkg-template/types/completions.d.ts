@@ -1,38 +1,8 @@
 // Text completions, in the shapes of OpenAI's older API.
-import type { ChatCompletionParams, FinishReason, TokenLogprob, Usage } from "./chat.js";
+import type { FinishReason, TokenLogprob, Usage } from "./chat.js";
+import type { SharedParams } from "./params.js";
 
-/** The parameters that mean what they mean in a chat. */
-type SharedParams =
-  | "model"
-  | "stream"
-  | "stream_options"
-  | "temperature"
-  | "top_p"
-  | "top_k"
-  | "min_p"
-  | "seed"
-  | "n"
-  | "stop"
-  | "response_format"
-  | "structured_outputs"
-  | "presence_penalty"
-  | "frequency_penalty"
-  | "repetition_penalty"
-  | "logit_bias"
-  | "logprob_token_ids"
-  | "prompt_logprobs"
-  | "allowed_token_ids"
-  | "bad_words"
-  | "include_stop_str_in_output"
-  | "skip_special_tokens"
-  | "stop_token_ids"
-  | "ignore_eos"
-  | "min_tokens"
-  | "thinking_token_budget"
-  | "repetition_detection"
-  | "speculative_decoding";
-
-export interface CompletionParams extends Pick<ChatCompletionParams, SharedParams> {
+export interface CompletionParams extends SharedParams {
   /** Texts to go on with, or their token ids; at most 128 answers in all. */
   prompt: string | string[] | number[] | number[][];
   /** Default 16; 0 together with `echo` tells of the prompt alone. */
@@ -90,6 +60,3 @@ export interface CompletionChunk {
 export interface Completion extends CompletionChunk {
   usage: Usage;
 }
-
-// What is not exported above stays here.
-export {};

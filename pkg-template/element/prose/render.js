@@ -6,8 +6,8 @@ import { inline } from "./inline.js";
 import { linesOf, parse } from "./markdown.js";
 import { TEXTS } from "../texts.js";
 
-/** @typedef {import("./markdown.js").Block} Block */
-/** @typedef {import("./inline.js").Inline} Inline */
+/** @import { Inline } from "./inline.js" */
+/** @import { Block } from "./markdown.js" */
 
 /**
  * Markdown as nodes.
