@@ -1,21 +1,20 @@
-// Marks, in an answer, what was guessed before it was drawn. The text itself is left alone: the browser
-// paints the marks over it.
+// Marks the draft tokens in an answer. The text itself stays as it is: the browser paints the marks over it.
 
-/** How far a character of the text may be from where it is looked for in the source. */
+/** Most characters of Markdown that are skipped in the source before a character of the text. */
 const REACH = 16;
 
 const marks = typeof Highlight === "function" ? new Highlight() : null;
-if (marks) CSS.highlights.set("guessed", marks);
+if (marks) CSS.highlights.set("drafted", marks);
 
-/** The guesses of one answer. */
-export class Guesses {
-  /** @type {[number, number][]} where they are in the source */
+/** The draft tokens of one answer. */
+export class Drafts {
+  /** @type {[number, number][]} from where to where in the source */
   #spans = [];
   /** @type {StaticRange[]} */
   #ranges = [];
 
   /**
-   * Notes that a part of the source was guessed.
+   * Notes that a part of the source was drafted.
    *
    * @param {number} from
    * @param {number} to
@@ -27,7 +26,7 @@ export class Guesses {
   }
 
   /**
-   * Marks them in what is shown of the source, which is Markdown.
+   * Marks them in an element that shows the source, which is Markdown.
    *
    * @param {Element} element
    * @param {string} source
@@ -39,7 +38,7 @@ export class Guesses {
     for (const range of this.#ranges) marks.add(range);
   }
 
-  /** Takes the marks away. */
+  /** Removes the marks. */
   forget() {
     for (const range of this.#ranges) marks?.delete(range);
     this.#ranges = [];
@@ -52,7 +51,7 @@ export class Guesses {
   #find(element, source) {
     const ranges = [];
     const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-    // The text is the source without its marks: where its characters are, in the same order.
+    // The text is the source without its Markdown marks, so its characters come in the same order.
     let [at, span] = [0, 0];
     while (walker.nextNode()) {
       const node = /** @type {Text} */ (walker.currentNode);
@@ -63,9 +62,9 @@ export class Guesses {
         if (known) at = found + 1;
         while (span < this.#spans.length && this.#spans[span][1] < at) span++;
         const [from, to] = this.#spans[span] ?? [Infinity, Infinity];
-        const guessed = known && from < at && at <= to;
-        if (guessed && start < 0) start = i;
-        if (!guessed && start >= 0) {
+        const drafted = known && from < at && at <= to;
+        if (drafted && start < 0) start = i;
+        if (!drafted && start >= 0) {
           ranges.push(range(node, start, i));
           start = -1;
         }
