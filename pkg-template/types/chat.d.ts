@@ -1,16 +1,12 @@
 // Chat completions, in OpenAI's shapes.
-import type { SharedParams } from "./params.js";
+import type { SharedAnswer, SharedParams } from "./shared.js";
 import type { Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
 
 /** A text, whole or in parts. */
 export type ChatContent = string | { type: "text"; text: string }[];
 
 /** A message of a conversation. */
-export type ChatMessage =
-  | SystemMessage
-  | UserMessage
-  | AssistantMessage
-  | ToolMessage;
+export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 /** Instructions from the application. */
 export interface SystemMessage {
@@ -18,15 +14,15 @@ export interface SystemMessage {
   content: ChatContent;
 }
 
-/** What the person says. */
+/** A message of the person. */
 export interface UserMessage {
   role: "user";
   content: ChatContent;
 }
 
 /**
- * What the model said. As the last message it is gone on with: the answer brings only what follows
- * its text (see `continue_final_message`).
+ * What the model said. If it is the last message, the model continues it, and the answer has only what
+ * follows (see `continue_final_message`).
  */
 export interface AssistantMessage {
   role: "assistant";
@@ -34,21 +30,21 @@ export interface AssistantMessage {
   content?: ChatContent | null;
   /** What the model thought before it answered; chat templates keep or drop it. */
   reasoning_content?: string | null;
-  /** The tools it called; messages of role `tool` bring the results. */
+  /** The tools it called; messages of role `tool` have the results. */
   tool_calls?: ToolCall[];
-  /** Says that this, the last message, is to be gone on with. */
+  /** The model continues this message, the last one. */
   prefix?: boolean;
   /** Ignored, so that the messages of answers can be sent back. */
   refusal?: null;
 }
 
-/** What a tool gave for a call that an earlier message made. */
+/** The result of a call in an earlier message. */
 export interface ToolMessage {
   role: "tool";
   /** The `id` of the call; each call has one result. */
   tool_call_id: string;
   content: ChatContent;
-  /** The tool's name, which need not be told. */
+  /** The tool's name. */
   name?: string;
 }
 
@@ -66,13 +62,13 @@ export interface ChatCompletionParams extends SharedParams {
   /** More variables of the chat template, such as `{ enable_thinking: false }`. */
   chat_template_kwargs?: Record<string, unknown>;
   /**
-   * Whether a last message of the assistant is gone on with; default true if it has a text and calls
-   * no tools. If not, the model begins another turn.
+   * Whether the model continues a last message of the assistant; default true if that has a text and
+   * calls no tools. If not, the model begins another turn.
    */
   continue_final_message?: boolean;
-  /** Tells how likely each token was, before penalties, bias and filters. */
+  /** Gives the log-probability of each token, before penalties, bias and filters. */
   logprobs?: boolean;
-  /** 0 to 20 of the likeliest tokens beside each. */
+  /** 0 to 20 of the likeliest tokens in the place of each. */
   top_logprobs?: number;
 }
 
@@ -80,12 +76,12 @@ export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
-  /** How much of the prompt had been computed already, for an earlier request. */
+  /** Tokens of the prompt that were found in the prefix cache. */
   prompt_tokens_details: { cached_tokens: number };
   completion_tokens_details: {
-    /** Tokens of the answer that were guessed before they were drawn. */
+    /** Draft tokens that were accepted. */
     accepted_prediction_tokens: number;
-    /** Guesses that were wrong. */
+    /** Draft tokens that were rejected. */
     rejected_prediction_tokens: number;
     /** Tokens of what the model thought before it answered. */
     reasoning_tokens: number;
@@ -110,14 +106,8 @@ export interface Logprobs {
   refusal: null;
 }
 
-export interface ChatCompletionChunk {
-  id: string;
+export interface ChatCompletionChunk extends SharedAnswer {
   object: "chat.completion.chunk";
-  /** Seconds since 1970. */
-  created: number;
-  model: string;
-  /** Whether this device answered, or the fallback. */
-  served_by: "device" | "fallback";
   choices: {
     index: number;
     delta: {
@@ -127,25 +117,19 @@ export interface ChatCompletionChunk {
       reasoning_content?: string;
       tool_calls?: ToolCallDelta[];
     };
-    /** Those of the tokens whose text ends in this chunk. */
+    /** Of the tokens whose text ends in this chunk. */
     logprobs: Logprobs | null;
     finish_reason: FinishReason | null;
     /** The one of `stop_token_ids` that ended the answer. */
     stop_reason?: number;
-    /** The text was guessed before it was drawn; left out where it was not. */
+    /** The text is of accepted draft tokens; left out where it is not. */
     drafted?: true;
   }[];
   usage?: Usage | null;
 }
 
-export interface ChatCompletion {
-  id: string;
+export interface ChatCompletion extends SharedAnswer {
   object: "chat.completion";
-  /** Seconds since 1970. */
-  created: number;
-  model: string;
-  /** Whether this device answered, or the fallback. */
-  served_by: "device" | "fallback";
   choices: {
     index: number;
     message: {

@@ -1,31 +1,31 @@
 // Text completions, in the shapes of OpenAI's older API.
 import type { FinishReason, TokenLogprob, Usage } from "./chat.js";
-import type { SharedParams } from "./params.js";
+import type { SharedAnswer, SharedParams } from "./shared.js";
 
 export interface CompletionParams extends SharedParams {
-  /** Texts to go on with, or their token ids; at most 128 answers in all. */
+  /** Texts to continue, or their token ids; at most 128 answers in all. */
   prompt: string | string[] | number[] | number[][];
-  /** Default 16; 0 together with `echo` tells of the prompt alone. */
+  /** Default 16; may be 0 together with `echo`. */
   max_tokens?: number;
   /** Whether answers begin with their prompt. */
   echo?: boolean;
-  /** Tells how likely each token was, and 0 to 5 of the likeliest in its place. */
+  /** Gives the log-probability of each token, and 0 to 5 of the likeliest in its place. */
   logprobs?: number;
-  /** Nothing but the same as `n`. */
+  /** Must be the same as `n`. */
   best_of?: number;
-  /** Whether prompts get the tokens that the tokenizer frames a text with; default true. */
+  /** Whether prompts get special tokens, such as the beginning of text; default true. */
   add_special_tokens?: boolean;
 }
 
-/** How likely the tokens of a text were: lists with one entry per token. */
+/** Log-probabilities: lists with one entry per token of the text. */
 export interface CompletionLogprobs {
-  /** Texts; of a token whose bytes are no text `bytes:` and these, as `\x` and two digits each. */
+  /** Texts; a token whose bytes are no text is `bytes:` and these, each as `\x` and two digits. */
   tokens: string[];
   /** Null for the first token of a prompt that is echoed. */
   token_logprobs: (number | null)[];
   /** The token itself, and the likeliest in its place. */
   top_logprobs: (Record<string, number> | null)[];
-  /** Where in the text each begins, in characters (code points). */
+  /** Where in the text each begins, in code points. */
   text_offset: number[];
 }
 
@@ -40,18 +40,12 @@ export interface CompletionChoice {
   stop_reason?: number;
   /** One per token of the prompt; null for the first. */
   prompt_logprobs?: (TokenLogprob | null)[];
-  /** The text of a chunk was guessed before it was drawn; left out where it was not. */
+  /** The text of a chunk is of accepted draft tokens; left out where it is not. */
   drafted?: true;
 }
 
-export interface CompletionChunk {
-  id: string;
+export interface CompletionChunk extends SharedAnswer {
   object: "text_completion";
-  /** Seconds since 1970. */
-  created: number;
-  model: string;
-  /** Whether this device answered, or the fallback. */
-  served_by: "device" | "fallback";
   /** One, or none beside the usage. */
   choices: CompletionChoice[];
   usage?: Usage | null;

@@ -1,43 +1,37 @@
-// What an engine has counted.
+// Counters and gauges.
 
 /**
- * What came of guessing ahead, counted by rounds: steps in which an answer had guesses. A round brings
- * one token more than it has right guesses, so its mean acceptance length is
+ * Speculative decoding, counted by rounds: steps in which an answer had draft tokens. A round gives one
+ * token more than were accepted, so the mean acceptance length is
  * 1 + spec_decode_num_accepted_tokens / spec_decode_num_drafts.
  */
 export interface SpeculationMetrics {
   /** Rounds. */
   spec_decode_num_drafts: number;
-  /** Tokens that were guessed. */
   spec_decode_num_draft_tokens: number;
-  /** Those of them that were right. */
   spec_decode_num_accepted_tokens: number;
-  /** The same by their place in a round: seven numbers. */
+  /** By the draft token's position in its round: seven numbers. */
   spec_decode_num_accepted_tokens_per_pos: number[];
 }
 
 /** Counters and gauges of an engine, most of them under vLLM's names. */
 export interface EngineMetrics extends SpeculationMetrics {
-  /**
-   * How many seconds longer the same tokens would have taken without guesses, by what steps without
-   * them took.
-   */
+  /** An estimate, from the times of steps without draft tokens; below zero where they cost time. */
   spec_decode_seconds_saved: number;
   /** Requests that are being computed, and those that wait. */
   num_requests_running: number;
   num_requests_waiting: number;
-  /** The share of KV blocks that are held, and of their places that hold a token, from 0 to 1. */
+  /** The share of KV blocks in use, and of their slots that hold a token, from 0 to 1. */
   kv_cache_usage_perc: number;
   kv_block_utilisation: number;
   /** Tokens that were looked for in the prefix cache, and found. */
   prefix_cache_queries: number;
   prefix_cache_hits: number;
-  /** The share that was found over the last 1000 requests; null before the first. */
+  /** The share found over the last 1000 requests; null before the first. */
   prefix_cache_hit_rate: number | null;
-  /** The same when requests came back that had given up their blocks; not in the counts above. */
+  /** The same for requests that were preempted and came back; not in the counts above. */
   preempted_queries: number;
   preempted_hits: number;
-  /** How often a request gave up its blocks, to be computed again. */
   num_preemptions: number;
   /** Tokens of prompts that were computed or found. */
   prompt_tokens: number;
@@ -67,15 +61,14 @@ export interface EngineMetrics extends SpeculationMetrics {
   request_decode_time_seconds: Histogram;
   /** From admission to the last token. */
   request_inference_time_seconds: Histogram;
-  /** Each tab's part, by its id. */
+  /** By the id of the tab. */
   tabs: Record<string, TabMetrics>;
   /** Bytes of the worker's WebAssembly memory, which never shrinks. */
   wasm_heap_bytes: number;
-  /** What the worker has, and for which tabs. */
   host: HostState;
 }
 
-/** What one tab has asked for and got. */
+/** The counts of one tab. */
 export interface TabMetrics extends SpeculationMetrics {
   /** Requests that are being computed, and those that wait. */
   running: number;
@@ -102,13 +95,13 @@ export interface Histogram {
   count: number;
 }
 
-/** What a worker has, as far as the tab that asks may know. */
+/** What the engine's worker has, as far as the tab that asks may know. */
 export interface HostState {
   /** The Web Lock that it holds as long as it lives. */
   name: string | null;
   /** The tabs that share cached prompts with the one that asks (`you`), and the addresses of their models. */
   tabs: { id: number; visible: boolean; model: string | null; you: boolean }[];
-  /** Their models, and those that no tab has: weights, keys and values in bytes. */
+  /** Their models, and those that no tab uses: weights, keys and values in bytes. */
   models: { url: string; bytes: number; tabs: number; requests: number }[];
   /** Memory for weights, keys and values of all models. */
   budget_bytes: number;

@@ -3,9 +3,9 @@ import type { NameOptions } from "./load.js";
 
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
   /**
-   * Models to tell of: bytes of their weights, and the address or name by which `Engine.load` takes each.
-   * Names are not looked up: they are known where they name a commit, or led to what is kept. A model
-   * that is not to be looked for in the store may have only an `id`, any word to know it by.
+   * Models to check: bytes of their weights, and address or name as `Engine.load` takes it. Names are not
+   * looked up: one is found in the store if it names a commit or was loaded before. A model that need not
+   * be looked for there may have only an `id`, any word.
    */
   models?: { id?: string; model?: string; quantisation?: string; bytes: number }[];
   /** Memory for keys and values, as `Engine.load` takes it; default 256 MiB. */
@@ -16,36 +16,35 @@ export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
 
 /** What a browser on a device can do. */
 export interface Probe {
-  /** Whether the page is a secure context, which WebGPU and storage ask for. */
+  /** Whether the page is a secure context, which WebGPU and storage require. */
   secure: boolean;
   gpu: GpuReport;
   memory: {
-    /** The device's memory, rounded and often capped by the browser; null where it does not tell. */
+    /** The device's memory, rounded and often capped by the browser; null if unknown. */
     deviceBytes: number | null;
-    /** Most that all models may take together. */
+    /** Memory for all models. */
     budgetBytes: number;
   };
   workers: {
-    /** Whether there are SharedWorkers, in one of which all tabs can share an engine. */
+    /** SharedWorkers, in which tabs can share an engine. */
     shared: boolean;
-    /** Whether there are service workers, by which a page works offline. */
+    /** Service workers, by which a page works offline. */
     service: boolean;
-    /** Whether Web Locks are allowed, without which tabs share nothing. */
+    /** Web Locks, without which tabs cannot share an engine. */
     locks: boolean;
   };
   storage: {
-    /** Whether models can be kept in the Cache API. */
+    /** Whether models can be kept in the Cache API, and in the origin private file system. */
     cache: boolean;
-    /** Whether models can be kept in the origin private file system. */
     opfs: boolean;
-    /** Bytes that the site takes of the browser's storage; undefined where it does not tell. */
+    /** Bytes that the site uses of the browser's storage; undefined if unknown. */
     usage?: number;
-    /** Most bytes that it may take. */
+    /** Most bytes that it may use. */
     quota?: number;
-    /** Whether the browser has promised to keep them; null where it does not tell. */
+    /** Whether the browser has promised to keep them; null if unknown. */
     persisted: boolean | null;
   };
-  /** Those of the options, in order. */
+  /** The models of the options, in order. */
   models: ProbedModel[];
 }
 
@@ -60,9 +59,9 @@ export interface GpuReport {
   adapter: { vendor: string; architecture: string; device: string; description: string } | null;
   /** A CPU emulates the GPU. */
   software: boolean;
-  /** Whether shaders may have 16-bit floats. */
+  /** 16-bit floats in shaders. */
   f16: boolean;
-  /** Whether shaders may have subgroup operations, which make the engine faster. */
+  /** Subgroup operations in shaders, which make the engine faster. */
   subgroups: boolean;
   timestamps: boolean;
   limits: {
@@ -78,17 +77,17 @@ export interface GpuReport {
 
 /** Whether a model would fit. */
 export interface ProbedModel {
-  /** Its name, or else its address. */
+  /** Its `id`, or else its address or name. */
   id: string;
   bytes: number;
-  /** Those of its weights, its keys and its values. */
+  /** For its weights, keys and values. */
   neededBytes: number;
-  /** `perhaps`: browsers do not tell how much memory a GPU has, and this may be too much. */
+  /** `perhaps`: browsers do not say how much memory a GPU has, and this may be too much. */
   fits: "yes" | "perhaps" | "no";
   /** Why not, or why only perhaps. */
   reason: string | null;
-  /** Whether it is kept already, so that it loads without network; known by its address. */
+  /** Whether it is kept already, so that it loads without network. */
   stored: boolean;
-  /** Whether storage has room for it; null where the browser does not tell. */
+  /** Whether storage has room for it; null if unknown. */
   storable: boolean | null;
 }

@@ -1,21 +1,20 @@
-// What every request takes, and requests that are no completions.
+// Options of all requests, and requests other than completions.
 
 export interface RequestOptions {
-  /** Ends the request. */
+  /** Cancels the request. */
   signal?: AbortSignal;
-  /** `false` keeps the request on this device, whatever the engine was loaded with. */
+  /** `false` keeps the request on this device, even if the engine has a fallback. */
   fallback?: boolean;
 }
 
 export interface TokenizeOptions {
-  /** Whether a text gets the tokens that the tokenizer frames it with; default true. */
+  /** Whether a text gets special tokens, such as the beginning of text; default true. */
   addSpecialTokens?: boolean;
   /** Whether a conversation ends with the beginning of the assistant's turn; default true. */
   addGenerationPrompt?: boolean;
   signal?: AbortSignal;
 }
 
-/** A model that can be asked. */
 export interface ModelCard {
   id: string;
   object: "model";
@@ -36,13 +35,13 @@ export interface EmbeddingParams {
   encoding_format?: "float" | "base64";
   /** The last hidden state of a text (default), or the mean of all. */
   pooling?: "last" | "mean";
-  /** Ignored, as an engine holds one model; `engine.fetch` refuses the names of others. */
+  /** Ignored, as an engine has one model; `engine.fetch` refuses other names. */
   model?: string;
 }
 
 export interface EmbeddingResponse {
   object: "list";
-  /** One per input, in order, of length 1; strings where base64 was asked for. */
+  /** One per input, in order, scaled to length 1; strings where the format is base64. */
   data: { object: "embedding"; index: number; embedding: number[] | string }[];
   model: string;
   /** Whether this device answered, or the fallback. */

@@ -1,26 +1,25 @@
-// What is kept of models between visits.
+// Models that are kept between visits.
 
-/** What is kept of a model. */
+/** A model that is kept, whole or in part. */
 export interface StoredModel {
   /** Its address, as `Engine.load` and `Engine.store.delete` take it. */
   model: string;
-  /** Where it is kept. */
   store: "cache" | "opfs";
   /** How many of its files are kept, whole or in part. */
   files: number;
-  /** Bytes of them. */
+  /** Bytes that are kept. */
   bytes: number;
   /** Whether the next load needs no network. */
   complete: boolean;
-  /** When it was last loaded; null if it never was as a whole. */
+  /** When it was last loaded; null if no load has ended. */
   lastUsed: Date | null;
 }
 
 export interface StoreSize {
   /** Bytes of all models that are kept. */
   bytes: number;
-  /** Bytes that the site takes of the browser's storage, whatever for. */
+  /** Bytes that the site uses of the browser's storage, for models and anything else. */
   usage?: number;
-  /** Most bytes that it may take. */
+  /** Most bytes that it may use. */
   quota?: number;
 }

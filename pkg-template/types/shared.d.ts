@@ -1,4 +1,4 @@
-// Parameters that mean the same in a chat and in a text completion.
+// What chats and text completions have in common.
 
 export interface SharedParams {
   stream?: boolean;
@@ -13,18 +13,7 @@ export interface SharedParams {
   n?: number;
   stop?: string | string[];
   /** What the answer must look like; schemas are always enforced. */
-  response_format?:
-    | { type: "text" }
-    | { type: "json_object" }
-    | {
-        type: "json_schema";
-        json_schema: {
-          name?: string;
-          description?: string;
-          schema: object | boolean;
-          strict?: boolean | null;
-        };
-      };
+  response_format?: { type: "text" } | { type: "json_object" } | { type: "json_schema"; json_schema: NamedSchema };
   /** The same in vLLM's terms. */
   structured_outputs?: StructuredOutputs;
   /** -2 to 2, on tokens of the answer so far. */
@@ -35,42 +24,54 @@ export interface SharedParams {
   repetition_penalty?: number;
   /** Token ids to -100 to 100, at most 1024. */
   logit_bias?: Record<string, number>;
-  /** Tokens, at most 128, that `top_logprobs` tells of besides the likeliest. */
+  /** Tokens, at most 128, that `top_logprobs` lists besides the likeliest. */
   logprob_token_ids?: number[];
-  /** The same for the tokens of the prompt; not in a stream. */
+  /** As `top_logprobs`, for the tokens of the prompt; not in a stream. */
   prompt_logprobs?: number;
-  /** The only tokens that may be drawn. */
+  /** The only tokens that may be sampled. */
   allowed_token_ids?: number[];
   /** Texts that may not appear, at most 256. */
   bad_words?: string[];
   /** Whether the stop string that ended the answer stays in its text; default false. */
   include_stop_str_in_output?: boolean;
-  /** Whether special tokens give no text; default true. If not, they show by their names. */
+  /** Whether special tokens give no text; default true. If not, they are shown by name. */
   skip_special_tokens?: boolean;
   /** Tokens that end the answer. */
   stop_token_ids?: number[];
-  /** The model's own end tokens do not. */
+  /** The model's own end tokens do not end the answer. */
   ignore_eos?: boolean;
-  /** Before so many tokens, no end token can be drawn. */
+  /** The answer does not end before it has so many tokens. */
   min_tokens?: number;
   /**
-   * After so many tokens between `<think>` and `</think>` the model is made to go on to its answer.
-   * Only where the model has these tokens, and not together with structured output.
+   * Most tokens between `<think>` and `</think>`; after them the model has to begin its answer. Only
+   * where the model has these tokens, and not together with structured output.
    */
   thinking_token_budget?: number;
   /**
-   * Ends the answer, with `finish_reason: "repetition"`, where it goes in circles: a pattern of
-   * `min_pattern_size` (default 1) to `max_pattern_size` (at most 1024; 0: none) tokens has come
-   * `min_count` times in a row.
+   * Ends the answer, with `finish_reason: "repetition"`, when a pattern of `min_pattern_size` (default 1)
+   * to `max_pattern_size` (at most 1024; 0: none) tokens has come `min_count` times in a row.
    */
   repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number };
-  /**
-   * Whether tokens may be guessed before they are drawn; default true. The answer is the same
-   * without. Tabloom's own parameter.
-   */
+  /** Tabloom's own parameter, default true; the answer is the same without. */
   speculative_decoding?: boolean;
-  /** Ignored, as an engine holds one model; `engine.fetch` refuses the names of others. */
+  /** Ignored, as an engine has one model; `engine.fetch` refuses other names. */
   model?: string;
+}
+
+interface NamedSchema {
+  name?: string;
+  description?: string;
+  schema: object | boolean;
+  strict?: boolean | null;
+}
+
+export interface SharedAnswer {
+  id: string;
+  /** Seconds since 1970. */
+  created: number;
+  model: string;
+  /** Whether this device answered, or the fallback. */
+  served_by: "device" | "fallback";
 }
 
 /** What an answer must look like: exactly one of these. */
