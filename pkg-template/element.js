@@ -23,22 +23,22 @@ import { TabloomError } from "./error.js";
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
-/** What another engine is needed for. */
+/** Attributes that need another engine when they change. */
 const OF_ENGINE = ["model", "device", "quantize"];
 /** Properties that a page may set before it has loaded this module. */
 const PROPERTIES = ["engine", "messages", "workerUrl"];
 
-/** Without a document, as on servers, the module can be imported, and makes no elements. */
+/** On servers, without a document, the module can be imported too, and makes no elements. */
 const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class {});
 
 /**
  * A chat with a model that runs on the visitor's device.
  *
- * It loads its model when the visitor first asks or starts it, and shares the engine with other
- * elements, and with other tabs.
+ * It loads its model when the visitor first asks or starts it, and shares the engine with other elements
+ * and tabs.
  */
 export class TabloomChat extends Base {
-  /** What elements that are made from now on say; change it for another language. */
+  /** The texts of elements made from now on; change them for another language. */
   static texts = TEXTS;
   static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
 
@@ -88,11 +88,11 @@ export class TabloomChat extends Base {
     onProblem: (problem) => this.#fail(problem, () => this.#again()),
     onMessage: (detail) => this.#emit("tabloom-message", detail),
   });
-  /** @type {{error: any, redo: () => void} | null} what went wrong, and how it is tried again */
+  /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
   #problem = null;
-  /** The visitor makes do with the processor. */
+  /** Whether the visitor has chosen the processor. */
   #processor = false;
-  /** Until it is connected, its attributes come one after the other. */
+  /** Whether it was connected; until then its attributes come one after the other. */
   #begun = false;
 
   constructor() {
@@ -108,14 +108,14 @@ export class TabloomChat extends Base {
     if (this.autoload) this.#start();
   }
 
-  /** Moved by `moveBefore`, it goes on. */
+  /** Nothing ends when it is moved by `moveBefore`. */
   connectedMoveCallback() {}
 
   disconnectedCallback() {
-    // Who is only moved is back at once.
+    // An element that is only moved is back at once.
     setTimeout(() => {
       if (this.isConnected) return;
-      this.#let();
+      this.#leave();
       this.#update();
     });
   }
@@ -130,7 +130,7 @@ export class TabloomChat extends Base {
     if (!this.#begun || before === after) return;
     if (OF_ENGINE.includes(name)) {
       if (name === "device") this.#processor = false;
-      this.#let();
+      this.#leave();
       this.#fail(null);
     }
     this.#update();
@@ -146,7 +146,7 @@ export class TabloomChat extends Base {
     this.#reflect("model", value);
   }
 
-  /** What the model is told before the conversation. */
+  /** The system message. */
   get system() {
     return this.getAttribute("system");
   }
@@ -155,7 +155,7 @@ export class TabloomChat extends Base {
     this.#reflect("system", value);
   }
 
-  /** What stands in the empty input. */
+  /** The text of the empty input. */
   get placeholder() {
     return this.getAttribute("placeholder");
   }
@@ -191,7 +191,7 @@ export class TabloomChat extends Base {
     this.#reflect("quantize", value);
   }
 
-  /** Default the model's own; 0 always answers alike. */
+  /** Default the model's own; at 0 the same question gets the same answer. */
   get temperature() {
     return numeric(this.getAttribute("temperature"));
   }
@@ -213,7 +213,7 @@ export class TabloomChat extends Base {
 
   /**
    * Where the conversation is kept: `session`, until the tab is closed; `local`, until it is cleared;
-   * anything else, nowhere. It is known by the element's `id`, or else by its model.
+   * anything else, nowhere. Its key is the element's `id`, or else its model.
    */
   get storage() {
     return this.getAttribute("storage");
@@ -224,8 +224,8 @@ export class TabloomChat extends Base {
   }
 
   /**
-   * A script of the site's own that is, or imports, `worker.js`, if that is not beside this module or is
-   * of another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
+   * The site's own script that is, or imports, `worker.js`, if that is not beside this module or is of
+   * another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
    * `TrustedScriptURL`.
    */
   get workerUrl() {
@@ -241,13 +241,13 @@ export class TabloomChat extends Base {
     return this.#state();
   }
 
-  /** The engine, once there is one; a page may give the chat one of its own, which it has to close itself. */
+  /** The engine, once there is one; a page that sets its own has to close it itself. */
   get engine() {
     return this.#engine.current;
   }
 
   set engine(engine) {
-    this.#let();
+    this.#leave();
     this.#engine.current = engine;
     this.#fail(null);
     if (engine) this.#emit("tabloom-ready", { engine });
@@ -267,7 +267,7 @@ export class TabloomChat extends Base {
   }
 
   /**
-   * Loads the engine, unless that is done or under way.
+   * Loads the engine, unless it is loaded or being loaded.
    *
    * @returns {Promise<Engine>}
    */
@@ -280,13 +280,13 @@ export class TabloomChat extends Base {
     }
   }
 
-  /** Loads the engine; what goes wrong is shown. */
+  /** The same, with errors shown only. */
   #start() {
     this.load().catch(() => {});
   }
 
   /**
-   * Asks; gives the answer, or null where there is none because it was stopped or has failed.
+   * Asks a question; resolves to the answer, or null if it was stopped before its first word or failed.
    *
    * @param {string} text
    * @returns {Promise<TabloomChatMessage | null>}
@@ -302,21 +302,21 @@ export class TabloomChat extends Base {
     return this.#answering.answer();
   }
 
-  /** Stops the answer, of which what there is stays, or loading. */
+  /** Stops the answer, and keeps what there is of it, or stops loading. */
   stop() {
     this.#answering.stop();
-    if (!this.engine) this.#let();
+    if (!this.engine) this.#leave();
     this.#update();
   }
 
-  /** Forgets the conversation. */
+  /** Begins a new conversation. */
   clear() {
     this.#editing.end();
     this.messages = [];
   }
 
   /**
-   * Puts the cursor into the input.
+   * Focuses the input.
    *
    * @param {FocusOptions} [options]
    */
@@ -324,7 +324,7 @@ export class TabloomChat extends Base {
     this.#view.input.focus(options);
   }
 
-  /** Answers the last question anew. */
+  /** Answers the last question again. */
   #again() {
     const { question } = this.#conversation;
     if (this.#answering.busy || question < 0) return;
@@ -360,14 +360,14 @@ export class TabloomChat extends Base {
     return { messages, temperature, max_completion_tokens };
   }
 
-  /** Lets go of the engine: it is another's, or nobody's. */
-  #let() {
+  /** Gives up the engine. */
+  #leave() {
     this.#answering.stop();
     this.#engine.release();
   }
 
   /**
-   * Shows what went wrong; null if nothing did.
+   * Shows an error; null removes it.
    *
    * @param {any} error
    * @param {() => void} [redo] tries again
@@ -386,7 +386,7 @@ export class TabloomChat extends Base {
     return this.engine ? "ready" : "idle";
   }
 
-  /** Shows what the chat is doing. */
+  /** Shows the state. */
   #update() {
     const state = this.#state();
     const view = this.#view;
@@ -421,7 +421,7 @@ export class TabloomChat extends Base {
   }
 
   /**
-   * Takes a property that was set before the element was one.
+   * Applies a property that was set before the element was upgraded.
    *
    * @param {string} name
    */
@@ -435,7 +435,7 @@ export class TabloomChat extends Base {
 }
 
 /**
- * An attribute's number; NaN where it has another text.
+ * The number in an attribute; NaN if it is none, null if it is empty.
  *
  * @param {string | null} text
  */

@@ -30,12 +30,13 @@ export { TabloomError };
 export * from "./types.js";
 
 /** @import { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js" */
+/** @import { Serving } from "./calls/calls.js" */
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
 /** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
 
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
-  /** The models that the site keeps between visits: lists and deletes them, and tells their size. */
+  /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
   static store = new Models();
 
   #session;
@@ -47,15 +48,15 @@ export class Engine {
    *
    * A name is one on Hugging Face (`org/name`, `org/name@revision`, `hf:org/name/file.gguf`) or in the
    * registry (`qwen3-0.6b`); an address begins with a scheme, `/` or `.`, or ends with `/` or `.gguf`. A
-   * branch is pinned to the commit that it is at when its model is first kept.
+   * branch is pinned to the commit that it had when its model was first kept.
    *
-   * In place of these it takes what the page has: a GGUF file as `File`, `Blob`, handle or bytes;
-   * a folder as its `File`s or its handle; or files by name. They are read where they are, in pieces,
-   * and not copied to the store.
+   * It also takes files of the page: a GGUF file as `File`, `Blob`, handle or bytes; a folder as its
+   * `File`s or its handle; or files by name. They are read in place, in pieces, and not copied to the
+   * store.
    *
-   * Where another tab of the site has loaded the same model in the same way, there is nothing to
-   * load: its tabs share one worker, which answers their requests together. Files on disk are the
-   * same if their names, sizes and dates are; others if their bytes are.
+   * The tabs of a site share one worker, which answers their requests together: a model that another tab
+   * has loaded with the same options is not loaded again. Files on disk count as the same if their names,
+   * sizes and dates are; others if their bytes are.
    *
    * Rejects with a {@link TabloomError} that says what was found, what was expected and what to
    * do, or with the signal's reason when aborted.
@@ -78,7 +79,7 @@ export class Engine {
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    /** @type {import("./calls/calls.js").Serving} */
+    /** @type {Serving} */
     let session = new Session(ladder, isolation, { ...model, options: settings });
     if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, model.url);
     await session.start(signal, onProgress);
@@ -92,8 +93,8 @@ export class Engine {
   }
 
   /**
-   * Tells what this browser on this device can do, before any model is loaded, and which models would
-   * fit. It downloads no model and no WebAssembly, starts no worker, and asks the visitor nothing.
+   * Reports what this browser on this device can do, and which models would fit. It downloads no model and
+   * no WebAssembly, starts no worker, and asks the visitor nothing.
    *
    * @param {ProbeOptions} [options]
    * @returns {Promise<Probe>}
@@ -105,7 +106,7 @@ export class Engine {
   /**
    * Use {@link Engine.load}.
    *
-   * @param {import("./calls/calls.js").Serving} session
+   * @param {Serving} session
    */
   constructor(session) {
     this.#session = session;
@@ -121,10 +122,10 @@ export class Engine {
     this.store = Engine.store;
     /**
      * OpenAI's HTTP API, answered by this engine: a `fetch` for `/v1/chat/completions`,
-     * `/v1/completions`, `/v1/embeddings` and `/v1/models`, behind whatever origin and path. Clients of
-     * that API take it in place of the browser's; it needs no `this`.
+     * `/v1/completions`, `/v1/embeddings` and `/v1/models`, behind any origin and path. Clients of that API
+     * take it in place of the browser's; it needs no `this`.
      *
-     * Errors are answers as OpenAI gives them; it rejects only when aborted, with the signal's reason.
+     * Errors are responses, as OpenAI's; it rejects only when aborted, with the signal's reason.
      *
      * @example
      * const client = new OpenAI({ fetch: engine.fetch, apiKey: "none", dangerouslyAllowBrowser: true });
@@ -144,7 +145,7 @@ export class Engine {
   }
 
   /**
-   * Where the engine lives: in a worker that all tabs `shared`, in the `leader` tab's, or in a
+   * Where the engine runs: in a worker that all tabs share (`shared`), in the `leader` tab's, or in a
    * `private` one. It may move when a worker is lost. Null where only the fallback answers.
    */
   get host() {
@@ -152,8 +153,7 @@ export class Engine {
   }
 
   /**
-   * Counters and gauges of the engine, under vLLM's names; `wasm_heap_bytes`, the size of the worker's
-   * WebAssembly memory; and `host`, what that worker holds and for which tabs.
+   * Counters and gauges of the engine, most of them under vLLM's names.
    *
    * @returns {Promise<EngineMetrics>}
    */
@@ -162,7 +162,7 @@ export class Engine {
   }
 
   /**
-   * The token ids of a text, or of a conversation up to where it is answered.
+   * The token ids of a text, or of a conversation up to the answer.
    *
    * Control tokens (`<|im_start|>`) in a text count as such; in a message they are text.
    *
@@ -187,7 +187,7 @@ export class Engine {
   }
 
   /**
-   * The text of token ids, in which special tokens show by their names.
+   * The text of token ids, with special tokens by name.
    *
    * @param {number[]} tokens
    * @param {{signal?: AbortSignal}} [options]
@@ -199,10 +199,10 @@ export class Engine {
   }
 
   /**
-   * A conversation as the model's template writes it, up to where it is answered.
+   * A conversation as the model's chat template writes it, up to the answer.
    *
-   * What looks like a control token in a message cannot be told from one in this text: where others
-   * wrote the messages, answer them as a chat.
+   * In this text, control tokens of the template and look-alikes in messages are the same: where others
+   * write the messages, use chat completions.
    *
    * @param {ChatMessage[]} messages
    * @param {TokenizeOptions} [options]
@@ -213,8 +213,8 @@ export class Engine {
   }
 
   /**
-   * The engine as what browsers call `LanguageModel` (the Prompt API): sessions that remember what was
-   * said. Its errors are `DOMException`s with the names of that API.
+   * The engine in the shape of the Prompt API's `LanguageModel`: sessions that remember what was said. Its
+   * errors are `DOMException`s with the names of that API.
    *
    * @example
    * const session = await engine.languageModel().create();
@@ -230,7 +230,7 @@ export class Engine {
   }
 
   /**
-   * Ends this engine's requests, which fail with code `closed`, and frees what no other tab uses.
+   * Ends this engine's requests, with code `closed`, and frees what no other tab uses.
    */
   close() {
     const message = "the engine was closed. Load it again";
@@ -241,7 +241,7 @@ export class Engine {
 class Completions {
   #session;
 
-  /** @param {import("./calls/calls.js").Serving} session */
+  /** @param {Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -262,12 +262,12 @@ class Completions {
   }
 }
 
-/** The models that the engine answers with: the one that was loaded. */
+/** The models of the engine: the one that was loaded. */
 class LoadedModels {
   #session;
   #created = now();
 
-  /** @param {import("./calls/calls.js").Serving} session */
+  /** @param {Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -287,7 +287,7 @@ class LoadedModels {
 class Embeddings {
   #session;
 
-  /** @param {import("./calls/calls.js").Serving} session */
+  /** @param {Serving} session */
   constructor(session) {
     this.#session = session;
   }

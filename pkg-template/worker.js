@@ -21,10 +21,10 @@ const lock = available().then(async (allowed) => {
 
 /** @type {Set<HostPort>} */
 const ports = new Set();
-/** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when a page first has a message */
+/** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
 
-/** Loads the WebAssembly module; `whenGone` resolves when the tab that holds a lock is gone. */
+/** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
   requestSubgroups();
   const { default: init, Host } = await import("./wasm/tabloom.js");
@@ -34,17 +34,17 @@ async function start() {
 }
 
 /**
- * Greets a page; the host gets its messages.
+ * Greets a page, and passes its messages to the host.
  *
  * @param {HostPort} port
  * @param {number} [epoch]
  */
 async function connect(port, epoch) {
   ports.add(port);
-  /** @type {MessageEvent[]} what has come before the host listens */
+  /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
   port.onmessage = (event) => {
-    // A page asks whether the worker is alive, not whether it is ready.
+    // A ping asks whether the worker is alive, not whether it is ready.
     const { type, id } = event.data ?? {};
     if (type === "ping" && Number.isInteger(id)) port.postMessage({ type: "value", id, value: null });
     else if (early.push(event) === 1) introduce(line);
@@ -65,7 +65,7 @@ async function connect(port, epoch) {
 }
 
 /**
- * Brings a port to the host, which is made for the first of them.
+ * Connects a port to the host, which is made for the first one.
  *
  * @param {HostPort} port
  */
@@ -87,7 +87,7 @@ async function introduce(port) {
 async function lead({ lobby, epoch }) {
   const channel = new BroadcastChannel(lobby);
   channel.onmessage = ({ data }) => {
-    // Every script of the site can speak in the lobby.
+    // Every script of the site can write to the lobby.
     if (!Number.isSafeInteger(data?.epoch)) return;
     // A later leader was elected while this one was frozen.
     if (data.epoch > epoch) close();
@@ -100,7 +100,7 @@ async function lead({ lobby, epoch }) {
 }
 
 /**
- * Ends the worker: what has failed may be in any state and is not used again.
+ * Ends the worker: after a failure its state may be anything.
  *
  * @param {Failed["error"]} error
  */
@@ -110,13 +110,13 @@ function fail({ code, message }) {
 }
 
 addEventListener("error", (event) => {
-  // Pages would hear of it before the answers that are on their way.
+  // The `error` event would reach pages before the answers that are on their way.
   event.preventDefault();
   console.error(event.error ?? event.message);
   fail(crashed(event.message));
 });
 addEventListener("unhandledrejection", ({ reason }) => {
-  // A trap, or a stack or a memory that is full.
+  // A trap, or no more stack or memory.
   const fatal = reason instanceof WebAssembly.RuntimeError || reason instanceof RangeError;
   if (fatal) fail(crashed(`${reason}`));
 });

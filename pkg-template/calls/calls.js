@@ -1,8 +1,8 @@
-// What pages ask for, as it can be asked again: a host that dies takes no call with it.
+// Calls, which can be asked again of another host when theirs dies.
 import { TabloomError } from "../error.js";
 import { Stream } from "./stream.js";
 
-/** Chunks that may be on their way to a reader, or wait for it. */
+/** Most chunks of a stream that are sent and not read. */
 const WINDOW = 32;
 
 /** @import { Answer, Chunk, CompletionRequest, Received, Request } from "../host/messages.js" */
@@ -10,21 +10,21 @@ const WINDOW = 32;
 
 /**
  * @typedef {object} Call
- * @property {() => Request} message what to post to a host, the first or another
- * @property {(answer: Answer) => void} answer takes an answer
+ * @property {() => Request} message for the first host, or for another
+ * @property {(answer: Answer) => void} answer
  * @property {(error: Error) => void} fail ends the call
- * @property {boolean} complete nothing is missing but the host's word that this is all
+ * @property {boolean} complete the whole answer has come, but perhaps not its `end`
  */
 
 /**
- * Who answers calls: a session, or what stands in for one.
+ * What answers calls: a session, or a fallback in its place.
  *
  * @typedef {object} Serving
  * @property {EngineInfo | null} info what was loaded, and on what
- * @property {HostKind | null} host where the engine lives now
+ * @property {HostKind | null} host where the engine runs now
  * @property {(signal?: AbortSignal, onProgress?: (progress: Progress) => void) => Promise<void>} start
  * @property {(call: Call, signal?: AbortSignal, mayLeave?: boolean) => void} ask
- * @property {(call: Call, message: {type: "credit", chunks: number}) => void} tell
+ * @property {(call: Call, message: {type: "credit", chunks: number}) => void} notify
  * @property {(call: Call) => void} cancel
  * @property {(error: Error) => void} close
  */
@@ -66,7 +66,7 @@ export class Whole {
 }
 
 /**
- * A request whose answers come in chunks; asked again, it goes on after the last of them.
+ * A request whose answers come in chunks; another host continues after the last of them.
  *
  * @template {Chunk["value"]} T
  * @implements {Call}
@@ -79,7 +79,7 @@ export class Streamed {
   /** @type {Received[]} */
   #choices = [];
   #usage = false;
-  /** Chunks read that the host does not know of. */
+  /** Chunks that were read since the last `credit`. */
   #taken = 0;
   /** @type {(stream: Stream<T>) => void} */
   #accept = () => {};
@@ -149,7 +149,7 @@ export class Streamed {
   #take() {
     this.#taken += 1;
     if (this.#taken < WINDOW / 2) return;
-    this.#session.tell(this, { type: "credit", chunks: this.#taken });
+    this.#session.notify(this, { type: "credit", chunks: this.#taken });
     this.#taken = 0;
   }
 
@@ -161,7 +161,7 @@ export class Streamed {
 }
 
 /**
- * Asks a call of a session; gives its result.
+ * The result of a call.
  *
  * @template T
  * @param {Serving} session
@@ -174,7 +174,7 @@ export function ask(session, call, { signal, fallback } = {}) {
 }
 
 /**
- * Asks for completions, as a stream or whole.
+ * The result of a request for completions, a stream or a whole answer.
  *
  * @param {Serving} session
  * @param {"chat" | "complete"} type
@@ -185,9 +185,9 @@ export function ask(session, call, { signal, fallback } = {}) {
  */
 export function complete(session, type, params, length, options) {
   options?.signal?.throwIfAborted();
-  // Asked again, it is the same question, whatever the page has done to its object since.
+  // The page may change its object before another host is asked.
   const request = structuredClone(params);
-  // Named, dated and seeded once: asking again asks for the same.
+  // They give the answer its id, date and seed; another host has to use the same.
   const moment = { now: now(), entropy: Math.floor(Math.random() * 2 ** 53) };
   const message = { type, request, moment, credit: 0, resume: null };
   const call = request.stream ? new Streamed(message, length, session) : new Whole(message);

@@ -1,18 +1,19 @@
 import { complete } from "./calls.js";
 
+/** @import { Serving } from "./calls.js" */
 /** @import { Completion, CompletionChunk, CompletionParams, RequestOptions } from "../types.js" */
 
-/** What follows a text, without a chat template. */
+/** Text completions, without a chat template. */
 export class TextCompletions {
   #session;
 
-  /** @param {import("./calls.js").Serving} session */
+  /** @param {Serving} session */
   constructor(session) {
     this.#session = session;
   }
 
   /**
-   * Goes on with one text or several, in the shapes of OpenAI's older API.
+   * Continues one text or several, in the shapes of OpenAI's older API.
    *
    * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels
    * the request. Without, it gives all answers at once. Control tokens (`<|im_start|>`) in a prompt

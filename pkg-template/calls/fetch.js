@@ -1,10 +1,10 @@
-// OpenAI's HTTP API over an engine's own calls: a request leaves the page only where those may.
+// OpenAI's HTTP API over an engine. A request leaves the page only where the engine's fallback answers.
 import { TabloomError } from "../error.js";
 
-/** What may stand behind any origin and base path. */
+/** What follows an origin and a base path. */
 const ROUTE = /\/v1\/(?:(chat\/completions|completions|embeddings)|models(?:\/(.+))?)$/;
 
-/** As `examples/serve` has them; other errors are the engine's own. */
+/** HTTP status by error code, as in `examples/serve`. */
 const STATUS = new Map(
   Object.entries({
     invalid_request: 400,
@@ -71,21 +71,21 @@ async function route(engine, request) {
 
 /**
  * @param {Engine} engine
- * @param {string} [id] one model's, as the address has it
+ * @param {string} [id] of one model, encoded as in the address
  */
 async function models(engine, id) {
   return Response.json(id === undefined ? await engine.models.list() : await known(engine, decoded(id)));
 }
 
 /**
- * The model of a name; those who name none get the one there is.
+ * The model with this name, or the engine's model where there is no name.
  *
  * @param {Engine} engine
  * @param {unknown} name
  */
 async function known(engine, name) {
   const { data } = await engine.models.list();
-  // The engine refuses what is no text.
+  // The engine refuses a name that is no text.
   const model = typeof name === "string" ? data.find(({ id }) => id === name) : data[0];
   if (model) return model;
   const expected = data.map(({ id }) => `"${id}"`).join(" or ");
@@ -118,7 +118,7 @@ function parse(text) {
 }
 
 /**
- * Server-sent events, each made when it is read.
+ * A body of server-sent events, each written when the body is read.
  *
  * @param {AsyncIterator<object>} chunks
  */
@@ -149,8 +149,7 @@ function events(chunks) {
 }
 
 /**
- * OpenAI's error object, and its status. Throws what is no error of the engine: who aborts is told
- * the reason.
+ * OpenAI's error object, and its status. Throws what is no error of the engine.
  *
  * @param {unknown} error
  */

@@ -1,5 +1,5 @@
 /**
- * A queue that is filled by callbacks and read as an async iterator.
+ * A queue as an async iterator.
  *
  * @template T
  * @implements {AsyncIterableIterator<T>}
@@ -15,8 +15,8 @@ export class Stream {
   #reader;
 
   /**
-   * @param {{onTake: () => void, onReturn: () => void}} reader told of each item that is read, and
-   *   when the reader leaves early
+   * @param {{onTake: () => void, onReturn: () => void}} reader called when an item is read, and when
+   *   the reader leaves early
    */
   constructor(reader) {
     this.#reader = reader;

@@ -1,7 +1,7 @@
 import { now } from "./calls.js";
 
 /**
- * The message that asks what the tokenizer or the template makes of a text or a conversation.
+ * The request for the tokens of a text, or for what the chat template makes of a conversation.
  *
  * @param {"tokenize" | "template"} task
  * @param {string | import("../types.js").ChatMessage[]} input
@@ -19,7 +19,7 @@ export function tokenizing(task, input, { addSpecialTokens, addGenerationPrompt,
 }
 
 /**
- * The message that asks for the text of tokens.
+ * The request for the text of tokens.
  *
  * @param {number[]} tokens
  * @returns {import("../host/messages.js").Request}

@@ -1,6 +1,6 @@
 import { whenAborted, unlessAborted } from "../abort.js";
 import { TabloomError, crashed } from "../error.js";
-import { keepAsking } from "./heartbeat.js";
+import { keepPinging } from "./heartbeat.js";
 import { hold, whenFree } from "../locks.js";
 import { visible, whenVisibilityChanges } from "./page.js";
 import { PROTOCOL, VERSION } from "../version.js";
@@ -11,20 +11,20 @@ import { PROTOCOL, VERSION } from "../version.js";
 /** Answers that end their call. */
 export const LAST = ["value", "end", "error"];
 
-/** Milliseconds for the last words of a host; they may come after the news that it is gone. */
+/** Milliseconds to wait for the last messages of a host; its lock may be free before they come. */
 const LAST_WORDS = 100;
 
 /**
- * Milliseconds for a host that has failed to be gone. Who asks for another before may be brought to
- * the one that ends, which is silent.
+ * Milliseconds that a failed host is given to end. A tab that connects earlier may get the port of this
+ * host, which does not answer.
  */
 const FAREWELL = 1000;
 
 /**
- * One port to a host: pairs answers with the calls they belong to, and notices when the host is gone.
+ * One port to a host: pairs answers with their calls by id, and notices when the host is gone.
  *
- * Every call has an id; its answers carry the same id until one of them ends it. The connection
- * lives as long as its link: aborting `life` closes it, and `life.signal.reason` says why it ended.
+ * The connection lives as long as its link: aborting `life` closes it, and `life.signal.reason` says why
+ * it ended.
  */
 export class Connection {
   #port;
@@ -36,7 +36,7 @@ export class Connection {
   #calls = new Map();
 
   /**
-   * Introduces the page to the host at the other end.
+   * Says `hello` to the host at the other end.
    *
    * @param {import("./ladder.js").Link} link
    * @param {LoadOptions["isolation"]} isolation
@@ -45,23 +45,23 @@ export class Connection {
   static async open({ port, host, freezes, lingers, life }, isolation) {
     const connection = new Connection(port, life, host !== null && lingers);
     const { signal } = life;
-    if (freezes) keepAsking(connection, life);
+    if (freezes) keepPinging(connection, life);
     const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
     const gone = () => (connection.#failure ? end() : setTimeout(end, LAST_WORDS));
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
-    // The host in turn learns from a lock that the page is gone.
+    // By this lock the host notices that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
     if (tab) await hold(tab, signal);
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
     await connection.request({ type: "hello", ...introduction });
-    whenVisibilityChanges((visible) => connection.tell({ type: "visible", visible }), signal);
+    whenVisibilityChanges((visible) => connection.send({ type: "visible", visible }), signal);
     return connection;
   }
 
   /**
    * @param {PagePort} port
    * @param {AbortController} life
-   * @param {boolean} lingers a host that has failed is to be waited for
+   * @param {boolean} lingers whether to wait for the end of a host that has failed
    */
   constructor(port, life, lingers) {
     this.#port = port;
@@ -84,12 +84,8 @@ export class Connection {
     });
   }
 
-  /**
-   * Sends a message, mostly one that gets no answer.
-   *
-   * @param {Call} message
-   */
-  tell(message) {
+  /** @param {Call} message */
+  send(message) {
     if (!this.#signal.aborted) this.#port.postMessage(message);
   }
 
@@ -97,24 +93,24 @@ export class Connection {
    * Sends a call.
    *
    * @param {Request} message
-   * @param {(answer: Answer) => void} answered sees every answer
+   * @param {(answer: Answer) => void} answered called with each of its answers
    * @returns {number} the call's id
    */
   call(message, answered) {
     const id = this.#next++;
-    // Throws if the message holds what cannot be sent; then there is no call.
-    this.tell({ ...message, id });
+    // This throws if the message has what cannot be sent; then there is no call.
+    this.send({ ...message, id });
     this.#calls.set(id, answered);
     return id;
   }
 
   /**
-   * Asks the host to drop a call and forgets it.
+   * Cancels a call, which gets no more answers.
    *
    * @param {number} id
    */
   cancel(id) {
-    if (this.#calls.delete(id)) this.tell({ type: "cancel", id });
+    if (this.#calls.delete(id)) this.send({ type: "cancel", id });
   }
 
   /**

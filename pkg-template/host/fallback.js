@@ -1,4 +1,4 @@
-// A server with OpenAI's API that answers what the device cannot, for pages that have asked for that.
+// A server with OpenAI's API that answers what the device cannot, for pages with the option `fallback`.
 import { childOf, unlessAborted, whenAborted } from "../abort.js";
 import { TabloomError } from "../error.js";
 import { toJson } from "../json.js";
@@ -7,7 +7,7 @@ import { addressOf } from "../models/address.js";
 /** @import { Call, Serving } from "../calls/calls.js" */
 /** @import { EngineInfo } from "../types.js" */
 
-/** Why a device may be unable to answer: codes of errors. */
+/** Error codes for which the server may answer. */
 const REASONS = /** @type {const} */ ([
   "no_gpu",
   "too_large",
@@ -19,7 +19,7 @@ const REASONS = /** @type {const} */ ([
   "engine_crashed",
 ]);
 
-/** @type {Record<string, string>} what servers answer; of the rest they have no like */
+/** @type {Record<string, string>} the server's path for each type of call; other calls have none */
 const PATHS = { chat: "chat/completions", complete: "completions", embed: "embeddings" };
 
 /** Milliseconds that a server may be silent. */
@@ -32,7 +32,7 @@ class Relay {
 
   /**
    * @param {AbortController} life
-   * @param {number} credit chunks that the reader has room for
+   * @param {number} credit how many chunks the reader has room for
    */
   constructor(life, credit) {
     this.life = life;
@@ -59,8 +59,8 @@ class Relay {
 /**
  * An engine's session, with a server behind it.
  *
- * What the device refuses for one of the reasons is asked of the server, unless a part of the answer
- * has come already; every answer and chunk says who has `served_by`.
+ * If the device refuses a call for one of the reasons, the server is asked, unless a part of the answer
+ * has come already; `served_by` in answers and chunks says who answered.
  *
  * @implements {Serving}
  */
@@ -80,7 +80,7 @@ export class Fallback {
   /**
    * @param {import("../types.js").FallbackOptions} options
    * @param {Serving} device
-   * @param {string} model what the page calls the model
+   * @param {string} model the page's address or name of the model
    */
   constructor(options, device, model) {
     this.#device = device;
@@ -159,10 +159,10 @@ export class Fallback {
    * @param {Call} call
    * @param {{type: "credit", chunks: number}} message
    */
-  tell(call, message) {
+  notify(call, message) {
     const relay = this.#relays.get(call);
     if (relay) relay.grant(message.chunks);
-    else this.#device.tell(this.#attempts.get(call) ?? call, message);
+    else this.#device.notify(this.#attempts.get(call) ?? call, message);
   }
 
   /** @param {Call} call */
@@ -179,10 +179,10 @@ export class Fallback {
   }
 
   /**
-   * Has the server answer a call.
+   * Asks the server.
    *
    * @param {Call} call
-   * @param {Error} error the device's
+   * @param {Error} error of the device
    * @param {AbortSignal} [signal]
    */
   async #relay(call, error, signal) {
@@ -226,7 +226,7 @@ export class Fallback {
 }
 
 /**
- * Passes a stream of server-sent events on.
+ * Passes on a stream of server-sent events.
  *
  * @param {Call} call
  * @param {Response} response
@@ -240,7 +240,7 @@ async function stream(call, response, relay) {
     if (chunk.error) throw serverError(chunk.error, response.status);
     await relay.take();
     const [choice] = chunk.choices ?? [];
-    // Of this stream nothing is asked again: what matters of its tokens is whether they have ended.
+    // This stream is never asked again, so its tokens do not matter, only whether the choice has ended.
     const ended = choice?.finish_reason ? 0 : null;
     call.answer({ type: "chunk", value: { ...chunk, served_by: "fallback" }, tokens: [], ended });
   }
@@ -249,7 +249,7 @@ async function stream(call, response, relay) {
 }
 
 /**
- * The data of server-sent events; servers of this API give each in one line.
+ * The data of server-sent events; servers of this API write each in one line.
  *
  * @param {Response} response
  * @param {AbortController} life
@@ -266,7 +266,7 @@ async function* events({ body }, life) {
 }
 
 /**
- * What comes from the server or the page, unless they are silent.
+ * What `promise` gives, unless the server or the page is silent for too long.
  *
  * @template T
  * @param {Promise<T>} promise
@@ -287,7 +287,7 @@ async function patient(promise, life) {
  * @returns {never}
  */
 function unreachable(error) {
-  // What browsers say of a network that fails, or of a server that does not let the page ask.
+  // Browsers throw it where the network fails, or the server does not allow the origin.
   if (!(error instanceof TypeError)) throw error;
   const advice = "Check its address and that it allows this origin (CORS)";
   throw failed("fetch", `the fallback's server could not be reached: ${error.message}. ${advice}`);
@@ -302,14 +302,14 @@ function parse(text) {
     const value = JSON.parse(text);
     if (typeof value === "object" && value !== null) return value;
   } catch {
-    // It is told below.
+    // Reported below.
   }
   const found = JSON.stringify(text.slice(0, 40));
   throw failed("malformed", `the fallback's server sent ${found}, expected an answer of OpenAI's API`);
 }
 
 /**
- * The error that a server answers with.
+ * The error in a server's response.
  *
  * @param {number} status
  * @param {string} text
@@ -319,7 +319,7 @@ function refusal(status, text) {
     const { error } = JSON.parse(text);
     if (typeof error?.message === "string") return serverError(error, status);
   } catch {
-    // It is told below.
+    // Reported below.
   }
   const found = JSON.stringify(text.slice(0, 40));
   return failed("fetch", `the fallback's server answered with status ${status}: ${found}`, { status });
@@ -345,7 +345,7 @@ function failed(code, message, details, param) {
 }
 
 /**
- * The server that options name.
+ * The server in the options.
  *
  * @param {any} options
  */
@@ -370,7 +370,7 @@ function resolved(address) {
 }
 
 /**
- * Tells of which errors the server takes over.
+ * Whether the server answers after an error.
  *
  * @param {any} when
  * @returns {(error: any) => boolean}

@@ -2,19 +2,18 @@ import { whenAborted } from "../abort.js";
 import { Silence } from "../error.js";
 import { visible } from "./page.js";
 
-/** Milliseconds between two questions, and how many may be without an answer: 15 seconds. */
+/** Milliseconds between two pings, and how many may be unanswered: 15 seconds. */
 const [INTERVAL, PATIENCE] = [1500, 10];
 
 /**
- * Asks a host again and again while the page is seen; ends `life` with {@link Silence} when no
- * answer comes.
+ * Pings a host while the page is visible; ends `life` with {@link Silence} when it does not answer.
  *
- * Unanswered questions count, not time: a computer that slept has asked none.
+ * Unanswered pings count, not time: a computer that slept has sent none.
  *
  * @param {import("./connection.js").Connection} connection
  * @param {AbortController} life
  */
-export function keepAsking(connection, life) {
+export function keepPinging(connection, life) {
   let unanswered = 0;
   const answered = () => {
     unanswered = 0;

@@ -6,26 +6,26 @@ import { Shared } from "./rungs/shared.js";
 import { workerScript } from "./worker-script.js";
 
 /**
- * A way to a host.
+ * A connection to a host that has answered.
  *
  * @typedef {object} Link
  * @property {import("./messages.js").PagePort} port
  * @property {string | null} host the lock that the host holds as long as it lives; null where locks
  *   are denied
- * @property {boolean} freezes whether the host may stand still without being gone
- * @property {boolean} lingers whether who asks for another host may still get one that has failed
+ * @property {boolean} freezes whether the browser may freeze the host
+ * @property {boolean} lingers whether a new connection may still reach a host that has failed
  * @property {AbortController} life ends, with the reason, when the host is gone; ending it ends the link
  */
 
 /**
- * Where an engine can live.
+ * A place where an engine can run.
  *
  * @typedef {object} Rung
  * @property {HostKind} name
- * @property {boolean} freezes whether a host may stand still without being gone
- * @property {boolean} lingers whether who asks for another host may still get one that has failed
+ * @property {boolean} freezes whether the browser may freeze a host
+ * @property {boolean} lingers whether a new connection may still reach a host that has failed
  * @property {(life: AbortController) => Promise<import("./rungs/greeting.js").Greeted>} open
- *   gives the port of a host that has answered; rejects where this rung does not work
+ *   finds or starts a host; rejects where this rung does not work
  * @property {() => void} close leaves this rung until it is opened again
  */
 
@@ -33,7 +33,7 @@ import { workerScript } from "./worker-script.js";
 
 const RUNGS = { shared: Shared, leader: Leader, private: Private };
 
-/** The places where an engine can live, the one that most tabs can share first. */
+/** The places where an engine can run, those that all tabs can share first. */
 export class Ladder {
   /** @type {Rung[]} */
   #rungs;
@@ -43,7 +43,7 @@ export class Ladder {
   /**
    * @param {object} options
    * @param {"auto" | HostKind} options.host
-   * @param {boolean} options.needsGpu passes over workers that lack the page's WebGPU
+   * @param {boolean} options.needsGpu whether to skip SharedWorkers without WebGPU
    * @param {string} [options.workerUrl]
    */
   constructor({ host, needsGpu, workerUrl }) {
@@ -60,7 +60,7 @@ export class Ladder {
   }
 
   /**
-   * Finds a host: on the rung that worked last, or on the first below that works.
+   * Finds a host: on the rung that worked last, or on the next below that works.
    *
    * @param {AbortSignal} signal ends the link, too
    * @returns {Promise<Link>}
@@ -103,7 +103,7 @@ export class Ladder {
         return { port, host, life, freezes: rung.freezes, lingers: rung.lingers };
       } catch (error) {
         life.abort(error);
-        // A worker that was about to end may have taken the first try.
+        // The first try may have reached a worker that was about to end.
         if (!(error instanceof Silence) || tries === 2) throw error;
       }
     }

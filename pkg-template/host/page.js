@@ -1,8 +1,8 @@
-// What the page does: whether it is seen, whether it is there at all.
+// Whether the page is visible, and whether it was left.
 import { childOf } from "../abort.js";
 import { Departure } from "../error.js";
 
-/** Whether the page can be seen; an engine that lives in a worker counts as seen. */
+/** Whether the page is visible; an engine that a worker has loaded counts as visible. */
 export function visible() {
   return globalThis.document?.visibilityState !== "hidden";
 }
@@ -18,8 +18,8 @@ export function whenVisibilityChanges(then, signal) {
 }
 
 /**
- * A page's stays: from each time it is shown until it is left, perhaps to come back from the browser's
- * cache.
+ * A page's stays: each lasts from when the page is shown until it is left. It may come back from the
+ * browser's cache.
  */
 export class Stays {
   #stay;
@@ -29,9 +29,9 @@ export class Stays {
   /** @param {AbortSignal} signal ends the stay and the watch */
   constructor(signal) {
     this.#stay = childOf(signal);
-    // A page that is rendered ahead of a visit gets its locks and workers when it is visited.
-    const ahead = /** @type {any} */ (globalThis.document)?.prerendering;
-    this.#shown = ahead ? once(document, "prerenderingchange", signal) : Promise.resolve();
+    // A prerendered page gets its locks and workers when it is visited.
+    const prerendered = /** @type {any} */ (globalThis.document)?.prerendering;
+    this.#shown = prerendered ? once(document, "prerenderingchange", signal) : Promise.resolve();
     const left = () => {
       this.#shown = once(globalThis, "pageshow", signal).then(() => {
         this.#stay = childOf(signal);
@@ -42,7 +42,7 @@ export class Stays {
   }
 
   /**
-   * The signal of the present stay, or of the next.
+   * The signal of the current stay, or of the next one.
    *
    * @returns {Promise<AbortSignal>}
    */

@@ -3,11 +3,11 @@ import { Connection, LAST } from "./connection.js";
 import { Departure, TabloomError } from "../error.js";
 import { Stays } from "./page.js";
 
-/** Hosts that one call, or one attempt to load, may see die: it may be what kills them. */
+/** How many hosts may die during one call, or one attempt to load: it may be the cause. */
 const MOST_DEATHS = 3;
-/** Hosts that may die within a minute. */
+/** How many hosts may die within a minute. */
 const MOST_DEATHS_A_MINUTE = 5;
-/** What a host says that has lost the model: to those whose calls it was answering, and to others. */
+/** Error codes of a host that has lost the model: of calls that it was answering, and of others. */
 const LOST = ["device_lost", "closed"];
 
 /** @import { Call, Serving } from "../calls/calls.js" */
@@ -19,7 +19,7 @@ const LOST = ["device_lost", "closed"];
  * An engine's life on one host after another.
  *
  * When a host dies, or the model's device is lost, the session finds another, loads the model again
- * and asks every open call again; who reads a stream does not notice.
+ * and asks every open call again; a reader of a stream does not notice.
  *
  * @implements {Serving}
  */
@@ -37,8 +37,8 @@ export class Session {
   #host = null;
   /** @type {Promise<void> | null} */
   #connecting = null;
-  /** @type {Map<Call, {id: number | null, deaths: number, over: AbortController}>} open calls; those
-   *   that a host knows have an id */
+  /** @type {Map<Call, {id: number | null, deaths: number, over: AbortController}>} open calls; one
+   *   that was posted to the host has an id */
   #calls = new Map();
   /** @type {number[]} when hosts died within the last minute */
   #deaths = [];
@@ -54,7 +54,7 @@ export class Session {
     this.#load = load;
   }
 
-  /** Where the engine lives now. */
+  /** Where the engine runs now. */
   get host() {
     return this.#ladder.host;
   }
@@ -100,18 +100,18 @@ export class Session {
   }
 
   /**
-   * Tells the host something about a call, if it knows the call.
+   * Sends the host a notice about a call, if the call was posted to it.
    *
    * @param {Call} call
    * @param {{type: "credit", chunks: number}} message
    */
-  tell(call, message) {
+  notify(call, message) {
     const id = this.#calls.get(call)?.id ?? null;
-    if (id !== null) this.#host?.connection.tell({ ...message, id });
+    if (id !== null) this.#host?.connection.send({ ...message, id });
   }
 
   /**
-   * Gives a call up.
+   * Cancels a call.
    *
    * @param {Call} call
    */
@@ -131,7 +131,7 @@ export class Session {
     this.#failAll(error);
   }
 
-  /** Connects, unless that is done or under way, and asks the open calls. */
+  /** Connects, unless it is connected or connecting, and posts the open calls. */
   #ready() {
     if (this.#host) return Promise.resolve();
     this.#connecting ??= this.#connect().then(
@@ -152,7 +152,7 @@ export class Session {
   }
 
   /**
-   * Finds a host that loads the model, though some may die over it.
+   * Finds a host and loads the model; tries again where a host dies meanwhile.
    *
    * @returns {Promise<Host>}
    */
@@ -201,7 +201,7 @@ export class Session {
       const lost = answer.type === "error" && LOST.includes(answer.error.code);
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
-      // Answers in OpenAI's shapes name these.
+      // Answers in OpenAI's shapes have an `object`.
       const { value } = /** @type {{value?: any}} */ (answer);
       if (value?.object) value.served_by = "device";
       call.answer(answer);
@@ -209,7 +209,7 @@ export class Session {
   }
 
   /**
-   * The host is gone: its calls are for another.
+   * The host is gone: its calls go to another.
    *
    * @param {Error} reason
    */
@@ -233,7 +233,7 @@ export class Session {
     else this.#ready().catch(() => {});
   }
 
-  /** Notes the death of a host. */
+  /** Counts the death of a host; true if there are too many. */
   #dieTooOften() {
     const now = performance.now();
     this.#deaths = [...this.#deaths.filter((then) => now - then < 60_000), now];
@@ -242,7 +242,7 @@ export class Session {
 
   /**
    * @param {Call} call
-   * @returns {number | null} its id, if the host knows it
+   * @returns {number | null} its id, if it was posted to the host
    */
   #forget(call) {
     const open = this.#calls.get(call);
@@ -260,7 +260,7 @@ export class Session {
   }
 }
 
-/** A host died before it was of use; `cause` says how. */
+/** A host died before the model was loaded; `cause` says why. */
 class Death extends Error {
   /** @param {unknown} cause */
   constructor(cause) {

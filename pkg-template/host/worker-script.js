@@ -1,13 +1,13 @@
-/** This module as it was published, with the worker beside it, and not within a bundle. */
+/** Matches this module as published, with the worker one folder up, but not within a bundle. */
 const HERE = /^(?!file:)(.*\/)host\/worker-script\.js$/;
 
 /** @type {string | undefined} */
 let published;
 
 /**
- * The address that starts a worker; undefined within a bundle, whose maker knows it.
+ * The address of the worker's script; undefined within a bundle, where the bundler sets it.
  *
- * @param {string | undefined} given what the page says
+ * @param {string | undefined} given the option `workerUrl`
  */
 export function workerScript(given) {
   if (given) return reachable(given);
@@ -16,9 +16,9 @@ export function workerScript(given) {
 }
 
 /**
- * The script itself, or one that imports it: browsers take no worker's script of another origin, as
- * from a CDN, or in a sandboxed frame, whose origin no server has; but one without a server may import
- * it. Chromium runs no module from a blob in such a frame.
+ * The script itself, or a `data:` script that imports it: browsers start no worker from another origin,
+ * such as a CDN, nor any in a sandboxed frame, whose origin no server has; but a `data:` script may import
+ * from there. A `blob:` script would not do: Chromium runs no module from a blob in such a frame.
  *
  * @param {string} script
  */
@@ -29,8 +29,8 @@ function reachable(script) {
 }
 
 /**
- * An address as pages want it that require Trusted Types, by the policy `tabloom`; undefined where
- * the page does not allow that. Then it names the worker itself.
+ * The address as a TrustedScriptURL of the policy `tabloom`, where browsers have these; undefined where the
+ * page does not allow the policy.
  *
  * @param {string} address
  * @returns {string | undefined}
@@ -41,6 +41,6 @@ function trusted(address) {
   try {
     return trustedTypes.createPolicy("tabloom", { createScriptURL: () => address }).createScriptURL("");
   } catch {
-    // The page names the worker itself, or does not require these types.
+    // The page has to name the worker itself, or does not require Trusted Types.
   }
 }

@@ -1,10 +1,10 @@
-// Constrained answers come from a WebAssembly module of their own: few pages ask for them, and what a
-// hostile schema does to that module does not touch the engine.
+// The compiler of constraints is a WebAssembly module of its own: few pages need it, and a hostile schema
+// that crashes it does not touch the engine.
 
 /**
  * Loads the module.
  *
- * @returns what the engine calls: `vocabulary` takes a model's tokens, `reset` makes the module anew
+ * @returns what the engine calls: `vocabulary` takes a model's tokens, `reset` starts the module again
  */
 export async function loadGrammar() {
   const { default: init, Grammars, __wbg_reset_state } = await import("../wasm/grammar.js");

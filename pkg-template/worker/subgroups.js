@@ -1,6 +1,6 @@
 /**
- * Widens every later request for a GPU device by subgroups, where the adapter has them: wgpu does
- * not ask for them on the web.
+ * Adds subgroups to every later request for a GPU device, where the adapter has them: wgpu does not request
+ * them on the web.
  */
 export function requestSubgroups() {
   if (!globalThis.GPUAdapter) return;

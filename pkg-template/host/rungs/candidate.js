@@ -5,14 +5,15 @@ import { failure, startWorker } from "./dedicated.js";
 
 /** @import { Leading, Lobby, Order } from "../messages.js" */
 
-/** Leaders hold a lock with this in its name, between the office's and their epoch. */
+/** A leader holds a lock with this in its name, between the name of the leader's lock and its epoch. */
 const SINCE = " since ";
 
 /**
- * An engine that would lead: it queues for a Web Lock, the office; who gets that runs the worker.
+ * An engine that can become the leader: it queues for the leader's Web Lock, and runs the worker while it
+ * holds that lock.
  */
 export class Candidate {
-  /** When the latest known leader took office; later leaders have larger epochs. */
+  /** When the latest known leader got the lock; later leaders have larger epochs. */
   epoch = 0;
   #office;
   #lobby;
@@ -23,10 +24,10 @@ export class Candidate {
 
   /**
    * @param {object} options
-   * @param {string} options.office the lock's name
-   * @param {string} options.lobby the channel where the worker is to be found
+   * @param {string} options.office name of the leader's lock
+   * @param {string} options.lobby name of the channel where the worker is found
    * @param {string | undefined} options.script
-   * @param {(error: Error) => void} options.onFailure told why this candidate can run no worker
+   * @param {(error: Error) => void} options.onFailure called where this candidate can run no worker
    */
   constructor({ office, lobby, script, onFailure }) {
     this.#office = office;
@@ -35,7 +36,7 @@ export class Candidate {
     this.#onFailure = onFailure;
   }
 
-  /** Queues, unless it does already. */
+  /** Queues, unless it is in the queue already. */
   stand() {
     if (this.#candidacy?.signal.aborted ?? true) this.#run();
   }
@@ -49,20 +50,20 @@ export class Candidate {
     }
   }
 
-  /** Takes the office from the latest known leader, unless another candidate does. */
+  /** Takes the lock from the latest known leader, unless another candidate does. */
   async seize() {
     const succession = `${this.#office} after ${this.epoch}`;
     await navigator.locks.request(succession, { ifAvailable: true }, async (lock) => {
       if (!lock) return;
       const former = this.#candidacy;
       const run = this.#run({ steal: true });
-      // Now, and not before: this candidate may be the leader, whose office another would get.
+      // Not earlier: if this candidate is the leader, another one would get its lock.
       former?.abort();
       await run;
     });
   }
 
-  /** Leaves the queue or the office. */
+  /** Leaves the queue, or gives the lock up. */
   resign() {
     this.#candidacy?.abort(new Departure("the leader has left"));
   }
@@ -80,7 +81,7 @@ export class Candidate {
     try {
       await navigator.locks.request(this.#office, how ?? { signal }, () => this.#lead(signal));
     } catch (/** @type {any} */ error) {
-      // With an AbortError another has taken the office away.
+      // An AbortError says that another candidate took the lock.
       again = error.name === "AbortError";
       if (!again && !signal.aborted) this.#onFailure(error);
     }
@@ -102,14 +103,14 @@ export class Candidate {
       const worker = startWorker(this.#script);
       const lobby = new BroadcastChannel(this.#lobby);
       whenAborted(signal, () => {
-        // Tabs that lose their host without its fault do not hold that against their requests.
+        // With this notice the loss of the host does not count as a death.
         if (signal.reason instanceof Departure) lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "down", epoch }));
         lobby.close();
         worker.terminate();
         ended();
       });
       worker.onerror = (event) => failed(failure(event));
-      // It names the lock that it holds as long as it lives.
+      // The message names the lock that the worker holds as long as it lives.
       worker.onmessage = (/** @type {MessageEvent<Leading>} */ { data }) => {
         if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));
         whenFree(data.host, { mode: "shared", signal }).then(ended, ended);

@@ -6,14 +6,14 @@ import { crashed } from "../../error.js";
  * @param {string | undefined} script
  */
 export function startWorker(script) {
-  // Bundlers know a worker by `new Worker(new URL(…))` in one piece.
+  // Bundlers recognise a worker by `new Worker(new URL(…))` in one expression.
   return script
     ? new Worker(script, { type: "module", name: "tabloom" })
     : new Worker(new URL("../../worker.js", import.meta.url), { type: "module", name: "tabloom" });
 }
 
 /**
- * What a worker's `error` event says.
+ * The error of a worker's `error` event.
  *
  * @param {ErrorEvent} event
  */

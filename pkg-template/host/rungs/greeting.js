@@ -1,7 +1,7 @@
 import { unlessAborted } from "../../abort.js";
 import { Silence } from "../../error.js";
 
-/** Milliseconds after which a worker that has not answered counts as dead. */
+/** Milliseconds for a worker's greeting. */
 const PATIENCE = 10_000;
 
 /** @import { Greeting, PagePort } from "../messages.js" */
@@ -9,7 +9,7 @@ const PATIENCE = 10_000;
 /** @typedef {Greeting & {port: PagePort}} Greeted */
 
 /**
- * Waits for a greeting; ends `life` with {@link Silence} where none comes.
+ * Waits for a greeting; ends `life` with {@link Silence} if none comes.
  *
  * @template {Greeting} G
  * @param {Promise<G>} greeting

@@ -14,8 +14,8 @@ const LOBBY = `tabloom ${VERSION} lobby`;
 /**
  * The dedicated worker of one tab, the leader, for all tabs of the site.
  *
- * Every engine is a candidate. All, the leader too, reach the leader's worker through channels of
- * their own, which they name in the lobby.
+ * Every engine is a candidate. Each, the leader's own too, reaches the leader's worker through a channel of
+ * its own, which it names in the lobby.
  */
 export class Leader {
   /** @readonly */
@@ -44,7 +44,7 @@ export class Leader {
     this.#life = life;
     this.#candidate.stand();
     whenAborted(life.signal, () => {
-      // A leader that keeps silent is frozen; the tab that the visitor looks at takes its place.
+      // A leader that does not answer is frozen; a visible tab takes its place.
       if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();
     });
     return within(this.#join(life), life);
@@ -55,8 +55,8 @@ export class Leader {
   }
 
   /**
-   * Asks in the lobby for the leader's worker, and again whenever one comes up. Each time the answer
-   * is to come to another channel, so that a worker which answers late answers nobody.
+   * Asks in the lobby for the leader's worker, and again whenever one starts. Each time it names another
+   * channel, so that the late answer of an earlier worker reaches nobody.
    *
    * @param {AbortController} life
    * @returns {Promise<import("./greeting.js").Greeted>}

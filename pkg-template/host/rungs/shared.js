@@ -9,7 +9,7 @@ export class Shared {
   name = "shared";
   /** The browser keeps it running while any of its tabs runs. */
   freezes = false;
-  /** The browser knows it by its name until it is gone. */
+  /** The browser finds it by its name until it is gone. */
   lingers = true;
   #script;
 
@@ -35,7 +35,8 @@ export class Shared {
 }
 
 /**
- * Bundlers know a worker by `new SharedWorker(new URL(…))` in one piece, and a module by its last option.
+ * Bundlers recognise a worker by `new SharedWorker(new URL(…))` in one expression, and a module by its last
+ * option.
  *
  * @param {string | undefined} script
  */
