@@ -52,9 +52,7 @@ pub fn assemble(package: &Path) -> Result<()> {
     let modules = wasm::build()?;
 
     make_empty(package)?;
-    // The template's folders are the crates; the package's `wasm` is what was built from them.
-    let crates = ["wasm", "grammar"].map(|folder| template.join(folder));
-    copy_tree(&template, package, &|path| !crates.iter().any(|folder| path == folder))?;
+    copy_tree(&template, package, &|_| true)?;
     copy_tree(&modules, &package.join("wasm"), &|path| !path.ends_with("made-from"))?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy_file(&root.join(file), &package.join(file))?;
