@@ -9,7 +9,8 @@ use serde::Deserialize;
 use support::{Bench, bits, floats};
 use tabloom::{
     kernels::{
-        Accept, Batch, BlockTables, Draw, HostTables, Logprobs, Sample, Tuning, Upload, batch,
+        Accept, Batch, BlockTables, DraftSample, HostTables, Logprobs, Sample, Tuning, Upload,
+        batch,
         noise::{gumbel, philox},
         sample::lowest_kept,
     },
@@ -386,7 +387,7 @@ fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
                 drafter.batch.sample_mut(i)[9] |= 3 << 8;
             }
             let (kernel, logits) =
-                (Draw { vocab: known, mapped: true }, padded(known, &of_drafter));
+                (DraftSample { vocab: known, mapped: true }, padded(known, &of_drafter));
             let mut plain = drafter.last_samples.clone();
             kernel.reference(&drafter.batch, &logits, Some(&ids), &mut plain);
             let mut found = vec![plain];

@@ -3,9 +3,9 @@
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Accept, Attention, AttentionMerge, Columns, Combine, Copy, Draw, Embed, ExpertRows, Gather,
-        Group, Keep, Kernel, KvKind, Logprobs, Matmul, Norm, Place, Pool, Recall, Regime, Repack,
-        RopeKv, Route, RowsOf, Sample, Shift, Tuning, repack::Codes,
+        Accept, Attention, AttentionMerge, Columns, Combine, Copy, DraftSample, Embed, ExpertRows,
+        Gather, Group, Kernel, KvKind, LoadStates, Logprobs, Matmul, Norm, Place, Pool, Regime,
+        Repack, RopeKv, Route, RowsOf, Sample, Shift, StoreStates, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
@@ -240,12 +240,12 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     for vocab in [1, 300, 128_256] {
         kernels.push(Box::new(Sample { vocab }));
         kernels.push(Box::new(Accept { vocab }));
-        kernels.push(Box::new(Draw { vocab, mapped: false }));
-        kernels.push(Box::new(Draw { vocab, mapped: true }));
+        kernels.push(Box::new(DraftSample { vocab, mapped: false }));
+        kernels.push(Box::new(DraftSample { vocab, mapped: true }));
         kernels.push(Box::new(Logprobs { vocab }));
     }
-    kernels.push(Box::new(Keep { width: 172 }));
-    kernels.push(Box::new(Recall { width: 172 }));
+    kernels.push(Box::new(StoreStates { width: 172 }));
+    kernels.push(Box::new(LoadStates { width: 172 }));
     kernels.push(Box::new(Copy { width: 192, place: Place { width: 576, column: 384 } }));
     kernels
 }
