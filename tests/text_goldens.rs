@@ -1,4 +1,4 @@
-//! Tokenizers and chat templates against what the Python libraries make of them.
+//! Tokenizers and chat templates against the Python libraries.
 #![cfg(not(target_arch = "wasm32"))]
 
 #[path = "browser_regex.rs"]
@@ -23,7 +23,7 @@ struct TokenizerGolden {
     injections: Vec<InjectionCase>,
 }
 
-/// A text encoded as it is, with control tokens where it spells them.
+/// A text to encode, with control tokens where it spells them.
 #[derive(Deserialize)]
 struct TextCase {
     text: String,
@@ -37,7 +37,7 @@ struct ChatCase {
     ids: Vec<u32>,
 }
 
-/// A chat whose contents spell control tokens; the ids are those of the template alone.
+/// A chat whose contents spell control tokens; the ids contain only the template's own.
 #[derive(Deserialize)]
 struct InjectionCase {
     messages: Vec<MessageCase>,
@@ -51,7 +51,7 @@ struct MessageCase {
     content: String,
 }
 
-/// A request as OpenAI's API has it.
+/// A request in the format of OpenAI's API.
 #[derive(Deserialize)]
 struct ToolCase {
     name: String,

@@ -1,4 +1,4 @@
-//! Every shader that can be rendered, for the tests that compile them all.
+//! Every shader variant, for the tests that compile them all.
 
 use tabloom::{
     gpu::Shader,
@@ -12,7 +12,7 @@ use tabloom::{
     step::Window,
 };
 
-/// Those to which numbers are converted.
+/// Layouts that numbers are converted to.
 const LAYOUTS: [Layout; 7] = [
     Layout::F32,
     Layout::F16,
@@ -23,7 +23,7 @@ const LAYOUTS: [Layout; 7] = [
     Layout::W4 { group: 128 },
 ];
 
-/// Those of checkpoints that are kept.
+/// Layouts of checkpoints that are kept.
 const KEPT: [Layout; 9] = [
     Layout::F8 { group: 128 },
     Layout::W6,
@@ -110,7 +110,7 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                 }
             }
         }
-        // How weights are read has nothing to do with what becomes of the product.
+        // How weights are read does not depend on the output of the product.
         for layout in KEPT {
             kernels.push(Box::new(Matmul {
                 layout,
@@ -132,7 +132,7 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
     kernels
 }
 
-/// Routing, and products of experts, where the layout has nothing to do with which rows are read.
+/// Routing and expert products; layout and choice of rows are independent.
 fn experts(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> = vec![
         Box::new(Route { experts: 32, active: 4 }),
@@ -198,7 +198,7 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     kernels
 }
 
-/// Rotation, attention and sampling, at head sizes even and odd, groups up to one of 20.
+/// Rope, attention and sampling, with even and odd head sizes and groups of up to 20.
 fn heads() -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
     let shapes = [(20, 1, 8), (2, 2, 24), (32, 8, 64), (7, 1, 80), (8, 2, 128), (2, 1, 256)];
