@@ -3,7 +3,7 @@
 // sample; tallies count the accepted tokens.
 // in   result        array<u32>        [samples][2]  the sampled token
 // out  last_samples  array<u32>        [slots][SLOT_TOKENS]
-//      result        array<u32>        [sampling sequences], behind the samples: accepted drafts
+//      result        array<u32>        [sample runs], behind the samples: accepted drafts
 //      tallies       array<vec4<u32>>  [slots][STRIDE / 4]
 // grid one thread per sequence that samples
 @group(0) @binding(0) var<storage, read> step: array<u32>;
@@ -19,8 +19,8 @@ const ACCEPTED_AT = {{ accepted_at }}u;
 
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if id.x >= sampling_seq_count() { return; }
-    let run = samples_of(id.x);
+    if id.x >= sample_run_count() { return; }
+    let run = sample_run(id.x);
     let at = sample_at(run.sample);
     let slot = step[at + 1u];
     let flags = step[at + 9u];

@@ -106,9 +106,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% if split %}
     let segment = workgroup.z + select(0u, hidden_segments(start), workgroup.z >= SINK_SEGMENTS);
     if (segment * SEGMENT >= end) { return; }
-    let begin = next_seen(start, segment * SEGMENT);
+    let begin = next_visible(start, segment * SEGMENT);
 {% else %}
-    var begin = next_seen(start, 0u);
+    var begin = next_visible(start, 0u);
     while (begin < end) {
     let segment = begin / SEGMENT;
 {% endif %}
@@ -118,7 +118,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var o{{ i }} = vec4<f32>();
 {% endfor %}
     let segment_end = min(end, (segment + 1u) * SEGMENT);
-    for (var base = begin / KEYS * KEYS; base < segment_end; base = next_seen(start, base + KEYS) / KEYS * KEYS) {
+    for (var base = begin / KEYS * KEYS; base < segment_end; base = next_visible(start, base + KEYS) / KEYS * KEYS) {
         let position = base + key;
         // Sinks use the second queries.
         let view = select(0u, HEADS * HEAD_DIM / 4u, position < SINKS);
@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             workgroupBarrier();
             for (var i = thread; i < KEYS * CHUNK; i += THREADS) {
                 let position = base + i / CHUNK;
-                if (position < segment_end && sees(start, position) && i % CHUNK < width) {
+                if (position < segment_end && attends(start, position) && i % CHUNK < width) {
                     let token = keys_of(tables[first.table + position / BLOCK], kv_head) / FOUR_WORDS
                         + position % BLOCK * FOURS;
                     keys[i / CHUNK * KEY_PITCH + i % CHUNK] = kv[token + chunk + i % CHUNK];
@@ -146,7 +146,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
 {% if int8 %}
         var scale = 0.0;
-        if (position < segment_end && sees(start, position)) {
+        if (position < segment_end && attends(start, position)) {
             let scales = keys_of(tables[first.table + position / BLOCK], kv_head) + KV_SCALES;
             scale = {{ scale }} * bitcast<f32>(kv[scales + position % BLOCK]);
         }
@@ -156,7 +156,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% for i in range(score_vectors) %}
         if (score_vector{{ i }} < vectors) {
             let row_position = first.position + score_vector{{ i }} / group;
-            let visible = position <= row_position && sees(window_start(row_position), position);
+            let visible = position <= row_position && attends(window_start(row_position), position);
             weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, {% if cap %}capped(score{{ i }} * scale){% else %}score{{ i }} * scale{% endif %}, visible);
         }
 {% endfor %}
@@ -190,7 +190,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% endfor %}
             // Values that no row of the tile attends to may be anything, NaN too: they are not read.
             let step_end = min(segment_end, base + KEYS);
-            var position = next_seen(start, base);
+            var position = next_visible(start, base);
             while (position < step_end) {
                 let values = values_of(tables[first.table + position / BLOCK], kv_head);
                 let block_end = min(step_end, (position / BLOCK + 1u) * BLOCK);
@@ -204,7 +204,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                     }
 {% endfor %}
                 }
-                position = next_seen(start, position);
+                position = next_visible(start, position);
             }
         }
     }
@@ -243,7 +243,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
 {% endfor %}
 {% if not split %}
-    begin = next_seen(start, (segment + 1u) * SEGMENT);
+    begin = next_visible(start, (segment + 1u) * SEGMENT);
     }
 {% for i in range(value_vectors) %}
     {

@@ -79,10 +79,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 {% if split %}
     let segment = id.z + select(0u, hidden_segments(start), id.z >= SINK_SEGMENTS);
     let end = min(row.position + 1u, (segment + 1u) * SEGMENT);
-    var position = next_seen(start, segment * SEGMENT);
+    var position = next_visible(start, segment * SEGMENT);
 {% else %}
     let end = row.position + 1u;
-    var position = next_seen(start, 0u);
+    var position = next_visible(start, 0u);
 {% endif %}
     while (position < end) {
         let block = tables[row.table + position / BLOCK];
@@ -125,7 +125,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
             o{{ i }} += part * mat2x4(low(v{{ i }}), high(v{{ i }}));
 {% endfor %}
         }
-        position = next_seen(start, block_start + BLOCK);
+        position = next_visible(start, block_start + BLOCK);
     }
 {% if split %}
     // The grid has as many segments as the longest row.

@@ -1,9 +1,7 @@
 // rope_kv: q and k of each row, {% if norm %}normalised {% if norm_of_row %}each as a whole{% else %}per head{% endif %} and {% endif %}rotated; q to `query`, k and v to the cache.
-// A rotation turns each pair of dims (d, d + ROTARY / 2) of the first ROTARY by position *
-// frequency(d).
+// Rotates pairs of dims (d, d + ROTARY / 2) of the first ROTARY by position * frequency(d).
 {%- if rotary < head_dim %}
-// Queries and keys are stored with the dims of a pair HEAD_DIM / 2 apart, and so are the dims after
-// ROTARY.
+// Queries and keys are stored with the dims of a pair HEAD_DIM / 2 apart; those after ROTARY too.
 {%- endif %}
 // in   qkv    array<vec2<f32>> [rows][QKV_STRIDE / 2]  q heads, k heads, v heads
 //      rope   array<vec2<f32>> [256 + ceil(context / 256)][HEAD_DIM / 2]  (cos, sin) of the angles

@@ -200,7 +200,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if (thread == 0u) {
         result[2u * workgroup.x] = winner.y;
         result[2u * workgroup.x + 1u] = u32(counts.x);
-        if (sampling_seq_count() == sample_count()) {
+        if (sample_run_count() == sample_count()) {
             record_sample(slot, flags, 0u, winner.y);
             result[2u * sample_count() + workgroup.x] = 0u;
         }

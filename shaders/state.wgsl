@@ -26,8 +26,8 @@ const STRIDE = {{ stride // 4 }}u;
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 {%- if keeps %}
-    if id.x >= STRIDE || id.y >= sampling_seq_count() { return; }
-    let first = samples_of(id.y).sample;
+    if id.x >= STRIDE || id.y >= sample_run_count() { return; }
+    let first = sample_run(id.y).sample;
     let accepted = result[2u * sample_count() + id.y];
     let slot = step[sample_at(first) + 1u];
     let row = step[sample_at(first + accepted) + 13u];

@@ -11,7 +11,7 @@ fn row_count() -> u32 { return step[0]; }
 fn logit_row_count() -> u32 { return step[1]; }
 fn tile_count() -> u32 { return step[2]; }
 fn sample_count() -> u32 { return step[3]; }
-fn sampling_seq_count() -> u32 { return step[4]; }
+fn sample_run_count() -> u32 { return step[4]; }
 
 fn row_at(i: u32) -> Row {
     let at = step[6] + 4u * i;
@@ -31,7 +31,7 @@ fn pool_at(i: u32) -> Pool {
     let at = step[10] + 4u * i;
     return Pool(step[at], step[at + 1u], step[at + 2u], step[at + 3u]);
 }
-fn samples_of(i: u32) -> SampleRun {
+fn sample_run(i: u32) -> SampleRun {
     let at = step[11] + 2u * i;
     return SampleRun(step[at], step[at + 1u]);
 }

@@ -9,8 +9,7 @@ const ROW_SCALES = {{ weights.row_scales }}u;
 {%- if weights.layout == "w4" %}
 alias Scale = vec2<f32>;
 
-// A nibble left in its place in a half word is 1, 16, 256 or 4096 times its value: this saves the
-// shift.
+// A nibble left in its place in a half word is 1, 16, 256 or 4096 times its value. Saves the shift.
 const IN_PLACE = vec4(0xfu, 0xf0u, 0xf00u, 0xf000u);
 const SHRINK = vec4(1.0, 0.0625, 0.00390625, 0.000244140625);
 

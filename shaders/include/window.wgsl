@@ -10,10 +10,10 @@ fn window_start(position: u32) -> u32 {
 {%- endif %}
 }
 // Whether a row whose window starts at `start` attends to an earlier position.
-fn sees(start: u32, position: u32) -> bool {
+fn attends(start: u32, position: u32) -> bool {
     return position >= start || position < SINKS;
 }
 // The first visible position from `position` on.
-fn next_seen(start: u32, position: u32) -> u32 {
+fn next_visible(start: u32, position: u32) -> u32 {
     return select(max(start, position), position, position < SINKS);
 }

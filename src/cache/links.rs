@@ -1,7 +1,6 @@
 //! Rings of ids, linked by index.
 
-/// Doubly linked rings of the ids 0, 1, 2, …; each id is in one ring, perhaps alone. Every operation is
-/// O(1).
+/// Linked rings of the ids 0, 1, 2, …; each is in one ring, perhaps alone. Every operation is O(1).
 #[derive(Clone, Debug)]
 pub struct Links(Vec<Link>); // [ids]
 

@@ -200,8 +200,8 @@ impl KvCache {
         spare: usize,
     ) -> Option<(BlockTable, Option<BlockCopy>)> {
         let covering = parent.covering(tokens);
-        let seen = self.view.hidden(tokens).end.min(covering.len());
-        if covering[seen..].contains(&NULL) {
+        let visible = self.view.hidden(tokens).end.min(covering.len());
+        if covering[visible..].contains(&NULL) {
             return None;
         }
         let (full, room) = (tokens / BLOCK_SIZE, room.max(tokens));

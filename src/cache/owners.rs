@@ -86,8 +86,7 @@ impl Owners {
         }
     }
 
-    /// Checks that all blocks are counted, and that the rings hold the free blocks in the order of
-    /// `free`.
+    /// Checks that all blocks are counted, and that rings hold the free ones in the order of `free`.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.

@@ -166,8 +166,7 @@ impl StepBuffers {
         Ok(StepBuffers { step: gpu.storage("draft step", words * 4).await?, ..self.clone() })
     }
 
-    /// Records the copy of a block in all layers. A buffer cannot be copied to itself, so it goes
-    /// through `kv_copy`.
+    /// Records the copy of a block in all layers, via `kv_copy`: no buffer can be copied to itself.
     pub fn copy_block(&self, encoder: &mut wgpu::CommandEncoder, copy: BlockCopy) {
         for Kv { buffer, block_bytes: bytes, .. } in &self.kv {
             let [from, to] = [copy.from, copy.to].map(|block| u64::from(block) * bytes);

@@ -83,8 +83,7 @@ impl CpuExecutor {
         Ok(executor)
     }
 
-    /// The same with a drafter. If the drafter cannot be run, it is left out and the reason is
-    /// returned.
+    /// The same with a drafter. A drafter that cannot run is left out, and the reason returned.
     ///
     /// # Errors
     /// As for [`CpuExecutor::new`].

@@ -87,8 +87,7 @@ impl GpuExecutor {
         Ok(made.await?.0)
     }
 
-    /// The same with a drafter. If the drafter cannot be run, it is left out and the reason is
-    /// returned.
+    /// The same with a drafter. A drafter that cannot run is left out, and the reason returned.
     ///
     /// # Errors
     /// As for [`GpuExecutor::new`].
@@ -161,8 +160,7 @@ impl GpuExecutor {
         self.weights.bytes()
     }
 
-    /// Encodes and uploads the drafter's batches: those in which it drafts, and those in which it reads
-    /// the step's rows.
+    /// Encodes and uploads the batches in which the drafter drafts, and in which it reads the rows.
     fn draft_batches(&mut self, plan: &StepPlan) -> Result<(Vec<Batch>, Vec<Batch>)> {
         let Some(draft) = &self.draft else { return Ok(Default::default()) };
         let Attention { heads, kv_heads, .. } = draft.attention;

@@ -131,8 +131,8 @@ async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
         Some(error) => {
             // Firefox reports compile errors only here.
             let info = module.get_compilation_info().await;
-            let told: String = info.messages.iter().map(|told| told.message.as_str()).collect();
-            Err(Error::Gpu { reason: format!("shader {}: {error} {told}", shader.name) })
+            let messages: String = info.messages.iter().map(|info| info.message.as_str()).collect();
+            Err(Error::Gpu { reason: format!("shader {}: {error} {messages}", shader.name) })
         }
         None => Ok(Pipeline { name: shader.name, pipeline, layout }),
     }

@@ -17,7 +17,7 @@ use crate::gpu::Shader;
 /// speculative decoding", 2024).
 ///
 /// Bindings: step, last samples (in and out) `[slots][SLOT_TOKENS]`, results (in and out): those of
-/// [`super::Sample`], then `[sampling sequences]` the number of accepted drafts, tallies (in and out),
+/// [`super::Sample`], then `[sample runs]` the number of accepted drafts, tallies (in and out),
 /// which count the accepted tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept {
@@ -36,8 +36,8 @@ impl Accept {
         last_samples: &mut [u32],
         results: &mut Vec<u32>,
     ) {
-        for i in 0..batch.sampling_seqs as usize {
-            let (first, samples) = batch.samples_of(i);
+        for i in 0..batch.sample_runs as usize {
+            let (first, samples) = batch.sample_run(i);
             let sampled = |sample: usize| results[2 * sample];
             let is_accepted = |sample: &usize| {
                 sampled(sample - 1) == batch.token(batch.sample(*sample)[13] as usize, last_samples)
@@ -73,7 +73,7 @@ impl Kernel for Accept {
 
     fn grid(&self, _: Tuning, batch: &Batch) -> [u32; 3] {
         // Without drafts, `Sample` has done all of this.
-        let seqs = if batch.samples > batch.sampling_seqs { batch.sampling_seqs } else { 0 };
+        let seqs = if batch.samples > batch.sample_runs { batch.sample_runs } else { 0 };
         [seqs.div_ceil(Accept::THREADS), 1, 1]
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     /// The accepted tokens of a sequence with these drafts and these target logits.
-    fn verified(sampling: Sampling, drafts: &[u32], logits: &[f32]) -> Vec<u32> {
+    fn verify(sampling: Sampling, drafts: &[u32], logits: &[f32]) -> Vec<u32> {
         let batch = batch(sampling, drafts);
         let mut tables = HostTables::new(VOCAB, 2);
         let mut last = [u32::MAX; 2 * SLOT_TOKENS as usize];
@@ -159,11 +159,7 @@ mod tests {
         ];
         for (drafts, target, expected) in table {
             let logits: Vec<Vec<f32>> = target.iter().map(|token| likely(*token)).collect();
-            assert_eq!(
-                verified(Sampling::GREEDY, drafts, &padded(&logits)),
-                expected,
-                "{drafts:?}"
-            );
+            assert_eq!(verify(Sampling::GREEDY, drafts, &padded(&logits)), expected, "{drafts:?}");
         }
     }
 
@@ -174,13 +170,13 @@ mod tests {
     }
 
     /// Root mean square distance between `p` and the token frequencies in groups of `group` tokens.
-    fn distance(sampled: &[u32], group: usize, p: &[f64]) -> f64 {
-        let squares = sampled.chunks_exact(group).map(|sampled| {
+    fn distance(tokens: &[u32], group: usize, p: &[f64]) -> f64 {
+        let squares = tokens.chunks_exact(group).map(|chunk| {
             let mut shares = [0.0; VOCAB];
-            sampled.iter().for_each(|token| shares[*token as usize] += 1.0 / group as f64);
+            chunk.iter().for_each(|token| shares[*token as usize] += 1.0 / group as f64);
             shares.iter().zip(p).map(|(share, p)| (share - p).powi(2)).sum::<f64>()
         });
-        (squares.sum::<f64>() / (sampled.len() / group) as f64).sqrt()
+        (squares.sum::<f64>() / (tokens.len() / group) as f64).sqrt()
     }
 
     /// As in vLLM's tests of rejection sampling, distances are compared with those of another
@@ -210,28 +206,21 @@ mod tests {
         let (target, drafter) = (logits(&model), logits(&near));
         type Drafts<'a> = &'a dyn Fn(Sampling) -> Vec<u32>;
         let drafters: [(&str, Drafts); 2] = [
-            ("the likeliest", &|_| likely[..DRAFTS].to_vec()),
+            ("the most likely", &|_| likely[..DRAFTS].to_vec()),
             ("with the same noise", &|sampling| coupled(sampling, &drafter)),
         ];
         for (name, drafts) in drafters {
-            let mut sampled = [const { Vec::new() }; 1 + DRAFTS];
+            let mut places = [const { Vec::new() }; 1 + DRAFTS];
             for seed in 0..ROUNDS {
                 let sampling = Sampling { temperature: 1.0, seed, ..Sampling::GREEDY };
-                let tokens = verified(sampling, &drafts(sampling), &target);
-                tokens
-                    .into_iter()
-                    .zip(&mut sampled)
-                    .for_each(|(token, sampled)| sampled.push(token));
+                let tokens = verify(sampling, &drafts(sampling), &target);
+                tokens.into_iter().zip(&mut places).for_each(|(token, place)| place.push(token));
             }
-            for (place, sampled) in sampled.iter().enumerate() {
-                let closer =
-                    |p: &[f64]| distance(sampled, 10, p) / distance(sampled, sampled.len(), p);
+            for (place, all) in places.iter().enumerate() {
+                let closer = |p: &[f64]| distance(all, 10, p) / distance(all, all.len(), p);
                 let (own, other) = (closer(&model[place]), closer(&others[place]));
-                println!(
-                    "{name}, place {place}: {} samples, {own:.1} and {other:.2}",
-                    sampled.len()
-                );
-                assert!(sampled.len() > 50_000, "{name}: place {place} is reached");
+                println!("{name}, place {place}: {} samples, {own:.1} and {other:.2}", all.len());
+                assert!(all.len() > 50_000, "{name}: place {place} is reached");
                 assert!(own > 20.0 * other, "{name}, place {place}: it converges to the model's");
             }
         }

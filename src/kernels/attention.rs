@@ -74,8 +74,7 @@ pub struct AttentionMerge {
 }
 
 impl Attention {
-    /// Rows of a tile for [`Batch::encode`]: neighbouring rows of a sequence that share one pass over
-    /// its keys.
+    /// Rows of a tile for [`Batch::encode`]: neighbours of a sequence that share a pass over its keys.
     pub const fn tile_rows(heads: usize, kv_heads: usize) -> usize {
         let rows = VECTORS * kv_heads / heads;
         if rows == 0 { 1 } else { rows }
@@ -115,10 +114,10 @@ impl Attention {
         let segment = segment(tuning);
         let all = context.div_ceil(segment);
         // The window of the first row and the rows after it; it may begin anywhere in a segment.
-        let seen = |window: Window| {
+        let visible = |window: Window| {
             window.sinks.div_ceil(segment) + (window.tokens + VECTORS).div_ceil(segment) + 1
         };
-        self.window.map_or(all, |window| all.min(seen(window)))
+        self.window.map_or(all, |window| all.min(visible(window)))
     }
 
     /// Whether sink logits are bound: only where segments are folded.
@@ -157,12 +156,12 @@ impl Attention {
             let row = batch.row(i);
             let end = row.position as usize + 1;
             let start = self.window.map_or(0, |window| window.start(end - 1));
-            let seen = || (0..sinks.min(start)).chain(start..end);
+            let visible = || (0..sinks.min(start)).chain(start..end);
             for kv_head in 0..self.kv_heads {
                 let heads = kv_head * group * dim..(kv_head + 1) * group * dim;
                 let outputs = &mut output[i * stride..][heads.clone()];
                 scores.clear();
-                for position in seen() {
+                for position in visible() {
                     // Sinks use the second queries.
                     let view = if position < sinks { self.heads * dim } else { 0 };
                     let queries = &query[i * query_stride + view..][heads.clone()];
@@ -174,7 +173,7 @@ impl Attention {
                 let sinks = sink_logits.get(kv_head * group..).unwrap_or(&[]);
                 softmax(&mut scores, group, sinks);
                 outputs.fill(0.0);
-                for (position, weights) in seen().zip(scores.chunks_exact(group)) {
+                for (position, weights) in visible().zip(scores.chunks_exact(group)) {
                     let slot = tables.kv_slot(row.table, position);
                     layout.load(cache, slot, kv_head + self.kv_heads, &mut vector);
                     for (output, weight) in outputs.chunks_exact_mut(dim).zip(weights) {

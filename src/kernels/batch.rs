@@ -1,7 +1,7 @@
 //! The words that describe a step to every kernel: one buffer, written once per step.
 //!
-//! A header of [`HEADER_WORDS`] words (numbers of rows, logit rows, tiles, samples, sampling sequences
-//! and shifts, then where rows, logit rows, tiles, samples, pools, sampling sequences and shifts start)
+//! A header of [`HEADER_WORDS`] words (numbers of rows, logit rows, tiles, samples, sample runs and
+//! shifts, then where rows, logit rows, tiles, samples, pools, sample runs and shifts start)
 //! and the sections:
 //!
 //! | section | entry |
@@ -11,9 +11,9 @@
 //! | tiles | first row, rows: neighbouring rows of one sequence that share a pass over its keys |
 //! | samples | logit row, slot, position of the sampled token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition, row |
 //! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, number of most likely tokens, where in the results, where among these words the named tokens are, how many |
-//! | tokens that are named for their log-probabilities | token |
+//! | tokens named for their log-probabilities | token |
 //! | pools | first row, rows: those whose hidden states are added up; slot; whether the sum begins with them |
-//! | sampling sequences | first sample, samples: those of one sequence; the first is always accepted |
+//! | sample runs | first sample, samples: those of one sequence; the first is always accepted |
 //! | shifts | slot, first row, rows, first sample, samples, most: a sequence that moves forward by the number in its slot's [`ACCEPTED`], but at most by `most`; see [`super::Shift`] |
 //!
 //! Floats are bit patterns. `shaders/include/step.wgsl` reads these words.
@@ -42,7 +42,7 @@ pub const TILE_WORDS: usize = 2;
 pub const SAMPLE_WORDS: usize = 14;
 pub const LOGPROB_WORDS: usize = 6;
 pub const POOL_WORDS: usize = 4;
-pub const SAMPLING_SEQ_WORDS: usize = 2;
+pub const RUN_WORDS: usize = 2;
 pub const SHIFT_WORDS: usize = 6;
 /// Flags of a sample: use the slot's mask; use the slot's tallies and bias. From bit [`DRAFTS_AT`] on:
 /// the number of drafts before it.
@@ -58,8 +58,8 @@ pub struct Batch {
     pub logit_rows: u32,
     pub tiles: u32,
     pub samples: u32,
-    /// Sequences that sample.
-    pub sampling_seqs: u32,
+    /// Sample runs: one for each sequence that samples.
+    pub sample_runs: u32,
     /// Sequences that start behind unverified drafts.
     pub shifts: u32,
     /// Log-probabilities asked for: first of samples, then of scored rows, as in the plan.
@@ -110,15 +110,8 @@ impl Batch {
         if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
             return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
         }
-        let [
-            mut rows,
-            mut logit_rows,
-            mut tiles,
-            mut samples,
-            mut pools,
-            mut sampling_seqs,
-            mut shifts,
-        ] = [const { Vec::<u32>::new() }; 7];
+        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools, mut runs, mut shifts] =
+            [const { Vec::<u32>::new() }; 7];
         // With the named tokens.
         let [mut logprobs, mut scores] = [const { Vec::<([u32; 3], &[u32])>::new() }; 2];
         let mut longest = 0;
@@ -179,7 +172,7 @@ impl Batch {
                 logit_rows.extend((first as u32..=last).skip(count - seq.draws()));
             }
             let Some(s) = seq.sample else { continue };
-            sampling_seqs.extend([(samples.len() / SAMPLE_WORDS) as u32, seq.draws() as u32]);
+            runs.extend([(samples.len() / SAMPLE_WORDS) as u32, seq.draws() as u32]);
             for (drafts, mask) in (0..).zip(seq.masks()) {
                 let behind = seq.drafts.len() as u32 - drafts;
                 let row = last - behind;
@@ -227,12 +220,11 @@ impl Batch {
             logit_rows: logit_rows.len() as u32,
             tiles: (tiles.len() / TILE_WORDS) as u32,
             samples: (samples.len() / SAMPLE_WORDS) as u32,
-            sampling_seqs: (sampling_seqs.len() / SAMPLING_SEQ_WORDS) as u32,
+            sample_runs: (runs.len() / RUN_WORDS) as u32,
             shifts: (shifts.len() / SHIFT_WORDS) as u32,
             logprobs: (logprobs.len() + scores.len()) as u32,
             pools: (pools.len() / POOL_WORDS) as u32,
-            result_words: (2 * samples.len() / SAMPLE_WORDS
-                + sampling_seqs.len() / SAMPLING_SEQ_WORDS) as u32,
+            result_words: (2 * samples.len() / SAMPLE_WORDS + runs.len() / RUN_WORDS) as u32,
             longest,
             words: vec![0; HEADER_WORDS],
         };
@@ -246,14 +238,14 @@ impl Batch {
             batch.result_words += 1 + 2 * top + count;
         }
         samples.extend(named);
-        let sections = [&rows, &logit_rows, &tiles, &samples, &pools, &sampling_seqs, &shifts];
+        let sections = [&rows, &logit_rows, &tiles, &samples, &pools, &runs, &shifts];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
             *at += section.len();
             Some(start)
         });
-        let Batch { rows, logit_rows, tiles, samples, sampling_seqs, shifts, .. } = batch;
-        let header = [rows, logit_rows, tiles, samples, sampling_seqs, shifts];
+        let Batch { rows, logit_rows, tiles, samples, sample_runs, shifts, .. } = batch;
+        let header = [rows, logit_rows, tiles, samples, sample_runs, shifts];
         batch.words = header.into_iter().chain(starts).collect();
         for section in sections {
             batch.words.extend(section);
@@ -265,7 +257,7 @@ impl Batch {
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (POOL_WORDS + SAMPLING_SEQ_WORDS + SHIFT_WORDS)
+            + capacity.seqs * (POOL_WORDS + RUN_WORDS + SHIFT_WORDS)
             + capacity.logit_rows * (SAMPLE_WORDS + MAX_LOGPROB_TOKENS + LOGPROB_WORDS)
     }
 
@@ -324,9 +316,9 @@ impl Batch {
         &self.words[at..at + POOL_WORDS]
     }
 
-    /// The first sample and the number of samples of sampling sequence `i`.
-    pub fn samples_of(&self, i: usize) -> (usize, usize) {
-        let at = self.words[11] as usize + SAMPLING_SEQ_WORDS * i;
+    /// The first sample and the number of samples of sample run `i`.
+    pub fn sample_run(&self, i: usize) -> (usize, usize) {
+        let at = self.words[11] as usize + RUN_WORDS * i;
         (self.words[at] as usize, self.words[at + 1] as usize)
     }
 
@@ -336,7 +328,7 @@ impl Batch {
         std::array::from_fn(|word| self.words[at + word])
     }
 
-    /// Index in the results of the number of accepted drafts of sampling sequence `i`.
+    /// Index in the results of the number of accepted drafts of sample run `i`.
     pub fn accepted_at(&self, i: usize) -> usize {
         2 * self.samples as usize + i
     }
@@ -359,7 +351,7 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
                 || !drafts.is_empty() && (seq.sample.is_none() || seq.score.is_some()),
         ),
         (
-            "what goes with drafts that are not verified",
+            "a row after unverified drafts",
             seq.unverified > 0
                 && (seq.unverified as usize > MAX_DRAFTS
                     || seq.tokens != RowTokens::LastSample
@@ -395,7 +387,7 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
             seq.sample.and_then(|s| s.logprobs).is_some_and(|top| top > MAX_LOGPROBS),
         ),
         (
-            "a token that is named for its log-probability",
+            "a token named for its log-probability",
             seq.logprob_tokens.len() > MAX_LOGPROB_TOKENS || !seq.logprob_tokens.iter().all(known),
         ),
     ];

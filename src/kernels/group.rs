@@ -1,5 +1,4 @@
-//! Groups the expert choices of a step by expert, so that each expert's weights are read only a few
-//! times.
+//! Groups the choices of a step by expert, so that an expert's weights are read only a few times.
 
 use minijinja::context;
 

@@ -38,7 +38,7 @@ impl Logprobs {
                 false => f32::NAN,
             };
             results.push(log(row[token as usize]).to_bits());
-            for token in likeliest(row, count as usize) {
+            for token in most_likely(row, count as usize) {
                 results.extend([token, log(row[token as usize]).to_bits()]);
             }
             let named = &batch.words[named as usize..][..names as usize];
@@ -48,7 +48,7 @@ impl Logprobs {
 }
 
 /// The tokens with the `count` largest logits, largest first; `count` is at most their number.
-fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
+fn most_likely(logits: &[f32], count: usize) -> Vec<u32> {
     let mut tokens: Vec<u32> = (0..logits.len() as u32).collect();
     // Both zeros are equal.
     let key = |token: &u32| logits[*token as usize] + 0.0;

@@ -38,8 +38,7 @@ pub struct Matmul {
     pub output: MatmulOutput,
     pub rows: RowsOf,
     pub regime: Regime,
-    /// The bound matrix has `n` rows for each of some experts; the bias has `n` for each of all
-    /// experts.
+    /// The bound matrix has `n` rows for each of some experts; the bias, `n` for each of all.
     pub experts: Option<ExpertRows>,
 }
 

@@ -28,8 +28,8 @@ impl StoreStates {
     /// CPU reference.
     pub fn reference(&self, batch: &Batch, x: &[f32], results: &[u32], states: &mut [f32]) {
         let stride = row_stride(self.width);
-        for i in 0..batch.sampling_seqs as usize {
-            let (first, _) = batch.samples_of(i);
+        for i in 0..batch.sample_runs as usize {
+            let (first, _) = batch.sample_run(i);
             let accepted = results[batch.accepted_at(i)] as usize;
             let (slot, row) = (batch.sample(first)[1], batch.sample(first + accepted)[13]);
             let [to, from] = [slot, row].map(|at| at as usize * stride);
@@ -56,7 +56,7 @@ impl Kernel for StoreStates {
     }
 
     fn grid(&self, _: Tuning, batch: &Batch) -> [u32; 3] {
-        [row_stride(self.width).div_ceil(4 * 64) as u32, batch.sampling_seqs, 1]
+        [row_stride(self.width).div_ceil(4 * 64) as u32, batch.sample_runs, 1]
     }
 }
 

@@ -71,8 +71,7 @@ impl BlockTables {
         self.words[table as usize + i] as usize
     }
 
-    /// The KV cache slot (16·block + offset) of a position of the sequence whose table starts at
-    /// `table`.
+    /// The KV slot (16·block + offset) of a position; the sequence's table starts at `table`.
     pub fn kv_slot(&self, table: u32, position: usize) -> usize {
         self.block(table, position / BLOCK_SIZE) * BLOCK_SIZE + position % BLOCK_SIZE
     }
@@ -112,8 +111,8 @@ impl BlockTables {
             let first = if seq.blocks.is_empty() { kept.len } else { seq.first_block as usize };
             let len = first + seq.blocks.len();
             // A new sequence does not reuse the table of the one before it.
-            let anew = start > 0 || first == 0;
-            if first > kept.len || !anew || count == 0 || end > context.min(len * BLOCK_SIZE) {
+            let valid = start > 0 || first == 0;
+            if first > kept.len || !valid || count == 0 || end > context.min(len * BLOCK_SIZE) {
                 return None;
             }
             let is_null = |block: &u32| *block as usize >= blocks;
@@ -121,9 +120,9 @@ impl BlockTables {
             let last_null = seq.blocks.iter().rposition(is_null).map(|at| first + at);
             let sound = last_null.map_or(kept.sound.min(first), |at| at + 1);
             let sinks = window.map_or(0, |window| window.sinks / BLOCK_SIZE);
-            let seen = window.map_or(0, |window| window.start(start) / BLOCK_SIZE);
-            let unseen = sound <= seen && first_null.is_none_or(|at| at >= sinks);
-            (unseen && len <= Self::stride(&self.capacity)).then_some(Slot { len, sound })
+            let visible = window.map_or(0, |window| window.start(start) / BLOCK_SIZE);
+            let is_valid = sound <= visible && first_null.is_none_or(|at| at >= sinks);
+            (is_valid && len <= Self::stride(&self.capacity)).then_some(Slot { len, sound })
         });
         slot.ok_or_else(|| Error::InvalidRequest {
             param: "step".into(),

@@ -1,5 +1,4 @@
-//! Description of a model: its sizes, its weights by name and role, and the operations of its forward
-//! pass.
+//! A model: its sizes, its weights by name and role, and the operations of its forward pass.
 
 pub mod config;
 pub mod draft;

@@ -20,8 +20,7 @@ pub struct Thinking {
 }
 
 impl Thinking {
-    /// Before the first token of the answer. The prompt of some chat templates ends inside the
-    /// thinking.
+    /// Before the first token of the answer. Some templates' prompts end inside the thinking.
     pub fn new(budget: ThinkingBudget, prompt: &[u32]) -> Thinking {
         let last = |mark| prompt.iter().rposition(|token| *token == mark);
         let inside = last(budget.begin) > last(budget.end);

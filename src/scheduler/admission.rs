@@ -106,8 +106,9 @@ impl Scheduler {
         let mut spare = (share * self.cache.usable() as f64).ceil() as usize;
         // With a window, blocks are freed while the prompt is computed.
         let rows = self.capacity.rows;
-        let seen = |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
-        let most = self.capacity.window.map_or(usize::MAX, seen);
+        let visible =
+            |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
+        let most = self.capacity.window.map_or(usize::MAX, visible);
         spare += self.running.iter().map(|seq| seq.promised_blocks(most)).sum::<usize>();
         if let Some(twin) = self.twin(seq) {
             // The last token is computed again for its logits.

@@ -94,8 +94,7 @@ impl Scheduler {
         let stats = StepStats::of(plan, samples, is_live);
         let (source, has_drafts) = (stats.source(), stats.drafts > 0);
         let last = self.last_step;
-        // Steps without drafts are submitted while others run; after drafts the host has to act in
-        // between.
+        // Steps without drafts are submitted while others run; after drafts the host acts in between.
         let since = last.map_or(took, |last| now.saturating_sub(last.at));
         let took = since.clamp(took, 2 * took).as_secs_f64();
         let after = last.filter(|last| last.has_drafts).map(|last| last.source);
@@ -215,8 +214,7 @@ impl Scheduler {
         }
     }
 
-    /// The best number of drafts by the executor, at most `most`, for each of `drafting` of `sequences`
-    /// sequences.
+    /// The best number of drafts by the executor, up to `most`, if `drafting` of `sequences` have them.
     fn best_on_device(
         &self,
         acceptance: &Acceptance,
@@ -274,8 +272,7 @@ impl Scheduler {
             && seq.device_acceptance.expected(drafts) > seq.acceptance.expected(drafts)
     }
 
-    /// Most drafts per sequence from prompt lookup, given what it `found`: (index in `running`,
-    /// tokens).
+    /// Most drafts per sequence from prompt lookup. `found`: (index in `running`, tokens).
     fn most_looked_up(
         &mut self,
         found: &[(usize, Vec<u32>)],
@@ -307,8 +304,7 @@ impl Scheduler {
         }
     }
 
-    /// Decides how many tokens the executor's drafter drafts for a sequence, and whether it goes on
-    /// reading it.
+    /// Decides how many tokens the executor drafts for a sequence, and whether it still reads it.
     fn draft_on_device(&mut self, at: usize, sequences: usize, most: usize) {
         self.begin_to_read(at, sequences, most);
         let reading = self.running.iter().filter(|seq| seq.reads).count();

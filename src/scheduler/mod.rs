@@ -612,7 +612,7 @@ impl Scheduler {
 
     /// How many of the first `computed` tokens later rows can attend to.
     fn visible(&self, computed: usize) -> usize {
-        let seen = |window: Window| window.sinks + window.tokens;
-        self.capacity.window.map_or(computed, |window| computed.min(seen(window)))
+        let visible = |window: Window| window.sinks + window.tokens;
+        self.capacity.window.map_or(computed, |window| computed.min(visible(window)))
     }
 }

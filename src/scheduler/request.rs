@@ -167,8 +167,7 @@ pub struct PinId(pub u64);
 pub enum Event {
     /// The next token of the answer; `drafted` if it is an accepted draft.
     Token { id: RequestId, token: u32, logprobs: Option<Logprobs>, drafted: bool },
-    /// The log-probabilities of the prompt's tokens from the second on; comes before any token of the
-    /// answer.
+    /// The log-probabilities of the prompt's tokens from the second on, before any token of the answer.
     PromptLogprobs { id: RequestId, logprobs: Vec<Logprobs> },
     /// The embedding of a prompt, of L2 norm 1.
     Embedding { id: RequestId, vector: Vec<f32> },

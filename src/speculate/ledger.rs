@@ -16,8 +16,7 @@ pub struct Ledger {
     /// What a trial may lose.
     trial: f64,
     is_open: bool,
-    /// Times that drafting was skipped because it did not seem to pay, and the rounds of the trial
-    /// after them.
+    /// Times that drafting was skipped as it did not seem to pay, and rounds of the trial after them.
     passed: usize,
 }
 
@@ -37,8 +36,7 @@ impl Ledger {
 
     /// A ledger for steps of up to this many sequences.
     pub fn new(sequences: usize) -> Ledger {
-        // Sequences that already run have no drafts. Until they end, drafts of others pay less than
-        // they could.
+        // Running sequences have no drafts. Until they end, drafts of others pay less than they could.
         let trial = 8.0 + sequences as f64;
         Ledger { balance: trial, trial, is_open: true, passed: 0 }
     }

@@ -201,11 +201,8 @@ mod tests {
         let proposed = |drafts| SeqDrafts { acceptance: &acceptance, pending: 0, drafts };
         assert_eq!(worth.best(&[proposed(3)], 3), 0, "7 tokens in the time of 1.7 steps");
         assert_eq!(worth.best(&[proposed(3); 2], 3), 2, "8 tokens; more would take more");
-        assert_eq!(
-            worth.best(&[proposed(3), proposed(1), proposed(1)], 3),
-            2,
-            "as far as they reach"
-        );
+        let some = [proposed(3), proposed(1), proposed(1)];
+        assert_eq!(worth.best(&some, 3), 2, "as far as they reach");
         let wait = Worth { wait: 0.5, ..worth };
         assert_eq!(wait.best(&[proposed(3); 2], 3), 0);
     }

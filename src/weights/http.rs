@@ -287,13 +287,13 @@ impl<S: Server> HttpStream<S> {
             return Err(Setback::Final(self.failed("the server sends no parts of files")));
         }
         let range = answer.content_range.as_deref().and_then(content_range);
-        let (first, told) = match range.filter(|_| status == 206) {
+        let (first, stated) = match range.filter(|_| status == 206) {
             Some((first, total)) => (first, total),
             None => (if status == 206 { start } else { 0 }, None),
         };
         // For a part, the length of the body is not that of the file.
         let rest = answer.body.length().filter(|_| self.end.is_none());
-        let length = told.or(rest.map(|length| first + length));
+        let length = stated.or(rest.map(|length| first + length));
         if first > start {
             return Err(Setback::Final(self.failed(&format!(
                 "asked for the bytes from {start} on, the server sent those from {first} on"

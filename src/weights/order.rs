@@ -24,8 +24,7 @@ pub struct OrderJob {
 pub(super) struct Orders(HashMap<Param, Vec<u32>>);
 
 impl Orders {
-    /// Reads an order from the bytes of a tensor; modules that are joined in one matrix must have the
-    /// same.
+    /// Reads an order from a tensor's bytes; modules that are joined in one matrix must have the same.
     pub fn take(&mut self, tensor: &TensorInfo, job: OrderJob, bytes: &[u8]) -> Result<()> {
         let groups: Vec<i32> =
             bytes.as_chunks().0.iter().map(|group| i32::from_le_bytes(*group)).collect();

@@ -1,5 +1,4 @@
-//! Downloads large files over several connections, where one connection does not use the full
-//! bandwidth.
+//! Downloads large files over several connections, where one does not use the full bandwidth.
 //!
 //! A file is read over one connection until a small part has arrived. Then the following parts are
 //! requested too, and returned in order. If a server does not send parts, the first connection goes on

@@ -1,5 +1,4 @@
-//! Which tensor of a checkpoint fills which part of which weight, planned and checked before anything
-//! is allocated.
+//! Plans, and checks, which tensor of a checkpoint fills which weight, before anything is allocated.
 
 use super::formats::Module;
 use super::header::{Elements, Header, TensorInfo};
@@ -13,8 +12,7 @@ use crate::model::{
 };
 use std::collections::HashMap;
 
-/// Quantisation of floating-point matrices while they load: another layout, or `None` to keep them
-/// unchanged.
+/// Quantisation of floating-point matrices while they load: a layout, or `None` to keep theirs.
 ///
 /// Matrices that are quantised in the checkpoint keep their values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -209,8 +207,7 @@ impl<'a> Planner<'a> {
                     .into(),
             });
         }
-        // A gated product needs both rows of a pair in one part, and one of experts all rows of an
-        // expert.
+        // A gated product needs both rows of a pair in one part; an expert's needs all its rows.
         let whole = spec.param.is_of_experts() || matches!(spec.param, Param::GateUp(_));
         if let Some((name, layout)) = other.filter(|_| whole) {
             if !convertible {

@@ -73,13 +73,13 @@ fn do_not_publish_hidden_blocks_but_hash_them_into_the_chain() {
 #[test]
 fn hold_only_visible_blocks_of_a_cached_prefix() {
     // (window, blocks that a hit of ten blocks takes off the free list)
-    for (window, seen) in [(None, 10), (Some(Window { sinks: 0, tokens: 80 }), 5)] {
+    for (window, visible) in [(None, 10), (Some(Window { sinks: 0, tokens: 80 }), 5)] {
         let mut cache = cache_of(31, window);
         let prompt = tokens(160, 160, 0);
         pass(&mut cache, &prompt[..160]);
-        assert_eq!(cache.admit(&prompt, 0, 0, 320, true, 21 - seen), None);
-        let table = cache.admit(&prompt, 0, 0, 320, true, 20 - seen).expect("it fits");
-        assert_eq!((table.cached(), cache.free()), (160, 20 - seen));
+        assert_eq!(cache.admit(&prompt, 0, 0, 320, true, 21 - visible), None);
+        let table = cache.admit(&prompt, 0, 0, 320, true, 20 - visible).expect("it fits");
+        assert_eq!((table.cached(), cache.free()), (160, 20 - visible));
     }
 }
 

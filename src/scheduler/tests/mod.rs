@@ -179,17 +179,17 @@ fn a_request_ends_for_the_first_reason_that_applies() {
         ("an end token first", 5, vec![END], 0, &stop),
         ("the context", 1000, vec![7; 22], 22, &length),
     ];
-    for (case, max_tokens, draws, visible, reason) in cases {
+    for (case, max_tokens, sampled, visible, reason) in cases {
         // Two blocks hold 32 tokens, 10 of them the prompt.
         let mut scheduler = scheduler(64, 4, 2);
         let id = add(&mut scheduler, request(10, max_tokens));
         let mut events = Vec::new();
-        for token in &draws {
+        for token in &sampled {
             let plan = plan(&mut scheduler);
             events.extend(commit(&mut scheduler, &plan, *token));
         }
         let mut expected = vec![token(id); visible];
-        expected.push(finished(id, reason.clone(), 10, draws.len()));
+        expected.push(finished(id, reason.clone(), 10, sampled.len()));
         assert_eq!(events, expected, "{case}");
         assert!(scheduler.is_idle(), "{case}");
         assert_eq!(scheduler.metrics().kv_cache_usage_perc, 0.0, "{case}");

@@ -55,19 +55,19 @@ fn prefill_chunks_follow_the_measured_step_times() {
 fn each_block_is_sent_to_the_executor_once() {
     let mut scheduler = scheduler(20, 1, 10);
     submit(&mut scheduler, &[30]);
-    let mut told = |rows| {
+    let mut sent = |rows| {
         let plan = plan(&mut scheduler);
         commit(&mut scheduler, &plan, TOKEN);
         let seq = &plan.seqs[0];
         assert_eq!(seq.tokens.count(), rows);
         (seq.first_block, seq.blocks.clone())
     };
-    assert_eq!(told(20), (0, vec![1, 2]));
-    assert_eq!(told(10), (2, vec![]));
-    assert_eq!(told(1), (2, vec![]));
-    assert_eq!(told(1), (2, vec![]));
-    assert_eq!(told(1), (2, vec![3]));
-    assert_eq!(told(1), (3, vec![]));
+    assert_eq!(sent(20), (0, vec![1, 2]));
+    assert_eq!(sent(10), (2, vec![]));
+    assert_eq!(sent(1), (2, vec![]));
+    assert_eq!(sent(1), (2, vec![]));
+    assert_eq!(sent(1), (2, vec![3]));
+    assert_eq!(sent(1), (3, vec![]));
 }
 
 #[test]
@@ -80,17 +80,17 @@ fn stop_tokens_are_reported_and_cannot_come_before_min_tokens() {
         Mask::Same => None,
         Mask::New(words) => Some(words[token as usize / 32] >> (token % 32) & 1 == 1),
     };
-    let mut seen = Vec::new();
-    for draw in [7, 7, 42] {
+    let mut allowed = Vec::new();
+    for sampled in [7, 7, 42] {
         let plan = plan(&mut scheduler);
-        seen.push([42, END, 7].map(|token| permits(&plan, token)));
-        let events = commit(&mut scheduler, &plan, draw);
-        if draw == 42 {
+        allowed.push([42, END, 7].map(|token| permits(&plan, token)));
+        let events = commit(&mut scheduler, &plan, sampled);
+        if sampled == 42 {
             assert_eq!(events, [finished(id, FinishReason::StopToken(42), 3, 3)]);
         }
     }
     let masked = [Some(false), Some(false), Some(true)];
-    assert_eq!(seen, [masked, [None; 3], [Some(true); 3]], "masked, as before, free");
+    assert_eq!(allowed, [masked, [None; 3], [Some(true); 3]], "masked, as before, free");
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn a_repetitive_answer_ends() {
             let plan = plan(&mut scheduler);
             events.extend(commit(&mut scheduler, &plan, TOKEN));
         }
-        let (last, told) = events.split_last().unwrap();
-        assert_eq!(told, vec![token(id); tokens]);
+        let (last, sent) = events.split_last().unwrap();
+        assert_eq!(sent, vec![token(id); tokens]);
         assert_eq!(*last, finished(id, reason, 3, tokens));
     }
 }

@@ -57,10 +57,10 @@ fn prefill_chunks_have_no_drafts_and_decode_steps_have() {
     let mut scheduler = drafting(50, 1, 20, &[7, 8, 9]);
     submit(&mut scheduler, &[80]);
     let mut rows = Vec::new();
-    for draws in [&[][..], &[7], &[7, 8, 9, 7]] {
+    for sampled in [&[][..], &[7], &[7, 8, 9, 7]] {
         let plan = plan(&mut scheduler);
         rows.push(plan.rows());
-        commit_accepted(&mut scheduler, &plan, &[draws]);
+        commit_accepted(&mut scheduler, &plan, &[sampled]);
     }
     assert_eq!(rows, [50, 30, 4]);
 }
@@ -85,7 +85,7 @@ fn accepted_drafts_are_returned_and_counted_and_rejected_ones_computed_again() {
     // (tokens sampled in a round with the drafts 7, 8 and 9, how many drafts are accepted)
     let table: [(&[u32], usize); 4] =
         [(&[7, 8, 9, 4], 3), (&[7, 8, 3], 2), (&[7, 3], 1), (&[3], 0)];
-    for (draws, accepted) in table {
+    for (sampled, accepted) in table {
         let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
         let id = submit(&mut scheduler, &[20])[0];
         let prompt = plan(&mut scheduler);
@@ -94,12 +94,12 @@ fn accepted_drafts_are_returned_and_counted_and_rejected_ones_computed_again() {
         assert_eq!(shape(&round), [(0, 20, 1)]);
         assert_eq!(drafts(&round), [[7, 8, 9]]);
         assert!(plan(&mut scheduler).seqs.is_empty(), "nothing is planned before it is over");
-        let events = commit_accepted(&mut scheduler, &round, &[draws]);
-        let expected = draws.iter().enumerate().map(|(at, token)| (*token, at < accepted));
+        let events = commit_accepted(&mut scheduler, &round, &[sampled]);
+        let expected = sampled.iter().enumerate().map(|(at, token)| (*token, at < accepted));
         assert_eq!(returned(&events), expected.collect::<Vec<_>>());
         let next = plan(&mut scheduler);
         assert_eq!(shape(&next), [(0, 21 + accepted as u32, 1)]);
-        assert_eq!(next.seqs[0].tokens, RowTokens::Known(vec![*draws.last().unwrap()]));
+        assert_eq!(next.seqs[0].tokens, RowTokens::Known(vec![*sampled.last().unwrap()]));
         let metrics = scheduler.metrics();
         assert_eq!(metrics.spec_decode.spec_decode_num_draft_tokens, 3);
         assert_eq!(metrics.spec_decode.spec_decode_num_accepted_tokens, accepted as u64);
@@ -278,11 +278,11 @@ fn a_draft_head_reads_every_row_and_drafts_from_the_first_sampled_token_on() {
     add(&mut scheduler, ask);
     let mut follows = Vec::new();
     let mut drafts = Vec::new();
-    for draws in [&[][..], &[90], &[1, 2, 3, 4], &[5]] {
+    for sampled in [&[][..], &[90], &[1, 2, 3, 4], &[5]] {
         let plan = plan(&mut scheduler);
         follows.push(plan.seqs[0].follow);
         drafts.push(plan.seqs[0].drafts.clone());
-        commit_accepted(&mut scheduler, &plan, &[draws]);
+        commit_accepted(&mut scheduler, &plan, &[sampled]);
     }
     // The prompt comes in chunks of 64 and 16 rows.
     assert_eq!(follows, [Follow::Known(65), Follow::Drawn, Follow::Drawn, Follow::Drawn]);
@@ -418,9 +418,9 @@ fn with_adaptive_drafts_only_long_answers_have_rounds_planned_ahead() {
         }
         let plan: StepPlan = in_flight.pop_front().unwrap();
         // All drafts are accepted, and rows are free.
-        let draws = vec![5; 1 + plan.seqs[0].drafts.len()];
+        let sampled = vec![5; 1 + plan.seqs[0].drafts.len()];
         let now = NOW + Duration::from_secs(at);
-        scheduler.commit(&plan, &accepted(&plan, &[&draws]), Duration::from_millis(1), now);
+        scheduler.commit(&plan, &accepted(&plan, &[&sampled]), Duration::from_millis(1), now);
     }
     assert_eq!(ahead, Some(17), "behind round 17, after 16 that are over, of {rounds} rounds");
 }
@@ -434,14 +434,19 @@ fn a_draft_head_reads_a_request_again_once_that_pays() {
         let mut drafts = 0;
         for at in 0..steps {
             last = plan(scheduler);
-            let draws: Vec<Vec<u32>> =
+            let sampled: Vec<Vec<u32>> =
                 last.seqs.iter().map(|seq| vec![5; 1 + seq.drafts.len()]).collect();
-            let draws: Vec<&[u32]> = draws.iter().map(Vec::as_slice).collect();
+            let sampled: Vec<&[u32]> = sampled.iter().map(Vec::as_slice).collect();
             drafts += last.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
             // Up to four rows are free, and further ones expensive.
             let rows = last.rows() as u64;
             let took = Duration::from_millis(if rows > 4 { 3 * rows } else { 1 });
-            scheduler.commit(&last, &accepted(&last, &draws), took, NOW + Duration::from_secs(at));
+            scheduler.commit(
+                &last,
+                &accepted(&last, &sampled),
+                took,
+                NOW + Duration::from_secs(at),
+            );
         }
         (last, drafts)
     };
@@ -469,9 +474,9 @@ fn prompt_lookup_pauses_too() {
         let drafts = plan.seqs[0].drafts.len();
         steps.push(drafts > 0);
         // All are accepted.
-        let draws = vec![5; 1 + drafts];
+        let sampled = vec![5; 1 + drafts];
         let took = Duration::from_millis(1);
-        scheduler.commit(&plan, &accepted(&plan, &[&draws]), took, NOW + Duration::from_secs(at));
+        scheduler.commit(&plan, &accepted(&plan, &[&sampled]), took, NOW + Duration::from_secs(at));
     }
     let longest = steps.split(|drafts| *drafts).map(<[bool]>::len).max();
     assert!(steps.contains(&true) && longest >= Some(10), "{steps:?}");

@@ -735,8 +735,8 @@ fn medusa_heads_are_several_blocks_and_matrices() {
     let name = "medusa_head.1.1.weight";
     assert_eq!(matrix(&weights, Param::MedusaHead(1)), numbers(&tensors, &[name]));
 
-    for told in [json!(2), json!(5), json!("some")] {
-        let config = json!({"medusa_num_heads": told});
+    for stated in [json!(2), json!(5), json!("some")] {
+        let config = json!({"medusa_num_heads": stated});
         let (draft, _) = keep(&folder(&config, &tensors)).unwrap();
         assert_eq!(draft.config.family, DraftFamily::Medusa { heads: 3, blocks: 1 });
     }

@@ -133,15 +133,15 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
         }
-        let told = read_bytes(&bytes, chunk, true);
-        if let Ok((_, header, position)) = &told {
+        let known = read_bytes(&bytes, chunk, true);
+        if let Ok((_, header, position)) = &known {
             prop_assert!(header.end <= bytes.len() as u64 && *position <= bytes.len() as u64);
             let mut end = *position;
             for tensor in &header.tensors {
                 prop_assert!(tensor.start >= end);
                 end = tensor.start + tensor.bytes;
             }
-            prop_assert_eq!(&read_bytes(&bytes, chunk, false), &told);
+            prop_assert_eq!(&read_bytes(&bytes, chunk, false), &known);
         }
     }
 }
