@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_share_a_hash_by_accident_are_told_apart() {
+    fn blocks_with_colliding_hashes_are_distinguished() {
         let mut index = index(4);
         let other = [8; BLOCK_SIZE];
         index.insert(1, 10, 0, &CONTENT);

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn families_have_settings_of_their_own() {
+    fn families_have_their_own_settings() {
         let family = |name: &str, changes: Value| {
             let metadata = llama().to_string().replace("llama", name);
             let mut metadata: Value = serde_json::from_str(&metadata).unwrap();

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_is_kept_while_tokens_need_none() {
+    fn a_mask_stays_valid_while_no_mask_is_needed() {
         let mut limits = TokenLimits::new(8, None, vec![vec![1, 2]], 0, &[]);
         assert_eq!(tokens(&limits.mask(&[1], 1).unwrap(), 8), all_but(8, &[2]));
         assert_eq!(limits.mask(&[1, 3], 2).unwrap(), Mask::None);

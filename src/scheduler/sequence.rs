@@ -300,13 +300,13 @@ impl Sequence {
         };
         let is_unsure = self.drafted + self.unverified > 0;
         self.pending > 0 && is_open
-            || self.drafted > 0 && !self.goes_on_behind_drafts()
+            || self.drafted > 0 && !self.may_plan_behind_drafts()
             || is_unsure && self.in_flight > 1
     }
 
     /// Whether the next step may be planned before it is known how many drafts of the last are
     /// accepted: the executor drafts, wherever they end, and the answer has room for all of them.
-    fn goes_on_behind_drafts(&self) -> bool {
+    fn may_plan_behind_drafts(&self) -> bool {
         self.runs_ahead
             && matches!(self.proposal, Proposal::Device(1..))
             && self.may_draft_on_device()

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_lost_than_a_small_share() {
+    fn at_most_a_small_share_of_time_is_lost() {
         for took in [1.02, 1.1, 1.5, 3.0] {
             let mut ledger = Ledger::new(1);
             let (mut with, mut without) = (0.0, 0.0);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pays_goes_on_until_it_does_not() {
+    fn drafting_goes_on_as_long_as_it_pays() {
         let mut ledger = Ledger::new(1);
         assert_eq!(steps(&mut ledger, 0.8, 1000), 1000);
         let more = steps(&mut ledger, 1.2, 1000);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_seem_to_pay_is_tried_now_and_then_as_long_as_a_trial_can_be_lost() {
+    fn unprofitable_drafting_is_tried_now_and_then_within_the_budget() {
         let mut ledger = Ledger::new(1);
         let tries = |ledger: &mut Ledger| (0..200).filter(|_| ledger.tries()).collect::<Vec<_>>();
         let expected: Vec<usize> = [64..68, 132..136].into_iter().flatten().collect();
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_of_four_sizes() {
+    fn there_are_four_batch_sizes() {
         let mut sizes = ByBatch::new(|most| most);
         assert_eq!([0, 1, 2, 3, 4, 5, 8, 9, 16].map(|n| *sizes.of(n)), [1, 1, 2, 4, 4, 8, 8, 8, 8]);
     }
 
     #[test]
-    fn steps_cost_what_those_of_their_size_did() {
+    fn step_costs_are_estimated_by_batch_size() {
         let mut costs = PlainCosts::default();
         let observe = |costs: &mut PlainCosts, count, sampling, more, seconds| {
             (0..count).for_each(|_| costs.observe(sampling, more, seconds));

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_are_as_many_as_pay() {
+    fn the_number_of_drafts_is_the_best_one() {
         let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
         let steep = costs(|rows| rows as f64);
         assert_eq!(best(&learned(7, 7), &flat, 1, 7), 7, "always accepted, nearly free");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_with_drafts_are_weighed_from_those_without() {
+    fn costs_of_drafts_start_from_those_of_steps_without() {
         let mut costs = Costs::default();
         let acceptance = Acceptance::default();
         let best = |costs: &Costs, sequences| {

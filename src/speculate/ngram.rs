@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_followed_the_longest_match_is_proposed_the_earliest_of_equals() {
+    fn the_tokens_after_the_first_longest_match_are_proposed() {
         type Case = (&'static [u32], RangeInclusive<usize>, usize, &'static [u32]);
         let table: [Case; 14] = [
             (&[1, 2, 3, 4, 1, 2, 3, 5, 6], 2..=2, 2, &[]),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_what_a_search_of_every_place_finds() {
+    fn it_finds_the_same_as_a_naive_search() {
         let search = |tokens: &[u32], sizes: RangeInclusive<usize>, most: usize| {
             for size in sizes.rev().filter(|size| *size < tokens.len()) {
                 let last = &tokens[tokens.len() - size..];

@@ -79,19 +79,19 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_rest_soon_and_then_ever_less_often() {
+    fn the_first_pause_comes_early_and_later_ones_ever_less_often() {
         let expected: Vec<usize> =
             [17..27, 60..70, 135..145, 274..284].into_iter().flatten().collect();
         assert_eq!(pauses(400, true, true), expected);
     }
 
     #[test]
-    fn a_rest_waits_for_a_prompt_but_not_for_ever() {
+    fn a_pause_waits_for_a_prefill_step_for_a_limited_time() {
         assert_eq!(pauses(100, false, true), Vec::from_iter((17..35).chain(68..86)));
     }
 
     #[test]
-    fn what_is_not_known_yet_is_looked_for_again_soon() {
+    fn while_costs_are_unknown_the_next_pause_comes_soon() {
         assert_eq!(pauses(40, true, false), Vec::from_iter((5..15).chain(20..30).chain(35..40)));
     }
 }

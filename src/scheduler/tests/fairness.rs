@@ -22,7 +22,7 @@ fn admissions(scheduler: &mut Scheduler) -> Vec<u64> {
 }
 
 #[test]
-fn tabs_take_turns_whoever_came_first() {
+fn tabs_take_turns_whatever_the_order_of_arrival() {
     let mut scheduler = scheduler(64, 1, 100);
     for _ in 0..4 {
         add(&mut scheduler, from_tab(0, 10, 5));
@@ -34,7 +34,7 @@ fn tabs_take_turns_whoever_came_first() {
 }
 
 #[test]
-fn turns_are_counted_in_rows_not_in_requests() {
+fn turns_are_counted_in_rows_and_not_in_requests() {
     let mut scheduler = scheduler(64, 1, 100);
     for _ in 0..2 {
         add(&mut scheduler, from_tab(0, 60, 10));

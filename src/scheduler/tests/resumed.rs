@@ -74,7 +74,7 @@ fn a_prompt_counts_once_though_it_is_computed_twice() {
 }
 
 #[test]
-fn an_answer_that_is_over_ends_at_once() {
+fn a_finished_answer_ends_at_once() {
     let (stop, length) = (FinishReason::Stop, FinishReason::Length);
     let cases = [
         ("the token limit", resumed(10, &[7; 3], 3), &length),
