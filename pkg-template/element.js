@@ -36,6 +36,84 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  *
  * It loads its model when the visitor first asks or starts it, and shares the engine with other elements
  * and tabs.
+ *
+ * @attr {string} model - an address or a name, as `Engine.load` takes them
+ * @attr {boolean} autoload - load at once, without being asked
+ * @attr {string} system - the system message
+ * @attr {number} temperature - default the model's own; 0 is greedy
+ * @attr {number} max-tokens - most tokens of an answer
+ * @attr {"auto" | "gpu" | "cpu"} device - as for `Engine.load`
+ * @attr {"keep" | "w8" | "w4"} quantize - as for `Engine.load`
+ * @attr {string} placeholder - the text of the empty input
+ * @attr {"session" | "local"} storage - keeps the conversation there, under the element's `id` or else its model
+ *
+ * @fires {CustomEvent<Progress>} tabloom-load - how far loading is: `stage`, `file`, `loaded`, `total`, `rate`
+ * @fires {CustomEvent<{engine: Engine}>} tabloom-ready - the engine is loaded: `engine`
+ * @fires {CustomEvent} tabloom-message - a question was asked, or an answer has ended: `message` and `finishReason`
+ * @fires {CustomEvent<{error: Error}>} tabloom-error - something went wrong, which the element shows: `error`
+ *
+ * @slot header - above the conversation
+ * @slot footer - below the input
+ * @slot empty - in place of the conversation before the first question
+ * @slot send-label - the picture on the button that asks
+ * @slot stop-label - that on the button that stops an answer
+ * @slot clear-label - that on the button that begins anew
+ * @slot latest-label - that on the button that goes to the newest message
+ *
+ * @cssprop --tabloom-accent - colour of the main buttons and links
+ * @cssprop --tabloom-accent-text - colour of what is on it
+ * @cssprop --tabloom-background - colour behind all
+ * @cssprop --tabloom-text - colour of text
+ * @cssprop --tabloom-muted - colour of text beside the point
+ * @cssprop --tabloom-line - colour of borders
+ * @cssprop --tabloom-surface - colour behind code, tables and the input
+ * @cssprop --tabloom-bubble - colour behind questions
+ * @cssprop --tabloom-alert - colour of errors
+ * @cssprop --tabloom-radius - radius of the corners
+ * @cssprop --tabloom-font - font family
+ * @cssprop --tabloom-font-size - font size
+ * @cssprop --tabloom-font-mono - font family of code
+ *
+ * @csspart chat - all of it
+ * @csspart log - the conversation
+ * @csspart empty - what is there before the first question
+ * @csspart message - a question or an answer
+ * @csspart user - a question
+ * @csspart assistant - an answer
+ * @csspart text - the text of a message
+ * @csspart actions - the buttons below a message
+ * @csspart code-block - a block of code
+ * @csspart table - a table
+ * @csspart quote - a quotation
+ * @csspart link - a link
+ * @csspart note - what is said of an answer, e.g. that it was stopped
+ * @csspart waiting - in place of an answer's first word
+ * @csspart foot - all below the conversation
+ * @csspart status - how far loading is
+ * @csspart progress - the bar of it
+ * @csspart error - what went wrong
+ * @csspart editing - that a question is being edited
+ * @csspart composer - the form of the input
+ * @csspart input - the input
+ * @csspart button - a button, of the parts below
+ * @csspart send - asks
+ * @csspart stop - stops loading or an answer
+ * @csspart clear - begins anew
+ * @csspart start - loads the model
+ * @csspart retry - tries again after an error
+ * @csspart processor - goes on with the processor where there is no GPU
+ * @csspart cancel - leaves a question as it was
+ * @csspart latest - goes to the newest message
+ * @csspart action - a button below a message, of the parts below
+ * @csspart copy - copies a message
+ * @csspart edit - edits the last question
+ * @csspart again - asks for another answer
+ * @csspart copy-code - copies a block of code
+ *
+ * @cssstate loading - the model is being loaded
+ * @cssstate ready - it can be asked
+ * @cssstate busy - it is answering
+ * @cssstate error - something went wrong
  */
 export class TabloomChat extends Base {
   /** The texts of elements made from now on; change them for another language. */

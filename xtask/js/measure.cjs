@@ -6,13 +6,21 @@ const esbuild = require("esbuild");
 
 const [folder, ...files] = process.argv.slice(1);
 
+/** What a page must not load before it asks for it. */
+const ON_DEMAND = /^(calls\/fetch|probe|host\/fallback|models\/(files|hub|registry|opfs)|prompt-api\/|element|worker|wasm\/)/;
+
+/** @param {Uint8Array} bytes */
 const weigh = (bytes) => ({
   raw: bytes.length,
   gzip: gzipSync(bytes, { level: 9 }).length,
   brotli: brotliCompressSync(bytes).length,
 });
 
-/** Bundles modules, on paper: gives what was read and what came out. */
+/**
+ * Bundles modules, on paper: gives what was read and what came out.
+ *
+ * @param {string[]} entries
+ */
 function bundle(entries) {
   const outdir = join(folder, "bundle");
   return esbuild.buildSync({
@@ -22,7 +30,12 @@ function bundle(entries) {
   });
 }
 
-/** The modules that come with one, by `import` statements alone. */
+/**
+ * The modules that come with one, by `import` statements alone.
+ *
+ * @param {Record<string, {imports: {path: string, kind?: string}[]}>} modules
+ * @param {string} entry
+ */
 function closure(modules, entry, found = new Set()) {
   if (found.has(entry)) return found;
   found.add(entry);
@@ -33,6 +46,10 @@ function closure(modules, entry, found = new Set()) {
 }
 
 const { metafile } = bundle(["index.js", "worker.js", "element.js"]);
+const early = [...closure(metafile.inputs, "index.js")].filter((path) => ON_DEMAND.test(path));
+if (early.length > 0) throw new Error(`index.js must load on demand, and not by an import: ${early.join(", ")}`);
+
+/** @type {[string, Set<string>][]} */
 const parts = [
   ["client", closure(metafile.inputs, "index.js")],
   // The worker imports the module when a page first has a message for it.

@@ -1,0 +1,121 @@
+// Compares a built package with what the repository keeps of it for review: its sizes, its declarations
+// and the element's reference. node kept.mjs PACKAGE SIZES [--accept], where SIZES is what `cargo xtask
+// package --json` prints; --accept writes the files anew.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { fileURLToPath } from "node:url";
+import { element } from "./manifest.mjs";
+
+const [folder, measured, accept] = process.argv.slice(2);
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const PAGE = "docs/reference/element.md";
+const SIZES = "docs/sizes.json";
+/** Types that only constructors take which the package alone calls. */
+const INTERNAL = ["calls/calls.d.ts"];
+
+/** @param {string} path */
+const kept = (path) => (existsSync(join(root, path)) ? readFileSync(join(root, path), "utf8") : "");
+/** @param {string} path */
+const built = (path) => readFileSync(join(folder, path), "utf8");
+
+/** Bytes after brotli, of each part and of each file. */
+function sizes() {
+  /** @type {Record<string, number>} */
+  const parts = {};
+  /** @type {Record<string, number>} */
+  const files = {};
+  for (const { path, part, brotli } of JSON.parse(measured).files) {
+    parts[part] = (parts[part] ?? 0) + brotli;
+    files[path] = brotli;
+  }
+  return { parts, files };
+}
+
+/** What the package's entries declare, with the types of it that they name. */
+function declarations() {
+  /** @type {Map<string, string>} */
+  const files = new Map();
+  /** @param {string} file */
+  const add = (file) => {
+    if (files.has(file) || INTERNAL.includes(file)) return;
+    const code = bare(built(file));
+    files.set(file, code);
+    for (const [, path] of code.matchAll(/(?: from |import\()"(\.[^"]*)\.js"/g)) {
+      add(posix.join(posix.dirname(file), `${path}.d.ts`));
+    }
+  };
+  for (const { types } of Object.values(JSON.parse(built("package.json")).exports)) {
+    if (types) add(posix.normalize(types));
+  }
+  return [...files].sort().map(([file, code]) => `// ${file}\n${code}`).join("\n");
+}
+
+/**
+ * Declarations without comments and blank lines.
+ *
+ * @param {string} text
+ */
+function bare(text) {
+  const code = text.replace(/("(?:[^"\\\n]|\\.)*"|`[^`]*`)|\/\*[^]*?\*\/|\/\/.*/g, "$1");
+  return `${code.replace(/\s+$/gm, "").trim()}\n`;
+}
+
+/**
+ * The page about the element with its tables made anew, each between two comments.
+ *
+ * @param {string} page
+ */
+function reference(page) {
+  return page.replace(/(<!-- (\w+) of the manifest -->\n)[^]*?(\n<!-- end -->)/g, (_, begin, what, end) => {
+    const rows = element[what].map(row);
+    return `${begin}\n| ${HEADS[what]} |\n|---|---|\n${rows.join("\n")}\n${end}`;
+  });
+}
+
+/** @type {Record<string, string>} */
+const HEADS = {
+  attributes: "Attribute | Meaning",
+  events: "Event | When, and its `detail`",
+  slots: "Slot | What it holds",
+  cssProperties: "Property | Meaning",
+  cssParts: "Part | What it is",
+  cssStates: "State | When",
+};
+
+/** @param {{name: string, fieldName?: string, description: string}} entry */
+function row({ name, fieldName = name, description }) {
+  const other = fieldName === name ? "" : ` (property \`${fieldName}\`)`;
+  return `| \`${name}\`${other} | ${description.replaceAll("|", "\\|")} |`;
+}
+
+/** Says which files have another size than before. */
+function compareSizes() {
+  const before = JSON.parse(kept(SIZES) || '{"parts":{},"files":{}}');
+  const now = sizes();
+  for (const [kind, list] of Object.entries(now)) {
+    for (const name of new Set([...Object.keys(before[kind]), ...Object.keys(list)])) {
+      const [old = 0, bytes = 0] = [before[kind][name], list[name]];
+      if (old !== bytes) console.log(`${name}: ${bytes - old > 0 ? "+" : ""}${bytes - old} bytes, ${bytes} instead of ${old}`);
+    }
+  }
+}
+
+/** @type {[path: string, text: string][]} */
+const files = [
+  [SIZES, `${JSON.stringify(sizes(), null, 2)}\n`],
+  ["docs/api/report.d.ts", declarations()],
+  [PAGE, reference(kept(PAGE))],
+];
+const changed = files.filter(([path, text]) => kept(path) !== text);
+compareSizes();
+for (const [path, text] of changed) {
+  const place = join(accept ? root : join(folder, "../kept"), path);
+  mkdirSync(dirname(place), { recursive: true });
+  writeFileSync(place, text);
+  if (!accept && path !== SIZES && kept(path)) {
+    spawnSync("git", ["diff", "--no-index", "--", join(root, path), place], { stdio: "inherit" });
+  }
+  console.log(`${path} ${accept ? "is written" : "differs: if that is meant, cargo xtask package --accept"}`);
+}
+process.exitCode = changed.length > 0 && !accept ? 1 : 0;
