@@ -331,7 +331,7 @@ function count({ completion_tokens_details: details }) {
  *
  * @param {string} text
  */
-export function announce(text) {
+function announce(text) {
   const voice = $("voice");
   const spoken = html("p", {}, text);
   voice.append(spoken);

@@ -122,7 +122,7 @@ export class Panel {
     const tokens = (/** @type {any} */ metrics) => metrics.generation_tokens;
     const rate = samples.rate(tokens);
     this.#facts.show([
-      HOSTS[engine.host],
+      HOSTS[/** @type {keyof typeof HOSTS} */ (engine.host)],
       engine.info.adapter,
       `${running} running, ${waiting} waiting, ${rate.toFixed(1)} tokens/s`,
       queries > 0

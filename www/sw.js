@@ -2,19 +2,19 @@
 // puts FILES before this: the path of each file with its SHA-256. Models are not among them: the engine
 // keeps those itself.
 
-/* global FILES */
 const PREFIX = "tabloom-page-";
-const scope = self.registration.scope;
+const worker = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self));
+const { scope } = worker.registration;
 /** The name of the cache changes with any file. */
 const cacheName = digest(new TextEncoder().encode(JSON.stringify(FILES))).then((hash) => PREFIX + hash.slice(0, 16));
 /** The files by address; the page itself has two addresses. */
 const known = new Map(Object.keys(FILES).map((path) => [new URL(path, scope).href, path]));
 known.set(scope, "index.html");
 
-self.addEventListener("install", (event) => event.waitUntil(install()));
-self.addEventListener("activate", (event) => event.waitUntil(begin()));
-self.addEventListener("message", ({ data }) => data === "take over" && self.skipWaiting());
-self.addEventListener("fetch", (event) => {
+worker.addEventListener("install", (event) => event.waitUntil(install()));
+worker.addEventListener("activate", (event) => event.waitUntil(begin()));
+worker.addEventListener("message", ({ data }) => data === "take over" && worker.skipWaiting());
+worker.addEventListener("fetch", (event) => {
   const { method, url } = event.request;
   const path = known.get(url.split(/[?#]/)[0]);
   // Everything else is fetched as if there were no service worker.
@@ -25,7 +25,7 @@ self.addEventListener("fetch", (event) => {
 async function install() {
   const cache = await caches.open(await cacheName);
   const before = await earlier();
-  const keep = async ([path, hash]) => {
+  const keep = async (/** @type {[path: string, hash: string]} */ [path, hash]) => {
     const key = `${new URL(path, scope)}?sha256=${hash}`;
     // A file of an earlier version is not fetched again.
     const response = (await match(before, key)) ?? (await fetched(path, hash));
@@ -39,7 +39,12 @@ async function install() {
   }
 }
 
-/** A file as the server has it now. */
+/**
+ * A file as the server has it now.
+ *
+ * @param {string} path
+ * @param {string} hash
+ */
 async function fetched(path, hash) {
   const response = await fetch(new URL(path, scope), { cache: "no-cache" });
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
@@ -48,6 +53,10 @@ async function fetched(path, hash) {
   return response;
 }
 
+/**
+ * @param {string} path
+ * @param {Request} request
+ */
 async function answer(path, request) {
   const cache = await caches.open(await cacheName);
   const kept = await cache.match(`${new URL(path, scope)}?sha256=${FILES[path]}`);
@@ -56,7 +65,7 @@ async function answer(path, request) {
 
 /** Answers pages at once, and the engine's worker too, which may outlive the page that started it. */
 async function begin() {
-  await self.clients.claim();
+  await worker.clients.claim();
   const own = await cacheName;
   for (const name of await caches.keys()) {
     if (name.startsWith(PREFIX) && name !== own) await caches.delete(name);
@@ -70,6 +79,10 @@ async function earlier() {
   return Promise.all(names.map((name) => caches.open(name)));
 }
 
+/**
+ * @param {Cache[]} all
+ * @param {string} key
+ */
 async function match(all, key) {
   for (const cache of all) {
     const found = await cache.match(key);
@@ -78,6 +91,7 @@ async function match(all, key) {
   return undefined;
 }
 
+/** @param {BufferSource} bytes */
 async function digest(bytes) {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -14,7 +14,7 @@ export class Facts {
 
   /** @param {string[]} values */
   show(values) {
-    values.forEach((value, i) => write(this.#values[i], value));
+    for (const [i, value] of values.entries()) write(this.#values[i], value);
   }
 }
 
@@ -58,7 +58,7 @@ export class Table {
       const [name, ...cells] = element.children;
       element.className = [row.colour, row.own && "own"].filter(Boolean).join(" ");
       write(name, row.name);
-      cells.forEach((cell, i) => write(cell, row.cells[i]));
+      for (const [i, cell] of cells.entries()) write(cell, row.cells[i]);
     });
   }
 

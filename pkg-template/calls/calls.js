@@ -71,7 +71,7 @@ export class Whole {
  * @template {Chunk["value"]} T
  * @implements {Call}
  */
-export class Streamed {
+class Streamed {
   #message;
   #length;
   #stream;

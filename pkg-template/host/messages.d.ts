@@ -17,6 +17,7 @@ export interface Port<Sent, Received> {
 export type PagePort = Port<Call, Reply>;
 
 /** A host's end: everybody can send anything. */
+// biome-ignore lint/suspicious/noExplicitAny: the worker checks what comes
 export type HostPort = Port<Greeting | Reply, any>;
 
 /** What a worker says to each new port at once, before it has loaded anything. */

@@ -54,7 +54,7 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput =
 function toRust({ source, flags }) {
   const whole = source.replace(/^\^/, "").replace(/(?<!\\)((?:\\\\)*)\$$/, "$1");
   let inClass = false;
-  const body = whole.replace(/\\[^]|[[\]]|&&|--|~~/g, (token) => {
+  const body = whole.replace(/\\.|[[\]]|&&|--|~~/gs, (token) => {
     switch (token) {
       case "\\d": return "[0-9]";
       case "\\D": return "[^0-9]";

@@ -11,9 +11,10 @@ export function sdk({ fetch, info }) {
   const baseURL = "https://nowhere.invalid/v1";
   const options = { name: "tabloom", baseURL, fetch, includeUsage: true, supportsStructuredOutputs: true };
   const model = createOpenAICompatible(options)(info.model);
-  const bound = ["generateText", "streamText", "generateObject", "streamObject"].map((name) => [
+  const { generateText, streamText, generateObject, streamObject } = ai;
+  const bound = Object.entries({ generateText, streamText, generateObject, streamObject }).map(([name, ask]) => [
     name,
-    (settings) => ai[name]({ model, maxRetries: 0, temperature: 0, ...settings }),
+    (settings) => ask({ model, maxRetries: 0, temperature: 0, ...settings }),
   ]);
   return { ...ai, ...Object.fromEntries(bound) };
 }

@@ -40,7 +40,10 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   assert.equal(await ask(page, STORY.messages[0].content), STORY.answer);
   const { answers } = await page.evaluate(() => seen);
   assert.ok(answers.length > 3, `${answers.length} pieces`);
-  answers.reduce((a, b) => (assert.ok(b.startsWith(a) && b.length > a.length), b));
+  answers.reduce((a, b) => {
+    assert.ok(b.startsWith(a) && b.length > a.length);
+    return b;
+  });
   assert.match(
     await page.locator("#speed").textContent(),
     /^\d+\.\d tokens\/s · First token after \d+ ms$/,

@@ -358,7 +358,10 @@ test("what comes between two frames is shown at once", async () => {
     let changes = 0;
     let frame = 0;
     const seen = new Set();
-    const count = () => requestAnimationFrame(() => (frame++, count()));
+    const count = () => requestAnimationFrame(() => {
+      frame++;
+      count();
+    });
     count();
     new MutationObserver(() => {
       changes++;
@@ -460,7 +463,10 @@ test("the last question can be edited, answered again and left; answers can be c
   /** Answers as soon as it is asked. */
   const answer = async (count, text) => {
     await page.waitForFunction((count) => answers.length === count, count);
-    await page.evaluate((text) => (answers.at(-1).say(text), answers.at(-1).end()), text);
+    await page.evaluate((text) => {
+      answers.at(-1).say(text);
+      answers.at(-1).end();
+    }, text);
     await until(page, "ready");
   };
   await input.fill("one");
@@ -510,7 +516,10 @@ test("a failed answer is told, its question stays, and is answered on request", 
   await chat.getByRole("button", { name: "Try again" }).click();
   await page.waitForFunction(() => answers.length === 2);
   assert.equal(await chat.getByRole("alert").count(), 0);
-  await page.evaluate(() => (answers[1].say("yes"), answers[1].end()));
+  await page.evaluate(() => {
+    answers[1].say("yes");
+    answers[1].end();
+  });
   assert.equal(await answered(page), "yes");
   assert.deepEqual(await page.evaluate(() => answers[1].params.messages), [{ role: "user", content: "one" }]);
 });

@@ -199,7 +199,7 @@ test("a failure within a stream is its last event, and an engine that is closed 
     const drain = async () => {
       for await (const _ of stream);
     };
-    const thrown = await drain().then(() => null, ({ constructor, code }) => [constructor.name, code]);
+    const thrown = await drain().then(() => null, (error) => [error.constructor.name, error.code]);
     const response = await ask();
     return { events, thrown, status: response.status, error: (await response.json()).error };
   });

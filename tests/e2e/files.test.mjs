@@ -136,7 +136,7 @@ test("a visitor of the demo page chooses a folder", async () => {
   assert.equal(await ask(page, content), answer);
   assert.match(await page.locator("#adapter").textContent(), /processor/);
   // What is no model is told as any other problem is; the page goes on with the next.
-  await page.locator("#folder").evaluate((input) => {
+  await page.locator("#folder").evaluate(() => {
     const data = new DataTransfer();
     data.items.add(new File(["text"], "notes.txt"));
     document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));

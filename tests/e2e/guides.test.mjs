@@ -25,7 +25,7 @@ const PAGE = `<!doctype html>
 /** The blocks of a guide: their language and what follows it, where they begin, and their text. */
 function blocks(name) {
   const text = readFileSync(join(guides, name), "utf8");
-  return [...text.matchAll(/^```(\w+)(.*)\n([^]*?)^```$/gm)].map(([, language, note, code, ], i) => ({
+  return [...text.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map(([, language, note, code, ], i) => ({
     language, code, run: note.trim() !== "no-run", id: `${name.replace(".md", "")}-${i + 1}`,
   }));
 }

@@ -35,7 +35,10 @@ test("loading reports bytes and kernels, and what was loaded", async () => {
   for (const stage of ["download", "compile"]) {
     const steps = progress.filter((step) => step.stage === stage);
     assert.ok(steps.length > 1, `${steps.length} steps of ${stage}`);
-    steps.reduce((a, b) => (assert.ok(a.loaded <= b.loaded, stage), b));
+    steps.reduce((a, b) => {
+      assert.ok(a.loaded <= b.loaded, stage);
+      return b;
+    });
     const { loaded, total } = steps.at(-1);
     assert.equal(loaded, total, stage);
     assert.ok(total > 0, stage);

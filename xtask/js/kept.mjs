@@ -57,7 +57,7 @@ function declarations() {
  * @param {string} text
  */
 function bare(text) {
-  const code = text.replace(/("(?:[^"\\\n]|\\.)*"|`[^`]*`)|\/\*[^]*?\*\/|\/\/.*/g, "$1");
+  const code = text.replace(/("(?:[^"\\\n]|\\.)*"|`[^`]*`)|\/\*.*?\*\/|\/\/[^\n]*/gs, "$1");
   return `${code.replace(/\s+$/gm, "").trim()}\n`;
 }
 
@@ -67,13 +67,14 @@ function bare(text) {
  * @param {string} page
  */
 function reference(page) {
-  return page.replace(/(<!-- (\w+) of the manifest -->\n)[^]*?(\n<!-- end -->)/g, (_, begin, what, end) => {
-    const rows = element[what].map(row);
-    return `${begin}\n| ${HEADS[what]} |\n|---|---|\n${rows.join("\n")}\n${end}`;
+  return page.replace(/(<!-- (\w+) of the manifest -->\n).*?(\n<!-- end -->)/gs, (_, begin, what, end) => {
+    const kind = /** @type {keyof typeof HEADS} */ (what);
+    const rows = element[kind].map(row);
+    return `${begin}\n| ${HEADS[kind]} |\n|---|---|\n${rows.join("\n")}\n${end}`;
   });
 }
 
-/** @type {Record<string, string>} */
+/** The tables that the page may have. */
 const HEADS = {
   attributes: "Attribute | Meaning",
   events: "Event | When, and its `detail`",

@@ -18,13 +18,26 @@ declare module "*/wasm/tabloom.js" {
   export class Host {
     constructor(environment: object);
     connect(port: MessagePort): void;
-    [method: string]: any;
   }
 }
 declare module "*/wasm/grammar.js" {
   export default function init(): Promise<unknown>;
   export class Grammars {
-    [method: string]: any;
+    constructor(...tokens: unknown[]);
   }
   export function __wbg_reset_state(): void;
+}
+// It comes without types.
+declare module "@custom-elements-manifest/analyzer/cli.js" {
+  interface Entry {
+    name: string;
+    description: string;
+    fieldName?: string;
+    privacy?: string;
+  }
+  type Kind = "members" | "events" | "attributes" | "slots" | "cssParts" | "cssProperties" | "cssStates";
+  type Declaration = Record<Kind, Entry[]> & { superclass: { name: string } };
+  export function cli(options: { argv: string[]; cwd: string; noWrite: boolean }): Promise<{
+    modules: { declarations: Declaration[] }[];
+  }>;
 }

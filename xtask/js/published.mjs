@@ -14,9 +14,10 @@ const tarball = readFileSync(process.argv[2]);
 const { messages, pkg } = await publint({ pack: { tarball: new Uint8Array(tarball).buffer }, strict: true });
 const published = messages.map((message) => formatMessage(message, pkg, { color: false }));
 
-const { problems } = await checkPackage(createPackageFromTarballData(tarball));
-const types = problems
-  .filter(({ resolutionKind }) => !NOT_FOR.includes(resolutionKind))
+const analysis = await checkPackage(createPackageFromTarballData(tarball));
+if (!("problems" in analysis)) throw new Error("the package has no types");
+const types = analysis.problems
+  .filter((problem) => !("resolutionKind" in problem && NOT_FOR.includes(problem.resolutionKind)))
   .map((problem) => `types: ${JSON.stringify(problem)}`);
 
 for (const problem of [...published, ...types]) console.log(problem);

@@ -1,8 +1,9 @@
 // Serves the demo page's folder on 127.0.0.1: node serve.mjs FOLDER PORT [--watch]. Prints the address
 // once it listens. With --watch, www/ and pkg-template/ are served as they are in the repository, and
-// pages reload when a file there is saved.
+// play/, which git ignores, as /play/; pages reload when a file there is saved. TABLOOM_SOURCES names
+// another repository.
 import { createServer } from "node:http";
-import { readFileSync, watch } from "node:fs";
+import { existsSync, readFileSync, watch } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import sirv from "sirv";
@@ -29,11 +30,22 @@ const IDLE_MS = 120_000;
 
 const [folder, port, mode] = process.argv.slice(2);
 const watching = mode === "--watch";
-const source = (name) => fileURLToPath(new URL(`../../${name}/`, import.meta.url));
+const root = process.env.TABLOOM_SOURCES ?? fileURLToPath(new URL("../../", import.meta.url));
+/** What is served as it is; `play` holds whatever somebody tries, if it is there. */
+const SOURCES = ["www", "pkg-template", "play"].filter((name) => existsSync(join(root, name)));
 
-/** Answers with the files of a folder, ranges of them included, as they are at that moment. */
-const files = (root) =>
-  sirv(root, {
+/** @typedef {import("node:http").IncomingMessage} Request */
+/** @typedef {import("node:http").ServerResponse} Response */
+/** @typedef {(request: Request, response: Response, next?: () => void) => void} Handler */
+
+/**
+ * Answers with the files of a folder, ranges of them included, as they are at that moment.
+ *
+ * @param {string} folder
+ * @returns {Handler}
+ */
+const files = (folder) =>
+  sirv(folder, {
     dev: true,
     extensions: [],
     setHeaders(response) {
@@ -45,20 +57,30 @@ const files = (root) =>
   });
 
 const built = files(folder);
+/** @type {Handler} */
 const handler = watching ? edited() : (request, response) => built(request, response, missing(response));
 
-/** The repository's files where it has them, and otherwise what was built. */
+/**
+ * The repository's files where it has them, and otherwise what was built.
+ *
+ * @returns {Handler}
+ */
 function edited() {
-  const [page, template] = [files(source("www")), files(source("pkg-template"))];
+  const [page, template, play] = ["www", "pkg-template", "play"].map((name) => files(join(root, name)));
+  /** @type {Set<Response>} */
   const open = new Set();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   let pending;
+  const tell = () => {
+    for (const response of open) response.write("data: changed\n\n");
+  };
   const changed = () => {
     clearTimeout(pending);
-    pending = setTimeout(() => open.forEach((response) => response.write("data: changed\n\n")), 100);
+    pending = setTimeout(tell, 100);
   };
-  for (const name of ["www", "pkg-template"]) watch(source(name), { recursive: true }, changed);
+  for (const name of SOURCES) watch(join(root, name), { recursive: true }, changed);
   return (request, response) => {
-    const path = new URL(request.url, "http://localhost").pathname;
+    const path = new URL(`${request.url}`, "http://localhost").pathname;
     if (path === "/changes") {
       response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
       open.add(response.on("close", () => open.delete(response)));
@@ -67,23 +89,38 @@ function edited() {
       response.end('new EventSource("/changes").onmessage = () => location.reload();');
     } else if (path === "/" || path === "/index.html") {
       response.writeHead(200, { "Content-Type": "text/html;charset=utf-8", "Content-Security-Policy": POLICY });
-      response.end(`${readFileSync(join(source("www"), "index.html"))}<script type="module" src="/reload.js"></script>`);
+      response.end(`${readFileSync(join(root, "www/index.html"))}<script type="module" src="/reload.js"></script>`);
     } else if (path === "/sw.js") {
       // The service worker would answer with what was kept.
       missing(response)();
     } else if (path.startsWith("/tabloom/")) {
-      const url = request.url;
-      request.url = url.slice("/tabloom".length);
-      template(request, response, () => {
-        request.url = url;
-        built(request, response, missing(response));
-      });
+      below("/tabloom", template, request, response);
+    } else if (path.startsWith("/play/")) {
+      below("/play", play, request, response);
     } else {
       page(request, response, () => built(request, response, missing(response)));
     }
   };
 }
 
+/**
+ * Answers with the files of a folder that is served below a path, and otherwise with what was built.
+ *
+ * @param {string} prefix
+ * @param {Handler} handle
+ * @param {Request} request
+ * @param {Response} response
+ */
+function below(prefix, handle, request, response) {
+  const { url } = request;
+  request.url = url?.slice(prefix.length);
+  handle(request, response, () => {
+    request.url = url;
+    built(request, response, missing(response));
+  });
+}
+
+/** @param {Response} response */
 const missing = (response) => () => {
   response.statusCode = 404;
   response.end();
@@ -98,11 +135,14 @@ const ports = [...Array(PORTS_TRIED + 1).keys()].map((step) => Number(port) + st
 if (Number(port) === 0) ports.length = 1;
 else ports.push(0);
 const listen = () => server.listen(ports.shift(), "127.0.0.1");
-server.on("error", (error) => {
+server.on("error", (/** @type {NodeJS.ErrnoException} */ error) => {
   if (error.code !== "EADDRINUSE" || ports.length === 0) throw error;
   listen();
 });
-server.on("listening", () => console.log(`http://127.0.0.1:${server.address().port}/`));
+server.on("listening", () => {
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  console.log(`http://127.0.0.1:${port}/`);
+});
 listen();
 // Whoever started this holds its standard input: it ends with them.
 process.stdin.on("end", () => process.exit()).resume();

@@ -4,7 +4,7 @@
 use crate::once::Once;
 use crate::process::{Task, minutes};
 use crate::sizes::Sizes;
-use crate::tools::{self, find_program};
+use crate::tools::{self, find_program, script};
 use crate::workspace::{self, copy_file, copy_tree, make_empty};
 use crate::{cargo, types, wasm};
 use anyhow::{Context, Result, ensure};
@@ -17,6 +17,10 @@ pub struct Options {
     /// Print the sizes as JSON.
     #[arg(long)]
     json: bool,
+    /// Write anew what the repository keeps of the package: its sizes, its declarations, and the tables
+    /// about the element.
+    #[arg(long)]
+    accept: bool,
 }
 
 /// `cargo xtask package`.
@@ -30,6 +34,11 @@ pub fn run(options: &Options) -> Result<()> {
         println!("\n{sizes}");
     }
     sizes.check()?;
+    script("xtask/js/kept.mjs")?
+        .arg(package)
+        .arg(sizes.to_json().to_string())
+        .args(options.accept.then_some("--accept"))
+        .run()?;
     eprintln!("The package is in {}", package.display());
     Ok(())
 }
@@ -58,6 +67,7 @@ pub fn assemble(package: &Path) -> Result<()> {
         copy_file(&root.join(file), &package.join(file))?;
     }
     types::declare(package)?;
+    script("xtask/js/manifest.mjs")?.arg(package).run()?;
     let mut modules = files(package)?;
     modules.retain(|file| file.extension().is_some_and(|ending| ending == "js"));
     types::minify(package, &modules)

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 /// The modules that import all others.
 const ENTRIES: [&str; 4] = ["index.js", "worker.js", "element.js", "element/parts.js"];
 
-const DECLARE: [&str; 13] = [
+const DECLARE: [&str; 14] = [
+    // That of the repository is for all of its JavaScript.
+    "--ignoreConfig",
     "--allowJs",
     "--target",
     "es2022",
@@ -28,8 +30,14 @@ const DECLARE: [&str; 13] = [
 ];
 
 /// Each module stays a module: bundlers of sites drop what they do not use.
-const MINIFY: [&str; 5] =
-    ["--minify", "--format=esm", "--target=es2022", "--allow-overwrite", "--log-level=warning"];
+const MINIFY: [&str; 6] = [
+    "--minify",
+    "--format=esm",
+    "--target=es2022",
+    "--allow-overwrite",
+    "--log-level=warning",
+    "--tsconfig-raw={}",
+];
 
 /// Writes a `.d.ts` file beside every module; a type error fails the build.
 pub fn declare(package: &Path) -> Result<()> {

@@ -40,7 +40,7 @@ export default function Page() {
   return (
     <form onSubmit={ask}>
       <input name="question" aria-label="Your question" defaultValue="What is the capital of France?" required />
-      <button disabled={!engine}>Ask</button>
+      <button type="submit" disabled={!engine}>Ask</button>
       <output>{answer}</output>
     </form>
   );

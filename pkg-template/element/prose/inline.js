@@ -49,7 +49,7 @@ export function inline(text, growing = false) {
  *
  * @param {string} address
  */
-export function safe(address) {
+function safe(address) {
   const url = URL.parse ? URL.parse(address) : tried(address);
   return url && SCHEMES.includes(url.protocol) ? url.href : null;
 }

@@ -48,6 +48,7 @@ export class Rendered {
     morph(this.#parent, nodes, before);
     this.#finish(growing ? lines.slice(0, -1) : lines, growing ? 1 : 0);
     const finished = [...this.#parent.children].slice(before, this.#final.blocks);
+    // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
     return finished.map((node) => /** @type {HTMLElement} */ (node).innerText).join("\n");
   }
 

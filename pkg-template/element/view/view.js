@@ -20,7 +20,8 @@ export class View {
   /** @type {Message[]} */
   #messages = [];
   #busy = false;
-  #spoken = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #spoken;
   /** @type {object | null} what went wrong, as it is shown */
   #shown = null;
 

@@ -95,7 +95,10 @@ for (const rung of SHARING) {
         assert.equal(await loading(tab), "no failure");
         const steps = await tab.run("progress", () => progress);
         const download = steps.filter(({ stage }) => stage === "download");
-        download.reduce((a, b) => (assert.ok(a.loaded <= b.loaded), b));
+        download.reduce((a, b) => {
+          assert.ok(a.loaded <= b.loaded);
+          return b;
+        });
         assert.equal(download.at(-1).loaded, download.at(-1).total);
         assert.equal(steps.at(-1).stage, "compile");
       }

@@ -83,7 +83,7 @@ for (const rung of SHARING) {
       const budgetBytes = Math.floor(3.5 * size);
       await other.load({ host: rung, budgetBytes }, MODELS[2]);
       const three = await gpuBytes();
-      const [a, b, c, d] = urls(visitor, ["a", "b", "c", "d"]);
+      const [a, , c, d] = urls(visitor, ["a", "b", "c", "d"]);
       await one.run("close", () => engine.close());
       await other.run("close", () => engine.close());
       const { requests } = session.server;

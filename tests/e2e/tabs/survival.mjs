@@ -55,7 +55,10 @@ export async function survive(others, kill, expected) {
   ]);
   await Promise.all(streaming.map(([tab, name, params]) => tab.begin(name, params)));
   let answered = 0;
-  const count = (answer) => (answered++, answer);
+  const count = (answer) => {
+    answered++;
+    return answer;
+  };
   const whole = first.ask(WHOLE).then(count);
   const vectors = embeddings(others.at(-1)).then(count);
   await Promise.all(streaming.map(([tab, name]) => tab.pieces(name, 8)));

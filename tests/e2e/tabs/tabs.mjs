@@ -270,7 +270,7 @@ class Tab {
 }
 
 /** The whole answer that chunks make up; fails where they do not make up one. */
-export function folded(chunks) {
+function folded(chunks) {
   const same = (of, what) => assert.equal(new Set(chunks.map(of)).size, 1, `more than one ${what}`);
   same(({ id }) => id, "id");
   same(({ created }) => created, "date");

@@ -41,7 +41,10 @@ test("an engine whose hosts die again and again says so", async () => {
   const [tab] = await visitor.tabs(1, { host: "private" });
   await tab.begin("answer", ENDLESS);
   await tab.run("doom", () => new Promise((held) => {
-    navigator.locks.request("doom", () => (held(), new Promise(() => {})));
+    navigator.locks.request("doom", () => {
+      held();
+      return new Promise(() => {});
+    });
   }));
   await tab.command("close");
   const { error } = await tab.stream("answer");

@@ -25,6 +25,7 @@ pub fn of_package() -> Result<Tally> {
     let tarball = package::pack(package::build()?, &folder.join("first"))?;
     let same = fs::read(&tarball)? == fs::read(package::pack(&again, &folder.join("again"))?)?;
     ensure!(same, "two builds gave two different packages");
+    tools::script("xtask/js/published.mjs")?.arg(&tarball).run()?;
     run("tests of the package", files_in("tests/package")?, |task| {
         task.env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)

@@ -16,6 +16,8 @@ pub enum Part {
     Fmt,
     /// Lints, native and for WebAssembly; a warning is an error
     Clippy,
+    /// JavaScript: lints, formatting, types, exports that nothing uses
+    Js,
     /// The package as it is published: size, contents, types, apps made by Vite and webpack
     Package,
     /// Native tests
@@ -43,6 +45,11 @@ const NATIVE: &[Tool] = &[Node, NpmPackages, Lavapipe];
 const IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium];
 const IN_FIREFOX: &[Tool] = &[WasmTarget, Node, NpmPackages, Firefox, Lavapipe];
 
+/// Folders with a tsconfig.json: what is strict, the service worker, and tests and examples.
+const PROJECTS: [&str; 3] = [".", "xtask/js/sw", "tests"];
+
+type Program = fn(&str, &[&str]) -> Result<()>;
+
 impl Part {
     /// What the part checks, in order.
     pub fn checks(self) -> Vec<Check> {
@@ -51,6 +58,15 @@ impl Part {
             Self::Clippy => {
                 vec![Check::new("clippy", "lints", &[Clippy, WasmTarget], || done(rust::clippy()))]
             }
+            Self::Js => vec![
+                in_node("lints and formatting of JavaScript", |node| {
+                    node("@biomejs/biome/bin/biome", &["ci", "--error-on-warnings"])
+                }),
+                in_node("types of JavaScript", |node| {
+                    PROJECTS.iter().try_for_each(|folder| node("typescript/bin/tsc", &["-p", folder]))
+                }),
+                in_node("exports that nothing uses", |node| node("knip/bin/knip.js", &[])),
+            ],
             Self::Package => vec![
                 Check::new("package", "the package's size", &SITE, || {
                     done(package::run(&Default::default()))
@@ -91,6 +107,15 @@ impl Part {
             }
         }
     }
+}
+
+/// A check of JavaScript by npm packages' programs, which `work` is given a way to run.
+fn in_node(title: &str, work: fn(Program) -> Result<()>) -> Check {
+    Check::new("js", title, &[Node, NpmPackages], move || {
+        done(work(|program, arguments| {
+            tools::script(&format!("node_modules/{program}"))?.args(arguments).run()
+        }))
+    })
 }
 
 fn in_chromium(part: &'static str, title: &str, folder: &'static str) -> Check {

@@ -11,7 +11,7 @@ mod vulkan;
 
 pub use browser::{chromedriver, chromium, firefox};
 pub use find::find_program;
-pub use npm::{node, npm_packages};
+pub use npm::{node, npm_packages, script};
 pub use vulkan::{Adapter, lavapipe, swiftshader};
 
 use crate::process::{Task, minutes};

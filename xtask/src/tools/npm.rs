@@ -25,6 +25,12 @@ pub fn has_node() -> bool {
     major.is_some_and(|major| major >= OLDEST) && find_program(&["npm"]).is_some()
 }
 
+/// Runs a script, which is named from the repository's root, and there.
+pub fn script(path: &str) -> Result<Task> {
+    let root = workspace::root();
+    Ok(Task::new(path, node()?, minutes(10)).arg(root.join(path)).dir(root))
+}
+
 /// The packages of the `package.json` in `folder`, which is named from the repository's root.
 pub fn npm_packages(folder: &str) -> PathBuf {
     workspace::root().join(folder).join("node_modules")

@@ -120,9 +120,12 @@ function show(visibilityState) {
 // Held as long as this page lives: who is granted it learns that the page is gone, when the browser
 // tells anyone.
 const presence = `page ${query.get("name")}`;
-await new Promise((resolve) => {
-  navigator.locks.request(presence, () => (resolve(), new Promise(() => {})));
-});
+await /** @type {Promise<void>} */ (new Promise((resolve) => {
+  navigator.locks.request(presence, () => {
+    resolve();
+    return new Promise(() => {});
+  });
+}));
 
 Object.assign(globalThis, {
   Engine, load, failure, plain, worker, now, streams, begin, pieces, poll, hosts, command, show,
