@@ -1,12 +1,67 @@
 // What pages of the tests and examples have beside what browsers give: elements, which are global by their
-// ids, and what a test's own script has put there. A test that needs more says so here.
-type Any = any;
-
+// ids, and what a test's own script has put there, which tests read by `page.evaluate`.
 declare var Engine: typeof import("tabloom").Engine;
-declare var Rendered: Any;
 declare var TabloomChat: typeof import("tabloom/element").TabloomChat;
-declare var engine: Any;
-declare var failure: (promise: Promise<unknown>) => Promise<string>;
+type TabloomChat = import("tabloom/element").TabloomChat;
 declare const form: HTMLFormElement;
 declare const question: HTMLInputElement;
 declare const output: HTMLOutputElement & HTMLTableElement;
+
+// biome-ignore lint/suspicious/noExplicitAny: each test has its own
+type Own = any;
+declare var FRANCE: Own;
+declare var Rendered: Own;
+declare var aborted: Own;
+declare var answer: Own;
+declare var answers: Own;
+declare var asked: Own;
+declare var assistant: Own;
+declare var begin: Own;
+declare var bytes: Own;
+declare var cached: Own;
+declare var chat: Own;
+declare var chunks: Own;
+declare var clients: Own;
+declare var controller: Own;
+declare var controllers: Own;
+declare var create: Own;
+declare var engine: Own;
+declare var engines: Own;
+declare var events: Own;
+declare var failed: Own;
+declare var failure: Own;
+declare var faults: Own;
+declare var frame: Own;
+declare var grown: Own;
+declare var handle: Own;
+declare var host: Own;
+declare var hosts: Own;
+declare var load: Own;
+declare var loading: Own;
+declare var metrics: Own;
+declare var model: Own;
+declare var now: Own;
+declare var painted: () => Promise<void>;
+declare var panel: Own;
+declare var pieces: Own;
+declare var policy: Own;
+declare var poll: Own;
+declare var progress: Own;
+declare var read: Own;
+declare var reading: Own;
+declare var reason: Own;
+declare var refused: Own;
+declare var render: Own;
+declare var sdk: Own;
+declare var seen: Own;
+declare var shadow: Own;
+declare var show: Own;
+declare var shown: Own;
+declare var streams: Own;
+declare var system: Own;
+declare var tabs: Own;
+declare var user: Own;
+declare var violations: Own;
+declare var walked: Own;
+declare var whole: Own;
+declare var worker: Own;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One measured number.
-#[derive(Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Row {
     /// Where it was measured: an adapter, a model, or what was weighed.
     pub on: String,

@@ -109,10 +109,10 @@ const isOfTheSite = (page) =>
     worker.onerror = reject;
   }));
 
-for (const [what, browser, options] of [
+for (const [what, browser, options] of /** @type {[string, {opaque?: boolean}, {workerUrl?: string}][]} */ ([
   ["where such a worker is the site's, tabs share the leader's, else each has its own", {}, {}],
   ["a script of the site's own that imports the other can be shared", { opaque: true }, { workerUrl: "/tabloom-worker.js" }],
-]) {
+])) {
   test(what, () =>
     visit(browser, async (open) => {
       for (const [tabs, golden] of [[1, FRANCE], [2, STORY]]) {

@@ -67,7 +67,7 @@ test("draft tokens are marked and counted while the switch is on; answers are th
       const answer = [...document.querySelectorAll("#messages .assistant")].at(-1);
       const marked = [...CSS.highlights.get("drafted")]
         .filter(({ startContainer }) => answer.contains(startContainer))
-        .map(({ startContainer, startOffset, endOffset }) => startContainer.data.slice(startOffset, endOffset));
+        .map(({ startContainer, startOffset, endOffset }) => /** @type {Text} */ (startContainer).data.slice(startOffset, endOffset));
       const [text, drafts] = [".text", ".drafts"].map((name) => answer.querySelector(name).textContent);
       return { text, marked, drafts };
     });

@@ -55,7 +55,7 @@ afterEach(() => context.close());
 async function fate(response) {
   const body = [];
   for await (const piece of response.req) body.push(piece);
-  const report = JSON.parse(Buffer.concat(body));
+  const report = JSON.parse(Buffer.concat(body).toString());
   reports.push(report);
   const next = fates[report.type]?.shift() ?? {};
   response.writeHead(200, { "content-type": "application/json", "access-control-allow-origin": "*" });
@@ -117,7 +117,7 @@ export function begin(page, params = {}) {
     globalThis.read = [];
     globalThis.reading = failure(
       (async () => {
-        for await (const chunk of chunks) read.push(chunk);
+        for await (const chunk of chunks) globalThis.read.push(chunk);
       })(),
     );
   }, params);

@@ -17,7 +17,8 @@ export async function openClients(file) {
   const session = await openPackage({ "": { "clients.js": outputFiles[0].text } });
   await session.page.evaluate(async () => {
     globalThis.engine = await Engine.load("model/");
-    globalThis.clients = await import("./clients.js");
+    const bundle = "./clients.js";
+    globalThis.clients = await import(bundle);
   });
   return session;
 }

@@ -146,7 +146,7 @@ test("what a model writes is Markdown, and never HTML", async () => {
     const text = message.element.querySelector(".text");
     drafts.show(text, source);
     const marked = [...CSS.highlights.get("drafted")].map(({ startContainer, startOffset, endOffset }) =>
-      startContainer.data.slice(startOffset, endOffset),
+      /** @type {Text} */ (startContainer).data.slice(startOffset, endOffset),
     );
     const parts = [...text.querySelectorAll("*")].map(({ localName }) => localName);
     return { parts, marked, text: text.firstElementChild.textContent };
@@ -493,8 +493,13 @@ function pale() {
   const found = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const texts = [];
-  while (walker.nextNode()) if (walker.currentNode.data.trim()) texts.push([walker.currentNode.parentElement, walker.currentNode.data.trim()]);
-  for (const field of document.querySelectorAll("input, textarea, select")) texts.push([field, field.value || field.id]);
+  while (walker.nextNode()) {
+    const { parentElement, textContent } = walker.currentNode;
+    if (textContent.trim()) texts.push([parentElement, textContent.trim()]);
+  }
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const fields = document.querySelectorAll("input, textarea, select");
+  for (const field of fields) texts.push([field, field.value || field.id]);
   const dialog = document.querySelector("dialog[open]");
   for (const [element, text] of texts) {
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) || element.closest(":disabled")) continue;
@@ -518,7 +523,7 @@ async function walk(page, within = "body") {
     );
     globalThis.walked = { wanted, reached: new Set(), unseen: new Set() };
     // From the top.
-    document.activeElement.blur();
+    /** @type {HTMLElement} */ (document.activeElement).blur();
     getSelection().collapse(document.querySelector(within), 0);
     return wanted.length;
   }, within);

@@ -102,7 +102,7 @@ function watch() {
     violations.push(`${violatedDirective} ${blockedURI} ${sample}`),
   );
   for (const name of ["load", "ready", "message", "error"]) {
-    addEventListener(`tabloom-${name}`, ({ detail, target }) => {
+    addEventListener(`tabloom-${name}`, (/** @type {any} */ { detail, target }) => {
       const { message, finishReason, error } = detail;
       events.push({ name, by: target.localName, message, finishReason, code: error?.code });
     });
@@ -166,7 +166,7 @@ async function fake() {
       answers.push(answer);
       return (async function* () {
         for (;;) {
-          while (queue.length === 0) await new Promise((resolve) => (wake = resolve));
+          while (queue.length === 0) await /** @type {Promise<void>} */ (new Promise((resolve) => (wake = resolve)));
           const { content, reason = null, error } = queue.shift();
           if (error) throw error;
           yield { choices: [{ delta: { content }, finish_reason: reason }] };
@@ -176,7 +176,7 @@ async function fake() {
     };
     chat.engine = { chat: { completions: { create } } };
     globalThis.shadow = (selector) => chat.shadowRoot.querySelector(selector);
-    globalThis.frames = () =>
+    globalThis.painted = () =>
       new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
   });
   return opened;
@@ -330,18 +330,18 @@ test("an answer is read out by whole blocks, not by tokens", async () => {
     });
     told.observe(voice, { childList: true });
     chat.send("Go");
-    while (answers.length === 0) await frames();
+    while (answers.length === 0) await painted();
     new MutationObserver(() => shown++).observe(shadow(".assistant .text"), { subtree: true, childList: true, characterData: true });
     const text = "One two three four.\n\n- five\n- six\n\nSeven **eight** nine.";
     for (const letter of text) {
       answers[0].say(letter);
-      await frames();
+      await painted();
     }
     const busy = shadow(".log").getAttribute("aria-busy");
     const live = shadow(".assistant .text").getAttribute("aria-live");
     answers[0].end();
-    while (chat.state !== "ready") await frames();
-    await frames();
+    while (chat.state !== "ready") await painted();
+    await painted();
     return { spoken, shown, busy, live };
   });
   assert.deepEqual(spoken, ["The answer is being written", "One two three four.", "five\n\nsix\nSeven eight nine."]);
@@ -354,7 +354,7 @@ test("what comes between two frames is shown at once", async () => {
   const { page } = await fake();
   const { changes, text } = await page.evaluate(async () => {
     chat.send("Go");
-    while (answers.length === 0) await frames();
+    while (answers.length === 0) await painted();
     let changes = 0;
     let frame = 0;
     const seen = new Set();
@@ -369,7 +369,7 @@ test("what comes between two frames is shown at once", async () => {
     }).observe(shadow(".assistant .text"), { subtree: true, childList: true, characterData: true });
     for (let i = 0; i < 400; i++) answers[0].say(`${i} `);
     answers[0].end();
-    while (chat.state !== "ready") await frames();
+    while (chat.state !== "ready") await painted();
     return { changes: changes - seen.size, text: shadow(".assistant .text").textContent };
   });
   assert.ok(changes <= 1, `${changes} more changes than frames`);
@@ -380,7 +380,7 @@ test("it scrolls along, but not under who has scrolled up", async () => {
   const { page, chat } = await fake();
   const end = () =>
     page.evaluate(async () => {
-      await frames();
+      await painted();
       const { scrollHeight, scrollTop, clientHeight } = shadow(".log");
       return scrollHeight - scrollTop - clientHeight;
     });
@@ -410,7 +410,7 @@ test("requests carry what attributes say, and a number that is none is refused",
     chat.temperature = 0.5;
     chat.messages = [{ role: "user", content: "a" }, { role: "assistant", content: "b" }];
     const sent = chat.send("  c  ");
-    while (answers.length === 0) await frames();
+    while (answers.length === 0) await painted();
     answers[0].say("d");
     answers[0].end("length");
     const answer = await sent;
@@ -565,7 +565,7 @@ test("a chat without a model says so", async () => {
 test("two chats share an engine, which is closed with the last of them", async () => {
   const { page } = await open("two.html");
   const shared = await page.evaluate(async (question) => {
-    const [a, b] = ["a", "b"].map((id) => document.getElementById(id));
+    const [a, b] = ["a", "b"].map((id) => /** @type {TabloomChat} */ (document.getElementById(id)));
     globalThis.loads = events.filter(({ name }) => name === "load");
     const [first, second] = await Promise.all([a.send(question), b.send(question)]);
     globalThis.shared = a.engine;
@@ -588,22 +588,22 @@ test("a removed chat cancels its answer; one that is moved goes on", async () =>
   const { page } = await fake();
   const result = await page.evaluate(async () => {
     const sent = chat.send("one");
-    while (answers.length === 0) await frames();
+    while (answers.length === 0) await painted();
     answers[0].say("begun ");
-    await frames();
+    await painted();
     document.getElementById("elsewhere").append(chat);
-    await frames();
+    await painted();
     const moved = answers[0].signal.aborted;
     answers[0].say("and ended");
     answers[0].end();
     const whole = (await sent).content;
 
     const again = chat.send("two");
-    while (answers.length === 1) await frames();
+    while (answers.length === 1) await painted();
     answers[1].say("begun");
-    await frames();
+    await painted();
     chat.remove();
-    await frames();
+    await painted();
     const removed = answers[1].signal.aborted;
     const part = (await again).content;
     document.body.append(chat);

@@ -4,8 +4,8 @@ import { after, before, test } from "node:test";
 import { goldens, openPackage } from "./package.mjs";
 import { modelFile } from "./server.mjs";
 
-const config = JSON.parse(await modelFile("config.json"));
-const tokenizerConfig = JSON.parse(await modelFile("tokenizer_config.json"));
+const config = JSON.parse(`${await modelFile("config.json")}`);
+const tokenizerConfig = JSON.parse(`${await modelFile("tokenizer_config.json")}`);
 const weights = await modelFile("model.safetensors");
 
 const changed = (fields) => ({ "config.json": JSON.stringify({ ...config, ...fields }) });
@@ -57,7 +57,11 @@ const enormous = (response) => {
   response.write(Buffer.concat([length, Buffer.from(header)]));
 };
 
-/** What is wrong with a folder, its files, and the error expected. */
+/**
+ * What is wrong with a folder, its files, and the error expected.
+ *
+ * @type {[what: string, files: import("./server.mjs").Files, code: string, message: RegExp][]}
+ */
 const MODELS = [
   ["a page in place of a file", { "config.json": page404 }, "malformed", /HTML page/],
   ["a page in place of weights", { "model.safetensors": "<!doctype html>" }, "malformed", /HTML page/],
@@ -213,7 +217,7 @@ test("requests: whatever is out of range names its parameter", async () => {
       // JSON knows no NaN, but the browser's messages do.
       const failure = await page.evaluate(
         (params) => globalThis.failure(engine.chat.completions.create(params)),
-        { ...params, stream },
+        { .../** @type {object} */ (params), stream },
       );
       check(failure, "invalid_request", message);
       assert.equal(failure.param, param);

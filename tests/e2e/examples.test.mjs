@@ -64,7 +64,7 @@ function example(name, what, use) {
 async function ask(page, question, end) {
   const input = page.getByRole("textbox", { name: "Your question" });
   await input.waitFor();
-  await page.waitForFunction(() => !globalThis.form || form.onsubmit);
+  await page.waitForFunction(() => !document.forms.namedItem("form") || form.onsubmit);
   await input.fill(question);
   await input.press("Enter");
   if (end) await page.locator("#output", { hasText: end.slice(-20) }).waitFor();

@@ -125,7 +125,7 @@ async function chat(tab, message, { count, at, fall }, send) {
   };
   tab.calls.set(id, call);
   const chunk = async (choices, tokens = [], ended = null, rest = {}) => {
-    while (credit === 0) await new Promise((resolve) => (more = resolve));
+    while (credit === 0) await /** @type {Promise<void>} */ (new Promise((resolve) => (more = resolve)));
     if (tab.calls.get(id) !== call) return;
     credit -= 1;
     send({ type: "chunk", value: { ...head, choices, ...rest }, tokens, ended });

@@ -34,7 +34,7 @@ before(async () => {
     const body = [];
     for await (const piece of request) body.push(piece);
     const { url, headers } = request;
-    asked.push({ url, key: headers.authorization, body: JSON.parse(Buffer.concat(body)) });
+    asked.push({ url, key: headers.authorization, body: JSON.parse(Buffer.concat(body).toString()) });
     respond(response);
   });
   await new Promise((resolve) => scripted.listen(0, "127.0.0.1", resolve));
@@ -248,12 +248,12 @@ test("errors of the server are passed on in OpenAI's shape", async () => {
 
   await load(without, fake());
   assert.equal(await without.evaluate(() => engine.info.fallback.reason), "no_gpu");
-  for (const [answer, code, message] of [
+  for (const [answer, code, message] of /** @type {[(response: any) => void, string, RegExp][]} */ ([
     [json(400, { error: { message: "no", type: "BadRequestError", code: 400 } }), "BadRequestError", /^no$/],
     [json(502, "<html>"), "fetch", /502.*<html>/],
     [json(200, "<html>"), "malformed", /<html>.*expected/],
     [(response) => response.destroy(), "fetch", /could not be reached/],
-  ]) {
+  ])) {
     respond = answer;
     const failed = await failing();
     assert.deepEqual([failed.typed, failed.code, failed.details.served_by], [true, code, "fallback"]);

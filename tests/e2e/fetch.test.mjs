@@ -77,9 +77,10 @@ test("a stream is server-sent events to the letter", async () => {
 });
 
 test("what is wrong has its status, and OpenAI's shape", async () => {
+  /** @returns {[string, RequestInit]} */
   const post = (body, path = "chat/completions") => [path, { method: "POST", body }];
   const chat = (fields) => post(JSON.stringify({ messages: [{ role: "user", content: "a" }], ...fields }));
-  for (const [[path, init], status, code, param, message] of [
+  for (const [[path, init], status, code, param, message] of /** @type {[[string, RequestInit], number, string, string | null, RegExp][]} */ ([
     [post("{"), 400, "invalid_request", null, /no JSON/],
     [post(""), 400, "invalid_request", null, /no JSON/],
     [post("null"), 400, "invalid_request", "request", /found null.*object/],
@@ -98,7 +99,7 @@ test("what is wrong has its status, and OpenAI's shape", async () => {
     [["models/%E0%A4%A", {}], 404, "model_not_found", "model", /%E0/],
     [["chat/completions", {}], 405, "method_not_allowed", null, /GET/],
     [["models", { method: "POST" }], 405, "method_not_allowed", null, /POST/],
-  ]) {
+  ])) {
     const found = await page.evaluate(
       async ([path, init]) => {
         const response = await engine.fetch(`https://nowhere.invalid/v1/${path}`, init);

@@ -51,7 +51,7 @@ after(async () => {
 
 /** What a source is a model of: evaluated in the page. */
 const SOURCES = {
-  "a chosen folder": () => document.querySelector("#folder").files,
+  "a chosen folder": () => /** @type {HTMLInputElement} */ (document.querySelector("#folder")).files,
   "a folder's handle": () => handle,
   "bytes by name": () => bytes,
 };
@@ -105,6 +105,7 @@ test("a GGUF file is a model in every form", async () => {
 });
 
 test("files that are no model are refused as those of a server are", async () => {
+  /** @type {[() => unknown, string, RegExp][]} */
   const cases = [
     [() => 7, "invalid_request", /model: found 7/],
     [() => ({ "config.json": "{}" }), "invalid_request", /found String as a file/],
@@ -151,7 +152,7 @@ test("a file that changes after it was chosen is not read", async () => {
   const path = join(folder, "model.safetensors");
   await page.locator("#files").setInputFiles(MODEL.map((name) => join(folder, name)));
   await truncate(path, 1000);
-  const failed = await refused(() => document.querySelector("#files").files);
+  const failed = await refused(() => /** @type {HTMLInputElement} */ (document.querySelector("#files")).files);
   assert.equal(failed.code, "integrity", failed.message);
   assert.match(failed.message, /model\.safetensors is damaged or was changed: .*when it was chosen/);
 });

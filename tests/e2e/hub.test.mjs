@@ -95,7 +95,7 @@ test("a name is found, and its branch stays where it was when the model was kept
 
 test("what a name has led to is deleted by it, and nobody is asked", async () => {
   const registry = { mine: "org/name@v1.0" };
-  const remove = (name, options) =>
+  const remove = (name, options = {}) =>
     page.evaluate(async ([name, options]) => {
       const deleted = await Engine.store.delete(name, { hub: "hf", ...options }).catch(({ code, param }) => [code, param]);
       return [deleted, (await Engine.store.list()).map(({ model }) => model.split("/").at(-2)[0]).sort().join()];
@@ -105,7 +105,9 @@ test("what a name has led to is deleted by it, and nobody is asked", async () =>
   await load("org/name", { store: "opfs" });
   await page.evaluate(async () => (await Engine.load("model/", { host: "private" })).close());
   session.server.requests.length = 0;
-  for (const [name, options] of [["org/name@v1.0"], ["org/quants"], ["org/name", { hub: "hf2" }], [`org/name@${"3".repeat(40)}`]]) {
+  /** @type {[string, object?][]} */
+  const others = [["org/name@v1.0"], ["org/quants"], ["org/name", { hub: "hf2" }], [`org/name@${"3".repeat(40)}`]];
+  for (const [name, options] of others) {
     assert.deepEqual(await remove(name, options), [false, "1,2,m"], name);
   }
   assert.deepEqual(await remove("hf:org/name@main"), [true, "m"]);
@@ -127,8 +129,8 @@ test("a probe knows what a name has led to, and asks nobody", async () => {
     }, options);
   await load("org/name");
   session.server.requests.length = 0;
-  const models = ["org/name", "mine", "org/name@v1.0", "model/"].map((model) => ({ model, bytes: 1 }));
-  models.push({ model: "org/quants", quantisation: "Q8_0", bytes: 1 });
+  const names = ["org/name", "mine", "org/name@v1.0", "model/"].map((model) => ({ model, bytes: 1 }));
+  const models = [...names, { model: "org/quants", quantisation: "Q8_0", bytes: 1 }];
   const told = await probe({ models, registry: { mine: `org/name@${FIRST}` } });
   assert.deepEqual(told, [
     ["org/name", true], ["mine", true], ["org/name@v1.0", false], ["model/", false], ["org/quants", false],
@@ -181,12 +183,12 @@ test("a GGUF file is chosen by its name, or by its quantisation", async () => {
     assert.equal(files.size, 1, [...files].join());
     assert.match([...files][0], new RegExp(`^hf/org/${file}$`));
   }
-  for (const [name, options, message] of [
+  for (const [name, options, message] of /** @type {[string, object, RegExp][]} */ ([
     ["org/quants", {}, /m-Q4_K_M.gguf, m-q8_0-00001-of-00002.gguf, sub\/M.Q4_K_S.gguf in org\/quants/],
     ["org/quants", { quantisation: "Q4_K" }, /expected one for Q4_K/],
     ["hf:org/quants/m-Q4_K_M.gguf", { quantisation: "Q4_K_M" }, /with a file/],
     ["model/", { quantisation: "Q4_K_M" }, /expected a repository/],
-  ]) {
+  ])) {
     const failed = await load(name, options);
     assert.deepEqual([failed.code, failed.param], ["invalid_request", "quantisation"]);
     assert.match(failed.message, message);
@@ -219,7 +221,7 @@ test("names that lead nowhere say what was expected", async () => {
   }
   const failed = await load("model/", { draft: "nothing" });
   assert.deepEqual([failed.code, failed.param], ["invalid_request", "draft"]);
-  for (const [name, reason] of [["org/missing", /404.*gated/], ["org/name@odd", /no commit/]]) {
+  for (const [name, reason] of /** @type {[string, RegExp][]} */ ([["org/missing", /404.*gated/], ["org/name@odd", /no commit/]])) {
     const failed = await load(name);
     assert.equal(failed.code, "fetch");
     assert.match(failed.message, reason);

@@ -7,7 +7,7 @@ import { modelFile } from "./server.mjs";
  * @param {number} hidden a multiple of 128
  */
 export async function largeModel(hidden) {
-  const config = JSON.parse(await modelFile("config.json"));
+  const config = JSON.parse(`${await modelFile("config.json")}`);
   const intermediate = 4 * hidden;
   Object.assign(config, {
     hidden_size: hidden,

@@ -124,7 +124,7 @@ export const contract = {
     const long = "word ".repeat(20_000);
     const messages = [{ role: "user", content: long }];
     const nothing = { response_format: { type: "json_schema", json_schema: { schema: { type: 5 } } } };
-    for (const [ask, kind, code, param] of [
+    for (const [ask, kind, code, param] of /** @type {[() => Promise<unknown>, string, string, string | RegExp][]} */ ([
       [() => chat({ temperature: 9 }), "BadRequestError", "invalid_request", "temperature"],
       [() => chat({ stream: true, top_p: 0 }), "BadRequestError", "invalid_request", "top_p"],
       [() => chat({ messages: [] }), "BadRequestError", "invalid_request", "messages"],
@@ -145,7 +145,7 @@ export const contract = {
         "BadRequestError", "invalid_request", "input[1]",
       ],
       [() => client.models.retrieve("gpt-0"), "NotFoundError", "model_not_found", "model"],
-    ]) {
+    ])) {
       const error = await ask().then(() => null, (error) => error);
       ok(error instanceof OpenAI[kind], error);
       equal([error.code, error.type], [code, "invalid_request_error"]);

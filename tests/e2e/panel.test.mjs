@@ -285,8 +285,8 @@ describe("with tabs of one visitor", () => {
       while (waiting) {
         await page.evaluate((story) => {
           document.getElementById("clear").click();
-          document.getElementById("prompt").value = story;
-          document.getElementById("composer").requestSubmit();
+          /** @type {HTMLTextAreaElement} */ (document.getElementById("prompt")).value = story;
+          /** @type {HTMLFormElement} */ (document.getElementById("composer")).requestSubmit();
         }, STORY);
         await page.waitForFunction(() => !document.getElementById("send").hidden);
       }

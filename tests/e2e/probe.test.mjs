@@ -28,7 +28,7 @@ test("it tells of GPU, memory, workers and storage, and loads nothing for that",
     const [f16, subgroups, timestamps] = ["shader-f16", "subgroups", "timestamp-query"].map((name) =>
       adapter.features.has(name),
     );
-    return { f16, subgroups, timestamps, maxBufferSize, maxStorageBufferBindingSize, memory: navigator.deviceMemory };
+    return { f16, subgroups, timestamps, maxBufferSize, maxStorageBufferBindingSize, memory: /** @type {any} */ (navigator).deviceMemory };
   });
   assert.deepEqual(
     [gpu.f16, gpu.subgroups, gpu.timestamps],
@@ -79,7 +79,7 @@ test("it tells which models fit, and which are kept", async () => {
 
 test("a model without its size or with no name, or one that names nothing, is refused", async () => {
   const failures = await page.evaluate(() =>
-    Promise.all([{ id: "a" }, { bytes: 5 }, { model: "nothing", bytes: 5 }].map((model) => failure(Engine.probe({ models: [model] })))),
+    Promise.all([{ id: "a" }, { bytes: 5 }, { model: "nothing", bytes: 5 }].map((model) => failure(Engine.probe({ models: [/** @type {any} */ (model)] })))),
   );
   assert.deepEqual(
     failures.map(({ typed, code, param }) => [typed, code, param]),
@@ -98,7 +98,7 @@ test("without WebGPU, or without storage, it says so", async () => {
     await bare.goto(`${session.server.url}bare.html`);
     await bare.waitForFunction(() => globalThis.Engine);
     await bare.evaluate(() => {
-      for (const [object, name] of [[globalThis, "caches"], [navigator, "storage"], [navigator, "deviceMemory"]]) {
+      for (const [object, name] of /** @type {[object, string][]} */ ([[globalThis, "caches"], [navigator, "storage"], [navigator, "deviceMemory"]])) {
         Object.defineProperty(object, name, { value: undefined });
       }
     });

@@ -2,6 +2,8 @@
 import { createServer } from "node:http";
 import { url } from "./browser.mjs";
 
+/** @typedef {Record<string, string | Buffer | ((response: import("node:http").ServerResponse) => void)>} Files */
+
 /**
  * Starts a server on 127.0.0.1 that has the demo page's files and those of `folders`.
  *
@@ -9,7 +11,7 @@ import { url } from "./browser.mjs";
  * by itself. Below `models/` a file that its folder does not list is the built-in model's, below
  * `packages/` the package's. `requests` fills up with the paths asked for.
  *
- * @param {Record<string, Record<string, string | Buffer | ((response: import("node:http").ServerResponse) => void)>>} folders
+ * @param {Record<string, Files>} folders
  * @param {Record<string, string>} [headers] of every file, in place of the site's own
  */
 export async function serve(folders, headers = {}) {
@@ -32,9 +34,10 @@ export async function serve(folders, headers = {}) {
     const body = Buffer.from(await original.arrayBuffer());
     send(response, original.status, { ...Object.fromEntries(kept), ...headers }, body);
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await /** @type {Promise<void>} */ (new Promise((resolve) => server.listen(0, "127.0.0.1", resolve)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
   return {
-    url: `http://127.0.0.1:${server.address().port}/`,
+    url: `http://127.0.0.1:${port}/`,
     requests,
     async close() {
       server.closeAllConnections();

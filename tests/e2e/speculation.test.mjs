@@ -96,7 +96,7 @@ test("a page says what guesses, and answers are the same", async () => {
   assert.deepEqual(await load("./model/draft"), { text, draft }, "the same head, at an address");
   assert.deepEqual(await load({ earlyExit: 2 }), { text, draft: { weightBytes: 0 } });
   assert.deepEqual(await load(false), { text, draft: null });
-  for (const [wrong, expected] of [["./nowhere/", /config\.json/], [{ earlyExit: 99 }, /found 99 layers/]]) {
+  for (const [wrong, expected] of /** @type {[string | object, RegExp][]} */ ([["./nowhere/", /config\.json/], [{ earlyExit: 99 }, /found 99 layers/]])) {
     const without = await load(wrong);
     assert.equal(without.text, text);
     assert.match(without.draft.error, expected);

@@ -220,7 +220,7 @@ test("a large file comes in parts over several connections, every byte in its pl
 const kept = () =>
   page.evaluate(async () => {
     const models = await Engine.store.list();
-    return models.map(({ lastUsed, ...rest }) => ({ ...rest, age: lastUsed && Date.now() - lastUsed }));
+    return models.map(({ lastUsed, ...rest }) => ({ ...rest, age: lastUsed && Date.now() - Number(lastUsed) }));
   });
 
 /** What the page's store gives for the model. */
@@ -289,7 +289,7 @@ test("the file system keeps models as well", async () => {
     const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
     for await (const [name, handle] of folder.entries()) {
       if (!name.endsWith(encodeURIComponent(`${file}?tabloom=0`))) continue;
-      const damage = await handle.createWritable({ keepExistingData: true });
+      const damage = await /** @type {FileSystemFileHandle} */ (handle).createWritable({ keepExistingData: true });
       await damage.write({ type: "write", position: 1000, data: new Uint8Array(9) });
       await damage.close();
     }

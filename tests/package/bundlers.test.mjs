@@ -65,6 +65,7 @@ const bundlers = {
   },
   async webpack(context) {
     // Its hints on performance are about the size of any WebAssembly.
+    /** @type {import("webpack").Configuration} */
     const config = { context, mode: "production", entry: "./main.js", performance: { hints: false } };
     const compiler = webpack({ ...config, output: { path: join(context, "dist"), clean: true } });
     const stats = await promisify(compiler.run.bind(compiler))();
@@ -88,7 +89,7 @@ for (const [name, bundle] of Object.entries(bundlers)) {
 test("an app on Vite's server for developers answers", async () => {
   const site = await serve({});
   const proxy = { "/models": site.url };
-  const server = { host: "127.0.0.1", port: 0, proxy, ws: false };
+  const server = { host: "127.0.0.1", port: 0, proxy, ws: /** @type {const} */ (false) };
   await project.write("index.html", page("/main.js"));
   const vite = await createServer({ root: project.folder, configFile: false, logLevel: "error", server });
   try {

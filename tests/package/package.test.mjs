@@ -30,6 +30,7 @@ test("it holds every module with its types, and nothing else", async () => {
     ...glue.map((file) => `wasm/${file}`),
     "LICENSE-APACHE",
     "LICENSE-MIT",
+    "custom-elements.json",
   ]);
   const packed = project.run("tar", ["-tzf", tarball]).trim().split("\n").map((path) => path.replace(/^package\//, ""));
   assert.deepEqual(packed.sort(), [...expected].sort());

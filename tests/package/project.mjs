@@ -66,7 +66,7 @@ export async function shown(folder, expression, act) {
 }
 
 /** Opens a page on which nothing may go wrong; gives what `expression` finds in it once that is not empty. */
-export async function read(address, expression, act = () => {}) {
+export async function read(address, expression, act = async (/** @type {import("playwright-core").Page} */ _) => {}) {
   const browser = await launch();
   try {
     const page = await browser.newPage();

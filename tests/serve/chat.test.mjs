@@ -12,7 +12,7 @@ const goldens = JSON.parse(readFileSync(new URL("../goldens/embedded.json", impo
 /** What the program prints and says when these lines are typed. */
 function type(lines, ...more) {
   const input = lines.map((line) => `${line}\n`).join("");
-  const options = { input, encoding: "utf8", timeout: 120_000 };
+  const options = { input, encoding: /** @type {const} */ ("utf8"), timeout: 120_000 };
   const { stdout, stderr, status } = spawnSync(program, ["--device", "cpu", "--temperature", "0", ...more], options);
   return { stdout, stderr, status };
 }

@@ -83,6 +83,7 @@ function edited() {
     const path = new URL(`${request.url}`, "http://localhost").pathname;
     if (path === "/changes") {
       response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
+      response.flushHeaders();
       open.add(response.on("close", () => open.delete(response)));
     } else if (path === "/reload.js") {
       response.setHeader("Content-Type", "text/javascript");

@@ -12,6 +12,8 @@ use crate::sizes::Part;
 use crate::tools::{self, Tool};
 use crate::{package, site, workspace};
 use anyhow::{Context, Result};
+use std::fs;
+use std::path::PathBuf;
 
 // The native bench prints the same table, and xtask must not depend on the crate it builds.
 #[path = "../../examples/bench/table.rs"]
@@ -30,6 +32,9 @@ pub struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
+    /// Compare with the rows that `--json` wrote to this file before.
+    #[arg(long)]
+    against: Option<PathBuf>,
     /// MiB of the model that `load` makes up.
     #[arg(long, default_value_t = 1024)]
     size: u64,
@@ -63,12 +68,32 @@ pub fn run(options: &Options) -> Result<()> {
     for source in SOURCES {
         rows.extend(source(options)?);
     }
-    if options.json {
+    if let Some(file) = &options.against {
+        let before = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let before: Vec<Row> = serde_json::from_slice(&before).context("no rows of a bench")?;
+        print!("\n{}", table::text(&compared(&before, rows)));
+    } else if options.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
         print!("\n{}", table::text(&rows));
     }
     Ok(())
+}
+
+/// The rows of now, each with what it was before: counts and bytes exactly, times and rates as a ratio.
+fn compared(before: &[Row], now: Vec<Row>) -> Vec<Row> {
+    let compare = |mut row: Row| {
+        let old = before.iter().find(|old| (&old.on, &old.name) == (&row.on, &row.name));
+        let exact = ["", "MB", "MiB", "KiB"].contains(&row.unit.as_str());
+        row.unit += &match old.map(|old| old.value) {
+            None => "  new".into(),
+            Some(old) if exact && old == row.value => "  =".into(),
+            Some(old) if exact => format!("  before {old}"),
+            Some(old) => format!("  x {:.2}", row.value / old),
+        };
+        row
+    };
+    now.into_iter().map(compare).collect()
 }
 
 /// Prints what a command of examples/bench does.
@@ -137,6 +162,16 @@ B
   x                       10.0 tokens/s
 ";
         assert_eq!(table::text(&rows), expected);
+    }
+
+    #[test]
+    fn counts_are_compared_exactly_and_rates_by_their_ratio() {
+        let count = |value| Row::new("A", "bind groups", value, "");
+        let now = vec![row("A", "decode", 3.0), count(8.0), row("B", "decode", 3.0)];
+        let units = |before: &[Row]| compared(before, now.clone()).into_iter().map(|row| row.unit);
+        let found: Vec<_> = units(&[row("A", "decode", 2.0), count(8.0)]).collect();
+        assert_eq!(found, ["tokens/s  x 1.50", "  =", "tokens/s  new"]);
+        assert!(units(&[count(8.5)]).any(|unit| unit == "  before 8.5"));
     }
 
     #[test]

@@ -11,8 +11,10 @@ const engine = await Engine.load("../../model/");
 form.onsubmit = async (event) => {
   event.preventDefault();
   output.textContent = "";
-  const messages = [{ role: "user", content: question.value }];
-  const stream = await engine.chat.completions.create({ messages, stream: true });
+  const stream = await engine.chat.completions.create({
+    messages: [{ role: "user", content: question.value }],
+    stream: true,
+  });
   for await (const { choices } of stream) output.append(choices[0]?.delta.content ?? "");
 };
 

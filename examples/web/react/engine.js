@@ -6,9 +6,10 @@ import { Engine } from "tabloom";
  * are such. Components that name the same model share it, and so do tabs.
  *
  * @param {string} model
+ * @returns {{engine?: Engine, progress?: import("tabloom").Progress, error?: Error}}
  */
 export function useEngine(model) {
-  const [state, setState] = useState({});
+  const [state, setState] = useState(/** @type {ReturnType<typeof useEngine>} */ ({}));
   useEffect(() => {
     const gone = new AbortController();
     const { signal } = gone;

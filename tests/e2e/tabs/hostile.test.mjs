@@ -98,7 +98,7 @@ for (const rung of SHARING) {
             // Too deep for the browser.
             if (error.name !== "RangeError") throw error;
           }
-          met += (await call(line, hello(7))).at(-1).type === "value";
+          if ((await call(line, hello(7))).at(-1).type === "value") met++;
           line.port.postMessage({ type: "bye" });
         }
         return met - STRANGE.length;
@@ -232,6 +232,7 @@ for (const rung of SHARING) {
         await undisturbed("lobby", async () => {
           const { VERSION } = await import("./tabloom/version.js");
           const lobby = new BroadcastChannel(`tabloom ${VERSION} lobby`);
+          /** @type {unknown[]} */
           const strange = [null, undefined, 7, "up", [], {}, { type: "lead" }, { type: "here" }, { type: "join" }];
           for (const channel of [null, 5, "", "x".repeat(1 << 20), {}, `tabloom ${VERSION} lobby`, "probe"]) {
             strange.push({ type: "join", channel }, { type: "join", channel, epoch: NaN });

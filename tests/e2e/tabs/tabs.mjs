@@ -132,6 +132,9 @@ class Visitor {
 
 /** A tab, or what is left of it. */
 class Tab {
+  /** @type {import("playwright-core").CDPSession | undefined} */
+  devtools;
+
   constructor(context, name, url, query) {
     this.context = context;
     this.name = name;

@@ -63,7 +63,9 @@ impl Part {
                     node("@biomejs/biome/bin/biome", &["ci", "--error-on-warnings"])
                 }),
                 in_node("types of JavaScript", |node| {
-                    PROJECTS.iter().try_for_each(|folder| node("typescript/bin/tsc", &["-p", folder]))
+                    PROJECTS
+                        .iter()
+                        .try_for_each(|folder| node("typescript/bin/tsc", &["-p", folder]))
                 }),
                 in_node("exports that nothing uses", |node| node("knip/bin/knip.js", &[])),
             ],

@@ -5,13 +5,14 @@ import { PROTOCOL, VERSION } from "./tabloom/version.js";
 export async function connect(rung, workerUrl) {
   const answers = [];
   const port = rung === "shared" ? sharedPort(workerUrl) : leaderPort();
+  /** @type {Promise<void>} */
   const greeted = new Promise((resolve) => {
     port.onmessage = ({ data }) => {
       answers.push(data);
       if (data.type === "here") resolve();
     };
   });
-  port.join?.();
+  if ("join" in port) port.join();
   await greeted;
   answers.length = 0;
   return { port, answers };
@@ -19,14 +20,13 @@ export async function connect(rung, workerUrl) {
 
 function sharedPort(workerUrl) {
   const options = { type: "module", name: `tabloom ${VERSION}`, extendedLifetime: true };
-  return new SharedWorker(workerUrl, options).port;
+  return new SharedWorker(workerUrl, /** @type {WorkerOptions} */ (options)).port;
 }
 
 function leaderPort() {
   const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
   const lobby = new BroadcastChannel(`tabloom ${VERSION} lobby`);
-  port.join = () => lobby.postMessage({ type: "join", channel: port.name, epoch: 0 });
-  return port;
+  return Object.assign(port, { join: () => lobby.postMessage({ type: "join", channel: port.name, epoch: 0 }) });
 }
 
 /** What a page says first. */

@@ -2,7 +2,7 @@
 
 const query = new URLSearchParams(location.search);
 const folder = query.get("package") ?? "tabloom/";
-const { Engine, TabloomError } = await import(new URL(`${folder}index.js`, document.baseURI));
+const { Engine, TabloomError } = await import(`${new URL(`${folder}index.js`, document.baseURI)}`);
 
 const policy = globalThis.trustedTypes?.createPolicy("worker", {
   createScriptURL: (file) => `${new URL(file, document.baseURI)}`,
@@ -35,7 +35,7 @@ async function load(url, { workerFile = "probed.js", ...options } = {}) {
 const streams = {};
 
 /** Begins a stream and reads it unless `held`. */
-function begin(name, params, { held = false, signal } = {}) {
+function begin(name, params, /** @type {{held?: boolean, signal?: AbortSignal}} */ { held = false, signal } = {}) {
   const stream = { chunks: [], times: [], error: null };
   streams[name] = stream;
   const stream_options = { include_usage: true };
@@ -131,3 +131,5 @@ Object.assign(globalThis, {
   Engine, load, failure, plain, worker, now, streams, begin, pieces, poll, hosts, command, show,
 });
 globalThis.ready = true;
+
+export {};
