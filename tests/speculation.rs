@@ -61,8 +61,8 @@ impl Drafter for Memory {
 
 /// Who drafts on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Beside {
-    Nobody,
+enum DraftKind {
+    Nothing,
     /// The built-in model's head.
     Head,
     /// The built-in model a second time, as if it were a smaller one.
@@ -76,14 +76,14 @@ fn built_in() -> FolderSource {
 }
 
 /// The built-in model with a drafter beside it.
-fn loaded(device: Device, beside: Beside) -> load::Model {
+fn loaded(device: Device, beside: DraftKind) -> load::Model {
     let source = built_in();
     let draft = match beside {
-        Beside::Nobody => DraftWith::Nothing,
-        Beside::Head | Beside::Model => DraftWith::Beside,
-        Beside::EarlyExit => DraftWith::EarlyExit(3),
+        DraftKind::Nothing => DraftWith::Nothing,
+        DraftKind::Head | DraftKind::Model => DraftWith::Bundled,
+        DraftKind::EarlyExit => DraftWith::EarlyExit(3),
     };
-    let folder = if beside == Beside::Model { "" } else { "draft" };
+    let folder = if beside == DraftKind::Model { "" } else { "draft" };
     let folder = Within { folder, source: &source };
     let options = LoadOptions { device, draft, ..Default::default() };
     let model = pollster::block_on(async {
@@ -96,7 +96,7 @@ fn loaded(device: Device, beside: Beside) -> load::Model {
     })
     .expect("the built-in model loads");
     match &model.loaded.draft {
-        None => assert_eq!(beside, Beside::Nobody),
+        None => assert_eq!(beside, DraftKind::Nothing),
         Some(outcome) => assert!(outcome.is_ok(), "{outcome:?}"),
     }
     model
@@ -108,7 +108,7 @@ fn no_lookup() -> Rc<dyn Drafter> {
 }
 
 /// A service that always guesses as much as it may; prompt lookup is tried apart.
-fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
+fn service(device: Device, beside: DraftKind) -> Service<AnyExecutor> {
     let load::Model { chat, loaded } = loaded(device, beside);
     let options = Options { adaptive_drafts: false, ..Default::default() };
     Service::new(loaded.executor, chat, "built-in".into(), options, steady_clock())
@@ -258,7 +258,7 @@ fn ask(service: &mut Service<AnyExecutor>, requests: &[(&str, Value)]) -> Vec<[S
 
 fn drafts_change_nothing_but_the_steps(device: Device) {
     let memory = Rc::new(Memory::default());
-    let mut service = service(device, Beside::Nobody).with_drafter(memory.clone());
+    let mut service = service(device, DraftKind::Nothing).with_drafter(memory.clone());
     let requests = requests();
     let expected = ask(&mut service, &requests);
     for ([alone, together], (name, _)) in expected.iter().zip(&requests) {
@@ -273,7 +273,7 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     let drafted = |served: &Served| served.drafts.spec_decode_num_draft_tokens;
     assert_eq!(all(&expected, drafted), 0);
 
-    let compare = |service: &mut Service<AnyExecutor>, name: &str, beside: Beside| {
+    let compare = |service: &mut Service<AnyExecutor>, name: &str, beside: DraftKind| {
         let found = ask(service, &requests);
         for ((request, _), (found, expected)) in requests.iter().zip(found.iter().zip(&expected)) {
             for (found, expected) in found.iter().zip(expected) {
@@ -284,7 +284,8 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
                 let guessed: u32 = found.answers.iter().step_by(2).map(guessed).sum();
                 // A constraint has to know a guess before it can tell what follows, which no drafter
                 // on the device shows; and wrong ones it refuses unseen.
-                let may_guess = *request != SCHEMA || (beside == Beside::Nobody && name != "wrong");
+                let may_guess =
+                    *request != SCHEMA || (beside == DraftKind::Nothing && name != "wrong");
                 assert_eq!(guessed > 0, may_guess, "{what}: {guessed} guesses");
             }
             let alone = &found[0];
@@ -307,9 +308,11 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
             _ => assert!(accepted > 0),
         }
     };
-    for (name, beside) in
-        [("head", Beside::Head), ("model", Beside::Model), ("early exit", Beside::EarlyExit)]
-    {
+    for (name, beside) in [
+        ("head", DraftKind::Head),
+        ("model", DraftKind::Model),
+        ("early exit", DraftKind::EarlyExit),
+    ] {
         compare(&mut self::service(device, beside), name, beside);
     }
     let ngram: Rc<dyn Drafter> = Rc::new(Ngram { sizes: 1..=3 });
@@ -322,15 +325,15 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     for (name, drafter, error) in drafters {
         *memory.error.borrow_mut() = error;
         service = service.with_drafter(drafter);
-        compare(&mut service, name, Beside::Nobody);
+        compare(&mut service, name, DraftKind::Nothing);
     }
 }
 
 /// With as many guesses as pay, of lookup and of the head.
 fn drafts_that_pay_change_nothing(device: Device) {
     let requests = &requests()[..3];
-    let expected = ask(&mut service(device, Beside::Nobody), requests);
-    let load::Model { chat, loaded } = loaded(device, Beside::Head);
+    let expected = ask(&mut service(device, DraftKind::Nothing), requests);
+    let load::Model { chat, loaded } = loaded(device, DraftKind::Head);
     // In its time all steps take as long, so guesses pay.
     let ticks = Cell::new(0);
     let clock = Box::new(move || Duration::from_millis(ticks.replace(ticks.get() + 1)));
@@ -350,7 +353,8 @@ fn drafts_that_pay_change_nothing(device: Device) {
 
 #[test]
 fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
-    let AnyExecutor::Gpu(mut executor) = loaded(Device::Gpu, Beside::Head).loaded.executor else {
+    let AnyExecutor::Gpu(mut executor) = loaded(Device::Gpu, DraftKind::Head).loaded.executor
+    else {
         panic!("not on the GPU");
     };
     let made = executor.work();
@@ -455,7 +459,7 @@ fn rounds(
 fn a_round_may_begin_before_the_one_before_it_is_read(device: Device) {
     let [.., a, b] = &golden::<Vec<Golden>>("draft/built_in.json")[..] else { panic!("too few") };
     let (prompts, most) = ([a.tokens.clone(), b.tokens.clone()], 40);
-    for beside in [Beside::Head, Beside::Model, Beside::EarlyExit] {
+    for beside in [DraftKind::Head, DraftKind::Model, DraftKind::EarlyExit] {
         let mut executor = loaded(device, beside).loaded.executor;
         for temperature in [0.0, 0.8] {
             let what = format!("{beside:?} at {temperature}");
@@ -562,7 +566,7 @@ fn a_random_head_drafts_what_its_reference_drafts(name: &str, device: Device) {
 /// The built-in model's head drafts in rounds that are as long as those of speculators' layer.
 fn the_built_in_head_is_right_as_often(device: Device) {
     let goldens: Vec<Golden> = golden("draft/built_in.json");
-    let executor = loaded(device, Beside::Head).loaded.executor;
+    let executor = loaded(device, DraftKind::Head).loaded.executor;
     let options = Options { adaptive_drafts: false, max_drafts: 5, ..Default::default() };
     let mut engine = Engine::new(executor, options, steady_clock()).with_drafter(no_lookup());
     for golden in goldens {

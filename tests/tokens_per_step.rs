@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, fs};
 use pollster::block_on;
 use tabloom::load::Device;
 
-use runner::{Beside, Drafting, Ran, Ready};
+use runner::{DraftKind, Drafting, Ran, Ready};
 
 /// Most drafts of a step.
 const DRAFTS: usize = 5;
@@ -22,9 +22,13 @@ const DRAFTS: usize = 5;
 const CHATS: usize = 8;
 
 /// What greedy answers took, by task.
-fn ran(beside: Beside, drafting: Drafting, tasks: impl Fn(&str) -> bool) -> BTreeMap<String, Ran> {
+fn ran(
+    beside: DraftKind,
+    drafting: Drafting,
+    tasks: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Ran> {
     block_on(async {
-        let chat = runner::load(Device::Cpu, Beside::Nothing).await?.chat;
+        let chat = runner::load(Device::Cpu, DraftKind::Nothing).await?.chat;
         let mut runner = Ready::load(Device::Cpu, beside).await?.runner(drafting);
         let mut found = BTreeMap::new();
         for (task, prompts) in prompts::prompts(&chat)? {
@@ -47,7 +51,7 @@ fn tokens_per_step<'a>(ran: impl IntoIterator<Item = &'a Ran>) -> f64 {
 #[test]
 fn the_head_is_right_for_several_tokens_on_end() {
     let drafting = Drafting { lookup: false, most: DRAFTS, adaptive: false };
-    let ran = ran(Beside::Head, drafting, |_| true);
+    let ran = ran(DraftKind::Head, drafting, |_| true);
     let (all, hardest) = (tokens_per_step(ran.values()), tokens_per_step([&ran["word lists"]]));
     println!("{all:.2} tokens a step, {hardest:.2} of word lists");
     assert!(all >= 4.0, "{all}");
@@ -57,7 +61,7 @@ fn the_head_is_right_for_several_tokens_on_end() {
 #[test]
 fn lookup_finds_answers_that_are_in_the_chat_already() {
     let drafting = Drafting { lookup: true, most: DRAFTS, adaptive: false };
-    let ran = ran(Beside::Nothing, drafting, |task| task == "asked again");
+    let ran = ran(DraftKind::Nothing, drafting, |task| task == "asked again");
     let found = tokens_per_step(ran.values());
     println!("{found:.2} tokens a step");
     assert!(found >= 3.0, "{found}");

@@ -138,7 +138,7 @@ fn a_model_that_drafts_may_be_too_wide_for_the_device() {
         gpu.largest_binding()
     };
     let folder = scratch("wide");
-    let options = LoadOptions { draft: DraftWith::Elsewhere, ..Default::default() };
+    let options = LoadOptions { draft: DraftWith::Separate, ..Default::default() };
     let rows = load_alone(options).executor.capacity().rows as u64;
     // What the MLP makes of a step's rows is one binding.
     write_wide_model(&folder, (largest / (4 * rows) + 1).next_multiple_of(32));

@@ -124,7 +124,7 @@ fn a_page_says_how_far_ahead_is_guessed() {
 #[test]
 fn a_page_says_what_guesses() {
     for (draft, expected) in [
-        (json!(true), Draft::Beside),
+        (json!(true), Draft::Bundled),
         (json!(false), Draft::Nothing),
         (json!({"earlyExit": 2}), Draft::EarlyExit(2)),
         (json!("https://a.example/head/"), Draft::Folder("https://a.example/head/".into())),
