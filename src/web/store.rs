@@ -11,7 +11,7 @@ use super::stream::JsStream;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The object that `pkg-template/store.js` opens.
+    /// The object that `pkg-template/models/store.js` opens.
     #[wasm_bindgen(
         typescript_type = "{ get(key: string): Promise<ReadableStream | null>, put(key: string, bytes: Uint8Array[]): Promise<boolean>, delete(key: string): Promise<unknown>, room(): Promise<number | undefined> }"
     )]
@@ -33,7 +33,7 @@ pub struct BrowserStore {
 }
 
 impl BrowserStore {
-    /// Wraps the object that `pkg-template/store.js` opened; `None` if it is null.
+    /// Wraps the object that `pkg-template/models/store.js` opened; `None` if it is null.
     pub fn new(opened: JsValue) -> Option<BrowserStore> {
         let storage = opened.is_object().then(|| opened.unchecked_into())?;
         Some(BrowserStore { storage, pool: Rc::default() })

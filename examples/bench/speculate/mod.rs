@@ -12,11 +12,11 @@ use tabloom::{executor::AnyExecutor, load::Device};
 
 use report::{ALL, Figures, Report};
 use rows::quartiles;
-use runner::{DraftKind, Drafting, Ran, Ready};
+use runner::{DraftBy, Drafting, Ran, Ready};
 
 /// The drafters on the device, by name.
-const DRAFTERS: [(&str, DraftKind); 3] =
-    [("head", DraftKind::Head), ("model", DraftKind::Model), ("early exit", DraftKind::EarlyExit)];
+const DRAFTERS: [(&str, DraftBy); 3] =
+    [("head", DraftBy::Head), ("model", DraftBy::Model), ("early exit", DraftBy::EarlyExit)];
 
 /// Measure the speed-up of speculative decoding with the built-in model.
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let device = if options.cpu { Device::Cpu } else { Device::Gpu };
     let (drafts, rounds) = (usize::from(options.drafts), usize::from(options.rounds));
     let mut costs = BTreeMap::new();
-    let mut model = runner::load(device, DraftKind::Nothing).await?;
+    let mut model = runner::load(device, DraftBy::Nothing).await?;
     let prompts = prompts::prompts(&model.chat)?;
     let adapter = match &model.loaded.executor {
         AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
@@ -93,9 +93,9 @@ async fn tokens_per_step(
 ) -> Result<Figures<String>> {
     let mut found = Figures::new();
     let mut drafters = vec![
-        ("none", false, DraftKind::Nothing),
-        ("lookup", true, DraftKind::Nothing),
-        ("both", true, DraftKind::Head),
+        ("none", false, DraftBy::Nothing),
+        ("lookup", true, DraftBy::Nothing),
+        ("both", true, DraftBy::Head),
     ];
     drafters.extend(DRAFTERS.map(|(name, kind)| (name, false, kind)));
     for (name, lookup, kind) in drafters {
@@ -124,7 +124,7 @@ async fn speeds(
     prompts: &[Vec<u32>],
 ) -> Result<(Figures<usize>, Figures<usize, [f64; 3]>)> {
     // All share one executor, so that only the drafting differs.
-    let ready = Ready::load(device, DraftKind::Head).await?;
+    let ready = Ready::load(device, DraftBy::Head).await?;
     let off = Drafting { lookup: false, most: 0, adaptive: false };
     let fixed = Drafting { lookup: true, most: drafts, adaptive: false };
     let adaptive = Drafting { most: tabloom::step::MAX_DRAFTS, adaptive: true, ..fixed };

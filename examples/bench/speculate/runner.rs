@@ -14,7 +14,7 @@ use tabloom::{
 
 /// The drafter on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DraftKind {
+pub enum DraftBy {
     Nothing,
     /// The built-in model's draft head.
     Head,
@@ -108,13 +108,13 @@ impl Ran {
 }
 
 /// Loads the built-in model with a drafter.
-pub async fn load(device: Device, kind: DraftKind) -> Result<Model> {
+pub async fn load(device: Device, kind: DraftBy) -> Result<Model> {
     let source = FolderSource::new(concat!(env!("CARGO_MANIFEST_DIR"), "/www/model"));
     let (draft, folder) = match kind {
-        DraftKind::Nothing => (DraftWith::Nothing, "draft"),
-        DraftKind::Head => (DraftWith::Bundled, "draft"),
-        DraftKind::Model => (DraftWith::Bundled, ""),
-        DraftKind::EarlyExit => (DraftWith::EarlyExit(EXIT), "draft"),
+        DraftBy::Nothing => (DraftWith::Nothing, "draft"),
+        DraftBy::Head => (DraftWith::Bundled, "draft"),
+        DraftBy::Model => (DraftWith::Bundled, ""),
+        DraftBy::EarlyExit => (DraftWith::EarlyExit(EXIT), "draft"),
     };
     let options = LoadOptions { device, draft, ..LoadOptions::default() };
     let opened = Opened::open(&source).await?;
@@ -130,7 +130,7 @@ pub async fn load(device: Device, kind: DraftKind) -> Result<Model> {
 }
 
 impl Ready {
-    pub async fn load(device: Device, kind: DraftKind) -> Result<Ready> {
+    pub async fn load(device: Device, kind: DraftBy) -> Result<Ready> {
         let Model { chat, loaded } = load(device, kind).await?;
         let executor = Shared(Rc::new(RefCell::new(loaded.executor)));
         Ok(Ready { executor, end_tokens: chat.defaults().eos_ids.clone() })

@@ -1,0 +1,333 @@
+//! An executor without a model: the next token is a hash of all tokens before it, read back from where
+//! the plans put them. A token in the wrong place changes all tokens after it.
+
+use std::{cell::Cell, collections::VecDeque, rc::Rc};
+
+use tabloom::{
+    Error, Result,
+    step::{
+        BLOCK_SIZE, Capacity, Draft, Executor, Follow, Logprobs, MAX_DRAFTS, Mask, RowTokens,
+        Sample, SeqPlan, StepPlan, StepResult, Window,
+    },
+};
+
+pub const VOCAB: u32 = 24;
+pub const END: u32 = 0;
+/// A prompt with this token gives logits and embeddings that are not finite. It is never sampled.
+pub const POISON: u32 = VOCAB - 1;
+
+fn hash(tokens: &[u32], seed: u64) -> u32 {
+    let mix = |hash: u64, token: &u32| (hash ^ u64::from(*token)).wrapping_mul(0x100_0000_01b3);
+    (tokens.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix) >> 32) as u32
+}
+
+/// The contribution of a token to the embedding of its prompt.
+pub fn embedded(token: u32) -> f32 {
+    if token == POISON { f32::NAN } else { token as f32 }
+}
+
+/// The token after `tokens`, of those that the bits of `mask` allow.
+pub fn next_token(tokens: &[u32], seed: u64, mask: u32) -> u32 {
+    let first = hash(tokens, seed) % POISON;
+    let candidates = (0..POISON).map(|i| (first + i) % POISON);
+    candidates.into_iter().find(|token| mask >> token & 1 == 1).expect("some token is permitted")
+}
+
+/// The score of the last of `tokens` after those before it.
+pub fn logprobs(tokens: &[u32], top: u32) -> Logprobs {
+    let score = |of: u32| -((of % 1000) as f32);
+    Logprobs {
+        chosen: score(hash(tokens, 1)),
+        top: (0..top).map(|i| (i, score(hash(tokens, 2 + u64::from(i))))).collect(),
+    }
+}
+
+/// When an executor loses its device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Failure {
+    Submit(usize),
+    Result(usize),
+}
+
+/// Checks every plan and computes it.
+pub struct Scripted<const DEPTH: usize> {
+    pub capacity: Capacity,
+    pub failure: Option<Failure>,
+    /// Most drafts of its own drafter.
+    drafts: usize,
+    /// Sequences in steps that started behind unverified drafts.
+    pub ran_ahead: Rc<Cell<usize>>,
+    kv: Vec<u32>, // [blocks][BLOCK_SIZE] tokens
+    slots: Vec<Slot>,
+    in_flight: VecDeque<(StepPlan, StepResult)>,
+    submitted: usize,
+    returned: usize,
+}
+
+/// State of the current sequence of a slot.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    table: Vec<u32>,
+    /// Position and token of the last sample.
+    sample: Option<(u32, u32)>,
+    computed: u32,
+    /// Drafts of the last step, and how many of them were accepted.
+    drafted: (u32, u32),
+    /// Whether the drafter read the last step's rows.
+    followed: bool,
+    /// The last masks, by their place in a step.
+    masks: [Option<u32>; 1 + MAX_DRAFTS],
+    /// The tokens that penalties count, and how many of them are the prompt.
+    history: Option<(Vec<u32>, usize)>,
+    pooled: Vec<u32>,
+}
+
+/// The position after the rows of a sequence, if all drafts before them are accepted.
+fn reach(seq: &SeqPlan) -> usize {
+    seq.start as usize + seq.unverified as usize + seq.rows()
+}
+
+impl<const DEPTH: usize> Scripted<DEPTH> {
+    pub fn new(rows: usize, seqs: usize, blocks: usize, context: usize) -> Self {
+        let capacity = Capacity {
+            rows,
+            seqs,
+            logit_rows: seqs + 8, // room for drafts
+            blocks: blocks + 1,   // the null block
+            context,
+            vocab: VOCAB as usize,
+            window: None,
+        };
+        Scripted {
+            capacity,
+            failure: None,
+            drafts: 0,
+            ran_ahead: Rc::default(),
+            kv: vec![END; capacity.blocks * BLOCK_SIZE],
+            slots: vec![Slot::default(); seqs],
+            in_flight: VecDeque::new(),
+            submitted: 0,
+            returned: 0,
+        }
+    }
+
+    /// The same with its own drafter.
+    pub fn drafting(self, drafts: usize) -> Self {
+        Scripted { drafts, ..self }
+    }
+
+    /// The same with an attention window.
+    pub fn windowed(self, window: Window) -> Self {
+        let capacity = Capacity { window: Some(window), ..self.capacity };
+        Scripted { capacity, ..self }
+    }
+
+    fn check(&mut self, plan: &StepPlan) {
+        assert!(self.in_flight.len() < DEPTH, "too many steps in flight");
+        assert!((1..=self.capacity.rows).contains(&plan.rows()), "{} rows", plan.rows());
+        assert!(!plan.read_logits);
+        let logit_rows = plan.seqs.iter().map(|seq| {
+            let scored = seq.score.as_ref().map_or(0, |score| score.targets.len());
+            scored.max(seq.draws())
+        });
+        assert!(logit_rows.sum::<usize>() <= self.capacity.logit_rows, "too many logits");
+        for (at, seq) in plan.seqs.iter().enumerate() {
+            assert!(plan.seqs[..at].iter().all(|other| other.slot != seq.slot), "slot twice");
+            let table = &mut self.slots[seq.slot as usize].table;
+            assert!(seq.first_block as usize <= table.len(), "a hole in the table of {seq:?}");
+            if !seq.blocks.is_empty() || seq.start == 0 {
+                table.truncate(seq.first_block as usize);
+            }
+            table.extend(&seq.blocks);
+        }
+        for seq in &plan.seqs {
+            self.check_sequence(seq, plan);
+        }
+    }
+
+    fn check_sequence(&self, seq: &SeqPlan, plan: &StepPlan) {
+        let slot = &self.slots[seq.slot as usize];
+        let on_device = |draft: &Draft| draft.token.is_none();
+        assert!(seq.unverified == 0 || seq.unverified == slot.drafted.0, "{seq:?}");
+        assert!(seq.unverified == 0 || seq.drafts.iter().all(on_device), "{seq:?}");
+        if seq.drafts.iter().any(on_device) {
+            assert!(slot.followed && seq.follow == Follow::Drawn, "{seq:?} was not followed");
+            assert!(seq.drafts.iter().all(on_device) && seq.drafts.len() <= self.drafts);
+        }
+        let end = reach(seq);
+        assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
+        // Blocks beyond may have been used for drafts of earlier steps.
+        let needed = end.div_ceil(BLOCK_SIZE);
+        let spare = slot.table.len().checked_sub(needed);
+        assert!(spare.is_some_and(|spare| spare <= 1), "{seq:?}");
+        assert!(seq.drafts.len() <= MAX_DRAFTS && seq.drafts.iter().all(|d| d.token < Some(VOCAB)));
+        assert!(slot.table.iter().all(|block| (*block as usize) < self.capacity.blocks));
+        for position in self.visible(seq.start as usize).chain(seq.start as usize..end) {
+            assert_ne!(slot.table[position / BLOCK_SIZE], 0, "position {position} of {seq:?}");
+        }
+        // No other sequence in this step or one in flight may use a written block.
+        let written = &slot.table[seq.start as usize / BLOCK_SIZE..needed];
+        let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
+        for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
+            let table = &self.slots[other.slot as usize].table;
+            let (start, end) = (other.start as usize, reach(other));
+            for position in self.visible(start).chain(start..end) {
+                let block = table[position / BLOCK_SIZE];
+                assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
+            }
+        }
+        match &seq.tokens {
+            RowTokens::Known(ids) => assert!(ids.iter().all(|id| *id < VOCAB)),
+            RowTokens::LastSample => {
+                let position = slot.sample.map(|(position, _)| position);
+                let start = seq.start + slot.drafted.1.min(seq.unverified);
+                assert_eq!(position, Some(start), "no sample for {seq:?}");
+            }
+        }
+    }
+
+    /// The earlier positions that the row at `position` attends to.
+    fn visible(&self, position: usize) -> impl Iterator<Item = usize> + use<DEPTH> {
+        let Window { sinks, tokens } =
+            self.capacity.window.unwrap_or(Window { sinks: 0, tokens: usize::MAX });
+        (0..position).filter(move |at| *at < sinks || at.saturating_add(tokens) > position)
+    }
+
+    /// The tokens before `upto` that the row there attends to.
+    fn read(&self, table: &[u32], upto: usize) -> Vec<u32> {
+        let place = |at: usize| table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
+        self.visible(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
+    }
+
+    /// The drafter's next token: mostly right.
+    fn draft(&self, tokens: &[u32], seed: u64) -> u32 {
+        let errs = hash(tokens, !seed).is_multiple_of(4);
+        (next_token(tokens, seed, u32::MAX) + u32::from(errs)) % VOCAB
+    }
+
+    fn compute(&mut self, seq: &SeqPlan, result: &mut StepResult) {
+        let index = seq.slot as usize;
+        let mut slot = std::mem::take(&mut self.slots[index]);
+        let mut ids = match &seq.tokens {
+            RowTokens::Known(ids) => ids.clone(),
+            RowTokens::LastSample => slot.sample.map(|(_, token)| token).into_iter().collect(),
+        };
+        let place = |at: usize| slot.table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
+        let (start, known) = (seq.start as usize, ids.len());
+        let end = start + seq.rows();
+        for at in start..end {
+            if at >= start + known {
+                let seed = seq.sample.map_or(0, |sampling| sampling.seed);
+                let draft = || self.draft(&self.read(&slot.table, at), seed);
+                ids.push(seq.drafts[at - start - known].token.unwrap_or_else(draft));
+            }
+            self.kv[place(at)] = ids[at - start];
+        }
+        slot.computed = end as u32;
+        slot.followed = seq.follow != Follow::No;
+        let read = |upto: usize| self.read(&slot.table, upto);
+        if let Some(score) = &seq.score {
+            assert_eq!(score.targets.len(), ids.len());
+            for (row, target) in (start..end).zip(&score.targets) {
+                let tokens = [read(row + 1), vec![*target]].concat();
+                result.scores.push(logprobs(&tokens, score.top));
+            }
+        }
+        if let Some(pool) = seq.pool {
+            if start == 0 {
+                slot.pooled.clear();
+            }
+            slot.pooled.extend(&ids);
+            assert_eq!(slot.pooled.len(), end, "rows are missing from {seq:?}");
+            if pool.last {
+                result.embeddings.push(slot.pooled.iter().map(|token| embedded(*token)).collect());
+            }
+        }
+        if let Some(adjust) = &seq.adjust {
+            slot.history = Some((adjust.tokens.clone(), adjust.prompt));
+        }
+        let first = start + known;
+        // A token after a draft is accepted if the draft equals the token sampled in its place.
+        let mut accepted = true;
+        let next = ids[known..].iter().copied().map(Some).chain([None]);
+        for ((place, mask), draft) in seq.masks().enumerate().zip(next) {
+            let Some(sampling) = seq.sample else { break };
+            let tokens = read(first + place);
+            if sampling.penalises() && accepted {
+                let (history, prompt) = slot.history.as_mut().expect("penalties know the tokens");
+                assert!(*prompt > 0 && history.len() >= *prompt);
+                // Without a window, the history can be compared.
+                if self.capacity.window.is_none() {
+                    assert_eq!(*history, tokens);
+                }
+            }
+            let mask = match mask {
+                Mask::None => u32::MAX,
+                Mask::Same => slot.masks[place].expect("a mask was given before"),
+                Mask::New(words) => *slot.masks[place].insert(words[0]),
+            };
+            let token = next_token(&tokens, sampling.seed, mask);
+            if accepted {
+                slot.sample = Some(((first + place) as u32, token));
+                slot.computed = (first + place) as u32;
+                slot.drafted = (seq.drafts.len() as u32, place as u32);
+                if let Some((history, _)) = &mut slot.history {
+                    history.push(token);
+                }
+                let poison = tokens.iter().filter(|token| **token == POISON);
+                let not_finite = poison.count() as u32;
+                let scored = [tokens, vec![token]].concat();
+                let logprobs = sampling.logprobs.map(|top| logprobs(&scored, top));
+                result.samples.push(Sample { slot: seq.slot, token, not_finite, logprobs });
+            }
+            accepted &= draft == Some(token);
+        }
+        self.slots[index] = slot;
+    }
+
+    fn lost(&self, now: Failure) -> Result<()> {
+        match self.failure == Some(now) {
+            true => Err(Error::DeviceLost { reason: "unplugged".into() }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn depth(&self) -> usize {
+        DEPTH
+    }
+
+    fn drafts(&self) -> usize {
+        self.drafts
+    }
+
+    fn submit(&mut self, plan: &StepPlan) -> Result<()> {
+        self.lost(Failure::Submit(self.submitted))?;
+        self.submitted += 1;
+        self.check(plan);
+        for copy in &plan.copies {
+            let [from, to] = [copy.from, copy.to].map(|block| block as usize * BLOCK_SIZE);
+            self.kv.copy_within(from..from + BLOCK_SIZE, to);
+        }
+        let mut result = StepResult::default();
+        let ahead = plan.seqs.iter().filter(|seq| seq.unverified > 0).count();
+        self.ran_ahead.update(|count| count + ahead);
+        for seq in &plan.resolved(|slot| self.slots[slot as usize].drafted.1).seqs {
+            self.compute(seq, &mut result);
+        }
+        self.in_flight.push_back((plan.clone(), result));
+        Ok(())
+    }
+
+    async fn result(&mut self) -> Result<StepResult> {
+        self.lost(Failure::Result(self.returned))?;
+        self.returned += 1;
+        let (_, result) = self.in_flight.pop_front().expect("a step is in flight");
+        Ok(result)
+    }
+}

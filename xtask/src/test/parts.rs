@@ -1,0 +1,136 @@
+//! The parts of `cargo xtask test`, and what each checks.
+
+use super::check::Check;
+use super::tally::Tally;
+use super::{pages, rust};
+use crate::tools::{self, SITE, Tool};
+use crate::{docs, package, workspace};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Part {
+    /// cargo fmt --check
+    Fmt,
+    /// Lints, native and for WebAssembly; a warning is an error
+    Clippy,
+    /// The package as it is published: size, contents, types, apps made by Vite and webpack
+    Package,
+    /// Native tests
+    Native,
+    /// The API reference, which must know all that it names
+    Docs,
+    /// One engine for many tabs, driven by Playwright
+    Tabs,
+    /// Kernels and models on each software adapter
+    Gpu,
+    /// The demo page, the examples and the package, driven by Playwright
+    E2e,
+    /// The demo page and the element in Firefox
+    Firefox,
+    /// wasm-bindgen tests in headless Chromium, then in Firefox
+    Browser,
+    /// The native server, driven by the `openai` package, and the chat in the terminal
+    Serve,
+}
+
+use Tool::{Chromium, Clippy, Firefox, Lavapipe, Node, NpmPackages, Rustfmt, TypeDoc, WasmTarget};
+
+/// Native programs ask for an adapter, and xtask's own tests for esbuild.
+const NATIVE: &[Tool] = &[Node, NpmPackages, Lavapipe];
+const IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium];
+const IN_FIREFOX: &[Tool] = &[WasmTarget, Node, NpmPackages, Firefox, Lavapipe];
+
+impl Part {
+    /// What the part checks, in order.
+    pub fn checks(self) -> Vec<Check> {
+        match self {
+            Self::Fmt => vec![Check::new("fmt", "formatting", &[Rustfmt], || done(rust::format()))],
+            Self::Clippy => {
+                vec![Check::new("clippy", "lints", &[Clippy, WasmTarget], || done(rust::clippy()))]
+            }
+            Self::Package => vec![
+                Check::new("package", "the package's size", &SITE, || {
+                    done(package::run(&Default::default()))
+                }),
+                Check::new("package", "tests of the package", IN_CHROMIUM, pages::of_package),
+            ],
+            Self::Native => vec![Check::new("native", "native tests", NATIVE, rust::native)],
+            Self::Docs => {
+                vec![Check::new("docs", "the API reference", &[Node, TypeDoc], || {
+                    done(docs::write())
+                })]
+            }
+            Self::Tabs => vec![in_chromium("tabs", "tests of many tabs", "tests/e2e/tabs")],
+            Self::Gpu => vec![
+                Check::new("gpu", "GPU tests on lavapipe", NATIVE, || {
+                    rust::gpu(&tools::lavapipe()?)
+                }),
+                Check::new("gpu", "GPU tests on SwiftShader", &[Chromium, Lavapipe], || {
+                    rust::gpu(&tools::swiftshader()?)
+                }),
+            ],
+            Self::E2e => vec![in_chromium("e2e", "end-to-end tests", "tests/e2e")],
+            Self::Firefox => {
+                vec![Check::new(
+                    "firefox",
+                    "page and element in Firefox",
+                    IN_FIREFOX,
+                    pages::in_firefox,
+                )]
+            }
+            Self::Browser => vec![
+                Check::new("browser", "browser tests in Chromium", IN_CHROMIUM, rust::in_chromium),
+                Check::new("browser", "browser tests in Firefox", IN_FIREFOX, rust::in_firefox),
+            ],
+            Self::Serve => {
+                let title = "tests of the native examples";
+                vec![Check::new("serve", title, NATIVE, pages::native_programs)]
+            }
+        }
+    }
+}
+
+fn in_chromium(part: &'static str, title: &str, folder: &'static str) -> Check {
+    Check::new(part, title, IN_CHROMIUM, move || pages::in_chromium(pages::files_in(folder)?))
+}
+
+/// A check that holds and counts no tests.
+fn done(work: Result<()>) -> Result<Tally> {
+    work.map(|()| Tally::default())
+}
+
+/// The tests of one file below `tests/`, by its name without its ending.
+pub fn file(name: &str) -> Result<Check> {
+    let folder = workspace::root().join("tests");
+    let found = find(&folder, name).with_context(|| {
+        format!(
+            "no test is called {name}: no {name}.rs, {name}/main.rs or {name}.test.mjs below tests/"
+        )
+    })?;
+    let check = if found.extension().is_some_and(|ending| ending == "mjs") {
+        Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![found]))
+    } else {
+        // A target of its own, or a module of the target that its folder is.
+        let target =
+            found.parent().filter(|parent| *parent != folder && !found.ends_with("main.rs"));
+        let module = target.is_some().then(|| name.to_owned());
+        let target =
+            target.and_then(Path::file_name).map_or(name.into(), |name| name.to_string_lossy());
+        let target = target.into_owned();
+        Check::new("file", name, NATIVE, move || rust::target(&target, module.as_deref()))
+    };
+    Ok(check.again_by(format!("--file {name}")))
+}
+
+/// The file of a test, in `folder` or below.
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let files = [format!("{name}.rs"), format!("{name}/main.rs"), format!("{name}.test.mjs")];
+    let here = files.iter().map(|file| folder.join(file)).find(|file| file.is_file());
+    here.or_else(|| {
+        let folders = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+        folders.filter(|path| path.is_dir()).find_map(|folder| find(&folder, name))
+    })
+}
