@@ -12,7 +12,7 @@ use tabloom::{
 };
 
 use super::{
-    awq::{self, Giver},
+    awq::{self, Producer},
     checkpoint::{self, Checkpoint},
     dense::Dense,
     gptq,
@@ -149,11 +149,13 @@ pub fn equalise(
     let mut model = over(model, text, |product, x, parts| {
         progress("Enlarging", done, total);
         done += 1;
-        let giver = Giver::of(&config, product);
-        if let Some(giver) = giver.filter(|_| product.norm.is_none_or(|norm| readers(norm) == 1)) {
+        let producer = Producer::of(&config, product);
+        if let Some(producer) =
+            producer.filter(|_| product.norm.is_none_or(|norm| readers(norm) == 1))
+        {
             let gram = gram(product, x, parts)?;
-            let factors = awq::search(format, &Dense::of(parts), &gram, &giver);
-            found.push((product.weight, giver, factors));
+            let factors = awq::search(format, &Dense::of(parts), &gram, &producer);
+            found.push((product.weight, producer, factors));
         }
         Ok(())
     })?;
