@@ -420,11 +420,7 @@ export class TabloomChat extends Base {
     else this.setAttribute(attribute, `${value}`);
   }
 
-  /**
-   * Applies a property that was set before the element was upgraded.
-   *
-   * @param {string} name
-   */
+  /** @param {string} name of a property that may have been set before the element was upgraded */
   #upgrade(name) {
     const self = /** @type {any} */ (this);
     if (!Object.hasOwn(self, name)) return;

@@ -43,11 +43,7 @@ export class Conversation {
     return message;
   }
 
-  /**
-   * Shows another conversation.
-   *
-   * @param {Message[]} messages
-   */
+  /** @param {Message[]} messages another conversation */
   show(messages) {
     this.#view.cut(0);
     this.messages = messages;
@@ -55,11 +51,7 @@ export class Conversation {
     this.#view.toEnd();
   }
 
-  /**
-   * Removes the messages from one on.
-   *
-   * @param {number} from
-   */
+  /** @param {number} from the first message to remove */
   cut(from) {
     this.messages.length = from;
     this.#view.cut(from);

@@ -104,11 +104,7 @@ export class Connection {
     return id;
   }
 
-  /**
-   * Cancels a call, which gets no more answers.
-   *
-   * @param {number} id
-   */
+  /** @param {number} id of a call, which gets no more answers */
   cancel(id) {
     if (this.#calls.delete(id)) this.send({ type: "cancel", id });
   }

@@ -344,11 +344,7 @@ function failed(code, message, details, param) {
   return new TabloomError({ code, message, param, details: { ...details, served_by: "fallback" } });
 }
 
-/**
- * The server in the options.
- *
- * @param {any} options
- */
+/** @param {any} options */
 function check({ baseURL, model, apiKey }) {
   const isAddress = typeof baseURL === "string" || baseURL instanceof URL;
   const address = isAddress ? resolved(baseURL) : "";

@@ -263,11 +263,7 @@ class Reader {
     return true;
   }
 
-  /**
-   * The address in parentheses at a place.
-   *
-   * @param {number} start
-   */
+  /** @param {number} start where an address in parentheses may begin */
   #target(start) {
     const text = this.#text;
     if (text[start] !== "(") return null;

@@ -39,11 +39,7 @@ export class Message {
     this.element.append(this.#actions);
   }
 
-  /**
-   * Shows all of a text.
-   *
-   * @param {string} content
-   */
+  /** @param {string} content the whole text */
   set(content) {
     this.content = content;
     this.#show();
@@ -82,11 +78,7 @@ export class Message {
     this.#show();
   }
 
-  /**
-   * Adds what was not said.
-   *
-   * @param {string} text
-   */
+  /** @param {string} text shown below the message */
   note(text) {
     this.#text.after(html("p", { class: "note", part: "note" }, text));
   }

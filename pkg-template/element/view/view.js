@@ -122,11 +122,7 @@ export class View {
     else if (this.#status.hidden) this.progress({ stage: "", loaded: 0, total: 0 });
   }
 
-  /**
-   * Adds a message to the end.
-   *
-   * @param {"user" | "assistant"} role
-   */
+  /** @param {"user" | "assistant"} role */
   add(role) {
     const message = new Message(role, (text) => this.announce(text));
     this.#messages.push(message);
@@ -135,11 +131,7 @@ export class View {
     return message;
   }
 
-  /**
-   * Takes the messages from one on away.
-   *
-   * @param {number} from
-   */
+  /** @param {number} from the first message to remove */
   cut(from) {
     for (const { element } of this.#messages.splice(from)) element.remove();
     this.#refresh();
@@ -155,11 +147,7 @@ export class View {
     this.#follower.toEnd();
   }
 
-  /**
-   * Shows how far loading is; null when there is nothing to load.
-   *
-   * @param {{stage: string, loaded: number, total: number} | null} progress
-   */
+  /** @param {{stage: string, loaded: number, total: number} | null} progress null when nothing is being loaded */
   progress(progress) {
     this.#status.hidden = !progress;
     if (!progress) return;
@@ -175,11 +163,7 @@ export class View {
     else this.#track.removeAttribute("aria-valuenow");
   }
 
-  /**
-   * Shows what went wrong; null if nothing did.
-   *
-   * @param {{code?: string, message: string} | null} error
-   */
+  /** @param {{code?: string, message: string} | null} error null if there is none */
   problem(error) {
     // What is read out once is not to be read out again.
     if (error === this.#shown) return;
@@ -197,22 +181,14 @@ export class View {
     this.#editing.hidden = !editing;
   }
 
-  /**
-   * Puts a text into the input.
-   *
-   * @param {string} text
-   */
+  /** @param {string} text for the input */
   write(text) {
     this.input.value = text;
     this.#refresh();
     this.#grow();
   }
 
-  /**
-   * Has a text read out.
-   *
-   * @param {string} text
-   */
+  /** @param {string} text for screen readers */
   announce(text) {
     this.#voice.append(html("p", {}, text));
     clearTimeout(this.#spoken);
