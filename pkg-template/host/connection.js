@@ -90,8 +90,6 @@ export class Connection {
   }
 
   /**
-   * Sends a call.
-   *
    * @param {Request} message
    * @param {(answer: Answer) => void} answered called with each of its answers
    * @returns {number} the call's id

@@ -60,8 +60,6 @@ export class Session {
   }
 
   /**
-   * Loads the model.
-   *
    * @param {AbortSignal} [signal]
    * @param {(progress: Progress) => void} [onProgress]
    */

@@ -8,8 +8,6 @@ import { openStore } from "./store.js";
 export const MARK = "?tabloom";
 
 /**
- * Notes that a model was loaded.
- *
  * @param {string} kind
  * @param {string} url
  * @param {string} [pin] the name that was resolved to this address

@@ -38,11 +38,9 @@ const PATIENCE = 60_000;
  */
 
 /**
- * Finds a model by its name.
- *
  * @param {unknown} name
  * @param {import("../types.js").LoadOptions} options
- * @param {string} [param] for errors: `model` or `draft`
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {Promise<Found>}
  */
 export async function find(name, options, param) {
@@ -66,7 +64,7 @@ export async function find(name, options, param) {
  *
  * @param {unknown} name
  * @param {import("../types.js").NameOptions} options
- * @param {string} [param] for errors: `model` or `draft`
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {Promise<string[]>}
  */
 export async function kept(name, options, param) {
@@ -81,7 +79,7 @@ export async function kept(name, options, param) {
  *
  * @param {unknown} name
  * @param {import("../types.js").NameOptions} options
- * @param {string} [param] for errors: `model` or `draft`
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {{url: string} | Branch}
  */
 function read(name, { registry, quantisation, hub: mirror = HUB }, param = "model") {

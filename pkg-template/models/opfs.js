@@ -67,8 +67,6 @@ export class FileStore {
   }
 
   /**
-   * The file of a key.
-   *
    * @param {string} key
    * @param {{create?: boolean}} [options]
    */

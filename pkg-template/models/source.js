@@ -14,7 +14,7 @@ import { addressOf, isAddress } from "./address.js";
  *
  * @param {import("../types.js").ModelSource} source
  * @param {import("../types.js").LoadOptions} [options]
- * @param {string} [param] for errors: `model` or `draft`
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {Promise<Model & {pin?: string}>} `pin`: the name that was resolved to the address
  */
 export async function identify(source, options = {}, param) {
@@ -28,7 +28,7 @@ export async function identify(source, options = {}, param) {
  *
  * @param {string | URL} source
  * @param {import("../types.js").NameOptions} options
- * @param {string} [param] for errors: `model` or `draft`
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {Promise<string[]>}
  */
 export async function addresses(source, options, param) {

@@ -197,7 +197,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * Adds to the conversation without an answer; resolves when the model has read it.
+   * Adds to the conversation without an answer; resolves when it is computed.
    *
    * @param {Prompt} input
    * @param {{signal?: AbortSignal}} [options]
