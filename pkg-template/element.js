@@ -305,7 +305,7 @@ export class TabloomChat extends Base {
   /** Stops the answer, and keeps what there is of it, or stops loading. */
   stop() {
     this.#answering.stop();
-    if (!this.engine) this.#leave();
+    if (!this.#engine.current) this.#leave();
     this.#update();
   }
 
@@ -383,7 +383,7 @@ export class TabloomChat extends Base {
     if (this.#engine.loading) return "loading";
     if (this.#answering.busy) return "busy";
     if (this.#problem) return "error";
-    return this.engine ? "ready" : "idle";
+    return this.#engine.current ? "ready" : "idle";
   }
 
   /** Shows the state. */
