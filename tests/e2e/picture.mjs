@@ -4,7 +4,7 @@
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { launch, url } from "./browser.mjs";
-import { ask, ready, say } from "./demo.mjs";
+import { ask, ready } from "./demo.mjs";
 
 const FOLDER = fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
 const TAB = { width: 620, height: 700 };
@@ -25,8 +25,7 @@ async function picture(colorScheme) {
   const [{ page: chat }, { page: engine }] = [await ready(context, url), await ready(context, url)];
   await ask(engine, "What is the capital of France?");
   await engine.locator("#tab-engine").click();
-  await say(chat, "Tell me a story about a fox.");
-  await chat.locator("#send").waitFor();
+  await ask(chat, "Tell me a story about a fox.");
   await chat.waitForTimeout(REST);
   const shots = [];
   for (const page of [chat, engine]) {
