@@ -7,9 +7,10 @@ mod load;
 mod model;
 
 use crate::process::{Task, minutes};
-use crate::serve::Site;
+use crate::server::Server;
 use crate::sizes::Part;
-use crate::{cargo, package, provision, site, workspace};
+use crate::tools::{self, Tool};
+use crate::{cargo, package, site, workspace};
 use anyhow::{Context, Result};
 
 // The native bench prints the same table, and xtask must not depend on the crate it builds.
@@ -48,6 +49,8 @@ enum What {
 }
 
 pub fn run(options: &Options) -> Result<()> {
+    let in_browser = !matches!(options.what, Some(What::Serve | What::Speculate));
+    tools::provide(in_browser.then_some(tools::SITE.into_iter().chain([Tool::Chromium])).into_iter().flatten())?;
     match options.what {
         Some(What::Serve) => return native_alone(options, "serve"),
         Some(What::Speculate) => return native_alone(options, "speculate"),
@@ -92,19 +95,19 @@ fn example(options: &Options, command: &[&str]) -> Result<String> {
 
 /// What tests/e2e/bench.mjs measures of the package in headless Chromium.
 fn browser(_: &Options) -> Result<Vec<Row>> {
-    let chromium = provision::browser()?.chromium;
-    let site = Site::start(&site::build()?, 0)?;
-    let text = Task::new("bench in the browser", provision::node()?, minutes(30))
+    let chromium = tools::chromium()?;
+    let server = Server::start(site::build()?, 0)?;
+    let text = Task::new("bench in the browser", tools::node()?, minutes(30))
         .arg("tests/e2e/bench.mjs")
         .dir(workspace::root())
-        .env("TABLOOM_URL", site.url())
+        .env("TABLOOM_URL", server.url())
         .env("TABLOOM_CHROMIUM", chromium)
         .output()?;
     serde_json::from_str(&text).context("tests/e2e/bench.mjs printed something else than rows")
 }
 
 fn package_sizes(_: &Options) -> Result<Vec<Row>> {
-    let sizes = package::sizes(&package::build()?)?;
+    let sizes = package::sizes(package::build()?)?;
     let row = |name: &str, bytes: u64| Row::new("package", name, bytes as f64 / 1024.0, "KiB");
     let total = sizes.total();
     let wasm = sizes.sum(|file| file.part == Part::Worker && file.path.ends_with(".wasm"));

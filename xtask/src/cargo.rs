@@ -87,19 +87,23 @@ pub fn wasm_files(what: &str, arguments: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Builds an example of the crate `tabloom` and returns its program.
-pub fn example(name: &str) -> Result<PathBuf> {
+/// Builds a program of the package `package`, or its example that `options` name, and returns it.
+pub fn program(package: &str, options: &[&str]) -> Result<PathBuf> {
     let mut program = None;
-    task(&format!("the example {name}"))
-        .args(["build", "--package", "tabloom", "--example", name])
+    task(&format!("building {package} {}", options.join(" ")))
+        .args(["build", "--package", package])
+        .args(options)
         .args(["--message-format", "json-render-diagnostics"])
         .lines(|line| {
             let message: Value = serde_json::from_str(line).unwrap_or_default();
-            if message["target"]["name"] == name {
-                program = message["executable"].as_str().map(PathBuf::from).or(program.take());
-            }
+            program = message["executable"].as_str().map(PathBuf::from).or(program.take());
         })?;
-    program.with_context(|| format!("cargo built no program for the example {name}"))
+    program.with_context(|| format!("cargo built no program of {package}"))
+}
+
+/// Builds an example of the crate `tabloom` and returns its program.
+pub fn example(name: &str) -> Result<PathBuf> {
+    program("tabloom", &["--example", name])
 }
 
 /// The wasm file a line of cargo's JSON messages announces: of a cdylib or a test, not of a

@@ -1,8 +1,8 @@
 //! `cargo xtask demo`: the page, built and served.
 
-use crate::serve::Site;
+use crate::server::Server;
 use crate::site;
-use crate::workspace::find_program;
+use crate::tools::{self, find_program};
 use anyhow::Result;
 use std::process::{Command, Stdio};
 
@@ -14,18 +14,21 @@ pub struct Options {
     /// Do not open a browser.
     #[arg(long)]
     no_open: bool,
+    /// Serve www/ and pkg-template/ as they are, and reload pages when a file there is saved.
+    #[arg(long)]
+    watch: bool,
 }
 
 pub fn run(options: &Options) -> Result<()> {
+    tools::provide(tools::SITE)?;
     let folder = site::build()?;
-    let site = Site::start(&folder, options.port)?;
-    let url = site.url();
-    println!("\nThe demo is at {url} (Ctrl-C ends it)");
-    if !options.no_open && !open(&url) {
+    let start = if options.watch { Server::watch } else { Server::start };
+    let server = start(folder, options.port)?;
+    println!("\nThe demo is at {} (Ctrl-C ends it)", server.url());
+    if !options.no_open && !open(server.url()) {
         println!("Open this address in a browser with WebGPU: Chrome, Edge, Firefox or Safari 26");
     }
-    site.serve_forever();
-    Ok(())
+    server.wait()
 }
 
 /// Opens the address in the visitor's browser; false where there is none to open.

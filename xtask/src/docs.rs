@@ -1,13 +1,19 @@
 //! `cargo xtask docs`: the API reference, which TypeDoc writes as `docs/api/typedoc.json` says.
 
 use crate::process::{Task, minutes};
-use crate::provision;
+use crate::tools::{self, Tool};
 use crate::workspace;
 use anyhow::Result;
 
 pub fn run() -> Result<()> {
-    let typedoc = provision::reference_packages()?.join("typedoc/bin/typedoc");
-    Task::new("typedoc", provision::node()?, minutes(5))
+    tools::provide([Tool::Node, Tool::TypeDoc])?;
+    write()
+}
+
+/// The same with all tools at hand.
+pub fn write() -> Result<()> {
+    let typedoc = tools::reference_packages().join("typedoc/bin/typedoc");
+    Task::new("typedoc", tools::node()?, minutes(5))
         .arg(typedoc)
         .dir(&workspace::root().join("docs/api"))
         .run()?;

@@ -4,22 +4,20 @@ mod bench;
 mod cargo;
 mod demo;
 mod docs;
-mod http;
+mod once;
 mod package;
 mod process;
-mod provision;
-mod serve;
+mod server;
 mod site;
 mod sizes;
-mod tally;
 mod test;
+mod tools;
 mod types;
 mod wasm;
 mod workspace;
 
 use anyhow::Result;
 use clap::Parser;
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Builds, tests and serves Tabloom. Whatever is missing is found or installed.
@@ -34,14 +32,10 @@ enum Command {
     Docs,
     /// Run every check and test, or the parts named with --only.
     Test(test::Options),
+    /// Name the packages of the system that demo and test install.
+    Packages,
     /// Measure speed and size, and print one table.
     Bench(bench::Options),
-    /// Run one wasm test binary in a browser (cargo calls this).
-    #[command(disable_help_flag = true)]
-    TestRunner {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<OsString>,
-    },
 }
 
 fn main() -> Result<ExitCode> {
@@ -50,12 +44,8 @@ fn main() -> Result<ExitCode> {
         Command::Package(options) => package::run(&options)?,
         Command::Docs => docs::run()?,
         Command::Test(options) => return test::run(&options),
+        Command::Packages => println!("{}", tools::system_packages().join(" ")),
         Command::Bench(options) => bench::run(&options)?,
-        Command::TestRunner { arguments } => {
-            let name = OsString::from("wasm-bindgen-test-runner");
-            let arguments = std::iter::once(name).chain(arguments);
-            wasm_bindgen_cli::wasm_bindgen_test_runner::run_cli_with_args(arguments)?;
-        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,9 @@
 
 use crate::process::{Task, minutes};
 use crate::sizes::Sizes;
-use crate::workspace::{self, copy_file, copy_tree, find_program, make_empty};
+use crate::once::Once;
+use crate::tools::{self, find_program};
+use crate::workspace::{self, copy_file, copy_tree, make_empty};
 use crate::{cargo, types, wasm};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -19,8 +21,9 @@ pub struct Options {
 
 /// `cargo xtask package`.
 pub fn run(options: &Options) -> Result<()> {
+    tools::provide(tools::SITE)?;
     let package = build()?;
-    let sizes = sizes(&package)?;
+    let sizes = sizes(package)?;
     if options.json {
         println!("{:#}", sizes.to_json());
     } else {
@@ -31,27 +34,35 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the package and returns its folder.
-pub fn build() -> Result<PathBuf> {
+/// The package's folder; built when it is first asked for.
+pub fn build() -> Result<&'static Path> {
+    static PACKAGE: Once = Once::new();
+    PACKAGE.get(|| {
+        let folder = workspace::target().join("package");
+        assemble(&folder)?;
+        Ok(folder)
+    })
+}
+
+/// Builds the package into `folder`.
+pub fn assemble(package: &Path) -> Result<()> {
     let root = workspace::root();
     let template = root.join("pkg-template");
     check_version(&template)?;
     let modules = wasm::build()?;
 
-    let package = workspace::target().join("package");
-    make_empty(&package)?;
+    make_empty(package)?;
     // The template's folders are the crates; the package's `wasm` is what was built from them.
     let crates = ["wasm", "grammar"].map(|folder| template.join(folder));
-    copy_tree(&template, &package, &|path| !crates.iter().any(|folder| path == folder))?;
+    copy_tree(&template, package, &|path| !crates.iter().any(|folder| path == folder))?;
     copy_tree(&modules, &package.join("wasm"), &|path| !path.ends_with("made-from"))?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy_file(&root.join(file), &package.join(file))?;
     }
-    types::declare(&package)?;
-    let mut modules = files(&package)?;
+    types::declare(package)?;
+    let mut modules = files(package)?;
     modules.retain(|file| file.extension().is_some_and(|ending| ending == "js"));
-    types::minify(&package, &modules)?;
-    Ok(package)
+    types::minify(package, &modules)
 }
 
 /// Packs a built package as it is published; returns the tarball, in an empty `folder`.

@@ -1,12 +1,13 @@
 //! Child processes: each has a time limit, reads no input, and is killed with all it started
-//! when its time is over.
+//! when its time is over. Where several parts run at once, each line says whose it is.
 
 use anyhow::{Context, Result, bail};
+use std::cell::Cell;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,27 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// `n` minutes.
 pub const fn minutes(n: u64) -> Duration {
     Duration::from_secs(60 * n)
+}
+
+thread_local! {
+    /// The part of the tests that this thread runs.
+    static PART: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Does `work`, whose lines bear the name of `part`.
+pub fn within<T>(part: &'static str, work: impl FnOnce() -> T) -> T {
+    let before = PART.replace(part);
+    let done = work();
+    PART.set(before);
+    done
+}
+
+/// Prints a line for people.
+pub fn say(line: &str) {
+    match PART.get() {
+        "" => eprintln!("  {line}"),
+        part => println!("{part:>8} | {line}"),
+    }
 }
 
 /// A command to run, what to call it in messages, and the longest it may take.
@@ -60,15 +82,22 @@ impl Task {
         self
     }
 
-    /// Runs with all output going to standard error: standard output is for results.
+    /// Runs with all output for people: standard output is for results.
     pub fn run(mut self) -> Result<()> {
-        self.command.stdout(Stdio::from(std::io::stderr()));
-        self.finish(|_| {})
+        if PART.get().is_empty() {
+            self.command.stdout(Stdio::from(std::io::stderr()));
+            return self.finish(|_| {});
+        }
+        self.lines(say)
     }
 
     /// Runs and gives each line of standard output to `see`.
     pub fn lines(mut self, see: impl FnMut(&str)) -> Result<()> {
         self.command.stdout(Stdio::piped());
+        // A terminal is left to the command, for its colours and progress.
+        if !PART.get().is_empty() {
+            self.command.stderr(Stdio::piped());
+        }
         self.finish(see)
     }
 
@@ -93,47 +122,49 @@ impl Task {
             let program = self.command.get_program().to_string_lossy();
             format!("{}: cannot start {program}", self.what)
         })?;
-        let output = child.stdout.take().map(read_lines);
-        let status = match output {
-            Some(lines) => self.wait_reading(&mut child, &lines, &mut see),
-            None => self.wait(&mut child),
-        }?;
+        let (sender, lines) = mpsc::channel();
+        if let Some(output) = child.stdout.take() {
+            read_lines(output, Line::Output, sender.clone());
+        }
+        if let Some(errors) = child.stderr.take() {
+            read_lines(errors, Line::Error, sender.clone());
+        }
+        drop(sender);
+        let status = self.wait(&mut child, &lines, |line| match line {
+            Line::Output(text) => see(&text),
+            Line::Error(text) => say(&text),
+        })?;
         if !status.success() {
             bail!("{} failed ({status})", self.what);
         }
         Ok(())
     }
 
-    fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
-        let mut clock = Clock::new(self.limit);
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            self.tick(&mut clock, child)?;
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn wait_reading(
+    fn wait(
         &self,
         child: &mut Child,
-        lines: &Receiver<String>,
-        see: &mut impl FnMut(&str),
+        lines: &Receiver<Line>,
+        mut see: impl FnMut(Line),
     ) -> Result<ExitStatus> {
+        const PAUSE: Duration = Duration::from_millis(50);
         let mut clock = Clock::new(self.limit);
         loop {
-            match lines.recv_timeout(Duration::from_millis(50)) {
-                Ok(line) => see(&line),
-                Err(RecvTimeoutError::Disconnected) => return self.wait(child),
-                Err(RecvTimeoutError::Timeout) => {
+            match lines.recv_timeout(PAUSE) {
+                Ok(line) => {
+                    see(line);
+                    clock.quiet();
+                }
+                Err(error) => {
                     if let Some(status) = child.try_wait()? {
                         let end = Instant::now() + DRAIN;
                         while let Some(left) = end.checked_duration_since(Instant::now()) {
                             let Ok(line) = lines.recv_timeout(left) else { break };
-                            see(&line);
+                            see(line);
                         }
                         return Ok(status);
+                    }
+                    if error == RecvTimeoutError::Disconnected {
+                        thread::sleep(PAUSE);
                     }
                 }
             }
@@ -150,8 +181,8 @@ impl Task {
             bail!("{}: stopped after {} s, its time limit", self.what, elapsed.as_secs());
         }
         if elapsed > clock.next_beat {
-            eprintln!("      {}: {} s", self.what, elapsed.as_secs());
-            clock.next_beat += HEARTBEAT;
+            say(&format!("{}: {} s", self.what, elapsed.as_secs()));
+            clock.quiet();
         }
         Ok(())
     }
@@ -167,22 +198,30 @@ impl Clock {
     fn new(limit: Duration) -> Self {
         Self { start: Instant::now(), limit, next_beat: HEARTBEAT }
     }
+
+    /// Something was printed: the next word of this program can wait.
+    fn quiet(&mut self) {
+        self.next_beat = self.start.elapsed() + HEARTBEAT;
+    }
 }
 
-fn read_lines(output: ChildStdout) -> Receiver<String> {
-    let (sender, lines) = mpsc::channel();
+enum Line {
+    Output(String),
+    Error(String),
+}
+
+fn read_lines(output: impl Read + Send + 'static, kind: fn(String) -> Line, to: Sender<Line>) {
     thread::spawn(move || {
         let mut reader = BufReader::new(output);
         let mut line = Vec::new();
         while let Ok(1..) = reader.read_until(b'\n', &mut line) {
             let text = String::from_utf8_lossy(&line);
-            if sender.send(text.trim_end_matches(['\n', '\r']).to_owned()).is_err() {
+            if to.send(kind(text.trim_end_matches(['\n', '\r']).to_owned())).is_err() {
                 break;
             }
             line.clear();
         }
     });
-    lines
 }
 
 /// Kills `child` and its descendants: browsers leave their parent's process group, so a signal

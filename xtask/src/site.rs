@@ -2,8 +2,9 @@
 //! the web examples as `examples/`. Any static host can serve the folder.
 
 use crate::process::{Task, minutes};
+use crate::once::Once;
 use crate::workspace::{self, copy_tree, make_empty};
-use crate::{package, provision};
+use crate::{package, tools};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -16,13 +17,18 @@ const OTHERS: [&str; 2] = ["model", "examples"];
 /// Endings of files that the page asks for.
 const OF_THE_PAGE: [&str; 7] = ["html", "css", "js", "wasm", "svg", "png", "webmanifest"];
 
-/// Builds the package and the page, and returns the page's folder.
-pub fn build() -> Result<PathBuf> {
+/// The page's folder; built, with the package, when it is first asked for.
+pub fn build() -> Result<&'static Path> {
+    static SITE: Once = Once::new();
+    SITE.get(assemble)
+}
+
+fn assemble() -> Result<PathBuf> {
     let package = package::build()?;
     let site = workspace::target().join("www");
     make_empty(&site)?;
     copy_tree(&workspace::root().join("www"), &site, &|_| true)?;
-    copy_tree(&package, &site.join("tabloom"), &|_| true)?;
+    copy_tree(package, &site.join("tabloom"), &|_| true)?;
     add_examples(&site)?;
     list_files(&site)?;
     Ok(site)
@@ -30,9 +36,8 @@ pub fn build() -> Result<PathBuf> {
 
 /// Adds the web examples, those that use npm packages as bundles.
 fn add_examples(site: &Path) -> Result<()> {
-    provision::npm_packages()?;
     let script = workspace::root().join("examples/web/build.mjs");
-    Task::new("bundling the examples", provision::node()?, minutes(5)).arg(script).arg(site).run()
+    Task::new("bundling the examples", tools::node()?, minutes(5)).arg(script).arg(site).run()
 }
 
 /// Puts before the service worker which files the page has, by path, and the SHA-256 of each.

@@ -1,7 +1,7 @@
 //! How large the package is for a visitor: raw and compressed, file by file.
 
 use crate::process::{Task, minutes};
-use crate::{provision, workspace};
+use crate::{tools, workspace};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const CLIENT_LIMIT: u64 = 12_000;
 const ELEMENT_LIMIT: u64 = 20_000;
 
 /// Node has both compressors, and esbuild knows who imports whom.
-const MEASURE: &str = include_str!("measure.cjs");
+const MEASURE: &str = include_str!("../js/measure.cjs");
 
 /// Bytes of one file, or of several together.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -77,8 +77,7 @@ impl Sizes {
         let is_code = |file: &&PathBuf| {
             file.extension().is_some_and(|ending| ending == "wasm" || ending == "js")
         };
-        provision::npm_packages()?;
-        let text = Task::new("measuring sizes", provision::node()?, minutes(5))
+        let text = Task::new("measuring sizes", tools::node()?, minutes(5))
             .args(["-e", MEASURE, "--"])
             .arg(folder)
             .args(files.iter().filter(is_code))

@@ -2,7 +2,7 @@
 //! and they lose their comments and long names, which are most of their bytes.
 
 use crate::process::{Task, minutes};
-use crate::provision;
+use crate::tools;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -33,16 +33,15 @@ const MINIFY: [&str; 5] =
 
 /// Writes a `.d.ts` file beside every module; a type error fails the build.
 pub fn declare(package: &Path) -> Result<()> {
-    eprintln!("  type declarations");
-    let compiler = provision::npm_packages()?.join("typescript/bin/tsc");
-    let task = Task::new("tsc", provision::node()?, minutes(5));
+    let compiler = tools::npm_packages().join("typescript/bin/tsc");
+    let task = Task::new("tsc", tools::node()?, minutes(5));
     task.arg(compiler).args(ENTRIES).args(DECLARE).dir(package).run()
 }
 
 /// Makes `modules`, which lie in the package, as small as they can be.
 pub fn minify(package: &Path, modules: &[PathBuf]) -> Result<()> {
-    let esbuild = provision::npm_packages()?.join("esbuild/bin/esbuild");
-    Task::new("esbuild", provision::node()?, minutes(5))
+    let esbuild = tools::npm_packages().join("esbuild/bin/esbuild");
+    Task::new("esbuild", tools::node()?, minutes(5))
         .arg(esbuild)
         .args(modules)
         .args(MINIFY)

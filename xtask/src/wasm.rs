@@ -1,8 +1,8 @@
 //! The wasm modules as they ship: built, bound to JavaScript, optimised.
 
-use crate::process::{Task, minutes};
+use crate::process::{self, Task, minutes};
 use crate::workspace::{self, make_empty};
-use crate::{cargo, provision};
+use crate::{cargo, tools};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,22 +30,21 @@ pub fn packages() -> impl Iterator<Item = &'static str> {
 /// Builds the modules and returns the folder that holds them with their JavaScript and their types:
 /// `tabloom.js`, `tabloom_bg.wasm`, their `.d.ts`, and the same of `grammar`.
 pub fn build() -> Result<PathBuf> {
-    provision::wasm_target()?;
-    let tools = provision::npm_packages()?;
-    eprintln!("  compiling to WebAssembly (profile web; minutes when cold)");
+    process::say("compiling to WebAssembly (profile web; minutes when cold)");
     let built = MODULES.map(|(package, ..)| compile(package));
     let built: Vec<PathBuf> = built.into_iter().collect::<Result<_>>()?;
 
     let out = workspace::target().join("wasm-package");
     let stamp = out.join("made-from");
-    let key = fingerprint(&built, &tools)?;
+    let key = fingerprint(&built)?;
     if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == key) {
         return Ok(out);
     }
     make_empty(&out)?;
+    let bindgen = cargo::program("bindgen", &[])?;
     for (file, (_, name, options)) in built.iter().zip(MODULES) {
-        bind(file, name, options, &out)?;
-        optimise(&tools, &out.join(format!("{name}_bg.wasm")))?;
+        bind(&bindgen, file, name, options, &out)?;
+        optimise(&out.join(format!("{name}_bg.wasm")))?;
     }
     fs::write(&stamp, key).context("cannot note what the modules were made from")?;
     Ok(out)
@@ -73,20 +72,19 @@ fn remapped() -> Result<Vec<String>> {
     folders.map(|folder| Ok(flag(folder?.path()))).collect()
 }
 
-fn bind(module: &Path, name: &str, options: &[&str], out: &Path) -> Result<()> {
-    eprintln!("  wasm-bindgen");
-    let fixed = ["wasm-bindgen", "--target", "web", "--out-name", name];
-    let words = fixed.iter().chain(options).chain(&["--out-dir"]).map(|word| word.into());
-    let arguments = words.chain([out.into(), module.into()]);
-    wasm_bindgen_cli::wasm_bindgen::run_cli_with_args(
-        arguments.collect::<Vec<std::ffi::OsString>>(),
-    )
+fn bind(bindgen: &Path, module: &Path, name: &str, options: &[&str], out: &Path) -> Result<()> {
+    Task::new("wasm-bindgen", bindgen, minutes(10))
+        .args(["wasm-bindgen", "--target", "web", "--out-name", name])
+        .args(options)
+        .arg("--out-dir")
+        .args([out, module])
+        .run()
 }
 
-fn optimise(tools: &Path, module: &Path) -> Result<()> {
-    eprintln!("  wasm-opt {} (up to a minute)", OPTIMISE.join(" "));
-    Task::new("wasm-opt", provision::node()?, minutes(20))
-        .arg(tools.join("binaryen/bin/wasm-opt"))
+fn optimise(module: &Path) -> Result<()> {
+    process::say(&format!("wasm-opt {} (up to a minute)", OPTIMISE.join(" ")));
+    Task::new("wasm-opt", tools::node()?, minutes(20))
+        .arg(tools::npm_packages().join("binaryen/bin/wasm-opt"))
         .arg(module)
         .args(OPTIMISE)
         .arg("-o")
@@ -95,8 +93,8 @@ fn optimise(tools: &Path, module: &Path) -> Result<()> {
 }
 
 /// Changes whenever the optimised modules would.
-fn fingerprint(modules: &[PathBuf], tools: &Path) -> Result<String> {
-    let lock = fs::read(tools.join(".installed-lock.json")).context("npm packages are missing")?;
+fn fingerprint(modules: &[PathBuf]) -> Result<String> {
+    let lock = fs::read(workspace::root().join("package-lock.json")).context("package-lock.json")?;
     let read = |file| fs::read(file).context("cannot read a built module");
     let modules: Vec<Vec<u8>> = modules.iter().map(read).collect::<Result<_>>()?;
     let mut hasher = DefaultHasher::new();

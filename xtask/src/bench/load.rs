@@ -3,8 +3,8 @@
 
 use super::{Options, example, model, table};
 use crate::process::{Task, minutes};
-use crate::serve::Site;
-use crate::{provision, site, workspace};
+use crate::server::Server;
+use crate::{site, tools, workspace};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -30,19 +30,19 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// What tests/e2e/bench-load.mjs measures in headless Chromium of a model of `bytes`.
 fn browser(bytes: u64) -> Result<Value> {
-    let chromium = provision::browser()?.chromium;
+    let chromium = tools::chromium()?;
     let root = site::build()?;
     let folder = Generated(root.join("generated"));
     let text = root.join("model");
     eprintln!("writing two models of {} MiB", bytes >> 20);
     model::write(&folder.0.join("model"), &text, bytes)?;
     model::write_unused(&folder.0.join("unused"), &text, bytes)?;
-    let site = Site::start(&root, 0)?;
-    let text = Task::new("loads in the browser", provision::node()?, minutes(60))
+    let server = Server::start(root, 0)?;
+    let text = Task::new("loads in the browser", tools::node()?, minutes(60))
         // Node 20 has it behind a switch.
         .args(["--experimental-websocket", "tests/e2e/bench-load.mjs"])
         .dir(workspace::root())
-        .env("TABLOOM_URL", site.url())
+        .env("TABLOOM_URL", server.url())
         .env("TABLOOM_CHROMIUM", chromium)
         .output()?;
     serde_json::from_str(&text).context("bench-load.mjs printed something else than figures")

@@ -1,0 +1,202 @@
+//! An answer does not depend on its neighbours, on what is cached, on chunks, or on preemption.
+
+use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
+
+use pollster::block_on;
+use serde::Deserialize;
+use tabloom::{
+    engine::{Engine, Event, Options, Request, RequestId, ThinkingBudget},
+    executor::{AnyExecutor, CpuExecutor, Drafter, GpuExecutor, KvKind},
+    gpu::{Gpu, Power},
+    load::{self, LoadOptions},
+    metrics::Metrics,
+    model::{ModelConfig, Quantization},
+    step::Sampling,
+    weights::{Checkpoint, FolderSource, GpuSink, HostSink, Quantise, Source, Within, open_draft},
+};
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum On {
+    Cpu,
+    /// The GPU, with the kernels that suit it.
+    Gpu,
+    /// The GPU, with the kernels of graphics hardware.
+    GpuWithBarriers,
+}
+
+/// The built-in model, with this much memory for keys and values; on a GPU with its head, or without.
+async fn built_in(on: On, kv_bytes: Option<u64>, has_head: bool) -> AnyExecutor {
+    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
+    let json = source.read("config.json").await.expect("a configuration");
+    let config = ModelConfig::from_json(&json).expect("a valid one");
+    let quantization = Quantization::from_json(&json).expect("a valid one");
+    let checkpoint = Checkpoint::open(&source).await.expect("a checkpoint");
+    let plan = checkpoint.plan(&config, quantization, &Quantise::KEEP).expect("a valid one");
+    let kinds = vec![KvKind::F16; config.layers];
+    let options = LoadOptions { kv_bytes, ..Default::default() };
+    let capacity = load::capacity(&config, &options, &kinds, u64::MAX).expect("it fits");
+    if on == On::Cpu {
+        let mut sink = HostSink::new();
+        checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())).await.expect("it loads");
+        let executor = CpuExecutor::new(config, sink.into_weights(), capacity, kinds);
+        return AnyExecutor::Cpu(Box::new(executor.expect("it fits")));
+    }
+    let mut gpu = Gpu::open(Power::HighPerformance).await.expect("a GPU");
+    if on == On::GpuWithBarriers {
+        gpu.adapter.software = false;
+    }
+    let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await.expect("a device");
+    checkpoint.load(&plan, &mut sink, |_| ControlFlow::Continue(())).await.expect("it loads");
+    let weights = sink.into_weights();
+    let mut draft = None;
+    if has_head {
+        let folder = Within { folder: "draft", source: &source };
+        let head = open_draft(&folder, &config, &Quantise::KEEP).await.expect("a head");
+        let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await.expect("a device");
+        let head = head.load(&mut sink, |_| ControlFlow::Continue(())).await.expect("it loads");
+        draft = Some(Drafter::Head(Box::new(head), sink.into_weights()));
+    }
+    let proceed = |_, _| ControlFlow::Continue(());
+    let made =
+        GpuExecutor::with_draft(gpu, &config, weights, draft, capacity, &kinds, proceed).await;
+    let (executor, refused) = made.expect("it fits");
+    assert_eq!(refused, None);
+    AnyExecutor::Gpu(Box::new(executor))
+}
+
+#[derive(Deserialize)]
+struct Question {
+    prompt_ids: Vec<u32>,
+}
+
+const END_OF_THOUGHT: u32 = 20;
+
+/// Questions to the built-in model, answered greedily and by seeded chance.
+fn requests() -> Vec<Request> {
+    let json = include_bytes!("../goldens/embedded.json");
+    let questions: Vec<Question> = serde_json::from_slice(json).expect("valid goldens");
+    let request = |(i, question): (usize, &Question)| Request {
+        prompt: question.prompt_ids.clone(),
+        sampling: match i % 2 {
+            0 => Sampling::GREEDY,
+            _ => Sampling {
+                temperature: 1.2,
+                top_p: 0.95,
+                repetition_penalty: 1.1,
+                seed: i as u64,
+                ..Sampling::GREEDY
+            },
+        },
+        end_tokens: vec![2],
+        max_tokens: Some(24),
+        ..Default::default()
+    };
+    let mut requests: Vec<Request> =
+        questions.iter().cycle().take(8).enumerate().map(request).collect();
+    // As if the prompt ended with the beginning of a thought.
+    let last = requests.last_mut().expect("there are some");
+    let begin = *last.prompt.last().expect("a prompt");
+    last.thinking = Some(ThinkingBudget { begin, end: END_OF_THOUGHT, tokens: 5 });
+    assert!(requests.iter().any(|request| request.prompt.len() > 32), "some prompt is long");
+    requests
+}
+
+/// The answers to `rounds` of requests, each round submitted at once.
+fn answers(
+    executor: AnyExecutor,
+    options: Options,
+    rounds: &[&[Request]],
+) -> (Vec<Vec<u32>>, Metrics) {
+    let mut engine = Engine::new(executor, options, Box::new(|| Duration::ZERO));
+    let mut answers = BTreeMap::<RequestId, Vec<u32>>::new();
+    for round in rounds {
+        for request in *round {
+            let id = engine.submit(request.clone()).expect("it is accepted");
+            answers.insert(id, Vec::new());
+        }
+        while !engine.is_idle() {
+            for event in block_on(engine.step()).expect("the device lives") {
+                match event {
+                    Event::Token { id, token, .. } => {
+                        answers.get_mut(&id).expect("it was asked").push(token);
+                    }
+                    Event::Finished { reason, .. } => println!("{reason:?}"),
+                    other => panic!("nobody asked for {other:?}"),
+                }
+            }
+        }
+    }
+    (answers.into_values().collect(), engine.metrics())
+}
+
+/// Prompts are computed whole, and anew.
+fn whole_steps() -> Options {
+    Options {
+        step_seconds: f64::INFINITY,
+        long_prefill_threshold: usize::MAX,
+        prefix_caching: false,
+        watermark: 0.0,
+        ..Default::default()
+    }
+}
+
+fn every_way_gives_the_same_answer(on: On, count: usize) {
+    let executor = |kv_bytes| block_on(built_in(on, kv_bytes, false));
+    let whole = whole_steps();
+    let requests = &requests()[8 - count..];
+    let mut rounds: Vec<&[Request]> = requests.chunks(1).collect();
+    rounds.push(requests);
+    let (mut alone, _) = answers(executor(None), whole.clone(), &rounds);
+    let together = alone.split_off(count);
+    assert!(alone.iter().any(|answer| answer.len() > 10), "{alone:?}");
+    assert_eq!(alone, together, "in a batch");
+    let thought = alone.last().expect("there is a last one");
+    assert_eq!(thought.iter().position(|token| *token == END_OF_THOUGHT), Some(5), "{thought:?}");
+
+    // Steps that take no time at all and yet too long.
+    let options = Options { step_seconds: 0.0, prefix_caching: true, ..whole.clone() };
+    let (chunked, metrics) = answers(executor(None), options, &[requests, requests]);
+    assert_eq!(alone, chunked[..count], "in chunks");
+    assert_eq!(alone, chunked[count..], "from the prefix cache");
+    assert!(metrics.iteration_tokens_total.quantile(1.0) <= Some(64.0));
+    assert!(metrics.prefix_cache_hits > 0);
+
+    // Room for the longest request and little else.
+    let block = 16 * 1024;
+    let (preempted, metrics) = answers(executor(Some(8 * block)), whole, &[requests]);
+    assert_eq!(alone, preempted, "after a preemption");
+    assert!(metrics.num_preemptions > 0);
+}
+
+#[test]
+fn on_the_processor() {
+    every_way_gives_the_same_answer(On::Cpu, 8);
+}
+
+#[test]
+fn on_the_gpu() {
+    every_way_gives_the_same_answer(On::Gpu, 8);
+}
+
+#[test]
+fn on_the_gpu_with_the_kernels_of_graphics_hardware() {
+    // Few, because they are slow where barriers are emulated.
+    every_way_gives_the_same_answer(On::GpuWithBarriers, 4);
+}
+
+#[test]
+fn with_drafts_and_the_kernels_of_graphics_hardware() {
+    let requests = &requests()[..3];
+    let rounds: Vec<&[Request]> = requests.chunks(1).collect();
+    let with = |max_drafts| {
+        let executor = block_on(built_in(On::GpuWithBarriers, None, true));
+        let options = Options { max_drafts, adaptive_drafts: false, ..whole_steps() };
+        answers(executor, options, &rounds)
+    };
+    let (alone, metrics) = with(0);
+    assert_eq!(metrics.spec_decode.spec_decode_num_drafts, 0);
+    let (drafted, metrics) = with(5);
+    assert_eq!(alone, drafted);
+    assert!(metrics.spec_decode.spec_decode_num_accepted_tokens > 0);
+}

@@ -1,0 +1,830 @@
+//! Sampling on the GPU against plain Rust, against transformers' filters, and as a distribution.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use crate::support::{Bench, bits, floats};
+use tabloom::{
+    kernels::{
+        Accept, Batch, BlockTables, Draw, HostTables, Logprobs, Sample, Tuning, Upload, batch,
+        noise::{gumbel, philox},
+        sample::lowest_kept,
+    },
+    layout::row_stride,
+    step::{
+        Adjust, Capacity, Draft, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask,
+        RowTokens, Sampling, Score, SeqPlan, StepPlan,
+    },
+};
+
+/// One decode row that draws in a slot at a position.
+fn draw(slot: usize, position: u32, sampling: Sampling) -> SeqPlan {
+    SeqPlan {
+        slot: slot as u32,
+        tokens: RowTokens::Known(vec![0]),
+        start: position - 1,
+        blocks: vec![0; position.div_ceil(16) as usize],
+        sample: Some(sampling),
+        ..Default::default()
+    }
+}
+
+const SLOT_TOKENS: usize = batch::SLOT_TOKENS as usize;
+
+/// A step, and the tables of its slots before it.
+struct Step {
+    vocab: usize,
+    batch: Batch,
+    tables: HostTables,
+    last_samples: Vec<u32>,
+}
+
+impl Step {
+    fn of(vocab: usize, seqs: Vec<SeqPlan>) -> Step {
+        let slots = 1 + seqs.iter().map(|seq| seq.slot as usize).max().expect("a sequence");
+        let mut step = Step {
+            vocab,
+            batch: Batch::default(),
+            tables: HostTables::new(vocab, slots),
+            last_samples: vec![u32::MAX; slots * SLOT_TOKENS],
+        };
+        step.next(seqs);
+        step
+    }
+
+    /// Goes on to another step of the same slots.
+    fn next(&mut self, seqs: Vec<SeqPlan>) {
+        let plan = StepPlan { seqs, ..Default::default() };
+        let capacity = Capacity {
+            rows: plan.rows(),
+            seqs: self.last_samples.len() / SLOT_TOKENS,
+            logit_rows: plan.rows(),
+            blocks: 1,
+            context: 1 << 20,
+            vocab: self.vocab,
+            window: None,
+        };
+        let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
+        self.batch = Batch::encode(&plan, &capacity, &tables, 1).expect("a valid plan");
+        assert!(self.batch.result_words as usize <= Batch::max_result_words(&capacity));
+        for upload in Upload::of(&plan, self.vocab) {
+            self.tables.write(&upload);
+        }
+    }
+
+    /// Computes the step in plain Rust; returns the results.
+    fn plain(&mut self, logits: &[f32]) -> Vec<u32> {
+        let Step { vocab, batch, tables, last_samples } = self;
+        let vocab = *vocab;
+        let mut results = Sample { vocab }.reference(batch, logits, tables, last_samples);
+        Accept { vocab }.reference(batch, tables, last_samples, &mut results);
+        Logprobs { vocab }.reference(batch, logits, &mut results);
+        results
+    }
+
+    /// Computes the step on the GPU; returns the results.
+    async fn run(&mut self, bench: &mut Bench, tuning: Tuning, logits: &[f32]) -> Vec<u32> {
+        let Step { vocab, batch, tables, last_samples } = self;
+        let vocab = *vocab;
+        let unset = vec![u32::MAX; batch.result_words as usize];
+        let HostTables { tallies, bias, masks } = tables;
+        let logits = bits(logits);
+        let buffers = [&batch.words[..], &logits, last_samples, tallies, bias, masks, &unset];
+        let mut outputs = bench.run(&Sample { vocab }, tuning, batch, &buffers).await;
+        let mut results = outputs.remove(2);
+        (tables.tallies, *last_samples) = (outputs.remove(1), outputs.remove(0));
+        let buffers = [&batch.words[..], last_samples, &results, &tables.tallies];
+        let mut outputs = bench.run(&Accept { vocab }, tuning, batch, &buffers).await;
+        results = outputs.remove(1);
+        (tables.tallies, *last_samples) = (outputs.remove(1), outputs.remove(0));
+        if batch.logprobs > 0 {
+            let buffers = [&batch.words[..], &logits, &results];
+            results = bench.run(&Logprobs { vocab }, tuning, batch, &buffers).await.remove(0);
+        }
+        results
+    }
+}
+
+/// Rows of logits at their stride; the padding would win every comparison.
+fn padded(vocab: usize, rows: &[Vec<f32>]) -> Vec<f32> {
+    rows.iter()
+        .flat_map(|row| row.iter().copied().chain((vocab..row_stride(vocab)).map(|_| 1e30)))
+        .collect()
+}
+
+/// Runs draws in slots counted up from 0, checks that the last samples repeat the results, and returns
+/// `[token, not finite]` of each.
+async fn run(
+    bench: &mut Bench,
+    tuning: Tuning,
+    vocab: usize,
+    seqs: &[SeqPlan],
+    logits: &[f32],
+) -> Vec<[u32; 2]> {
+    let mut step = Step::of(vocab, seqs.to_vec());
+    let results = step.run(bench, tuning, logits).await;
+    let results = results[..2 * step.batch.samples as usize].chunks(2);
+    let results: Vec<[u32; 2]> = results.map(|r| [r[0], r[1]]).collect();
+    let tokens: Vec<u32> = results.iter().map(|[token, _]| *token).collect();
+    let last: Vec<u32> = step.last_samples.iter().step_by(SLOT_TOKENS).copied().collect();
+    assert_eq!(last, tokens, "last samples");
+    results
+}
+
+/// The variants that differ for this kernel.
+fn tunings() -> [Tuning; 2] {
+    [true, false].map(|barriers| Tuning { subgroups: false, barriers })
+}
+
+/// The logits that a sequence draws from, by the published formulas: OpenAI's for frequency and
+/// presence, mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence, that of CTRL (Keskar et
+/// al. 2019) for repetition as transformers has it.
+fn adjusted(logits: &[f32], seq: &SeqPlan) -> Vec<f32> {
+    let (sampling, mut logits) = (seq.sample.expect("it draws"), logits.to_vec());
+    if let Some(adjust) = &seq.adjust {
+        for (token, bias) in &adjust.bias {
+            logits[*token as usize] += bias;
+        }
+        let mut counts = HashMap::new();
+        for (at, token) in adjust.tokens.iter().enumerate() {
+            *counts.entry(*token).or_insert(0) += i32::from(at >= adjust.prompt);
+        }
+        for (token, count) in counts {
+            let logit = &mut logits[token as usize];
+            let penalty = sampling.repetition_penalty;
+            *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
+            *logit -= count as f32 * sampling.frequency_penalty;
+            *logit -= f32::from(count > 0) * sampling.presence_penalty;
+        }
+    }
+    if let Mask::New(mask) = &seq.mask {
+        for (token, logit) in logits.iter_mut().enumerate() {
+            if mask[token / 32] >> (token % 32) & 1 == 0 {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+    }
+    logits
+}
+
+/// What a token's draw is decided by.
+fn score(logits: &[f32], token: u32, position: u32, sampling: &Sampling) -> f32 {
+    if sampling.temperature == 0.0 {
+        return logits[token as usize];
+    }
+    let seed = [sampling.seed as u32, (sampling.seed >> 32) as u32];
+    let word = philox([position, token / 4, 0, 0], seed)[token as usize % 4];
+    logits[token as usize] / sampling.temperature + gumbel(word)
+}
+
+fn random_sampling(rng: &mut fastrand::Rng, vocab: usize) -> Sampling {
+    Sampling {
+        temperature: [0.0, 0.2, 0.7, 1.0, 1.5][rng.usize(..5)],
+        top_k: if rng.bool() { rng.u32(1..=vocab as u32 + 3) } else { 0 },
+        top_p: if rng.bool() { 0.05 + 0.95 * rng.f32() } else { 1.0 },
+        min_p: if rng.bool() { 0.2 * rng.f32() } else { 0.0 },
+        seed: rng.u64(..),
+        ..Sampling::GREEDY
+    }
+}
+
+/// A draw with any choice of penalties, bias and mask.
+fn random_draw(rng: &mut fastrand::Rng, slot: usize, vocab: usize) -> SeqPlan {
+    let mut sampling = random_sampling(rng, vocab);
+    let position = rng.u32(1..9999);
+    let tokens: Vec<u32> = (0..rng.usize(1..60)).map(|_| rng.u32(..vocab as u32)).collect();
+    let mut adjust = Adjust { prompt: rng.usize(1..=tokens.len()), tokens, bias: Vec::new() };
+    if rng.bool() {
+        sampling.presence_penalty = 4.0 * rng.f32() - 2.0;
+        sampling.frequency_penalty = 4.0 * rng.f32() - 2.0;
+        sampling.repetition_penalty = 0.5 + 1.5 * rng.f32();
+    }
+    if rng.bool() {
+        sampling.bias = true;
+        let mut tokens: Vec<u32> = (0..vocab as u32).collect();
+        rng.shuffle(&mut tokens);
+        tokens.truncate(rng.usize(1..=MAX_BIAS));
+        adjust.bias = tokens.into_iter().map(|token| (token, 20.0 * rng.f32() - 10.0)).collect();
+    }
+    let mut seq = draw(slot, position, sampling);
+    seq.adjust = (sampling.bias || sampling.penalises()).then(|| adjust.into());
+    if rng.bool() {
+        let mut mask: Vec<u32> =
+            (0..vocab.div_ceil(32)).map(|_| rng.u32(..) & rng.u32(..)).collect();
+        let token = rng.usize(..vocab);
+        mask[token / 32] |= 1 << (token % 32);
+        seq.mask = Mask::New(mask);
+    }
+    seq
+}
+
+/// Whether two tokens are as good as equal: scores that agree to their last bits may be ordered either
+/// way.
+fn near(logits: &[f32], seq: &SeqPlan, a: u32, b: u32) -> bool {
+    let (sampling, logits) = (seq.sample.expect("it draws"), adjusted(logits, seq));
+    let score = |token| score(&logits, token, seq.start + 1, &sampling);
+    let exact = sampling.temperature == 0.0 && seq.adjust.is_none();
+    a == b || !exact && (score(a) - score(b)).abs() < 1e-4
+}
+
+#[test]
+fn the_gpu_draws_what_plain_rust_draws() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (vocab, n) in [(1, 3), (5, 20), (64, 40), (259, 60), (2048, 30), (128_256, 3)] {
+            let seqs: Vec<_> = (0..n).map(|slot| random_draw(&mut rng, slot, vocab)).collect();
+            // A coarse grid of values, so that there are ties at the top and at the thresholds.
+            let value = |rng: &mut fastrand::Rng| rng.i32(-160..=160) as f32 / 16.0;
+            let rows: Vec<Vec<f32>> =
+                (0..n).map(|_| (0..vocab).map(|_| value(&mut rng)).collect()).collect();
+            let logits = padded(vocab, &rows);
+            let mut plain = Step::of(vocab, seqs.clone());
+            let expected = plain.plain(&logits);
+            for (i, (seq, row)) in seqs.iter().zip(&rows).enumerate() {
+                let (token, row) = (expected[2 * i], adjusted(row, seq));
+                assert!(row[token as usize].is_finite(), "{token} is masked: {seq:?}");
+                if seq.sample.expect("it draws").temperature == 0.0 {
+                    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                    assert!(row[token as usize] >= top - 1e-4, "{token}: {seq:?}");
+                }
+            }
+            for tuning in tunings() {
+                let mut step = Step::of(vocab, seqs.clone());
+                let found = step.run(&mut bench, tuning, &logits).await;
+                for (i, (seq, row)) in seqs.iter().zip(&rows).enumerate() {
+                    let (a, b) = (expected[2 * i], found[2 * i]);
+                    assert_eq!(found[2 * i + 1], 0);
+                    assert!(near(row, seq, a, b), "{a} is {b}: {seq:?} of {vocab}, {tuning:?}");
+                    if a == b {
+                        let slot = i * row_stride(vocab)..(i + 1) * row_stride(vocab);
+                        let tallies =
+                            [&step, &plain].map(|step| &step.tables.tallies[slot.clone()]);
+                        assert_eq!(tallies[0], tallies[1], "tallies: {seq:?} of {vocab}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn draws_after_drafts_are_those_after_the_same_tokens() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (vocab, n) in [(5, 12), (300, 12), (2048, 6)] {
+            let (mut seqs, mut rows, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+            for slot in 0..n {
+                let mut seq = random_draw(&mut rng, slot, vocab);
+                let count = rng.usize(0..=MAX_DRAFTS);
+                seq.blocks.push(0);
+                let mut next = SeqPlan { slot: 0, ..seq.clone() };
+                for place in 0..=count {
+                    let row: Vec<f32> = (0..vocab).map(|_| 8.0 * rng.f32() - 4.0).collect();
+                    let logits = padded(vocab, std::slice::from_ref(&row));
+                    let drawn = Step::of(vocab, vec![next.clone()]).plain(&logits)[0];
+                    expected.push((next.clone(), row.clone(), drawn));
+                    rows.push(row);
+                    if place == count {
+                        break;
+                    }
+                    let wrong = rng.u32(..vocab as u32);
+                    let token = if rng.u32(..4) > 0 { drawn } else { wrong };
+                    let mask = random_draw(&mut rng, slot, vocab).mask;
+                    seq.drafts.push(Draft { token: Some(token), mask: mask.clone() });
+                    let adjust = next.adjust.take().map(|mut adjust| {
+                        adjust.tokens.push(token);
+                        adjust
+                    });
+                    next = SeqPlan { adjust, mask, start: next.start + 1, ..next };
+                }
+                seqs.push(seq);
+            }
+            let logits = padded(vocab, &rows);
+            let mut plain = Step::of(vocab, seqs.clone());
+            let mut found = vec![("plain Rust".to_owned(), plain.plain(&logits), plain)];
+            for tuning in tunings() {
+                let mut step = Step::of(vocab, seqs.clone());
+                let results = step.run(&mut bench, tuning, &logits).await;
+                found.push((format!("{tuning:?}"), results, step));
+            }
+            for (who, results, step) in found {
+                let (mut at, draws) = (0, step.batch.samples as usize);
+                for (i, seq) in seqs.iter().enumerate() {
+                    let drawn: Vec<u32> =
+                        (at..at + seq.draws()).map(|at| results[2 * at]).collect();
+                    for (place, token) in drawn.iter().enumerate() {
+                        let (alone, row, expected) = &expected[at + place];
+                        assert!(near(row, alone, *token, *expected), "{who}: {place} of {seq:?}");
+                    }
+                    at += seq.draws();
+                    let drafts = seq.drafts.iter().zip(&drawn);
+                    let right =
+                        drafts.take_while(|(draft, drawn)| draft.token == Some(**drawn)).count();
+                    assert_eq!(results[2 * draws + i] as usize, right, "{who}: {seq:?}");
+                    assert_eq!(
+                        step.last_samples[seq.slot as usize * SLOT_TOKENS],
+                        drawn[right],
+                        "{who}"
+                    );
+                    if let Some(mut adjust) = seq.adjust.clone() {
+                        adjust.tokens.extend(&drawn[..=right]);
+                        let told = SeqPlan { adjust: Some(adjust), ..seq.clone() };
+                        let told = Step::of(vocab, vec![told]).tables.tallies;
+                        let slot = seq.slot as usize * row_stride(vocab);
+                        let slot = slot..slot + row_stride(vocab);
+                        assert_eq!(step.tables.tallies[slot.clone()], told[slot], "{who}: {seq:?}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Common noise: a draft is the token that the target draws in its place, if the two agree.
+#[test]
+fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (vocab, known, n) in [(300, 300, 20), (2048, 1100, 12), (5, 3, 12)] {
+            let temperatures = [0.0, 0.7, 1.0, 1.5];
+            let seqs: Vec<SeqPlan> = (0..n)
+                .map(|slot| {
+                    let temperature = temperatures[slot % 4];
+                    let sampling = Sampling { temperature, seed: rng.u64(..), ..Sampling::GREEDY };
+                    draw(slot, rng.u32(1..9999), sampling)
+                })
+                .collect();
+            // The drafter knows some of the target's tokens; the target does not want the others.
+            let mut ids: Vec<u32> = (0..vocab as u32).collect();
+            rng.shuffle(&mut ids);
+            ids.truncate(known);
+            ids.sort_unstable();
+            let (mut of_target, mut of_drafter) = (Vec::new(), Vec::new());
+            for _ in 0..n {
+                let row: Vec<f32> = (0..known).map(|_| 8.0 * rng.f32() - 4.0).collect();
+                let mut whole = vec![-1e4; vocab];
+                ids.iter().zip(&row).for_each(|(id, logit)| whole[*id as usize] = *logit);
+                of_target.push(whole);
+                of_drafter.push(row);
+            }
+            let mut target = Step::of(vocab, seqs.clone());
+            let expected = target.plain(&padded(vocab, &of_target));
+            let mut drafter = Step::of(vocab, seqs.clone());
+            for i in 0..n {
+                drafter.batch.sample_mut(i)[9] |= 3 << 8;
+            }
+            let (kernel, logits) =
+                (Draw { vocab: known, mapped: true }, padded(known, &of_drafter));
+            let mut plain = drafter.last_samples.clone();
+            kernel.reference(&drafter.batch, &logits, Some(&ids), &mut plain);
+            let mut found = vec![plain];
+            for tuning in tunings() {
+                let words = bits(&logits);
+                let buffers = [&drafter.batch.words[..], &words, &ids, &drafter.last_samples];
+                found.push(bench.run(&kernel, tuning, &drafter.batch, &buffers).await.remove(0));
+            }
+            for (who, table) in found.into_iter().enumerate() {
+                for (i, (seq, row)) in seqs.iter().zip(&of_target).enumerate() {
+                    let (draft, drawn) = (table[i * SLOT_TOKENS + 3], expected[2 * i]);
+                    assert!(near(row, seq, draft, drawn), "{who}: {draft} is {drawn}: {seq:?}");
+                    assert_eq!(table[i * SLOT_TOKENS], u32::MAX, "the last sample stays");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_draw_depends_on_neither_its_batch_nor_its_slot() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let mut rng = fastrand::Rng::with_seed(17);
+        let (vocab, n) = (300, 24);
+        let seqs: Vec<_> = (0..n).map(|slot| random_draw(&mut rng, slot, vocab)).collect();
+        let rows: Vec<Vec<f32>> = (0..n).map(|_| crate::support::uniform(&mut rng, vocab)).collect();
+        for tuning in tunings() {
+            let together = run(&mut bench, tuning, vocab, &seqs, &padded(vocab, &rows)).await;
+            for i in 0..n {
+                let seq = SeqPlan { slot: 0, ..seqs[i].clone() };
+                let logits = padded(vocab, &rows[i..=i]);
+                let alone = run(&mut bench, tuning, vocab, &[seq], &logits).await;
+                assert_eq!(alone[0], together[i], "{:?} {tuning:?}", seqs[i]);
+            }
+        }
+    });
+}
+
+#[test]
+fn draws_are_counted_from_step_to_step_in_their_own_slot() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let (vocab, slots) = (70, 6);
+        for tuning in tunings() {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            // Slot 4 has no penalties; the sequence of slot 5 never draws.
+            let mut known: Vec<Vec<u32>> =
+                (0..slots).map(|_| (0..9).map(|_| rng.u32(..vocab)).collect()).collect();
+            let sampling: Vec<_> = (0..slots)
+                .map(|slot| Sampling {
+                    presence_penalty: if slot == 4 { 0.0 } else { 1.5 },
+                    frequency_penalty: if slot == 4 { 0.0 } else { 0.75 },
+                    repetition_penalty: if slot == 4 { 1.0 } else { 1.3 },
+                    temperature: 0.5 * (slot % 2) as f32,
+                    seed: rng.u64(..),
+                    bias: slot < 4,
+                    ..Sampling::GREEDY
+                })
+                .collect();
+            let adjust = |tokens: &[u32]| {
+                Some(Box::new(Adjust { tokens: tokens.to_vec(), prompt: 9, bias: vec![(3, 2.5)] }))
+            };
+            let brought = (0..slots).map(|slot| SeqPlan {
+                adjust: adjust(&known[slot]),
+                sample: (slot < 4).then_some(sampling[slot]),
+                ..draw(slot, 9, sampling[slot])
+            });
+            let mut step = Step::of(vocab as usize, brought.collect());
+            let idle = step.tables.tallies[5 * row_stride(vocab as usize)..].to_vec();
+            for round in 0..12 {
+                // Not all draw in all steps, and their order changes.
+                let mut drawing: Vec<usize> = (0..5).filter(|_| rng.u32(..4) > 0).collect();
+                rng.shuffle(&mut drawing);
+                if round == 0 || drawing.is_empty() {
+                    drawing = vec![0, 1, 2, 3];
+                }
+                let rows: Vec<Vec<f32>> = drawing
+                    .iter()
+                    .map(|_| (0..vocab).map(|_| 4.0 * rng.f32() - 2.0).collect())
+                    .collect();
+                let at = |slot: &usize| draw(*slot, known[*slot].len() as u32, sampling[*slot]);
+                let seqs: Vec<SeqPlan> = drawing.iter().map(at).collect();
+                if round > 0 {
+                    step.next(seqs.clone());
+                }
+                let results = step.run(&mut bench, tuning, &padded(vocab as usize, &rows)).await;
+                for ((seq, row), result) in seqs.into_iter().zip(&rows).zip(results.chunks(2)) {
+                    let slot = seq.slot as usize;
+                    // The same draw, told all tokens anew.
+                    let mut fresh = SeqPlan { slot: 0, ..seq };
+                    if slot < 4 {
+                        fresh.adjust = adjust(&known[slot]);
+                    }
+                    let logits = padded(vocab as usize, std::slice::from_ref(row));
+                    let expected = Step::of(vocab as usize, vec![fresh.clone()]).plain(&logits);
+                    assert!(
+                        near(row, &fresh, expected[0], result[0]),
+                        "{slot}, {round}: {fresh:?}"
+                    );
+                    known[slot].push(result[0]);
+                }
+            }
+            for slot in 0..4 {
+                let brought =
+                    SeqPlan { adjust: adjust(&known[slot]), ..draw(slot, 1, sampling[slot]) };
+                let fresh = Step::of(vocab as usize, vec![brought]).tables.tallies;
+                let row =
+                    slot * row_stride(vocab as usize)..(slot + 1) * row_stride(vocab as usize);
+                assert_eq!(step.tables.tallies[row.clone()], fresh[row], "slot {slot} {tuning:?}");
+            }
+            assert_eq!(step.tables.tallies[5 * row_stride(vocab as usize)..], idle, "{tuning:?}");
+        }
+    });
+}
+
+#[test]
+fn a_mask_holds_until_the_next_and_hides_no_bad_logit() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let vocab = 70;
+        let mut row: Vec<f32> = (0..vocab).map(|token| token as f32 / 8.0).collect();
+        (row[5], row[9]) = (f32::NAN, f32::INFINITY);
+        let mask = |tokens: &[u32]| {
+            let mut words = vec![0; 3];
+            tokens.iter().for_each(|token| words[*token as usize / 32] |= 1 << (token % 32));
+            Mask::New(words)
+        };
+        let warm = Sampling { temperature: 1.5, top_k: 5, seed: 3, ..Sampling::GREEDY };
+        for (tuning, sampling) in
+            tunings().into_iter().flat_map(|t| [(t, Sampling::GREEDY), (t, warm)])
+        {
+            let seqs = |masks: [Mask; 2]| {
+                let seqs = masks.into_iter().enumerate();
+                seqs.map(|(slot, mask)| SeqPlan { mask, ..draw(slot, 1, sampling) })
+                    .collect::<Vec<_>>()
+            };
+            let logits = padded(vocab, &[row.clone(), row.clone()]);
+            let mut step = Step::of(vocab, seqs([mask(&[2, 33, 5]), mask(&[0])]));
+            // (masks of the next step, tokens that this one may draw)
+            let steps: [([Mask; 2], [&[u32]; 2]); 3] = [
+                ([Mask::Same, mask(&[64])], [&[2, 33], &[0]]),
+                ([Mask::None, Mask::Same], [&[2, 33], &[64]]),
+                ([Mask::None, Mask::None], [&[65, 66, 67, 68, 69], &[64]]),
+            ];
+            for (next, allowed) in steps {
+                let mut plain = Step {
+                    tables: step.tables.clone(),
+                    batch: step.batch.clone(),
+                    last_samples: vec![0; 2 * SLOT_TOKENS],
+                    vocab,
+                };
+                let expected = plain.plain(&logits);
+                let found = step.run(&mut bench, tuning, &logits).await;
+                for results in [&expected, &found] {
+                    for (result, allowed) in results.chunks(2).zip(allowed) {
+                        assert!(allowed.contains(&result[0]), "{result:?} {allowed:?} {tuning:?}");
+                        assert_eq!(result[1], 2, "{tuning:?}");
+                    }
+                }
+                step.next(seqs(next));
+            }
+        }
+    });
+}
+
+/// ln softmax(logits) in f64.
+fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let shifted = logits.iter().map(|logit| f64::from(*logit) - f64::from(top));
+    let log_sum = shifted.clone().map(f64::exp).sum::<f64>().ln();
+    shifted.map(|logit| logit - log_sum).collect()
+}
+
+#[test]
+fn log_probabilities_are_those_of_the_raw_logits() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (vocab, n) in [(1, 4), (7, 12), (300, 12), (128_256, 3)] {
+            // Each sequence may score two rows, may draw from its last one, and may tell either's
+            // log-probability.
+            let mut seqs = Vec::new();
+            for slot in 0..n {
+                let mut seq = random_draw(&mut rng, slot, vocab);
+                let asked = |rng: &mut fastrand::Rng| [0, 1, 5, MAX_LOGPROBS][rng.usize(..4)];
+                if rng.bool() {
+                    let targets = [0; 2].map(|_| rng.u32(..vocab as u32)).to_vec();
+                    seq.tokens = RowTokens::Known(vec![0; 2]);
+                    seq.blocks.extend([0, 0]);
+                    seq.score = Some(Score { targets, top: asked(&mut rng) });
+                }
+                let sampling = seq.sample.as_mut().expect("it draws");
+                sampling.logprobs = rng.bool().then(|| asked(&mut rng));
+                let names = [0, 1, MAX_LOGPROB_TOKENS][rng.usize(..3)];
+                seq.logprob_tokens = (0..names).map(|_| rng.u32(..vocab as u32)).collect();
+                if seq.score.is_some() && rng.bool() {
+                    seq.sample = None;
+                }
+                seqs.push(seq);
+            }
+            let scored = |seq: &SeqPlan| seq.score.is_some();
+            let rows =
+                |seq: &SeqPlan| if scored(seq) { 2 } else { usize::from(seq.sample.is_some()) };
+            let count: usize = seqs.iter().map(rows).sum();
+            // Ties among the likeliest in some rows, and a row that is no distribution.
+            let mut logits: Vec<Vec<f32>> = (0..count)
+                .map(|row| {
+                    (0..vocab)
+                        .map(|_| match row % 2 {
+                            0 => rng.i32(-40..=40) as f32 / 4.0,
+                            _ => 30.0 * rng.f32() - 15.0,
+                        })
+                        .collect()
+                })
+                .collect();
+            let bad = rng.usize(..count);
+            logits[bad][rng.usize(..vocab)] =
+                [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][rng.usize(..3)];
+
+            let mut plain = Step::of(vocab, seqs.clone());
+            let padded = padded(vocab, &logits);
+            let expected = plain.plain(&padded);
+            let mut found = vec![("plain Rust".to_owned(), expected)];
+            for tuning in tunings() {
+                let results = Step::of(vocab, seqs.clone()).run(&mut bench, tuning, &padded).await;
+                found.push((format!("{tuning:?}"), results));
+            }
+            for (who, results) in found {
+                let drawing = seqs.iter().filter(|seq| seq.sample.is_some());
+                let mut drawn = results.chunks(2);
+                let mut at = 3 * drawing.count();
+                // (row, token, how many, which): first those of the samples, then the scores.
+                let mut wanted = Vec::new();
+                let mut scores = Vec::new();
+                let mut row = 0;
+                for seq in &seqs {
+                    let end = row + rows(seq);
+                    if let Some(sampling) = seq.sample {
+                        let token = drawn.next().expect("a sample")[0];
+                        let named = &seq.logprob_tokens[..];
+                        wanted.extend(sampling.logprobs.map(|top| (end - 1, token, top, named)));
+                    }
+                    if let Some(score) = &seq.score {
+                        let targets = score.targets.iter().zip(row..);
+                        scores
+                            .extend(targets.map(|(token, row)| (row, *token, score.top, &[][..])));
+                    }
+                    row = end;
+                }
+                for (row, token, top, named) in wanted.into_iter().chain(scores) {
+                    let top = (top as usize).min(vocab);
+                    let (words, exact) = (&results[at..][..1 + 2 * top], log_softmax(&logits[row]));
+                    let others = &results[at + words.len()..][..named.len()];
+                    at += words.len() + others.len();
+                    let chosen = f32::from_bits(words[0]);
+                    if row == bad {
+                        assert!(chosen.is_nan(), "{who}: {chosen} of a bad row");
+                        continue;
+                    }
+                    let close = |found: f32, token: u32| {
+                        (f64::from(found) - exact[token as usize]).abs() < 1e-4
+                    };
+                    assert!(
+                        close(chosen, token),
+                        "{who}: {chosen} of {token}, {}",
+                        exact[token as usize]
+                    );
+                    let mut order: Vec<u32> = (0..vocab as u32).collect();
+                    order.sort_by(|a, b| {
+                        logits[row][*b as usize].total_cmp(&logits[row][*a as usize])
+                    });
+                    for (word, token) in others.iter().zip(named) {
+                        assert!(close(f32::from_bits(*word), *token), "{who}: named {token}");
+                    }
+                    for (pair, token) in words[1..].chunks(2).zip(order) {
+                        assert_eq!(pair[0], token, "{who}: likeliest of {vocab}");
+                        assert!(close(floats(pair)[1], token), "{who}: {pair:?}");
+                    }
+                }
+                assert_eq!(at, results.len(), "{who}");
+            }
+        }
+    });
+}
+
+#[test]
+fn greedy_takes_the_lowest_of_equal_tokens_and_bad_logits_are_counted() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let vocab = 1001;
+        let mut flat = vec![-0.0; vocab];
+        flat[700] = 0.0;
+        let mut tied = vec![-5.0; vocab];
+        (tied[999], tied[500], tied[1000]) = (-1.5, -1.5, -1.5);
+        let mut bad = vec![-1e38; vocab];
+        (bad[0], bad[3], bad[4], bad[5]) = (f32::NAN, f32::INFINITY, -f32::NAN, f32::NEG_INFINITY);
+        bad[1000] = -2.0;
+        let lost = vec![f32::NAN; vocab];
+        let rows = [flat, tied, bad, lost];
+        let warm = Sampling { temperature: 1.0, top_k: 1, top_p: 0.5, ..Sampling::GREEDY };
+        for (sampling, expected) in [
+            (Sampling::GREEDY, [[0, 0], [500, 0], [1000, 4], [0, 1001]].map(Some)),
+            // Draws among equals are free.
+            (warm, [None, None, Some([1000, 4]), Some([0, 1001])]),
+        ] {
+            let seqs: Vec<_> = (0..4).map(|slot| draw(slot, 1, sampling)).collect();
+            let logits = padded(vocab, &rows);
+            let plain = Step::of(vocab, seqs.clone()).plain(&logits);
+            let mut found = vec![plain.chunks(2).map(|r| [r[0], r[1]]).collect()];
+            for tuning in tunings() {
+                found.push(run(&mut bench, tuning, vocab, &seqs, &logits).await);
+            }
+            for found in found {
+                for (found, expected) in found.iter().zip(expected) {
+                    assert_eq!(*found, expected.unwrap_or(*found), "{sampling:?}");
+                }
+            }
+        }
+    });
+}
+
+/// A case of `goldens/sampling.json`, as transformers filters it.
+#[derive(Deserialize)]
+struct Golden {
+    /// In units of 1/65536.
+    logits: Vec<i32>,
+    temperature: f32,
+    top_k: Option<u32>,
+    top_p: Option<f32>,
+    min_p: Option<f32>,
+    #[serde(default)]
+    bias: Vec<(u32, f32)>,
+    repetition_penalty: Option<f32>,
+    #[serde(default)]
+    tokens: Vec<u32>,
+    kept: Vec<u32>,
+    /// Of the kept tokens.
+    probabilities: Vec<f64>,
+}
+
+impl Golden {
+    fn all() -> Vec<Golden> {
+        serde_json::from_str(include_str!("../goldens/sampling.json")).expect("the goldens parse")
+    }
+
+    fn logits(&self) -> Vec<f32> {
+        self.logits.iter().map(|v| *v as f32 / 65536.0).collect()
+    }
+
+    fn draw(&self, slot: usize, position: u32, seed: u64) -> SeqPlan {
+        let sampling = Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k.unwrap_or(0),
+            top_p: self.top_p.unwrap_or(1.0),
+            min_p: self.min_p.unwrap_or(0.0),
+            repetition_penalty: self.repetition_penalty.unwrap_or(1.0),
+            bias: !self.bias.is_empty(),
+            seed,
+            ..Sampling::GREEDY
+        };
+        // The penalty does not tell the prompt from the output.
+        let (tokens, prompt) = (self.tokens.clone(), self.tokens.len() / 2);
+        let adjust = Adjust { tokens, prompt, bias: self.bias.clone() };
+        SeqPlan { adjust: Some(adjust.into()), ..draw(slot, position, sampling) }
+    }
+}
+
+#[test]
+fn the_filters_keep_what_transformers_keeps() {
+    let cases = Golden::all();
+    assert!(cases.len() >= 30 && cases.iter().any(|golden| golden.repetition_penalty.is_some()));
+    for golden in cases {
+        let seq = golden.draw(0, 1, 0);
+        let (logits, sampling) = (adjusted(&golden.logits(), &seq), seq.sample.expect("it draws"));
+        let lowest = lowest_kept(&logits, &sampling);
+        let kept: Vec<u32> =
+            (0..).zip(&logits).filter(|(_, v)| **v >= lowest).map(|(i, _)| i).collect();
+        assert_eq!(kept, golden.kept, "{sampling:?}");
+    }
+}
+
+/// χ² of draws from a golden's distribution, with the rare tokens taken together, and its degrees
+/// of freedom.
+fn chi_square(golden: &Golden, counts: &[u32], draws: usize) -> (f64, usize) {
+    let (mut sum, mut bins) = (0.0, 0);
+    let (mut rare, mut rare_expected) = (0.0, 0.0);
+    for (token, probability) in golden.kept.iter().zip(&golden.probabilities) {
+        let (found, expected) = (f64::from(counts[*token as usize]), probability * draws as f64);
+        if expected < 10.0 {
+            (rare, rare_expected) = (rare + found, rare_expected + expected);
+        } else {
+            sum += (found - expected).powi(2) / expected;
+            bins += 1;
+        }
+    }
+    if rare_expected > 1.0 {
+        sum += (rare - rare_expected).powi(2) / rare_expected;
+        bins += 1;
+    }
+    (sum, bins.max(2) - 1)
+}
+
+#[test]
+fn draws_follow_the_probabilities_of_transformers() {
+    pollster::block_on(async {
+        let mut bench = Bench::open().await;
+        let first = fastrand::u32(..);
+        println!("seed {first}");
+        const DRAWS: usize = 1024;
+        // One vocabulary, so one pipeline: the tokens added are too unlikely to be drawn.
+        let vocab = 512;
+        for golden in Golden::all().into_iter().filter(|golden| golden.logits.len() <= vocab) {
+            let mut logits = golden.logits();
+            logits.resize(vocab, -1e4);
+            // Half of the draws differ in their seed, half in their position.
+            let seqs: Vec<_> = (0..DRAWS)
+                .map(|i| match i % 2 {
+                    0 => golden.draw(i, 77, u64::from(first.wrapping_add(i as u32)) << (i % 32)),
+                    _ => golden.draw(i, 1 + i as u32, u64::from(first)),
+                })
+                .collect();
+            let logits = padded(vocab, &vec![logits; DRAWS]);
+            let tuning = Tuning::of(&bench.gpu.adapter);
+            let mut counts = vec![0; vocab];
+            for [token, not_finite] in run(&mut bench, tuning, vocab, &seqs, &logits).await {
+                assert_eq!(not_finite, 0);
+                counts[token as usize] += 1;
+            }
+            let drawn = (0..).zip(&counts).filter(|(_, n)| **n > 0).map(|(i, _)| i);
+            let stray: Vec<u32> = drawn.filter(|i| !golden.kept.contains(i)).collect();
+            assert!(stray.is_empty(), "{stray:?} drawn from {:?}", seqs[0]);
+            let (chi_square, freedom) = chi_square(&golden, &counts, DRAWS);
+            // Six standard deviations and room for the tail at few degrees of freedom: chance
+            // exceeds it less than once in ten million cases.
+            let limit = freedom as f64 + 6.0 * (2.0 * freedom as f64).sqrt() + 20.0;
+            assert!(chi_square < limit, "{chi_square} of {freedom}: {:?}", seqs[0]);
+        }
+    });
+}

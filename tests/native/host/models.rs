@@ -1,0 +1,262 @@
+//! Which models a host has, for whom, and for how long.
+
+use serde_json::json;
+use tabloom::{
+    Error,
+    host::{Call, Draft, Progress},
+};
+
+use super::page::{Page, World};
+
+fn urls(metrics: &serde_json::Value) -> Vec<&str> {
+    let models = metrics["host"]["models"].as_array().unwrap();
+    models.iter().map(|model| model["url"].as_str().unwrap()).collect()
+}
+
+fn progress(loaded: f64) -> Progress {
+    Progress { stage: "download", file: "model.safetensors".into(), loaded, total: 10.0, rate: 1.0 }
+}
+
+#[test]
+fn a_model_is_loaded_once_for_all_who_ask() {
+    let mut world = World::new();
+    let pages = [(); 3].map(|()| Page::greet(&mut world));
+    pages[0].load(&mut world, 1, "a");
+    pages[1].load(&mut world, 2, "a");
+    assert_eq!(world.loading(), ["a"]);
+    let model = world.next_load();
+    assert!(world.host.sized(model, 100));
+    world.host.progress(model, &progress(3.0));
+    pages[2].load(&mut world, 3, "a");
+    world.host.progress(model, &progress(7.0));
+    world.finish_load(model, Ok("a".into()));
+    for (page, id, seen) in
+        [(pages[0], 1, &[3.0, 7.0]), (pages[1], 2, &[3.0, 7.0]), (pages[2], 3, &[3.0, 7.0])]
+    {
+        let answers = world.take(page.tab);
+        let loaded: Vec<f64> =
+            answers.iter().filter_map(|answer| answer["progress"]["loaded"].as_f64()).collect();
+        assert_eq!(loaded, seen);
+        assert!(answers.iter().all(|answer| answer["id"] == id));
+        assert_eq!(answers.last().unwrap()["value"]["model"], "a");
+    }
+    assert_eq!(world.loads, 1);
+    let late = Page::greet(&mut world);
+    late.load(&mut world, 1, "a");
+    assert_eq!(world.take(late.tab)[0]["value"]["model"], "a", "at once");
+    assert_eq!(world.metrics(&late)["host"]["models"][0]["tabs"], 4);
+}
+
+#[test]
+fn files_come_with_local_models_and_with_no_others() {
+    let mut world = World::new();
+    let page = Page::greet(&mut world);
+    let load =
+        |url, files| json!({"type": "load", "id": 1, "url": url, "options": {}, "files": files});
+    for (url, files) in [("local:1/a.gguf", json!(null)), ("https://a/", json!({}))] {
+        world.post(page.tab, load(url, files));
+        assert_eq!(world.take(page.tab)[0]["error"]["param"], "files", "{url}");
+    }
+    assert_eq!(world.loading(), [""; 0]);
+    // A browser's blobs are empty objects in JSON.
+    world.post(page.tab, load("local:1/a.gguf", json!({"a.gguf": {}})));
+    assert_eq!(world.loading(), ["local:1/a.gguf"]);
+    let other = Page::greet(&mut world);
+    world.post(other.tab, load("local:1/a.gguf", json!({})));
+    world.finish_loads();
+    for tab in [page.tab, other.tab] {
+        assert_eq!(world.take(tab).last().unwrap()["value"]["model"], "local:1/a.gguf");
+    }
+    assert_eq!(world.loads, 1);
+}
+
+#[test]
+fn other_options_make_another_model() {
+    let mut world = World::new();
+    let [one] = world.pages(["a"]);
+    let two = Page::greet(&mut world);
+    let load = |options| json!({"type": "load", "id": 1, "url": "a", "options": options});
+    world.post(two.tab, load(json!({"context": 100})));
+    assert_eq!(world.loading(), ["a"]);
+    world.finish_loads();
+    assert_eq!(urls(&world.metrics(&one)), ["a", "a"]);
+    // The budget is the host's, not the model's.
+    let three = Page::greet(&mut world);
+    world.post(three.tab, load(json!({"context": 100, "budgetBytes": 1000})));
+    assert_eq!(world.take(three.tab)[0]["value"]["model"], "a");
+    assert_eq!(world.metrics(&three)["host"]["budget_bytes"], 1000);
+    for (options, param) in [
+        (json!({"context": "x"}), "context"),
+        (json!({"contxt": 1}), "contxt"),
+        (json!(7), "options"),
+        (json!({"store": "attic"}), "store"),
+        (json!({"speculation": "off"}), "speculation"),
+        (json!({"speculation": {"maxDrafts": 8}}), "speculation"),
+        (json!({"speculation": {"maxDrafts": -1}}), "speculation"),
+        (json!({"speculation": {"drafts": 1}}), "speculation"),
+        (json!({"draft": {"layers": 1}}), "draft"),
+        (json!({"integrity": {"files": {"a": {"sha256": "12"}}}}), "integrity.files.a.sha256"),
+    ] {
+        let page = Page::greet(&mut world);
+        world.post(page.tab, load(options));
+        assert_eq!(world.take(page.tab)[0]["error"]["param"], param);
+    }
+}
+
+#[test]
+fn a_page_says_how_far_ahead_is_guessed() {
+    for (options, most) in [
+        (json!({}), 7),
+        (json!({"speculation": true}), 7),
+        (json!({"speculation": {}}), 7),
+        (json!({"speculation": {"maxDrafts": 3}}), 3),
+        (json!({"speculation": {"maxDrafts": 0}}), 0),
+        (json!({"speculation": false}), 0),
+    ] {
+        let call = json!({"type": "load", "id": 1, "url": "a", "options": options});
+        let Ok(Call::Load { options: Ok(options), .. }) = Call::read(&call.to_string()) else {
+            panic!("{call}")
+        };
+        assert_eq!(options.speculation.max_drafts, most, "{call}");
+    }
+}
+
+#[test]
+fn a_page_says_what_guesses() {
+    for (draft, expected) in [
+        (json!(true), Draft::Beside),
+        (json!(false), Draft::Nothing),
+        (json!({"earlyExit": 2}), Draft::EarlyExit(2)),
+        (json!("https://a.example/head/"), Draft::Folder("https://a.example/head/".into())),
+    ] {
+        let options = json!({ "draft": draft });
+        let call = json!({"type": "load", "id": 1, "url": "a", "options": options});
+        let Ok(Call::Load { options: Ok(options), .. }) = Call::read(&call.to_string()) else {
+            panic!("{call}")
+        };
+        assert_eq!(options.draft, expected);
+    }
+}
+
+#[test]
+fn a_load_ends_when_nobody_waits_for_it_any_more() {
+    let mut world = World::new();
+    let [one, two] = [(); 2].map(|()| Page::greet(&mut world));
+    one.load(&mut world, 1, "a");
+    two.load(&mut world, 1, "a");
+    world.post(one.tab, json!({"type": "cancel", "id": 1}));
+    assert_eq!(world.loading(), ["a"], "the other waits on");
+    world.host.close(two.tab);
+    world.collect();
+    assert_eq!(world.loading(), [""; 0]);
+    assert_eq!(world.take(one.tab), [json!(null); 0]);
+    one.load(&mut world, 2, "a");
+    assert_eq!(world.loading(), ["a"], "a new one");
+    world.finish_loads();
+    assert_eq!(world.take(one.tab).last().unwrap()["value"]["model"], "a");
+}
+
+#[test]
+fn a_failed_load_is_told_to_all_and_can_be_tried_again() {
+    let mut world = World::new();
+    let pages = [(); 2].map(|()| Page::greet(&mut world));
+    for page in pages {
+        page.load(&mut world, 1, "a");
+    }
+    let model = world.next_load();
+    let missing = Error::Fetch { what: "a/config.json".into(), reason: "HTTP status 404".into() };
+    world.finish_load(model, Err(missing));
+    for page in pages {
+        assert_eq!(world.codes(page.tab), ["fetch"]);
+        page.load(&mut world, 2, "a");
+    }
+    world.finish_loads();
+    assert_eq!(world.loads, 1);
+}
+
+#[test]
+fn a_tab_has_one_model() {
+    let mut world = World::new();
+    let [page] = world.pages(["a"]);
+    page.load(&mut world, 1, "b");
+    assert_eq!(world.codes(page.tab), ["invalid_request"]);
+    page.load(&mut world, 2, "a");
+    assert_eq!(world.take(page.tab)[0]["value"]["model"], "a", "the same again");
+    let other = Page::greet(&mut world);
+    other.load(&mut world, 1, "c");
+    other.load(&mut world, 2, "c");
+    assert_eq!(world.codes(other.tab), ["invalid_request"], "while the first goes on");
+}
+
+#[test]
+fn models_that_nobody_has_make_room_the_longest_unused_first() {
+    let mut world = World::new();
+    let [a, b, c] = world.pages(["a", "b", "c"]);
+    let watcher = c;
+    for page in [b, a] {
+        world.post(page.tab, json!({"type": "bye"}));
+    }
+    assert_eq!(
+        urls(&world.metrics(&watcher)),
+        ["a", "b", "c"],
+        "they stay as long as there is room"
+    );
+    let load = |world: &mut World, url: &str| {
+        let page = Page::greet(world);
+        let options = json!({"budgetBytes": 300});
+        world.post(page.tab, json!({"type": "load", "id": 1, "url": url, "options": options}));
+        world.finish_loads();
+        (page, world.take(page.tab).remove(0))
+    };
+    load(&mut world, "d");
+    assert_eq!(urls(&world.metrics(&watcher)), ["a", "c", "d"]);
+    let (_, back) = load(&mut world, "a");
+    assert_eq!((&back["value"]["model"], world.loads), (&json!("a"), 4), "it was still there");
+    let (page, refused) = load(&mut world, "e");
+    assert_eq!(refused["error"]["code"], "over_budget");
+    assert_eq!(refused["error"]["details"], json!({"needed": 100, "budget": 300, "used": 300}));
+    assert_eq!(urls(&world.metrics(&watcher)), ["a", "c", "d"], "all are in use");
+    assert_eq!(world.metrics(&watcher)["host"]["used_bytes"], 300);
+    // Room that comes free serves the next attempt.
+    world.post(watcher.tab, json!({"type": "bye"}));
+    page.load(&mut world, 2, "e");
+    world.finish_loads();
+    assert_eq!(world.take(page.tab)[0]["value"]["model"], "e");
+    assert_eq!(urls(&world.metrics(&page)), ["a", "d", "e"]);
+}
+
+#[test]
+fn a_smaller_budget_lets_go_what_nobody_has() {
+    let mut world = World::new();
+    let [a, b, c] = world.pages(["a", "b", "c"]);
+    let used = |world: &mut World| world.metrics(&c)["host"]["used_bytes"].clone();
+    world.post(a.tab, json!({"type": "bye"}));
+    let load = json!({"type": "load", "id": 9, "url": "c", "options": {"budgetBytes": 150}});
+    world.post(c.tab, load);
+    assert_eq!(urls(&world.metrics(&c)), ["b", "c"]);
+    assert_eq!(used(&mut world), 200, "what tabs have stays");
+    world.post(b.tab, json!({"type": "bye"}));
+    assert_eq!(urls(&world.metrics(&c)), ["c"]);
+    assert_eq!(used(&mut world), 100);
+}
+
+#[test]
+fn a_device_without_memory_gets_that_of_idle_models() {
+    let mut world = World::new();
+    let [a, b] = world.pages(["a", "b"]);
+    world.post(a.tab, json!({"type": "bye"}));
+    let page = Page::greet(&mut world);
+    page.load(&mut world, 1, "c");
+    let full = || Error::OutOfMemory { what: "weights".into(), bytes: 9 };
+    let model = world.next_load();
+    assert!(world.host.sized(model, 100));
+    world.finish_load(model, Err(full()));
+    assert_eq!(world.loading(), ["c"], "it is tried again without a");
+    assert_eq!(urls(&world.metrics(&b)), ["b"]);
+    let model = world.next_load();
+    assert!(world.host.sized(model, 100));
+    assert_eq!(world.metrics(&b)["host"]["used_bytes"], 200);
+    world.finish_load(model, Err(full()));
+    assert_eq!(world.codes(page.tab), ["out_of_memory"], "b is in use");
+    assert_eq!(world.metrics(&b)["host"]["used_bytes"], 100);
+}

@@ -1,0 +1,96 @@
+//! How many tabs are served at once, in modelled time: the same on every machine.
+
+#[path = "../../examples/bench/load/mod.rs"]
+#[allow(dead_code)] // the bench uses the rest
+mod load;
+
+use anyhow::Result;
+use pollster::block_on;
+use tabloom::engine::Options;
+
+use load::{
+    clock::SimulatedClock,
+    drive::Outcome,
+    modelled::{Cost, Modelled},
+    report::Percentiles,
+    scenarios::{Setup, beside_a_long_prompt, mixed, without_a_pause},
+    workload::{Kind, Load, Pace, Tab},
+};
+
+/// A laptop that has just loaded its model.
+async fn laptop(options: Options) -> Result<Setup<Modelled, SimulatedClock>> {
+    let clock = SimulatedClock::default();
+    Ok(Setup::new(Modelled::new(Cost::LAPTOP, clock.clone()), options, clock))
+}
+
+fn run(load: &Load) -> Outcome {
+    run_with(Options::default(), load)
+}
+
+fn run_with(options: Options, load: &Load) -> Outcome {
+    block_on(async { laptop(options).await?.drive(load).await }).unwrap()
+}
+
+#[test]
+fn eight_tabs_get_six_times_the_tokens_of_one_request_at_a_time() {
+    let [together, alone] = block_on(without_a_pause(laptop, 25)).unwrap();
+    let ratio = together.busy_throughput() / alone.busy_throughput();
+    println!("{ratio:.2} times the tokens");
+    assert!(ratio >= 6.0, "{ratio:.2}");
+}
+
+#[test]
+fn a_short_request_waits_little_for_a_long_prompt() {
+    let (alone, beside, step) = block_on(beside_a_long_prompt(laptop, 200)).unwrap();
+    println!("alone {alone:?}, beside {beside:?}, a step {step}");
+    assert!(beside.p99 <= 2.0 * alone.p99 + step, "{} s alone, {} s beside", alone.p99, beside.p99);
+    // As long as a step may take, and a little more for what cannot be foreseen.
+    assert!(step <= 1.2 * Options::default().step_seconds, "a step of {step} s");
+}
+
+#[test]
+fn held_blocks_are_full_but_for_the_last() {
+    let outcome = run(&mixed(8, 200, 0.05));
+    println!("{:.4} of the places are used", outcome.kv_utilisation);
+    assert!(outcome.kv_utilisation > 0.96, "{}", outcome.kv_utilisation);
+}
+
+#[test]
+fn a_tab_that_asks_for_everything_at_once_takes_no_more_than_its_share() {
+    let chat = Tab { mix: &[Kind::Chat], pace: Pace::Poisson(0.1), requests: Some(12) };
+    let flood = Tab { mix: &[Kind::Summary], pace: Pace::Poisson(1e6), requests: Some(60) };
+    let quiet = Load::alike(3, chat, 5);
+    let flooded = Load { tabs: [&quiet.tabs[..], &[flood]].concat(), ..quiet.clone() };
+    // The flood may well push the chats' histories out of the cache.
+    let uncached = Options { prefix_caching: false, ..Options::default() };
+    let longest = |outcome: &Outcome| {
+        assert_eq!(outcome.of(Kind::Chat).count(), 36);
+        outcome.of(Kind::Chat).map(|record| record.first_token()).fold(0.0, f64::max)
+    };
+    let alone = longest(&run_with(uncached, &quiet));
+    let outcome = run(&flooded);
+    let beside = longest(&outcome);
+    assert_eq!(outcome.of(Kind::Summary).count(), 60, "some of the flood was never served");
+    println!("chats waited up to {alone:.3} s, beside the flood up to {beside:.3} s");
+    let tabs = flooded.tabs.len() as f64;
+    assert!(beside <= tabs * alone, "{alone} s alone, {beside} s with a part in {tabs}");
+}
+
+#[test]
+fn what_is_modelled_depends_on_nothing_but_the_load() {
+    let times = |seed| {
+        let outcome = run(&Load { seed, ..mixed(4, 40, 0.2) });
+        let times: Vec<_> = outcome.records.into_iter().map(|record| record.tokens).collect();
+        times
+    };
+    assert_eq!(times(7), times(7));
+    assert_ne!(times(7), times(8));
+}
+
+#[test]
+fn percentiles_lie_between_neighbours() {
+    let Percentiles { p50, p90, p99 } = Percentiles::of((0..=200).rev().map(f64::from));
+    assert_eq!((p50, p90, p99), (100.0, 180.0, 198.0));
+    let Percentiles { p50, p90, .. } = Percentiles::of([4.0, 2.0].into_iter());
+    assert_eq!((p50, p90), (3.0, 3.8));
+}

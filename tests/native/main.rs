@@ -1,0 +1,31 @@
+//! The crate's tests that run natively, in one program: it is linked once.
+#![cfg(not(target_arch = "wasm32"))]
+
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../support/built_in.rs"]
+mod built_in;
+#[path = "../support/variants.rs"]
+mod variants;
+#[path = "../support/walks.rs"]
+mod walks;
+
+mod adaptive;
+mod cache;
+mod chat;
+mod completions;
+mod embeddings;
+mod formats;
+mod gguf;
+mod grammar;
+mod host;
+mod load;
+mod models_table;
+mod quantize;
+mod schema_suite;
+mod serving;
+mod shaders;
+mod speculation;
+mod text_goldens;
+mod tokens_per_step;
+mod without_drafter;

@@ -1,0 +1,98 @@
+//! `docs/models.md` tells what loads, as far as the code has lists of it, and what it takes in memory:
+//! what the load plan says of the configurations in `docs/models.json`, which are the published ones as
+//! far as sizes go.
+
+use serde_json::{Map, Value, json};
+use tabloom::Error;
+use tabloom::executor::{KvKind, block_bytes};
+use tabloom::layout::{BlockType, Layout};
+use tabloom::load::{LoadOptions, capacity, quantise_all};
+use tabloom::model::{ModelConfig, ParamSpec, Shape};
+use tabloom::step::BLOCK_SIZE;
+use tabloom::weights::safetensors::Dtype;
+use tabloom::weights::{Elements, Header, LoadPlan, Quantise, TensorInfo};
+
+const GUIDE: &str = include_str!("../../docs/models.md");
+const CONFIGS: &str = include_str!("../../docs/models.json");
+const HEADING: &str = "| Model | Parameters | As published, 16 bits | `w8` | `w4` \
+                       | Keys and values of 1024 tokens | By default | `w4` in all |\n\
+                       |---|---:|---:|---:|---:|---:|---:|---:|\n";
+
+/// A checkpoint in bf16: what a file that fills `params` says of its tensors.
+fn header(params: &[ParamSpec]) -> Header {
+    let mut header = Header { tensors: Vec::new(), end: 0 };
+    for spec in params {
+        for source in &spec.sources {
+            let rows = source.rows as u64;
+            let shape = match spec.shape {
+                Shape::Vector { .. } => vec![rows],
+                Shape::Matrix { k, .. } => vec![rows, k as u64],
+            };
+            let bytes = 2 * shape.iter().product::<u64>();
+            let elements = Elements::Plain(Dtype::Bf16);
+            let name = source.name.clone();
+            header.tensors.push(TensorInfo { name, elements, shape, start: header.end, bytes });
+            header.end += bytes;
+        }
+    }
+    header
+}
+
+fn row(name: &str, config: &Value) -> String {
+    let config = ModelConfig::from_json(config.to_string().as_bytes()).unwrap();
+    let header = header(&config.params());
+    let weights = |quantise| LoadPlan::new(&config, None, &quantise, &[&header]).unwrap().bytes();
+    let [kept, w8, w4] = [
+        Quantise::KEEP,
+        quantise_all(Layout::W8 { group: 32 }),
+        quantise_all(Layout::W4 { group: 32 }),
+    ]
+    .map(weights);
+
+    let kinds = vec![KvKind::F16; config.layers];
+    let block = block_bytes(&config, &kinds);
+    let capacity = capacity(&config, &LoadOptions::default(), &kinds, u64::MAX).unwrap();
+    let kv = capacity.blocks as u64 * block;
+
+    let parameters = header.end / 2;
+    let parameters = match parameters as f64 / 1e6 {
+        millions @ ..999.5 => format!("{millions:.0} M"),
+        millions => format!("{:.2} B", millions / 1e3),
+    };
+    let cells = [kept, w8, w4, 1024 / BLOCK_SIZE as u64 * block, kv, w4 + kv].map(size);
+    format!("| {name} | {parameters} | {} |\n", cells.join(" | "))
+}
+
+/// In units of 2^20 or 2^30 bytes.
+fn size(bytes: u64) -> String {
+    match bytes as f64 / (1u64 << 20) as f64 {
+        mib @ ..1000.0 => format!("{mib:.0} MiB"),
+        mib => format!("{:.2} GiB", mib / 1024.0),
+    }
+}
+
+#[test]
+fn the_table_is_the_planners() {
+    let configs: Map<String, Value> = serde_json::from_str(CONFIGS).unwrap();
+    let rows: String = configs.iter().map(|(name, config)| row(name, config)).collect();
+    let table = format!("{HEADING}{rows}");
+    assert!(GUIDE.contains(&table), "docs/models.md lacks this table:\n\n{table}");
+}
+
+#[test]
+fn all_architectures_and_block_types_are_named() {
+    let supported = |error: Error| match error {
+        Error::UnsupportedArchitecture { supported, .. } => supported,
+        error => panic!("{error}"),
+    };
+    let nobody = json!({"architectures": ["nobody"], "general.architecture": "nobody"});
+    let folder = ModelConfig::from_json(nobody.to_string().as_bytes()).unwrap_err();
+    let gguf = ModelConfig::from_gguf("x.gguf", nobody.as_object().unwrap(), |_| None).unwrap_err();
+    let names = [folder, gguf].map(supported).join(", ");
+    let blocks = BlockType::READABLE.map(|block| block.to_string());
+    let named: Vec<&str> = names.split(", ").chain(blocks.iter().map(String::as_str)).collect();
+    assert!(named.len() > 30);
+    for name in named {
+        assert!(GUIDE.contains(&format!("`{name}`")), "docs/models.md does not name `{name}`");
+    }
+}

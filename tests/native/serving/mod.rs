@@ -1,0 +1,696 @@
+//! The serving core over a scripted executor: every request gets the text it would get alone.
+
+mod constraint;
+mod drafters;
+mod scripted;
+
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
+
+use pollster::block_on;
+use proptest::prelude::*;
+use tabloom::{
+    Error,
+    engine::{
+        Clock, Engine, Event, FinishReason, Goal, Options, PinId, Policy, Request, RequestId, TabId,
+    },
+    speculate::{Drafter, Ngram},
+    step::{BLOCK_SIZE, Executor, Logprobs, MAX_DRAFTS, Pooling, Sampling, Window},
+};
+
+use constraint::Alternate;
+use drafters::{Oracle, Quality};
+use scripted::{END, Failure, POISON, Scripted, VOCAB, embedded, logprobs, next_token};
+
+/// How one request went.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outcome {
+    /// The whole answer, with what was answered before.
+    tokens: Vec<u32>,
+    /// Of the tokens that were told.
+    logprobs: Vec<Logprobs>,
+    prompt_logprobs: Option<Vec<Logprobs>>,
+    embedding: Option<Vec<f32>>,
+    /// Why it ended, and after how many tokens.
+    end: Option<(FinishReason, usize)>,
+}
+
+/// The tokens that a request permits after `output`, as bits.
+fn permitted(request: &Request, output: &[u32]) -> u32 {
+    let permits = |token: &u32| {
+        let bad = request.bad_words.iter().any(|word| {
+            let (last, before) = word.split_last().expect("it has a token");
+            last == token && output.ends_with(before)
+        });
+        let ends = request.end_tokens.contains(token) || request.stop_tokens.contains(token);
+        let allowed = request.allowed_tokens.as_ref().is_none_or(|list| list.contains(token));
+        let early = ends && output.len() < request.min_tokens;
+        let fits = !request.constrained || Alternate::permits(output.len(), *token);
+        allowed && !bad && !early && fits
+    };
+    (0..VOCAB).filter(permits).fold(0, |bits, token| bits | 1 << token)
+}
+
+/// Why an answer ends after so many tokens, if it does, where sequences end at `limit` tokens.
+fn complete(request: &Request, answered: usize, limit: usize) -> Option<FinishReason> {
+    let most = limit - request.prompt.len();
+    let most = request.max_tokens.map_or(most, |max| max.min(most));
+    if request.constrained && Alternate::is_complete(answered) {
+        return Some(FinishReason::Stop);
+    }
+    (answered == most).then_some(FinishReason::Length)
+}
+
+/// What a request gives by itself, where sequences end at `limit` tokens.
+fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
+    let mut outcome = Outcome { tokens: request.answered.clone(), ..Default::default() };
+    let mut tokens = [&request.prompt[..], &request.answered].concat();
+    let prompt = request.prompt.len();
+    if let Goal::Embed(_) = request.goal {
+        let count = tokens.iter().filter(|token| **token == POISON).count() as u32;
+        let broken = FinishReason::Error(Error::Numerical { count });
+        outcome.end = Some((if count > 0 { broken } else { FinishReason::Stop }, 0));
+        let vector = || tokens.iter().map(|token| embedded(*token)).collect();
+        outcome.embedding = (count == 0).then(vector);
+        return outcome;
+    }
+    let seen = |tokens: &[u32]| -> Vec<u32> {
+        let row = tokens.len() - 1;
+        let visible =
+            |at: &usize| window.is_none_or(|window| *at < window.sinks || at + window.tokens > row);
+        (0..=row).filter(visible).map(|at| tokens[at]).collect()
+    };
+    if let Some(top) = request.prompt_logprobs.filter(|_| prompt > 1) {
+        let score = |at| logprobs(&[seen(&tokens[..at]), vec![tokens[at]]].concat(), top);
+        outcome.prompt_logprobs = Some((1..prompt).map(score).collect());
+    }
+    let reason = loop {
+        if let Some(reason) = complete(request, tokens.len() - prompt, limit) {
+            break reason;
+        }
+        let mask = permitted(request, &tokens[prompt..]);
+        if mask & !(1 << POISON) == 0 {
+            break FinishReason::Error(Error::NoTokenAllowed { drawn: tokens.len() - prompt });
+        }
+        let visible = seen(&tokens);
+        let poisoned = visible.iter().filter(|token| **token == POISON).count() as u32;
+        if poisoned > 0 {
+            break FinishReason::Error(Error::Numerical { count: poisoned });
+        }
+        let token = next_token(&visible, request.sampling.seed, mask);
+        tokens.push(token);
+        if request.end_tokens.contains(&token) {
+            break FinishReason::Stop;
+        }
+        if request.stop_tokens.contains(&token) {
+            break FinishReason::StopToken(token);
+        }
+        outcome.tokens.push(token);
+        let asked = request.sampling.logprobs;
+        outcome.logprobs.extend(asked.map(|top| logprobs(&[visible, vec![token]].concat(), top)));
+    };
+    outcome.end = Some((reason, tokens.len() - prompt));
+    outcome
+}
+
+fn request(prompt: Vec<u32>, max_tokens: Option<usize>, seed: u64) -> Request {
+    let sampling = Sampling { seed, ..Sampling::GREEDY };
+    Request { prompt, sampling, end_tokens: vec![END], max_tokens, ..Default::default() }
+}
+
+/// An engine with a record of what its caller asked and was told.
+struct Client<E> {
+    engine: Engine<E>,
+    options: Options,
+    window: Option<Window>,
+    limit: usize,
+    requests: BTreeMap<RequestId, Request>,
+    outcomes: BTreeMap<RequestId, Outcome>,
+    /// Ended by the caller while live.
+    ended: BTreeMap<RequestId, FinishReason>,
+    unconstrained: BTreeSet<RequestId>,
+    /// Held, and how many tokens they may have at most.
+    held: BTreeMap<RequestId, usize>,
+    pins: Vec<PinId>,
+    steps: usize,
+}
+
+/// A clock that moves on whenever it is read.
+fn ticking() -> Clock {
+    let now = Rc::new(Cell::new(0));
+    Box::new(move || {
+        now.set(now.get() + 1);
+        Duration::from_millis(now.get())
+    })
+}
+
+impl<E: Executor> Client<E> {
+    fn new(executor: E) -> Client<E> {
+        let step_seconds = f64::INFINITY;
+        Client::with(executor, Options { watermark: 0.0, step_seconds, ..Default::default() })
+    }
+
+    fn with(executor: E, options: Options) -> Client<E> {
+        let capacity = executor.capacity();
+        let pool = (capacity.blocks - 1) * BLOCK_SIZE;
+        let fits =
+            |window: Window| window.sinks + window.tokens + capacity.rows + 2 * BLOCK_SIZE <= pool;
+        let limit = match capacity.window {
+            Some(window) if fits(window) => capacity.context,
+            _ => capacity.context.min(pool),
+        };
+        Client {
+            engine: Engine::new(executor, options.clone(), ticking()),
+            options,
+            window: capacity.window,
+            limit,
+            requests: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            unconstrained: BTreeSet::new(),
+            held: BTreeMap::new(),
+            pins: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    fn submit(&mut self, request: Request) {
+        self.submit_many(request, 1);
+    }
+
+    /// Submits a request with a part of the answer that it would get.
+    fn resume(&mut self, request: Request, part: f64, n: usize) {
+        let request = Request { prompt_logprobs: None, goal: Goal::Generate, ..request };
+        // Requests that are refused have no answer.
+        let unconstrained = Request { constrained: false, ..request.clone() };
+        if request.prompt.len() >= self.limit || permitted(&unconstrained, &[]) == 0 {
+            return self.submit_many(request, n);
+        }
+        let whole = alone(&request, self.limit, self.window);
+        let cut = (part * (whole.tokens.len() + 1) as f64) as usize;
+        let answered = whole.tokens[..cut].to_vec();
+        let resumed = Request { answered, ..request };
+        let rest = alone(&resumed, self.limit, self.window);
+        assert_eq!((&rest.tokens, &rest.end), (&whole.tokens, &whole.end));
+        assert!(whole.logprobs.ends_with(&rest.logprobs));
+        self.submit_many(resumed, n);
+    }
+
+    fn submit_many(&mut self, request: Request, n: usize) {
+        let prompt = request.prompt.len();
+        match self.engine.submit_many(request.clone(), n) {
+            Ok(ids) => {
+                assert_eq!(ids.len(), n);
+                for (i, id) in ids.into_iter().enumerate() {
+                    let mut twin = request.clone();
+                    twin.sampling.seed = request.sampling.seed.wrapping_add(i as u64);
+                    if twin.constrained {
+                        self.unconstrained.insert(id);
+                    }
+                    assert!(self.requests.insert(id, twin).is_none(), "{id:?} names two requests");
+                    let tokens = request.answered.clone();
+                    self.outcomes.insert(id, Outcome { tokens, ..Default::default() });
+                }
+            }
+            Err(Error::QueueFull { waiting, limit }) => {
+                assert!(waiting + n > limit && limit <= self.options.max_queue);
+            }
+            Err(Error::NoTokenAllowed { drawn: 0 }) => {
+                let request = Request { constrained: false, ..request };
+                assert_eq!(permitted(&request, &[]), 0);
+            }
+            Err(error) => {
+                assert!(prompt >= self.limit);
+                let limit = self.limit;
+                let param = "prompt".into();
+                assert_eq!(error, Error::ContextLengthExceeded { param, prompt, limit });
+            }
+        }
+    }
+
+    /// The `nth` request, live or not, modulo their number.
+    fn nth(&self, nth: usize) -> Option<RequestId> {
+        self.outcomes.keys().nth(nth % self.outcomes.len().max(1)).copied()
+    }
+
+    fn end(&mut self, nth: usize, reason: FinishReason) {
+        let Some(id) = self.nth(nth) else { return };
+        match reason {
+            FinishReason::Cancelled => self.engine.cancel(id),
+            _ => self.engine.finish(id),
+        }
+        self.note_end(id, reason);
+    }
+
+    fn note_end(&mut self, id: RequestId, reason: FinishReason) {
+        let request = &self.requests[&id];
+        // It may have been over when it came, and nobody been told yet.
+        let over = complete(request, request.answered.len(), self.limit).is_some()
+            && !self.unconstrained.contains(&id);
+        if self.outcomes[&id].end.is_none() && !over {
+            self.ended.entry(id).or_insert(reason);
+        }
+    }
+
+    fn hold(&mut self, nth: usize) {
+        let Some(id) = self.nth(nth) else { return };
+        self.engine.hold(id, true);
+        // No more are drawn by the steps in flight, at most two of them with drafts.
+        let most = self.outcomes[&id].tokens.len() + 2 * (1 + MAX_DRAFTS);
+        self.held.entry(id).or_insert(most);
+    }
+
+    fn release(&mut self) {
+        self.held.pop_last().into_iter().for_each(|(id, _)| self.engine.hold(id, false));
+    }
+
+    fn close_tab(&mut self, tab: TabId) {
+        self.engine.close_tab(tab);
+        let of_tab = self.requests.iter().filter(|(_, request)| request.tab == tab);
+        for id in of_tab.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.note_end(id, FinishReason::Cancelled);
+        }
+    }
+
+    /// Brings the constraints that were announced.
+    fn constrain(&mut self) {
+        for id in std::mem::take(&mut self.unconstrained) {
+            self.engine.constrain(id, Box::new(Alternate::default()));
+        }
+    }
+
+    fn pin(&mut self, nth: usize) {
+        let Some(request) = self.nth(nth).map(|id| &self.requests[&id]) else { return };
+        self.pins.extend(self.engine.pin(&request.prompt, request.salt));
+    }
+
+    fn unpin(&mut self) {
+        self.pins.pop().into_iter().for_each(|pin| self.engine.unpin(pin));
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        for event in block_on(self.engine.step()).expect("the engine is open") {
+            let id = event.id();
+            let outcome = self.outcomes.get_mut(&id).expect("events name live requests");
+            assert_eq!(outcome.end, None, "nothing follows the end");
+            let over = self.ended.contains_key(&id);
+            match event {
+                Event::Token { token, logprobs, .. } => {
+                    assert!(!over, "no token follows a cancel");
+                    outcome.tokens.push(token);
+                    let most = self.held.get(&id).copied().unwrap_or(usize::MAX);
+                    assert!(outcome.tokens.len() <= most, "{id:?} is held");
+                    outcome.logprobs.extend(logprobs);
+                }
+                Event::PromptLogprobs { logprobs, .. } => {
+                    assert!(!over && outcome.tokens.is_empty());
+                    assert_eq!(outcome.prompt_logprobs.replace(logprobs), None, "told twice");
+                }
+                Event::Embedding { vector, .. } => {
+                    assert_eq!(outcome.embedding.replace(vector), None, "told twice");
+                }
+                Event::Finished { reason, usage, .. } => {
+                    let Request { prompt, answered, .. } = &self.requests[&id];
+                    assert_eq!(usage.prompt_tokens, prompt.len());
+                    assert!(usage.cached_tokens < prompt.len() + usize::from(!answered.is_empty()));
+                    outcome.end = Some((reason, usage.completion_tokens));
+                }
+            }
+        }
+    }
+
+    /// Steps until nothing is left, and checks that everybody got what was due.
+    fn run_to_the_end(&mut self) {
+        self.constrain();
+        // The request that runs first advances at least every third step, and all get their turn.
+        let lengths = self.requests.values().map(|request| {
+            let due = alone(request, self.limit, self.window);
+            request.prompt.len() + due.end.expect("it ends").1
+        });
+        let bound = self.steps + 3 * (lengths.sum::<usize>() + 1);
+        let run = |client: &mut Self| {
+            while !client.engine.is_idle() {
+                assert!(client.steps < bound, "no end after {bound} steps");
+                client.step();
+            }
+        };
+        run(self);
+        let left = self.outcomes.iter().filter(|(_, outcome)| outcome.end.is_none());
+        for (id, _) in left {
+            assert!(self.held.contains_key(id), "{id:?} waits for the held");
+        }
+        while !self.held.is_empty() {
+            self.release();
+        }
+        run(self);
+        for (id, request) in &self.requests {
+            let (outcome, due) = (&self.outcomes[id], alone(request, self.limit, self.window));
+            if let Some(reason) = self.ended.get(id) {
+                assert!(due.tokens.starts_with(&outcome.tokens), "{outcome:?}, {due:?}");
+                assert!(due.logprobs.starts_with(&outcome.logprobs), "{outcome:?}, {due:?}");
+                let (ended_for, count) = outcome.end.as_ref().expect("it ended");
+                assert_eq!(ended_for, reason);
+                assert_eq!(*count, outcome.tokens.len());
+            } else {
+                let mut due = due;
+                // A constraint that allows nothing may end a request before its scores are read.
+                if let Some((FinishReason::Error(Error::NoTokenAllowed { drawn: 0 }), _)) = due.end
+                    && outcome.prompt_logprobs.is_none()
+                {
+                    due.prompt_logprobs = None;
+                }
+                assert_eq!(*outcome, due, "{request:?}");
+            }
+        }
+        while !self.pins.is_empty() {
+            self.unpin();
+        }
+        let metrics = self.engine.metrics();
+        assert_eq!(metrics.kv_cache_usage_perc, 0.0);
+        assert_eq!(metrics.num_requests_running + metrics.num_requests_waiting, 0);
+        let counts = metrics.request_success;
+        let ended = counts.stop + counts.length + counts.abort + counts.error;
+        assert_eq!(ended, self.requests.len() as u64);
+        let ends = self.outcomes.values().flat_map(|outcome| &outcome.end);
+        let answered: usize = ends.map(|(_, tokens)| tokens).sum();
+        let before: usize = self.requests.values().map(|request| request.answered.len()).sum();
+        assert_eq!(metrics.generation_tokens, (answered - before) as u64);
+        assert!(metrics.prefix_cache_hits <= metrics.prefix_cache_queries);
+        assert!(self.engine.reset_prefix_cache(false), "a block is still held");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    Submit(Box<Request>, usize),
+    Resume(Box<Request>, f64, usize),
+    Cancel(usize),
+    Finish(usize),
+    Hide(TabId, bool),
+    Close(TabId),
+    Constrain,
+    Hold(usize),
+    Release,
+    Pin(usize),
+    Unpin,
+    Step,
+}
+
+fn tab() -> impl Strategy<Value = TabId> {
+    (0..4_u64).prop_map(TabId)
+}
+
+/// Prompts that often begin alike.
+fn prompt() -> impl Strategy<Value = Vec<u32>> {
+    let family = (1..4_u32, 0..70_usize);
+    (family, prop::collection::vec(0..POISON, 1..40), prop::bool::weighted(0.05)).prop_map(
+        |((family, shared), own, poison)| {
+            let common = (0..shared as u32).map(|i| (family * i + 1) % POISON);
+            let mut prompt: Vec<u32> = common.chain(own).collect();
+            if poison {
+                prompt[0] = POISON;
+            }
+            prompt
+        },
+    )
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    let token = || 0..POISON;
+    let asked = (prompt(), prop::option::of(1..40_usize), any::<u64>());
+    let sharing = (tab(), 0..3_i32, 0..2_u64);
+    let limits = (
+        prop::option::weighted(0.1, prop::collection::vec(token(), 1..6)),
+        prop::collection::vec(prop::collection::vec(token(), 1..3), 0..3),
+        0..6_usize,
+        prop::collection::vec(token(), 0..2),
+        prop::bool::weighted(0.1),
+    );
+    let told = (
+        prop::option::weighted(0.2, 0..3_u32),
+        prop::option::weighted(0.1, 0..3_u32),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.2),
+    );
+    (asked, sharing, limits, told).prop_map(|(asked, sharing, limits, told)| {
+        let (prompt, max_tokens, seed) = asked;
+        let (allowed_tokens, bad_words, min_tokens, stop_tokens, constrained) = limits;
+        let (logprobs, prompt_logprobs, embeds, penalises) = told;
+        let (tab, priority, salt) = sharing;
+        let mut request = Request {
+            tab,
+            priority,
+            salt,
+            allowed_tokens,
+            bad_words,
+            min_tokens: min_tokens.min(max_tokens.unwrap_or(min_tokens)),
+            stop_tokens,
+            constrained,
+            prompt_logprobs,
+            ..request(prompt, max_tokens, seed)
+        };
+        request.sampling.logprobs = logprobs;
+        request.sampling.frequency_penalty = if penalises { 0.5 } else { 0.0 };
+        if embeds {
+            request.goal = Goal::Embed(Pooling::Mean);
+            (request.constrained, request.prompt_logprobs) = (false, None);
+        }
+        request
+    })
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let submit = || (any_request(), prop_oneof![4 => Just(1), 1 => 2..4_usize]);
+    prop_oneof![
+        6 => submit().prop_map(|(request, n)| Action::Submit(Box::new(request), n)),
+        2 => (submit(), 0.0..1.0)
+            .prop_map(|((request, n), part)| Action::Resume(Box::new(request), part, n)),
+        1 => any::<usize>().prop_map(Action::Cancel),
+        1 => any::<usize>().prop_map(Action::Finish),
+        1 => (tab(), any::<bool>()).prop_map(|(tab, hidden)| Action::Hide(tab, hidden)),
+        1 => tab().prop_map(Action::Close),
+        2 => Just(Action::Constrain),
+        2 => any::<usize>().prop_map(Action::Hold),
+        1 => Just(Action::Release),
+        1 => any::<usize>().prop_map(Action::Pin),
+        2 => Just(Action::Unpin),
+        8 => Just(Action::Step),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let limits = (1..6_usize, 1..40_usize, prop_oneof![Just(f64::INFINITY), 0.001..0.5]);
+    let rules = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<u64>());
+    let drafts = (0..=MAX_DRAFTS, any::<bool>());
+    let shares = (0.0..0.3, 0.0..1.0);
+    (limits, rules, drafts, shares).prop_map(|(limits, rules, drafts, shares)| {
+        let ((max_drafts, adaptive_drafts), (watermark, tab_share)) = (drafts, shares);
+        let (max_running, long_prefill_threshold, step_seconds) = limits;
+        let (priority, adaptive_threshold, prefix_caching, cache_aware, seed) = rules;
+        Options {
+            policy: if priority { Policy::Priority } else { Policy::Fcfs },
+            max_running,
+            max_queue: 20,
+            max_queue_per_tab: 8,
+            long_prefill_threshold,
+            adaptive_threshold,
+            step_seconds,
+            watermark,
+            tab_share,
+            prefix_caching,
+            cache_aware,
+            max_drafts,
+            adaptive_drafts,
+            seed,
+        }
+    })
+}
+
+/// Who guesses what comes next; none: prompt lookup.
+fn drafter(quality: Option<Quality>, actions: &[Action]) -> Rc<dyn Drafter> {
+    let Some(quality) = quality else { return Rc::new(Ngram { sizes: 1..=3 }) };
+    let seeds = actions.iter().flat_map(|action| match action {
+        Action::Submit(request, n) | Action::Resume(request, _, n) => {
+            (0..*n as u64).map(|i| request.sampling.seed.wrapping_add(i)).collect()
+        }
+        _ => Vec::new(),
+    });
+    Rc::new(Oracle { seeds: seeds.collect(), quality })
+}
+
+fn serve<E: Executor>(
+    executor: E,
+    options: Options,
+    quality: Option<Quality>,
+    actions: Vec<Action>,
+) {
+    let mut client = Client::with(executor, options);
+    client.engine = client.engine.with_drafter(drafter(quality, &actions));
+    for action in actions {
+        match action {
+            Action::Submit(request, n) => client.submit_many(*request, n),
+            Action::Resume(request, part, n) => client.resume(*request, part, n),
+            Action::Cancel(nth) => client.end(nth, FinishReason::Cancelled),
+            Action::Finish(nth) => client.end(nth, FinishReason::Stop),
+            Action::Hide(tab, hidden) => client.engine.set_visible(tab, !hidden),
+            Action::Close(tab) => client.close_tab(tab),
+            Action::Constrain => client.constrain(),
+            Action::Hold(nth) => client.hold(nth),
+            Action::Release => client.release(),
+            Action::Pin(nth) => client.pin(nth),
+            Action::Unpin => client.unpin(),
+            Action::Step => client.step(),
+        }
+    }
+    client.run_to_the_end();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Whatever arrives and is cancelled when, however small the pool: no token is lost, doubled
+    /// or changed, no block leaks, and everything ends.
+    #[test]
+    fn every_request_gets_the_text_it_would_get_alone(
+        depth in 1..=3,
+        rows in 1..40_usize,
+        seqs in 1..6_usize,
+        blocks in 1..14_usize,
+        context in 8..200_usize,
+        window in prop::option::weighted(0.3, (0..2_usize, 1..40_usize)),
+        options in options(),
+        drafts in prop_oneof![Just(0), 1..=MAX_DRAFTS],
+        quality in prop::option::of(prop_oneof![
+            3 => Just(Quality::Right),
+            2 => Just(Quality::Mixed),
+            1 => Just(Quality::Wrong),
+        ]),
+        actions in prop::collection::vec(action(), 1..60),
+    ) {
+        fn run<const DEPTH: usize>(
+            scripted: Scripted<DEPTH>,
+            window: Option<(usize, usize)>,
+            options: Options,
+            quality: Option<Quality>,
+            actions: Vec<Action>,
+        ) {
+            match window {
+                None => serve(scripted, options, quality, actions),
+                Some((sinks, tokens)) => {
+                    let window = Window { sinks: sinks * BLOCK_SIZE, tokens };
+                    serve(scripted.windowed(window), options, quality, actions);
+                }
+            }
+        }
+        fn scripted<const DEPTH: usize>(
+            sizes: [usize; 4],
+            drafts: usize,
+        ) -> Scripted<DEPTH> {
+            let [rows, seqs, blocks, context] = sizes;
+            Scripted::new(rows, seqs, blocks, context).drafting(drafts)
+        }
+        let sizes = [rows, seqs, blocks, context];
+        match depth {
+            1 => run(scripted::<1>(sizes, drafts), window, options, quality, actions),
+            2 => run(scripted::<2>(sizes, drafts), window, options, quality, actions),
+            _ => run(scripted::<3>(sizes, drafts), window, options, quality, actions),
+        }
+    }
+}
+
+/// A request whose answer does not end before `max_tokens`.
+fn long_winded(prompt: usize, max_tokens: usize) -> Request {
+    let ask = |seed| request(vec![1; prompt], Some(max_tokens), seed);
+    let lasts = |request: &Request| alone(request, 4096, None).tokens.len() == max_tokens;
+    (0..).map(ask).find(lasts).expect("some seed draws no end token")
+}
+
+#[test]
+fn a_batch_takes_no_more_steps_than_its_longest_request() {
+    let mut client = Client::new(Scripted::<2>::new(256, 8, 100, 4096));
+    for max_tokens in [3, 20, 8, 11, 20, 5, 1, 17] {
+        client.submit(long_winded(20, max_tokens));
+    }
+    client.run_to_the_end();
+    assert_eq!(client.steps, 20);
+}
+
+#[test]
+fn rounds_follow_one_another_before_it_is_known_what_was_right() {
+    let executor = Scripted::<2>::new(256, 8, 100, 4096).drafting(4);
+    let ran_ahead = executor.ran_ahead.clone();
+    let adaptive_drafts = false;
+    let options = Options { watermark: 0.0, max_drafts: 4, adaptive_drafts, ..Options::default() };
+    let mut client = Client::with(executor, options);
+    client.engine = client.engine.with_drafter(Rc::new(Ngram { sizes: 64..=64 }));
+    client.submit(long_winded(20, 100));
+    client.submit(long_winded(30, 100));
+    client.run_to_the_end();
+    let rounds = client.engine.metrics().spec_decode.spec_decode_num_drafts as usize;
+    // All but the first, and those where the answer might have no room for all drafts.
+    assert!(rounds < 100 && ran_ahead.get() > rounds / 2, "{} of {rounds}", ran_ahead.get());
+}
+
+#[test]
+fn a_pool_too_small_for_all_preempts_and_loses_nothing() {
+    let mut client = Client::new(Scripted::<2>::new(64, 4, 6, 4096));
+    for _ in 0..6 {
+        client.submit(long_winded(14, 40));
+    }
+    client.run_to_the_end();
+    assert!(client.engine.metrics().num_preemptions > 0);
+}
+
+#[test]
+fn a_request_that_fills_the_pool_by_itself_ends_for_its_length() {
+    let mut client = Client::new(Scripted::<2>::new(64, 4, 2, 4096));
+    client.submit(long_winded(10, 100));
+    client.run_to_the_end();
+    let end = client.outcomes.values().next().unwrap().end.clone();
+    assert_eq!(end, Some((FinishReason::Length, 22)));
+}
+
+#[test]
+fn ten_thousand_cancelled_requests_leave_the_pool_as_it_was() {
+    let mut client = Client::new(Scripted::<2>::new(64, 4, 6, 4096));
+    for nth in 0..10_000 {
+        client.submit(request(vec![1; 20], None, nth as u64));
+        if nth % 7 == 0 {
+            client.step();
+        }
+        client.end(nth, FinishReason::Cancelled);
+    }
+    client.submit(long_winded(20, 5));
+    client.run_to_the_end();
+    assert!(client.engine.metrics().request_success.abort > 5000);
+}
+
+#[test]
+fn a_lost_device_ends_every_request_and_closes_the_engine() {
+    let lost = Error::DeviceLost { reason: "unplugged".into() };
+    for failure in [Failure::Submit(0), Failure::Submit(3), Failure::Result(0), Failure::Result(3)]
+    {
+        let mut executor = Scripted::<2>::new(64, 1, 6, 4096);
+        executor.failure = Some(failure);
+        let mut client = Client::new(executor);
+        client.submit(long_winded(20, 40));
+        client.submit(long_winded(5, 40));
+        while !client.engine.is_idle() {
+            client.step();
+        }
+        for outcome in client.outcomes.values() {
+            let (reason, _) = outcome.end.as_ref().expect("it ended");
+            assert_eq!(*reason, FinishReason::Error(lost.clone()), "{failure:?}");
+        }
+        let engine = &mut client.engine;
+        assert_eq!(block_on(engine.step()), Err(Error::Closed));
+        assert_eq!(engine.submit(request(vec![1], None, 0)), Err(Error::Closed));
+        engine.cancel(*client.outcomes.keys().next().unwrap());
+        assert!(engine.is_idle());
+    }
+}

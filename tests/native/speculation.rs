@@ -1,0 +1,741 @@
+//! Drafts change how long an answer takes, and nothing else.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    fs,
+    ops::ControlFlow,
+    path::Path,
+    rc::Rc,
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tabloom::{
+    Error,
+    api::{ChatCompletion, ChatCompletionRequest, Choice, FinishReason, TopLogprob},
+    engine::{Engine, Event, Options, Request, RequestId, TabId, steady_clock},
+    executor::AnyExecutor,
+    load::{self, Device, DraftWith, LoadOptions},
+    metrics::SpecDecode,
+    sampling::LocalCompiler,
+    service::{Moment, Reply, Service},
+    speculate::{Drafter, Ngram},
+    step::{
+        BLOCK_SIZE, Draft, Executor, Follow, MAX_DRAFTS, RowTokens, Sampling, SeqPlan, StepPlan,
+    },
+    weights::{FolderSource, Within},
+};
+
+const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
+const VOCAB: u32 = 2048;
+
+/// Remembers all sequences it is shown, and proposes what it remembers.
+#[derive(Debug, Default)]
+struct Memory {
+    sequences: RefCell<Vec<Vec<u32>>>,
+    /// Added to what is proposed: with 0 it is right, with anything else it is not. None: nothing is
+    /// proposed.
+    error: RefCell<Option<u32>>,
+}
+
+impl Drafter for Memory {
+    fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
+        let mut sequences = self.sequences.borrow_mut();
+        let Some(error) = *self.error.borrow() else {
+            match sequences.iter_mut().find(|known| tokens.starts_with(known)) {
+                Some(known) => *known = tokens.to_vec(),
+                None => sequences.push(tokens.to_vec()),
+            }
+            return Vec::new();
+        };
+        let known = sequences.iter().find(|known| known.starts_with(tokens));
+        let rest = known.map_or(&[][..], |known| &known[tokens.len()..]);
+        rest.iter().take(most).map(|token| (token + error) % VOCAB).collect()
+    }
+}
+
+/// Who drafts on the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Beside {
+    Nobody,
+    /// The built-in model's head.
+    Head,
+    /// The built-in model a second time, as if it were a smaller one.
+    Model,
+    EarlyExit,
+}
+
+/// The built-in model.
+fn built_in() -> FolderSource {
+    FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")))
+}
+
+/// The built-in model with a drafter beside it.
+fn loaded(device: Device, beside: Beside) -> load::Model {
+    let source = built_in();
+    let draft = match beside {
+        Beside::Nobody => DraftWith::Nothing,
+        Beside::Head | Beside::Model => DraftWith::Beside,
+        Beside::EarlyExit => DraftWith::EarlyExit(3),
+    };
+    let folder = if beside == Beside::Model { "" } else { "draft" };
+    let folder = Within { folder, source: &source };
+    let options = LoadOptions { device, draft, ..Default::default() };
+    let model = pollster::block_on(async {
+        let opened = load::Opened::open(&source).await?;
+        let chat = opened.chat().await?;
+        let draft = opened.draft(&folder, &options).await;
+        let prepared = opened.prepare(&options)?.with_draft(draft)?;
+        let loaded = prepared.load(|_| ControlFlow::Continue(())).await?;
+        Ok::<_, Error>(load::Model { chat, loaded })
+    })
+    .expect("the built-in model loads");
+    match &model.loaded.draft {
+        None => assert_eq!(beside, Beside::Nobody),
+        Some(outcome) => assert!(outcome.is_ok(), "{outcome:?}"),
+    }
+    model
+}
+
+/// Finds nothing, so that only the executor's own drafter guesses.
+fn no_lookup() -> Rc<dyn Drafter> {
+    Rc::new(Ngram { sizes: usize::MAX..=usize::MAX })
+}
+
+/// A service that always guesses as much as it may; prompt lookup is tried apart.
+fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
+    let load::Model { chat, loaded } = loaded(device, beside);
+    let options = Options { adaptive_drafts: false, ..Default::default() };
+    Service::new(loaded.executor, chat, "built-in".into(), options, steady_clock())
+        .with_compiler(Box::new(LocalCompiler::default()))
+        .with_drafter(no_lookup())
+}
+
+const STOPPED: &str = "stop string";
+const SCHEMA: &str = "schema";
+/// Words of the greedy answer that come in the middle of a round, whoever guesses them.
+const STOP: &str = "berries";
+
+/// Requests of every kind, by name.
+fn requests() -> Vec<(&'static str, Value)> {
+    // The chat has an answer already, so that lookup finds something.
+    let ask = |text: &str, answer: &str, more: Value| {
+        let mut fields = json!({
+            "messages": [
+                { "role": "user", "content": text },
+                { "role": "assistant", "content": answer },
+                { "role": "user", "content": text },
+            ],
+            "max_tokens": 30,
+            "temperature": 0,
+        });
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fields
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": { "city": { "type": "string" }, "sure": { "type": "boolean" } },
+        "required": ["city", "sure"],
+        "additionalProperties": false,
+    });
+    let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": schema } });
+    let story = |more: Value| {
+        let told = "Once upon a time, a kind fox named Tom lived in a green forest. He loved to \
+                    pick berries. One day, Tom found a basket of apples.";
+        ask("Tell me a story about a fox.", told, more)
+    };
+    let penalties = json!({
+        "temperature": 0.8, "seed": 6, "presence_penalty": 0.4, "frequency_penalty": 0.6,
+        "repetition_penalty": 1.2,
+    });
+    let logprobs = json!({ "temperature": 0.8, "seed": 9, "logprobs": true, "top_logprobs": 3 });
+    let capital = ask(
+        "What is the capital of France?",
+        "{ \"city\": \"Paris\", \"sure\": true }",
+        json!({ "response_format": format }),
+    );
+    vec![
+        ("greedy", story(json!({}))),
+        ("seeded", story(json!({ "temperature": 0.8, "seed": 5 }))),
+        ("penalties", story(penalties)),
+        (STOPPED, story(json!({ "stop": [STOP], "logprobs": true }))),
+        (SCHEMA, capital),
+        ("log-probabilities", story(logprobs)),
+        ("two answers", story(json!({ "temperature": 0.9, "seed": 7, "n": 2 }))),
+    ]
+}
+
+fn submit(service: &mut Service<AnyExecutor>, fields: &Value) -> RequestId {
+    let request = ChatCompletionRequest::read(fields).expect("a request");
+    let request = request.validate().expect("a valid request");
+    service.submit(request, MOMENT, &[]).expect("it is accepted")
+}
+
+/// The answers to requests that are served at once.
+fn answers(service: &mut Service<AnyExecutor>, batch: &[&Value]) -> Vec<ChatCompletion> {
+    let ids: Vec<RequestId> = batch.iter().map(|fields| submit(service, fields)).collect();
+    let mut replies = Vec::new();
+    for _ in 0..2000 {
+        if service.is_idle() {
+            break;
+        }
+        replies.extend(pollster::block_on(service.step()).expect("the engine runs"));
+    }
+    let answer = |id: &RequestId| {
+        let reply = replies.iter().find(|(of, _)| of == id).map(|(_, reply)| reply.clone());
+        let Some(Reply::Completion(completion)) = reply else { panic!("{reply:?}") };
+        completion
+    };
+    ids.iter().map(answer).collect()
+}
+
+/// Asserts that two answers have the same tokens, texts and ends, and all but the same
+/// log-probabilities.
+fn assert_same(found: &ChatCompletion, expected: &ChatCompletion, what: &str) {
+    assert_eq!(found.usage.completion_tokens, expected.usage.completion_tokens, "{what}");
+    for (found, expected) in found.choices.iter().zip(&expected.choices) {
+        assert_eq!(found.message, expected.message, "{what}");
+        assert_eq!(found.finish_reason, expected.finish_reason, "{what}");
+        let (found, expected) = (told(found), told(expected));
+        assert_eq!(found.len(), expected.len(), "{what}");
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert_eq!(found.bytes, expected.bytes, "{what}");
+            let difference = found.logprob - expected.logprob;
+            assert!(difference.abs() < 1e-3, "{what}: {found:?}, not {expected:?}");
+        }
+    }
+}
+
+/// The tokens of an answer whose log-probabilities are told, each with the likeliest in its place.
+fn told(choice: &Choice) -> Vec<&TopLogprob> {
+    let tokens = choice.logprobs.iter().flat_map(|logprobs| &logprobs.content);
+    tokens.flat_map(|token| [&token.chosen].into_iter().chain(&token.top_logprobs)).collect()
+}
+
+/// Answers to requests that were served at once, and what guessing had a part in them.
+struct Served {
+    answers: Vec<ChatCompletion>,
+    drafts: SpecDecode,
+    steps: u64,
+}
+
+impl Served {
+    fn of(service: &mut Service<AnyExecutor>, batch: &[&Value]) -> Served {
+        let before = service.metrics();
+        let answers = answers(service, batch);
+        let after = service.metrics();
+        let count = |of: fn(&SpecDecode) -> u64| of(&after.spec_decode) - of(&before.spec_decode);
+        let drafts = SpecDecode {
+            spec_decode_num_drafts: count(|drafts| drafts.spec_decode_num_drafts),
+            spec_decode_num_draft_tokens: count(|drafts| drafts.spec_decode_num_draft_tokens),
+            spec_decode_num_accepted_tokens: count(|drafts| drafts.spec_decode_num_accepted_tokens),
+            ..Default::default()
+        };
+        Served { answers, drafts, steps: after.steps - before.steps }
+    }
+}
+
+/// Guesses for an answer.
+fn guessed(answer: &ChatCompletion) -> u32 {
+    let details = answer.usage.completion_tokens_details;
+    details.accepted_prediction_tokens + details.rejected_prediction_tokens
+}
+
+/// Each request is asked alone, and twice beside another.
+fn ask(service: &mut Service<AnyExecutor>, requests: &[(&str, Value)]) -> Vec<[Served; 2]> {
+    let beside = &requests[0].1;
+    let ask = |(_, fields): &(_, Value)| {
+        let together = [fields, beside, fields, beside];
+        [Served::of(service, &[fields]), Served::of(service, &together)]
+    };
+    requests.iter().map(ask).collect()
+}
+
+fn drafts_change_nothing_but_the_steps(device: Device) {
+    let memory = Rc::new(Memory::default());
+    let mut service = service(device, Beside::Nobody).with_drafter(memory.clone());
+    let requests = requests();
+    let expected = ask(&mut service, &requests);
+    for ([alone, together], (name, _)) in expected.iter().zip(&requests) {
+        assert_same(&together.answers[0], &alone.answers[0], name);
+        if *name == STOPPED {
+            assert_eq!(alone.answers[0].choices[0].finish_reason, FinishReason::Stop);
+        }
+    }
+    let all = |served: &[[Served; 2]], count: fn(&Served) -> u64| -> u64 {
+        served.iter().flatten().map(count).sum()
+    };
+    let drafted = |served: &Served| served.drafts.spec_decode_num_draft_tokens;
+    assert_eq!(all(&expected, drafted), 0);
+
+    let compare = |service: &mut Service<AnyExecutor>, name: &str, beside: Beside| {
+        let found = ask(service, &requests);
+        for ((request, _), (found, expected)) in requests.iter().zip(found.iter().zip(&expected)) {
+            for (found, expected) in found.iter().zip(expected) {
+                let what = format!("{name}, {request}, {} at once", found.answers.len());
+                for (found, expected) in found.answers.iter().zip(&expected.answers) {
+                    assert_same(found, expected, &what);
+                }
+                let guessed: u32 = found.answers.iter().step_by(2).map(guessed).sum();
+                // A constraint has to know a guess before it can tell what follows, which no drafter
+                // on the device shows; and wrong ones it refuses unseen.
+                let may_guess = *request != SCHEMA || (beside == Beside::Nobody && name != "wrong");
+                assert_eq!(guessed > 0, may_guess, "{what}: {guessed} guesses");
+            }
+            let alone = &found[0];
+            if *request == STOPPED && ["right", "head"].contains(&name) {
+                // The first token, and what the rounds brought.
+                let SpecDecode { spec_decode_num_drafts: rounds, .. } = alone.drafts;
+                let brought = 1 + rounds + alone.drafts.spec_decode_num_accepted_tokens;
+                let told = u64::from(alone.answers[0].usage.completion_tokens);
+                assert!(told < brought, "{name}: {told} tokens up to the stop, {brought} came");
+            }
+        }
+        let (steps, alone) = (all(&found, |of| of.steps), all(&expected, |of| of.steps));
+        let drafted = all(&found, drafted);
+        let accepted = all(&found, |of| of.drafts.spec_decode_num_accepted_tokens);
+        println!("{name}: {accepted} of {drafted} drafts, {steps} steps instead of {alone}");
+        match name {
+            "wrong" => assert!(accepted * 20 < drafted),
+            "right" | "model" => assert!(steps * 2 < alone && accepted * 10 > drafted * 8),
+            "head" => assert!(steps * 10 < alone * 8 && accepted * 4 > drafted),
+            _ => assert!(accepted > 0),
+        }
+    };
+    for (name, beside) in
+        [("head", Beside::Head), ("model", Beside::Model), ("early exit", Beside::EarlyExit)]
+    {
+        compare(&mut self::service(device, beside), name, beside);
+    }
+    let ngram: Rc<dyn Drafter> = Rc::new(Ngram { sizes: 1..=3 });
+    let (right, wrong) = (Some(0), Some(1));
+    let drafters = [
+        ("lookup", ngram, None),
+        ("right", memory.clone(), right),
+        ("wrong", memory.clone(), wrong),
+    ];
+    for (name, drafter, error) in drafters {
+        *memory.error.borrow_mut() = error;
+        service = service.with_drafter(drafter);
+        compare(&mut service, name, Beside::Nobody);
+    }
+}
+
+/// With as many guesses as pay, of lookup and of the head.
+fn drafts_that_pay_change_nothing(device: Device) {
+    let requests = &requests()[..3];
+    let expected = ask(&mut service(device, Beside::Nobody), requests);
+    let load::Model { chat, loaded } = loaded(device, Beside::Head);
+    // In its time all steps take as long, so guesses pay.
+    let ticks = Cell::new(0);
+    let clock = Box::new(move || Duration::from_millis(ticks.replace(ticks.get() + 1)));
+    let options = Options { adaptive_drafts: true, ..Default::default() };
+    let mut service = Service::new(loaded.executor, chat, "built-in".into(), options, clock);
+    let found = ask(&mut service, requests);
+    let mut guesses = 0;
+    for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+        for (found, expected) in found.answers.iter().zip(&expected.answers) {
+            assert_same(found, expected, "as many as pay");
+            guesses += guessed(found);
+        }
+    }
+    println!("{guesses} guesses");
+    assert!(guesses > 0);
+}
+
+#[test]
+fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
+    let AnyExecutor::Gpu(mut executor) = loaded(Device::Gpu, Beside::Head).loaded.executor else {
+        panic!("not on the GPU");
+    };
+    let made = executor.work();
+    let Golden { tokens, .. } = golden::<Vec<Golden>>("draft/built_in.json").swap_remove(1);
+    let mut run = |tokens: RowTokens, start: usize, blocks: Vec<u32>, drafts: usize| {
+        let seq = SeqPlan {
+            tokens,
+            start: start as u32,
+            blocks,
+            sample: Some(Sampling::GREEDY),
+            drafts: vec![Draft::default(); drafts],
+            follow: Follow::Drawn,
+            ..Default::default()
+        };
+        let before = executor.work();
+        executor.submit(&StepPlan { seqs: vec![seq], ..Default::default() }).expect("a valid step");
+        let submitted = executor.work();
+        let result = pollster::block_on(executor.result()).expect("the device lives");
+        assert_eq!(executor.work(), submitted, "nothing is asked for once a step is submitted");
+        assert_eq!(submitted.submissions - before.submissions, 1);
+        assert_eq!(submitted.read_backs - before.read_backs, 1);
+        // The step, and the passes of the drafter.
+        let writes = submitted.buffer_writes - before.buffer_writes;
+        assert_eq!(writes, 2 + u64::from(start == 0), "a block table comes with the prompt");
+        let made = (made.bind_groups, made.pipelines);
+        assert_eq!((submitted.bind_groups, submitted.pipelines), made);
+        result.samples.len()
+    };
+    let mut known = tokens.len() + run(RowTokens::Known(tokens.clone()), 0, (1..=4).collect(), 0);
+    for _ in 0..3 {
+        let drawn = run(RowTokens::LastSample, known - 1, Vec::new(), 5);
+        assert!(drawn > 1, "the head is right here");
+        known += drawn;
+    }
+}
+
+/// Runs rounds after two prompts until each has `most` tokens; returns these, how many drafts there
+/// were, and how many of them were right. Step i drafts `drafts(i)` tokens for the first prompt and
+/// `drafts(i + 1)` for the second, and is submitted while `ahead` steps before it are not read.
+fn rounds(
+    executor: &mut AnyExecutor,
+    prompts: &[Vec<u32>; 2],
+    temperature: f32,
+    most: usize,
+    drafts: impl Fn(usize) -> usize,
+    ahead: usize,
+) -> ([Vec<u32>; 2], [usize; 2]) {
+    const SLOTS: [u32; 2] = [3, 1];
+    let mut told = [const { Vec::new() }; 2];
+    let [mut drafted, mut right] = [0; 2];
+    let mut in_flight = VecDeque::new();
+    for step in 0.. {
+        let seq = |(i, prompt): (usize, &Vec<u32>)| {
+            let drafts = |step: usize| if step == 0 { 0 } else { drafts(step + i) };
+            let blocks = (prompt.len() + 2 * most).div_ceil(BLOCK_SIZE) as u32 + 2;
+            let begin = SeqPlan {
+                slot: SLOTS[i],
+                tokens: RowTokens::Known(prompt.clone()),
+                blocks: (0..blocks).map(|at| 1 + i as u32 + 2 * at).collect(),
+                sample: Some(Sampling { temperature, seed: 5 + i as u64, ..Sampling::GREEDY }),
+                follow: Follow::Drawn,
+                ..SeqPlan::default()
+            };
+            if step == 0 {
+                return begin;
+            }
+            SeqPlan {
+                tokens: RowTokens::LastSample,
+                // Each step in flight draws a token at least.
+                start: (prompt.len() + told[i].len() + in_flight.len() - 1) as u32,
+                unverified: if in_flight.is_empty() { 0 } else { drafts(step - 1) as u32 },
+                blocks: Vec::new(),
+                drafts: vec![Draft::default(); drafts(step)],
+                ..begin
+            }
+        };
+        let plan =
+            StepPlan { seqs: prompts.iter().enumerate().map(seq).collect(), ..StepPlan::default() };
+        executor.submit(&plan).expect("a valid step");
+        in_flight.push_back(plan);
+        if in_flight.len() <= ahead {
+            continue;
+        }
+        let read = in_flight.pop_front().expect("there is one");
+        let result = pollster::block_on(executor.result()).expect("the device lives");
+        drafted += read.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
+        right += result.samples.len() - read.seqs.len();
+        for (told, slot) in told.iter_mut().zip(SLOTS) {
+            let drawn = result.samples.iter().filter(|sample| sample.slot == slot);
+            told.extend(drawn.map(|sample| sample.token));
+        }
+        if told.iter().all(|told| told.len() >= most) {
+            break;
+        }
+    }
+    for _ in in_flight {
+        pollster::block_on(executor.result()).expect("the device lives");
+    }
+    (told, [drafted, right])
+}
+
+fn a_round_may_begin_before_the_one_before_it_is_read(device: Device) {
+    let [.., a, b] = &golden::<Vec<Golden>>("draft/built_in.json")[..] else { panic!("too few") };
+    let (prompts, most) = ([a.tokens.clone(), b.tokens.clone()], 40);
+    for beside in [Beside::Head, Beside::Model, Beside::EarlyExit] {
+        let mut executor = loaded(device, beside).loaded.executor;
+        for temperature in [0.0, 0.8] {
+            let what = format!("{beside:?} at {temperature}");
+            let mut rounds = |drafts: &[usize], ahead| {
+                let drafts = |step: usize| drafts[step % drafts.len()];
+                rounds(&mut executor, &prompts, temperature, most, drafts, ahead)
+            };
+            let (alone, _) = rounds(&[0], 0);
+            let drafts = [5, 5, 2, 0, 7];
+            let in_turn = rounds(&drafts, 0);
+            let ahead = rounds(&drafts, 1);
+            assert_eq!(in_turn, ahead, "{what}");
+            let (found, [drafted, right]) = ahead;
+            println!("{what}: {right} of {drafted} drafts");
+            assert!(0 < right && right < drafted, "{what}");
+            for (found, alone) in found.iter().zip(&alone) {
+                assert_eq!(found[..most], alone[..most], "{what}");
+            }
+        }
+    }
+}
+
+/// A round of drafting by a head of a reference implementation.
+#[derive(Deserialize)]
+struct Round {
+    /// Tokens of the answer before it.
+    known: usize,
+    drafts: Vec<u32>,
+    accepted: usize,
+}
+
+#[derive(Deserialize)]
+struct Golden {
+    #[serde(default)]
+    target: String,
+    /// The head is among the weights of its target.
+    #[serde(default)]
+    inside: bool,
+    rounds: Vec<Round>,
+    #[serde(default)]
+    tokens: Vec<u32>,
+    #[serde(default)]
+    greedy: Vec<u32>,
+}
+
+fn golden<T: serde::de::DeserializeOwned>(file: &str) -> T {
+    let json = std::fs::read(crate::support::goldens::folder(file)).expect("the golden is there");
+    serde_json::from_slice(&json).expect("a valid golden")
+}
+
+/// The drafts of a head show in the logits of the rows that verify them.
+fn a_random_head_drafts_what_its_reference_drafts(name: &str, device: Device) {
+    let golden: Golden = golden(&format!("draft/{name}/golden.json"));
+    let of_target = crate::support::goldens::golden(&golden.target);
+    let folder = |name: &str| FolderSource::new(crate::support::goldens::folder(name));
+    let head = folder(&format!("draft/{name}"));
+    let options = LoadOptions { device, ..Default::default() };
+    let proceed = |_: load::Progress| ControlFlow::Continue(());
+    let loaded = pollster::block_on(async {
+        if golden.inside {
+            return load::executor(&head, &options, proceed).await;
+        }
+        let source = folder(&golden.target);
+        let opened = load::Opened::open(&source).await?;
+        let draft = opened.draft(&head, &options).await;
+        opened.prepare(&options)?.with_draft(draft)?.load(proceed).await
+    })
+    .expect("model and head load");
+    assert!(matches!(loaded.draft, Some(Ok(_))), "{name}: {:?}", loaded.draft);
+    let mut executor = loaded.executor;
+    let tokens = [&of_target.tokens[..], &of_target.greedy].concat();
+    for (slot, round) in golden.rounds.iter().enumerate() {
+        let end = of_target.tokens.len() + round.known - 1;
+        let seq = |slot: usize, start: usize, ids: &[u32], drafts: usize| SeqPlan {
+            slot: slot as u32,
+            tokens: RowTokens::Known(ids.to_vec()),
+            start: start as u32,
+            blocks: (0..(start + ids.len() + drafts).div_ceil(BLOCK_SIZE))
+                .map(|at| (1 + 4 * slot + at) as u32)
+                .collect(),
+            sample: Some(Sampling::GREEDY),
+            drafts: vec![Draft::default(); drafts],
+            follow: Follow::Drawn,
+            ..Default::default()
+        };
+        let mut run = |seq: SeqPlan| {
+            let read_logits = seq.rows() <= 1 + MAX_DRAFTS;
+            let plan = StepPlan { seqs: vec![seq], read_logits, ..Default::default() };
+            executor.submit(&plan).expect("a valid step");
+            pollster::block_on(executor.result()).expect("the device lives")
+        };
+        let read = run(seq(slot, 0, &tokens[..end], 0));
+        assert_eq!(read.samples[0].token, tokens[end], "the target's own token");
+        let drafted = run(seq(slot, end, &tokens[end..=end], round.drafts.len()));
+        assert_eq!(drafted.samples.len(), 1 + round.accepted, "{name}, round {slot}");
+        run(seq(slot + 8, 0, &tokens[..end], 0));
+        let told = [&tokens[end..=end], &round.drafts].concat();
+        let expected = run(seq(slot + 8, end, &told, 0));
+        let error = crate::support::nmse(&expected.logits, &drafted.logits);
+        assert!(error < 1e-8, "{name}, round {slot}: {error:e}");
+    }
+}
+
+/// The built-in model's head drafts in rounds that are as long as those of speculators' layer.
+fn the_built_in_head_is_right_as_often(device: Device) {
+    let goldens: Vec<Golden> = golden("draft/built_in.json");
+    let executor = loaded(device, Beside::Head).loaded.executor;
+    let options = Options { adaptive_drafts: false, max_drafts: 5, ..Default::default() };
+    let mut engine = Engine::new(executor, options, steady_clock()).with_drafter(no_lookup());
+    for golden in goldens {
+        let request = Request {
+            prompt: golden.tokens,
+            max_tokens: Some(golden.greedy.len()),
+            ..Default::default()
+        };
+        engine.submit(request).expect("it is accepted");
+        let (mut answer, mut known) = (Vec::new(), Vec::new());
+        while !engine.is_idle() {
+            for event in pollster::block_on(engine.step()).expect("the device lives") {
+                if let Event::Token { token, .. } = event {
+                    answer.push(token);
+                }
+            }
+            known.push(answer.len());
+        }
+        assert_eq!(answer, golden.greedy);
+        let expected: Vec<usize> = golden.rounds.iter().map(|round| round.known).collect();
+        known.retain(|known| (1..answer.len()).contains(known));
+        known.dedup();
+        assert_eq!(known, expected);
+    }
+}
+
+#[test]
+fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("www/model");
+    let folder = std::env::temp_dir().join(format!("tabloom-heads-{}", std::process::id()));
+    let options = LoadOptions { device: Device::Cpu, ..Default::default() };
+    let prompt: Vec<u32> = golden::<Vec<Golden>>("draft/built_in.json").remove(0).tokens;
+    let changed = |field: &str, value: Value| {
+        let json = fs::read(model.join("draft/config.json")).expect("a configuration");
+        let mut config: Value = serde_json::from_slice(&json).expect("a valid one");
+        config[field] = value;
+        config.to_string().into_bytes()
+    };
+    let weights = fs::read(model.join("draft/model.safetensors")).expect("weights");
+    let config = changed("model_type", "llama".into());
+    let cut = &weights[..weights.len() / 2];
+    // The header has another name of the same length for it.
+    let renamed = |from: &[u8], to: &[u8]| {
+        let mut weights = weights.clone();
+        let at = weights.windows(from.len()).position(|name| name == from).expect("the tensor");
+        weights[at..][..to.len()].copy_from_slice(to);
+        weights
+    };
+    let nameless = renamed(b"\"norm.weight\"", b"\"morn.weight\"");
+    let streams = "eagle_aux_hidden_state_layer_ids";
+    /// Configuration, weights, what is wrong with them.
+    type Case<'a> = (Vec<u8>, &'a [u8], fn(&Error) -> bool);
+    let table: [Case; 9] = [
+        // Another model's, by its width and by its vocabulary.
+        (
+            changed("target_hidden_size", 256.into()),
+            &weights,
+            |error| matches!(error, Error::InvalidConfig { field, .. } if field == "target_hidden_size"),
+        ),
+        (
+            changed("vocab_size", 4096.into()),
+            &weights,
+            |error| matches!(error, Error::InvalidConfig { field, .. } if field == "vocab_size"),
+        ),
+        // By its layers: it has not so many.
+        (
+            changed(streams, json!([2, 4, 60])),
+            &weights,
+            |error| matches!(error, Error::InvalidConfig { field, .. } if field.ends_with("layer_ids")),
+        ),
+        (
+            changed("intermediate_size", 96.into()),
+            &weights,
+            |error| matches!(error, Error::WrongTensor { name, .. } if name.contains(".mlp.")),
+        ),
+        (
+            changed("draft_vocab_size", 1000.into()),
+            &weights,
+            |error| matches!(error, Error::WrongTensor { name, .. } if name.starts_with("lm_head")),
+        ),
+        (
+            config.clone(),
+            &nameless,
+            |error| matches!(error, Error::MissingTensor { name } if name == "norm.weight"),
+        ),
+        // A model of a kind that is not known.
+        (
+            json!({ "architectures": ["BloomForCausalLM"] }).to_string().into_bytes(),
+            &weights,
+            |error| matches!(error, Error::UnsupportedArchitecture { found, .. } if found == "BloomForCausalLM"),
+        ),
+        (config.clone(), b"", |error| matches!(error, Error::Truncated { .. })),
+        (config.clone(), cut, |error| matches!(error, Error::Truncated { .. })),
+    ];
+    for (at, (config, weights, expected)) in table.into_iter().enumerate() {
+        fs::create_dir_all(folder.join("draft")).expect("a folder");
+        for file in ["config.json", "model.safetensors"] {
+            fs::copy(model.join(file), folder.join(file)).expect("a copy");
+        }
+        fs::write(folder.join("draft/config.json"), config).expect("a file");
+        fs::write(folder.join("draft/model.safetensors"), weights).expect("a file");
+        let source = FolderSource::new(folder.to_str().expect("a name").to_owned());
+        let load = load::executor(&source, &options, |_| ControlFlow::Continue(()));
+        let loaded = pollster::block_on(load).expect("the model loads");
+        let Some(Err(error)) = loaded.draft else { panic!("{at}: {:?}", loaded.draft) };
+        println!("{error}");
+        assert!(expected(&error), "{at}: {error:?}");
+        let mut engine = Engine::new(loaded.executor, Options::default(), steady_clock());
+        let request = Request { prompt: prompt.clone(), max_tokens: Some(3), ..Default::default() };
+        engine.submit(request).expect("it is accepted");
+        let mut tokens = 0;
+        while !engine.is_idle() {
+            let events = pollster::block_on(engine.step()).expect("it runs");
+            tokens += events.iter().filter(|event| matches!(event, Event::Token { .. })).count();
+        }
+        assert_eq!(tokens, 3);
+    }
+    fs::remove_dir_all(folder).expect("it is removed");
+}
+
+fn heads_draft_as_their_references_do(device: Device) {
+    for name in [
+        "llama3",
+        "norms",
+        "stream_norms",
+        "qk_norms",
+        "two_layers",
+        "biases",
+        "narrow",
+        "eagle",
+        "mtp",
+        "mimo",
+        "medusa",
+        "repeated_medusa",
+    ] {
+        a_random_head_drafts_what_its_reference_drafts(name, device);
+    }
+    the_built_in_head_is_right_as_often(device);
+}
+
+#[test]
+fn heads_draft_as_their_references_do_on_the_processor() {
+    heads_draft_as_their_references_do(Device::Cpu);
+}
+
+#[test]
+fn heads_draft_as_their_references_do_on_the_gpu() {
+    heads_draft_as_their_references_do(Device::Gpu);
+}
+
+#[test]
+fn on_the_processor() {
+    drafts_change_nothing_but_the_steps(Device::Cpu);
+}
+
+#[test]
+fn on_the_gpu() {
+    drafts_change_nothing_but_the_steps(Device::Gpu);
+}
+
+#[test]
+fn rounds_one_ahead_on_the_processor() {
+    a_round_may_begin_before_the_one_before_it_is_read(Device::Cpu);
+}
+
+#[test]
+fn rounds_one_ahead_on_the_gpu() {
+    a_round_may_begin_before_the_one_before_it_is_read(Device::Gpu);
+}
+
+#[test]
+fn as_many_as_pay_on_the_processor() {
+    drafts_that_pay_change_nothing(Device::Cpu);
+}
+
+#[test]
+fn as_many_as_pay_on_the_gpu() {
+    drafts_that_pay_change_nothing(Device::Gpu);
+}

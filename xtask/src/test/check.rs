@@ -1,0 +1,100 @@
+//! One thing to check: its name, what it needs, how it is done, and how it ended.
+
+use super::tally::Tally;
+use crate::process::within;
+use crate::tools::Tool;
+use anyhow::Result;
+use std::time::{Duration, Instant};
+
+type Work = Box<dyn FnOnce() -> Result<Option<Tally>> + Send>;
+
+/// A check that has not run yet.
+pub struct Check {
+    title: String,
+    /// What `--only` calls the part it belongs to; its lines bear it.
+    part: &'static str,
+    /// The arguments of `cargo xtask test` that run it again.
+    again: String,
+    pub tools: Vec<Tool>,
+    work: Work,
+}
+
+impl Check {
+    /// A check that either holds or does not.
+    pub fn new(
+        part: &'static str,
+        title: &str,
+        tools: &[Tool],
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Self {
+        Self::of(part, title, tools, Box::new(|| work().map(|()| None)))
+    }
+
+    /// A check that counts tests.
+    pub fn tests(
+        part: &'static str,
+        title: &str,
+        tools: &[Tool],
+        work: impl FnOnce() -> Result<Tally> + Send + 'static,
+    ) -> Self {
+        Self::of(part, title, tools, Box::new(|| work()?.check().map(Some)))
+    }
+
+    fn of(part: &'static str, title: &str, tools: &[Tool], work: Work) -> Self {
+        let again = format!("--only {part}");
+        Self { title: title.to_owned(), part, again, tools: tools.to_vec(), work }
+    }
+
+    /// The same check, run again by other arguments.
+    pub fn again_by(self, arguments: String) -> Self {
+        Self { again: arguments, ..self }
+    }
+
+    /// Does the work.
+    pub fn run(self) -> Outcome {
+        let start = Instant::now();
+        let result = within(self.part, || {
+            println!("{:>8} | == {}", self.part, self.title);
+            (self.work)()
+        });
+        let took = start.elapsed();
+        let outcome = Outcome { title: self.title, again: self.again, took, result };
+        println!("{:>8} | == {outcome}", self.part);
+        outcome
+    }
+}
+
+/// How a check ended.
+pub struct Outcome {
+    title: String,
+    again: String,
+    took: Duration,
+    result: Result<Option<Tally>>,
+}
+
+impl Outcome {
+    pub fn passed(&self) -> bool {
+        self.result.is_ok()
+    }
+
+    /// The command that runs a failed check alone.
+    pub fn command(&self) -> String {
+        format!("cargo xtask test {}", self.again)
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let (word, tests) = match &self.result {
+            Ok(Some(tally)) => ("ok", format!("{} tests", tally.passed)),
+            Ok(None) => ("ok", String::new()),
+            Err(_) => ("FAILED", String::new()),
+        };
+        let seconds = self.took.as_secs_f64();
+        write!(out, "{word:6}  {:44} {tests:>10} {seconds:6.0} s", self.title)?;
+        if let Err(error) = &self.result {
+            write!(out, "  {error:#}")?;
+        }
+        Ok(())
+    }
+}

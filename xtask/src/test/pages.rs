@@ -1,0 +1,87 @@
+//! Tests that Node runs: of the package, the demo page and the native programs.
+
+use super::tally::{Tally, watch};
+use crate::process::{Task, minutes};
+use crate::server::Server;
+use crate::{cargo, package, site, tools, workspace};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The native server and the chat in the terminal.
+pub fn native_programs() -> Result<Tally> {
+    let (server, chat) = (cargo::example("serve")?, cargo::example("chat")?);
+    run("tests of the native examples", files_in("tests/serve")?, |task| {
+        task.env("TABLOOM_SERVE", server).env("TABLOOM_CHAT", chat)
+    })
+}
+
+/// The package as it is published, which is the same whoever builds it.
+pub fn of_package() -> Result<Tally> {
+    let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
+    let folder = workspace::target().join("packed");
+    let again = workspace::target().join("package-again");
+    package::assemble(&again)?;
+    let tarball = package::pack(package::build()?, &folder.join("first"))?;
+    let same = fs::read(&tarball)? == fs::read(package::pack(&again, &folder.join("again"))?)?;
+    ensure!(same, "two builds gave two different packages");
+    run("tests of the package", files_in("tests/package")?, |task| {
+        task.env("TABLOOM_URL", server.url())
+            .env("TABLOOM_CHROMIUM", chromium)
+            .env("TABLOOM_TARBALL", tarball)
+    })
+}
+
+/// Files below tests/e2e in Chromium.
+pub fn in_chromium(files: Vec<PathBuf>) -> Result<Tally> {
+    let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
+    let program = cargo::example("serve")?;
+    run("end-to-end tests", files, |task| {
+        task.env("TABLOOM_URL", server.url())
+            .env("TABLOOM_CHROMIUM", chromium)
+            .env("TABLOOM_SERVE", program)
+    })
+}
+
+/// The demo page and the element in Firefox: the same tests as in Chromium, but for the few that say
+/// why not.
+pub fn in_firefox() -> Result<Tally> {
+    let (firefox, adapter) = (tools::firefox()?, tools::lavapipe()?);
+    let server = Server::start(site::build()?, 0)?;
+    let names = ["chat", "demo-page", "element", "panel"];
+    let folder = workspace::root().join("tests/e2e");
+    let files = names.map(|name| folder.join(format!("{name}.test.mjs")));
+    run("the demo page and the element in Firefox", files, |task| {
+        adapter.select(task.env("TABLOOM_URL", server.url()).env("TABLOOM_FIREFOX", firefox))
+    })
+}
+
+/// The test files in a folder itself, not those in folders below.
+pub fn files_in(folder: &str) -> Result<Vec<PathBuf>> {
+    let folder = workspace::root().join(folder);
+    let entries = fs::read_dir(&folder).with_context(|| format!("no {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| is_test(file));
+    files.sort();
+    ensure!(!files.is_empty(), "{} holds no *.test.mjs", folder.display());
+    Ok(files)
+}
+
+fn is_test(file: &Path) -> bool {
+    file.to_string_lossy().ends_with(".test.mjs")
+}
+
+fn run(
+    what: &str,
+    tests: impl IntoIterator<Item = PathBuf>,
+    with: impl FnOnce(Task) -> Task,
+) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let task = Task::new(what, tools::node()?, minutes(40))
+        .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
+        .arg("--test-timeout=600000")
+        .args(tests)
+        .dir(workspace::root());
+    watch(with(task), &mut tally)?;
+    Ok(tally)
+}

@@ -1,0 +1,137 @@
+//! Formatting, lints and tests of the Rust code: native, on software adapters, in browsers.
+
+use super::tally::{Tally, watch};
+use crate::cargo::{self, TestTargets, WASM, test_flags};
+use crate::process::{Task, minutes, say};
+use crate::tools::{self, Adapter};
+use crate::{wasm, workspace};
+use anyhow::{Result, ensure};
+use std::path::Path;
+use std::time::Duration;
+
+/// Whole models run on software adapters here.
+const NATIVE_LIMIT: Duration = minutes(40);
+const BROWSER_LIMIT: Duration = minutes(15);
+
+/// The crates with code to lint and to test: all but the one that only starts wasm-bindgen.
+const CRATES: [&str; 3] = ["--workspace", "--exclude", "bindgen"];
+
+pub fn format() -> Result<()> {
+    cargo::task("cargo fmt").args(["fmt", "--all", "--check"]).run()
+}
+
+pub fn clippy() -> Result<()> {
+    let arguments = ["--all-targets", "--", "-D", "warnings"];
+    cargo::task("clippy").arg("clippy").args(CRATES).args(arguments).run()?;
+    let targets = TestTargets::read()?;
+    cargo::task("clippy for wasm")
+        .args(["clippy", "--target", WASM, "--lib", "--package", "tabloom"])
+        .args(wasm::packages().flat_map(|package| ["--package", package]))
+        .args(test_flags(&targets.browser))
+        .args(["--", "-D", "warnings"])
+        .run()
+}
+
+/// The tests of all crates that need no browser, and the examples in their documentation.
+pub fn native() -> Result<Tally> {
+    let targets = TestTargets::read()?;
+    let mut tally = Tally::default();
+    let tests = cargo::task("native tests")
+        .arg("test")
+        .args(CRATES)
+        .args(["--no-fail-fast", "--lib", "--bins", "--examples"])
+        .args(test_flags(&targets.pure))
+        .limit(NATIVE_LIMIT);
+    let outcome = watch(tools::lavapipe()?.select(tests), &mut tally);
+    let documentation = cargo::task("documentation tests")
+        .arg("test")
+        .args(CRATES)
+        .arg("--doc")
+        .limit(NATIVE_LIMIT);
+    let documentation = watch(documentation, &mut tally);
+    outcome.and(documentation)?;
+    Ok(tally)
+}
+
+/// The kernels and models on one adapter.
+pub fn gpu(adapter: &Adapter) -> Result<Tally> {
+    let targets = TestTargets::read()?;
+    ensure!(!targets.gpu.is_empty(), "there are no GPU tests: none is named tests/gpu*");
+    let tests = cargo::task("GPU tests")
+        .args(["test", "--package", "tabloom", "--no-fail-fast"])
+        .args(test_flags(&targets.gpu))
+        .limit(NATIVE_LIMIT);
+    let mut tally = Tally::default();
+    watch(adapter.select(tests), &mut tally)?;
+    Ok(tally)
+}
+
+/// The tests of one target, or those of its module `module`.
+pub fn target(name: &str, module: Option<&str>) -> Result<Tally> {
+    let tests = cargo::task(name)
+        .args(["test", "--package", "tabloom", "--test", name])
+        .args(module.map(|module| format!("{module}::")))
+        .limit(NATIVE_LIMIT);
+    let mut tally = Tally::default();
+    watch(tools::lavapipe()?.select(tests), &mut tally)?;
+    Ok(tally)
+}
+
+pub fn in_chromium() -> Result<Tally> {
+    let (driver, bindgen) = (tools::chromedriver()?, cargo::program("bindgen", &[])?);
+    in_browser(|name, binary| {
+        Task::new(name, &bindgen, BROWSER_LIMIT)
+            .arg("wasm-bindgen-test-runner")
+            .arg(binary)
+            .dir(workspace::root())
+            .env("CHROMEDRIVER", &driver)
+            .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", workspace::root().join("webdriver.json"))
+            .env("WASM_BINDGEN_TEST_TIMEOUT", "600")
+    })
+}
+
+pub fn in_firefox() -> Result<Tally> {
+    let (node, firefox, adapter) = (tools::node()?, tools::firefox()?, tools::lavapipe()?);
+    let bindgen = cargo::program("bindgen", &[])?;
+    in_browser(|name, binary| {
+        let task = Task::new(name, &node, BROWSER_LIMIT)
+            .arg("tests/in-firefox.mjs")
+            .args([&*bindgen, binary])
+            .env("TABLOOM_FIREFOX", &firefox)
+            .dir(workspace::root());
+        adapter.select(task)
+    })
+}
+
+/// Runs each of the browser tests by the task that is made of its name and its binary.
+fn in_browser(task: impl Fn(&str, &Path) -> Task) -> Result<Tally> {
+    let targets = TestTargets::read()?;
+    ensure!(!targets.browser.is_empty(), "there are no browser tests: none is tests/browser*");
+    let build = ["test", "--package", "tabloom", "--no-run"];
+    let arguments: Vec<&str> = build.into_iter().chain(test_flags(&targets.browser)).collect();
+    let mut binaries = cargo::wasm_files("the browser tests' build", &arguments)?;
+    binaries.sort();
+    ensure!(binaries.len() == targets.browser.len(), "not every browser test was built");
+
+    let mut total = Tally::default();
+    let mut failed = Vec::new();
+    for binary in binaries {
+        let name = test_name(&binary);
+        say(&name);
+        let mut tally = Tally::default();
+        let outcome = watch(task(&name, &binary), &mut tally).and_then(|()| tally.check());
+        if let Err(error) = outcome {
+            say(&format!("{name}: {error:#}"));
+            failed.push(name);
+        }
+        total += tally;
+    }
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(total)
+}
+
+/// The name of a test binary without the hash that cargo appends.
+fn test_name(binary: &Path) -> String {
+    let stem = binary.file_stem().unwrap_or_default().to_string_lossy();
+    stem.rsplit_once('-').map_or(&*stem, |(name, _)| name).to_owned()
+}

@@ -1,0 +1,109 @@
+//! Counts of tests, read from what test runners print.
+
+use crate::process::{Task, say};
+use anyhow::{Result, ensure};
+use std::ops::AddAssign;
+
+/// Runs tests, shows what they print and counts them.
+pub fn watch(task: Task, tally: &mut Tally) -> Result<()> {
+    task.lines(|line| {
+        say(line);
+        tally.read(line);
+    })
+}
+
+/// How many tests passed, failed and were left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    pub passed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+}
+
+impl Tally {
+    /// Counts a summary line of libtest or wasm-bindgen-test
+    /// (`test result: ok. 3 passed; 0 failed; 1 ignored; …`) or of Node's spec reporter
+    /// (`ℹ pass 3`); other lines count nothing.
+    pub fn read(&mut self, line: &str) {
+        if let Some(summary) = line.strip_prefix("test result: ") {
+            for count in summary.split([';', '.']) {
+                let mut words = count.split_whitespace();
+                let number = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+                self.add(words.next().unwrap_or_default(), number);
+            }
+        } else if let Some(summary) = line.strip_prefix("ℹ ") {
+            let mut words = summary.split_whitespace();
+            let word = words.next().unwrap_or_default();
+            self.add(word, words.next().and_then(|number| number.parse().ok()).unwrap_or(0));
+        }
+    }
+
+    fn add(&mut self, word: &str, number: u64) {
+        match word {
+            "passed" | "pass" => self.passed += number,
+            "failed" | "fail" | "cancelled" => self.failed += number,
+            "ignored" | "skipped" | "todo" => self.skipped += number,
+            _ => {}
+        }
+    }
+
+    /// Fails unless tests ran and none failed or was left out.
+    pub fn check(self) -> Result<Self> {
+        ensure!(self.failed == 0, "{} of {} tests failed", self.failed, self.passed + self.failed);
+        ensure!(self.skipped == 0, "{} tests were skipped: none may be", self.skipped);
+        ensure!(self.passed > 0, "no test ran");
+        Ok(self)
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&str]) -> Tally {
+        let mut tally = Tally::default();
+        lines.iter().for_each(|line| tally.read(line));
+        tally
+    }
+
+    #[test]
+    fn libtest_summaries_add_up() {
+        let tally = read(&[
+            "running 4 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.1s",
+            "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+        ]);
+        assert_eq!(tally, Tally { passed: 8, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn node_summaries_are_read() {
+        let tally = read(&[
+            "✔ answers (10ms)",
+            "ℹ tests 6",
+            "ℹ pass 2",
+            "ℹ fail 1",
+            "ℹ cancelled 1",
+            "ℹ skipped 1",
+            "ℹ todo 1",
+            "ℹ duration_ms 1234.5",
+        ]);
+        assert_eq!(tally, Tally { passed: 2, failed: 2, skipped: 2 });
+    }
+
+    #[test]
+    fn only_complete_runs_pass() {
+        assert!(Tally { passed: 1, failed: 0, skipped: 0 }.check().is_ok());
+        assert!(Tally { passed: 0, failed: 0, skipped: 0 }.check().is_err());
+        assert!(Tally { passed: 1, failed: 1, skipped: 0 }.check().is_err());
+        assert!(Tally { passed: 1, failed: 0, skipped: 1 }.check().is_err());
+    }
+}

@@ -1,0 +1,186 @@
+//! What commands need besides cargo. Each command names its tools at its start; those that are
+//! missing are installed then, all together, before anything is compiled.
+
+mod apt;
+mod browser;
+mod find;
+mod npm;
+mod rust;
+mod source;
+mod vulkan;
+
+pub use browser::{chromedriver, chromium, firefox};
+pub use find::find_program;
+pub use npm::{node, npm_packages, reference_packages};
+pub use vulkan::{Adapter, lavapipe, swiftshader};
+
+use crate::process::{Task, minutes};
+use crate::workspace;
+use anyhow::{Context, Result, bail};
+use source::Source;
+use std::collections::BTreeSet;
+use std::thread;
+
+/// A program, a library or a set of packages that a command uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tool {
+    Rustfmt,
+    Clippy,
+    WasmTarget,
+    Node,
+    NpmPackages,
+    TypeDoc,
+    Chromium,
+    Firefox,
+    Lavapipe,
+}
+
+/// What builds the package and the demo page.
+pub const SITE: [Tool; 3] = [Tool::WasmTarget, Tool::Node, Tool::NpmPackages];
+
+impl Tool {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rustfmt => "rustfmt",
+            Self::Clippy => "clippy",
+            Self::WasmTarget => "Rust's standard library for WebAssembly",
+            Self::Node => "Node",
+            Self::NpmPackages => "npm packages",
+            Self::TypeDoc => "TypeDoc",
+            Self::Chromium => "Chromium and its driver",
+            Self::Firefox => "Firefox",
+            Self::Lavapipe => "Vulkan and the software driver lavapipe",
+        }
+    }
+
+    fn is_here(self) -> bool {
+        match self {
+            Self::Rustfmt => rust::has_component("fmt"),
+            Self::Clippy => rust::has_component("clippy"),
+            Self::WasmTarget => rust::has_wasm_target(),
+            Self::Node => npm::has_node(),
+            Self::NpmPackages => npm::has_packages(),
+            Self::TypeDoc => npm::has_reference_packages(),
+            Self::Chromium => chromium().is_ok() && chromedriver().is_ok(),
+            Self::Firefox => firefox().is_ok(),
+            Self::Lavapipe => lavapipe().is_ok(),
+        }
+    }
+
+    fn source(self) -> Source {
+        match self {
+            Self::Rustfmt => rust::component("rustfmt"),
+            Self::Clippy => rust::component("clippy"),
+            Self::WasmTarget => rust::wasm_target(),
+            Self::Node => npm::node_source(),
+            Self::NpmPackages => npm::packages(),
+            Self::TypeDoc => npm::reference(),
+            Self::Chromium => browser::chromium_source(),
+            Self::Firefox => browser::firefox_source(),
+            Self::Lavapipe => vulkan::lavapipe_source(),
+        }
+    }
+}
+
+/// Finds `tools`, or installs them. Where that is not possible the error holds one command that does.
+pub fn provide(tools: impl IntoIterator<Item = Tool>) -> Result<()> {
+    let wanted: BTreeSet<Tool> = tools.into_iter().collect();
+    let missing: Vec<Tool> = wanted.into_iter().filter(|tool| !tool.is_here()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = names(&missing);
+    let plan = Plan::of(missing.iter().map(|tool| tool.source()));
+    if let Some(first) = plan.by_hand.first() {
+        bail!("missing: {names}. First {first}, then run this command again");
+    }
+    if !plan.packages.is_empty() && !apt::may_install() {
+        bail!("missing: {names}. Installing needs root; run:\n  {}", plan.command());
+    }
+    eprintln!("  missing: {names}. Installing:\n  {}", plan.command());
+    plan.run().with_context(|| format!("run this yourself:\n  {}", plan.command()))?;
+    match missing.iter().find(|tool| !tool.is_here()) {
+        Some(tool) => bail!("{} was installed and is still not found", tool.name()),
+        None => Ok(()),
+    }
+}
+
+/// The packages of this system that `provide` may install.
+pub fn system_packages() -> Vec<&'static str> {
+    let sources = [browser::chromium_source(), browser::firefox_source(), vulkan::lavapipe_source()];
+    Plan::of(sources).packages
+}
+
+fn names(tools: &[Tool]) -> String {
+    tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// All installations of a command.
+#[derive(Default)]
+struct Plan {
+    packages: Vec<&'static str>,
+    commands: Vec<Vec<String>>,
+    by_hand: Vec<&'static str>,
+}
+
+impl Plan {
+    fn of(sources: impl IntoIterator<Item = Source>) -> Self {
+        let mut plan = Self::default();
+        for source in sources {
+            match source {
+                Source::Apt(packages) => plan.packages.extend(packages),
+                Source::Command(words) => plan.commands.push(words),
+                Source::Hand(what) => plan.by_hand.push(what),
+            }
+        }
+        plan
+    }
+
+    /// The one command that does it all.
+    fn command(&self) -> String {
+        let apt = (!self.packages.is_empty()).then(|| apt::by_hand(&self.packages));
+        let others = self.commands.iter().map(|words| words.join(" "));
+        apt.into_iter().chain(others).collect::<Vec<_>>().join(" && ")
+    }
+
+    /// Runs it: the system's packages beside everything else.
+    fn run(&self) -> Result<()> {
+        thread::scope(|scope| {
+            let packages = scope.spawn(|| match self.packages.as_slice() {
+                [] => Ok(()),
+                packages => apt::install(packages),
+            });
+            let others = self.commands.iter().try_for_each(|words| {
+                let task = Task::new(words.join(" "), &words[0], minutes(30));
+                task.args(&words[1..]).dir(workspace::root()).run()
+            });
+            packages.join().expect("installing does not panic").and(others)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_installations_become_one_command() {
+        let plan = Plan::of([
+            Source::Apt(&["libvulkan1"]),
+            Source::command(["rustup", "target", "add", "x"]),
+            Source::Apt(&["firefox-esr"]),
+            Source::Hand("install Node"),
+        ]);
+        assert_eq!(
+            plan.command(),
+            "sudo apt-get update && sudo apt-get install -y libvulkan1 firefox-esr \
+             && rustup target add x"
+        );
+        assert_eq!(plan.by_hand, ["install Node"]);
+    }
+
+    #[test]
+    fn tools_are_named_for_people() {
+        assert_eq!(names(&[Tool::Node, Tool::Firefox]), "Node, Firefox");
+    }
+}
