@@ -1,5 +1,5 @@
-//! The documents say what is there: links lead somewhere, and every code of an error has its heading in
-//! `docs/reference/errors.md`, which has no others.
+//! The documents say what is there: links lead somewhere, files that are named exist, and every code of
+//! an error has its heading in `docs/reference/errors.md`, which has no others.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 const MOST_LINES: usize = 150;
 /// What is built or fetched, and not the project's to write.
 const FOREIGN: [&str; 3] = ["target", "node_modules", ".git"];
+/// Where files are that the documents name from the repository's root.
+const NAMED: [&str; 7] = ["src/", "shaders/", "tests/", "examples/", "training/", "www/", "docs/"];
+/// Named, but made on each machine.
+const MADE: &str = "training/build/";
 const README: &str = include_str!("../README.md");
 const ERRORS: &str = include_str!("../docs/reference/errors.md");
 const VARIANTS: &str = include_str!("../src/error.rs");
@@ -132,6 +136,34 @@ fn links_of_the_documents_lead_somewhere() {
         }
     }
     assert!(wrong.is_empty(), "links lead nowhere:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_that_are_named_exist() {
+    let mut count = 0;
+    let mut missing = Vec::new();
+    for document in files(root(), &[".md"]) {
+        let text = read(&document);
+        let prose = prose(&text);
+        let spans = prose.split('`').skip(1).step_by(2);
+        let paths = spans.filter(|span| NAMED.iter().any(|folder| span.starts_with(folder)));
+        for path in paths.filter(|path| !path.contains(char::is_whitespace) && *path != MADE) {
+            count += 1;
+            if !is_there(path) {
+                missing.push(format!("{}: {path}", document.display()));
+            }
+        }
+    }
+    assert!(count > 50, "found {count} paths");
+    assert!(missing.is_empty(), "named, and not there:\n{}", missing.join("\n"));
+}
+
+/// Whether there is a file, or one that begins like this where the rest is left open.
+fn is_there(path: &str) -> bool {
+    let Some((before, _)) = path.split_once('*') else { return root().join(path).exists() };
+    let (folder, start) = before.rsplit_once('/').unwrap();
+    let begins = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(start);
+    fs::read_dir(root().join(folder)).is_ok_and(|entries| entries.flatten().any(begins))
 }
 
 /// A document without its blocks of code.
