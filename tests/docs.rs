@@ -200,7 +200,7 @@ fn anchors(document: &str) -> BTreeSet<String> {
     let prose = prose(document);
     let headings = prose.lines().filter(|line| line.starts_with('#'));
     let texts = headings.map(|line| line.trim_start_matches('#').trim());
-    texts.map(|text| anchor(text)).collect()
+    texts.map(anchor).collect()
 }
 
 fn anchor(heading: &str) -> String {
