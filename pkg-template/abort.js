@@ -1,4 +1,4 @@
-// AbortSignals as lifetimes: whatever belongs to one ends with it.
+// AbortSignals as lifetimes.
 
 /**
  * A controller that is aborted together with `parent`, or earlier.

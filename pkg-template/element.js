@@ -8,11 +8,13 @@
  * @module tabloom/element
  */
 
-import { unlessAborted } from "./abort.js";
-import { Lease } from "./element/engines.js";
-import { checked, History } from "./element/history.js";
+import { Answering } from "./element/answering.js";
+import { Conversation } from "./element/conversation.js";
+import { Editing } from "./element/editing.js";
+import { ChatEngine } from "./element/engine.js";
+import { checked } from "./element/history.js";
 import { TEXTS } from "./element/texts.js";
-import { View } from "./element/view.js";
+import { View } from "./element/view/view.js";
 import { TabloomError } from "./error.js";
 
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
@@ -21,86 +23,99 @@ import { TabloomError } from "./error.js";
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
-/** Errors after which an engine has given up. */
-const GONE = ["engine_crashed", "no_gpu", "closed"];
-/** What another engine is needed for. */
+/** Attributes that need another engine when they change. */
 const OF_ENGINE = ["model", "device", "quantize"];
 /** Properties that a page may set before it has loaded this module. */
 const PROPERTIES = ["engine", "messages", "workerUrl"];
 
-/** Without a document, as on servers, the module can be imported, and makes no elements. */
+/** On servers, without a document, the module can be imported too, and makes no elements. */
 const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class {});
 
 /**
  * A chat with a model that runs on the visitor's device.
  *
- * It loads its model when the visitor first asks or starts it, and shares the engine with other
- * elements, and with other tabs.
+ * It loads its model when the visitor first asks or starts it, and shares the engine with other elements
+ * and tabs.
  */
 export class TabloomChat extends Base {
-  /** What elements that are made from now on say; change it for another language. */
+  /** The texts of elements made from now on; change them for another language. */
   static texts = TEXTS;
   static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
 
-  #view;
   /** @type {LoadOptions["workerUrl"]} */
   #workerUrl;
   #internals = this.attachInternals?.();
-  /** @type {TabloomChatMessage[]} */
-  #messages = [];
-  /** @type {History | null} */
-  #history = null;
-  /** @type {Lease | null} */
-  #lease = null;
-  /** @type {Engine | null} */
-  #engine = null;
-  /** @type {AbortController | null} ends the answer */
-  #answering = null;
-  /** @type {{error: any, redo: () => void} | null} what went wrong, and how it is tried again */
+  #view = new View(this.attachShadow({ mode: "open" }), {
+    send: () => this.send(this.#editing.take()),
+    stop: () => this.stop(),
+    clear: () => this.clear(),
+    start: () => this.#start(),
+    again: () => this.#again(),
+    edit: () => {
+      if (!this.#answering.busy) this.#editing.begin();
+    },
+    cancel: () => this.#editing.end(),
+    retry: () => this.#problem?.redo(),
+    processor: () => {
+      this.#processor = true;
+      this.#problem?.redo();
+    },
+  });
+  #conversation = new Conversation(this.#view);
+  #editing = new Editing(this.#view, this.#conversation);
+  #engine = new ChatEngine({
+    wanted: () => this.#wanted(),
+    onLoading: () => {
+      this.#problem = null;
+      this.#update();
+    },
+    onProgress: (progress) => {
+      this.#view.progress(progress);
+      this.#emit("tabloom-load", progress);
+    },
+    onReady: (engine) => {
+      this.#view.announce(TEXTS.ready);
+      this.#update();
+      this.#emit("tabloom-ready", { engine });
+    },
+  });
+  #answering = new Answering({
+    view: this.#view,
+    conversation: this.#conversation,
+    engine: this.#engine,
+    request: () => this.#request(),
+    onChange: () => this.#update(),
+    onProblem: (problem) => this.#fail(problem, () => this.#again()),
+    onMessage: (detail) => this.#emit("tabloom-message", detail),
+  });
+  /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
   #problem = null;
-  /** What was in the input before a question was edited; null while none is. */
-  #draft = /** @type {string | null} */ (null);
-  /** The visitor makes do with the processor. */
+  /** Whether the visitor has chosen the processor. */
   #processor = false;
+  /** Whether it was connected; until then its attributes come one after the other. */
+  #begun = false;
 
   constructor() {
     super();
-    this.#view = new View(this.attachShadow({ mode: "open" }), {
-      send: () => this.#submit(),
-      stop: () => this.stop(),
-      clear: () => this.clear(),
-      start: () => this.#start(),
-      again: () => this.#again(),
-      edit: () => this.#edit(),
-      cancel: () => this.#endEdit(),
-      retry: () => this.#problem?.redo(),
-      processor: () => {
-        this.#processor = true;
-        this.#problem?.redo();
-      },
-    });
     for (const name of PROPERTIES) this.#upgrade(name);
     this.#update();
   }
 
   connectedCallback() {
-    if (!this.#history) {
-      this.#history = new History(this.storage, this.id || (this.model ?? ""));
-      const kept = this.#messages.length > 0 ? [] : this.#history.read();
-      if (kept.length > 0) this.#show(kept);
-    }
+    this.#begun = true;
+    this.#conversation.connected(this.storage, this.id || (this.model ?? ""));
     this.#update();
     if (this.autoload) this.#start();
   }
 
-  /** Moved by `moveBefore`, it goes on. */
+  /** Nothing ends when it is moved by `moveBefore`. */
   connectedMoveCallback() {}
 
   disconnectedCallback() {
-    // Who is only moved is back at once.
+    // An element that is only moved is back at once.
     setTimeout(() => {
       if (this.isConnected) return;
-      this.#let();
+      this.#leave();
       this.#update();
     });
   }
@@ -112,11 +127,10 @@ export class TabloomChat extends Base {
    */
   attributeChangedCallback(name, before, after) {
     if (name === "placeholder") this.#view.placeholder = after;
-    // Until it is connected, its attributes come one after the other.
-    if (!this.#history || before === after) return;
+    if (!this.#begun || before === after) return;
     if (OF_ENGINE.includes(name)) {
       if (name === "device") this.#processor = false;
-      this.#let();
+      this.#leave();
       this.#fail(null);
     }
     this.#update();
@@ -132,7 +146,7 @@ export class TabloomChat extends Base {
     this.#reflect("model", value);
   }
 
-  /** What the model is told before the conversation. */
+  /** The system message. */
   get system() {
     return this.getAttribute("system");
   }
@@ -141,7 +155,7 @@ export class TabloomChat extends Base {
     this.#reflect("system", value);
   }
 
-  /** What stands in the empty input. */
+  /** The text of the empty input. */
   get placeholder() {
     return this.getAttribute("placeholder");
   }
@@ -177,7 +191,7 @@ export class TabloomChat extends Base {
     this.#reflect("quantize", value);
   }
 
-  /** Default the model's own; 0 always answers alike. */
+  /** Default the model's own; at 0 the same question gets the same answer. */
   get temperature() {
     return numeric(this.getAttribute("temperature"));
   }
@@ -199,7 +213,7 @@ export class TabloomChat extends Base {
 
   /**
    * Where the conversation is kept: `session`, until the tab is closed; `local`, until it is cleared;
-   * anything else, nowhere. It is known by the element's `id`, or else by its model.
+   * anything else, nowhere. Its key is the element's `id`, or else its model.
    */
   get storage() {
     return this.getAttribute("storage");
@@ -210,8 +224,8 @@ export class TabloomChat extends Base {
   }
 
   /**
-   * A script of the site's own that is, or imports, `worker.js`, if that is not beside this module or is
-   * of another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
+   * The site's own script that is, or imports, `worker.js`, if that is not beside this module or is of
+   * another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
    * `TrustedScriptURL`.
    */
   get workerUrl() {
@@ -227,83 +241,82 @@ export class TabloomChat extends Base {
     return this.#state();
   }
 
-  /** The engine, once there is one; a page may give the chat one of its own, which it has to close itself. */
+  /** The engine, once there is one; a page that sets its own has to close it itself. */
   get engine() {
-    return this.#engine;
+    return this.#engine.current;
   }
 
   set engine(engine) {
-    this.#let();
-    this.#engine = engine;
+    this.#leave();
+    this.#engine.current = engine;
     this.#fail(null);
     if (engine) this.#emit("tabloom-ready", { engine });
   }
 
   /** The conversation. */
   get messages() {
-    return structuredClone(this.#messages);
+    return structuredClone(this.#conversation.messages);
   }
 
   set messages(messages) {
     const taken = checked(messages);
-    this.#answering?.abort();
-    this.#answering = null;
-    this.#show(taken);
-    this.#keep();
+    this.#answering.drop();
+    this.#conversation.show(taken);
+    this.#conversation.keep();
     this.#fail(null);
   }
 
   /**
-   * Loads the engine, unless that is done or under way.
+   * Loads the engine, unless it is loaded or being loaded.
    *
    * @returns {Promise<Engine>}
    */
   async load() {
     try {
-      return await this.#load();
+      return await this.#engine.load();
     } catch (/** @type {any} */ error) {
       if (error.name !== "AbortError") this.#fail(error, () => this.#start());
       throw error;
     }
   }
 
-  /** Loads the engine; what goes wrong is shown. */
+  /** The same, with errors shown only. */
   #start() {
     this.load().catch(() => {});
   }
 
   /**
-   * Asks; gives the answer, or null where there is none because it was stopped or has failed.
+   * Asks a question; resolves to the answer, or null if it was stopped before its first word or failed.
    *
    * @param {string} text
    * @returns {Promise<TabloomChatMessage | null>}
    */
   async send(text) {
-    if (this.#answering) {
+    if (this.#answering.busy) {
       const message = "the chat is answering another question: wait for its end, or call stop()";
       throw new TabloomError({ code: "invalid_request", message });
     }
     const content = `${text}`.trim();
     if (!content) return null;
-    this.#add({ role: "user", content });
-    return this.#answer();
+    this.#emit("tabloom-message", { message: this.#conversation.ask(content), finishReason: null });
+    return this.#answering.answer();
   }
 
-  /** Stops the answer, of which what there is stays, or loading. */
+  /** Stops the answer, and keeps what there is of it, or stops loading. */
   stop() {
-    this.#answering?.abort();
-    if (!this.#engine) this.#let();
+    this.#answering.stop();
+    if (!this.engine) this.#leave();
     this.#update();
   }
 
-  /** Forgets the conversation. */
+  /** Begins a new conversation. */
   clear() {
-    this.#endEdit();
+    this.#editing.end();
     this.messages = [];
   }
 
   /**
-   * Puts the cursor into the input.
+   * Focuses the input.
    *
    * @param {FocusOptions} [options]
    */
@@ -311,139 +324,32 @@ export class TabloomChat extends Base {
     this.#view.input.focus(options);
   }
 
-  #submit() {
-    const text = this.#view.input.value;
-    if (this.#draft !== null) {
-      this.#cut(this.#question());
-      this.#draft = "";
-    }
-    this.#endEdit();
-    this.#view.write("");
-    this.send(text);
-  }
-
-  /** Takes the last question back into the input. */
-  #edit() {
-    const question = this.#question();
-    if (this.#answering || question < 0) return;
-    this.#draft ??= this.#view.input.value;
-    this.#view.editing = true;
-    this.#view.write(this.#messages[question].content);
-    this.#view.input.focus();
-  }
-
-  #endEdit() {
-    if (this.#draft === null) return;
-    this.#view.write(this.#draft);
-    this.#draft = null;
-    this.#view.editing = false;
-  }
-
-  /** Answers the last question anew. */
+  /** Answers the last question again. */
   #again() {
-    if (this.#answering || this.#question() < 0) return;
-    this.#endEdit();
-    this.#cut(this.#question() + 1);
-    this.#answer();
+    const { question } = this.#conversation;
+    if (this.#answering.busy || question < 0) return;
+    this.#editing.end();
+    this.#conversation.cut(question + 1);
+    this.#answering.answer();
   }
 
-  /** Answers the conversation. */
-  async #answer() {
-    const controller = (this.#answering = new AbortController());
-    const { signal } = controller;
-    const asked = this.#messages;
-    const shown = this.#view.add("assistant");
-    shown.begin();
-    this.#view.announce(TEXTS.thinking);
-    this.#view.toEnd();
-    this.#fail(null);
-    /** @type {TabloomChatEventMap["tabloom-message"]["detail"]["finishReason"]} */
-    let finishReason = null;
-    let problem = null;
-    try {
-      const engine = await unlessAborted(this.#load(), signal);
-      this.#update();
-      const request = { messages: this.#request(), ...this.#sampling(), stream: /** @type {const} */ (true) };
-      // It says that nothing leaves the device.
-      const chunks = await engine.chat.completions.create(request, { signal, fallback: false });
-      for await (const { choices } of chunks) {
-        const [choice] = choices;
-        finishReason = choice?.finish_reason ?? finishReason;
-        if (choice?.delta.content) shown.add(choice.delta.content, () => this.#view.follow());
-      }
-    } catch (/** @type {any} */ error) {
-      if (signal.aborted) finishReason = "stopped";
-      else problem = error;
+  /** The model to load, and how. */
+  #wanted() {
+    const { model, workerUrl } = this;
+    if (!model) {
+      const message = "this chat has no model: found no attribute model, expected one's address or name";
+      throw new TabloomError({ code: "invalid_request", message, param: "model" });
     }
-    if (GONE.includes(problem?.code)) this.#discard();
-    shown.end();
-    const { content } = shown;
-    // Another conversation may have begun meanwhile.
-    if (this.#answering === controller) this.#answering = null;
-    if (this.#messages !== asked) {
-      this.#update();
-      return null;
-    }
-    /** @type {TabloomChatMessage | null} */
-    const message = content ? { role: "assistant", content } : null;
-    if (message) asked.push(message);
-    else this.#view.cut(asked.length);
-    if (message && finishReason === "length") shown.note(TEXTS.cut);
-    this.#keep();
-    this.#fail(problem, () => this.#again());
-    this.#view.follow();
-    if (message) this.#emit("tabloom-message", { message, finishReason });
-    return problem ? null : message;
-  }
-
-  /** @returns {Promise<Engine>} */
-  async #load() {
-    if (this.#engine) return this.#engine;
-    if (!this.#lease) {
-      if (!this.model) {
-        const message = "this chat has no model: found no attribute model, expected one's address or name";
-        throw new TabloomError({ code: "invalid_request", message, param: "model" });
-      }
-      this.#lease = new Lease(this.model, this.#options(), (progress) => {
-        this.#view.progress(progress);
-        this.#emit("tabloom-load", progress);
-      });
-    }
-    const lease = this.#lease;
-    this.#problem = null;
-    this.#update();
-    try {
-      const engine = await lease.engine;
-      if (this.#lease !== lease) throw new DOMException("the chat was stopped", "AbortError");
-      if (!this.#engine) {
-        this.#engine = engine;
-        this.#view.announce(TEXTS.ready);
-        this.#update();
-        this.#emit("tabloom-ready", { engine });
-      }
-      return engine;
-    } catch (error) {
-      if (this.#lease === lease) this.#release();
-      throw error;
-    }
-  }
-
-  /** @returns {LoadOptions} */
-  #options() {
-    const { workerUrl } = this;
     const device = this.#processor ? "cpu" : (this.device ?? undefined);
     const options = { device, quantize: this.quantize ?? undefined, workerUrl };
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
-    return /** @type {LoadOptions} */ (Object.fromEntries(given));
+    return { model, options: /** @type {LoadOptions} */ (Object.fromEntries(given)) };
   }
 
   #request() {
     const { system } = this;
     const first = system ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
-    return [...first, ...this.#messages];
-  }
-
-  #sampling() {
+    const messages = [...first, ...this.#conversation.messages];
     const [temperature, max_completion_tokens] = ["temperature", "max-tokens"].map((attribute) => {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
@@ -451,68 +357,17 @@ export class TabloomChat extends Base {
       const message = `${attribute}: found ${JSON.stringify(text)}, expected a number`;
       throw new TabloomError({ code: "invalid_request", message, param: attribute });
     });
-    return { temperature, max_completion_tokens };
+    return { messages, temperature, max_completion_tokens };
   }
 
-  /** Lets go of the engine: it is another's, or nobody's. */
-  #let() {
-    this.#answering?.abort();
-    this.#release();
-  }
-
-  #release() {
-    this.#lease?.release();
-    this.#lease = this.#engine = null;
-  }
-
-  /** The engine has given up: nobody shall get it. */
-  #discard() {
-    this.#lease?.discard();
-    this.#lease = this.#engine = null;
-  }
-
-  /** @param {TabloomChatMessage} message */
-  #add(message) {
-    this.#messages.push(message);
-    this.#view.add("user").set(message.content);
-    this.#keep();
-    this.#emit("tabloom-message", { message, finishReason: null });
+  /** Gives up the engine. */
+  #leave() {
+    this.#answering.stop();
+    this.#engine.release();
   }
 
   /**
-   * Shows another conversation.
-   *
-   * @param {TabloomChatMessage[]} messages
-   */
-  #show(messages) {
-    this.#view.cut(0);
-    this.#messages = messages;
-    for (const { role, content } of messages) this.#view.add(role).set(content);
-    this.#view.toEnd();
-  }
-
-  /**
-   * Takes the messages from one on away.
-   *
-   * @param {number} from
-   */
-  #cut(from) {
-    this.#messages.length = from;
-    this.#view.cut(from);
-    this.#keep();
-  }
-
-  /** Where the last question is. */
-  #question() {
-    return this.#messages.findLastIndex(({ role }) => role === "user");
-  }
-
-  #keep() {
-    this.#history?.write(this.#messages);
-  }
-
-  /**
-   * Shows what went wrong; null if nothing did.
+   * Shows an error; null removes it.
    *
    * @param {any} error
    * @param {() => void} [redo] tries again
@@ -525,17 +380,17 @@ export class TabloomChat extends Base {
 
   /** @returns {TabloomChatState} */
   #state() {
-    if (this.#lease && !this.#engine) return "loading";
-    if (this.#answering) return "busy";
+    if (this.#engine.loading) return "loading";
+    if (this.#answering.busy) return "busy";
     if (this.#problem) return "error";
-    return this.#engine ? "ready" : "idle";
+    return this.engine ? "ready" : "idle";
   }
 
-  /** Shows what the chat is doing. */
+  /** Shows the state. */
   #update() {
     const state = this.#state();
     const view = this.#view;
-    view.busy = this.#answering !== null;
+    view.busy = this.#answering.busy;
     view.answering = state === "busy";
     view.startable = state === "idle" && Boolean(this.model) && !this.autoload;
     view.loading = state === "loading";
@@ -566,7 +421,7 @@ export class TabloomChat extends Base {
   }
 
   /**
-   * Takes a property that was set before the element was one.
+   * Applies a property that was set before the element was upgraded.
    *
    * @param {string} name
    */
@@ -580,7 +435,7 @@ export class TabloomChat extends Base {
 }
 
 /**
- * An attribute's number; NaN where it has another text.
+ * The number in an attribute; NaN if it is none, null if it is empty.
  *
  * @param {string | null} text
  */

@@ -1,10 +1,9 @@
 /**
- * An error of the engine, shaped like the ones of OpenAI's clients.
+ * An error of the engine, in the shape of OpenAI's clients' errors.
  *
- * `code` names the cause for programs (`context_length_exceeded`, `no_gpu`,
- * `fetch`, `truncated`, …), `message` says what was found, what was expected
- * and what to do, `param` names the request field to blame, `details` holds
- * the cause's own fields.
+ * `code` names the cause for programs (`context_length_exceeded`, `no_gpu`, `fetch`, `truncated`, …), `message`
+ * says what was found, what was expected and what to do, `param` names the field of the request that is
+ * wrong, `details` has the cause's own fields.
  */
 export class TabloomError extends Error {
   /**
@@ -23,7 +22,7 @@ export class TabloomError extends Error {
 }
 
 /**
- * The engine's worker could not be started, or is gone.
+ * The engine's worker did not start, or is gone.
  *
  * @param {string} what
  */
@@ -33,7 +32,7 @@ export function crashed(what) {
 }
 
 /**
- * A page cannot have its engine where `host` says.
+ * The engine cannot run where `host` says.
  *
  * @param {string} host
  * @param {string} reason
@@ -51,5 +50,5 @@ export class Silence extends TabloomError {
   }
 }
 
-/** A host that had to be left and has not failed. */
+/** The host is gone without a failure: its tab or this page was left. */
 export class Departure extends Error {}

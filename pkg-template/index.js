@@ -14,81 +14,29 @@
  * @module tabloom
  */
 
-import { Whole, ask, complete, now } from "./calls.js";
-import { TextCompletions } from "./completions.js";
+import { Whole, ask, complete, now } from "./calls/calls.js";
+import { TextCompletions } from "./calls/completions.js";
+import { detokenizing, tokenizing } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
-import { Ladder } from "./ladder.js";
-import { addressOf, identify } from "./model.js";
-import { Models, noteUse } from "./models.js";
-import { Session } from "./session.js";
-import { persist } from "./store.js";
-import { detokenizing, tokenizing } from "./tokens.js";
+import { Ladder } from "./host/ladder.js";
+import { Session } from "./host/session.js";
+import { addressOf } from "./models/address.js";
+import { noteUse } from "./models/entries.js";
+import { Models } from "./models/kept.js";
+import { identify } from "./models/source.js";
+import { persist } from "./models/store.js";
 
 export { TabloomError };
+export * from "./types.js";
 
-/** @typedef {import("./types.js").Progress} Progress */
-/** @typedef {import("./types.js").ModelSource} ModelSource */
-/** @typedef {import("./types.js").LoadOptions} LoadOptions */
-/** @typedef {import("./types.js").NameOptions} NameOptions */
-/** @typedef {import("./types.js").FallbackOptions} FallbackOptions */
-/** @typedef {import("./types.js").FallbackReason} FallbackReason */
-/** @typedef {import("./types.js").RequestOptions} RequestOptions */
-/** @typedef {import("./types.js").HostKind} HostKind */
-/** @typedef {import("./types.js").EngineInfo} EngineInfo */
-/** @typedef {import("./types.js").StoredModel} StoredModel */
-/** @typedef {import("./types.js").StoreSize} StoreSize */
-/** @typedef {import("./types.js").EngineMetrics} EngineMetrics */
-/** @typedef {import("./types.js").SpeculationMetrics} SpeculationMetrics */
-/** @typedef {import("./types.js").TabMetrics} TabMetrics */
-/** @typedef {import("./types.js").Histogram} Histogram */
-/** @typedef {import("./types.js").HostState} HostState */
-/** @typedef {import("./types.js").ChatContent} ChatContent */
-/** @typedef {import("./types.js").ChatMessage} ChatMessage */
-/** @typedef {import("./types.js").SystemMessage} SystemMessage */
-/** @typedef {import("./types.js").UserMessage} UserMessage */
-/** @typedef {import("./types.js").AssistantMessage} AssistantMessage */
-/** @typedef {import("./types.js").ToolMessage} ToolMessage */
-/** @typedef {import("./types.js").Tool} Tool */
-/** @typedef {import("./types.js").NamedTool} NamedTool */
-/** @typedef {import("./types.js").ToolChoice} ToolChoice */
-/** @typedef {import("./types.js").ToolCall} ToolCall */
-/** @typedef {import("./types.js").ToolCallDelta} ToolCallDelta */
-/** @typedef {import("./types.js").ChatCompletionParams} ChatCompletionParams */
-/** @typedef {import("./types.js").StructuredOutputs} StructuredOutputs */
-/** @typedef {import("./types.js").Usage} Usage */
-/** @typedef {import("./types.js").FinishReason} FinishReason */
-/** @typedef {import("./types.js").TopLogprob} TopLogprob */
-/** @typedef {import("./types.js").TokenLogprob} TokenLogprob */
-/** @typedef {import("./types.js").Logprobs} Logprobs */
-/** @typedef {import("./types.js").ChatCompletionChunk} ChatCompletionChunk */
-/** @typedef {import("./types.js").ChatCompletion} ChatCompletion */
-/** @typedef {import("./types.js").CompletionParams} CompletionParams */
-/** @typedef {import("./types.js").CompletionLogprobs} CompletionLogprobs */
-/** @typedef {import("./types.js").CompletionChoice} CompletionChoice */
-/** @typedef {import("./types.js").CompletionChunk} CompletionChunk */
-/** @typedef {import("./types.js").Completion} Completion */
-/** @typedef {import("./types.js").TokenizeOptions} TokenizeOptions */
-/** @typedef {import("./types.js").ModelCard} ModelCard */
-/** @typedef {import("./types.js").ModelList} ModelList */
-/** @typedef {import("./types.js").EmbeddingParams} EmbeddingParams */
-/** @typedef {import("./types.js").EmbeddingResponse} EmbeddingResponse */
-/** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
-/** @typedef {import("./types.js").Probe} Probe */
-/** @typedef {import("./types.js").GpuReport} GpuReport */
-/** @typedef {import("./types.js").ProbedModel} ProbedModel */
-/** @typedef {import("./types.js").LanguageModel} LanguageModel */
-/** @typedef {import("./types.js").LanguageModelSession} LanguageModelSession */
-/** @typedef {import("./types.js").LanguageModelCoreOptions} LanguageModelCoreOptions */
-/** @typedef {import("./types.js").LanguageModelCreateOptions} LanguageModelCreateOptions */
-/** @typedef {import("./types.js").LanguageModelSamplingMode} LanguageModelSamplingMode */
-/** @typedef {import("./types.js").LanguageModelExpected} LanguageModelExpected */
-/** @typedef {import("./types.js").LanguageModelPrompt} LanguageModelPrompt */
-/** @typedef {import("./types.js").LanguageModelMessage} LanguageModelMessage */
-/** @typedef {import("./types.js").LanguageModelPromptOptions} LanguageModelPromptOptions */
+/** @import { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js" */
+/** @import { Serving } from "./calls/calls.js" */
+/** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
+/** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
 
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
-  /** The models that the site keeps between visits: lists and deletes them, and tells their size. */
+  /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
   static store = new Models();
 
   #session;
@@ -100,15 +48,15 @@ export class Engine {
    *
    * A name is one on Hugging Face (`org/name`, `org/name@revision`, `hf:org/name/file.gguf`) or in the
    * registry (`qwen3-0.6b`); an address begins with a scheme, `/` or `.`, or ends with `/` or `.gguf`. A
-   * branch is pinned to the commit that it is at when its model is first kept.
+   * branch is pinned to the commit that it had when its model was first kept.
    *
-   * In place of these it takes what the page has: a GGUF file as `File`, `Blob`, handle or bytes;
-   * a folder as its `File`s or its handle; or files by name. They are read where they are, in pieces,
-   * and not copied to the store.
+   * It also takes files of the page: a GGUF file as `File`, `Blob`, handle or bytes; a folder as its
+   * `File`s or its handle; or files by name. They are read in place, in pieces, and not copied to the
+   * store.
    *
-   * Where another tab of the site has loaded the same model in the same way, there is nothing to
-   * load: its tabs share one worker, which answers their requests together. Files on disk are the
-   * same if their names, sizes and dates are; others if their bytes are.
+   * The tabs of a site share one worker, which answers their requests together: a model that another tab
+   * has loaded with the same options is not loaded again. Files on disk count as the same if their names,
+   * sizes and dates are; others if their bytes are.
    *
    * Rejects with a {@link TabloomError} that says what was found, what was expected and what to
    * do, or with the signal's reason when aborted.
@@ -131,9 +79,9 @@ export class Engine {
     const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    /** @type {import("./session.js").Serving} */
+    /** @type {Serving} */
     let session = new Session(ladder, isolation, { ...model, options: settings });
-    if (fallback) session = new (await import("./fallback.js")).Fallback(fallback, session, model.url);
+    if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, model.url);
     await session.start(signal, onProgress);
     if (session.info?.stored) {
       persist();
@@ -145,8 +93,8 @@ export class Engine {
   }
 
   /**
-   * Tells what this browser on this device can do, before any model is loaded, and which models would
-   * fit. It downloads no model and no WebAssembly, starts no worker, and asks the visitor nothing.
+   * Reports what this browser on this device can do, and which models would fit. It downloads no model and
+   * no WebAssembly, starts no worker, and asks the visitor nothing.
    *
    * @param {ProbeOptions} [options]
    * @returns {Promise<Probe>}
@@ -158,7 +106,7 @@ export class Engine {
   /**
    * Use {@link Engine.load}.
    *
-   * @param {import("./session.js").Serving} session
+   * @param {Serving} session
    */
   constructor(session) {
     this.#session = session;
@@ -174,10 +122,10 @@ export class Engine {
     this.store = Engine.store;
     /**
      * OpenAI's HTTP API, answered by this engine: a `fetch` for `/v1/chat/completions`,
-     * `/v1/completions`, `/v1/embeddings` and `/v1/models`, behind whatever origin and path. Clients of
-     * that API take it in place of the browser's; it needs no `this`.
+     * `/v1/completions`, `/v1/embeddings` and `/v1/models`, behind any origin and path. Clients of that API
+     * take it in place of the browser's; it needs no `this`.
      *
-     * Errors are answers as OpenAI gives them; it rejects only when aborted, with the signal's reason.
+     * Errors are responses, as OpenAI's; it rejects only when aborted, with the signal's reason.
      *
      * @example
      * const client = new OpenAI({ fetch: engine.fetch, apiKey: "none", dangerouslyAllowBrowser: true });
@@ -186,7 +134,7 @@ export class Engine {
      * @type {(input: RequestInfo | URL, init?: RequestInit) => Promise<Response>}
      */
     this.fetch = async (input, init) => {
-      const { answer } = await import("./fetch.js");
+      const { answer } = await import("./calls/fetch.js");
       return answer(this, input, init);
     };
   }
@@ -197,7 +145,7 @@ export class Engine {
   }
 
   /**
-   * Where the engine lives: in a worker that all tabs `shared`, in the `leader` tab's, or in a
+   * Where the engine runs: in a worker that all tabs share (`shared`), in the `leader` tab's, or in a
    * `private` one. It may move when a worker is lost. Null where only the fallback answers.
    */
   get host() {
@@ -205,8 +153,7 @@ export class Engine {
   }
 
   /**
-   * Counters and gauges of the engine, under vLLM's names; `wasm_heap_bytes`, the size of the worker's
-   * WebAssembly memory; and `host`, what that worker holds and for which tabs.
+   * Counters and gauges of the engine, most of them under vLLM's names.
    *
    * @returns {Promise<EngineMetrics>}
    */
@@ -215,7 +162,7 @@ export class Engine {
   }
 
   /**
-   * The token ids of a text, or of a conversation up to where it is answered.
+   * The token ids of a text, or of a conversation up to the answer.
    *
    * Control tokens (`<|im_start|>`) in a text count as such; in a message they are text.
    *
@@ -240,7 +187,7 @@ export class Engine {
   }
 
   /**
-   * The text of token ids, in which special tokens show by their names.
+   * The text of token ids, with special tokens by name.
    *
    * @param {number[]} tokens
    * @param {{signal?: AbortSignal}} [options]
@@ -252,10 +199,10 @@ export class Engine {
   }
 
   /**
-   * A conversation as the model's template writes it, up to where it is answered.
+   * A conversation as the model's chat template writes it, up to the answer.
    *
-   * What looks like a control token in a message cannot be told from one in this text: where others
-   * wrote the messages, answer them as a chat.
+   * In this text, control tokens of the template and look-alikes in messages are the same: where others
+   * write the messages, use chat completions.
    *
    * @param {ChatMessage[]} messages
    * @param {TokenizeOptions} [options]
@@ -266,8 +213,8 @@ export class Engine {
   }
 
   /**
-   * The engine as what browsers call `LanguageModel` (the Prompt API): sessions that remember what was
-   * said. Its errors are `DOMException`s with the names of that API.
+   * The engine in the shape of the Prompt API's `LanguageModel`: sessions that remember what was said. Its
+   * errors are `DOMException`s with the names of that API.
    *
    * @example
    * const session = await engine.languageModel().create();
@@ -277,13 +224,13 @@ export class Engine {
    */
   languageModel() {
     return {
-      create: async (options) => (await import("./language-model.js")).create(this, options),
-      availability: async (options) => (await import("./language-model.js")).availability(this, options),
+      create: async (options) => (await import("./prompt-api/language-model.js")).create(this, options),
+      availability: async (options) => (await import("./prompt-api/language-model.js")).availability(this, options),
     };
   }
 
   /**
-   * Ends this engine's requests, which fail with code `closed`, and frees what no other tab uses.
+   * Ends this engine's requests, with code `closed`, and frees what no other tab uses.
    */
   close() {
     const message = "the engine was closed. Load it again";
@@ -294,7 +241,7 @@ export class Engine {
 class Completions {
   #session;
 
-  /** @param {import("./session.js").Serving} session */
+  /** @param {Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -315,12 +262,12 @@ class Completions {
   }
 }
 
-/** The models that the engine answers with: the one that was loaded. */
+/** The models of the engine: the one that was loaded. */
 class LoadedModels {
   #session;
   #created = now();
 
-  /** @param {import("./session.js").Serving} session */
+  /** @param {Serving} session */
   constructor(session) {
     this.#session = session;
   }
@@ -340,7 +287,7 @@ class LoadedModels {
 class Embeddings {
   #session;
 
-  /** @param {import("./session.js").Serving} session */
+  /** @param {Serving} session */
   constructor(session) {
     this.#session = session;
   }

@@ -1,5 +1,5 @@
 /**
- * A value as JSON. Numbers that JSON lacks become strings, to be refused rather than overlooked.
+ * A value as JSON. Numbers that JSON lacks become strings, so that the engine refuses them.
  *
  * @param {unknown} value
  */

@@ -1,4 +1,4 @@
-// Web Locks tell at once when their holder is gone, however it went: closed, crashed or terminated.
+// Web Locks are free at once when their holder is gone, whether it was closed, crashed or terminated.
 import { whenAborted } from "./abort.js";
 
 /** Whether this context may use locks: sandboxed frames, and those of other sites, may not. */
@@ -12,7 +12,7 @@ export async function available() {
 }
 
 /**
- * Waits for a lock and holds it until `signal` is aborted, or for ever; resolves once it is held.
+ * Waits for a lock and holds it until `signal` is aborted, or for ever; resolves when it has the lock.
  *
  * @param {string} name
  * @param {AbortSignal} [signal]
@@ -29,11 +29,11 @@ export function hold(name, signal) {
 }
 
 /**
- * Resolves when a lock can be had: whoever held it is gone.
+ * Resolves when a lock is free: its holder is gone.
  *
  * @param {string} name
- * @param {{mode?: LockMode, signal?: AbortSignal}} [options] those who wait in mode `shared` do not
- *   keep each other waiting
+ * @param {{mode?: LockMode, signal?: AbortSignal}} [options] waiters in mode `shared` do not
+ *   block each other
  * @returns {Promise<void>}
  */
 export async function whenFree(name, options = {}) {

@@ -1,25 +1,22 @@
-// What this browser on this device can do, told without an engine: nothing is downloaded.
+// What this browser on this device can do. It needs no engine and downloads nothing.
 import { unlessAborted } from "./abort.js";
 import { TabloomError } from "./error.js";
 import { available } from "./locks.js";
-import { addresses } from "./model.js";
-import { Models } from "./models.js";
-import { KINDS, estimate, openStore } from "./store.js";
+import { Models } from "./models/kept.js";
+import { addresses } from "./models/source.js";
+import { KINDS, estimate, openStore } from "./models/store.js";
 
-/** @typedef {import("./types.js").ProbeOptions} ProbeOptions */
-/** @typedef {import("./types.js").Probe} Probe */
-/** @typedef {import("./types.js").GpuReport} GpuReport */
-/** @typedef {import("./types.js").ProbedModel} ProbedModel */
+/** @import { GpuReport, Probe, ProbeOptions, ProbedModel } from "./types.js" */
 
 const GIB = 2 ** 30;
-/** As the engine has them by default: for keys and values, and for all that tabs have loaded. */
+/** The engine's defaults of `kvBytes` and `budgetBytes`. */
 const KV_BYTES = 2 ** 28;
 const BUDGET = 4 * GIB;
-/** What browsers say at least of any device with more memory. */
-const MEMORY_TOLD = 8 * GIB;
+/** The most that browsers report; a device may have more. */
+const MEMORY_REPORTED = 8 * GIB;
 /** Milliseconds for an adapter to be found. */
 const PATIENCE = 10_000;
-/** As `gpu::device` has it. */
+/** As in `gpu::device`. */
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render/i;
 const LIMITS = /** @type {const} */ ([
   "maxBufferSize",
@@ -51,7 +48,7 @@ export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUD
     service: "serviceWorker" in navigator,
     locks,
   };
-  const told = models.map(({ id, model, bytes }, index) => {
+  const probed = models.map(({ id, model, bytes }, index) => {
     const stored = places[index].some((place) => kept.get(place) === true);
     const neededBytes = bytes + kvBytes;
     return {
@@ -63,7 +60,7 @@ export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUD
       storable: stored || hasRoom(bytes, storage),
     };
   });
-  return { secure: isSecureContext, gpu, memory, workers, storage: { cache, opfs, ...storage }, models: told };
+  return { secure: isSecureContext, gpu, memory, workers, storage: { cache, opfs, ...storage }, models: probed };
 }
 
 /** @returns {Promise<GpuReport>} */
@@ -98,7 +95,7 @@ async function gpuReport() {
   };
 }
 
-/** What the browser grants; a page that is denied storage learns nothing. */
+/** What the browser grants; nothing is known where the page is denied storage. */
 async function storageReport() {
   const { usage, quota } = await estimate();
   const persisted = await navigator.storage?.persisted?.().catch(() => null);
@@ -146,7 +143,7 @@ function wrong(index, field, message) {
 }
 
 /**
- * Browsers do not tell how much memory a GPU has, so the device's has to do.
+ * Whether a model fits, by the device's memory: browsers do not report how much a GPU has.
  *
  * @param {number} needed
  * @param {GpuReport} gpu
@@ -159,7 +156,7 @@ function fit(needed, gpu, { deviceBytes, budgetBytes }) {
     return { fits: "no", reason: `${needed} bytes are more than budgetBytes, ${budgetBytes}` };
   }
   if (deviceBytes === null) return { fits: "perhaps", reason: "the browser does not tell the device's memory" };
-  if (needed > deviceBytes && deviceBytes < MEMORY_TOLD) {
+  if (needed > deviceBytes && deviceBytes < MEMORY_REPORTED) {
     return { fits: "no", reason: `${needed} bytes are more than the device's memory, ${deviceBytes}` };
   }
   if (needed > deviceBytes / 2) {

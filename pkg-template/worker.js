@@ -2,14 +2,14 @@
 // (each tab connects a port), as the leader tab's (pages name channels in a lobby) and as a private
 // one (the page sends a port).
 
-import { loadGrammar } from "./constraints.js";
+import { loadGrammar } from "./worker/constraints.js";
 import { crashed } from "./error.js";
 import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
-import { openStore } from "./store.js";
-import { requestSubgroups } from "./subgroups.js";
+import { openStore } from "./models/store.js";
+import { requestSubgroups } from "./worker/subgroups.js";
 
-/** @typedef {import("./rungs/greeting.js").Port} Port */
+/** @import { Answer, Failed, Greeting, HostPort, Leading, Lobby, Order } from "./host/messages.js" */
 
 /** The lock that is held as long as the worker lives; null where locks are denied. */
 const lock = available().then(async (allowed) => {
@@ -19,12 +19,12 @@ const lock = available().then(async (allowed) => {
   return name;
 });
 
-/** @type {Set<Port>} */
+/** @type {Set<HostPort>} */
 const ports = new Set();
-/** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when a page first has a message */
+/** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
 
-/** Loads the WebAssembly module; `whenGone` resolves when the tab that holds a lock is gone. */
+/** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
   requestSubgroups();
   const { default: init, Host } = await import("./wasm/tabloom.js");
@@ -34,23 +34,23 @@ async function start() {
 }
 
 /**
- * Greets a page; the host gets its messages.
+ * Greets a page, and passes its messages to the host.
  *
- * @param {Port} port
+ * @param {HostPort} port
  * @param {number} [epoch]
  */
 async function connect(port, epoch) {
   ports.add(port);
-  /** @type {MessageEvent[]} what has come before the host listens */
+  /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
   port.onmessage = (event) => {
-    // A page asks whether the worker is alive, not whether it is ready.
+    // A ping asks whether the worker is alive, not whether it is ready.
     const { type, id } = event.data ?? {};
     if (type === "ping" && Number.isInteger(id)) port.postMessage({ type: "value", id, value: null });
     else if (early.push(event) === 1) introduce(line);
   };
   const line = {
-    postMessage: (/** @type {unknown} */ message) => port.postMessage(message),
+    postMessage: (/** @type {Answer & {id: number}} */ message) => port.postMessage(message),
     close() {
       ports.delete(port);
       port.close();
@@ -65,9 +65,9 @@ async function connect(port, epoch) {
 }
 
 /**
- * Brings a port to the host, which is made for the first of them.
+ * Connects a port to the host, which is made for the first one.
  *
- * @param {Port} port
+ * @param {HostPort} port
  */
 async function introduce(port) {
   try {
@@ -82,12 +82,12 @@ async function introduce(port) {
 /**
  * Serves as the leader's worker.
  *
- * @param {{lobby: string, epoch: number}} office
+ * @param {Extract<Order, {type: "lead"}>} office
  */
 async function lead({ lobby, epoch }) {
   const channel = new BroadcastChannel(lobby);
   channel.onmessage = ({ data }) => {
-    // Every script of the site can speak in the lobby.
+    // Every script of the site can write to the lobby.
     if (!Number.isSafeInteger(data?.epoch)) return;
     // A later leader was elected while this one was frozen.
     if (data.epoch > epoch) close();
@@ -95,14 +95,14 @@ async function lead({ lobby, epoch }) {
       connect(new BroadcastChannel(data.channel), epoch);
     }
   };
-  channel.postMessage({ type: "up", epoch });
-  postMessage({ host: await lock });
+  channel.postMessage(/** @satisfies {Lobby} */ ({ type: "up", epoch }));
+  postMessage(/** @satisfies {Leading} */ ({ host: await lock }));
 }
 
 /**
- * Ends the worker: what has failed may be in any state and is not used again.
+ * Ends the worker: after a failure its state may be anything.
  *
- * @param {{code: string, message: string}} error
+ * @param {Failed["error"]} error
  */
 function fail({ code, message }) {
   for (const port of ports) port.postMessage({ type: "failed", error: { code, message } });
@@ -110,13 +110,13 @@ function fail({ code, message }) {
 }
 
 addEventListener("error", (event) => {
-  // Pages would hear of it before the answers that are on their way.
+  // The `error` event would reach pages before the answers that are on their way.
   event.preventDefault();
   console.error(event.error ?? event.message);
   fail(crashed(event.message));
 });
 addEventListener("unhandledrejection", ({ reason }) => {
-  // A trap, or a stack or a memory that is full.
+  // A trap, or no more stack or memory.
   const fatal = reason instanceof WebAssembly.RuntimeError || reason instanceof RangeError;
   if (fatal) fail(crashed(`${reason}`));
 });

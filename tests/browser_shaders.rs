@@ -12,7 +12,7 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
-#[wasm_bindgen(module = "/pkg-template/subgroups.js")]
+#[wasm_bindgen(module = "/pkg-template/worker/subgroups.js")]
 extern "C" {
     #[wasm_bindgen(js_name = requestSubgroups)]
     fn request_subgroups();

@@ -10,7 +10,17 @@ const MOST_LINES: usize = 150;
 /// What is built or fetched, and not the project's to write.
 const FOREIGN: [&str; 3] = ["target", "node_modules", ".git"];
 /// Where files are that the documents name from the repository's root.
-const NAMED: [&str; 7] = ["src/", "shaders/", "tests/", "examples/", "training/", "www/", "docs/"];
+const NAMED: [&str; 9] = [
+    "src/",
+    "shaders/",
+    "pkg-template/",
+    "wasm/",
+    "tests/",
+    "examples/",
+    "training/",
+    "www/",
+    "docs/",
+];
 /// Named, but made on each machine.
 const MADE: &str = "training/build/";
 const README: &str = include_str!("../README.md");

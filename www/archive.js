@@ -19,9 +19,9 @@
 const DATABASE = "tabloom-demo";
 const STORE = "conversations";
 
-/** All conversations. Tells by `change` that another tab has changed them. */
+/** All conversations. Dispatches `change` when another tab has changed them. */
 export class Archive extends EventTarget {
-  /** @type {Promise<IDBDatabase | null>} null where the browser denies it: then memory has to do */
+  /** @type {Promise<IDBDatabase | null>} null where the browser denies it: then they are kept in memory */
   #database = open();
   /** @type {Map<string, Conversation>} */
   #memory = new Map();
@@ -32,7 +32,7 @@ export class Archive extends EventTarget {
     this.#tabs.onmessage = () => this.dispatchEvent(new Event("change"));
   }
 
-  /** Whether conversations are there at the next visit. */
+  /** Whether conversations are kept for the next visit. */
   async lasts() {
     return (await this.#database) !== null;
   }

@@ -1,6 +1,6 @@
 // Measures an engine as a page sees it.
 
-/** Tokens of each answer. */
+/** Tokens per answer. */
 const TOKENS = 48;
 /** Requests at once. */
 const LOADS = [1, 2, 4];
@@ -8,11 +8,11 @@ const LOADS = [1, 2, 4];
 /**
  * @typedef {object} Run
  * @property {number} requests how many were answered at once
- * @property {boolean} drafts whether tokens were guessed ahead
- * @property {number} first_token_ms from asking to the first text, the mean of all requests
- * @property {number} tokens_per_second of all together, from asking to the last
- * @property {number} tokens of all together
- * @property {number} accepted_tokens how many of them were guessed
+ * @property {boolean} drafts whether speculative decoding was on
+ * @property {number} first_token_ms from the request to the first text, mean of all requests
+ * @property {number} tokens_per_second of all requests together
+ * @property {number} tokens of all requests together
+ * @property {number} accepted_tokens how many of them were draft tokens
  */
 
 /**
@@ -23,7 +23,7 @@ const LOADS = [1, 2, 4];
  * @returns {AsyncGenerator<Run>}
  */
 export async function* measure(engine, signal) {
-  // What is done but once, such as reading kernels in, is no part of any run.
+  // One-off work, such as reading kernels in, is not measured.
   await answer(engine, 0, true, signal);
   for (const requests of LOADS) {
     for (const drafts of [false, true]) yield await together(engine, requests, drafts, signal);
@@ -68,7 +68,7 @@ async function together(engine, requests, drafts, signal) {
 async function answer(engine, i, drafts, signal) {
   const began = performance.now();
   let [first, usage] = [0, /** @type {any} */ (null)];
-  // No two begin alike: what is in the prefix cache would make the first token come sooner.
+  // No two prompts begin alike: a hit in the prefix cache would shorten the time to the first token.
   const content = `${crypto.randomUUID().slice(0, 8)} ${i}: Tell me a story about a fox.`;
   const chunks = await engine.chat.completions.create(
     {

@@ -9,7 +9,7 @@ import { Table } from "./tables.js";
 /** Runs a benchmark when it is asked to. */
 export class Benchmark {
   #loader;
-  #table = new Table(["Requests at once", "Guesses", "First token", "Tokens/s", "Guessed"]);
+  #table = new Table(["Requests at once", "Draft tokens", "First token", "Tokens/s", "Accepted"]);
   /** @type {Run[]} */
   #runs = [];
   /** @type {any} what the runs were made with */

@@ -1,10 +1,10 @@
 import { html, svg, write } from "./dom.js";
 import { KEPT } from "./samples.js";
 
-/** Requests that the history of batches always has room for. */
+/** Least height of the chart of batches, in requests. */
 const LEAST_HEIGHT = 4;
 
-/** How many requests ran together: each a step upwards, the last moments to the right. */
+/** How many requests ran at once, over time; the latest is on the right. */
 export class History {
   #grid = svg("path", { class: "grid" });
   #bars = svg("path", { class: "bars" });
@@ -31,7 +31,7 @@ export class History {
   }
 }
 
-/** How a number went: a line with the last moments to the right, broken where there was none. */
+/** A number over time, as a line that breaks where there was none; the latest is on the right. */
 export class Trend {
   #grid = svg("path", { class: "grid", d: `M0 .5H${KEPT}` });
   #area = svg("path", { class: "area" });
@@ -46,7 +46,7 @@ export class Trend {
   /**
    * @param {string} name
    * @param {(value: number) => string} format
-   * @param {number} [most] what the height stands for, if not the largest value
+   * @param {number} [most] the value at the top, if not the largest
    */
   constructor(name, format, most) {
     this.#name = name;
@@ -71,14 +71,14 @@ export class Trend {
     this.#line.setAttribute("d", lines.join(""));
     this.#area.setAttribute("d", areas.join(""));
     const now = points.at(-1)?.value ?? null;
-    const told = now === null ? "none now" : `${this.#format(now)} now`;
-    const text = `${this.#name}: ${told}, at most ${this.#format(most)} in the last ${KEPT / 1000} s`;
+    const latest = now === null ? "none now" : `${this.#format(now)} now`;
+    const text = `${this.#name}: ${latest}, at most ${this.#format(most)} in the last ${KEPT / 1000} s`;
     write(this.#caption, values.length > 0 ? text : `${this.#name}: none in the last ${KEPT / 1000} s`);
     this.#plot.setAttribute("aria-label", this.#caption.textContent ?? "");
   }
 }
 
-/** Who has how much of a whole, as one bar. */
+/** The parts of a whole, as one bar. */
 export class Shares {
   #plot = picture("shares");
   #caption = html("figcaption");

@@ -1,10 +1,8 @@
 // The conversation that is shown: asks, answers, and changes what was said.
-import { codeOf, copy } from "./tabloom/element/copy.js";
-import { Follower } from "./tabloom/element/follower.js";
-import { Message } from "./tabloom/element/message.js";
+import { Follower, Message, codeOf, copy } from "./tabloom/element/parts.js";
 import { $, html } from "./dom.js";
 import { Speed } from "./format.js";
-import { Guesses } from "./guesses.js";
+import { Drafts } from "./drafts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
 /** @typedef {import("./archive.js").Said} Said */
@@ -13,7 +11,7 @@ import { Guesses } from "./guesses.js";
 const TITLE = 60;
 
 /**
- * Tells by `change` that a conversation is to be kept as it is now, and by `show` that another one is
+ * Dispatches `change` when the conversation has changed and is to be kept, and `show` when another one is
  * shown.
  */
 export class Chat extends EventTarget {
@@ -22,7 +20,7 @@ export class Chat extends EventTarget {
   #follower = new Follower($("log"));
   /** @type {Conversation} */
   conversation = blank();
-  /** @type {{message: Message, guesses: Guesses}[]} what is shown, one for each of its messages */
+  /** @type {{message: Message, drafts: Drafts}[]} what is shown, one for each of its messages */
   #shown = [];
   /** @type {AbortController | null} */
   #answering = null;
@@ -69,7 +67,7 @@ export class Chat extends EventTarget {
     this.show(blank());
   }
 
-  /** Ends the answer that is being made; what there is of it stays. */
+  /** Stops the answer; what there is of it stays. */
   stop() {
     this.#answering?.abort();
   }
@@ -88,7 +86,7 @@ export class Chat extends EventTarget {
     this.#answer();
   }
 
-  /** Has the model answer what was asked last. */
+  /** Answers the last question. */
   async #answer() {
     const { engine } = this.#loader;
     if (!engine) return;
@@ -98,9 +96,9 @@ export class Chat extends EventTarget {
     const said = { role: "assistant", content: "" };
     conversation.messages.push(said);
     conversation.model = this.#loader.name;
-    const { message, guesses } = this.#add("assistant");
+    const { message, drafts } = this.#add("assistant");
     const { element } = message;
-    const counted = html("p", { class: "guesses", "aria-live": "off" });
+    const counted = html("p", { class: "drafts", "aria-live": "off" });
     element.querySelector(".actions")?.before(counted);
     element.classList.add("waiting");
     message.begin();
@@ -121,10 +119,10 @@ export class Chat extends EventTarget {
         const piece = delta?.content ?? "";
         if (piece) {
           speed.token(performance.now());
-          if (drafted) guesses.add(said.content.length, said.content.length + piece.length);
+          if (drafted) drafts.add(said.content.length, said.content.length + piece.length);
           said.content += piece;
           message.add(piece, () => {
-            guesses.show(text, message.content);
+            drafts.show(text, message.content);
             this.#follower.follow();
           });
         }
@@ -141,7 +139,7 @@ export class Chat extends EventTarget {
       this.#loader.failed(error);
     } finally {
       message.end();
-      guesses.show(text, message.content);
+      drafts.show(text, message.content);
       this.#note(message, said);
       element.classList.remove("waiting");
       this.#answering = null;
@@ -155,7 +153,7 @@ export class Chat extends EventTarget {
     }
   }
 
-  /** What the model is sent: questions without an answer would only confuse it. */
+  /** What is sent to the model: without unanswered questions, which would only confuse it. */
   #sent() {
     const { messages } = this.conversation;
     const answered = (/** @type {number} */ i) => messages[i]?.role === "assistant" && messages[i].content !== "";
@@ -170,14 +168,14 @@ export class Chat extends EventTarget {
   /** @param {"user" | "assistant"} role */
   #add(role) {
     const message = new Message(role, announce);
-    const shown = { message, guesses: new Guesses() };
+    const shown = { message, drafts: new Drafts() };
     this.#shown.push(shown);
     $("messages").append(html("li", {}, message.element));
     return shown;
   }
 
   /**
-   * Takes away what was said from a message on.
+   * Removes the messages from one on.
    *
    * @param {number} from
    */
@@ -187,19 +185,19 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * Shows messages from one on no more.
+   * Removes messages from the page.
    *
    * @param {number} from
    */
   #clear(from) {
-    for (const { message, guesses } of this.#shown.splice(from)) {
-      guesses.forget();
+    for (const { message, drafts } of this.#shown.splice(from)) {
+      drafts.forget();
       message.element.parentElement?.remove();
     }
   }
 
   /**
-   * Shows what happened to an answer.
+   * Shows why an answer ended early.
    *
    * @param {Message} message
    * @param {Said} said
@@ -221,7 +219,7 @@ export class Chat extends EventTarget {
     this.#refresh();
   }
 
-  /** Shows what there is to do. */
+  /** Updates the buttons. */
   #refresh() {
     const ready = Boolean(this.#loader.engine);
     const busy = this.#answering !== null;
@@ -290,7 +288,7 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * Puts an earlier question into the input; what is sent then replaces it and all after it.
+   * Puts an earlier question into the input; sending replaces it and all after it.
    *
    * @param {number} i
    * @param {string} content
@@ -305,7 +303,7 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * Has a message answered anew: an answer is replaced, and all after it.
+   * Answers a message again: its answer is replaced, and all after it.
    *
    * @param {number} i
    */
@@ -325,11 +323,11 @@ function blank() {
 /** @param {import("./tabloom/index.js").Usage} usage */
 function count({ completion_tokens_details: details }) {
   const { accepted_prediction_tokens: right, rejected_prediction_tokens: wrong } = details;
-  return right + wrong > 0 ? `${right} of ${right + wrong} guessed tokens were right` : "";
+  return right + wrong > 0 ? `${right} of ${right + wrong} draft tokens were accepted` : "";
 }
 
 /**
- * Has a text read out.
+ * Has a screen reader read a text.
  *
  * @param {string} text
  */
@@ -337,6 +335,6 @@ export function announce(text) {
   const voice = $("voice");
   const spoken = html("p", {}, text);
   voice.append(spoken);
-  // Lest somebody find it twice.
+  // A reader that walks through the page should not find it a second time.
   setTimeout(() => spoken.remove(), 4_000);
 }

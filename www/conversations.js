@@ -1,6 +1,5 @@
-// The list of conversations: goes to one, renames, saves and deletes.
-import { icon } from "./tabloom/element/dom.js";
-import { PENCIL } from "./tabloom/element/icons.js";
+// The list of conversations: opens, renames, saves and deletes them.
+import { PENCIL, icon } from "./tabloom/element/parts.js";
 import { $, button, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
 
@@ -37,18 +36,18 @@ export class Conversations {
     this.#restore();
   }
 
-  /** Goes on where this tab was before it was reloaded. */
+  /** Opens the conversation that this tab showed before it was reloaded. */
   async #restore() {
     const id = remembered();
     const all = await this.#list();
     const last = all.find((conversation) => conversation.id === id);
-    // Whoever has asked meanwhile stays there.
+    // A question may have been asked meanwhile.
     if (last && this.#chat.conversation.messages.length === 0) this.#chat.show(last);
   }
 
   /** @param {Conversation} conversation */
   async #keep(conversation) {
-    // The answer that was being made when it was deleted.
+    // An answer may end after its conversation was deleted.
     if (this.#deleted.has(conversation.id)) return;
     await this.#archive.put(conversation);
     await this.#shown();
@@ -74,7 +73,7 @@ export class Conversations {
   async #list() {
     const all = await this.#archive.list();
     const list = $("conversation-list");
-    // Who is on an entry stays on it.
+    // The focus stays on its entry.
     const focused = list.contains(document.activeElement) ? document.activeElement?.closest("li")?.dataset.id : null;
     if (list.querySelector("input")) return all;
     const kept = "Conversations stay in this browser.";

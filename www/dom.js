@@ -1,5 +1,5 @@
-// Making and changing elements, beyond what the package's own element does.
-import { html } from "./tabloom/element/dom.js";
+// Makes and changes elements, beyond what the package's element has for that.
+import { html } from "./tabloom/element/parts.js";
 
 export { html };
 
@@ -30,7 +30,7 @@ export function svg(name, attributes = {}, ...children) {
 }
 
 /**
- * A button that does something.
+ * A button with its handler.
  *
  * @param {string} text
  * @param {() => void} onClick
@@ -43,8 +43,8 @@ export function button(text, onClick, attributes = {}) {
 }
 
 /**
- * Gives an element its text, and leaves it alone if it has that already: who reads or selects it is
- * not disturbed.
+ * Sets the text of an element, unless it is the same already: that would disturb a selection or a
+ * screen reader.
  *
  * @param {Element} element
  * @param {string} text

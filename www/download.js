@@ -1,7 +1,7 @@
 import { html } from "./dom.js";
 
 /**
- * Has the browser save a value as a file of JSON.
+ * Saves a value as a JSON file.
  *
  * @param {string} name of the file, without its ending
  * @param {any} value

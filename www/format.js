@@ -1,5 +1,5 @@
 /**
- * Bytes for people: three significant digits and a unit.
+ * Bytes with three significant digits and a unit.
  *
  * @param {number} bytes
  */

@@ -1,4 +1,4 @@
-// The page's engine: loads a model, shows how far it is and what went wrong.
+// The page's engine: loads a model, and shows progress and errors.
 import { Engine } from "./tabloom/index.js";
 import { $ } from "./dom.js";
 import { formatBytes } from "./format.js";
@@ -12,8 +12,8 @@ export const BUILT_IN = "model/";
 const GONE = ["engine_crashed", "no_gpu", "closed"];
 
 /**
- * Loads models, one after the other. Tells by `change` that there is another engine, or none, and by `use`
- * that another model was asked for.
+ * Loads models, one after the other. Dispatches `change` when there is another engine, or none, and `use`
+ * when another model was chosen.
  */
 export class Loader extends EventTarget {
   /** @type {Engine | null} */
@@ -40,13 +40,13 @@ export class Loader extends EventTarget {
     });
   }
 
-  /** What the model is called. */
+  /** The model's name for people. */
   get name() {
     return nameOf(this.#source, this.engine?.info.model);
   }
 
   /**
-   * Goes over to another model.
+   * Switches to another model.
    *
    * @param {ModelSource} source
    */
@@ -80,7 +80,7 @@ export class Loader extends EventTarget {
   }
 
   /**
-   * Takes note of a request's error: some are the end of the engine.
+   * Handles a request's error: after some of them the engine is of no use.
    *
    * @param {any} error
    */
@@ -98,7 +98,7 @@ export class Loader extends EventTarget {
 }
 
 /**
- * What people call a model.
+ * A model's name for people.
  *
  * @param {ModelSource} source
  * @param {string} [address] what it was loaded from

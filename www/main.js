@@ -1,6 +1,6 @@
 // The demo page: a chat with the small model that ships with it or another, and views of the engine.
-// ?model=ADDRESS loads another, ?device=cpu does without WebGPU, ?temperature=0 always answers alike,
-// ?host=shared, leader or private says what the engine runs in.
+// ?model=ADDRESS loads another, ?device=cpu uses no WebGPU, ?temperature=0 always gives the same answer,
+// ?host=shared, leader or private says where the engine runs.
 
 import { Archive } from "./archive.js";
 import { Benchmark } from "./benchmark.js";
@@ -34,10 +34,10 @@ const loader = new Loader(query.get("model") ?? BUILT_IN, {
 });
 
 const settings = new Settings($("set"), query.has("temperature") ? { temperature: Number(query.get("temperature")) } : {});
-const guess = $("guess");
-guess.checked = settings.values.guess;
-guess.addEventListener("change", () => settings.set({ guess: guess.checked }));
-settings.addEventListener("change", () => (guess.checked = settings.values.guess));
+const speculation = $("speculation");
+speculation.checked = settings.values.speculation;
+speculation.addEventListener("change", () => settings.set({ speculation: speculation.checked }));
+settings.addEventListener("change", () => (speculation.checked = settings.values.speculation));
 
 const chat = new Chat(loader, settings);
 new Conversations(new Archive(), chat);

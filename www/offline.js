@@ -1,5 +1,5 @@
-// Has a service worker keep the page's own files, so that it opens without a network, and tells when a
-// newer version of them is there.
+// Registers the service worker that keeps the page's own files, so that it opens without a network, and
+// reports when a newer version of them is there.
 import { $ } from "./dom.js";
 import { script } from "./trusted.js";
 
@@ -12,7 +12,7 @@ export async function keepOffline() {
     if (registration.waiting) offer(registration);
     registration.addEventListener("updatefound", () => watch(registration));
   } catch {
-    // Denied, or no network: the page works without.
+    // Denied, or no network: the page works without it.
   }
 }
 
@@ -20,7 +20,7 @@ export async function keepOffline() {
 function watch(registration) {
   const { installing } = registration;
   installing?.addEventListener("statechange", () => {
-    // The first one has nobody to take over from.
+    // The first service worker takes over from none.
     if (installing.state === "installed" && registration.active) offer(registration);
   });
 }

@@ -1,4 +1,4 @@
-// The engine panel: which tabs share the engine, and what each has of its batch and its memory.
+// The engine panel: which tabs share the engine, and what each takes of its batch and its memory.
 
 import { History, Shares, Trend } from "./charts.js";
 import { html, write } from "./dom.js";
@@ -11,7 +11,7 @@ import { Facts, Table } from "./tables.js";
 /** Milliseconds between two readings of the metrics. */
 const PERIOD = 500;
 
-/** Tabs are marked with so many colours in turn. */
+/** How many colours mark the tabs, in turn. */
 const COLOURS = 6;
 
 /** What the engine runs in. */
@@ -21,16 +21,16 @@ const HOSTS = {
   private: "a worker for this tab alone",
 };
 
-/** Shows an engine's metrics while it can be seen; reads them, and nothing else. */
+/** Shows an engine's metrics. It reads them only while it is visible. */
 export class Panel {
   #state = html("p");
-  #facts = new Facts(["Runs in", "Adapter", "Now", "Prefix cache", "Guesses"]);
+  #facts = new Facts(["Runs in", "Adapter", "Now", "Prefix cache", "Draft tokens"]);
   #tabs = new Table(["Tab", "Running", "Waiting", "Tokens/s", "KV blocks"]);
   #alone = html("p", {}, another(), ": both share one engine.");
   #speed = new Trend("Tokens/s", (rate) => rate.toFixed(1));
   #first = new Trend("Time to first token", (seconds) => `${Math.round(1000 * seconds)} ms`);
   #history = new History();
-  #accepted = new Trend("Right guesses", percent, 1);
+  #accepted = new Trend("Accepted draft tokens", percent, 1);
   #blocks = new Shares();
   #models = new Table(["Model", "Tabs", "Memory"]);
   #contents = html(
@@ -53,7 +53,7 @@ export class Panel {
   #open = false;
   /** @type {Engine | null} */
   #engine = null;
-  /** Names the reading under way: when another begins, it ends. */
+  /** Stands for the current loop of readings: another one replaces it, and it ends. */
   #reading = {};
 
   /** @param {HTMLElement} place where it is shown */
@@ -63,7 +63,7 @@ export class Panel {
     this.watch(null);
   }
 
-  /** @param {boolean} open whether the place it has is shown */
+  /** @param {boolean} open whether the place for it is shown */
   set open(open) {
     this.#open = open;
     this.#read();
@@ -91,7 +91,7 @@ export class Panel {
         samples.add(metrics, performance.now());
         if (wanted()) this.#show(engine, metrics, samples);
       } catch (/** @type {any} */ error) {
-        // To ask again would bring it back to life; that is for others to do.
+        // Another request would bring the engine back to life; only the visitor's requests may do that.
         if (wanted()) this.#say(error.message);
         return;
       }
@@ -128,7 +128,7 @@ export class Panel {
       queries > 0
         ? `${hits} of ${queries} prompt tokens found (${percent(hits / queries)})`
         : "not asked yet",
-      guesses(metrics),
+      drafts(metrics),
     ]);
 
     const tabs = rows(metrics, samples);
@@ -197,17 +197,17 @@ function rows(metrics, samples) {
 }
 
 /**
- * What came of guessing ahead, in all.
+ * How speculative decoding has done so far.
  *
  * @param {EngineMetrics} metrics
  */
-function guesses(metrics) {
+function drafts(metrics) {
   const { spec_decode_num_drafts: rounds, spec_decode_num_draft_tokens: drafted } = metrics;
-  const { spec_decode_num_accepted_tokens: right, spec_decode_seconds_saved: saved } = metrics;
+  const { spec_decode_num_accepted_tokens: accepted, spec_decode_seconds_saved: saved } = metrics;
   if (rounds === 0) return "none yet";
-  const length = (1 + right / rounds).toFixed(2);
+  const length = (1 + accepted / rounds).toFixed(2);
   const time = `${Math.abs(saved).toFixed(1)} s ${saved < 0 ? "lost" : "saved"}`;
-  return `${right} of ${drafted} tokens right, rounds: ${rounds}, ${length} tokens a round, ${time}`;
+  return `${accepted} of ${drafted} accepted, rounds: ${rounds}, ${length} tokens a round, ${time}`;
 }
 
 /**

@@ -18,7 +18,7 @@ export class Picker {
     loader.addEventListener("change", () => this.#name());
     $("choose").addEventListener("click", () => this.#open());
     $("close-picker").addEventListener("click", () => this.#dialog.close());
-    // A click beside the dialog is one on its backdrop.
+    // A click outside the dialog is one on its backdrop.
     this.#dialog.addEventListener("click", (/** @type {MouseEvent} */ { target }) => {
       if (target === this.#dialog) this.#dialog.close();
     });
@@ -65,7 +65,7 @@ export class Picker {
     const { usage = 0, quota } = storage;
     const room =
       quota === undefined
-        ? "The browser does not tell how much it would keep for the next visit."
+        ? "The browser does not say how much it would keep for the next visit."
         : `The browser keeps ${formatBytes(Math.max(0, quota - usage))} more for the next visit.`;
     write($("room"), `${room} Pages cannot see how much memory graphics have: whether a model fits there shows on loading.`);
 
@@ -86,7 +86,7 @@ export class Picker {
   /** @param {import("./tabloom/index.js").StoredModel} model */
   #kept({ model, bytes, complete }) {
     const name = modelName(model);
-    const state = complete ? "kept on this device" : "kept in part, goes on where it was";
+    const state = complete ? "kept on this device" : "kept in part, continues where it stopped";
     const item = entry(name, `${formatBytes(bytes)}, ${state}`, () => this.#use(model));
     const remove = async () => {
       try {
@@ -118,7 +118,7 @@ function entry(name, about, onClick) {
  * @param {DataTransfer} transfer
  */
 async function dropped({ items, files }) {
-  // Later there is nothing in it any more.
+  // After the event it is empty.
   const given = Array.from(files);
   const handle = await /** @type {any} */ (items[0]).getAsFileSystemHandle?.();
   return handle?.kind === "directory" ? handle : given;

@@ -1,4 +1,4 @@
-// Answers that are held to a JSON Schema, and checked against it.
+// Answers that are constrained by a JSON Schema, and checked against it.
 import { $, html, write } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { problems } from "./validate.js";
@@ -40,7 +40,7 @@ export class Playground {
     $("schema").value = readable(EXAMPLES[i].schema);
     $("schema").setCustomValidity("");
     write($("answer"), "");
-    this.#tell("");
+    this.#report("");
   }
 
   async #run() {
@@ -52,7 +52,7 @@ export class Playground {
     const { signal } = this.#answering;
     this.#refresh();
     write($("answer"), "");
-    this.#tell("Answering…");
+    this.#report("Answering…");
     let [text, reason] = ["", ""];
     try {
       const { system } = this.#settings.values;
@@ -73,9 +73,9 @@ export class Playground {
         write($("answer"), text);
       }
       if (reason === "stop") this.#judge(text, schema);
-      else this.#tell("Cut off before its end: allow more tokens in the settings.", "bad");
+      else this.#report("Cut off before its end: allow more tokens in the settings.", "bad");
     } catch (/** @type {any} */ error) {
-      this.#tell(signal.aborted ? "Stopped." : error.message, signal.aborted ? "" : "bad");
+      this.#report(signal.aborted ? "Stopped." : error.message, signal.aborted ? "" : "bad");
       this.#loader.failed(error);
     } finally {
       this.#answering = null;
@@ -83,7 +83,7 @@ export class Playground {
     }
   }
 
-  /** The schema as it is written; undefined, and marked, where it is no JSON. */
+  /** The schema in the form; undefined, and marked, where it is no JSON. */
   #schema() {
     const field = $("schema");
     try {
@@ -108,15 +108,15 @@ export class Playground {
     try {
       value = JSON.parse(text);
     } catch {
-      return this.#tell("This is no JSON.", "bad");
+      return this.#report("This is no JSON.", "bad");
     }
     write($("answer"), readable(value));
     try {
       const found = problems(value, schema);
-      if (found.length > 0) this.#tell(`${found.join(". ")}.`, "bad");
-      else this.#tell("Valid by the schema.", "good");
+      if (found.length > 0) this.#report(`${found.join(". ")}.`, "bad");
+      else this.#report("Valid by the schema.", "good");
     } catch (/** @type {any} */ error) {
-      this.#tell(`Not checked: ${error.message}. The engine holds answers to it all the same.`);
+      this.#report(`Not checked: ${error.message}. The engine enforces it all the same.`);
     }
   }
 
@@ -124,7 +124,7 @@ export class Playground {
    * @param {string} text
    * @param {string} [kind]
    */
-  #tell(text, kind = "") {
+  #report(text, kind = "") {
     write($("verdict"), text);
     $("verdict").className = kind;
   }

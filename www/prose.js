@@ -1,6 +1,6 @@
-import { PROSE } from "./tabloom/element/prose.js";
+import { PROSE } from "./tabloom/element/parts.js";
 
-/** Has the page show messages as the package's element does. */
+/** Gives the page's messages the style of the package's element. */
 export function adoptProse() {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(PROSE);

@@ -1,7 +1,7 @@
 /** Milliseconds that samples are kept for. */
 export const KEPT = 30_000;
 
-/** Milliseconds over which rates are taken; over less they would flicker. */
+/** Milliseconds over which rates are computed; shorter ones would flicker. */
 const SPAN = 2_000;
 
 /** An engine's metrics at several moments: what changed, and how fast. */
@@ -10,14 +10,14 @@ export class Samples {
   #all = [];
 
   /**
-   * Takes in the metrics at a moment.
+   * Adds the metrics at a moment.
    *
    * @param {any} metrics
    * @param {number} now milliseconds
    */
   add(metrics, now) {
     const last = this.#all.at(-1)?.metrics;
-    // Another host, or a model that was loaded anew, counts from zero.
+    // Another host, or a model that was loaded again, counts from zero.
     if (last && (last.host.name !== metrics.host.name || last.steps > metrics.steps)) this.#all = [];
     this.#all.push({ now, metrics });
     this.#all = this.#all.filter((sample) => now - sample.now <= KEPT);
@@ -42,8 +42,8 @@ export class Samples {
   }
 
   /**
-   * How large one counter's growth was beside another's at each moment; null where the other stood
-   * still.
+   * The growth of one counter divided by that of another, at each moment; null where the other did not
+   * grow.
    *
    * @param {(metrics: any) => number} part
    * @param {(metrics: any) => number} whole
@@ -62,7 +62,7 @@ export class Samples {
   }
 
   /**
-   * A value for each moment, and how many milliseconds before the last one that was.
+   * A value for each moment, and how many milliseconds before the latest one it was.
    *
    * @template T
    * @param {(i: number) => T} value
@@ -83,7 +83,7 @@ export class Samples {
   }
 
   /**
-   * A sample, and the one before it that changes are taken from.
+   * A sample, and the earlier one that it is compared with.
    *
    * @param {number} i
    */

@@ -1,15 +1,15 @@
-// What visitors set, kept for their next visit.
+// The visitor's settings, kept for the next visit.
 
 const KEY = "tabloom-settings";
 
-/** Numbers are null where the model's own are taken. */
-const DEFAULTS = { system: "", temperature: null, top_p: null, max_tokens: null, guess: true };
+/** A number is null where the model's own is used. */
+const DEFAULTS = { system: "", temperature: null, top_p: null, max_tokens: null, speculation: true };
 
-/** Settings, as a form shows them. Tells by `change` that they are others. */
+/** Settings, as a form shows them. Dispatches `change` when they change. */
 export class Settings extends EventTarget {
   #form;
   #given;
-  /** @type {{system: string, temperature: number | null, top_p: number | null, max_tokens: number | null, guess: boolean}} */
+  /** @type {{system: string, temperature: number | null, top_p: number | null, max_tokens: number | null, speculation: boolean}} */
   values = { ...DEFAULTS };
 
   /**
@@ -31,14 +31,14 @@ export class Settings extends EventTarget {
     addEventListener("storage", ({ key }) => key === KEY && this.#change({ ...DEFAULTS, ...kept() }));
   }
 
-  /** What a request is sent with. */
+  /** The parameters of a request. */
   get params() {
-    const { temperature, top_p, max_tokens, guess } = this.values;
+    const { temperature, top_p, max_tokens, speculation } = this.values;
     return {
       ...(temperature !== null && { temperature }),
       ...(top_p !== null && { top_p }),
       ...(max_tokens !== null && { max_completion_tokens: max_tokens }),
-      speculative_decoding: guess,
+      speculative_decoding: speculation,
     };
   }
 
@@ -49,7 +49,7 @@ export class Settings extends EventTarget {
       const others = Object.entries(this.values).filter(([name, value]) => this.#given[/** @type {"system"} */ (name)] !== value);
       localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(others)));
     } catch {
-      // Then they hold for this visit.
+      // Denied or full: they are used for this visit only.
     }
   }
 
@@ -72,13 +72,13 @@ export class Settings extends EventTarget {
     for (const [name, value] of Object.entries(this.values)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
       if (field.type === "checkbox") field.checked = Boolean(value);
-      // Who types is not disturbed.
+      // The field that the visitor types into is left alone.
       else if (document.activeElement !== field || !value) field.value = `${value ?? ""}`;
     }
   }
 }
 
-/** What an earlier visit has left, as far as it is of the right kinds. */
+/** What an earlier visit has kept, as far as its types are right. */
 function kept() {
   try {
     const values = JSON.parse(localStorage.getItem(KEY) ?? "{}");

@@ -1,5 +1,5 @@
 // Keeps the page's own files and answers with them, so that the page opens without a network. The build
-// puts FILES before this: the path of each file with its SHA-256. Models are none of them: the engine
+// puts FILES before this: the path of each file with its SHA-256. Models are not among them: the engine
 // keeps those itself.
 
 /* global FILES */
@@ -7,7 +7,7 @@ const PREFIX = "tabloom-page-";
 const scope = self.registration.scope;
 /** The name of the cache changes with any file. */
 const cacheName = digest(new TextEncoder().encode(JSON.stringify(FILES))).then((hash) => PREFIX + hash.slice(0, 16));
-/** Addresses of the files; the page itself has two. */
+/** The files by address; the page itself has two addresses. */
 const known = new Map(Object.keys(FILES).map((path) => [new URL(path, scope).href, path]));
 known.set(scope, "index.html");
 
@@ -17,17 +17,17 @@ self.addEventListener("message", ({ data }) => data === "take over" && self.skip
 self.addEventListener("fetch", (event) => {
   const { method, url } = event.request;
   const path = known.get(url.split(/[?#]/)[0]);
-  // Everything else takes its way as if there were no service worker.
+  // Everything else is fetched as if there were no service worker.
   if (method === "GET" && path !== undefined) event.respondWith(answer(path, event.request));
 });
 
-/** Keeps all files, or none: what has changed on the way is not what was built. */
+/** Keeps all files, or none where one is not what was built. */
 async function install() {
   const cache = await caches.open(await cacheName);
   const before = await earlier();
   const keep = async ([path, hash]) => {
     const key = `${new URL(path, scope)}?sha256=${hash}`;
-    // What an earlier version had need not come again.
+    // A file of an earlier version is not fetched again.
     const response = (await match(before, key)) ?? (await fetched(path, hash));
     await cache.put(key, response);
   };
@@ -54,7 +54,7 @@ async function answer(path, request) {
   return kept ?? fetch(request);
 }
 
-/** Also the engine's worker, which may outlive the page that began it, has its files from here. */
+/** Answers pages at once, and the engine's worker too, which may outlive the page that started it. */
 async function begin() {
   await self.clients.claim();
   const own = await cacheName;

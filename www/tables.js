@@ -1,6 +1,6 @@
 import { html, write } from "./dom.js";
 
-/** Names, each with what is known of it. */
+/** A list of names with their values. */
 export class Facts {
   #values;
   element;

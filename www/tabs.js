@@ -1,7 +1,7 @@
 // The page's views: a list of tabs, of which one is shown, named in the address after `#`.
 import { $ } from "./dom.js";
 
-/** Tells by `change` that another view is shown. */
+/** Dispatches `change` when another view is shown. */
 export class Tabs extends EventTarget {
   /** @type {HTMLElement[]} */
   #tabs;

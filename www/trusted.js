@@ -1,5 +1,4 @@
-// The page requires Trusted Types: addresses of scripts come from a policy that knows these and no
-// others.
+// The page requires Trusted Types: the addresses of scripts come from a policy that allows only these.
 
 const SCRIPTS = { worker: "tabloom/worker.js", service: "sw.js" };
 

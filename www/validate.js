@@ -1,12 +1,12 @@
-// Checks a value against a JSON Schema, for the playground: the keywords that such schemas mostly have.
+// Checks a value against a JSON Schema, for the playground: the keywords that most schemas use.
 
 /** @type {Record<string, (value: any, wanted: any, schema: any, root: any, path: string) => string[]>} */
 const KEYWORDS = {
   type: (value, wanted, _schema, _root, path) =>
-    told([wanted].flat().some((type) => isA(value, type)), path, `is not ${[wanted].flat().join(" or ")}`),
+    unless([wanted].flat().some((type) => isA(value, type)), path, `is not ${[wanted].flat().join(" or ")}`),
   enum: (value, wanted, _schema, _root, path) =>
-    told(wanted.some((/** @type {any} */ one) => same(one, value)), path, "is none of the values"),
-  const: (value, wanted, _schema, _root, path) => told(same(wanted, value), path, "is another value"),
+    unless(wanted.some((/** @type {any} */ one) => same(one, value)), path, "is none of the values"),
+  const: (value, wanted, _schema, _root, path) => unless(same(wanted, value), path, "is another value"),
   minimum: (value, least, _schema, _root, path) => ofNumber(value, value >= least, path, `is below ${least}`),
   maximum: (value, most, _schema, _root, path) => ofNumber(value, value <= most, path, `is above ${most}`),
   exclusiveMinimum: (value, least, _schema, _root, path) => ofNumber(value, value > least, path, `is not above ${least}`),
@@ -14,16 +14,16 @@ const KEYWORDS = {
   minLength: (value, least, _schema, _root, path) => ofText(value, (n) => n >= least, path, `is shorter than ${least}`),
   maxLength: (value, most, _schema, _root, path) => ofText(value, (n) => n <= most, path, `is longer than ${most}`),
   pattern: (value, pattern, _schema, _root, path) =>
-    told(typeof value !== "string" || new RegExp(pattern, "u").test(value), path, `does not match ${pattern}`),
+    unless(typeof value !== "string" || new RegExp(pattern, "u").test(value), path, `does not match ${pattern}`),
   minItems: (value, least, _schema, _root, path) =>
-    told(!Array.isArray(value) || value.length >= least, path, `has fewer than ${least} items`),
+    unless(!Array.isArray(value) || value.length >= least, path, `has fewer than ${least} items`),
   maxItems: (value, most, _schema, _root, path) =>
-    told(!Array.isArray(value) || value.length <= most, path, `has more than ${most} items`),
+    unless(!Array.isArray(value) || value.length <= most, path, `has more than ${most} items`),
   items: (value, schema, _schema, root, path) =>
     Array.isArray(value) ? value.flatMap((item, i) => problems(item, schema, root, `${path}[${i}]`)) : [],
   required: (value, names, _schema, _root, path) =>
     isA(value, "object")
-      ? names.flatMap((/** @type {string} */ name) => told(Object.hasOwn(value, name), `${path}.${name}`, "is missing"))
+      ? names.flatMap((/** @type {string} */ name) => unless(Object.hasOwn(value, name), `${path}.${name}`, "is missing"))
       : [],
   properties: (value, schemas, _schema, root, path) =>
     isA(value, "object")
@@ -38,9 +38,9 @@ const KEYWORDS = {
           .flatMap((name) => problems(value[name], schema, root, `${path}.${name}`))
       : [],
   anyOf: (value, schemas, _schema, root, path) =>
-    told(schemas.some((/** @type {any} */ one) => problems(value, one, root, path).length === 0), path, "fits none of anyOf"),
+    unless(schemas.some((/** @type {any} */ one) => problems(value, one, root, path).length === 0), path, "fits none of anyOf"),
   oneOf: (value, schemas, _schema, root, path) =>
-    told(
+    unless(
       schemas.filter((/** @type {any} */ one) => problems(value, one, root, path).length === 0).length === 1,
       path,
       "does not fit exactly one of oneOf",
@@ -55,7 +55,7 @@ const NOTES = ["$schema", "$id", "$defs", "definitions", "$comment", "title", "d
 
 /**
  * What is wrong with a value, by a schema: empty if nothing is. Throws where the schema has a keyword
- * that is not known here, and so nothing can be said.
+ * that is not known here.
  *
  * @param {any} value
  * @param {any} schema
@@ -64,7 +64,7 @@ const NOTES = ["$schema", "$id", "$defs", "definitions", "$comment", "title", "d
  * @returns {string[]}
  */
 export function problems(value, schema, root = schema, path = "answer") {
-  if (typeof schema === "boolean") return told(schema, path, "is not allowed");
+  if (typeof schema === "boolean") return unless(schema, path, "is not allowed");
   return Object.entries(schema).flatMap(([keyword, wanted]) => {
     if (NOTES.includes(keyword)) return [];
     const check = KEYWORDS[keyword];
@@ -78,7 +78,7 @@ export function problems(value, schema, root = schema, path = "answer") {
  * @param {string} path
  * @param {string} problem
  */
-function told(right, path, problem) {
+function unless(right, path, problem) {
   return right ? [] : [`${path} ${problem}`];
 }
 
@@ -89,7 +89,7 @@ function told(right, path, problem) {
  * @param {string} problem
  */
 function ofNumber(value, right, path, problem) {
-  return told(typeof value !== "number" || right, path, problem);
+  return unless(typeof value !== "number" || right, path, problem);
 }
 
 /**
@@ -99,7 +99,7 @@ function ofNumber(value, right, path, problem) {
  * @param {string} problem
  */
 function ofText(value, right, path, problem) {
-  return told(typeof value !== "string" || right([...value].length), path, problem);
+  return unless(typeof value !== "string" || right([...value].length), path, problem);
 }
 
 /**

@@ -1,9 +1,8 @@
 // Elements that ask for the same model in the same way share one engine.
 import { Engine } from "../index.js";
-import { addressOf, isAddress } from "../model.js";
+import { addressOf, isAddress } from "../models/address.js";
 
-/** @typedef {import("../types.js").LoadOptions} LoadOptions */
-/** @typedef {import("../types.js").Progress} Progress */
+/** @import { LoadOptions, Progress } from "../types.js" */
 
 /**
  * @typedef {object} Shared

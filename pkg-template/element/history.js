@@ -1,6 +1,6 @@
 // Conversations that outlive the page, in the browser's own storage.
 
-/** @typedef {import("./types.js").TabloomChatMessage} Message */
+/** @import { TabloomChatMessage as Message } from "./types.js" */
 
 const STORES = { session: "sessionStorage", local: "localStorage" };
 

@@ -11,7 +11,7 @@ use super::stream::JsStream;
 
 #[wasm_bindgen]
 extern "C" {
-    /// What `pkg-template/store.js` opens.
+    /// What `pkg-template/models/store.js` opens.
     #[wasm_bindgen(
         typescript_type = "{ get(key: string): Promise<ReadableStream | null>, put(key: string, bytes: Uint8Array[]): Promise<boolean>, delete(key: string): Promise<unknown>, room(): Promise<number | undefined> }"
     )]
@@ -33,7 +33,7 @@ pub struct BrowserStore {
 }
 
 impl BrowserStore {
-    /// Takes what a promise of `pkg-template/store.js` has given; `None` if that is nothing.
+    /// Takes what a promise of `pkg-template/models/store.js` has given; `None` if that is nothing.
     pub fn new(opened: JsValue) -> Option<BrowserStore> {
         let storage = opened.is_object().then(|| opened.unchecked_into())?;
         Some(BrowserStore { storage, pool: Rc::default() })

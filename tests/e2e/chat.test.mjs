@@ -50,11 +50,11 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   await page.close();
 });
 
-test("guesses are marked and counted while the switch is on; answers are the same without", async () => {
+test("draft tokens are marked and counted while the switch is on; answers are the same without", async () => {
   const { page, problems } = await ready(browser, `${greedy}&host=private`);
-  const guess = page.getByRole("switch", { name: "Guess ahead" });
+  const speculation = page.getByRole("switch", { name: "Draft tokens" });
   const toggle = async () => {
-    await guess.focus();
+    await speculation.focus();
     await page.keyboard.press("Space");
   };
   /** Asks once more; gives the answer, and what is marked and told below it. */
@@ -62,28 +62,28 @@ test("guesses are marked and counted while the switch is on; answers are the sam
     await ask(page, FRANCE.messages[0].content);
     return page.evaluate(() => {
       const answer = [...document.querySelectorAll("#messages .assistant")].at(-1);
-      const marked = [...CSS.highlights.get("guessed")]
+      const marked = [...CSS.highlights.get("drafted")]
         .filter(({ startContainer }) => answer.contains(startContainer))
         .map(({ startContainer, startOffset, endOffset }) => startContainer.data.slice(startOffset, endOffset));
-      const [text, guesses] = [".text", ".guesses"].map((name) => answer.querySelector(name).textContent);
-      return { text, marked, guesses };
+      const [text, drafts] = [".text", ".drafts"].map((name) => answer.querySelector(name).textContent);
+      return { text, marked, drafts };
     });
   };
-  assert.equal(await guess.isChecked(), true);
+  assert.equal(await speculation.isChecked(), true);
   await toggle();
-  assert.equal(await guess.isChecked(), false);
-  assert.deepEqual(await again(), { text: FRANCE.answer, marked: [], guesses: "" });
-  // What guesses cost here is not known yet, and so they are tried.
+  assert.equal(await speculation.isChecked(), false);
+  assert.deepEqual(await again(), { text: FRANCE.answer, marked: [], drafts: "" });
+  // What drafting costs here is not known yet, and so it is tried.
   await toggle();
   const on = await again();
   assert.ok(on.marked.length > 0 && on.marked.every((text) => on.text.includes(text)), `${on.marked}`);
-  const [, right, all] = /^(\d+) of (\d+) guessed tokens were right$/.exec(on.guesses).map(Number);
-  assert.ok(right > 0 && right <= all, on.guesses);
+  const [, right, all] = /^(\d+) of (\d+) draft tokens were accepted$/.exec(on.drafts).map(Number);
+  assert.ok(right > 0 && right <= all, on.drafts);
 
   await page.locator("#clear").click();
   await toggle();
   await again();
-  assert.deepEqual(await again(), { text: on.text, marked: [], guesses: "" });
+  assert.deepEqual(await again(), { text: on.text, marked: [], drafts: "" });
   assert.deepEqual(problems, []);
   await page.close();
 });

@@ -134,18 +134,18 @@ describe("conversations", () => {
 test("what a model writes is Markdown, and never HTML", async () => {
   const { page } = await fresh();
   const shown = await page.evaluate(async () => {
-    const { Guesses } = await import("/guesses.js");
-    const { Message } = await import("/tabloom/element/message.js");
+    const { Drafts } = await import("/drafts.js");
+    const { Message } = await import("/tabloom/element/parts.js");
     const message = new Message("assistant");
     document.getElementById("messages").append(message.element);
     const source = "**Bold** and <img src=x onerror=alert(1)> `code`\n\n- one\n- two";
     message.set(source);
-    const guesses = new Guesses();
-    guesses.add(source.indexOf("Bold"), source.indexOf(" and"));
-    guesses.add(source.indexOf("two"), source.length);
+    const drafts = new Drafts();
+    drafts.add(source.indexOf("Bold"), source.indexOf(" and"));
+    drafts.add(source.indexOf("two"), source.length);
     const text = message.element.querySelector(".text");
-    guesses.show(text, source);
-    const marked = [...CSS.highlights.get("guessed")].map(({ startContainer, startOffset, endOffset }) =>
+    drafts.show(text, source);
+    const marked = [...CSS.highlights.get("drafted")].map(({ startContainer, startOffset, endOffset }) =>
       startContainer.data.slice(startOffset, endOffset),
     );
     const parts = [...text.querySelectorAll("*")].map(({ localName }) => localName);
@@ -162,10 +162,10 @@ test("settings are used, kept and put back", async () => {
   await page.locator("#tab-settings").click();
   await page.getByLabel("Temperature").fill("0");
   await page.getByLabel("Most tokens of an answer").fill("3");
-  await page.locator("#settings").getByRole("switch", { name: "Guess ahead" }).uncheck();
+  await page.locator("#settings").getByRole("switch", { name: "Draft tokens" }).uncheck();
   await page.getByLabel("Top-p").fill("7");
   await page.locator("#tab-chat").click();
-  assert.equal(await page.locator("#guess").isChecked(), false);
+  assert.equal(await page.locator("#speculation").isChecked(), false);
   const short = await ask(page, QUESTION);
   assert.ok(FRANCE.answer.startsWith(short) && short.length < FRANCE.answer.length, short);
   await page.locator("#messages .note", { hasText: "greatest length" }).waitFor();
@@ -177,7 +177,7 @@ test("settings are used, kept and put back", async () => {
   assert.equal(await page.getByLabel("Top-p").inputValue(), "", "what is out of range is not used");
   await page.getByRole("button", { name: "Back to the defaults" }).click();
   assert.equal(await page.getByLabel("Most tokens of an answer").inputValue(), "");
-  assert.equal(await page.locator("#guess").isChecked(), true);
+  assert.equal(await page.locator("#speculation").isChecked(), true);
   await page.context().close();
 });
 

@@ -2,8 +2,8 @@
 // text is and wherever it is cut; and nothing in it is run or fetched.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { inline } from "../../pkg-template/element/inline.js";
-import { linesOf, parse } from "../../pkg-template/element/markdown.js";
+import { inline } from "../../pkg-template/element/prose/inline.js";
+import { linesOf, parse } from "../../pkg-template/element/prose/markdown.js";
 import { launch } from "./browser.mjs";
 import { serve } from "./server.mjs";
 import { randomFrom } from "./tabs/site/random.mjs";
@@ -21,7 +21,7 @@ before(async () => {
   await page.goto(`${server.url}empty.html`);
   page.on("request", (request) => requests.push(request.url()));
   page.on("dialog", () => requests.push("a dialog"));
-  await page.evaluate(prepare, `${server.url}tabloom/element/render.js`);
+  await page.evaluate(prepare, `${server.url}tabloom/element/prose/render.js`);
   requests.length = 0;
 });
 

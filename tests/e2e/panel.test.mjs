@@ -83,7 +83,7 @@ describe("with an engine of made-up metrics", () => {
           kv_cache_usage_perc: 0.125,
           prefix_cache_hits: 300,
           prefix_cache_queries: 400,
-          // One first token for each that is generated, after 40 ms; three of four guesses are right.
+          // One first token for each that is generated, after 40 ms; three of four draft tokens are accepted.
           time_to_first_token_seconds: { count: first + second, sum: 0.04 * (first + second) },
           spec_decode_num_drafts: 20,
           spec_decode_num_draft_tokens: 50 + 4 * first,
@@ -140,12 +140,12 @@ describe("with an engine of made-up metrics", () => {
         "an adapter",
         "3 running, 1 waiting, 80.0 tokens/s",
         "300 of 400 prompt tokens found (75%)",
-        "275 of 370 tokens right, rounds: 20, 14.75 tokens a round, 1.3 s saved",
+        "275 of 370 accepted, rounds: 20, 14.75 tokens a round, 1.3 s saved",
       ],
       trends: [
         "Tokens/s: 80.0 now, at most 80.0 in the last 30 s",
         "Time to first token: 40 ms now, at most 40 ms in the last 30 s",
-        "Right guesses: 75% now, at most 75% in the last 30 s",
+        "Accepted draft tokens: 75% now, at most 75% in the last 30 s",
       ],
       tabs: {
         caption: "Tabs that share the engine",
@@ -364,8 +364,8 @@ describe("with tabs of one visitor", () => {
     assert.match(facts[3], new RegExp(`^${hits} of ${queries} prompt tokens found `));
     const { spec_decode_num_drafts: rounds, spec_decode_num_draft_tokens: drafted } = metrics;
     const { spec_decode_num_accepted_tokens: right } = metrics;
-    const guesses = rounds > 0 ? `^${right} of ${drafted} tokens right, rounds: ${rounds}, ` : "^none yet$";
-    assert.match(facts[4], new RegExp(guesses));
+    const drafts = rounds > 0 ? `^${right} of ${drafted} accepted, rounds: ${rounds}, ` : "^none yet$";
+    assert.match(facts[4], new RegExp(drafts));
     assert.deepEqual(names({ tabs }), host.tabs.map(({ id }) => `Tab ${id + 1}${id === 1 ? " (this one)" : ""}`));
     assert.equal(models.rows.length, 1);
     const [, unit] = models.rows[0][2].split(" ");

@@ -4,12 +4,14 @@
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { launch, url } from "./browser.mjs";
-import { ask, ready } from "./demo.mjs";
+import { ask, ready, say } from "./demo.mjs";
 
 const FOLDER = fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
-const TAB = { width: 620, height: 700 };
-/** Milliseconds for the Engine view to show what has just ended. */
-const REST = 1500;
+const HEIGHT = 780;
+/** Widths of the two windows. */
+const [CHAT, ENGINE] = [540, 760];
+/** Characters of an answer after which there is something to see of both. */
+const ENOUGH = 300;
 
 const browser = await launch();
 await mkdir(FOLDER, { recursive: true });
@@ -21,17 +23,21 @@ try {
 
 /** @param {"light" | "dark"} colorScheme */
 async function picture(colorScheme) {
-  const context = await browser.newContext({ colorScheme, deviceScaleFactor: 2, viewport: TAB });
+  const context = await browser.newContext({ colorScheme, deviceScaleFactor: 2 });
   const [{ page: chat }, { page: engine }] = [await ready(context, url), await ready(context, url)];
+  await chat.setViewportSize({ width: CHAT, height: HEIGHT });
+  await engine.setViewportSize({ width: ENGINE, height: HEIGHT });
   await ask(engine, "What is the capital of France?");
+  await say(chat, "Tell me a story about a fox.");
+  await say(engine, "Tell me a story about a cat.");
   await engine.locator("#tab-engine").click();
-  await ask(chat, "Tell me a story about a fox.");
-  await chat.waitForTimeout(REST);
+  const length = () => [...document.querySelectorAll("#messages .assistant .text")].at(-1)?.textContent.length ?? 0;
+  while ((await chat.evaluate(length)) < ENOUGH) await chat.waitForTimeout(50);
   const shots = [];
-  for (const page of [chat, engine]) {
-    await page.mouse.move(0, 0);
+  for (const [page, width] of [[engine, ENGINE], [chat, CHAT]]) {
     await page.bringToFront();
-    shots.push((await page.screenshot({ animations: "disabled", caret: "hide" })).toString("base64"));
+    const shot = await page.screenshot({ animations: "disabled", caret: "hide" });
+    shots.unshift({ width, data: shot.toString("base64") });
   }
   const both = await context.newPage();
   await both.setContent(sheet(shots, colorScheme));
@@ -40,17 +46,17 @@ async function picture(colorScheme) {
 }
 
 /**
- * Two windows side by side.
+ * Windows side by side.
  *
- * @param {string[]} shots PNGs in base64
+ * @param {{width: number, data: string}[]} shots PNGs in base64
  * @param {"light" | "dark"} colorScheme
  */
 function sheet(shots, colorScheme) {
   const line = colorScheme === "light" ? "#d0d3cf" : "#3c4443";
-  const tabs = shots.map((shot) => `<img alt="" width="${TAB.width}" height="${TAB.height}" src="data:image/png;base64,${shot}">`);
+  const image = ({ width, data }) => `<img alt="" width="${width}" height="${HEIGHT}" src="data:image/png;base64,${data}">`;
   return `<!doctype html><style>
     body { margin: 0; }
     main { display: flex; gap: 16px; width: max-content; padding: 1px; }
     img { border-radius: 10px; outline: 1px solid ${line}; }
-  </style><main>${tabs.join("")}</main>`;
+  </style><main>${shots.map(image).join("")}</main>`;
 }

@@ -1,7 +1,7 @@
 //! Rotation, KV write and paged attention on the GPU against plain Rust and a naive f64 softmax.
 
-use half::f16;
 use crate::support::{Bench, bits, floats, nmse, uniform};
+use half::f16;
 use tabloom::{
     kernels::{
         Attention, AttentionMerge, Batch, BlockTables, Kernel, KvKind, KvLayout, RopeKv, Tuning,

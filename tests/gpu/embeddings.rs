@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
 use crate::support::{
     bits,
     goldens::{self, folder, golden},
     nmse,
 };
+use serde::Deserialize;
 use tabloom::{
     executor::AnyExecutor,
     load::Device,

@@ -1,7 +1,7 @@
 //! The choice of experts, their products and their sum, on the GPU against plain Rust.
 
-use fastrand::Rng;
 use crate::support::{Bench, activations, bits, floats, nmse, random_matrix, step, uniform};
+use fastrand::Rng;
 use tabloom::{
     kernels::{Combine, ExpertRows, Group, Matmul, Regime, Route, RowsOf, Tuning},
     layout::{Codebook, HostMatrix, Layout, row_stride},

@@ -1,7 +1,7 @@
 //! Matrix products on the GPU against the same in plain Rust.
 
-use fastrand::Rng;
 use crate::support::{Bench, activations, bits, floats, nmse, random_matrix, step, uniform};
+use fastrand::Rng;
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
     layout::{Codebook, HostMatrix, Layout, row_stride},

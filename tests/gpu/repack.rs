@@ -1,9 +1,9 @@
 //! Repacking of checkpoint bytes on the GPU against [`HostSink`], which does it in plain Rust.
 
+use crate::support::{Bench, uniform};
 use bytemuck::Zeroable;
 use fastrand::Rng;
 use half::{bf16, f16};
-use crate::support::{Bench, uniform};
 use tabloom::{
     gpu::{Gpu, Power, Readback},
     kernels::{Repack, repack::Rows},

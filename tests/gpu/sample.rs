@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
 use crate::support::{Bench, bits, floats};
+use serde::Deserialize;
 use tabloom::{
     kernels::{
         Accept, Batch, BlockTables, Draw, HostTables, Logprobs, Sample, Tuning, Upload, batch,
@@ -410,7 +410,8 @@ fn a_draw_depends_on_neither_its_batch_nor_its_slot() {
         let mut rng = fastrand::Rng::with_seed(17);
         let (vocab, n) = (300, 24);
         let seqs: Vec<_> = (0..n).map(|slot| random_draw(&mut rng, slot, vocab)).collect();
-        let rows: Vec<Vec<f32>> = (0..n).map(|_| crate::support::uniform(&mut rng, vocab)).collect();
+        let rows: Vec<Vec<f32>> =
+            (0..n).map(|_| crate::support::uniform(&mut rng, vocab)).collect();
         for tuning in tunings() {
             let together = run(&mut bench, tuning, vocab, &seqs, &padded(vocab, &rows)).await;
             for i in 0..n {

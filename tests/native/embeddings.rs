@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::support::nmse;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use crate::support::nmse;
 use tabloom::{
     Result,
     api::{ChatCompletionRequest, EmbeddingRequest, EmbeddingResponse, Vector},
@@ -31,7 +31,8 @@ struct Golden {
 }
 
 fn goldens() -> Vec<Golden> {
-    let json = std::fs::read(crate::support::goldens::folder("embeddings.json")).expect("they are there");
+    let json =
+        std::fs::read(crate::support::goldens::folder("embeddings.json")).expect("they are there");
     serde_json::from_slice::<Goldens>(&json).expect("they are valid").texts
 }
 

@@ -1,8 +1,8 @@
 //! Quantised checkpoints, as the tools of their formats write them, against what transformers makes
 //! of their values.
 
-use pollster::block_on;
 use crate::support::goldens::{executor, folder, golden};
+use pollster::block_on;
 use tabloom::{load::Device, weights::FolderSource};
 
 const FORMATS: [&str; 25] = [

@@ -2,9 +2,9 @@
 
 use std::{fs, path::PathBuf};
 
+use crate::support::goldens::{Golden, executor, folder};
 use pollster::block_on;
 use serde::Deserialize;
-use crate::support::goldens::{Golden, executor, folder};
 use tabloom::{
     api::Message,
     executor::AnyExecutor,

@@ -1,10 +1,10 @@
 //! The crate's tests that run natively, in one program: it is linked once.
 #![cfg(not(target_arch = "wasm32"))]
 
-#[path = "../support/mod.rs"]
-mod support;
 #[path = "../support/built_in.rs"]
 mod built_in;
+#[path = "../support/mod.rs"]
+mod support;
 #[path = "../support/variants.rs"]
 mod variants;
 #[path = "../support/walks.rs"]

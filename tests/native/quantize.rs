@@ -10,12 +10,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Parser;
-use serde_json::Value;
 use crate::support::{
     goldens::{folder, golden},
     nmse, uniform,
 };
+use clap::Parser;
+use serde_json::Value;
 use tabloom::{
     layout::{FloatType, HostMatrix, unpack_halves},
     model::ModelConfig,

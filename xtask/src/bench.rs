@@ -1,16 +1,17 @@
 //! `cargo xtask bench`: speed and size in one table. Each source of numbers gives rows; adding
 //! a source is adding a function to `SOURCES`. `cargo xtask bench serve`: many tabs on one engine.
-//! `cargo xtask bench load`: how a model comes to the GPU. `cargo xtask bench speculate`: what guessing
-//! ahead is worth.
+//! `cargo xtask bench load`: how a model comes to the GPU. `cargo xtask bench speculate`: what
+//! speculative decoding brings.
 
 mod load;
 mod model;
+mod native;
 
 use crate::process::{Task, minutes};
 use crate::server::Server;
 use crate::sizes::Part;
 use crate::tools::{self, Tool};
-use crate::{cargo, package, site, workspace};
+use crate::{package, site, workspace};
 use anyhow::{Context, Result};
 
 // The native bench prints the same table, and xtask must not depend on the crate it builds.
@@ -21,7 +22,7 @@ use table::Row;
 
 type Source = fn(&Options) -> Result<Vec<Row>>;
 
-const SOURCES: [Source; 3] = [native, browser, package_sizes];
+const SOURCES: [Source; 3] = [on_gpu, browser, package_sizes];
 
 #[derive(Clone, clap::Args)]
 pub struct Options {
@@ -44,17 +45,19 @@ enum What {
     Serve,
     /// How fast a model loads, stage by stage, and how much memory that takes.
     Load,
-    /// How many tokens a step brings with drafts, and what that is worth.
+    /// Tokens per step with speculative decoding, and the speed-up.
     Speculate,
 }
 
 pub fn run(options: &Options) -> Result<()> {
     let in_browser = !matches!(options.what, Some(What::Serve | What::Speculate));
-    tools::provide(in_browser.then_some(tools::SITE.into_iter().chain([Tool::Chromium])).into_iter().flatten())?;
+    tools::provide(
+        in_browser.then_some(tools::SITE.into_iter().chain([Tool::Chromium])).into_iter().flatten(),
+    )?;
     match options.what {
         Some(What::Serve) => return native_alone(options, "serve"),
         Some(What::Speculate) => return native_alone(options, "speculate"),
-        Some(What::Load) => return load::run(options),
+        Some(What::Load) => return load::run(options.size, options.json, &options.arguments),
         None => {}
     }
     let mut rows = Vec::new();
@@ -73,24 +76,14 @@ pub fn run(options: &Options) -> Result<()> {
 fn native_alone(options: &Options, command: &str) -> Result<()> {
     let json = options.json.then_some("--json");
     let arguments: Vec<&str> = [command].into_iter().chain(json).collect();
-    print!("{}", example(options, &arguments)?);
+    print!("{}", native::output(&arguments, &options.arguments)?);
     Ok(())
 }
 
 /// The rows that examples/bench prints as JSON.
-fn native(options: &Options) -> Result<Vec<Row>> {
-    let text = example(options, &["--json"])?;
+fn on_gpu(options: &Options) -> Result<Vec<Row>> {
+    let text = native::output(&["--json"], &options.arguments)?;
     serde_json::from_str(&text).context("examples/bench --json printed something else than rows")
-}
-
-/// What examples/bench prints.
-fn example(options: &Options, command: &[&str]) -> Result<String> {
-    cargo::task("bench")
-        .args(["run", "--release", "--package", "tabloom", "--example", "bench", "--"])
-        .args(command)
-        .args(&options.arguments)
-        .limit(minutes(60))
-        .output()
 }
 
 /// What tests/e2e/bench.mjs measures of the package in headless Chromium.

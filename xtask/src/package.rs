@@ -1,9 +1,9 @@
 //! The npm package, assembled in target/package: the template's modules and their types, the
 //! wasm with its glue below `wasm/`, and the licences.
 
+use crate::once::Once;
 use crate::process::{Task, minutes};
 use crate::sizes::Sizes;
-use crate::once::Once;
 use crate::tools::{self, find_program};
 use crate::workspace::{self, copy_file, copy_tree, make_empty};
 use crate::{cargo, types, wasm};
@@ -52,9 +52,7 @@ pub fn assemble(package: &Path) -> Result<()> {
     let modules = wasm::build()?;
 
     make_empty(package)?;
-    // The template's folders are the crates; the package's `wasm` is what was built from them.
-    let crates = ["wasm", "grammar"].map(|folder| template.join(folder));
-    copy_tree(&template, package, &|path| !crates.iter().any(|folder| path == folder))?;
+    copy_tree(&template, package, &|_| true)?;
     copy_tree(&modules, &package.join("wasm"), &|path| !path.ends_with("made-from"))?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy_file(&root.join(file), &package.join(file))?;

@@ -1,8 +1,8 @@
 //! The demo page, assembled in target/www: what lies in `www/`, with the package as `tabloom/` and
 //! the web examples as `examples/`. Any static host can serve the folder.
 
-use crate::process::{Task, minutes};
 use crate::once::Once;
+use crate::process::{Task, minutes};
 use crate::workspace::{self, copy_tree, make_empty};
 use crate::{package, tools};
 use anyhow::{Context, Result};

@@ -163,7 +163,7 @@ mod tests {
             file("index.js", Part::Client, client),
             file("wasm/tabloom_bg.wasm", Part::Worker, worker),
             file("element.js", Part::Element, element),
-            file("fetch.js", Part::OnDemand, LIMIT),
+            file("calls/fetch.js", Part::OnDemand, LIMIT),
         ];
         Sizes { files, bundled: vec![size(client)] }
     }
@@ -187,7 +187,7 @@ mod tests {
     fn programs_are_told_the_same() {
         let json = sizes(1, 2, 3).to_json();
         assert_eq!([&json["total_brotli_bytes"], &json["client_brotli_bytes"]], [3, 1]);
-        let file = json!({"path": "fetch.js", "part": "on demand", "raw": 3 * LIMIT,
+        let file = json!({"path": "calls/fetch.js", "part": "on demand", "raw": 3 * LIMIT,
             "gzip": 2 * LIMIT, "brotli": LIMIT});
         assert_eq!(json["files"][3], file);
     }

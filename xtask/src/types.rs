@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// The modules that import all others.
-const ENTRIES: [&str; 3] = ["index.js", "worker.js", "element.js"];
+const ENTRIES: [&str; 4] = ["index.js", "worker.js", "element.js", "element/parts.js"];
 
 const DECLARE: [&str; 13] = [
     "--allowJs",

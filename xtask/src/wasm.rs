@@ -94,7 +94,8 @@ fn optimise(module: &Path) -> Result<()> {
 
 /// Changes whenever the optimised modules would.
 fn fingerprint(modules: &[PathBuf]) -> Result<String> {
-    let lock = fs::read(workspace::root().join("package-lock.json")).context("package-lock.json")?;
+    let lock =
+        fs::read(workspace::root().join("package-lock.json")).context("package-lock.json")?;
     let read = |file| fs::read(file).context("cannot read a built module");
     let modules: Vec<Vec<u8>> = modules.iter().map(read).collect::<Result<_>>()?;
     let mut hasher = DefaultHasher::new();

@@ -1,7 +1,7 @@
 //! `cargo xtask bench load`: how fast a model comes from a server and from the browser's store, what
 //! each stage costs, and how much memory it takes.
 
-use super::{Options, example, model, table};
+use super::{model, native, table};
 use crate::process::{Task, minutes};
 use crate::server::Server;
 use crate::{site, tools, workspace};
@@ -11,17 +11,17 @@ use std::fs;
 use std::path::Path;
 use table::Row;
 
-/// Prints the figures of the browser, and those of native kernels and digests.
-pub fn run(options: &Options) -> Result<()> {
-    let mut figures = browser(options.size << 20)?;
-    let native: Value = serde_json::from_str(&example(options, &["stages", "--json"])?)
+/// Prints the figures of the browser for a model of `mib` MiB, and those of native kernels and digests.
+pub fn run(mib: u64, json: bool, arguments: &[String]) -> Result<()> {
+    let mut figures = browser(mib << 20)?;
+    let native: Value = serde_json::from_str(&native::output(&["stages", "--json"], arguments)?)
         .context("examples/bench stages printed something else than figures")?;
     let hash = json!({ "wasm": figures["hash_mb_s"].take(), "native": native["hash_mb_s"] });
     figures["hash_mb_s"] = hash;
     for name in ["native_adapter", "copy_gb_s", "repack_gb_s", "repack_share_of_copy"] {
         figures[name] = native[name].clone();
     }
-    match options.json {
+    match json {
         true => println!("{}", serde_json::to_string_pretty(&figures)?),
         false => print!("\n{}", table::text(&rows(&figures))),
     }

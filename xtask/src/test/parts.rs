@@ -49,7 +49,12 @@ impl Part {
                 vec![Check::new("clippy", "clippy", &[Clippy, WasmTarget], rust::clippy)]
             }
             Self::Native => {
-                vec![Check::tests("native", "native tests", &[Lavapipe, Node, NpmPackages], rust::native)]
+                vec![Check::tests(
+                    "native",
+                    "native tests",
+                    &[Lavapipe, Node, NpmPackages],
+                    rust::native,
+                )]
             }
             Self::Gpu => vec![
                 Check::tests("gpu", "GPU tests on lavapipe", &[Lavapipe], || {
@@ -60,7 +65,12 @@ impl Part {
                 }),
             ],
             Self::Browser => vec![
-                Check::tests("browser", "browser tests in Chromium", IN_CHROMIUM, rust::in_chromium),
+                Check::tests(
+                    "browser",
+                    "browser tests in Chromium",
+                    IN_CHROMIUM,
+                    rust::in_chromium,
+                ),
                 Check::tests("browser", "browser tests in Firefox", IN_FIREFOX, rust::in_firefox),
             ],
             Self::Serve => {
@@ -94,8 +104,11 @@ fn in_chromium(part: &'static str, title: &str, folder: &'static str) -> Check {
 /// The tests of one file below `tests/`, by its name without its ending.
 pub fn file(name: &str) -> Result<Check> {
     let folder = workspace::root().join("tests");
-    let found = find(&folder, name)
-        .with_context(|| format!("no test is called {name}: no {name}.rs, {name}/main.rs or {name}.test.mjs below tests/"))?;
+    let found = find(&folder, name).with_context(|| {
+        format!(
+            "no test is called {name}: no {name}.rs, {name}/main.rs or {name}.test.mjs below tests/"
+        )
+    })?;
     let again = format!("--file {name}");
     let parent = found.parent().unwrap_or(&folder).to_owned();
     let check = if found.extension().is_some_and(|ending| ending == "mjs") {

@@ -107,7 +107,8 @@ pub fn provide(tools: impl IntoIterator<Item = Tool>) -> Result<()> {
 
 /// The packages of this system that `provide` may install.
 pub fn system_packages() -> Vec<&'static str> {
-    let sources = [browser::chromium_source(), browser::firefox_source(), vulkan::lavapipe_source()];
+    let sources =
+        [browser::chromium_source(), browser::firefox_source(), vulkan::lavapipe_source()];
     Plan::of(sources).packages
 }
 

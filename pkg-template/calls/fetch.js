@@ -1,0 +1,177 @@
+// OpenAI's HTTP API over an engine. A request leaves the page only where the engine's fallback answers.
+import { TabloomError } from "../error.js";
+
+/** What follows an origin and a base path. */
+const ROUTE = /\/v1\/(?:(chat\/completions|completions|embeddings)|models(?:\/(.+))?)$/;
+
+/** HTTP status by error code, as in `examples/serve`. */
+const STATUS = new Map(
+  Object.entries({
+    invalid_request: 400,
+    context_length_exceeded: 400,
+    no_token_allowed: 400,
+    template: 400,
+    not_found: 404,
+    model_not_found: 404,
+    method_not_allowed: 405,
+    queue_full: 429,
+    aborted: 499,
+    closed: 503,
+    device_lost: 503,
+    out_of_memory: 503,
+  }),
+);
+
+/** @import { Engine } from "../index.js" */
+
+/**
+ * Answers a request as a server with OpenAI's API would.
+ *
+ * @param {Engine} engine
+ * @param {RequestInfo | URL} input
+ * @param {RequestInit} [init]
+ * @returns {Promise<Response>}
+ */
+export async function answer(engine, input, init) {
+  const request = new Request(input, init);
+  const { signal } = request;
+  signal.throwIfAborted();
+  try {
+    return await route(engine, request);
+  } catch (error) {
+    signal.throwIfAborted();
+    const { status, body } = failure(error);
+    return Response.json(body, { status });
+  }
+}
+
+/**
+ * @param {Engine} engine
+ * @param {Request} request
+ */
+async function route(engine, request) {
+  const { pathname } = new URL(request.url);
+  const found = ROUTE.exec(pathname);
+  if (!found) throw refused("not_found", `found the path ${pathname}, expected one of OpenAI's API`);
+  const [, task, id] = found;
+  const method = task ? "POST" : "GET";
+  if (request.method !== method) {
+    throw refused("method_not_allowed", `found ${request.method} ${pathname}, expected ${method}`);
+  }
+  if (!task) return models(engine, id);
+  const params = parse(await request.text());
+  await known(engine, params.model);
+  const { signal } = request;
+  if (task === "embeddings") return Response.json(await engine.embeddings.create(params, { signal }));
+  /** @type {any} */
+  const completions = task === "completions" ? engine.completions : engine.chat.completions;
+  const answer = await completions.create(params, { signal });
+  return params.stream ? events(answer) : Response.json(answer);
+}
+
+/**
+ * @param {Engine} engine
+ * @param {string} [id] of one model, encoded as in the address
+ */
+async function models(engine, id) {
+  return Response.json(id === undefined ? await engine.models.list() : await known(engine, decoded(id)));
+}
+
+/**
+ * The model with this name, or the engine's model where there is no name.
+ *
+ * @param {Engine} engine
+ * @param {unknown} name
+ */
+async function known(engine, name) {
+  const { data } = await engine.models.list();
+  // The engine refuses a name that is no text.
+  const model = typeof name === "string" ? data.find(({ id }) => id === name) : data[0];
+  if (model) return model;
+  const expected = data.map(({ id }) => `"${id}"`).join(" or ");
+  throw refused("model_not_found", `found model "${name}", expected ${expected}`, "model");
+}
+
+/** @param {string} id */
+function decoded(id) {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id;
+  }
+}
+
+/**
+ * @param {string} text
+ * @returns {any} an object
+ */
+function parse(text) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch (/** @type {any} */ error) {
+    throw refused("invalid_request", `found a body that is no JSON: ${error.message}`);
+  }
+  if (typeof value === "object" && value !== null) return value;
+  const message = `found ${text.slice(0, 40)} as the body, expected a JSON object`;
+  throw refused("invalid_request", message, "request");
+}
+
+/**
+ * A body of server-sent events, each written when the body is read.
+ *
+ * @param {AsyncIterator<object>} chunks
+ */
+function events(chunks) {
+  const encoder = new TextEncoder();
+  const event = (/** @type {string} */ data) => encoder.encode(`data: ${data}\n\n`);
+  const body = new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const { value, done } = await chunks.next();
+          controller.enqueue(event(done ? "[DONE]" : JSON.stringify(value)));
+          if (done) controller.close();
+        } catch (error) {
+          controller.enqueue(event(JSON.stringify(failure(error).body)));
+          controller.close();
+        }
+      },
+      async cancel() {
+        await chunks.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, {
+    headers: { "content-type": "text/event-stream", "cache-control": "no-cache" },
+  });
+}
+
+/**
+ * OpenAI's error object, and its status. Throws what is no error of the engine.
+ *
+ * @param {unknown} error
+ */
+function failure(error) {
+  if (!(error instanceof TabloomError)) throw error;
+  const { code, message, param } = error;
+  const status = STATUS.get(code) ?? 500;
+  return { status, body: { error: { message, type: kind(status), param, code } } };
+}
+
+/** @param {number} status */
+function kind(status) {
+  if (status >= 500) return "server_error";
+  if (status === 429) return "rate_limit_error";
+  return status === 499 ? "aborted" : "invalid_request_error";
+}
+
+/**
+ * @param {string} code
+ * @param {string} message
+ * @param {string} [param]
+ */
+function refused(code, message, param) {
+  return new TabloomError({ code, message, param });
+}

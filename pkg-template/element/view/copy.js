@@ -1,0 +1,37 @@
+import { icon } from "../dom.js";
+import { CHECK } from "../icons.js";
+import { TEXTS } from "../texts.js";
+
+/** Milliseconds for which it is shown that something was copied. */
+const SHOWN = 1_600;
+
+/**
+ * Copies a text, and shows on a button that it was done.
+ *
+ * @param {HTMLElement} button
+ * @param {string} text
+ * @param {(text: string) => void} announce has a text read out
+ */
+export async function copy(button, text, announce) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    return announce(TEXTS.notCopied);
+  }
+  announce(TEXTS.copied);
+  const before = [...button.childNodes];
+  if (button.querySelector(".done")) return;
+  const done = icon(CHECK);
+  done.setAttribute("class", "done");
+  button.replaceChildren(done);
+  setTimeout(() => button.replaceChildren(...before), SHOWN);
+}
+
+/**
+ * The code that a button in a message copies; null if it is not such a button.
+ *
+ * @param {Element} button
+ */
+export function codeOf(button) {
+  return button.closest(".code")?.querySelector("pre")?.textContent ?? null;
+}

@@ -1,0 +1,223 @@
+import { PROSE } from "../prose/style.js";
+
+const CSS = `
+:host {
+  display: block;
+  block-size: 36rem;
+  max-block-size: 100dvh;
+  min-block-size: 16rem;
+  text-align: start;
+}
+:host([hidden]), [hidden] { display: none !important; }
+* { box-sizing: border-box; }
+
+.chat {
+  --accent: var(--tabloom-accent, #2f5d50);
+  --accent-text: var(--tabloom-accent-text, #fff);
+  --background: var(--tabloom-background, #fff);
+  --text: var(--tabloom-text, #1f2624);
+  --muted: var(--tabloom-muted, #5f6966);
+  --line: var(--tabloom-line, #e3e5e2);
+  --surface: var(--tabloom-surface, #f4f5f2);
+  --bubble: var(--tabloom-bubble, #e8efeb);
+  --alert: var(--tabloom-alert, #9a3324);
+  --radius: var(--tabloom-radius, 1rem);
+  --mono: var(--tabloom-font-mono, ui-monospace, "Cascadia Code", Menlo, Consolas, monospace);
+  position: relative;
+  display: flex;
+  flex-direction: column;
+  block-size: 100%;
+  overflow: hidden;
+  container-type: inline-size;
+  border: 1px solid var(--line);
+  border-radius: var(--radius);
+  background: var(--background);
+  color: var(--text);
+  font: var(--tabloom-font-size, 1rem)/1.6 var(--tabloom-font, system-ui, sans-serif);
+  -webkit-text-size-adjust: 100%;
+}
+@supports (color: light-dark(red, red)) {
+  .chat {
+    --accent: var(--tabloom-accent, light-dark(#2f5d50, #8fd0bb));
+    --accent-text: var(--tabloom-accent-text, light-dark(#fff, #10201b));
+    --background: var(--tabloom-background, light-dark(#fff, #171a1a));
+    --text: var(--tabloom-text, light-dark(#1f2624, #e8ebe9));
+    --muted: var(--tabloom-muted, light-dark(#5f6966, #9ba5a1));
+    --line: var(--tabloom-line, light-dark(#e3e5e2, #2d3332));
+    --surface: var(--tabloom-surface, light-dark(#f4f5f2, #1f2423));
+    --bubble: var(--tabloom-bubble, light-dark(#e8efeb, #26322e));
+    --alert: var(--tabloom-alert, light-dark(#9a3324, #ffb0a0));
+  }
+}
+@supports not (color: light-dark(red, red)) {
+  @media (prefers-color-scheme: dark) {
+    .chat {
+      --accent: var(--tabloom-accent, #8fd0bb);
+      --accent-text: var(--tabloom-accent-text, #10201b);
+      --background: var(--tabloom-background, #171a1a);
+      --text: var(--tabloom-text, #e8ebe9);
+      --muted: var(--tabloom-muted, #9ba5a1);
+      --line: var(--tabloom-line, #2d3332);
+      --surface: var(--tabloom-surface, #1f2423);
+      --bubble: var(--tabloom-bubble, #26322e);
+      --alert: var(--tabloom-alert, #ffb0a0);
+    }
+  }
+}
+
+.frame { position: relative; flex: 1; min-block-size: 0; }
+.log {
+  block-size: 100%;
+  overflow-y: auto;
+  overscroll-behavior: contain;
+  scrollbar-width: thin;
+  scrollbar-color: var(--line) transparent;
+  padding: 1.75rem max(1.5rem, 50cqi - 21rem) 1.5rem;
+}
+
+.empty {
+  min-block-size: 100%;
+  display: flex;
+  flex-direction: column;
+  align-items: center;
+  justify-content: center;
+  gap: .4rem;
+  text-align: center;
+}
+.empty svg { inline-size: 2.5rem; block-size: 2.5rem; color: var(--accent); stroke-width: 1.4; margin-block-end: .6rem; }
+.empty p { margin: 0; max-inline-size: 21rem; color: var(--muted); text-wrap: balance; }
+.empty .title { color: var(--text); font-size: 1.25em; font-weight: 600; letter-spacing: -.01em; }
+.start { margin-block-start: 1.25rem; }
+
+${PROSE}
+.frame::after {
+  content: "";
+  position: absolute;
+  inset: auto 0 0;
+  block-size: 1.25rem;
+  background: linear-gradient(transparent, var(--background));
+  pointer-events: none;
+}
+.round.latest {
+  position: absolute;
+  z-index: 1;
+  inset-block-end: .75rem;
+  inset-inline-start: 50%;
+  translate: -50%;
+  border: 1px solid var(--line);
+  background: var(--background);
+  box-shadow: 0 2px 10px #0002;
+}
+.round.latest:dir(rtl) { translate: 50%; }
+
+.foot { padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
+.status { margin: 0 .25rem .9rem; color: var(--muted); font-size: .875em; font-variant-numeric: tabular-nums; }
+.status div:first-child { display: flex; align-items: baseline; gap: .75rem; }
+#stage { flex: 1; }
+.busy .status .plain { display: none; }
+.track { block-size: .3rem; margin-block-start: .45rem; border-radius: 1rem; background: var(--line); overflow: hidden; }
+.track i { display: block; block-size: 100%; inline-size: 100%; border-radius: inherit; background: var(--accent); transform-origin: 0 0; scale: 0 1; }
+.track:dir(rtl) i { transform-origin: 100% 0; }
+.problem { margin: 0 0 .9rem; padding: .85rem 1.1rem 1rem; border: 1px solid color-mix(in srgb, var(--alert) 45%, transparent); border-radius: .9rem; max-block-size: 18rem; overflow: auto; }
+.problem p { margin: 0; overflow-wrap: anywhere; }
+.problem .title { color: var(--alert); font-weight: 600; }
+.problem p::first-letter { text-transform: uppercase; }
+.problem .buttons { display: flex; flex-wrap: wrap; gap: .5rem; margin-block-start: .75rem; }
+.editing { display: flex; align-items: center; justify-content: space-between; margin: 0 .25rem .4rem; color: var(--muted); font-size: .875em; }
+
+.composer {
+  display: flex;
+  align-items: flex-end;
+  gap: .25rem;
+  padding: .35rem;
+  border: 1px solid color-mix(in srgb, var(--muted) 60%, transparent);
+  border-radius: 1.6rem;
+  background: var(--background);
+}
+.composer:focus-within { border-color: var(--accent); box-shadow: inset 0 0 0 1px var(--accent); }
+textarea {
+  flex: 1;
+  min-inline-size: 0;
+  max-block-size: 10.5rem;
+  margin: 0;
+  padding: .35rem .5rem;
+  border: 0;
+  outline: 0;
+  resize: none;
+  field-sizing: content;
+  scrollbar-width: thin;
+  background: none;
+  color: inherit;
+  font: inherit;
+}
+textarea::placeholder { color: var(--muted); opacity: 1; }
+
+button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-color: transparent; }
+.pill {
+  padding: .45rem 1.1rem;
+  border: 1px solid color-mix(in srgb, var(--muted) 60%, transparent);
+  border-radius: 2rem;
+  background: none;
+  font-size: .94em;
+}
+.pill:hover { border-color: currentColor; }
+.primary, .primary:hover { border-color: transparent; background: var(--accent); color: var(--accent-text); }
+.primary:hover { background: color-mix(in srgb, var(--accent) 88%, var(--text)); }
+.plain { padding: .2rem .5rem; border: 0; border-radius: .5rem; background: none; text-decoration: underline; text-underline-offset: .2em; }
+.icon, .round { display: inline-grid; place-items: center; padding: 0; border: 0; background: none; }
+.icon { inline-size: 2rem; block-size: 2rem; border-radius: .6rem; }
+.icon:hover { background: var(--surface); color: var(--text); }
+.code .icon:hover { background: var(--line); }
+.round { flex: none; inline-size: 2.3rem; block-size: 2.3rem; border-radius: 50%; }
+.round.pale { color: var(--muted); }
+.round.pale:hover { background: var(--surface); color: var(--text); }
+.round.primary { background: var(--accent); }
+.round:disabled, .round:disabled:hover { background: var(--line); color: var(--muted); cursor: default; }
+svg { inline-size: 1.1rem; block-size: 1.1rem; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
+.round svg { inline-size: 1.2rem; block-size: 1.2rem; }
+.stop svg { fill: currentColor; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.log:focus-visible, pre:focus-visible, .scroller:focus-visible { outline-offset: -2px; }
+textarea:focus-visible { outline: 0; }
+.unseen { position: absolute; inline-size: 1px; block-size: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+
+@container (inline-size < 30rem) {
+  .log { padding: 1.25rem 1rem 1.5rem; }
+  .foot { padding: 0 .75rem .75rem; }
+  .user .text { max-inline-size: 90%; }
+}
+@media (pointer: coarse) {
+  .icon { inline-size: 2.5rem; block-size: 2.5rem; }
+  .round { inline-size: 2.6rem; block-size: 2.6rem; }
+  textarea { padding-block: .5rem; font-size: max(1rem, 16px); }
+}
+@media (prefers-reduced-motion: no-preference) {
+  .track i { transition: scale .2s; }
+  .track.unknown i { animation: slide 1.4s ease-in-out infinite; scale: .3 1; }
+  button { transition: background-color .15s, color .15s, border-color .15s; }
+}
+@keyframes slide { from { translate: -30%; } to { translate: 100%; } }
+@media (forced-colors: active) {
+  .user .text, .round, .icon:focus-visible { border: 1px solid; }
+  .composer:focus-within { outline: 2px solid Highlight; }
+  .track { border: 1px solid; }
+  .track i, .dots i { background: Highlight; forced-color-adjust: none; }
+  :disabled { color: GrayText; }
+}
+@media print {
+  :host { block-size: auto; max-block-size: none; }
+  .foot, .actions { display: none; }
+}
+`;
+
+/** @type {CSSStyleSheet | undefined} */
+let sheet;
+
+/** The style of all elements, made without the page's leave to have styles of its own. */
+export function style() {
+  if (!sheet) {
+    sheet = new CSSStyleSheet();
+    sheet.replaceSync(CSS);
+  }
+  return sheet;
+}

@@ -1,0 +1,350 @@
+import { codeOf, copy } from "./copy.js";
+import { html, icon } from "../dom.js";
+import { Follower } from "./follower.js";
+import { ARROW_DOWN, ARROW_UP, BUBBLE, SQUARE, WEAVE } from "../icons.js";
+import { Message } from "./message.js";
+import { style } from "./style.js";
+import { TEXTS } from "../texts.js";
+
+/** Milliseconds after which what was read out is taken away, lest somebody find it twice. */
+const SPOKEN = 4_000;
+
+/** @typedef {"send" | "stop" | "clear" | "start" | "again" | "edit" | "cancel" | "retry" | "processor"} Action */
+
+/** What the element shows, and what visitors do to it. */
+export class View {
+  /** @readonly */
+  input = html("textarea", { id: "input", part: "input", rows: "1", dir: "auto", enterkeyhint: "send" });
+  #root;
+  #do;
+  /** @type {Message[]} */
+  #messages = [];
+  #busy = false;
+  #spoken = 0;
+  /** @type {object | null} what went wrong, as it is shown */
+  #shown = null;
+
+  #title = html("p", { class: "title" }, TEXTS.title);
+  #start = button("start", "pill primary start", TEXTS.start);
+  #empty = html(
+    "div",
+    { class: "empty", part: "empty" },
+    slot("empty", icon(WEAVE), this.#title, html("p", {}, TEXTS.promise)),
+    this.#start,
+  );
+  #list = html("div", { class: "list" });
+  #log = html(
+    "div",
+    { class: "log", part: "log", role: "log", "aria-live": "polite", "aria-label": TEXTS.conversation, tabindex: "0" },
+    this.#empty,
+    this.#list,
+  );
+  #follower = new Follower(this.#log, () => (this.#latest.hidden = this.#follower.following));
+  #latest = iconButton("latest", "round latest", TEXTS.latest, ARROW_DOWN);
+  #stage = html("span", { id: "stage" });
+  #amount = html("span");
+  #fill = html("i");
+  #track = html("div", { class: "track", part: "progress", role: "progressbar", "aria-labelledby": "stage" }, this.#fill);
+  #status = html("div", { class: "status", part: "status", hidden: "" }, html("div", {}, this.#stage, this.#amount, button("stop", "plain", TEXTS.cancel)), this.#track);
+  #problemText = html("p");
+  #processor = button("processor", "pill", TEXTS.processor);
+  #problem = html(
+    "div",
+    { class: "problem", part: "error", role: "alert", hidden: "" },
+    html("p", { class: "title" }, TEXTS.problem),
+    this.#problemText,
+    html("div", { class: "buttons" }, button("retry", "pill", TEXTS.retry), this.#processor),
+  );
+  #editing = html(
+    "p",
+    { class: "editing", part: "editing", hidden: "" },
+    html("span", {}, TEXTS.editing),
+    button("cancel", "plain", TEXTS.cancel),
+  );
+  #clear = iconButton("clear", "round pale", TEXTS.clear, BUBBLE);
+  #send = iconButton("send", "round primary", TEXTS.send, ARROW_UP, "submit");
+  #stop = iconButton("stop", "round primary stop", TEXTS.stop, SQUARE);
+  #composer = html(
+    "form",
+    { class: "composer", part: "composer" },
+    this.#clear,
+    html("label", { for: "input", class: "unseen" }, TEXTS.input),
+    this.input,
+    this.#send,
+    this.#stop,
+  );
+  #voice = html("div", { class: "unseen", "aria-live": "polite" });
+
+  /**
+   * @param {ShadowRoot} root
+   * @param {Record<Action, () => void>} actions what happens when visitors ask for it
+   */
+  constructor(root, actions) {
+    this.#root = root;
+    this.#do = actions;
+    root.adoptedStyleSheets = [style()];
+    const foot = html("div", { class: "foot", part: "foot" });
+    foot.append(this.#status, this.#problem, this.#editing, this.#composer, this.#voice, slot("footer"));
+    const frame = html("div", { class: "frame" }, this.#log, this.#latest);
+    root.append(html("div", { class: "chat", part: "chat" }, slot("header"), frame, foot));
+    this.placeholder = null;
+    this.#listen();
+    this.#refresh();
+  }
+
+  /** @param {string | null} text */
+  set placeholder(text) {
+    this.input.placeholder = text ?? TEXTS.placeholder;
+  }
+
+  /** @param {boolean} shown whether there is anything to start */
+  set startable(shown) {
+    this.#start.hidden = !shown;
+  }
+
+  /** @param {boolean} busy whether an answer can be stopped */
+  set busy(busy) {
+    const focused = this.#root.activeElement;
+    this.#busy = busy;
+    this.#refresh();
+    // Who was on a button that is gone goes on at the input.
+    if (focused && focused !== this.input && !visible(focused)) this.input.focus();
+  }
+
+  /** @param {boolean} busy whether there is an answer that grows */
+  set answering(busy) {
+    this.#log.setAttribute("aria-busy", `${busy}`);
+  }
+
+  /** @param {boolean} loading whether the model is being loaded */
+  set loading(loading) {
+    if (!loading) this.progress(null);
+    else if (this.#status.hidden) this.progress({ stage: "", loaded: 0, total: 0 });
+  }
+
+  /**
+   * Adds a message to the end.
+   *
+   * @param {"user" | "assistant"} role
+   */
+  add(role) {
+    const message = new Message(role, (text) => this.announce(text));
+    this.#messages.push(message);
+    this.#list.append(message.element);
+    this.#refresh();
+    return message;
+  }
+
+  /**
+   * Takes the messages from one on away.
+   *
+   * @param {number} from
+   */
+  cut(from) {
+    for (const { element } of this.#messages.splice(from)) element.remove();
+    this.#refresh();
+  }
+
+  /** Scrolls to the end, unless the reader has gone elsewhere. */
+  follow() {
+    this.#follower.follow();
+  }
+
+  /** Scrolls to the end, wherever the reader is. */
+  toEnd() {
+    this.#follower.toEnd();
+  }
+
+  /**
+   * Shows how far loading is; null when there is nothing to load.
+   *
+   * @param {{stage: string, loaded: number, total: number} | null} progress
+   */
+  progress(progress) {
+    this.#status.hidden = !progress;
+    if (!progress) return;
+    const { stage, loaded, total } = progress;
+    const known = total > 0;
+    const part = known ? Math.min(1, loaded / total) : 0;
+    const names = { download: TEXTS.download, compile: TEXTS.compile };
+    this.#stage.textContent = names[/** @type {"download"} */ (stage)] ?? TEXTS.connecting;
+    this.#amount.textContent = !known ? "" : stage === "download" ? bytes(loaded, total) : percent(part);
+    this.#track.classList.toggle("unknown", !known);
+    this.#fill.style.scale = known ? `${part} 1` : "";
+    if (known) this.#track.setAttribute("aria-valuenow", `${Math.floor(100 * part)}`);
+    else this.#track.removeAttribute("aria-valuenow");
+  }
+
+  /**
+   * Shows what went wrong; null if nothing did.
+   *
+   * @param {{code?: string, message: string} | null} error
+   */
+  problem(error) {
+    // What is read out once is not to be read out again.
+    if (error === this.#shown) return;
+    this.#shown = error;
+    const noGpu = error?.code === "no_gpu";
+    this.#processor.hidden = !noGpu;
+    this.#problemText.textContent = noGpu ? TEXTS.noGpu : (error?.message ?? "");
+    this.#problem.hidden = !error;
+    this.#refresh();
+    this.follow();
+  }
+
+  /** @param {boolean} editing whether what is sent replaces the last question */
+  set editing(editing) {
+    this.#editing.hidden = !editing;
+  }
+
+  /**
+   * Puts a text into the input.
+   *
+   * @param {string} text
+   */
+  write(text) {
+    this.input.value = text;
+    this.#refresh();
+    this.#grow();
+  }
+
+  /**
+   * Has a text read out.
+   *
+   * @param {string} text
+   */
+  announce(text) {
+    this.#voice.append(html("p", {}, text));
+    clearTimeout(this.#spoken);
+    this.#spoken = setTimeout(() => this.#voice.replaceChildren(), SPOKEN);
+  }
+
+  #listen() {
+    this.#root.addEventListener("click", (event) => this.#clicked(/** @type {MouseEvent} */ (event)));
+    this.#composer.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (!this.#send.disabled && !this.#busy) this.#do.send();
+    });
+    // The input keeps the focus, and with it a phone's keyboard.
+    this.#send.addEventListener("mousedown", (event) => event.preventDefault());
+    this.input.addEventListener("input", () => {
+      this.#refresh();
+      this.#grow();
+    });
+    this.#root.addEventListener("keydown", (event) => this.#pressed(/** @type {KeyboardEvent} */ (event)));
+  }
+
+  /** @param {MouseEvent} event */
+  #clicked(event) {
+    const target = /** @type {Element} */ (event.target).closest("button");
+    // What the page has put into a slot is its own.
+    if (target && !this.#root.contains(target)) return;
+    const article = target?.closest("article");
+    const announce = (/** @type {string} */ text) => this.announce(text);
+    const name = target?.dataset.do;
+    if (!target || !name) {
+      const code = target && codeOf(target);
+      if (target && code !== null) copy(target, code, announce);
+      return;
+    }
+    if (name === "copy") {
+      const message = this.#messages.find(({ element }) => element === article);
+      copy(target, message?.content ?? "", announce);
+    } else if (name === "latest") {
+      this.toEnd();
+      this.input.focus({ preventScroll: true });
+    } else if (name !== "send") {
+      this.#do[/** @type {Action} */ (name)]();
+      const typing = event.detail === 0 || matchMedia("(hover: hover)").matches;
+      if (typing || name === "edit") this.input.focus({ preventScroll: true });
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  #pressed(event) {
+    // A key that an input method takes, also where browsers tell by the old code alone.
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.key === "Enter" && !event.shiftKey && event.target === this.input) {
+      event.preventDefault();
+      this.#composer.requestSubmit();
+    } else if (event.key === "Escape") {
+      if (this.#busy || !this.#status.hidden) this.#do.stop();
+      else if (!this.#editing.hidden) this.#do.cancel();
+      else return;
+      event.stopPropagation();
+    }
+  }
+
+  /** Shows what there is to do. */
+  #refresh() {
+    const last = this.#messages.length - 1;
+    const question = this.#messages.findLastIndex(({ element }) => element.classList.contains("user"));
+    for (const [i, message] of this.#messages.entries()) {
+      message.mark(i >= question, { edit: i >= question, again: i === last });
+    }
+    this.#empty.hidden = last >= 0;
+    this.#clear.hidden = last < 0;
+    this.#send.disabled = this.input.value.trim() === "";
+    this.#send.hidden = this.#busy;
+    this.#stop.hidden = !this.#busy;
+    this.#latest.hidden = this.#follower.following;
+    this.#composer.parentElement?.parentElement?.classList.toggle("busy", this.#busy);
+  }
+
+  /** Lets the input be as high as its text, in browsers that do not by themselves. */
+  #grow() {
+    if (CSS.supports("field-sizing", "content")) return;
+    this.input.style.blockSize = "auto";
+    this.input.style.blockSize = `${this.input.scrollHeight}px`;
+  }
+}
+
+/** @param {Element} element */
+function visible(element) {
+  return element.isConnected && element.getClientRects().length > 0 && getComputedStyle(element).visibility === "visible";
+}
+
+/**
+ * @param {string} name
+ * @param {...(Node | string)} inside unless the page has its own
+ */
+function slot(name, ...inside) {
+  return html("slot", { name }, ...inside);
+}
+
+/**
+ * @param {string} name
+ * @param {string} style
+ * @param {string} label
+ */
+function button(name, style, label) {
+  return html("button", { type: "button", class: style, part: `button ${name}`, "data-do": name }, label);
+}
+
+/**
+ * @param {string} name
+ * @param {string} style
+ * @param {string} label
+ * @param {string} path
+ * @param {string} [type]
+ */
+function iconButton(name, style, label, path, type = "button") {
+  const attributes = { type, class: style, part: `button ${name}`, "data-do": name };
+  const inside = slot(`${name}-label`, icon(path));
+  return html("button", { ...attributes, "aria-label": label, title: label }, inside);
+}
+
+/** @param {number} part */
+function percent(part) {
+  return new Intl.NumberFormat(undefined, { style: "percent" }).format(part);
+}
+
+/**
+ * @param {number} loaded
+ * @param {number} total
+ */
+function bytes(loaded, total) {
+  const [unit, size] = total >= 1e9 ? ["GB", 1e9] : ["MB", 1e6];
+  const number = (/** @type {number} */ n) => (n / Number(size)).toFixed(total >= 1e9 ? 2 : 1);
+  return `${number(loaded)} / ${number(total)} ${unit}`;
+}

@@ -1,0 +1,118 @@
+import { childOf } from "../abort.js";
+import { Silence, TabloomError, noHost } from "../error.js";
+import { Leader } from "./rungs/leader.js";
+import { Private } from "./rungs/private.js";
+import { Shared } from "./rungs/shared.js";
+import { workerScript } from "./worker-script.js";
+
+/**
+ * A connection to a host that has answered.
+ *
+ * @typedef {object} Link
+ * @property {import("./messages.js").PagePort} port
+ * @property {string | null} host the lock that the host holds as long as it lives; null where locks
+ *   are denied
+ * @property {boolean} freezes whether the browser may freeze the host
+ * @property {boolean} lingers whether a new connection may still reach a host that has failed
+ * @property {AbortController} life ends, with the reason, when the host is gone; ending it ends the link
+ */
+
+/**
+ * A place where an engine can run.
+ *
+ * @typedef {object} Rung
+ * @property {HostKind} name
+ * @property {boolean} freezes whether the browser may freeze a host
+ * @property {boolean} lingers whether a new connection may still reach a host that has failed
+ * @property {(life: AbortController) => Promise<import("./rungs/greeting.js").Greeted>} open
+ *   finds or starts a host; rejects where this rung does not work
+ * @property {() => void} close leaves this rung until it is opened again
+ */
+
+/** @import { HostKind } from "../types.js" */
+
+const RUNGS = { shared: Shared, leader: Leader, private: Private };
+
+/** The places where an engine can run, those that all tabs can share first. */
+export class Ladder {
+  /** @type {Rung[]} */
+  #rungs;
+  #at = 0;
+  #needsGpu;
+
+  /**
+   * @param {object} options
+   * @param {"auto" | HostKind} options.host
+   * @param {boolean} options.needsGpu whether to skip SharedWorkers without WebGPU
+   * @param {string} [options.workerUrl]
+   */
+  constructor({ host, needsGpu, workerUrl }) {
+    const rungs = host === "auto" ? Object.values(RUNGS) : [RUNGS[host]];
+    if (!rungs[0]) throw unknown(host);
+    const script = workerScript(workerUrl);
+    this.#rungs = rungs.map((Rung) => new Rung(script));
+    this.#needsGpu = needsGpu;
+  }
+
+  /** The rung in use. */
+  get host() {
+    return this.#rungs[this.#at].name;
+  }
+
+  /**
+   * Finds a host: on the rung that worked last, or on the next below that works.
+   *
+   * @param {AbortSignal} signal ends the link, too
+   * @returns {Promise<Link>}
+   */
+  async climb(signal) {
+    for (;;) {
+      const rung = this.#rungs[this.#at];
+      try {
+        return await this.#open(rung, signal);
+      } catch (/** @type {any} */ error) {
+        rung.close();
+        signal.throwIfAborted();
+        this.#at = (this.#at + 1) % this.#rungs.length;
+        if (this.#at > 0) continue;
+        throw error instanceof TabloomError ? error : noHost(rung.name, error.message);
+      }
+    }
+  }
+
+  /** Leaves the rung in use, until the next climb. */
+  close() {
+    this.#rungs[this.#at].close();
+  }
+
+  /**
+   * @param {Rung} rung
+   * @param {AbortSignal} signal
+   * @returns {Promise<Link>}
+   */
+  async #open(rung, signal) {
+    for (let tries = 1; ; tries++) {
+      signal.throwIfAborted();
+      const life = childOf(signal);
+      try {
+        const { port, host, gpu } = await rung.open(life);
+        if (!gpu && rung.name === "shared" && this.#rungs.length > 1 && this.#needsGpu) {
+          port.close();
+          throw noHost(rung.name, "the browser has no WebGPU in a SharedWorker");
+        }
+        return { port, host, life, freezes: rung.freezes, lingers: rung.lingers };
+      } catch (error) {
+        life.abort(error);
+        // The first try may have reached a worker that was about to end.
+        if (!(error instanceof Silence) || tries === 2) throw error;
+      }
+    }
+  }
+}
+
+/** @param {string} host */
+function unknown(host) {
+  const known = ["auto", ...Object.keys(RUNGS)].join(", ");
+  const message = `unknown host ${JSON.stringify(host)}, expected one of ${known}`;
+  return new TabloomError({ code: "invalid_request", message, param: "host" });
+}

@@ -1,0 +1,130 @@
+// What a page and a host say to each other, in the words of `src/host/protocol.rs`, and what pages and
+// workers say before.
+import type { ChatCompletion, ChatCompletionChunk } from "../types/chat.js";
+import type { Completion, CompletionChunk } from "../types/completions.js";
+import type { EngineInfo, LoadOptions, Progress } from "../types/load.js";
+import type { EngineMetrics } from "../types/metrics.js";
+import type { EmbeddingResponse } from "../types/requests.js";
+
+/** What messages go through: a MessagePort or a BroadcastChannel. */
+export interface Port<Sent, Received> {
+  postMessage(message: Sent): void;
+  onmessage: ((event: MessageEvent<Received>) => void) | null;
+  close(): void;
+}
+
+/** A page's end of a port, once it has been greeted. */
+export type PagePort = Port<Call, Reply>;
+
+/** A host's end: everybody can send anything. */
+export type HostPort = Port<Greeting | Reply, any>;
+
+/** What a worker says to each new port at once, before it has loaded anything. */
+export interface Greeting {
+  type: "here";
+  /** The worker has WebGPU. */
+  gpu: boolean;
+  /** The lock that the worker holds as long as it lives; null where locks are denied. */
+  host: string | null;
+  /** Of the leader whose worker it is. */
+  epoch?: number;
+}
+
+/** What a page sends to a host. */
+export type Call = (Request & { id: number }) | Notice;
+
+/** What gets answers. The first is `hello`. */
+export type Request =
+  | { type: "hello"; version: string; protocol: number; tab: string | null; visible: boolean; isolation: LoadOptions["isolation"] }
+  | { type: "load"; url: string; files?: Map<string, Blob>; options: object }
+  | CompletionRequest
+  | { type: "tokens"; task: "tokenize" | "detokenize" | "template"; request: object; now: number }
+  | { type: "embed"; request: object }
+  | { type: "metrics" }
+  | { type: "ping" };
+
+/** What a stream answers, or a whole answer. */
+export interface CompletionRequest {
+  type: "chat" | "complete";
+  request: { stream?: boolean; stream_options?: { include_usage?: boolean } };
+  /** When it was first asked, in seconds since 1970, and a random number. */
+  moment: { now: number; entropy: number };
+  /** Chunks that the page has room for. */
+  credit: number;
+  /** What the page has of each choice of a stream that another host began. */
+  resume: Received[] | null;
+}
+
+/** What has been received of one of a stream's choices. */
+export interface Received {
+  tokens: number[];
+  started: boolean;
+  /** Completion tokens in all, once it has ended. */
+  ended: number | null;
+}
+
+/** What gets no answer. */
+export type Notice =
+  | { type: "credit"; id: number; chunks: number }
+  | { type: "cancel"; id: number }
+  | { type: "visible"; visible: boolean }
+  | { type: "bye" };
+
+/** What a host sends to a page. */
+export type Reply = (Answer & { id: number }) | Failed;
+
+/** What a call is answered with; it is over with the first `value`, `end` or `error`. */
+export type Answer =
+  | { type: "progress"; progress: Progress }
+  | { type: "accepted" }
+  | Chunk
+  | { type: "end" }
+  | { type: "value"; value: Value }
+  | { type: "error"; error: WireError };
+
+export interface Chunk {
+  type: "chunk";
+  value: ChatCompletionChunk | CompletionChunk;
+  /** The choice's tokens that are new since its last chunk. */
+  tokens: number[];
+  /** In the chunk that ends a choice: its tokens in all. */
+  ended: number | null;
+}
+
+/** The result of a call: of `hello`, `load`, `chat`, `complete`, `embed`, `tokens`, `metrics` or `ping`. */
+export type Value =
+  | { version: string; protocol: number; host: string | null }
+  | EngineInfo
+  | ChatCompletion
+  | Completion
+  | EmbeddingResponse
+  | { tokens: number[] }
+  | { prompt: string }
+  | string
+  | EngineMetrics
+  | null;
+
+export interface WireError {
+  code: string;
+  message: string;
+  param?: string | null;
+  details?: unknown;
+}
+
+/** The worker ends: all calls fail. */
+export interface Failed {
+  type: "failed";
+  error: WireError;
+}
+
+/** What a page sends to a dedicated worker: that a port comes along, or that it serves the leader. */
+export type Order = { type: "connect" } | { type: "lead"; lobby: string; epoch: number };
+
+/** What the leader's worker answers. */
+export type Leading = Pick<Greeting, "host">;
+
+/** What is said in the leader's lobby: a page would join, a worker is up, a leader leaves. */
+export type Lobby =
+  | { type: "join"; channel: string; epoch: number }
+  | { type: "up"; epoch: number }
+  | { type: "down"; epoch: number };

@@ -1,0 +1,122 @@
+import { whenAborted } from "../../abort.js";
+import { Departure, noHost } from "../../error.js";
+import { hold, whenFree } from "../../locks.js";
+import { failure, startWorker } from "./dedicated.js";
+
+/** @import { Leading, Lobby, Order } from "../messages.js" */
+
+/** A leader holds a lock with this in its name, between the name of the leader's lock and its epoch. */
+const SINCE = " since ";
+
+/**
+ * An engine that can become the leader: it queues for the leader's Web Lock, and runs the worker while it
+ * holds that lock.
+ */
+export class Candidate {
+  /** When the latest known leader got the lock; later leaders have larger epochs. */
+  epoch = 0;
+  #office;
+  #lobby;
+  #script;
+  #onFailure;
+  /** @type {AbortController | null} queueing and leading end with it */
+  #candidacy = null;
+
+  /**
+   * @param {object} options
+   * @param {string} options.office name of the leader's lock
+   * @param {string} options.lobby name of the channel where the worker is found
+   * @param {string | undefined} options.script
+   * @param {(error: Error) => void} options.onFailure called where this candidate can run no worker
+   */
+  constructor({ office, lobby, script, onFailure }) {
+    this.#office = office;
+    this.#lobby = lobby;
+    this.#script = script;
+    this.#onFailure = onFailure;
+  }
+
+  /** Queues, unless it is in the queue already. */
+  stand() {
+    if (this.#candidacy?.signal.aborted ?? true) this.#run();
+  }
+
+  /** Finds out who leads, by epoch; rejects where locks are denied. */
+  async inquire() {
+    const { held = [] } = await navigator.locks.query();
+    for (const { name = "" } of held) {
+      const [office, epoch] = name.split(SINCE);
+      if (office === this.#office && Number(epoch) > this.epoch) this.epoch = Number(epoch);
+    }
+  }
+
+  /** Takes the lock from the latest known leader, unless another candidate does. */
+  async seize() {
+    const succession = `${this.#office} after ${this.epoch}`;
+    await navigator.locks.request(succession, { ifAvailable: true }, async (lock) => {
+      if (!lock) return;
+      const former = this.#candidacy;
+      const run = this.#run({ steal: true });
+      // Not earlier: if this candidate is the leader, another one would get its lock.
+      former?.abort();
+      await run;
+    });
+  }
+
+  /** Leaves the queue, or gives the lock up. */
+  resign() {
+    this.#candidacy?.abort(new Departure("the leader has left"));
+  }
+
+  /**
+   * Queues and leads, again and again until it resigns or can run no worker.
+   *
+   * @param {LockOptions} [how]
+   */
+  async #run(how) {
+    const candidacy = new AbortController();
+    const { signal } = candidacy;
+    this.#candidacy = candidacy;
+    let again = true;
+    try {
+      await navigator.locks.request(this.#office, how ?? { signal }, () => this.#lead(signal));
+    } catch (/** @type {any} */ error) {
+      // An AbortError says that another candidate took the lock.
+      again = error.name === "AbortError";
+      if (!again && !signal.aborted) this.#onFailure(error);
+    }
+    if (signal.aborted) return;
+    candidacy.abort();
+    if (again) this.#run();
+  }
+
+  /**
+   * Runs the worker until it ends or `signal` is aborted.
+   *
+   * @param {AbortSignal} signal
+   */
+  async #lead(signal) {
+    const epoch = (this.epoch = Math.max(Date.now(), this.epoch + 1));
+    await hold(this.#office + SINCE + epoch, signal);
+    /** @type {Promise<void>} */
+    const over = new Promise((ended, failed) => {
+      const worker = startWorker(this.#script);
+      const lobby = new BroadcastChannel(this.#lobby);
+      whenAborted(signal, () => {
+        // With this notice the loss of the host does not count as a death.
+        if (signal.reason instanceof Departure) lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "down", epoch }));
+        lobby.close();
+        worker.terminate();
+        ended();
+      });
+      worker.onerror = (event) => failed(failure(event));
+      // The message names the lock that the worker holds as long as it lives.
+      worker.onmessage = (/** @type {MessageEvent<Leading>} */ { data }) => {
+        if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));
+        whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
+      };
+      worker.postMessage(/** @satisfies {Order} */ ({ type: "lead", lobby: this.#lobby, epoch }));
+    });
+    return over;
+  }
+}

@@ -1,0 +1,102 @@
+import { whenAborted } from "../../abort.js";
+import { Departure, Silence, crashed, noHost } from "../../error.js";
+import { available } from "../../locks.js";
+import { visible } from "../page.js";
+import { VERSION } from "../../version.js";
+import { Candidate } from "./candidate.js";
+import { within } from "./greeting.js";
+
+/** @import { Lobby } from "../messages.js" */
+
+const OFFICE = `tabloom ${VERSION} leader`;
+const LOBBY = `tabloom ${VERSION} lobby`;
+
+/**
+ * The dedicated worker of one tab, the leader, for all tabs of the site.
+ *
+ * Every engine is a candidate. Each, the leader's own too, reaches the leader's worker through a channel of
+ * its own, which it names in the lobby.
+ */
+export class Leader {
+  /** @readonly */
+  name = "leader";
+  freezes = true;
+  lingers = false;
+  #candidate;
+  /** @type {AbortController | null} the latest connection */
+  #life = null;
+
+  /** @param {string | undefined} script */
+  constructor(script) {
+    this.#candidate = new Candidate({
+      office: OFFICE,
+      lobby: LOBBY,
+      script,
+      onFailure: (error) => this.#life?.abort(error),
+    });
+  }
+
+  /** @param {AbortController} life */
+  async open(life) {
+    if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
+    await this.#candidate.inquire();
+    life.signal.throwIfAborted();
+    this.#life = life;
+    this.#candidate.stand();
+    whenAborted(life.signal, () => {
+      // A leader that does not answer is frozen; a visible tab takes its place.
+      if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();
+    });
+    return within(this.#join(life), life);
+  }
+
+  close() {
+    this.#candidate.resign();
+  }
+
+  /**
+   * Asks in the lobby for the leader's worker, and again whenever one starts. Each time it names another
+   * channel, so that the late answer of an earlier worker reaches nobody.
+   *
+   * @param {AbortController} life
+   * @returns {Promise<import("./greeting.js").Greeted>}
+   */
+  #join(life) {
+    const candidate = this.#candidate;
+    const lobby = new BroadcastChannel(LOBBY);
+    /** @type {BroadcastChannel | null} where an answer is awaited */
+    let waiting = null;
+    /** The epoch of the leader that has answered. */
+    let joined = 0;
+    whenAborted(life.signal, () => {
+      lobby.close();
+      waiting?.close();
+    });
+    return new Promise((resolve) => {
+      const join = () => {
+        waiting?.close();
+        const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
+        port.onmessage = ({ data }) => {
+          if (data.type !== "here") return;
+          waiting = null;
+          joined = data.epoch;
+          resolve({ ...data, port });
+        };
+        waiting = port;
+        lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "join", channel: port.name, epoch: candidate.epoch }));
+      };
+      lobby.onmessage = ({ data }) => {
+        const { type, epoch } = data ?? {};
+        if (!Number.isSafeInteger(epoch)) return;
+        if (type === "up") {
+          candidate.epoch = Math.max(candidate.epoch, epoch);
+          if (waiting) join();
+          else if (epoch > joined) life.abort(crashed("another has taken its place"));
+        } else if (type === "down" && epoch === joined) {
+          life.abort(new Departure("the leader has left"));
+        }
+      };
+      join();
+    });
+  }
+}

@@ -1,0 +1,278 @@
+import { unlessAborted, whenAborted } from "../abort.js";
+import { Connection, LAST } from "./connection.js";
+import { Departure, TabloomError } from "../error.js";
+import { Stays } from "./page.js";
+
+/** How many hosts may die during one call, or one attempt to load: it may be the cause. */
+const MOST_DEATHS = 3;
+/** How many hosts may die within a minute. */
+const MOST_DEATHS_A_MINUTE = 5;
+/** Error codes of a host that has lost the model: of calls that it was answering, and of others. */
+const LOST = ["device_lost", "closed"];
+
+/** @import { Call, Serving } from "../calls/calls.js" */
+/** @import { EngineInfo, LoadOptions, Progress } from "../types.js" */
+
+/** @typedef {{connection: Connection, life: AbortController}} Host has the model and takes calls */
+
+/**
+ * An engine's life on one host after another.
+ *
+ * When a host dies, or the model's device is lost, the session finds another, loads the model again
+ * and asks every open call again; a reader of a stream does not notice.
+ *
+ * @implements {Serving}
+ */
+export class Session {
+  /** @type {EngineInfo | null} what was loaded, and on what */
+  info = null;
+  #ladder;
+  #isolation;
+  #load;
+  /** @type {((progress: Progress) => void) | null} */
+  #onProgress = null;
+  #closed = new AbortController();
+  #stays = new Stays(this.#closed.signal);
+  /** @type {Host | null} */
+  #host = null;
+  /** @type {Promise<void> | null} */
+  #connecting = null;
+  /** @type {Map<Call, {id: number | null, deaths: number, over: AbortController}>} open calls; one
+   *   that was posted to the host has an id */
+  #calls = new Map();
+  /** @type {number[]} when hosts died within the last minute */
+  #deaths = [];
+
+  /**
+   * @param {import("./ladder.js").Ladder} ladder
+   * @param {LoadOptions["isolation"]} isolation
+   * @param {import("../models/source.js").Model & {options: object}} load
+   */
+  constructor(ladder, isolation, load) {
+    this.#ladder = ladder;
+    this.#isolation = isolation;
+    this.#load = load;
+  }
+
+  /** Where the engine runs now. */
+  get host() {
+    return this.#ladder.host;
+  }
+
+  /**
+   * Loads the model.
+   *
+   * @param {AbortSignal} [signal]
+   * @param {(progress: Progress) => void} [onProgress]
+   */
+  async start(signal, onProgress) {
+    const abort = () => this.close(signal?.reason);
+    signal?.addEventListener("abort", abort);
+    this.#onProgress = onProgress ?? null;
+    try {
+      await this.#ready();
+    } catch (/** @type {any} */ error) {
+      this.close(error);
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", abort);
+      this.#onProgress = null;
+    }
+  }
+
+  /**
+   * Asks a call, now or as soon as there is a host.
+   *
+   * @param {Call} call
+   * @param {AbortSignal} [signal]
+   */
+  ask(call, signal) {
+    if (this.#closed.signal.aborted) return call.fail(this.#closed.signal.reason);
+    const over = new AbortController();
+    this.#calls.set(call, { id: null, deaths: 0, over });
+    const abort = () => {
+      this.cancel(call);
+      call.fail(signal?.reason);
+    };
+    signal?.addEventListener("abort", abort, { signal: over.signal });
+    if (this.#host) this.#post(call, this.#host);
+    else this.#ready().catch(() => {});
+  }
+
+  /**
+   * Sends the host a notice about a call, if the call was posted to it.
+   *
+   * @param {Call} call
+   * @param {{type: "credit", chunks: number}} message
+   */
+  notify(call, message) {
+    const id = this.#calls.get(call)?.id ?? null;
+    if (id !== null) this.#host?.connection.send({ ...message, id });
+  }
+
+  /**
+   * Cancels a call.
+   *
+   * @param {Call} call
+   */
+  cancel(call) {
+    const id = this.#forget(call);
+    if (id !== null) this.#host?.connection.cancel(id);
+  }
+
+  /**
+   * Ends the session; open calls fail with `error`.
+   *
+   * @param {Error} error
+   */
+  close(error) {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort(error);
+    this.#failAll(error);
+  }
+
+  /** Connects, unless it is connected or connecting, and posts the open calls. */
+  #ready() {
+    if (this.#host) return Promise.resolve();
+    this.#connecting ??= this.#connect().then(
+      (host) => {
+        this.#connecting = null;
+        this.#host = host;
+        for (const call of this.#calls.keys()) this.#post(call, host);
+        const { signal } = host.life;
+        whenAborted(signal, () => this.#lost(signal.reason));
+      },
+      (error) => {
+        this.#connecting = null;
+        this.#failAll(error);
+        throw error;
+      },
+    );
+    return this.#connecting;
+  }
+
+  /**
+   * Finds a host and loads the model; tries again where a host dies meanwhile.
+   *
+   * @returns {Promise<Host>}
+   */
+  async #connect() {
+    for (let deaths = 0; ; ) {
+      const stay = await unlessAborted(this.#stays.current(), this.#closed.signal);
+      whenAborted(stay, () => this.#ladder.close());
+      try {
+        return await this.#attach(await this.#ladder.climb(stay));
+      } catch (error) {
+        this.#closed.signal.throwIfAborted();
+        if (error instanceof Departure) continue;
+        if (!(error instanceof Death)) throw error;
+        deaths += 1;
+        if (this.#dieTooOften() || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);
+      }
+    }
+  }
+
+  /**
+   * @param {import("./ladder.js").Link} link
+   * @returns {Promise<Host>}
+   */
+  async #attach(link) {
+    const { life } = link;
+    try {
+      const connection = await Connection.open(link, this.#isolation);
+      const load = { type: /** @type {const} */ ("load"), ...this.#load };
+      this.info = await connection.request(load, (progress) => this.#onProgress?.(progress));
+      return { connection, life };
+    } catch (/** @type {any} */ error) {
+      const gone = life.signal.aborted && !(error instanceof Departure) && error.code !== "start_failed";
+      life.abort(error);
+      throw gone || error.code === "device_lost" ? new Death(error) : error;
+    }
+  }
+
+  /**
+   * @param {Call} call
+   * @param {Host} host
+   */
+  #post(call, { connection, life }) {
+    const open = this.#calls.get(call);
+    if (!open) return;
+    open.id = connection.call(call.message(), (answer) => {
+      const lost = answer.type === "error" && LOST.includes(answer.error.code);
+      if (lost) return life.abort(new TabloomError(answer.error));
+      if (LAST.includes(answer.type)) this.#forget(call);
+      // Answers in OpenAI's shapes have an `object`.
+      const { value } = /** @type {{value?: any}} */ (answer);
+      if (value?.object) value.served_by = "device";
+      call.answer(answer);
+    });
+  }
+
+  /**
+   * The host is gone: its calls go to another.
+   *
+   * @param {Error} reason
+   */
+  #lost(reason) {
+    this.#host = null;
+    if (this.#closed.signal.aborted) return;
+    const died = !(reason instanceof Departure);
+    for (const [call, open] of this.#calls) {
+      if (open.id === null) continue;
+      open.id = null;
+      if (died) open.deaths += 1;
+      if (call.complete) {
+        this.#forget(call);
+        call.answer({ type: "end" });
+      } else if (open.deaths === MOST_DEATHS) {
+        this.#forget(call);
+        call.fail(gaveUp("over this request", reason));
+      }
+    }
+    if (died && this.#dieTooOften()) this.#failAll(gaveUp("within a minute", reason));
+    else this.#ready().catch(() => {});
+  }
+
+  /** Counts the death of a host; true if there are too many. */
+  #dieTooOften() {
+    const now = performance.now();
+    this.#deaths = [...this.#deaths.filter((then) => now - then < 60_000), now];
+    return this.#deaths.length > MOST_DEATHS_A_MINUTE;
+  }
+
+  /**
+   * @param {Call} call
+   * @returns {number | null} its id, if it was posted to the host
+   */
+  #forget(call) {
+    const open = this.#calls.get(call);
+    this.#calls.delete(call);
+    open?.over.abort();
+    return open?.id ?? null;
+  }
+
+  /** @param {Error} error */
+  #failAll(error) {
+    for (const call of this.#calls.keys()) {
+      this.#forget(call);
+      call.fail(error);
+    }
+  }
+}
+
+/** A host died before the model was loaded; `cause` says why. */
+class Death extends Error {
+  /** @param {unknown} cause */
+  constructor(cause) {
+    super("the host died", { cause });
+  }
+}
+
+/**
+ * @param {string} when
+ * @param {any} cause
+ */
+function gaveUp(when, cause) {
+  const message = `the engine's worker failed again and again ${when}. Reload the page. The last failure: ${cause.message}`;
+  return new TabloomError({ code: "engine_crashed", message, details: { cause: cause.code } });
+}

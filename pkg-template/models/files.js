@@ -1,0 +1,191 @@
+// Models made of files that the page has.
+import { TabloomError } from "../error.js";
+import { LATER_PART } from "./address.js";
+
+/** Files that may be a model's. */
+const OF_A_MODEL = /\.(json|jinja|safetensors|gguf)$/i;
+/** Bytes that are digested at a time. */
+const PIECE = 32 * 2 ** 20;
+
+/**
+ * A model of files, and what tabs know it by.
+ *
+ * @param {Exclude<import("../types.js").ModelSource, string | URL>} source
+ * @returns {Promise<import("./source.js").Model>}
+ */
+export async function local(source) {
+  const { name, files } = await gather(source);
+  return { url: `local:${await identity(files)}/${name}`, files };
+}
+
+/**
+ * The files of a model; its name ends like its address would.
+ *
+ * @param {Exclude<import("../types.js").ModelSource, string | URL>} source
+ * @returns {Promise<{name: string, files: Map<string, Blob>}>}
+ */
+async function gather(source) {
+  // By their tags: a frame's files are files, too, and some pages have no handles.
+  const given = /** @type {any} */ (source);
+  switch (tagOf(given)) {
+    case "Blob":
+    case "File":
+      return gguf(given);
+    case "FileSystemFileHandle":
+      return gguf(await read(given));
+    case "FileSystemDirectoryHandle":
+      return choose(await inside(given), given.name);
+  }
+  if (isBytes(given)) return gguf(asBlob(given));
+  if (typeof given !== "object" || given === null) throw invalid(`found ${given}, expected an address, files or bytes`);
+  const entries = Symbol.iterator in given ? Array.from(given, pathed) : Object.entries(given);
+  return choose(entries.map(([path, file]) => [path, asBlob(file)]));
+}
+
+/** @param {Blob} file */
+function gguf(file) {
+  const given = baseName(/** @type {File} */ (file).name ?? "model");
+  const name = /\.gguf$/i.test(given) ? given : `${given}.gguf`;
+  return { name, files: new Map([[name, file]]) };
+}
+
+/**
+ * The files of a handle's folder that may be a model's, its drafter's included.
+ *
+ * @param {any} folder
+ * @param {string} [path] of the folder
+ */
+async function inside(folder, path = "") {
+  /** @type {[string, Blob][]} */
+  const entries = [];
+  for await (const [name, handle] of folder.entries()) {
+    if (handle.kind === "directory") {
+      if (path + name === "draft") entries.push(...(await inside(handle, "draft/")));
+    } else if (OF_A_MODEL.test(name)) entries.push([path + name, await read(handle)]);
+  }
+  return entries;
+}
+
+/**
+ * The model among files, by path: their only GGUF file if none are safetensors; otherwise those beside
+ * the outermost `config.json`, and in the folder `draft` there.
+ *
+ * @param {[string, Blob][]} entries
+ * @param {string} [folderName]
+ */
+function choose(entries, folderName) {
+  const files = entries.filter(([path]) => OF_A_MODEL.test(path));
+  const paths = files.map(([path]) => path);
+  const ggufs = paths.filter((path) => /\.gguf$/i.test(path) && !LATER_PART.test(path));
+  const isGguf = ggufs.length > 0 && !paths.some((path) => path.endsWith(".safetensors"));
+  if (isGguf && ggufs.length > 1) {
+    throw invalid(`found ${ggufs.length} models (${ggufs.join(", ")}), expected one: choose a file`);
+  }
+  const depth = (/** @type {string} */ path) => path.split("/").length;
+  const configs = paths.filter((path) => baseName(path) === "config.json");
+  const [first = ""] = isGguf ? ggufs : configs.sort((a, b) => depth(a) - depth(b));
+  const folder = first.slice(0, first.lastIndexOf("/") + 1);
+  const inFolder = (/** @type {string} */ path) => (path.startsWith(folder) ? path.slice(folder.length) : "");
+  const named = baseName(folder.slice(0, -1)) || folderName || "model";
+  return {
+    name: isGguf ? baseName(first) : `${named}/`,
+    files: new Map(
+      files.flatMap(([path, file]) => {
+        const [, draft = "", name] = /^(draft\/)?([^/]+)$/.exec(inFolder(path)) ?? [];
+        return name ? [[draft + baseName(name), file]] : [];
+      }),
+    ),
+  };
+}
+
+/**
+ * What tabs know files by: names, sizes and dates of those on disk, the bytes of others.
+ *
+ * @param {Map<string, Blob>} files
+ */
+async function identity(files) {
+  // Without https, pages have no digests, and no engine to share either.
+  if (!globalThis.crypto?.subtle) return `${Math.random()}`.slice(2);
+  const facts = [];
+  for (const [name, file] of files) {
+    const { lastModified = await digest(file) } = /** @type {Partial<File>} */ (file);
+    facts.push([name, file.size, lastModified]);
+  }
+  const [first] = await sha256(new TextEncoder().encode(JSON.stringify(facts.sort())));
+  return first;
+}
+
+/**
+ * Digests of a blob's pieces: no more of it than one is in memory.
+ *
+ * @param {Blob} file
+ */
+async function digest(file) {
+  const digests = [];
+  for (let start = 0; start < file.size; start += PIECE) {
+    const piece = await file.slice(start, start + PIECE).arrayBuffer();
+    digests.push((await sha256(piece)).join(""));
+  }
+  return digests;
+}
+
+/**
+ * A digest as hexadecimal text, in two halves.
+ *
+ * @param {BufferSource} bytes
+ */
+async function sha256(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const text = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [text.slice(0, 32), text.slice(32)];
+}
+
+/** @param {FileSystemFileHandle} handle */
+async function read(handle) {
+  try {
+    return await handle.getFile();
+  } catch (error) {
+    const details = { what: handle.name, reason: `${error}` };
+    const message = `could not read ${handle.name}: ${error}. Ask the visitor for permission, or to choose it again`;
+    throw new TabloomError({ code: "fetch", message, details });
+  }
+}
+
+/** @param {any} file */
+function asBlob(file) {
+  if (["Blob", "File"].includes(tagOf(file))) return file;
+  if (isBytes(file)) return new Blob([file]);
+  throw invalid(`found ${tagOf(file)} as a file, expected a Blob or bytes`);
+}
+
+/** @param {any} value */
+function isBytes(value) {
+  return ArrayBuffer.isView(value) || tagOf(value) === "ArrayBuffer";
+}
+
+/** @param {any} value */
+function tagOf(value) {
+  return Object.prototype.toString.call(value).slice("[object ".length, -1);
+}
+
+/**
+ * @param {any} file
+ * @returns {[string, any]}
+ */
+function pathed(file) {
+  return [file?.webkitRelativePath || file?.name || "", file];
+}
+
+/**
+ * A file's name as an address can end with it.
+ *
+ * @param {string} path
+ */
+function baseName(path) {
+  return path.slice(path.lastIndexOf("/") + 1).replace(/[?#]/g, "-");
+}
+
+/** @param {string} problem */
+function invalid(problem) {
+  return new TabloomError({ code: "invalid_request", message: `model: ${problem}`, param: "model" });
+}

@@ -1,0 +1,190 @@
+// Models by name: in a registry, or on Hugging Face, whose branches are pinned to a commit.
+import { childOf, unlessAborted } from "../abort.js";
+import { TabloomError } from "../error.js";
+import { LATER_PART, addressOf, isAddress } from "./address.js";
+import { pinned } from "./entries.js";
+import { REGISTRY } from "./registry.js";
+import { KINDS } from "./store.js";
+
+const HUB = "https://huggingface.co/";
+/** `org/name`, `@` and a revision, and a path within the repository. */
+const NAME = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?:@([^/@\s]+))?((?:\/[^/?#\s]+)*)$/;
+const COMMIT = /^[\da-f]{40}$/;
+/** GGUF files that are no language model. */
+const OTHER = /(^|\/)mmproj/i;
+/** Milliseconds for an answer. */
+const PATIENCE = 60_000;
+
+/**
+ * Where a model is.
+ *
+ * @typedef {object} Found
+ * @property {string} url
+ * @property {string} [pin] what led there, to be led there again; none where it always does
+ */
+
+/**
+ * A branch or tag of a repository, or what a commit has of a quantisation: which files these are is to
+ * be asked.
+ *
+ * @typedef {object} Branch
+ * @property {string} hub
+ * @property {string} repository
+ * @property {string} revision
+ * @property {string} path of the folder or file within the repository, after a slash
+ * @property {string | undefined} quantisation
+ * @property {string} commits where the repository's commits are
+ * @property {string} pin
+ */
+
+/**
+ * Finds a model by its name.
+ *
+ * @param {unknown} name
+ * @param {import("../types.js").LoadOptions} options
+ * @param {string} [param] which one of a call's models it is, for errors
+ * @returns {Promise<Found>}
+ */
+export async function find(name, options, param) {
+  const meant = read(name, options, param);
+  if ("url" in meant) return meant;
+  const { hub, repository, revision, path, quantisation, commits, pin } = meant;
+  const { signal, store = "cache" } = options;
+  const before = await pinned(store, commits, pin);
+  if (before) return { url: before, pin };
+  const { sha, files } = await listing(hub, repository, revision, signal);
+  const model = `${commits}${sha}${path}`;
+  if (/\.gguf$/i.test(path)) return { url: addressOf(model), pin };
+  const folder = `${path.slice(1)}/`.replace(/^\//, "");
+  const inside = files.filter((file) => file.startsWith(folder)).map((file) => file.slice(folder.length));
+  const file = choose(inside, quantisation, `${repository}${path}`);
+  return { url: addressOf(`${model}/${file}`), pin };
+}
+
+/**
+ * Where the models are that a name has led to and that are kept. Nobody else is asked.
+ *
+ * @param {unknown} name
+ * @param {import("../types.js").NameOptions} options
+ * @param {string} [param] which one of a call's models it is, for errors
+ * @returns {Promise<string[]>}
+ */
+export async function kept(name, options, param) {
+  const meant = read(name, options, param);
+  if ("url" in meant) return [meant.url];
+  const found = await Promise.all(KINDS.map((kind) => pinned(kind, meant.commits, meant.pin)));
+  return found.filter((url) => url !== undefined);
+}
+
+/**
+ * What a name says: where the model is, or which branch.
+ *
+ * @param {unknown} name
+ * @param {import("../types.js").NameOptions} options
+ * @param {string} [param] which one of a call's models it is, for errors
+ * @returns {{url: string} | Branch}
+ */
+function read(name, { registry, quantisation, hub: mirror = HUB }, param = "model") {
+  const known = { ...REGISTRY, ...registry };
+  const source = typeof name === "string" && Object.hasOwn(known, name) ? known[name] : name;
+  if (typeof source === "string" && isAddress(source) && !quantisation) return { url: addressOf(source) };
+  const parts = typeof source === "string" && !isAddress(source) ? NAME.exec(source) : null;
+  if (!parts && quantisation) {
+    throw invalid("quantisation", `found it with ${source}, expected a repository on Hugging Face`);
+  }
+  if (!parts || /(^|\/)\.\.?(\/|$)/.test(parts[1] + parts[3])) throw unknown(param, source, Object.keys(known));
+  const [, repository, revision = "main", path] = parts;
+  if (quantisation && /\.gguf$/i.test(path)) {
+    throw invalid("quantisation", "found it with a file, expected a repository");
+  }
+  const hub = addressOf(mirror);
+  const commits = `${hub}${repository}/resolve/`;
+  if (COMMIT.test(revision) && !quantisation) return { url: addressOf(`${commits}${revision}${path}`) };
+  const pin = encodeURIComponent([revision, path, quantisation].join(" "));
+  return { hub, repository, revision, path, quantisation, commits, pin };
+}
+
+/**
+ * The GGUF file to load of those in a folder; none if the folder itself is the model.
+ *
+ * @param {string[]} files
+ * @param {string | undefined} quantisation
+ * @param {string} where
+ */
+function choose(files, quantisation, where) {
+  if (!quantisation && files.includes("config.json") && files.some((file) => /\.safetensors$/.test(file))) {
+    return "";
+  }
+  const models = files.filter((file) => /\.gguf$/i.test(file) && !LATER_PART.test(file) && !OTHER.test(file));
+  const wanted = models.filter((file) => !quantisation || words(file).includes(words(quantisation)));
+  if (wanted.length === 1) return wanted[0];
+  // What is wrong with a folder that is no model says who loads it.
+  if (!quantisation && models.length === 0) return "";
+  const found = (wanted.length > 0 ? wanted : models).join(", ") || "no GGUF files";
+  const advice = "name the file (hf:org/name/file.gguf) or its quantisation";
+  throw invalid("quantisation", `found ${found} in ${where}, expected one for ${quantisation ?? "no quantisation"}: ${advice}`);
+}
+
+/**
+ * A path with its words framed, of which `Q4_K_M` is one.
+ *
+ * @param {string} path
+ */
+function words(path) {
+  return `-${path.toLowerCase().replace(/[./]/g, "-")}-`;
+}
+
+/**
+ * The commit that a branch or tag is at, and the files of the repository.
+ *
+ * @param {string} hub
+ * @param {string} repository
+ * @param {string} revision
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{sha: string, files: string[]}>}
+ */
+async function listing(hub, repository, revision, signal) {
+  const address = `${hub}api/models/${repository}/revision/${encodeURIComponent(revision)}`;
+  const life = signal ? childOf(signal) : new AbortController();
+  const timer = setTimeout(() => life.abort(unread(address, "it does not answer")), PATIENCE);
+  try {
+    const response = await unlessAborted(fetch(address, { signal: life.signal }), life.signal);
+    if (!response.ok) throw unread(address, `HTTP status ${response.status}`);
+    const { sha, siblings } = await unlessAborted(response.json(), life.signal);
+    if (!COMMIT.test(sha) || !Array.isArray(siblings)) throw unread(address, "found no commit and files");
+    return { sha, files: siblings.map(({ rfilename }) => `${rfilename}`) };
+  } catch (/** @type {any} */ error) {
+    if (life.signal.aborted) throw life.signal.reason;
+    throw error instanceof TabloomError ? error : unread(address, error.message);
+  } finally {
+    clearTimeout(timer);
+    life.abort();
+  }
+}
+
+/**
+ * @param {string} what
+ * @param {string} reason
+ */
+function unread(what, reason) {
+  const message = `could not read ${what}: ${reason}. Check the model's name and revision, and that the repository is public and not gated`;
+  return new TabloomError({ code: "fetch", message, details: { what, reason } });
+}
+
+/**
+ * @param {string} param
+ * @param {unknown} name
+ * @param {string[]} known
+ */
+function unknown(param, name, known) {
+  const names = `a name of the registry (${known.join(", ")}) or on Hugging Face (org/name, org/name@revision)`;
+  return invalid(param, `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`);
+}
+
+/**
+ * @param {string} param
+ * @param {string} problem
+ */
+function invalid(param, problem) {
+  return new TabloomError({ code: "invalid_request", message: `${param}: ${problem}`, param });
+}

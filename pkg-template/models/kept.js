@@ -1,0 +1,168 @@
+// The models that the site keeps, for pages that show or delete them; no engine is needed.
+import { TabloomError } from "../error.js";
+import { available } from "../locks.js";
+import { MARK, entries } from "./entries.js";
+import { addresses } from "./source.js";
+import { KINDS, estimate, openStore } from "./store.js";
+
+/** @import { StoreSize, StoredModel } from "../types.js" */
+/** @import { Store } from "./store.js" */
+
+/** The later files of a GGUF model in several. */
+const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;
+
+/** What is kept of models between visits. */
+export class Models {
+  /**
+   * The models that are kept, whole or in part, the one used last first.
+   *
+   * @returns {Promise<StoredModel[]>}
+   */
+  async list() {
+    const models = await Promise.all(KINDS.map(listed));
+    return models.flat().sort((a, b) => Number(b.lastUsed) - Number(a.lastUsed));
+  }
+
+  /**
+   * Bytes that the models take, and those that the site takes of the browser's storage and may take at
+   * most, where the browser tells.
+   *
+   * @returns {Promise<StoreSize>}
+   */
+  async size() {
+    const [models, { usage, quota }] = await Promise.all([this.list(), estimate()]);
+    return { bytes: models.reduce((sum, { bytes }) => sum + bytes, 0), usage, quota };
+  }
+
+  /**
+   * Deletes what is kept of a model; true if there was anything. Engines that have it loaded keep it,
+   * but would have to download it again.
+   *
+   * Rejects with code `model_busy` while the model is being loaded.
+   *
+   * @param {string | URL} model its address or name, as it was loaded
+   * @param {import("../types.js").NameOptions} [options] of a name, those with which it was loaded
+   * @returns {Promise<boolean>}
+   */
+  async delete(model, options = {}) {
+    const deleted = await Promise.all((await addresses(model, options)).map((url) => this.#delete(url)));
+    return deleted.includes(true);
+  }
+
+  /** @param {string} url */
+  async #delete(url) {
+    // Where locks are denied, so is storage.
+    if (!(await available())) return false;
+    return navigator.locks.request(loading(url), { ifAvailable: true }, async (lock) => {
+      if (!lock) throw busy(url);
+      const stores = (await Promise.all(KINDS.map(openStore))).filter((store) => store !== null);
+      const deleted = await Promise.all(stores.map((store) => remove(store, url)));
+      return deleted.includes(true);
+    });
+  }
+}
+
+/**
+ * The lock that is held by the worker that downloads a model.
+ *
+ * @param {string} url
+ */
+function loading(url) {
+  return `tabloom ${url}`;
+}
+
+/**
+ * @param {typeof KINDS[number]} kind
+ * @returns {Promise<StoredModel[]>}
+ */
+async function listed(kind) {
+  const store = await openStore(kind);
+  if (!store) return [];
+  /** @type {Map<string, {model: StoredModel, files: Map<string, Set<number>>}>} chunks by address */
+  const models = new Map();
+  for (const { address, rest } of entries(await store.keys())) {
+    const url = modelOf(address);
+    const model = { model: url, store: kind, files: 0, bytes: 0, complete: true, lastUsed: null };
+    const known = models.get(url) ?? { model, files: new Map() };
+    models.set(url, known);
+    if (rest.startsWith("-at=")) continue;
+    if (rest === "-used") known.model.lastUsed = new Date(Number(await text(store, address + MARK + rest)));
+    else {
+      const chunks = known.files.get(address) ?? new Set();
+      if (rest) chunks.add(Number(rest.slice(1)));
+      known.files.set(address, chunks);
+    }
+  }
+  for (const { model, files } of models.values()) {
+    for (const [address, kept] of files) describe(model, kept, await record(store, address));
+  }
+  return Array.from(models.values(), ({ model }) => model).filter(({ files }) => files > 0);
+}
+
+/**
+ * Adds a file to what is told of its model.
+ *
+ * @param {StoredModel} model
+ * @param {Set<number>} kept the numbers of its chunks that are there
+ * @param {any} record
+ */
+function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_absent }) {
+  if (is_absent) return;
+  model.files += 1;
+  model.complete &&= Boolean(is_sealed) && kept.size === chunks.length;
+  for (const i of kept) model.bytes += Math.min(chunk_bytes, (bytes ?? Infinity) - i * chunk_bytes) || 0;
+}
+
+/**
+ * What is known of a file; empty if it cannot be read.
+ *
+ * @param {Store} store
+ * @param {string} address
+ */
+async function record(store, address) {
+  try {
+    return JSON.parse(await text(store, address + MARK));
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * @param {Store} store
+ * @param {string} key
+ */
+async function text(store, key) {
+  return new Response(await store.get(key)).text();
+}
+
+/**
+ * Deletes all entries of a model; true if there were any.
+ *
+ * @param {Store} store
+ * @param {string} url
+ */
+async function remove(store, url) {
+  const own = entries(await store.keys()).filter(({ address }) => modelOf(address) === url);
+  // The records last: what is deleted in part is noticed, and mended by the next load.
+  own.sort((a, b) => b.rest.length - a.rest.length);
+  for (const { address, rest } of own) await store.delete(address + MARK + rest);
+  return own.length > 0;
+}
+
+/**
+ * The address of the model that a file belongs to.
+ *
+ * @param {string} address
+ */
+function modelOf(address) {
+  const { pathname } = new URL(address);
+  if (/\.gguf$/i.test(pathname)) return address.replace(PART, "-00001$1");
+  // A model's drafter is in a folder of its own, and part of it.
+  return address.slice(0, address.lastIndexOf("/") + 1).replace(/\/draft\/$/, "/");
+}
+
+/** @param {string} url */
+function busy(url) {
+  const message = `${url} is being loaded. Abort that, or delete it later`;
+  return new TabloomError({ code: "model_busy", message, details: { model: url } });
+}

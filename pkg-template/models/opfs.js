@@ -1,0 +1,168 @@
+// The origin private file system as a store. Dedicated workers, those of the leader and of a single page,
+// have synchronous access, which is several times faster than the rest and than the Cache API.
+
+/** @import { Store } from "./store.js" */
+
+/** Longest name of a file: systems take 255 bytes. */
+const LONGEST = 200;
+/** Bytes that are read at a time. */
+const PIECE = 2 * 2 ** 20;
+
+/**
+ * Entries as files; what a long key is too long for becomes folders.
+ *
+ * @implements {Store}
+ */
+export class FileStore {
+  #root;
+
+  /**
+   * @param {FileSystemDirectoryHandle} root
+   * @param {() => Promise<number | undefined>} room
+   */
+  constructor(root, room) {
+    this.#root = root;
+    this.room = room;
+  }
+
+  /** @param {string} key */
+  async get(key) {
+    try {
+      const { folder, name } = await this.#find(key);
+      const handle = await folder.getFileHandle(name);
+      if (isSynchronous(handle)) return await read(handle);
+      return (await handle.getFile()).stream();
+    } catch {
+      return null;
+    }
+  }
+
+  /**
+   * @param {string} key
+   * @param {Uint8Array<ArrayBuffer>[]} bytes
+   */
+  async put(key, bytes) {
+    try {
+      const { folder, name } = await this.#find(key, { create: true });
+      const handle = await folder.getFileHandle(name, { create: true });
+      await (isSynchronous(handle) ? write(handle, bytes) : replace(handle, bytes));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** @param {string} key */
+  async delete(key) {
+    try {
+      const { folder, name } = await this.#find(key);
+      await folder.removeEntry(name);
+    } catch {
+      // It is not there, or is being read.
+    }
+  }
+
+  async keys() {
+    return list(this.#root, "").catch(() => []);
+  }
+
+  /**
+   * Where a key's file is.
+   *
+   * @param {string} key
+   * @param {{create?: boolean}} [options]
+   */
+  async #find(key, options) {
+    const names = encodeURIComponent(key).match(new RegExp(`.{1,${LONGEST}}`, "g")) ?? [];
+    const name = names.pop() ?? "";
+    let folder = this.#root;
+    // No name of a file has a plus in it.
+    for (const part of names) folder = await folder.getDirectoryHandle(`${part}+`, options);
+    return { folder, name };
+  }
+}
+
+/** @param {any} handle */
+function isSynchronous(handle) {
+  return "createSyncAccessHandle" in handle;
+}
+
+/**
+ * A file's bytes, read when they are asked for.
+ *
+ * @param {any} handle
+ * @returns {Promise<ReadableStream<Uint8Array>>}
+ */
+async function read(handle) {
+  const file = await handle.createSyncAccessHandle({ mode: "read-only" });
+  let at = 0;
+  return new ReadableStream({
+    type: "bytes",
+    autoAllocateChunkSize: PIECE,
+    pull(stream) {
+      const { byobRequest } = /** @type {{ byobRequest: any }} */ (stream);
+      const count = file.read(byobRequest.view, { at });
+      at += count;
+      if (count === 0) {
+        stream.close();
+        file.close();
+      }
+      byobRequest.respond(count);
+    },
+    cancel: () => file.close(),
+  });
+}
+
+/**
+ * Writes a file. One that is cut off is noticed when it is read: what is kept has digests.
+ *
+ * @param {any} handle
+ * @param {Uint8Array<ArrayBuffer>[]} bytes
+ */
+async function write(handle, bytes) {
+  const file = await handle.createSyncAccessHandle();
+  try {
+    file.truncate(0);
+    let at = 0;
+    for (const piece of bytes) at += file.write(piece, { at });
+    file.flush();
+  } finally {
+    file.close();
+  }
+}
+
+/**
+ * Writes a file that takes the name when it is whole.
+ *
+ * @param {FileSystemFileHandle} handle
+ * @param {Uint8Array<ArrayBuffer>[]} bytes
+ */
+async function replace(handle, bytes) {
+  const file = await handle.createWritable();
+  try {
+    await file.write(new Blob(bytes));
+  } catch (error) {
+    await file.abort();
+    throw error;
+  }
+  await file.close();
+}
+
+/**
+ * The keys of all files below a folder, each after what the folder stands for.
+ *
+ * @param {FileSystemDirectoryHandle} folder
+ * @param {string} before
+ * @returns {Promise<string[]>}
+ */
+async function list(folder, before) {
+  const keys = [];
+  for await (const [name, handle] of folder.entries()) {
+    const part = before + name.replace("+", "");
+    if (handle.kind === "directory") {
+      const inner = /** @type {FileSystemDirectoryHandle} */ (handle);
+      keys.push(...(await list(inner, part)));
+    } else if (!name.endsWith(".crswap")) keys.push(decodeURIComponent(part));
+  }
+  return keys;
+}

@@ -1,0 +1,83 @@
+// What the Prompt API holds answers to, in the engine's terms.
+
+/**
+ * What an answer must be: for the engine, for the model (`hint`), and as a check of what has come.
+ *
+ * @typedef {object} Constraint
+ * @property {import("../types.js").StructuredOutputs} [structured_outputs]
+ * @property {string} hint
+ * @property {(answer: string) => void} check
+ */
+
+/**
+ * @param {import("../types.js").LanguageModelPromptOptions} options
+ * @returns {Constraint}
+ */
+export function constraintOf({ responseConstraint, omitResponseConstraintInput = false }) {
+  if (responseConstraint === undefined || responseConstraint === null) {
+    if (!omitResponseConstraintInput) return { hint: "", check() {} };
+    throw new TypeError("found omitResponseConstraintInput, expected it with a responseConstraint");
+  }
+  const hint = (/** @type {string} */ text) => (omitResponseConstraintInput ? "" : `\n\n${text}`);
+  if (responseConstraint instanceof RegExp) {
+    const pattern = new RegExp(responseConstraint.source, responseConstraint.flags.replace(/[gy]/g, ""));
+    return {
+      structured_outputs: { regex: toRust(pattern) },
+      hint: hint(`Answer with a text that matches the regular expression ${pattern}`),
+      check(answer) {
+        if (!pattern.test(answer)) throw unfinished(`what matches ${pattern}`);
+      },
+    };
+  }
+  if (typeof responseConstraint !== "object") {
+    const what = typeof responseConstraint;
+    throw new TypeError(`found a ${what} as responseConstraint, expected a JSON schema or a RegExp`);
+  }
+  return {
+    structured_outputs: { json: responseConstraint },
+    hint: hint(`Answer with JSON that keeps to this schema: ${JSON.stringify(responseConstraint)}`),
+    check(answer) {
+      try {
+        JSON.parse(answer);
+      } catch {
+        throw unfinished("JSON");
+      }
+    },
+  };
+}
+
+/**
+ * JavaScript's syntax in that of Rust's crate `regex`, for a text that matches as a whole.
+ *
+ * @param {RegExp} pattern
+ */
+function toRust({ source, flags }) {
+  const whole = source.replace(/^\^/, "").replace(/(?<!\\)((?:\\\\)*)\$$/, "$1");
+  let inClass = false;
+  const body = whole.replace(/\\[^]|[[\]]|&&|--|~~/g, (token) => {
+    switch (token) {
+      case "\\d": return "[0-9]";
+      case "\\D": return "[^0-9]";
+      case "\\w": return "[0-9A-Za-z_]";
+      case "\\W": return "[^0-9A-Za-z_]";
+      case "[":
+        if (inClass) return "\\[";
+        inClass = true;
+        return token;
+      case "]":
+        inClass = false;
+        return token;
+      // Sets in classes, which JavaScript has not.
+      case "&&": case "--": case "~~":
+        return inClass ? `${token[0]}\\${token[1]}` : token;
+      default: return token;
+    }
+  });
+  const modes = flags.replace(/[^is]/g, "");
+  return modes ? `(?${modes}:${body})` : body;
+}
+
+/** @param {string} expected */
+function unfinished(expected) {
+  return new DOMException(`found an answer that ended early, expected ${expected}`, "SyntaxError");
+}

@@ -1,0 +1,1 @@
+// Nothing but types, which `types.d.ts` beside this declares.

@@ -1,0 +1,50 @@
+// Options of all requests, and requests other than completions.
+
+export interface RequestOptions {
+  /** Cancels the request. */
+  signal?: AbortSignal;
+  /** `false` keeps the request on this device, even if the engine has a fallback. */
+  fallback?: boolean;
+}
+
+export interface TokenizeOptions {
+  /** Whether a text gets special tokens, such as the beginning of text; default true. */
+  addSpecialTokens?: boolean;
+  /** Whether a conversation ends with the beginning of the assistant's turn; default true. */
+  addGenerationPrompt?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface ModelCard {
+  id: string;
+  object: "model";
+  /** When it was loaded, in seconds since 1970. */
+  created: number;
+  owned_by: "tabloom";
+}
+
+export interface ModelList {
+  object: "list";
+  data: ModelCard[];
+}
+
+export interface EmbeddingParams {
+  /** Texts, or their token ids, at most 2048. */
+  input: string | string[] | number[] | number[][];
+  /** Default `float`; `base64` is little-endian f32. */
+  encoding_format?: "float" | "base64";
+  /** The last hidden state of a text (default), or the mean of all. */
+  pooling?: "last" | "mean";
+  /** Ignored, as an engine has one model; `engine.fetch` refuses other names. */
+  model?: string;
+}
+
+export interface EmbeddingResponse {
+  object: "list";
+  /** One per input, in order, scaled to length 1; strings where the format is base64. */
+  data: { object: "embedding"; index: number; embedding: number[] | string }[];
+  model: string;
+  /** Whether this device answered, or the fallback. */
+  served_by: "device" | "fallback";
+  usage: { prompt_tokens: number; total_tokens: number };
+}

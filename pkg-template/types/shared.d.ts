@@ -1,0 +1,89 @@
+// What chats and text completions have in common.
+
+export interface SharedParams {
+  stream?: boolean;
+  stream_options?: { include_usage?: boolean };
+  /** 0 is greedy. */
+  temperature?: number;
+  top_p?: number;
+  top_k?: number;
+  min_p?: number;
+  seed?: number;
+  /** Answers to the same messages, 1 to 16; the i-th uses `seed` + i. */
+  n?: number;
+  stop?: string | string[];
+  /** What the answer must look like; schemas are always enforced. */
+  response_format?: { type: "text" } | { type: "json_object" } | { type: "json_schema"; json_schema: NamedSchema };
+  /** The same in vLLM's terms. */
+  structured_outputs?: StructuredOutputs;
+  /** -2 to 2, on tokens of the answer so far. */
+  presence_penalty?: number;
+  /** -2 to 2, on each of their occurrences. */
+  frequency_penalty?: number;
+  /** Above 0, on tokens of prompt and answer; 1 is off. */
+  repetition_penalty?: number;
+  /** Token ids to -100 to 100, at most 1024. */
+  logit_bias?: Record<string, number>;
+  /** Tokens, at most 128, that `top_logprobs` lists besides the likeliest. */
+  logprob_token_ids?: number[];
+  /** As `top_logprobs`, for the tokens of the prompt; not in a stream. */
+  prompt_logprobs?: number;
+  /** The only tokens that may be sampled. */
+  allowed_token_ids?: number[];
+  /** Texts that may not appear, at most 256. */
+  bad_words?: string[];
+  /** Whether the stop string that ended the answer stays in its text; default false. */
+  include_stop_str_in_output?: boolean;
+  /** Whether special tokens give no text; default true. If not, they are shown by name. */
+  skip_special_tokens?: boolean;
+  /** Tokens that end the answer. */
+  stop_token_ids?: number[];
+  /** The model's own end tokens do not end the answer. */
+  ignore_eos?: boolean;
+  /** The answer does not end before it has so many tokens. */
+  min_tokens?: number;
+  /**
+   * Most tokens between `<think>` and `</think>`; after them the model has to begin its answer. Only
+   * where the model has these tokens, and not together with structured output.
+   */
+  thinking_token_budget?: number;
+  /**
+   * Ends the answer, with `finish_reason: "repetition"`, when a pattern of `min_pattern_size` (default 1)
+   * to `max_pattern_size` (at most 1024; 0: none) tokens has come `min_count` times in a row.
+   */
+  repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number };
+  /** Tabloom's own parameter, default true; the answer is the same without. */
+  speculative_decoding?: boolean;
+  /** Ignored, as an engine has one model; `engine.fetch` refuses other names. */
+  model?: string;
+}
+
+interface NamedSchema {
+  name?: string;
+  description?: string;
+  schema: object | boolean;
+  strict?: boolean | null;
+}
+
+export interface SharedAnswer {
+  id: string;
+  /** Seconds since 1970. */
+  created: number;
+  model: string;
+  /** Whether this device answered, or the fallback. */
+  served_by: "device" | "fallback";
+}
+
+/** What an answer must look like: exactly one of these. */
+export interface StructuredOutputs {
+  /** A JSON schema. */
+  json?: object | boolean;
+  /** A regular expression that the whole answer matches, in the syntax of Rust's `regex`. */
+  regex?: string;
+  /** Texts of which the answer is one. */
+  choice?: string[];
+  /** A grammar in llguidance's dialect of Lark. */
+  grammar?: string;
+  /** Any JSON object. */
+  json_object?: boolean;
+}

@@ -1,0 +1,25 @@
+// Models that are kept between visits.
+
+/** A model that is kept, whole or in part. */
+export interface StoredModel {
+  /** Its address, as `Engine.load` and `Engine.store.delete` take it. */
+  model: string;
+  store: "cache" | "opfs";
+  /** How many of its files are kept, whole or in part. */
+  files: number;
+  /** Bytes that are kept. */
+  bytes: number;
+  /** Whether the next load needs no network. */
+  complete: boolean;
+  /** When it was last loaded; null if no load has ended. */
+  lastUsed: Date | null;
+}
+
+export interface StoreSize {
+  /** Bytes of all models that are kept. */
+  bytes: number;
+  /** Bytes that the site uses of the browser's storage, for models and anything else. */
+  usage?: number;
+  /** Most bytes that it may use. */
+  quota?: number;
+}

@@ -1,0 +1,62 @@
+// Functions that a model may call.
+
+/** A function that the model may call; the page carries out the call and sends back the result. */
+export interface Tool {
+  type: "function";
+  function: {
+    /** 1 to 64 letters, digits, `_` and `-`; no other tool has it. */
+    name: string;
+    /** What it does, for the model. */
+    description?: string | null;
+    /** The JSON schema of its arguments, an object; left out, it has none. */
+    parameters?: { [keyword: string]: unknown } | null;
+    /** Holds the arguments of each call to the schema, also where the model is free to call. */
+    strict?: boolean | null;
+  };
+}
+
+/** A tool, by its name. */
+export interface NamedTool {
+  type: "function";
+  function: { name: string };
+}
+
+/**
+ * Whether tools are called: `none`; `auto` (default where there are tools), as the model sees fit;
+ * `required`, at least one; a tool, that one and once; or some of the tools, of which no other is
+ * called. Where a call is required the answer is nothing but calls with valid arguments.
+ */
+export type ToolChoice =
+  | "none"
+  | "auto"
+  | "required"
+  | NamedTool
+  | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: NamedTool[] } };
+
+/** A call of a tool. */
+export interface ToolCall {
+  /** By which the result names it. */
+  id: string;
+  type: "function";
+  function: {
+    name: string;
+    /** A JSON object as text, as the model wrote it: check it unless the tool is `strict`. */
+    arguments: string;
+  };
+}
+
+/** A piece of a call in a stream: first its id and name, then its arguments bit by bit. */
+export interface ToolCallDelta {
+  /** Which of the message's calls it belongs to. */
+  index: number;
+  /** In the first piece. */
+  id?: string;
+  /** In the first piece. */
+  type?: "function";
+  function: {
+    /** In the first piece. */
+    name?: string;
+    /** More of the JSON. */
+    arguments: string;
+  };
+}

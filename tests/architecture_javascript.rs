@@ -1,0 +1,199 @@
+//! The package's modules depend one way, and the demo page knows only what the package exports.
+//!
+//! Imports in comments are of types. They have no effect at run time and may point anywhere.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use regex::Regex;
+
+/// Each folder, or module outside of folders, and what it may import besides itself and the leaves.
+/// A module and the folder of its name are one.
+const IMPORTS: [(&str, &[&str]); 11] = [
+    ("element", &["index", "models", "element/view", "element/prose"]),
+    ("element/view", &["element/prose", "element/dom", "element/icons", "element/texts"]),
+    ("element/prose", &["element/dom", "element/icons", "element/texts"]),
+    ("index", &["calls", "host", "models", "probe", "prompt-api"]),
+    ("worker", &["models", "wasm"]),
+    ("host", &["host/rungs", "models"]),
+    ("host/rungs", &["host/page"]),
+    ("probe", &["models"]),
+    ("calls", &[]),
+    ("models", &[]),
+    ("prompt-api", &[]),
+];
+
+/// What every module may import.
+const LEAVES: [&str; 6] = ["abort", "error", "json", "locks", "types", "version"];
+
+/// Paths from the root of the repository to sources.
+type Sources = BTreeMap<String, String>;
+
+/// What is wrong with the imports of `sources`; `exports` are the package's entries.
+fn violations(sources: &Sources, exports: &BTreeSet<String>) -> Vec<String> {
+    let graph: BTreeMap<&str, Vec<String>> =
+        sources.iter().map(|(path, source)| (path.as_str(), imports(path, source))).collect();
+    let mut found = Vec::new();
+    for (path, targets) in &graph {
+        for target in targets.iter().filter(|target| !is_allowed(path, target, exports)) {
+            found.push(format!("{path} must not import {target}"));
+        }
+    }
+    found.extend(graph.keys().filter_map(|path| circle(&graph, &mut vec![path])));
+    found
+}
+
+fn is_allowed(path: &str, target: &str, exports: &BTreeSet<String>) -> bool {
+    if let Some(file) = target.strip_prefix("www/tabloom/") {
+        return path.starts_with("www/") && exports.contains(file);
+    }
+    let (Some(from), Some(to)) = (module(path), module(target)) else {
+        return path.starts_with("www/") && target.starts_with("www/");
+    };
+    let (from, folder) = (folder(from), folder(to));
+    if LEAVES.contains(&from) {
+        return LEAVES.contains(&to);
+    }
+    let row = IMPORTS.iter().find(|(name, _)| *name == from);
+    row.is_some_and(|(_, allowed)| {
+        folder == from || LEAVES.contains(&to) || allowed.contains(&folder) || allowed.contains(&to)
+    })
+}
+
+/// A module of the package, by its path in it.
+fn module(path: &str) -> Option<&str> {
+    path.strip_prefix("pkg-template/")?.strip_suffix(".js")
+}
+
+fn folder(module: &str) -> &str {
+    module.rsplit_once('/').map_or(module, |(folder, _)| folder)
+}
+
+/// What a module imports, in whatever way, as paths from the root of the repository.
+fn imports(path: &str, source: &str) -> Vec<String> {
+    let comments = Regex::new(r"(?m)(^|[\s(])(//.*$|/\*(?s:.*?)\*/)").unwrap();
+    let import = Regex::new(r#"\b(?:from|import)\s*\(?\s*["']([^"']+)["']"#).unwrap();
+    let code = comments.replace_all(source, " ");
+    let relative = |found: regex::Captures| join(path, &found[1]);
+    import.captures_iter(&code).map(relative).collect()
+}
+
+/// `specifier` as seen from the module at `path`; of another package it stays as it is.
+fn join(path: &str, specifier: &str) -> String {
+    if !specifier.starts_with('.') {
+        return specifier.to_owned();
+    }
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in specifier.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+/// A circle through the first module of `way`, told once: where that is the first in the alphabet.
+fn circle<'a>(graph: &BTreeMap<&'a str, Vec<String>>, way: &mut Vec<&'a str>) -> Option<String> {
+    let last = way[way.len() - 1];
+    for target in &graph[last] {
+        let Some((target, _)) = graph.get_key_value(target.as_str()) else { continue };
+        if *target == way[0] {
+            return Some(format!("a circle: {}", way.join(", ")));
+        }
+        if *target > way[0] && !way.contains(target) {
+            way.push(target);
+            let found = circle(graph, way);
+            if found.is_some() {
+                return found;
+            }
+            way.pop();
+        }
+    }
+    None
+}
+
+fn read(root: &Path, folder: &Path, sources: &mut Sources) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path: PathBuf = entry.unwrap().path();
+        if path.is_dir() {
+            read(root, &path, sources);
+        } else if path.extension().is_some_and(|ending| ending == "js") {
+            let names = path.strip_prefix(root).unwrap().iter();
+            let names: Vec<&str> = names.map(|name| name.to_str().unwrap()).collect();
+            sources.insert(names.join("/"), fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn modules_depend_one_way() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut sources = Sources::new();
+    for folder in ["pkg-template", "www"] {
+        read(root, &root.join(folder), &mut sources);
+    }
+    let manifest = fs::read(root.join("pkg-template/package.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    let entries = manifest["exports"].as_object().unwrap().values();
+    let files = entries.filter_map(|entry| entry["default"].as_str()?.strip_prefix("./"));
+    let exports = files.map(str::to_owned).collect();
+    let found = violations(&sources, &exports);
+    assert!(found.is_empty(), "{found:#?}");
+    for path in ["www/main.js", "pkg-template/index.js", "pkg-template/host/rungs/leader.js"] {
+        assert!(!imports(path, &sources[path]).is_empty(), "found no imports in {path}");
+    }
+}
+
+#[test]
+fn a_forbidden_import_is_found_however_it_is_written() {
+    let exports = BTreeSet::from(["index.js".to_owned()]);
+    let check = |path: &str, source: &str| {
+        violations(&Sources::from([(path.to_owned(), source.to_owned())]), &exports)
+    };
+    for (path, source) in [
+        ("pkg-template/calls/a.js", r#"import { Session } from "../host/session.js";"#),
+        ("pkg-template/calls/a.js", "import {\n  A,\n  B,\n} from '../host/session.js';"),
+        ("pkg-template/calls/a.js", r#"export * from "../models/store.js";"#),
+        ("pkg-template/calls/a.js", r#"const later = () => import("../models/store.js");"#),
+        ("pkg-template/calls/a.js", "const later = () =>\n  import(\n    \"../index.js\"\n  );"),
+        ("pkg-template/host/a.js", r#"import "../worker.js";"#),
+        ("pkg-template/host/rungs/a.js", r#"import { Session } from "../session.js";"#),
+        ("pkg-template/element/prose/a.js", r#"import { View } from "../view/view.js";"#),
+        ("pkg-template/json.js", r#"import { Engine } from "./index.js";"#),
+        ("pkg-template/attic/a.js", r#"import { A } from "../error.js";"#),
+        ("pkg-template/index.js", r#"import { A } from "a-package";"#),
+        ("pkg-template/index.js", r#"import { A } from "../www/dom.js";"#),
+        ("www/a.js", r#"import { TabloomError } from "./tabloom/error.js";"#),
+        ("www/a.js", r#"import { TabloomError } from "../pkg-template/error.js";"#),
+        ("www/a.js", r#"import { a } from "./a.js";"#),
+    ] {
+        assert_eq!(check(path, source).len(), 1, "{path}: {source}");
+    }
+    for (path, source) in [
+        ("pkg-template/calls/a.js", "/** @import { Port } from \"../host/messages.js\" */"),
+        ("pkg-template/calls/a.js", "// import(\"../index.js\")\nimport \"./b.js\";"),
+        ("pkg-template/host/rungs/a.js", r#"import { visible } from "../page.js";"#),
+        ("pkg-template/element.js", r#"import { View } from "./element/view/view.js";"#),
+        ("www/a.js", r#"import { Engine } from "./tabloom/index.js"; import "./b.js";"#),
+    ] {
+        assert_eq!(check(path, source), [""; 0], "{path}: {source}");
+    }
+}
+
+#[test]
+fn circles_are_found_once() {
+    let module = |name: &str, target: &str| {
+        (format!("www/{name}.js"), format!("const later = () => import(\"./{target}.js\");"))
+    };
+    let straight = [module("a", "b"), module("b", "c"), module("c", "d")];
+    let round = [module("a", "b"), module("b", "c"), module("c", "b")];
+    let check = |modules: [(String, String); 3]| violations(&modules.into(), &BTreeSet::new());
+    assert_eq!(check(straight), [""; 0]);
+    assert_eq!(check(round), ["a circle: www/b.js, www/c.js"]);
+}
