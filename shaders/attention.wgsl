@@ -2,10 +2,10 @@
 // heads of one KV head at once, so that keys and values are read once for all of them.
 // A vector is one (row, query head) of these: at most {{ vectors }}, vector v = row v / GROUP, head v % GROUP.
 // in   tables  array<u32>  the block tables of all slots
-//      query  array<vec4<f32>> [rows][QUERY_STRIDE / 4]  with sinks twice, as they see it the second time
+//      query  array<vec4<f32>> [rows][QUERY_STRIDE / 4]  with sinks twice, the second time rotated for them
 //      kv     array<KvFour>  the layer's cache
 {% if sink_logits %}
-//      sink_logits array<f32> [HEADS]  of the softmax too, but without a value
+//      sink_logits array<f32> [HEADS]  part of the softmax, without a value
 {% endif %}
 {% if split %}
 // out  partials  array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
@@ -33,12 +33,12 @@ const KV_HEADS = {{ kv_heads }}u;
 const HEAD_DIM = {{ head_dim }}u;
 const QUERY_STRIDE = {{ query_stride }}u;
 const STRIDE = {{ stride }}u;
-// Query heads of a KV head are dealt to SLICES workgroups, GROUP to each.
+// The query heads of a KV head are divided among SLICES workgroups, GROUP each.
 const SLICES = {{ slices }}u;
 const GROUP = {{ group }}u;
 const HEADS_PER_KV = HEADS / KV_HEADS;
 const THREADS = 128u;
-// Keys are taken in steps of KEYS, and their dims in chunks of 4 * CHUNK.
+// Keys are processed KEYS at a time, and their dims in chunks of 4 * CHUNK.
 const KEYS = 64u;
 const CHUNK = 8u;
 const FOURS = HEAD_DIM / 4u;
@@ -52,15 +52,15 @@ const SPREAD = THREADS / FOURS;
 {% include "include/softmax.wgsl" %}
 {% include "include/cap.wgsl" %}
 
-// Rows are padded so that neighbouring threads meet different banks.
+// Rows are padded so that neighbouring threads use different banks.
 const KEY_PITCH = CHUNK + 1u;
 const WEIGHT_PITCH = KEYS + 8u;
 var<workgroup> keys: array<KvFour, KEYS * KEY_PITCH>;
 // Scores, then exp(score - m), of [vector][key].
 var<workgroup> weights: array<f32, {{ vectors }}u * WEIGHT_PITCH>;
-// Per vector, by each of the 8 threads that reduce it: a largest score or a sum.
+// Per vector, for each of the 8 threads that reduce it: a largest score or a sum.
 var<workgroup> reduced: array<f32, THREADS>;
-// Per vector: what o is scaled by when m rises, and m.
+// Per vector: the factor for o when m rises, and m.
 var<workgroup> rescale: array<f32, {{ vectors }}>;
 var<workgroup> largest: array<f32, {{ vectors }}>;
 
@@ -71,13 +71,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let kv_head = workgroup.y / SLICES;
     let slice_head = workgroup.y % SLICES * GROUP;
     let head = kv_head * HEADS_PER_KV + slice_head;
-    // The last slice of a KV head can be short.
+    // The last slice of a KV head may be shorter.
     let group = min(GROUP, HEADS_PER_KV - slice_head);
     let vectors = tile.rows * group;
     let start = window_start(first.position);
     let end = first.position + tile.rows;
 
-    // Scores: a thread takes one key of a step and every second vector.
+    // Scores: a thread computes one key of a step and every second vector.
     let key = thread % KEYS;
     let parity = thread / KEYS;
 {% for i in range(score_vectors) %}
@@ -106,9 +106,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% if split %}
     let segment = workgroup.z + select(0u, hidden_segments(start), workgroup.z >= SINK_SEGMENTS);
     if (segment * SEGMENT >= end) { return; }
-    let begin = next_seen(start, segment * SEGMENT);
+    let begin = next_visible(start, segment * SEGMENT);
 {% else %}
-    var begin = next_seen(start, 0u);
+    var begin = next_visible(start, 0u);
     while (begin < end) {
     let segment = begin / SEGMENT;
 {% endif %}
@@ -118,9 +118,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var o{{ i }} = vec4<f32>();
 {% endfor %}
     let segment_end = min(end, (segment + 1u) * SEGMENT);
-    for (var base = begin / KEYS * KEYS; base < segment_end; base = next_seen(start, base + KEYS) / KEYS * KEYS) {
+    for (var base = begin / KEYS * KEYS; base < segment_end; base = next_visible(start, base + KEYS) / KEYS * KEYS) {
         let position = base + key;
-        // Sinks are met with the second queries.
+        // Sinks use the second queries.
         let view = select(0u, HEADS * HEAD_DIM / 4u, position < SINKS);
 {% for i in range(score_vectors) %}
         var score{{ i }} = 0.0;
@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             workgroupBarrier();
             for (var i = thread; i < KEYS * CHUNK; i += THREADS) {
                 let position = base + i / CHUNK;
-                if (position < segment_end && sees(start, position) && i % CHUNK < width) {
+                if (position < segment_end && attends(start, position) && i % CHUNK < width) {
                     let token = keys_of(tables[first.table + position / BLOCK], kv_head) / FOUR_WORDS
                         + position % BLOCK * FOURS;
                     keys[i / CHUNK * KEY_PITCH + i % CHUNK] = kv[token + chunk + i % CHUNK];
@@ -146,7 +146,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
 {% if int8 %}
         var scale = 0.0;
-        if (position < segment_end && sees(start, position)) {
+        if (position < segment_end && attends(start, position)) {
             let scales = keys_of(tables[first.table + position / BLOCK], kv_head) + KV_SCALES;
             scale = {{ scale }} * bitcast<f32>(kv[scales + position % BLOCK]);
         }
@@ -156,8 +156,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% for i in range(score_vectors) %}
         if (score_vector{{ i }} < vectors) {
             let row_position = first.position + score_vector{{ i }} / group;
-            let seen = position <= row_position && sees(window_start(row_position), position);
-            weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, {% if cap %}capped(score{{ i }} * scale){% else %}score{{ i }} * scale{% endif %}, seen);
+            let visible = position <= row_position && attends(window_start(row_position), position);
+            weights[score_vector{{ i }} * WEIGHT_PITCH + key] = select(LOWEST, {% if cap %}capped(score{{ i }} * scale){% else %}score{{ i }} * scale{% endif %}, visible);
         }
 {% endfor %}
         workgroupBarrier();
@@ -188,9 +188,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             let vector{{ i }} = spread + {{ i }}u * SPREAD;
             if (vector{{ i }} < vectors) { o{{ i }} *= rescale[vector{{ i }}]; }
 {% endfor %}
-            // Values that no row of the tile sees may be anything, NaN too: they are not read.
+            // Values that no row of the tile attends to may be anything, NaN too: they are not read.
             let step_end = min(segment_end, base + KEYS);
-            var position = next_seen(start, base);
+            var position = next_visible(start, base);
             while (position < step_end) {
                 let values = values_of(tables[first.table + position / BLOCK], kv_head);
                 let block_end = min(step_end, (position / BLOCK + 1u) * BLOCK);
@@ -204,7 +204,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
                     }
 {% endfor %}
                 }
-                position = next_seen(start, position);
+                position = next_visible(start, position);
             }
         }
     }
@@ -223,8 +223,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             let row_position = first.position + v / group;
             let past_sinks = segment >= SINK_SEGMENTS;
             let hidden = select(0u, hidden_segments(window_start(row_position)), past_sinks);
-            let seen = segment <= row_position / SEGMENT && (!past_sinks || segment >= SINK_SEGMENTS + hidden);
-            if (seen) {
+            let visible = segment <= row_position / SEGMENT && (!past_sinks || segment >= SINK_SEGMENTS + hidden);
+            if (visible) {
                 let row = (segment - hidden) * row_count() + tile.row + v / group;
                 let at = (row * HEADS + head + v % group) * (HEAD_DIM + 2u);
                 for (var i = 0u; i < 4u; i++) { partials[at + 4u * four + i] = o{{ i }}[i]; }
@@ -243,7 +243,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
 {% endfor %}
 {% if not split %}
-    begin = next_seen(start, (segment + 1u) * SEGMENT);
+    begin = next_visible(start, (segment + 1u) * SEGMENT);
     }
 {% for i in range(value_vectors) %}
     {

@@ -1,17 +1,17 @@
 // attention_lane: softmax({% if cap %}capped {% endif %}scale * q . K) . V over the paged cache, one thread per (row, query head),
 // without barriers and workgroup memory, for adapters that emulate them. Some of these end a thread
-// after 65,535 turns of its loops, so that long contexts are split.
+// after 65,535 loop iterations, so long contexts are split.
 // in   tables     array<u32>  the block tables of all slots
-//      query      array<vec4<f32>> [rows][QUERY_STRIDE / 4]  with sinks twice, as they see it the second time
+//      query      array<vec4<f32>> [rows][QUERY_STRIDE / 4]  with sinks twice, the second time rotated for them
 //      kv         array<Eight>  the layer's cache
 {% if sink_logits %}
-//      sink_logits array<f32> [HEADS]  of the softmax too, but without a value
+//      sink_logits array<f32> [HEADS]  part of the softmax, without a value
 {% endif %}
 {% if split %}
 // out  partials   array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
 // grid (ceil(HEADS / {{ lanes }}), rows, segments) workgroups of {{ lanes }}
 {% else %}
-// out  attention  array<vec4<f32>> [rows][STRIDE / 4]  contexts are one segment at most
+// out  attention  array<vec4<f32>> [rows][STRIDE / 4]  for contexts of at most one segment
 // grid (ceil(HEADS / {{ lanes }}), rows) workgroups of {{ lanes }}
 {% endif %}
 @group(0) @binding(0) var<storage, read> step: array<u32>;
@@ -79,10 +79,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 {% if split %}
     let segment = id.z + select(0u, hidden_segments(start), id.z >= SINK_SEGMENTS);
     let end = min(row.position + 1u, (segment + 1u) * SEGMENT);
-    var position = next_seen(start, segment * SEGMENT);
+    var position = next_visible(start, segment * SEGMENT);
 {% else %}
     let end = row.position + 1u;
-    var position = next_seen(start, 0u);
+    var position = next_visible(start, 0u);
 {% endif %}
     while (position < end) {
         let block = tables[row.table + position / BLOCK];
@@ -125,7 +125,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
             o{{ i }} += part * mat2x4(low(v{{ i }}), high(v{{ i }}));
 {% endfor %}
         }
-        position = next_seen(start, block_start + BLOCK);
+        position = next_visible(start, block_start + BLOCK);
     }
 {% if split %}
     // The grid has as many segments as the longest row.

@@ -1,10 +1,10 @@
-// attention_merge: folds the segments of each (row, head) that attention left in `partials`.
+// attention_merge: folds the segments of each (row, head) from the partial results of attention.
 // in   partials   array<f32> [segments][rows][HEADS][HEAD_DIM + 2]  o, m, l of each segment
 {%- if sink_logits %}
-//      sink_logits array<f32> [HEADS]  of the softmax too, but without a value
+//      sink_logits array<f32> [HEADS]  part of the softmax, without a value
 {%- endif %}
 // out  attention  array<f32> [rows][STRIDE]
-// grid (HEADS, rows) workgroups of 64, a thread per dim and its 64ths
+// grid (HEADS, rows) workgroups of 64, one thread per dim modulo 64
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> partials: array<f32>;
 {%- if sink_logits %}

@@ -1,4 +1,4 @@
-// blocks: rows of quantised blocks of the type {{ from }} in the layout that keeps them.
+// blocks: rows of quantised blocks of the type {{ from }} in their lossless layout.
 // in   job    which rows
 //      staged [rows][columns] elements in blocks of {{ block.bytes }} bytes
 // out  words  [rows][row words], scales [rows][stride]
@@ -15,14 +15,14 @@ const RECORD = {{ record.columns }}u;
 const LOW_BITS = {{ record.low_bits }}u;
 const PER_WORD = 32u / LOW_BITS;
 
-// The code of a column of a row, both as they are staged.
+// The code of a column of a row, both as staged.
 fn code_at(row: u32, column: u32) -> u32 {
     let i = row * job.columns + column;
     return code(i / ELEMENTS * BYTES, i % ELEMENTS);
 }
 {%- if not block.halves %}
 
-// Scale and min of the group of 32 with this column.
+// Scale and min of the group of 32 that contains this column.
 fn pair_at(row: u32, column: u32) -> vec2<f32> {
     let i = row * job.columns + column;
     return pair_of(i / ELEMENTS * BYTES, i % ELEMENTS / 32u);

@@ -1,4 +1,4 @@
-// columns: out[row][i] = x[row][order[i]], for matrices whose columns have an order of their own.
+// columns: out[row][i] = x[row][order[i]], for matrices with reordered columns.
 // in   x      [rows][STRIDE]
 //      order  [WIDTH]
 // out  out    [rows][STRIDE], padding 0

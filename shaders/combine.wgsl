@@ -1,4 +1,4 @@
-// combine: residual += {% if scale %}{{ scale }} * {% endif %}the sum over a row's chosen experts of weight * what they return{% if normalise %}, with weights that add up to 1{% endif %}.
+// combine: residual += {% if scale %}{{ scale }} * {% endif %}the sum over a row's chosen experts of weight * output{% if normalise %}, with weights that add up to 1{% endif %}.
 // in   routes [rows][ACTIVE] (expert, bits of its weight)
 //      chosen [rows][ACTIVE][QUADS] vec4
 // out  residual [rows][QUADS] vec4

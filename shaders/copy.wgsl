@@ -1,4 +1,4 @@
-// copy: the rows of x become columns of those of out.
+// copy: copies the rows of x to a range of columns of out.
 // in   x      [rows][STRIDE] vec4
 // out  out    [rows][OUT_STRIDE] vec4, columns COLUMN .. COLUMN + STRIDE - 1
 // grid (64 columns, rows)

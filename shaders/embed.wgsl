@@ -1,10 +1,10 @@
 {%- if positions %}
 // embed: out[row] += the embedding of the row's position.
 {%- else %}
-// embed: out[row] = the embedding of the row's token{% if scale %} times {{ scale }}{% endif %}, which the batch names or a slot of the last
-// samples holds.
+// embed: out[row] = the embedding of the row's token{% if scale %} times {{ scale }}{% endif %}; the token is in the batch or among the last
+// samples.
 {%- endif %}
-// What lies outside FIRST .. FIRST + COUNT - 1 belongs to another part of a split matrix.
+// Tokens outside FIRST .. FIRST + COUNT - 1 belong to another part of a split matrix.
 // in   {% if not positions %}last_samples [slots] u32, {% endif %}words, scales: the part [COUNT][width], see include/weights.wgsl
 // out  out    [rows][stride / 4] vec4, padding 0
 // grid (64 quads of columns, rows)

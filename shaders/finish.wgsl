@@ -1,4 +1,4 @@
-// finish: mins from what lies in their places, once scales are there: {% if shift %}mins{% else %}zero points{% endif %}.
+// finish: computes mins from scales and the {% if shift %}mins{% else %}zero points{% endif %} stored in their places.
 // out  scales [rows][stride]
 // grid one thread per scale word, workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;

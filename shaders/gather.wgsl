@@ -1,4 +1,4 @@
-// gather: out[i] = x[row of logit row i]: the rows whose logits are wanted, one after the other.
+// gather: out[i] = x[row of logit row i]: the rows whose logits are computed.
 // in   x      [rows][STRIDE] vec4
 // out  out    [logit rows][STRIDE] vec4
 // grid (64 columns, logit rows)

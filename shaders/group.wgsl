@@ -1,10 +1,10 @@
-// group: puts the choices of a step, numbered row * ACTIVE + place, in the order of their experts, and
-// cuts those of each expert into tiles of {{ tile }}.
-// The tiles of an expert begin where those before it end at the latest, so that a thread need not
-// know how many there are.
+// group: sorts the choices of a step, numbered row * ACTIVE + place, by expert, and cuts those of each
+// expert into tiles of {{ tile }}.
+// The tiles of an expert start at the latest possible end of those before it, so a thread need not know
+// how many there are.
 // in   routes [rows * ACTIVE] (expert, weight)
-// out  groups [rows * ACTIVE] choices; then [rows * ACTIVE / {{ tile }} + EXPERTS] tiles: expert, the first of its
-//             choices, how many, which may be none
+// out  groups [rows * ACTIVE] choices; then [rows * ACTIVE / {{ tile }} + EXPERTS] tiles: expert, its first
+//             choice, number of choices, which may be 0
 // grid ceil(EXPERTS / 64) workgroups of 64, a thread per expert
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> routes: array<u32>;

@@ -1,9 +1,9 @@
-// logprobs: the log-probability of one token under a logit row as it is, and the row's likeliest
-// tokens, the lowest id first among equals. NaN if a logit of the row is NaN or infinite.
+// logprobs: the log-probability of one token under an unadjusted logit row, and the row's most likely
+// tokens; ties: lowest id first. NaN if a logit of the row is NaN or infinite.
 // in   logits  array<vec4<u32>> [logit rows][STRIDE / 4]  bit patterns
-// out  result  array<u32>  the samples of `sample`, 2 words each, then per log-probability wanted: it,
-//              (token, log-probability) of the likeliest, and those of the tokens that are named
-// grid workgroups of THREADS, one per log-probability wanted
+// out  result  array<u32>  the samples of `sample`, 2 words each, then for each log-probability: it,
+//              (token, log-probability) of the most likely tokens, those of the named tokens
+// grid workgroups of THREADS, one per log-probability
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> logits: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> result: array<u32>;
@@ -21,7 +21,7 @@ fn load(row: u32, four: u32) -> vec4<u32> {
     return select(vec4(0u), keys_of(bits), is_token(four) & is_finite(bits));
 }
 
-// The likeliest of this thread's tokens that come after `past`, as (key, token).
+// The most likely of this thread's tokens that come after `past`, as (key, token).
 fn next(thread: u32, row: u32, past: vec2<u32>) -> vec2<u32> {
     var found = vec2<u32>();
     for (var four = thread; four < FOURS; four += THREADS) {
@@ -46,7 +46,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 
     var mine = next(thread, row, vec2(0xffffffffu, 0u));
     let top = values_of(vec4(best(thread, mine).x)).x;
-    var parts = vec4<f32>(); // of probabilities relative to the largest; of logits that are not finite
+    var parts = vec4<f32>(); // of probabilities relative to the largest; counts of logits that are not finite
     for (var four = thread; four < FOURS; four += THREADS) {
         let keys = load(row, four);
         let mass = select(vec4(0.0), exp(values_of(keys) - top), keys > vec4(0u));

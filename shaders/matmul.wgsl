@@ -4,7 +4,7 @@
 //      words, scales: W [n][k], see include/weights.wgsl
 //      bias   [n]
 {%- if experts %}
-//      routes [choices] by expert, then tiles (see group.wgsl): a choice is a row of x or of out, W and
+//      routes [choices] by expert, then tiles (see group.wgsl): a choice is a row of x or of out; W and
 //             bias have rows for each expert
 {%- endif %}
 // out  out    see include/output.wgsl

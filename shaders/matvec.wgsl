@@ -21,12 +21,12 @@
 {%- endfor %}
 {%- endmacro -%}
 // matvec: out = [out +] W · [rms_norm] x + [bias] for up to {{ rows }} rows of x; every weight is read
-// once for all of them. Sums of a row are taken in the same order whatever the number of rows.
+// once for all of them. The sums of a row have the same order for any number of rows.
 // in   x      [rows][k stride / 4] vec4
 //      words, scales: W [n][k], see include/weights.wgsl
 //      norm   [k / 4] vec4, bias [n]
 {%- if experts %}
-//      routes [choices] (expert, weight): a choice is a row of x or of out, W and bias have rows for each expert
+//      routes [choices] (expert, weight): a choice is a row of x or of out; W and bias have rows for each expert
 {%- endif %}
 // out  out    see include/output.wgsl
 // grid one workgroup of 64 threads per four rows of W, folded to two dimensions{% if experts %}; z = choices{% endif %}
@@ -82,7 +82,7 @@ fn main(
 {%- endfor %}
 {%- endif %}
 
-    // Products of each row{% if norm %}, then squares of the rows, four rows a vector{% endif %}.
+    // Products of each row{% if norm %}, then squares of the rows, four rows per vector{% endif %}.
     var sums: array<vec4<f32>, VALUES>;
     for (var unit = thread; unit < UNITS; unit += 64u) {
 {%- for c in range(4) %}

@@ -1,10 +1,10 @@
 // matvec_lane: out = [out +] W · x + [bias] without barriers, for adapters that emulate them: a
-// thread owns four rows of W and takes {{ rows }} rows of x through them.
+// thread computes four rows of W with {{ rows }} rows of x.
 // in   x      [rows][k stride / 4] vec4
 //      words, scales: W [n][k], see include/weights.wgsl
 //      bias   [n]
 {%- if experts %}
-//      routes [choices] (expert, weight): a choice is a row of x or of out, W and bias have rows for each expert
+//      routes [choices] (expert, weight): a choice is a row of x or of out; W and bias have rows for each expert
 {%- endif %}
 // out  out    see include/output.wgsl
 // grid one thread per four rows of W, in workgroups of 16 folded to two dimensions; z = tiles of rows of x

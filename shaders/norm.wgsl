@@ -27,10 +27,10 @@ const COLUMN = {{ column // 4 }}u;
 const PARTS = {{ parts }}u;
 {%- endif %}
 
-// The mean over a row, by the sums of its every fourth number.
+// The mean over a row, from the sums of every fourth number.
 fn mean_of(sums: vec4<f32>) -> f32 { return dot(sums, vec4(1.0)) / {{ width }}.0; }
 {% if centred %}
-// Four numbers of x less their mean; padding stays 0.
+// Four numbers of x minus their mean; padding stays 0.
 fn centred(at: u32, i: u32, mean: f32) -> vec4<f32> {
     let inside = 4u * i + vec4(0u, 1u, 2u, 3u) < vec4(WIDTH);
     return select(vec4(0.0), x[at] - mean, inside);

@@ -1,4 +1,4 @@
-// pool: adds the rows of each pool to its slot's sum, in order; a sum that begins forgets the old one.
+// pool: adds the rows of each pool to its slot's sum, in order; a pool that begins starts a new sum.
 // in   x    [rows][STRIDE] vec4
 // out  out  [slots][STRIDE] vec4
 // grid (64 columns, pools)

@@ -31,7 +31,7 @@ fn quantised(value: f32, inverse: f32, low: f32) -> f32 {
     return clamp(round((value - low) * inverse), 0.0, 15.0);
 }
 
-// (scale, min) halves: of ranges ever narrower about the same middle the one of least squared error.
+// (scale, min) halves: the least squared error of ever narrower ranges around the same middle.
 fn choose(row: u32, first: u32, count: u32) -> u32 {
     var low = at(row, first);
     var high = low;

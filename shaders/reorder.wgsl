@@ -1,7 +1,7 @@
-// reorder: rows of nibbles with their columns in another order.
+// reorder: rows of nibbles with reordered columns.
 // in   job    which rows; stride is in words
-//      staged [rows][stride] the rows as they were
-//      order  [columns] which column goes here
+//      staged [rows][stride] the rows in the old order
+//      order  [columns] the old column of each new one
 // out  words  [rows][stride]
 // grid one thread per word, workgroups of 64 folded to two dimensions
 @group(0) @binding(0) var<storage, read> job: Rows;

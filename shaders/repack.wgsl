@@ -11,7 +11,7 @@
 {% include "include/blocks.wgsl" %}
 const PER_WORD = {{ 1 if to == "f32" else 2 }}u;
 
-// Where a column of a row is staged.
+// Index of a column of a row in the staged piece.
 fn place(row: u32, column: u32) -> u32 {
     let inside = min(column, job.columns - 1u);
 {%- if transposed %}

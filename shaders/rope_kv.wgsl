@@ -1,7 +1,7 @@
 // rope_kv: q and k of each row, {% if norm %}normalised {% if norm_of_row %}each as a whole{% else %}per head{% endif %} and {% endif %}rotated; q to `query`, k and v to the cache.
-// A rotation turns the pair of dims (d, d + ROTARY / 2) of the first ROTARY by position * frequency(d).
+// Rotates pairs of dims (d, d + ROTARY / 2) of the first ROTARY by position * frequency(d).
 {%- if rotary < head_dim %}
-// Queries and keys are stored with dims of a pair HEAD_DIM / 2 apart, those behind ROTARY likewise.
+// Queries and keys are stored with the dims of a pair HEAD_DIM / 2 apart; those after ROTARY too.
 {%- endif %}
 // in   qkv    array<vec2<f32>> [rows][QKV_STRIDE / 2]  q heads, k heads, v heads
 //      rope   array<vec2<f32>> [256 + ceil(context / 256)][HEAD_DIM / 2]  (cos, sin) of the angles
@@ -37,7 +37,7 @@ const HEAD_DIM = {{ head_dim }}u;
 const QKV_STRIDE = {{ qkv_stride }}u;
 const QUERY_STRIDE = {{ query_stride }}u;
 const QKV_HEADS = HEADS + 2u * KV_HEADS;
-// Behind them come the queries once more where there are sinks: see `hidden`.
+// With sinks, the queries follow once more: see `hidden`.
 const ALL_HEADS = QKV_HEADS{% if sinks %} + HEADS{% endif %};
 // Dims are handled in fours, (2i, 2i + 1) of the lower half and of the upper one.
 const FOURS = HEAD_DIM / 4u;
@@ -45,16 +45,16 @@ const FOURS = HEAD_DIM / 4u;
 {% include "include/step.wgsl" %}
 {% include "include/kv.wgsl" %}
 
-// cos and sin of position * frequency(d), by the addition of two tabulated angles: the sin and cos of
-// WGSL are not accurate at large arguments.
+// cos and sin of position * frequency(d), as the sum of two tabulated angles: WGSL's sin and cos are
+// not accurate for large arguments.
 fn turn(position: u32, d: u32) -> vec2<f32> {
     let fine = rope[(position % 256u) * (HEAD_DIM / 2u) + d];
     let coarse = rope[(256u + position / 256u) * (HEAD_DIM / 2u) + d];
     return vec2(coarse.x * fine.x - coarse.y * fine.y, coarse.y * fine.x + coarse.x * fine.y);
 }
 
-// Positions between the sinks and the window, which a row does not see. To the sinks a query is so
-// much nearer, as if what it sees were all there is.
+// Positions between the sinks and the window, which a row does not attend to. For the sinks, a query is
+// rotated as if these positions did not exist.
 fn hidden(position: u32) -> u32 {
 {% if sinks %}
     return max(position + 1u, {{ sinks + window }}u) - {{ sinks + window }}u;
@@ -64,7 +64,7 @@ fn hidden(position: u32) -> u32 {
 }
 
 {% if rotary < head_dim %}
-// Where the dims that are stored at i and i + FOURS come from; values keep their places.
+// Source of the dims stored at i and i + FOURS; values keep their places.
 const TURNING = {{ rotary // 4 }}u;
 fn places(head: u32, i: u32) -> vec2<u32> {
     if (head >= HEADS + KV_HEADS && head < QKV_HEADS) { return vec2(i, i + FOURS); }
@@ -84,7 +84,7 @@ fn load(row: u32, head: u32, i: u32) -> Four {
 fn squares(x: Four) -> f32 { return dot(x.low, x.low) + dot(x.high, x.high); }
 
 {% if norm_of_row %}
-// Which of the queries, or of the keys, a head is.
+// The index of a head among the queries, or among the keys.
 fn norm_head(head: u32) -> u32 {
     let place = head % QKV_HEADS;
     return select(place - HEADS, place, place < HEADS);
@@ -93,7 +93,7 @@ fn norm_head(head: u32) -> u32 {
 
 fn is_query(head: u32) -> bool { return head % QKV_HEADS < HEADS; }
 
-// Dims of a head as they are stored: values are left as they are.
+// Dims of a head as they are stored; values are not reordered.
 fn turned(row: Row, head: u32, i: u32, loaded: Four, factor: f32) -> Four {
     if (head >= HEADS + KV_HEADS && head < QKV_HEADS) { return loaded; }
     var x = loaded;
@@ -125,7 +125,7 @@ fn kv_at(row: Row, head: u32) -> u32 {
     return keys_of(row.slot / BLOCK, head - HEADS) + row.slot % BLOCK * KV_TOKEN_WORDS;
 }
 {% if int8 %}
-// Where its scale goes.
+// Index of its scale.
 fn scale_at(row: Row, head: u32) -> u32 {
     return keys_of(row.slot / BLOCK, head - HEADS) + KV_SCALES + row.slot % BLOCK;
 }
@@ -135,10 +135,10 @@ fn largest(x: Four) -> f32 {
     return max(most.x, most.y);
 }
 
-// What 1 stands for, where `largest` is the largest magnitude of a head.
+// The step of int8 values, where `largest` is the largest magnitude of a head.
 fn scale_of(largest: f32) -> f32 { return max(largest / 127.0, 1e-6); }
 
-// Rounded to nearest, halves away from zero.
+// Rounded to nearest, ties away from zero.
 fn quantised(a: vec2<f32>, b: vec2<f32>, scale: f32) -> u32 {
     let x = clamp(vec4(a, b) / scale, vec4(-127.0), vec4(127.0));
     let bytes = vec4<u32>(vec4<i32>(sign(x) * floor(abs(x) + 0.5))) & vec4(0xffu);
@@ -155,7 +155,7 @@ fn store_kv(row: Row, head: u32, i: u32, x: Four) {
 {% endif %}
 
 {% if norm_of_row %}
-// The sums of squares of every so many pairs of a row's queries, and of its keys, from `first` on.
+// Partial sums of squares of a row's queries, and of its keys: of every so many pairs, from `first` on.
 const QUERY_PAIRS = HEADS * HEAD_DIM / 2u;
 const KEY_PAIRS = KV_HEADS * HEAD_DIM / 2u;
 fn row_squares(row: u32, first: u32, every: u32) -> vec2<f32> {

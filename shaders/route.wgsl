@@ -1,5 +1,5 @@
-// route: chooses ACTIVE experts for each row: those of the greatest logits, of equal ones the first.
-// Their weights are what the softmax over all experts gives them.
+// route: chooses ACTIVE experts for each row: those with the greatest logits; ties: the lowest index.
+// Their weights are from the softmax over all experts.
 // in   logits [rows][LOGITS_STRIDE] f32
 // out  routes [rows][ACTIVE] (expert, bits of its weight), the greatest first
 // grid (ceil(EXPERTS / 64), rows) workgroups of 64, a thread per row and expert
@@ -12,8 +12,8 @@ const EXPERTS = {{ experts }}u;
 const ACTIVE = {{ active }}u;
 const LOGITS_STRIDE = {{ stride }}u;
 
-// Bits of floats as numbers that rise with them; not-a-numbers have a place too, so that there are
-// always as many chosen as there should be.
+// Bits of floats as integers in the same order. NaN has a place too, so that the number of chosen
+// experts is always right.
 fn ordered(bits: u32) -> u32 {
     return bits ^ select(0x80000000u, 0xffffffffu, bits >= 0x80000000u);
 }

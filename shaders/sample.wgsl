@@ -1,19 +1,18 @@
 // sample: one token per sample of the step, argmax over the kept tokens v of logit(v) / temperature +
 // Gumbel noise keyed (seed, position, v); plain argmax at temperature 0. The lowest id wins ties.
-// Before that, where a sample asks for them: mask, bias, penalties for repetition, frequency, presence.
-// Penalties look at the drafts before the sample as if they had been drawn.
+// Before that, if a sample asks for them: mask, bias, penalties for repetition, frequency, presence.
+// Penalties count the drafts before the sample as if they were accepted.
 // top-k, top-p and min-p, in this order, each keep the tokens at or above a threshold. Thresholds are
 // sought over keys. Ties at a threshold are all kept.
 // in   logits        array<vec4<u32>> [logit rows][STRIDE / 4]  bit patterns
 //      last_samples  array<u32>       [slots][SLOT_TOKENS]  drafts that rows name
-//      tallies       array<vec4<u32>> [slots][STRIDE / 4]  what is known of each token: how often it
-//                    was drawn, where its bias is, whether it is in the prompt
+//      tallies       array<vec4<u32>> [slots][STRIDE / 4]  per token: how often it was sampled, index of
+//                    its bias, whether it is in the prompt
 //      bias          array<f32>       [slots][MAX_BIAS]
-//      masks         array<u32>       [slots][1 + MAX_DRAFTS][STRIDE / 32]  one bit per token that may
-//                    be drawn
+//      masks         array<u32>       [slots][1 + MAX_DRAFTS][STRIDE / 32]  one bit per allowed token
 // out  result        array<u32>       [samples][2]  the token, and how many logits are NaN or infinite
-//      In a step without drafts every draw stands at once: it becomes the slot's last sample, is tallied
-//      where the sample asks for it, and result says behind the samples that no draft is right.
+//      In a step without drafts every sample is accepted at once: it becomes the slot's last sample, is
+//      tallied if the sample asks for it, and result says behind the samples: 0 accepted drafts.
 // grid samples workgroups of THREADS
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> logits: array<vec4<u32>>;
@@ -29,18 +28,18 @@ const THREADS = {{ threads }}u;
 const MAX_BIAS = {{ max_bias }}u;
 const MAX_DRAFTS = {{ max_drafts }}u;
 
-// Flags of a sample; from bit DRAFTS_AT on how many drafts come before it.
+// Flags of a sample; from bit DRAFTS_AT on: the number of drafts before it.
 const MASKED = 1u;
 const DRAFTS_AT = {{ drafts_at }}u;
-// Parts of a tally; from bit BIAS_AT on 1 + the place of the token's bias, or 0; SIGN: in the prompt.
+// Parts of a tally; from bit BIAS_AT on: 1 + index of the token's bias, or 0; SIGN: in the prompt.
 const BIAS_AT = {{ bias_at }}u;
 
 {% include "include/step.wgsl" %}
-{% include "include/stand.wgsl" %}
+{% include "include/record_sample.wgsl" %}
 {% include "include/noise.wgsl" %}
 {% include "include/logits.wgsl" %}
 
-// What the logits of a sample are and how they are adjusted.
+// Where the logits of a sample are, and how they are adjusted.
 struct Source {
     row: u32, slot: u32, mask: u32, flags: u32, drafts: u32,
     presence: f32, frequency: f32, repetition: f32,
@@ -49,14 +48,14 @@ struct Source {
 // The drafts before the sample.
 var<private> drafts: array<u32, MAX_DRAFTS>;
 
-// The tallies of four tokens, once the drafts before the sample have been counted.
+// The tallies of four tokens, including the drafts before the sample.
 fn tally_of(by: Source, four: u32) -> vec4<u32> {
     var tally = tallies[by.slot * (STRIDE / 4u) + four];
     for (var i = 0u; i < by.drafts; i++) {
         if (drafts[i] / 4u == four) {
-            let drawn = vec4(drafts[i] % 4u) == vec4(0u, 1u, 2u, 3u);
+            let sampled = vec4(drafts[i] % 4u) == vec4(0u, 1u, 2u, 3u);
             // A full count stays.
-            let counted = drawn & ((tally & vec4(COUNT)) < vec4(COUNT));
+            let counted = sampled & ((tally & vec4(COUNT)) < vec4(COUNT));
             tally += select(vec4(0u), vec4(1u), counted);
         }
     }
@@ -69,15 +68,15 @@ fn adjusted(by: Source, logits: vec4<f32>, tally: vec4<u32>) -> vec4<f32> {
     let bias_{{ i }} = (tally.{{ i }} & ~SIGN) >> BIAS_AT;
     if (bias_{{ i }} > 0u) { x.{{ i }} += bias[by.slot * MAX_BIAS + bias_{{ i }} - 1u]; }
 {% endfor %}
-    let drawn = tally & vec4(COUNT);
-    let seen = (drawn > vec4(0u)) | (tally >= vec4(SIGN));
-    x = select(x, select(x * by.repetition, x / by.repetition, x > vec4(0.0)), seen);
-    x -= by.frequency * vec4<f32>(drawn);
-    x -= select(vec4(0.0), vec4(by.presence), drawn > vec4(0u));
+    let sampled = tally & vec4(COUNT);
+    let present = (sampled > vec4(0u)) | (tally >= vec4(SIGN));
+    x = select(x, select(x * by.repetition, x / by.repetition, x > vec4(0.0)), present);
+    x -= by.frequency * vec4<f32>(sampled);
+    x -= select(vec4(0.0), vec4(by.presence), sampled > vec4(0u));
     return clamp(x, vec4(-3.4e38), vec4(3.4e38));
 }
 
-// Keys of four tokens; 0 for what is no token, not finite or masked.
+// Keys of four tokens; 0 if there is no token, or if it is not finite or masked.
 fn load(by: Source, four: u32) -> vec4<u32> {
     let bits = bits_at(by.row, four);
     var keys = keys_of(bits);
@@ -95,10 +94,10 @@ fn load(by: Source, four: u32) -> vec4<u32> {
     return select(vec4(0u), keys, usable);
 }
 
-// What a logit row is measured by: probabilities relative to the largest, or counts.
+// The measure of a set of tokens: probabilities relative to the largest, or counts.
 struct Measure { source: Source, top: f32, inverse_temperature: f32, count: bool, floor: u32 }
 
-// How much of the tokens with keys >= floor lies at or above each of four pivots.
+// The measure of the tokens with keys >= floor, at or above each of four pivots.
 fn above(thread: u32, by: Measure, pivots: vec4<u32>) -> vec4<f32> {
     var sum = vec4<f32>();
     for (var four = thread; four < FOURS; four += THREADS) {
@@ -114,7 +113,7 @@ fn above(thread: u32, by: Measure, pivots: vec4<u32>) -> vec4<f32> {
     return total(thread, sum);
 }
 
-// The largest key with at least `goal` at or above it, given that the floor has. `past` has less.
+// The largest key with at least `goal` at or above it, if the floor has that. `past` has less.
 fn threshold(thread: u32, by: Measure, goal: f32, past: u32) -> u32 {
     var low = by.floor;
     var high = past;
@@ -152,7 +151,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     );
 
     var winner = vec2<u32>();
-    var counts = vec4<f32>(); // of logits that are not finite, and of tokens to choose from
+    var counts = vec4<f32>(); // of logits that are not finite, and of allowed tokens
     for (var four = thread; four < FOURS; four += THREADS) {
         let keys = load(source, four);
         let usable = select(vec4(0.0), vec4(1.0), keys > vec4(0u));
@@ -175,7 +174,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
         if (top_p < 1.0) {
             by.count = false;
-            // The likeliest token, whose mass is 1, always stays.
+            // The most likely token, whose mass is 1, always stays.
             let goal = max(1.0, top_p * above(thread, by, vec4(by.floor)).x);
             by.floor = threshold(thread, by, goal, top_key + 1u);
         }
@@ -201,8 +200,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if (thread == 0u) {
         result[2u * workgroup.x] = winner.y;
         result[2u * workgroup.x + 1u] = u32(counts.x);
-        if (draw_count() == sample_count()) {
-            stand(slot, flags, 0u, winner.y);
+        if (sample_run_count() == sample_count()) {
+            record_sample(slot, flags, 0u, winner.y);
             result[2u * sample_count() + workgroup.x] = 0u;
         }
     }

@@ -1,6 +1,6 @@
-// shift: moves the sequences of a step that begin behind drafts on by how many of those were right: the
-// positions and KV slots of their rows, and the positions of what they draw. For a number of batches
-// that lie one after the other, STRIDE words each.
+// shift: moves the sequences that start behind unverified drafts forward by the number of accepted
+// ones: the positions and KV slots of their rows, and the positions of their samples. For several
+// consecutive batches of STRIDE words each.
 // in   last_samples  array<u32>  [slots][SLOT_TOKENS]
 //      tables        array<u32>  block tables (kernels::tables)
 // out  words         array<u32>  [batches][STRIDE], as in include/step.wgsl

@@ -1,12 +1,12 @@
 {%- if keeps %}
-// state: of each sequence that draws, the row of x after which its last token that stands was drawn
-// becomes the state of its slot.
+// state: stores, for each sampling sequence, the row of x from which its last accepted token was
+// sampled as the state of its slot.
 // in   x      [rows][STRIDE] vec4
-//      result how many drafts of each sequence are right, see accept
+//      result number of accepted drafts of each sequence, see accept
 // out  out    [slots][STRIDE] vec4
-// grid (64 columns, sequences that draw)
+// grid (64 columns, sampling sequences)
 {%- else %}
-// state: the state of each sample's slot becomes the sample's row.
+// state: loads the state of each sample's slot to the sample's row.
 // in   x      [slots][STRIDE] vec4
 // out  out    [rows][STRIDE] vec4
 // grid (64 columns, samples)
@@ -26,8 +26,8 @@ const STRIDE = {{ stride // 4 }}u;
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 {%- if keeps %}
-    if id.x >= STRIDE || id.y >= draw_count() { return; }
-    let first = draw_at(id.y).sample;
+    if id.x >= STRIDE || id.y >= sample_run_count() { return; }
+    let first = sample_run(id.y).sample;
     let accepted = result[2u * sample_count() + id.y];
     let slot = step[sample_at(first) + 1u];
     let row = step[sample_at(first + accepted) + 13u];

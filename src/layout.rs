@@ -1,9 +1,8 @@
-//! The canonical layouts in which weight matrices lie in memory, on the GPU and on the host alike.
+//! The canonical layouts of weight matrices in memory, the same on the GPU and on the host.
 //!
-//! A matrix W\[n\]\[k\] is stored row by row in an array of u32 words. A row
-//! has [`row_stride`]`(k)` columns, of which the last ones may be padding, and
-//! takes [`Layout::row_words`]`(k)` words; row `r` starts at word
-//! `r · row_words(k)`. Column `c` of a row lies
+//! A matrix W\[n\]\[k\] is stored row by row in an array of u32 words. A row has [`row_stride`]`(k)`
+//! columns, of which the last ones may be padding, and [`Layout::row_words`]`(k)` words; row `r` starts
+//! at word `r · row_words(k)`. Place of column `c` of a row:
 //!
 //! | layout | in word | at bit | as |
 //! |---|---|---|---|
@@ -15,8 +14,8 @@
 //! | W5, W6 | c / 8 | 4·(c mod 8) | the low four bits of q, unsigned |
 //! | W2, W3 | c / 16 | 2·(c mod 16) | the low two bits of q, unsigned |
 //!
-//! Layouts with scales have a second array of u32 words, `scales`, with
-//! [`Layout::row_scales`]`(k)` words a row. In it lie, one after the other,
+//! Layouts with scales have a second array of u32 words, `scales`, with [`Layout::row_scales`]`(k)`
+//! words per row. It contains, one after the other:
 //!
 //! | layout | for each | words | weight |
 //! |---|---|---|---|
@@ -27,17 +26,17 @@
 //! | W3 | 256 columns | (d, 0), 16 bytes, 256 high bits | d·byte·(q − 4) |
 //! | W6 | 256 columns | (d, 0), 16 bytes, 256 high pairs of bits | d·byte·(q − 32) |
 //!
-//! where (a, b) is a word of two halves as `unpack2x16float` reads it, a in the
-//! low one; the scales of [`Codebook::E2m1`] are bfloat16, whose exponents reach as far as its own. Each
-//! byte belongs to 16 columns and is signed in W3 and W6. High bits go on where low bits end, column
-//! after column from bit 0 up. All sums and products are in f32. W8 and F8 have min 0 unless the
-//! checkpoint says otherwise. The last group of a row is shorter where group does not divide
-//! row_stride(k); W2, W3 and W6 are for multiples of 256 columns.
+//! Here (a, b) is a word of two f16, as `unpack2x16float` reads it, a in the low half; the scales of
+//! [`Codebook::E2m1`] are bfloat16, whose exponent range covers its own. Each byte belongs to 16
+//! columns and is signed in W3 and W6. High bits are the bits above the low ones, column after column
+//! from bit 0 up. All sums and products are in f32. W8 and F8 have min 0 unless the checkpoint says
+//! otherwise. The last group of a row is shorter if the group size does not divide row_stride(k); W2,
+//! W3 and W6 are for multiples of 256 columns.
 //!
-//! Padding is zero words and zero nibbles. A padded W4 column therefore reads
-//! as its group's min, not as 0: products rely on the padding of the
-//! *activations* being zero. The parts of a fused matrix (query, key and value
-//! rows) lie one after the other in the same arrays, or each in its own where their layouts differ.
+//! Padding is zero words and zero nibbles. A padded W4 column therefore reads as its group's min, not
+//! as 0: products rely on the padding of the *activations* being zero. The parts of a fused matrix
+//! (query, key and value rows) are consecutive in the same arrays, or each in its own if their layouts
+//! differ.
 
 mod block;
 mod codebook;
@@ -52,7 +51,7 @@ pub use stored::{FloatType, Grid, Mins, Number, Packing};
 
 use half::f16;
 
-/// Columns are padded to a multiple of this, so that every row of every layout ends on a whole word.
+/// Columns are padded to a multiple of this, so every row of every layout ends on a whole word.
 pub const COLUMN_UNIT: usize = 32;
 
 /// Columns of a stored row: `k` rounded up to [`COLUMN_UNIT`]; activations use the same stride.
@@ -66,7 +65,7 @@ pub enum Layout {
     F32,
     F16,
     Bf16,
-    /// Floats of eight bits with one scale per `group` columns.
+    /// 8-bit floats with one scale per `group` columns.
     F8 {
         group: usize,
     },
@@ -82,7 +81,7 @@ pub enum Layout {
     W4 {
         group: usize,
     },
-    /// Nibbles that choose from a codebook, with one scale per `group` columns: 32 or 64.
+    /// Nibbles that index a codebook, with one scale per `group` columns: 32 or 64.
     Codebook {
         codebook: Codebook,
         group: usize,
@@ -108,7 +107,7 @@ impl Layout {
         }
     }
 
-    /// Columns that share a scale, in the layouts to which numbers are quantised while they load.
+    /// Columns per scale, in the layouts that numbers can be quantised to while they load.
     pub const fn quantised_group(self) -> Option<usize> {
         match self {
             Layout::W8 { group } | Layout::W4 { group } => Some(group),
@@ -116,7 +115,7 @@ impl Layout {
         }
     }
 
-    /// Columns, and the words of scales that belong to them.
+    /// Columns of a record, and its words of scales.
     pub const fn record(self) -> Option<(usize, usize)> {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => None,
@@ -134,7 +133,7 @@ impl Layout {
         if matches!(self, Layout::Codebook { .. }) { 2 } else { 1 }
     }
 
-    /// Columns that share a scale, in the layouts with a scale and at most a min for each group.
+    /// Columns per scale, in the layouts with one scale, and at most one min, per group.
     pub const fn group(self) -> Option<usize> {
         match self {
             Layout::F8 { group }
@@ -145,7 +144,7 @@ impl Layout {
         }
     }
 
-    /// Groups of a row of `k` columns, in those layouts; else 0.
+    /// Groups of a row of `k` columns, in those layouts; otherwise 0.
     pub const fn groups(self, k: usize) -> usize {
         match self.group() {
             Some(group) => row_stride(k).div_ceil(group),
@@ -172,17 +171,17 @@ impl Layout {
     }
 }
 
-/// 2 to the power of an exponent that is stored with 127 added, as E8M0 does; the least is subnormal.
+/// 2 to the power of an exponent stored with 127 added (E8M0); the smallest one is subnormal.
 pub fn power_of_two(exponent: u8) -> f32 {
     f32::from_bits(if exponent == 0 { 1 << 22 } else { u32::from(exponent) << 23 })
 }
 
-/// Puts two binary16 numbers in a word, the first in the low half.
+/// Packs two f16 in a word, the first in the low half.
 pub fn pack_halves(low: f16, high: f16) -> u32 {
     u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
 }
 
-/// Reads the two binary16 numbers of a word, the low half first.
+/// Unpacks the two f16 of a word, the low half first.
 pub fn unpack_halves(word: u32) -> [f32; 2] {
     [f16::from_bits(word as u16).to_f32(), f16::from_bits((word >> 16) as u16).to_f32()]
 }
@@ -216,15 +215,15 @@ mod tests {
     }
 
     #[test]
-    fn words_lie_where_the_contract_says() {
-        // Two rows of 33 columns: a stride of 64, the second group all padding but one column.
+    fn words_are_laid_out_as_documented() {
+        // Two rows of 33 columns: a stride of 64; the second group is padding except for one column.
         let (n, k) = (2, 33);
         let ramp: Vec<f32> = (0..n * k).map(|i| i as f32).collect();
         let (f16s, _) = round_trip(Layout::F16, n, k, &ramp);
         assert_eq!(f16s.words[32], 0x5040_5020, "33 and 34");
         assert_eq!(f16s.words[32 + 16] >> 16, 0, "column 33 is padding");
 
-        // Multiples of a power of two on a grid of the group's own: exact in W8 and W4.
+        // Multiples of a power of two on the grid of the group: exact in W8 and W4.
         let mut bytes: Vec<f32> = (0..n * k).map(|i| (i as f32 - 127.0) / 4.0).collect();
         bytes[32] = 127.0 / 4.0;
         bytes[33] = 127.0 / 4.0;
@@ -260,7 +259,7 @@ mod tests {
 
     #[test]
     fn quantisation_errors_are_those_of_the_format() {
-        // NMSE on normally distributed weights, computed by other means.
+        // NMSE on normally distributed weights, computed independently.
         let expected = [
             (Layout::W8 { group: 32 }, 2.78e-5),
             (Layout::W4 { group: 32 }, 0.00566),
@@ -299,7 +298,7 @@ mod tests {
         for value in [0.0, 1.0, -2.5, 1e-9, -1e-7] {
             for layout in [Layout::W8 { group: 32 }, Layout::W4 { group: 64 }] {
                 let (_, back) = round_trip(layout, 1, 64, &[value; 64]);
-                // A scale below the smallest half, 2^-24, is lost.
+                // A scale below the smallest f16, 2^-24, is lost.
                 let bound = value.abs() / 254.0 + 127.0 / (1 << 25) as f32;
                 assert!(back.iter().all(|x| (x - value).abs() <= bound), "{value} {layout:?}");
             }

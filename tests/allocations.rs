@@ -1,4 +1,4 @@
-//! What scheduling allocates: a step costs the host the same whatever the lengths of its contexts.
+//! Allocations of the scheduler: a step costs the host the same for every context length.
 #![cfg(not(target_arch = "wasm32"))] // the counting allocator is native only
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tabloom::{
 const SEQS: usize = 16;
 const CONTEXT: usize = 10_000;
 
-/// A scheduler whose sequences all decode, with prompts of so many tokens behind them.
+/// A scheduler whose sequences all decode after prompts of this many tokens.
 fn decoding(prompt: usize) -> Scheduler {
     let capacity = Capacity {
         rows: 256,
@@ -28,7 +28,7 @@ fn decoding(prompt: usize) -> Scheduler {
         let prompt = (0..prompt as u32).map(|at| (at * 31 + id) % 1000).collect();
         scheduler.submit(Request { prompt, ..Request::default() }, Duration::ZERO).unwrap();
     }
-    // Vectors grow by doubling. Some tokens on, none does for a long while.
+    // Vectors grow by doubling. After some tokens, none grows for a long while.
     let mut decoded = 0;
     while decoded < 2 * BLOCK_SIZE {
         let plan = step(&mut scheduler);
@@ -57,7 +57,7 @@ fn result(plan: &StepPlan) -> StepResult {
     StepResult { samples: samples.collect(), ..StepResult::default() }
 }
 
-/// Bytes allocated by each of two blocks' worth of steps.
+/// Bytes allocated by each step, for two blocks of tokens.
 fn bytes(prompt: usize) -> Vec<u64> {
     let mut scheduler = decoding(prompt);
     let measure = |_| {
@@ -76,7 +76,7 @@ fn bytes(prompt: usize) -> Vec<u64> {
 }
 
 #[test]
-fn a_decode_step_allocates_no_more_behind_a_long_context_than_behind_a_short_one() {
+fn a_decode_step_allocates_the_same_for_long_and_short_contexts() {
     let (short, long) = (bytes(1024), bytes(8192));
     assert!(short.iter().sum::<u64>() > 0, "nothing was counted");
     assert!(long.iter().sum::<u64>() <= short.iter().sum(), "{short:?} at 1k, {long:?} at 8k");

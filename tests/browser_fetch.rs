@@ -1,4 +1,4 @@
-//! Model files over `fetch` in a worker, against a stand-in for the server.
+//! Model files over `fetch` in a worker, with a fake server.
 #![cfg(target_arch = "wasm32")]
 
 use js_sys::eval;
@@ -12,11 +12,11 @@ use web_sys::AbortController;
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
-/// Answers by the last part of the address; `cancelled` counts transfers that were stopped.
+/// Answers by the last part of the address; `cancelled` counts stopped transfers.
 const SERVER: &str = r#"
 globalThis.cancelled = 0;
 const later = globalThis.setTimeout;
-// Attempts follow one another without delay.
+// Retries follow without delay.
 globalThis.setTimeout = (callback, time) => later(callback, time < 60_000 ? 0 : time);
 globalThis.fetch = async (address, { signal } = {}) => {
   const body = (chunks, end = (controller) => controller.close()) => new ReadableStream({
@@ -117,7 +117,7 @@ async fn a_dropped_stream_stops_its_transfer() {
     assert_eq!(eval("globalThis.cancelled").unwrap(), 1);
 }
 
-/// A checkpoint that the stand-in serves in chunks that fit nothing.
+/// A checkpoint in chunks whose sizes match no tensor.
 #[wasm_bindgen_test]
 async fn weights_arrive_as_they_are_on_disk() {
     const FOLDER: &str = "https://models.example/tiny";

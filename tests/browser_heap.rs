@@ -1,4 +1,5 @@
-//! Weights pass the wasm heap by: what streams from JavaScript to the GPU stays outside.
+//! Weights do not pass through the wasm heap: bytes that stream from JavaScript to the GPU stay
+//! outside.
 #![cfg(target_arch = "wasm32")]
 
 mod support;
@@ -18,7 +19,7 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
-/// What loading may take: headers, plans, kernels, and no weight.
+/// What loading may allocate: headers, plans, kernels, but no weights.
 const MOST_GROWTH: u32 = 4 << 20;
 
 const HIDDEN: usize = 512;
@@ -86,7 +87,7 @@ fn heap_bytes() -> u32 {
 }
 
 #[wasm_bindgen_test]
-async fn loading_does_not_take_the_weights_through_the_heap() {
+async fn loading_does_not_copy_the_weights_to_the_wasm_heap() {
     let source = large_model();
     for quantise in [Quantise::KEEP, quantise_all(Layout::W4 { group: 32 })] {
         let before = heap_bytes();
@@ -107,9 +108,9 @@ async fn loading_does_not_take_the_weights_through_the_heap() {
     }
 }
 
-/// The test above could not fail if the heap were measured wrongly.
+/// Checks the measurement of the test above.
 #[wasm_bindgen_test]
-fn the_measure_sees_what_the_heap_holds() {
+fn the_measurement_includes_the_heap() {
     let before = heap_bytes();
     let held = vec![1u8; 16 << 20];
     assert!(heap_bytes() - before >= 12 << 20);

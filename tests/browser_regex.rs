@@ -1,4 +1,4 @@
-//! Regular expressions against Hugging Face's tokenizers, natively and by a browser's own.
+//! Regular expressions against Hugging Face's tokenizers, natively and with a browser's own.
 
 use serde::Deserialize;
 use tabloom::regex::Regex;
@@ -25,7 +25,7 @@ struct Case {
     pieces: Vec<Vec<String>>,
 }
 
-/// The matches of a pattern, and what is between them.
+/// The matches of a pattern, and the texts between them.
 fn pieces<'a>(regex: &Regex, text: &'a str) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut end = 0;
@@ -63,7 +63,7 @@ fn words_have_letters_of_any_script() {
 
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen_test::wasm_bindgen_test)]
 #[cfg_attr(not(target_arch = "wasm32"), test)]
-fn what_is_no_expression_is_an_error() {
+fn an_invalid_expression_is_an_error() {
     for pattern in ["(", "[a", "*", r"\p{NoSuchScript}", "a{2,1}"] {
         assert!(Regex::new(pattern).is_err(), "{pattern}");
     }
@@ -71,7 +71,7 @@ fn what_is_no_expression_is_an_error() {
 
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen_test::wasm_bindgen_test)]
 #[cfg_attr(not(target_arch = "wasm32"), test)]
-fn matches_of_nothing_end() {
+fn empty_matches_terminate() {
     let regex = Regex::new("b*").unwrap();
     assert_eq!(regex.find_all("a🙂bb").unwrap(), [(0, 0), (1, 1), (5, 7)]);
 }

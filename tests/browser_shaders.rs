@@ -28,7 +28,7 @@ async fn open() -> Gpu {
     gpu
 }
 
-/// The variants that are for such an adapter.
+/// The variants for such an adapter.
 fn shaders(gpu: &Gpu) -> Vec<Shader> {
     let mut shaders = variants::shaders();
     assert!(shaders.iter().filter(|shader| uses_subgroups(shader)).count() > 10);
@@ -40,7 +40,7 @@ fn uses_subgroups(shader: &Shader) -> bool {
     shader.source.contains("enable subgroups;")
 }
 
-/// What the browser's compiler says against a shader.
+/// Messages of the browser's compiler.
 async fn complaint(gpu: &Gpu, source: &str) -> Option<String> {
     let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     let source = wgpu::ShaderSource::Wgsl(source.into());
@@ -59,8 +59,8 @@ async fn the_browser_compiles_every_variant() {
     }
 }
 
-/// A software adapter takes seconds for a large kernel's machine code, so each template stands for
-/// its variants here, with and without subgroups.
+/// A software adapter takes seconds to compile a large kernel. So each template has one variant here,
+/// with and without subgroups.
 #[wasm_bindgen_test]
 async fn the_driver_takes_every_template() {
     let gpu = open().await;
@@ -77,11 +77,11 @@ async fn the_driver_takes_every_template() {
     for shader in shortest.values() {
         kernels.pipeline(&gpu, shader).await.unwrap();
     }
-    // An error that no scope caught counts as a lost device.
+    // An error outside of every scope counts as a lost device.
     gpu.idle().await.unwrap();
 }
 
-/// The tests above could not fail if errors went unnoticed.
+/// Checks that the tests above notice errors.
 #[wasm_bindgen_test]
 async fn wrong_shaders_are_refused() {
     let gpu = open().await;

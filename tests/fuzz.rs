@@ -1,7 +1,7 @@
-//! Files that are not what they should be: those of `fuzz/seeds`, and fresh changes of them.
+//! Invalid files: those of `fuzz/seeds`, and new changes of them.
 //!
-//! What is done with them, and how to look for more by coverage, is in `fuzz`. Here each has to end
-//! with a result or an error, and to take memory in proportion to its own size.
+//! `fuzz` has the targets, and coverage-guided search. Here each file has to end with a result or an
+//! error, and use memory in proportion to its size.
 #![cfg(not(target_arch = "wasm32"))] // reads a folder, and counts allocations
 
 #[path = "../fuzz/src/lib.rs"]
@@ -13,9 +13,9 @@ use fastrand::Rng;
 
 /// Changed files per target.
 const CHANGED: usize = 10_000;
-/// Most bytes that a target may hold at a time for each byte of its file, beside what any may cost.
+/// Most bytes that a target may hold at a time per byte of its file, besides a constant.
 const HELD_PER_BYTE: u64 = 200;
-/// Numbers at which something overflows.
+/// Numbers that cause overflows.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -30,7 +30,7 @@ const EDGES: [u64; 12] = [
     u64::MAX - 31,
     u64::MAX,
 ];
-/// What stands for a value or a name in JSON.
+/// Replacements of a value or a name in JSON.
 const VALUES: [&str; 14] = [
     "null",
     "true",
@@ -48,7 +48,7 @@ const VALUES: [&str; 14] = [
     "\"\\ud83d\\ude42\"",
 ];
 
-/// Runs a target on its seeds, and on changes of them; any file may cost `most` MiB.
+/// Runs a target on its seeds, and on changes of them; any file may use `most` MiB.
 fn run(name: &str, target: fn(&[u8]), most: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name);
     let entries = fs::read_dir(&folder).expect("a folder of seeds");
@@ -129,14 +129,14 @@ fn change(rng: &mut Rng, file: &mut Vec<u8>, seeds: &[Vec<u8>]) {
     }
 }
 
-/// Some bytes of so many, mostly few.
+/// A range of bytes, mostly a short one.
 fn run_of(rng: &mut Rng, length: usize) -> std::ops::Range<usize> {
     let start = rng.usize(..=length);
     let most = if rng.u8(..4) == 0 { length } else { 16 };
     start..length.min(start + rng.usize(..=most))
 }
 
-/// A number, a word or a text within a file of JSON or of a template.
+/// A number, a word or a text in a JSON file or a template.
 fn token(rng: &mut Rng, file: &[u8]) -> Option<std::ops::Range<usize>> {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"\"._+-".contains(byte);
     let from = rng.usize(..=file.len());

@@ -7,6 +7,7 @@
 //! The binary needs neither files nor network, so it can be carried to a machine that has nothing
 //! but a driver. Every speed is the median of several runs, after one to warm up.
 
+mod checkpoint;
 mod kernels;
 mod load;
 mod model;
@@ -51,6 +52,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Write checkpoints of any size.
+    Checkpoint(checkpoint::Options),
     Serve(serve::Options),
     Speculate(speculate::Options),
     Stages(stages::Options),
@@ -72,6 +75,7 @@ struct Effort {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     match &arguments.command {
+        Some(Command::Checkpoint(options)) => return checkpoint::run(options),
         Some(Command::Serve(options)) => return pollster::block_on(serve::run(options)),
         Some(Command::Speculate(options)) => return pollster::block_on(speculate::run(options)),
         Some(Command::Stages(options)) => return pollster::block_on(stages::run(options)),

@@ -9,10 +9,10 @@ fn half_bits_at(at: u32) -> u32 { return byte(at) | (byte(at + 1u) << 8u); }
 
 fn half_at(at: u32) -> f32 { return half_value(half_bits_at(at)); }
 
-// Element j of 32 nibbles in 16 bytes: the first half in the low nibbles, the second in the high.
+// Element j of 32 nibbles in 16 bytes: the low nibbles are the first half, the high ones the second.
 fn nibble(at: u32, j: u32) -> u32 { return (byte(at + j % 16u) >> (4u * (j / 16u))) & 15u; }
 
-// A byte of the first 8 bits as a number with a sign.
+// The lowest byte as a signed number.
 fn signed(bits: u32) -> f32 { return f32(bitcast<i32>(bits << 24u) >> 24u); }
 
 {%- set legacy = {"Q4_0": 2, "Q4_1": 4, "Q5_0": 2, "Q5_1": 4, "IQ4_NL": 2, "MXFP4": 1} %}
@@ -37,7 +37,7 @@ fn code(block: u32, j: u32) -> u32 {
     return q;
 {%- endif %}
 {%- elif from == "Q6_K" %}
-    // A half of the block is four runs of 32; two of them share the bytes of low nibbles.
+    // Half of the block is four runs of 32; two of them share the bytes of low nibbles.
     let part = j / 128u;
     let run = j / 32u % 4u;
     let low = byte(block + part * 64u + run % 2u * 32u + j % 32u) >> (run / 2u * 4u);
@@ -55,7 +55,7 @@ fn code(block: u32, j: u32) -> u32 {
 }
 {%- if block.halves %}
 
-// Two halves for the block, and the byte of each 16 elements.
+// Two f16 for the block, and the byte of each 16 elements.
 fn halves_of(block: u32) -> u32 {
 {%- if from == "Q2_K" %}
     return half_bits_at(block + 80u) | (half_bits_at(block + 82u) << 16u);
@@ -98,7 +98,7 @@ fn pair_of(block: u32, group: u32) -> vec2<f32> {
 {%- elif from in ["Q4_1", "Q5_1"] %}
     return vec2(half_at(block), half_at(block + 2u));
 {%- elif from in ["Q4_K", "Q5_K"] %}
-    // Integers of six bits times two halves.
+    // Six-bit integers times two f16.
     let at = block + 4u;
     var factors = vec2(byte(at + group % 4u), byte(at + 4u + group % 4u));
     if group < 4u {
@@ -113,7 +113,7 @@ fn pair_of(block: u32, group: u32) -> vec2<f32> {
     let high = (half_bits_at(block + 2u) >> (group * 2u)) & 3u;
     return vec2(half_at(block) * (f32(low | (high << 4u)) - 32.0), 0.0);
 {%- elif from == "MXFP4" %}
-    // A power of two by its exponent; the least is subnormal.
+    // A power of two from its exponent; the smallest one is subnormal.
     return vec2(bitcast<f32>(max(byte(block) << 23u, 1u << 22u)), 0.0);
 {%- else %}
     return vec2(half_at(block), 0.0);

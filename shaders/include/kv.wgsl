@@ -2,7 +2,7 @@
 {%- if int8 %}
 // [BLOCK tokens][HEAD_DIM / 4]  four int8, the first dim lowest; then [BLOCK tokens]  their scales, f32.
 {%- else %}
-// [BLOCK tokens][HEAD_DIM / 2]  two halves, dims 2d and 2d + 1.
+// [BLOCK tokens][HEAD_DIM / 2]  two f16, dims 2d and 2d + 1.
 {%- endif %}
 // Needs the constants HEAD_DIM and KV_HEADS.
 const BLOCK = 16u;
@@ -24,7 +24,7 @@ fn values_of(block: u32, kv_head: u32) -> u32 {
     return keys_of(block, kv_head + KV_HEADS);
 }
 
-// Four neighbouring dims, to be scaled in int8.
+// Four neighbouring dims, in int8 still without scale.
 {%- if int8 %}
 alias KvFour = u32;
 fn kv_four(w: KvFour) -> vec4<f32> {

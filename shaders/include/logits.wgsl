@@ -1,4 +1,4 @@
-// A workgroup's look at a row of logits: `logits` is array<vec4<u32>> [logit rows][STRIDE / 4], bit
+// Reads a row of logits with a workgroup: `logits` is array<vec4<u32>> [logit rows][STRIDE / 4], bit
 // patterns. They are compared by keys: integers in the order of the logits.
 // Needs the constants VOCAB, STRIDE and THREADS.
 const FOURS = (VOCAB + 3u) / 4u;

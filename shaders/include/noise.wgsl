@@ -25,7 +25,7 @@ fn philox(counter: vec4<u32>, seed: vec2<u32>) -> vec4<u32> {
 }
 
 // -ln(1 - u) for u = (bits + 1/2) / 2^32, to a relative error of about 1e-6 for every u: the smallest
-// ones decide who wins, and neither 0 nor infinity can come out.
+// values decide which token wins, and the result is never 0 or infinite.
 fn exponential(bits: u32) -> f32 {
     if (bits >= 0x80000000u) {
         return -log((f32(~bits) + 0.5) * 0x1p-32);
@@ -37,7 +37,7 @@ fn exponential(bits: u32) -> f32 {
     return 2.0 * z * (1.0 + s * (1.0 / 3.0 + s * (1.0 / 5.0 + s * (1.0 / 7.0 + s * (1.0 / 9.0 + s / 11.0)))));
 }
 
-// Gumbel noise: adding it to log-probabilities makes their argmax a draw from them.
+// Gumbel noise: the argmax of log-probabilities plus Gumbel noise is a sample.
 fn gumbel(bits: u32) -> f32 {
     return -log(exponential(bits));
 }

@@ -1,6 +1,6 @@
-// What a matrix product does with its results. They come in fours, from four rows of the matrix:
+// How a matrix product writes its results. They come in fours, from four rows of the matrix:
 {%- if output.gated %}
-// gate rows 2·quad, 2·quad + 1 and the up rows that belong to them.
+// gate rows 2·quad, 2·quad + 1 and the matching up rows.
 {%- else %}
 // rows 4·quad .. 4·quad + 3.
 {%- endif %}
@@ -29,7 +29,7 @@ fn put(row: u32, column: u32, y: f32) {
 {% include "include/cap.wgsl" %}
 {%- if output.gated or output.gelu or output.silu %}
 {%- set numbers = "vec2<f32>" if output.gated else "vec4<f32>" %}
-// The function of the gate, or of what is not gated.
+// The activation function of the gate, or of an ungated result.
 fn activated(x: {{ numbers }}) -> {{ numbers }} {
 {%- if output.gelu %}
     // gelu(x) = x / (1 + exp(-2z)), which is x (1 + tanh z) / 2, z = sqrt(2 / pi) (x + 0.044715 x^3).

@@ -22,7 +22,7 @@ fn packed_nibble(row: u32, column: u32) -> u32 {
     let word = staged[column * ((job.staged + 7u) / 8u) + row / 8u];
     let place = {% if packing == "AwqColumns" %}row % 8u / 2u + row % 2u * 4u{% else %}row % 8u{% endif %};
 {%- endif %}
-    // Where what was stored is one less in each nibble, the sum carries on.
+    // If stored values are one less in each nibble, adding 1 carries over.
     return ((word{% if wraps %} + 0x11111111u{% endif %}) >> (4u * place)) & 15u;
 }
 {% endif %}

@@ -1,5 +1,5 @@
-// Sums each of VALUES vectors over the 64 threads of a workgroup into `totals`, whatever the
-// subgroup size by the same binary tree over neighbours: a sum does not depend on what runs beside it.
+// Sums each of VALUES vectors over the 64 threads of a workgroup into `totals`, for any subgroup size
+// by the same binary tree over neighbours: a sum does not depend on other work of the device.
 const VALUES = {{ reduce.values }}u;
 var<workgroup> totals: array<vec4<f32>, VALUES>;
 {%- if subgroups %}

@@ -1,5 +1,5 @@
-// Reading and writing the numbers of checkpoints. `staged` holds them as they are in the file, row
-// after row without padding.
+// Reads and writes the numbers of checkpoints. `staged` holds them as in the file, row after row
+// without padding.
 struct Rows {
     source: u32,
     row: u32,
@@ -12,7 +12,7 @@ struct Rows {
     width: u32,
 }
 
-// Where row i of those that are written is staged.
+// The staged index of output row i.
 fn staged_row(i: u32) -> u32 {
     if job.interleaved == 0u { return job.source + i; }
     let half = job.interleaved / 2u;
@@ -26,7 +26,7 @@ fn number(i: u32) -> f32 { return unpack2x16float(staged[i / 2u])[i % 2u]; }
 {% elif from == "bf16" %}
 fn number(i: u32) -> f32 { return bitcast<f32>((staged[i / 2u] >> (16u * (i % 2u))) << 16u); }
 {% elif from == "exponents" %}
-// A power of two by its exponent; the least is subnormal.
+// A power of two from its exponent; the smallest one is subnormal.
 fn number(i: u32) -> f32 {
     let exponent = (staged[i / 4u] >> (8u * (i % 4u))) & 255u;
     return bitcast<f32>(max(exponent << 23u, 1u << 22u));
@@ -39,7 +39,7 @@ fn brain_bits(value: f32) -> u32 {
     return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
 }
 
-// Rounded to nearest, ties to even, whatever the adapter's own conversion does.
+// Rounded to nearest, ties to even; the adapter's own conversion may round otherwise.
 fn half_bits(value: f32) -> u32 {
     let bits = bitcast<u32>(value);
     let sign = (bits >> 16u) & 0x8000u;

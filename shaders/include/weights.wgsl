@@ -9,7 +9,7 @@ const ROW_SCALES = {{ weights.row_scales }}u;
 {%- if weights.layout == "w4" %}
 alias Scale = vec2<f32>;
 
-// A nibble left in its place in a half word is 1, 16, 256 or 4096 times its value: shifting is saved.
+// A nibble left in its place in a half word is 1, 16, 256 or 4096 times its value. Saves the shift.
 const IN_PLACE = vec4(0xfu, 0xf0u, 0xf00u, 0xf000u);
 const SHRINK = vec4(1.0, 0.0625, 0.00390625, 0.000244140625);
 
@@ -27,7 +27,7 @@ fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
 {%- elif weights.layout == "f8" %}
 alias Scale = vec2<f32>;
 
-// As the bits of a half, a number is 2^-8 of its value.
+// As f16 bits, a number is 2^-8 of its value.
 fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
     let pairs = vec2(unit[piece], unit[piece] >> 16u);
     let halves = ((pairs & vec2(0x80u)) << vec2(8u)) | ((pairs & vec2(0x7fu)) << vec2(7u))
@@ -39,7 +39,7 @@ fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
 alias Scale = f32;
 
 {% if weights.codebook == "E2m1" -%}
-// Twice the magnitudes fit into nibbles, and their list into a word.
+// Doubled magnitudes fit into nibbles, and the list of them into a word.
 fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
     let q = vec4(unit[piece / 2u] >> (16u * (piece % 2u))) >> vec4(0u, 4u, 8u, 12u);
     let doubled = (vec4(0xc8643210u) >> ((q & vec4(7u)) * 4u)) & vec4(15u);
@@ -63,7 +63,7 @@ fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
     return vec4<f32>(low | high) * scale.scale + scale.min;
 }
 {%- elif weights.layout == "w6" %}
-// One scale for each half of the unit.
+// One scale per half of the unit.
 struct Scale { scales: vec2<f32>, high: vec2<u32> }
 
 fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
@@ -73,7 +73,7 @@ fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
     return (vec4<f32>(q) - 32.0) * scale.scales[piece / 4u];
 }
 {%- elif weights.layout == "w3" %}
-// One scale for each quarter of the unit.
+// One scale per quarter of the unit.
 struct Scale { scales: vec4<f32>, high: vec2<u32> }
 
 fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
@@ -83,7 +83,7 @@ fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
     return (vec4<f32>(q) - 4.0) * scale.scales[piece / 4u];
 }
 {%- elif weights.layout == "w2" %}
-// One scale and one min for each quarter of the unit.
+// One scale and one min per quarter of the unit.
 struct Scale { scales: vec4<f32>, mins: vec4<f32> }
 
 fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
@@ -111,7 +111,7 @@ fn weights_of(unit: vec4<u32>, piece: u32, scale: Scale) -> vec4<f32> {
 }
 {%- endif %}
 
-// What belongs to a unit besides its words; the float layouts have nothing.
+// The scales and mins of a unit; the float layouts have none.
 fn scale_of(row: u32, unit: u32) -> Scale {
 {%- if weights.layout == "w5" %}
     let at = row * ROW_SCALES + 2u * unit;

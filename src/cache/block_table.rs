@@ -1,25 +1,25 @@
-//! Which blocks hold the tokens of one sequence.
+//! The block table of a sequence.
 
 use super::NULL;
 use crate::step::BLOCK_SIZE;
 
-/// The blocks of one sequence, in the order of its tokens. Only ever appended to, but that blocks
-/// out of sight of all rows to come give way to the null block.
+/// The KV blocks of one sequence, in the order of its tokens. Append-only, except that blocks outside
+/// the window of all later rows are replaced by the null block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockTable {
     pub(super) blocks: Vec<u32>,
-    /// Hashes of the first blocks: those that were found in the cache or published since.
+    /// Hashes of the first blocks: those found in the cache or published since.
     pub(super) hashes: Vec<u64>,
     pub(super) salt: u64,
-    /// Who has the blocks that it takes.
+    /// Owner of the blocks that it takes.
     pub(super) owner: u64,
     pub(super) cached: usize,
-    /// Blocks before this one have been looked at for retirement.
+    /// Blocks before this index have been checked by [`super::KvCache::retire`].
     pub(super) retired: usize,
 }
 
 impl BlockTable {
-    /// The block of positions 16·i .. 16·i + 15, for each i; the null block where no row looks any more.
+    /// The block of positions 16·i .. 16·i + 15, for each i; the null block where no later row attends.
     pub fn entries(&self) -> &[u32] {
         &self.blocks
     }
@@ -39,12 +39,12 @@ impl BlockTable {
         &self.blocks[..tokens.div_ceil(BLOCK_SIZE)]
     }
 
-    /// Tokens whose keys and values were found in the cache on admission; a fork has its parent's.
+    /// Tokens whose keys and values were found in the cache on admission; a fork inherits its parent's.
     pub fn cached(&self) -> usize {
         self.cached
     }
 
-    /// Blocks to add before the table holds `tokens` tokens.
+    /// Blocks to allocate before the table has room for `tokens` tokens.
     pub(super) fn missing(&self, tokens: usize) -> usize {
         tokens.div_ceil(BLOCK_SIZE).saturating_sub(self.len())
     }
@@ -54,7 +54,7 @@ impl BlockTable {
         self.held().count()
     }
 
-    /// The entries that count as references.
+    /// The blocks that it holds: all entries but null blocks. Each counts as a reference.
     pub(super) fn held(&self) -> impl DoubleEndedIterator<Item = u32> {
         self.blocks.iter().copied().filter(|block| *block != NULL)
     }

@@ -1,4 +1,4 @@
-//! The free blocks, in the order in which they are taken: a ring of links with one entry per block.
+//! The free blocks, in the order in which they are taken.
 
 use super::links::Links;
 

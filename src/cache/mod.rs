@@ -1,11 +1,12 @@
-//! The KV cache as the scheduler sees it: which blocks of [`BLOCK_SIZE`] tokens each sequence holds,
-//! and which blocks hold a prefix that a new sequence can share.
+//! The KV cache as the scheduler sees it: the blocks of [`BLOCK_SIZE`] tokens that each sequence holds,
+//! and the cached prefixes that a new sequence can share.
 //!
-//! The keys and values themselves live with the executor; here are only block ids. A block that is
-//! given up stays findable until it is taken for something else: first those are taken that hold
-//! nothing of use, then those that were given up longest ago, a sequence's end before its beginning.
+//! The executor stores the keys and values; here are only block ids. A freed block stays cached, that
+//! is, can be found by its content, until it is taken again. Blocks without cached content are taken
+//! first, then the cached blocks freed longest ago (LRU), the end of a sequence before its beginning.
 //!
-//! A block belongs to whoever took it last, until it is free and holds nothing of use. Owners that
+//! A block belongs to the owner that took it last, until it is free and not cached. An owner that has
+//! its share of the blocks evicts its own cached blocks before those of others.
 //! have their share already take their own findable blocks before those of others.
 
 mod block_table;
@@ -22,10 +23,10 @@ pub use self::block_table::BlockTable;
 use self::{free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View};
 use crate::step::{BLOCK_SIZE, BlockCopy, Window};
 
-/// The null block: an entry that no row looks at. It is neither free nor held.
+/// The null block: an entry that no row reads. It is neither free nor held.
 const NULL: u32 = 0;
 
-/// A fixed number of blocks, how many tables hold each, and what can be found in them.
+/// A fixed pool of KV blocks with reference counts and the index of cached prefixes.
 #[derive(Clone, Debug)]
 pub struct KvCache {
     references: Vec<u32>, // [blocks]
@@ -37,18 +38,18 @@ pub struct KvCache {
     stats: CacheStats,
 }
 
-/// What happened to the blocks that can be found, counted since the start.
+/// Statistics of cached blocks since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Blocks that became findable.
+    /// Blocks that were added to the prefix cache.
     pub stored: u64,
-    /// Findable blocks that were taken for something else.
+    /// Cached blocks that were evicted.
     pub evicted: u64,
-    /// How often everything was forgotten.
+    /// How often the prefix cache was cleared.
     pub resets: u64,
 }
 
-/// Keeps the blocks of a prefix from being taken for something else.
+/// Protects the blocks of a prefix from eviction.
 #[derive(Debug)]
 pub struct Pin(BlockTable);
 
@@ -60,8 +61,8 @@ impl Pin {
 }
 
 impl KvCache {
-    /// A cache of `blocks` blocks, all free but the null block. Sequences share prefixes if
-    /// `prefix_caching` is on. The seed should be random: it keeps hashes from being foreseen.
+    /// A cache of `blocks` blocks, all free but the null block. `prefix_caching`: sequences share
+    /// cached prefixes. The seed should be random: it makes hashes unpredictable.
     pub fn new(blocks: usize, window: Option<Window>, prefix_caching: bool, seed: u64) -> KvCache {
         let mut free = FreeList::new(blocks);
         free.remove(NULL);
@@ -76,15 +77,15 @@ impl KvCache {
         }
     }
 
-    /// The same cache, empty, for a model whose keys and values also depend on so many tokens after
-    /// their own, as a draft head's do.
+    /// The same cache, empty, for a model whose keys and values also depend on this many tokens after
+    /// their own, like those of a draft head.
     pub fn with_lookahead(self, lookahead: usize) -> KvCache {
         let index = PrefixIndex::new(self.references.len(), lookahead, self.index.seed);
         KvCache { index, ..self }
     }
 
-    /// The same cache, empty, where an owner may have this share of the usable blocks, held or
-    /// findable, before it takes from its own.
+    /// The same cache, empty. An owner may have this share of the usable blocks, held or cached, before
+    /// it has to evict its own.
     pub fn with_share(self, share: f64) -> KvCache {
         let most = (share * self.usable() as f64) as usize;
         KvCache { owners: Owners::new(self.references.len(), most), ..self }
@@ -95,7 +96,7 @@ impl KvCache {
         self.references.len().saturating_sub(1)
     }
 
-    /// Blocks that no table holds, findable or not.
+    /// Blocks that no table holds, cached or not.
     pub fn free(&self) -> usize {
         self.free.len()
     }
@@ -105,24 +106,25 @@ impl KvCache {
         (self.usable() - self.free()) as f64 / self.usable().max(1) as f64
     }
 
-    /// Blocks that belong to an owner, held or findable.
+    /// Blocks that belong to an owner, held or cached.
     pub fn owned(&self, owner: u64) -> usize {
         self.owners.blocks(owner)
     }
 
-    /// What happened to the findable blocks so far.
+    /// Statistics of cached blocks so far.
     pub fn stats(&self) -> CacheStats {
         self.stats
     }
 
-    /// Tokens of the longest cached prefix, in whole blocks. The last token never counts, because
-    /// its logits must be computed.
+    /// Tokens of the longest cached prefix, in whole blocks. The last token never counts, because its
+    /// logits must be computed.
     pub fn lookup(&self, tokens: &[u32], salt: u64) -> usize {
         self.find(tokens, salt, tokens.len().saturating_sub(1)).cached
     }
 
-    /// A table for a new sequence of `owner`, which shares its longest cached prefix if `use_prefix`, and holds
-    /// `room` tokens. None, and nothing is changed, where less than `spare` blocks would stay free.
+    /// A table for a new sequence of `owner` with room for `room` tokens, which shares the longest
+    /// cached prefix if `use_prefix`. None, with nothing changed, if fewer than `spare` blocks would
+    /// stay free.
     pub fn admit(
         &mut self,
         tokens: &[u32],
@@ -134,8 +136,8 @@ impl KvCache {
     ) -> Option<BlockTable> {
         let most = if use_prefix { tokens.len().saturating_sub(1) } else { 0 };
         let mut table = BlockTable { owner, ..self.find(tokens, salt, most) };
-        let unheld = table.held().filter(|block| self.references[*block as usize] == 0);
-        if self.free() < unheld.count() + table.missing(room) + spare {
+        let free_blocks = table.held().filter(|block| self.references[*block as usize] == 0);
+        if self.free() < free_blocks.count() + table.missing(room) + spare {
             return None;
         }
         self.share(&table); // before any block is taken, which could be one of these
@@ -143,8 +145,8 @@ impl KvCache {
         Some(table)
     }
 
-    /// Grows `table` to hold `tokens` tokens. Where too few blocks are free, changes nothing and
-    /// returns false.
+    /// Grows `table` to hold `tokens` tokens. Returns false, with nothing changed, if too few blocks
+    /// are free.
     #[must_use]
     pub fn reserve(&mut self, table: &mut BlockTable, tokens: usize) -> bool {
         let fits = table.missing(tokens) <= self.free();
@@ -154,9 +156,9 @@ impl KvCache {
         fits
     }
 
-    /// Makes the full blocks of `tokens` findable. These are the sequence's first tokens, as far as
-    /// their keys and values are computed and will stay: drafts only once they are accepted. The cost
-    /// is that of the blocks which are new since the last call.
+    /// Adds the full blocks of `tokens` to the prefix cache. These are the first tokens of the
+    /// sequence, as far as their keys and values are computed and final: drafts only once they are
+    /// accepted. The cost is proportional to the new blocks since the last call.
     pub fn publish(&mut self, table: &mut BlockTable, tokens: &[u32]) {
         if !self.prefix_caching {
             return;
@@ -175,21 +177,21 @@ impl KvCache {
         }
     }
 
-    /// Gives up the blocks that no row at position `computed` or later sees.
+    /// Frees the blocks that no row at position `computed` or later attends to.
     pub fn retire(&mut self, table: &mut BlockTable, computed: usize) {
         let hidden = self.view.hidden(computed);
         let end = hidden.end.min(table.len());
         for at in (hidden.start.max(table.retired)..end).rev() {
             let block = std::mem::replace(&mut table.blocks[at], NULL);
-            self.give_up(block);
+            self.drop_reference(block);
         }
         table.retired = table.retired.max(end);
     }
 
-    /// A table for a sequence that has the first `tokens` tokens in common with `parent`, which holds
-    /// and has computed them. They share full blocks; a partial one is to be copied. The table holds
-    /// `room` tokens. None, and nothing is changed, where less than `spare` blocks would stay free or
-    /// the parent has retired blocks that the new sequence would see.
+    /// A table with room for `room` tokens for a sequence that shares its first `tokens` tokens with
+    /// `parent`, which has computed them. Full blocks are shared; a partial one has to be copied. None,
+    /// with nothing changed, if fewer than `spare` blocks would stay free or the parent has freed
+    /// blocks that the new sequence needs.
     pub fn fork(
         &mut self,
         parent: &BlockTable,
@@ -198,8 +200,8 @@ impl KvCache {
         spare: usize,
     ) -> Option<(BlockTable, Option<BlockCopy>)> {
         let covering = parent.covering(tokens);
-        let seen = self.view.hidden(tokens).end.min(covering.len());
-        if covering[seen..].contains(&NULL) {
+        let visible = self.view.hidden(tokens).end.min(covering.len());
+        if covering[visible..].contains(&NULL) {
             return None;
         }
         let (full, room) = (tokens / BLOCK_SIZE, room.max(tokens));
@@ -216,10 +218,10 @@ impl KvCache {
         Some((table, copy))
     }
 
-    /// Gives up all blocks of `table` and leaves it empty. No step in flight may use them.
+    /// Frees all blocks of `table` and empties it. No step in flight may use them.
     pub fn release(&mut self, table: &mut BlockTable) {
         for block in std::mem::take(table).blocks.into_iter().rev() {
-            self.give_up(block);
+            self.drop_reference(block);
         }
     }
 
@@ -230,13 +232,13 @@ impl KvCache {
         (!table.is_empty()).then_some(Pin(table))
     }
 
-    /// Lets go of a prefix. Its blocks stay findable until they are taken.
+    /// Unpins a prefix. Its blocks stay cached until they are evicted.
     pub fn unpin(&mut self, pin: Pin) {
         let Pin(mut table) = pin;
         self.release(&mut table);
     }
 
-    /// Forgets everything that can be found. Does nothing and returns false if a block is held.
+    /// Clears the prefix cache. Does nothing and returns false if a block is held.
     pub fn reset(&mut self) -> bool {
         let idle = self.free() == self.usable();
         if idle {
@@ -247,14 +249,13 @@ impl KvCache {
         idle
     }
 
-    /// Makes the blocks of an owner nobody's: they count for no share. They stay findable until they
-    /// are taken.
+    /// Removes an owner. Its blocks count for no share, and stay cached until they are evicted.
     pub fn forget(&mut self, owner: u64) {
         self.owners.forget(owner);
     }
 
-    /// Checks the cache against all tables and pins in use: every block is either free or counted
-    /// once per entry, and what is shared is the same part of each sequence.
+    /// Checks the cache against all tables and pins in use: every block is either free or has one
+    /// reference per entry, and shared blocks are at the same place in each sequence.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.
@@ -278,21 +279,20 @@ impl KvCache {
 
         let mut free: Vec<usize> = self.free.iter().map(|block| block as usize).collect();
         free.sort_unstable();
-        let unheld: Vec<usize> = (1..entries.len()).filter(|block| entries[*block] == 0).collect();
-        assert_eq!(free, unheld, "the free list is not the blocks without a reference");
+        let free_blocks: Vec<usize> =
+            (1..entries.len()).filter(|block| entries[*block] == 0).collect();
+        assert_eq!(free, free_blocks, "the free list is not the blocks without a reference");
 
         self.owners.check_integrity(self.free.iter());
         self.index.check_integrity();
     }
 
-    /// The longest cached prefix of `tokens`, of at most `most` of them, as a table whose entries are
-    /// not counted yet.
+    /// The longest cached prefix of `tokens`, of at most `most` of them, as a table without references.
     ///
-    /// Where a window hides blocks from all rows after the prefix, it does not matter whether they
-    /// are cached:
+    /// Blocks that a window hides from all rows after the prefix need not be cached:
     /// ```text
-    ///   sinks │ hidden           │ in sight
-    /// ├───────┼──────────────────┼──────────┤ prefix
+    ///   sinks │ hidden           │ visible
+    /// ├───────┼──────────────────┼─────────┤ prefix
     ///   cached  anything: null     cached
     /// ```
     fn find(&self, tokens: &[u32], salt: u64, most: usize) -> BlockTable {
@@ -328,7 +328,7 @@ impl KvCache {
         table
     }
 
-    /// Counts the entries of a table, of which some may be free.
+    /// Adds a reference for each entry of a table; some of the blocks may be free.
     fn share(&mut self, table: &BlockTable) {
         for block in table.held() {
             let references = &mut self.references[block as usize];
@@ -340,26 +340,26 @@ impl KvCache {
         }
     }
 
-    /// Adds free blocks to a table until it holds `tokens` tokens; as many must be there.
+    /// Adds free blocks to a table until it has room for `tokens` tokens; there must be enough.
     fn extend(&mut self, table: &mut BlockTable, tokens: usize) {
         for _ in 0..table.missing(tokens) {
             let Some(block) = self.next(table.owner) else { break };
             self.free.remove(block);
-            self.owners.give(block, table.owner);
+            self.owners.assign(block, table.owner);
             self.stats.evicted += u64::from(self.index.remove(block));
             self.references[block as usize] = 1;
             table.blocks.push(block);
         }
     }
 
-    /// The free block that an owner is to take.
+    /// The free block that this owner takes next.
     fn next(&self, owner: u64) -> Option<u32> {
         let first = self.free.first()?;
         let due = || self.owners.due(owner).unwrap_or(first);
         Some(if self.index.contains(first) { due() } else { first })
     }
 
-    fn give_up(&mut self, block: u32) {
+    fn drop_reference(&mut self, block: u32) {
         if block == NULL {
             return;
         }
@@ -373,7 +373,7 @@ impl KvCache {
             self.owners.free(block);
         } else {
             self.free.push_front(block);
-            self.owners.shed(block);
+            self.owners.unassign(block);
         }
     }
 }

@@ -1,87 +1,87 @@
-//! Who took each block, and which of its free blocks an owner is to give up first.
+//! The owner of each block, and which of its free blocks an owner evicts first.
 
 use std::collections::HashMap;
 
 use super::links::Links;
 
-/// The owners of blocks, by the names that callers give them. A block is its owner's from when it is
-/// taken until somebody takes it again or it holds nothing of use.
+/// The owners of blocks, named by callers. A block belongs to the owner that took it until it is taken
+/// again, or is free and not cached.
 #[derive(Clone, Debug)]
 pub struct Owners {
-    /// So many blocks may an owner have before it takes from its own.
+    /// An owner with this many blocks evicts its own first.
     pub most: usize,
     places: HashMap<u64, u32>,     // by name
     pub(super) owners: Vec<Owner>, // [places]
     vacant: Vec<u32>,              // places without a name and blocks
     of: Vec<u32>,                  // [blocks] the owner's place
-    /// [blocks + places] The free blocks of an owner follow its own entry, the longest free first.
+    /// [blocks + places] A ring per owner: its own entry, then its free blocks, the longest free first.
     links: Links,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owner {
     blocks: usize,
-    /// Forgotten: its blocks are nobody's.
-    nameless: bool,
+    /// Its name was forgotten: its blocks count for no share.
+    forgotten: bool,
 }
 
-/// The place of whoever has the blocks that hold nothing of use.
-const NOBODY: u32 = 0;
+/// The owner of blocks without cached content.
+const NO_OWNER: u32 = 0;
 
 impl Owners {
-    /// Nobody has any of `blocks` blocks.
+    /// All of `blocks` blocks without an owner.
     pub fn new(blocks: usize, most: usize) -> Owners {
         Owners {
             most,
             places: HashMap::new(),
-            owners: vec![Owner { blocks, nameless: true }],
+            owners: vec![Owner { blocks, forgotten: true }],
             vacant: Vec::new(),
-            of: vec![NOBODY; blocks],
+            of: vec![NO_OWNER; blocks],
             links: Links::new(blocks + 1),
         }
     }
 
-    /// How many blocks an owner has.
+    /// Number of blocks of an owner.
     pub fn blocks(&self, name: u64) -> usize {
         self.places.get(&name).map_or(0, |place| self.owners[*place as usize].blocks)
     }
 
-    /// The block that an owner has to take before those of others: the longest free of its own, once
-    /// it has as many as it may.
+    /// The block that an owner must take before those of others: its own block that has been free for
+    /// longest, if it has its share.
     pub fn due(&self, name: u64) -> Option<u32> {
         let place = *self.places.get(&name)?;
         let full = self.owners[place as usize].blocks >= self.most;
         self.links.others(self.end(place)).next().filter(|_| full)
     }
 
-    /// Gives a block that is held to an owner.
-    pub fn give(&mut self, block: u32, name: u64) {
+    /// Assigns a held block to an owner.
+    pub fn assign(&mut self, block: u32, name: u64) {
         let place = match self.places.get(&name) {
             Some(place) => *place,
             None => self.enter(name),
         };
-        self.hand_over(block, place);
+        self.set_owner(block, place);
     }
 
-    /// Notes that a block holds nothing of use.
-    pub fn shed(&mut self, block: u32) {
-        self.hand_over(block, NOBODY);
+    /// Records that a block has no cached content.
+    pub fn unassign(&mut self, block: u32) {
+        self.set_owner(block, NO_OWNER);
     }
 
-    /// Notes that a block with something of use is free.
+    /// Records that a cached block is free.
     pub fn free(&mut self, block: u32) {
         self.links.insert(block, self.end(self.of[block as usize]));
     }
 
-    /// Notes that a block is held.
+    /// Records that a block is held.
     pub fn hold(&mut self, block: u32) {
         self.links.remove(block);
     }
 
-    /// Makes the blocks of an owner nobody's. Should the name come again, it is another's.
+    /// Forgets an owner's name. If the name is used again, it is a new owner.
     pub fn forget(&mut self, name: u64) {
         if let Some(place) = self.places.remove(&name) {
-            self.owners[place as usize].nameless = true;
+            self.owners[place as usize].forgotten = true;
             self.vacate(place);
         }
     }
@@ -105,7 +105,7 @@ impl Owners {
         }
     }
 
-    fn hand_over(&mut self, block: u32, place: u32) {
+    fn set_owner(&mut self, block: u32, place: u32) {
         self.links.remove(block);
         let before = std::mem::replace(&mut self.of[block as usize], place);
         self.owners[place as usize].blocks += 1;
@@ -125,8 +125,8 @@ impl Owners {
     }
 
     fn vacate(&mut self, place: u32) {
-        let Owner { blocks, nameless } = self.owners[place as usize];
-        if nameless && blocks == 0 && place != NOBODY {
+        let Owner { blocks, forgotten } = self.owners[place as usize];
+        if forgotten && blocks == 0 && place != NO_OWNER {
             self.vacant.push(place);
         }
     }

@@ -1,4 +1,4 @@
-//! Finds blocks by what they hold: the tokens of a block and, through its parent's hash, all before.
+//! Finds blocks by content: the tokens of a block and, through its parent's hash, all tokens before.
 
 use std::{
     collections::HashMap,
@@ -7,10 +7,10 @@ use std::{
 
 use crate::step::BLOCK_SIZE;
 
-/// Published blocks by hash. Blocks with the same content may be there several times.
+/// Cached blocks by hash. Several may have the same content.
 ///
-/// A block's content is its tokens and `lookahead` tokens after them, for models whose keys and
-/// values depend on these as well.
+/// The content of a block is its tokens and the `lookahead` tokens after them, for models whose keys
+/// and values depend on these too.
 #[derive(Clone, Debug)]
 pub struct PrefixIndex {
     pub seed: u64,
@@ -20,7 +20,7 @@ pub struct PrefixIndex {
     contents: Vec<u32>,          // [blocks][BLOCK_SIZE + lookahead] tokens
 }
 
-/// A published block, in the ring of those with the same hash.
+/// A cached block, in the ring of those with the same hash.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hash: u64,
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 impl PrefixIndex {
-    /// An index of up to `blocks` blocks. Hashes are unlike those of other seeds.
+    /// An index of up to `blocks` blocks. Other seeds give other hashes.
     pub fn new(blocks: usize, lookahead: usize, seed: u64) -> PrefixIndex {
         PrefixIndex {
             seed,
@@ -41,14 +41,13 @@ impl PrefixIndex {
         }
     }
 
-    /// The content of a sequence's block number `block`, if the tokens reach that far.
+    /// The content of block number `block` of a sequence, if there are enough tokens.
     pub fn content<'a>(&self, tokens: &'a [u32], block: usize) -> Option<&'a [u32]> {
         let start = block * BLOCK_SIZE;
         tokens.get(start..start + BLOCK_SIZE + self.lookahead)
     }
 
-    /// What takes the place of the parent's hash for the first block of a sequence. It keeps
-    /// sequences of different salts apart.
+    /// The parent hash of a sequence's first block. It separates sequences of different salts.
     pub fn root(&self, salt: u64) -> u64 {
         self.hash(salt, &[])
     }
@@ -60,8 +59,8 @@ impl PrefixIndex {
         hasher.finish()
     }
 
-    /// The block that was published first with this hash. Parent and content are compared, so that
-    /// blocks whose hashes happen to be equal are told apart.
+    /// The block that was published first with this hash. Parent and content are compared too, because
+    /// hashes can collide.
     pub fn find(&self, hash: u64, parent: u64, content: &[u32]) -> Option<u32> {
         let mut same_hash = self.ring(*self.first.get(&hash)?);
         same_hash.find(|&block| {
@@ -70,7 +69,7 @@ impl PrefixIndex {
         })
     }
 
-    /// Publishes a block that is not in the index.
+    /// Adds a block that is not in the index.
     pub fn insert(&mut self, block: u32, hash: u64, parent: u64, content: &[u32]) {
         debug_assert!(!self.contains(block));
         let first = *self.first.entry(hash).or_insert(block);
@@ -82,7 +81,7 @@ impl PrefixIndex {
         self.contents[block as usize * width..][..width].copy_from_slice(content);
     }
 
-    /// Forgets a block. Returns whether it was there.
+    /// Removes a block. Returns whether it was in the index.
     pub fn remove(&mut self, block: u32) -> bool {
         let Some(Entry { hash, previous, next, .. }) = self.entries[block as usize].take() else {
             return false;
@@ -98,18 +97,18 @@ impl PrefixIndex {
         true
     }
 
-    /// Forgets all blocks.
+    /// Removes all blocks.
     pub fn clear(&mut self) {
         self.first.clear();
         self.entries.fill(None);
     }
 
-    /// Whether a block is published.
+    /// Whether a block is in the index.
     pub fn contains(&self, block: u32) -> bool {
         self.entry(block).is_some()
     }
 
-    /// Checks that every hash leads to its blocks, and that these have it.
+    /// Checks that hashes and blocks refer to each other.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.
@@ -144,7 +143,7 @@ impl PrefixIndex {
         }
     }
 
-    /// The blocks with the hash of `first`, in the order of their publication.
+    /// The blocks with the hash of `first`, in the order in which they were published.
     fn ring(&self, first: u32) -> impl Iterator<Item = u32> {
         let follow = move |block: &u32| self.entry(*block).map(|entry| entry.next);
         std::iter::successors(Some(first), move |block| follow(block).filter(|next| *next != first))
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_share_a_hash_by_accident_are_told_apart() {
+    fn blocks_with_colliding_hashes_are_distinguished() {
         let mut index = index(4);
         let other = [8; BLOCK_SIZE];
         index.insert(1, 10, 0, &CONTENT);

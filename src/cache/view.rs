@@ -1,15 +1,15 @@
-//! What rows see of their sequence, in blocks.
+//! The attention window in blocks.
 
 use std::ops::Range;
 
 use crate::step::{BLOCK_SIZE, Window};
 
-/// A [`Window`] in blocks, or the full view.
+/// A [`Window`] in blocks, or full attention.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// So many first blocks are always seen: all of them without a window.
+    /// The first blocks that are always visible: all of them without a window.
     pub sinks: usize,
-    /// Positions up to a row's own that it sees.
+    /// Positions that a row attends to, its own included.
     tokens: usize,
 }
 
@@ -21,7 +21,7 @@ impl View {
         View { sinks: sinks.div_ceil(BLOCK_SIZE), tokens }
     }
 
-    /// The blocks that no row at position `computed` or later sees.
+    /// The blocks that no row at position `computed` or later attends to.
     pub fn hidden(&self, computed: usize) -> Range<usize> {
         let first_seen = (computed + 1).saturating_sub(self.tokens) / BLOCK_SIZE;
         self.sinks..first_seen.max(self.sinks)

@@ -1,4 +1,4 @@
-//! The buffers that every step shares, allocated once.
+//! The buffers of a step, allocated once.
 
 use super::shapes::{self, Widths};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     step::{BlockCopy, Capacity},
 };
 
-/// The keys and values of a layer.
+/// KV cache of one layer.
 #[derive(Clone)]
 pub struct Kv {
     pub kind: KvKind,
@@ -56,8 +56,8 @@ pub struct StepBuffers {
 }
 
 impl StepBuffers {
-    /// Allocates the buffers for a model and a capacity; `kinds` are those of the layers, and
-    /// `rope_factors` are as for [`shapes::rope_tables`].
+    /// Allocates the buffers for a model and a capacity. `kinds`: per layer; `rope_factors`: as in
+    /// [`shapes::rope_tables`].
     pub async fn new(
         gpu: &Gpu,
         config: &ModelConfig,
@@ -94,11 +94,11 @@ impl StepBuffers {
             let buffer = gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?;
             kv.push(Kv { kind, buffer, block_bytes });
         }
-        // A head may normalise what it reads of its target as one row.
+        // A draft head may normalise all features that it reads as one row.
         let normed = config.hidden.max(if widths.joined > 0 { widths.features } else { 0 });
         let largest_block = kv.iter().map(|kv| kv.block_bytes).max().unwrap_or(0);
         let window = capacity.window;
-        // Partial results do not depend on the kind of the keys and values they were made of.
+        // Partial results have the same size for every kind of KV cache.
         let attention = shapes::attention(config, window, KvKind::F16);
         Ok(StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
@@ -146,7 +146,7 @@ impl StepBuffers {
         })
     }
 
-    /// The buffers of a drafting head beside its target's, whose tables and features it shares.
+    /// The buffers of a draft head; it shares tables, features, samples and results with its target.
     pub fn beside(self, target: &StepBuffers) -> StepBuffers {
         for own in [&self.tables, &self.features, &self.last_samples, &self.results] {
             own.destroy();
@@ -160,13 +160,13 @@ impl StepBuffers {
         }
     }
 
-    /// The same buffers but for the words of a step: those of a drafter inside its target.
+    /// The same buffers, except for the words of a step: for a drafter inside its target.
     pub async fn inside(&self, gpu: &Gpu, capacity: &Capacity) -> Result<StepBuffers> {
         let words = Batch::max_words(capacity) as u64;
         Ok(StepBuffers { step: gpu.storage("draft step", words * 4).await?, ..self.clone() })
     }
 
-    /// Records the copy of a block in all layers. A buffer cannot be copied to itself.
+    /// Records the copy of a block in all layers, via `kv_copy`: no buffer can be copied to itself.
     pub fn copy_block(&self, encoder: &mut wgpu::CommandEncoder, copy: BlockCopy) {
         for Kv { buffer, block_bytes: bytes, .. } in &self.kv {
             let [from, to] = [copy.from, copy.to].map(|block| u64::from(block) * bytes);
@@ -175,7 +175,7 @@ impl StepBuffers {
         }
     }
 
-    /// The cosines and sines of a layer.
+    /// The rope table of a layer.
     pub fn rope(&self, layer: usize) -> &wgpu::Buffer {
         &self.ropes[self.rope_of_layer[layer]]
     }
@@ -199,7 +199,7 @@ impl StepBuffers {
         }
     }
 
-    /// The buffer of a table of the slots.
+    /// The buffer of a per-slot table.
     pub fn table(&self, table: Table) -> &wgpu::Buffer {
         match table {
             Table::Tallies => &self.tallies,

@@ -1,4 +1,4 @@
-//! The executor in plain Rust: the oracle of whole-model tests, and what runs where there is no GPU.
+//! The executor in plain Rust: the oracle of whole-model tests, and the fallback without a GPU.
 
 #[cfg(test)]
 mod tests;
@@ -16,8 +16,8 @@ use super::{
 use crate::{
     Error, Result,
     kernels::{
-        Batch, BlockTables, Copy, Embed, HostTables, Keep, KvKind, Matmul, Place, Recall, Regime,
-        RowsOf, Upload,
+        Batch, BlockTables, Copy, Embed, HostTables, KvKind, LoadStates, Matmul, Place, Regime,
+        RowsOf, StoreStates, Upload,
         batch::{ACCEPTED, SLOT_TOKENS},
         columns, gather, norm, pool,
     },
@@ -27,7 +27,7 @@ use crate::{
     weights::{HostWeights, ensure_room},
 };
 
-/// Runs a model's steps with the reference of every kernel.
+/// Runs a model's steps with the CPU reference of every kernel.
 pub struct CpuExecutor {
     capacity: Capacity,
     target: HostModel,
@@ -36,7 +36,7 @@ pub struct CpuExecutor {
     done: VecDeque<StepResult>,
 }
 
-/// A model in host memory, and what it computes with.
+/// A model in host memory, with its activations and KV cache.
 struct HostModel {
     config: ModelConfig,
     widths: Widths,
@@ -58,7 +58,7 @@ struct HostDraft {
     states: Vec<f32>,      // [seqs][row_stride(hidden)]
 }
 
-/// What is kept of each slot.
+/// Per-slot state.
 struct Slots {
     tables: BlockTables,
     pooled: Vec<f32>,       // [seqs][row_stride(hidden)]: sums of hidden states
@@ -68,8 +68,8 @@ struct Slots {
 }
 
 impl CpuExecutor {
-    /// Allocates what steps of this capacity need; `kinds` say how each layer holds its keys and
-    /// values, see [`super::host_kv_kinds`].
+    /// Allocates the buffers of steps of this capacity. `kinds`: KV cache per layer, see
+    /// [`super::host_kv_kinds`].
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the KV cache does not fit into main memory.
@@ -83,7 +83,7 @@ impl CpuExecutor {
         Ok(executor)
     }
 
-    /// The same with a drafter; without it, and with the reason, if that cannot be run.
+    /// The same with a drafter. A drafter that cannot run is left out, and the reason returned.
     ///
     /// # Errors
     /// As for [`CpuExecutor::new`].
@@ -114,11 +114,11 @@ impl CpuExecutor {
         Ok((CpuExecutor { capacity, target, draft, slots, done: VecDeque::new() }, refused))
     }
 
-    /// Runs the layers on a step's rows and shows `observer` each product before it is computed: its
-    /// rows of x as the matrix meets them, normalised where the product asks for it, `[rows][k]`.
-    /// It may change the product's matrix; what follows is computed with the new one.
+    /// Runs the layers on a step's rows and calls `observer` before each matrix product with the
+    /// product's input rows `[rows][k]`, normalised where the product includes a norm. The observer may
+    /// change the product's matrix; all that follows uses the new one.
     ///
-    /// Steps that other steps wait for must go through [`Executor::submit`]: this one has no result.
+    /// It returns no result, so steps that later steps depend on must go through [`Executor::submit`].
     #[cfg(not(target_arch = "wasm32"))]
     pub fn observe<E: From<Error>>(
         &mut self,
@@ -149,7 +149,7 @@ impl CpuExecutor {
         Ok(())
     }
 
-    /// Returns the weights, as far as steps have changed them.
+    /// Returns the weights, with the changes of an observer.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn into_weights(self) -> HostWeights {
         self.target.weights
@@ -178,7 +178,7 @@ impl HostDraft {
         Ok(HostDraft { model: model.transpose()?, ids, states, program })
     }
 
-    /// Drafts what a step wants to verify.
+    /// Drafts the tokens that a step verifies.
     fn draft(
         &mut self,
         plan: &StepPlan,
@@ -192,16 +192,17 @@ impl HostDraft {
         for (place, batch) in passes.iter().enumerate() {
             for op in program.pass(place) {
                 match op {
-                    Op::Recall => {
-                        let kernel = Recall { width: model.config.hidden };
+                    Op::LoadStates => {
+                        let kernel = LoadStates { width: model.config.hidden };
                         kernel.reference(batch, states, out(&mut model.acts, Act::Residual));
                     }
-                    Op::Draw => shapes::draw(&model.config, ids.is_some()).reference(
-                        batch,
-                        &model.acts[&Act::Logits],
-                        ids.as_deref(),
-                        &mut slots.last_samples,
-                    ),
+                    Op::DraftSample => shapes::draft_sample(&model.config, ids.is_some())
+                        .reference(
+                            batch,
+                            &model.acts[&Act::Logits],
+                            ids.as_deref(),
+                            &mut slots.last_samples,
+                        ),
                     op => model.run(op, batch, slots)?,
                 }
             }
@@ -209,7 +210,7 @@ impl HostDraft {
         Ok(())
     }
 
-    /// Reads what the target made of a step.
+    /// Lets the drafter read the target's hidden states of a step.
     fn follow(
         &mut self,
         plan: &StepPlan,
@@ -224,8 +225,8 @@ impl HostDraft {
         out(&mut model.acts, Act::Features)[..held].copy_from_slice(&features[..held]);
         for op in &program.follow {
             match op {
-                Op::Keep => {
-                    let kernel = Keep { width: model.config.hidden };
+                Op::StoreStates => {
+                    let kernel = StoreStates { width: model.config.hidden };
                     kernel.reference(&batch, &model.acts[&Act::Residual], &slots.results, states);
                 }
                 op => model.run(op, &batch, slots)?,
@@ -421,8 +422,8 @@ impl HostModel {
                 shapes::accept(config).reference(batch, adjustments, last_samples, results);
                 shapes::logprobs(config).reference(batch, logits, results);
             }
-            // Of the head's states, see `HostDraft`.
-            Op::Keep | Op::Recall | Op::Draw => {}
+            // These need the drafter's states, see `HostDraft`.
+            Op::StoreStates | Op::LoadStates | Op::DraftSample => {}
         }
         Ok(())
     }
@@ -445,7 +446,7 @@ impl Executor for CpuExecutor {
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         let CpuExecutor { capacity, target, draft, slots, done } = self;
         slots.tables.update(plan, |_, _| {})?;
-        // What must be refused is seen before it is resolved.
+        // An invalid plan must be refused before it is resolved.
         Batch::encode(plan, capacity, &slots.tables, 1)?;
         let last_samples = &slots.last_samples;
         let plan = &*plan.resolved(|slot| last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize]);
@@ -517,7 +518,7 @@ fn normed(
     Ok(normed)
 }
 
-/// Rows of x with their columns in the order of a matrix.
+/// Rows of x with reordered columns.
 fn in_order(x: &[f32], order: &[u32]) -> Vec<f32> {
     let stride = row_stride(order.len());
     let mut ordered = vec![0.0; x.len()];

@@ -1,28 +1,28 @@
-//! An executor's own drafter: what it is, and the steps in which it runs, in words.
+//! The executor's own drafter: its kinds, and the batches of its forward passes.
 
 use crate::{
     Result,
     kernels::{
         Batch, BlockTables,
-        batch::{DRAFTS, DRAFTS_AT, DRAWN, LAST_SAMPLE, ROW_WORDS, SLOT_TOKENS},
+        batch::{DRAFTS, DRAFTS_AT, LAST_SAMPLE, ROW_WORDS, SAMPLED, SLOT_TOKENS},
     },
     model::{DraftProgram, Features, ModelConfig},
     step::{Capacity, Follow, RowTokens, Sampling, SeqPlan, StepPlan},
     weights::Draft,
 };
 
-/// What drafts beside a model, with its weights as an executor holds them.
+/// A drafter beside a model. `W`: its weights, in the form that the executor uses.
 pub enum Drafter<W> {
-    /// A head that reads what the model computes.
+    /// A draft head, which reads hidden states of the model (EAGLE, Medusa, MTP).
     Head(Box<Draft>, W),
-    /// A smaller model with the same tokens.
+    /// A smaller model with the same vocabulary.
     Model(Box<ModelConfig>, W),
-    /// The model's own first layers, so many of them.
+    /// This many first layers of the model itself.
     EarlyExit(usize),
 }
 
 impl<W> Drafter<W> {
-    /// What it computes beside `target`.
+    /// The drafter's program beside `target`.
     pub fn program(&self, target: &ModelConfig) -> Result<DraftProgram> {
         match self {
             Drafter::Head(draft, _) => DraftProgram::head(&draft.config, target),
@@ -31,7 +31,7 @@ impl<W> Drafter<W> {
         }
     }
 
-    /// What it reads of its target.
+    /// Which hidden states of the target it reads.
     pub fn features(&self) -> Option<&Features> {
         match self {
             Drafter::Head(draft, _) => Some(&draft.config.features),
@@ -39,7 +39,7 @@ impl<W> Drafter<W> {
         }
     }
 
-    /// Its weights, where it has any of its own.
+    /// Its own weights, if it has any.
     pub fn weights(&self) -> Option<&W> {
         match self {
             Drafter::Head(_, weights) | Drafter::Model(_, weights) => Some(weights),
@@ -47,7 +47,7 @@ impl<W> Drafter<W> {
         }
     }
 
-    /// The same with its weights.
+    /// The same drafter with other weights.
     pub fn with<V>(self, weights: V) -> Drafter<V> {
         match self {
             Drafter::Head(draft, _) => Drafter::Head(draft, weights),
@@ -56,7 +56,7 @@ impl<W> Drafter<W> {
         }
     }
 
-    /// Its weights, and the target's ids of its tokens where they are others.
+    /// Its weights, and the target's ids of its tokens if its own ids differ.
     pub fn into_parts(self) -> (Option<W>, Option<Vec<u32>>) {
         match self {
             Drafter::Head(draft, weights) => (Some(weights), draft.vocabulary),
@@ -66,12 +66,12 @@ impl<W> Drafter<W> {
     }
 }
 
-/// One batch for each draft that the drafter is to propose, the sequences' first drafts first: one row
-/// and one sample per sequence that has so many.
+/// One batch per draft token, the first drafts of all sequences first: one row and one sample for each
+/// sequence that has so many drafts.
 ///
-/// The row of the first draft is `behind` positions before that of the last token which is known, and
-/// the further ones follow. Its token is the last sample, and then the draft before. Drafts that are not
-/// verified move the rows on as they do those of the plan.
+/// The row of the first draft is `behind` positions before the last known token; the further rows
+/// follow. Its token is the last sample, and then the draft before it. Unverified drafts of the step
+/// before shift the rows as they shift those of the plan.
 pub fn passes(
     plan: &StepPlan,
     capacity: &Capacity,
@@ -108,8 +108,8 @@ pub fn passes(
     (0..most).map(pass).collect()
 }
 
-/// The batch of a step's rows for a drafter that follows them: if it `reads_next`, each has the token
-/// after it in place of its own. None if it follows no sequence.
+/// The batch in which a drafter reads a step's rows. With `reads_next`, each row has the token after it
+/// in place of its own. None if the drafter follows no sequence.
 pub fn follow(
     plan: &StepPlan,
     capacity: &Capacity,
@@ -132,7 +132,7 @@ pub fn follow(
                 _ if i < known => batch.row(row + i + 1).token,
                 Follow::Known(token) => token,
                 Follow::Drawn | Follow::No => {
-                    LAST_SAMPLE | (seq.slot * SLOT_TOKENS + DRAWN + (i - known) as u32)
+                    LAST_SAMPLE | (seq.slot * SLOT_TOKENS + SAMPLED + (i - known) as u32)
                 }
             };
             batch.row_mut(row + i)[0] = next;
@@ -161,7 +161,7 @@ mod tests {
         window: None,
     };
 
-    /// A step whose sequences begin behind drafts, but for the last.
+    /// A step whose sequences, except the last, start behind unverified drafts.
     fn random_plan(rng: &mut fastrand::Rng) -> StepPlan {
         let seqs = [2, 0, 1].map(|slot| SeqPlan {
             slot,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_a_drafter_move_on_with_the_rows_before_them() {
+    fn batches_of_a_drafter_shift_with_the_rows_of_the_step() {
         let mut rng = fastrand::Rng::new();
         println!("seed {}", rng.get_seed());
         for behind in [0, 1].repeat(20) {
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(found.len(), expected.len());
             for (found, expected) in found.iter_mut().zip(expected) {
                 Shift::reference(found, &last_samples, &tables);
-                // All but how many shifts there are, and the shifts.
+                // All words but the number of shifts, and the shifts.
                 found.words[5] = 0;
                 assert_eq!(found.words[..expected.words.len()], expected.words);
             }

@@ -1,4 +1,4 @@
-//! The executor on the GPU: one metadata write, one pass and one small read-back a step.
+//! The executor on the GPU: per step one metadata write, one pass and one small read-back.
 
 use std::{collections::VecDeque, ops::ControlFlow};
 
@@ -33,20 +33,20 @@ pub struct GpuExecutor {
     buffers: StepBuffers,
     tables: BlockTables,
     weights: GpuWeights,
-    /// Recorded once: what runs over all rows, and over the logit rows, per regime of their count.
+    /// Prepared once: dispatches over all rows, and over the logit rows, per regime.
     body: Recordings,
     head: Recordings,
     draft: Option<GpuDraft>,
     shift: Dispatch,
     in_flight: VecDeque<InFlight>,
     spare: Vec<Readback>,
-    /// For steps whose logits are read: [logit rows][row_stride(vocab)]; one at a time.
+    /// Read-back of logits: [logit rows][row_stride(vocab)]; one step at a time.
     spare_logits: Option<Readback>,
     profiler: Option<Profiler>,
     work: HostWork,
 }
 
-/// What the host asked of the device so far.
+/// Counts of the host's work on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct HostWork {
     pub steps: u64,
@@ -54,26 +54,26 @@ pub struct HostWork {
     pub read_backs: u64,
     pub dispatches: u64,
     pub buffer_writes: u64,
-    /// Stands still once the executor is made.
+    /// Constant once the executor is made.
     pub bind_groups: u64,
     pub pipelines: u64,
 }
 
 struct InFlight {
     outcome: Outcome,
-    /// Sums of the embeddings `[embedded][hidden]`, results, then timestamps where there are any.
+    /// Sums of the embeddings `[embedded][hidden]`, results, then timestamps if available.
     small: Readback,
     logits: Option<Readback>,
 }
 
 impl GpuExecutor {
-    /// Steps that may be in flight: while the host deals with one, the device computes the next.
+    /// Steps that may be in flight: the device computes one while the host handles the other.
     pub const DEPTH: usize = 2;
 
-    /// Allocates, compiles every kernel the model can need and records every dispatch.
+    /// Allocates the buffers, compiles every kernel that the model can need and binds every dispatch.
     ///
-    /// `kinds` say how each layer holds its keys and values; see [`super::gpu_kv_kinds`].
-    /// `on_progress` is told how many of all dispatches are ready, and may break off.
+    /// `kinds`: KV cache per layer, see [`super::gpu_kv_kinds`]. Calls `on_progress` with the number of
+    /// prepared dispatches and their total; it may abort.
     pub async fn new(
         gpu: Gpu,
         config: &ModelConfig,
@@ -87,7 +87,7 @@ impl GpuExecutor {
         Ok(made.await?.0)
     }
 
-    /// The same with a drafter; without it, and with the reason, if that cannot be run.
+    /// The same with a drafter. A drafter that cannot run is left out, and the reason returned.
     ///
     /// # Errors
     /// As for [`GpuExecutor::new`].
@@ -123,7 +123,7 @@ impl GpuExecutor {
             spare.push(Readback::new(&gpu, small_bytes).await?);
         }
         let executor = GpuExecutor {
-            // For the grid, which does not depend on a layer's kind.
+            // Only for the grid, which does not depend on a layer's kind.
             attention: shapes::attention(config, capacity.window, KvKind::F16),
             tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
@@ -150,7 +150,7 @@ impl GpuExecutor {
         &self.gpu
     }
 
-    /// What the host asked of the device so far.
+    /// Counts of the host's work on the device so far.
     pub fn work(&self) -> HostWork {
         self.work
     }
@@ -160,7 +160,7 @@ impl GpuExecutor {
         self.weights.bytes()
     }
 
-    /// Encodes and uploads the batches in which the drafter drafts for a step, and in which it follows.
+    /// Encodes and uploads the batches in which the drafter drafts, and in which it reads the rows.
     fn draft_batches(&mut self, plan: &StepPlan) -> Result<(Vec<Batch>, Vec<Batch>)> {
         let Some(draft) = &self.draft else { return Ok(Default::default()) };
         let Attention { heads, kv_heads, .. } = draft.attention;
@@ -185,8 +185,8 @@ impl GpuExecutor {
         Ok((passes, follow))
     }
 
-    /// Records the moves of rows behind drafts that are not verified yet, in the step's batch and in
-    /// `drafting` batches of the drafter: first, as the step has drafts of its own to verify.
+    /// Records [`Shift`] for rows behind unverified drafts, in the step's batch and in `drafting`
+    /// batches of the drafter. It comes first, before the step verifies drafts of its own.
     fn record_shifts(&mut self, encoder: &mut CommandEncoder, batch: &Batch, drafting: usize) {
         if batch.shifts == 0 {
             return;
@@ -200,7 +200,7 @@ impl GpuExecutor {
         }
     }
 
-    /// Records the pass of the model itself; `follows` says whether a drafter reads what it computes.
+    /// Records the pass of the model; `follows`: a drafter reads its hidden states.
     fn record_step(&mut self, encoder: &mut CommandEncoder, batch: &Batch, follows: bool) {
         let timestamp_writes = self.profiler.as_ref().map(Profiler::writes);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
@@ -217,7 +217,7 @@ impl GpuExecutor {
         self.work.dispatches += record(&mut pass, calls, &self.attention, self.tuning, batch);
     }
 
-    /// Records a pass of the drafter, whose words are in its buffer at `place`.
+    /// Records a pass of the drafter with the batch at `place` of its buffer.
     fn record_draft(
         &self,
         encoder: &mut CommandEncoder,
@@ -237,7 +237,7 @@ impl GpuExecutor {
     }
 }
 
-/// Records the calls that have a part in a step; returns how many there are.
+/// Records the calls that run in this step; returns their number.
 fn record<'a>(
     pass: &mut wgpu::ComputePass,
     calls: impl Iterator<Item = &'a Recorded>,

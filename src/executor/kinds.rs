@@ -1,4 +1,4 @@
-//! Which layers may hold their keys and values in int8.
+//! Which layers may store their KV cache in int8.
 
 use crate::{
     Result,
@@ -8,13 +8,13 @@ use crate::{
     weights::{GpuWeights, HostWeights},
 };
 
-/// How many times the median of all layers the key bias of a layer may be.
+/// Limit for a layer's key bias, as a multiple of the median of all layers.
 const OUTLIER: f32 = 4.0;
 
-/// How each layer holds its keys and values, with weights in main memory.
+/// The kind of KV cache per layer, with weights in host memory.
 ///
 /// # Errors
-/// [`crate::Error::MissingTensor`] if a bias has not been loaded.
+/// [`crate::Error::MissingTensor`] if a bias is not loaded.
 pub fn host_kv_kinds(
     config: &ModelConfig,
     weights: &HostWeights,
@@ -27,10 +27,10 @@ pub fn host_kv_kinds(
     Ok(kinds(config, &biases, wanted))
 }
 
-/// How each layer holds its keys and values, with weights on the device.
+/// The kind of KV cache per layer, with weights on the device.
 ///
 /// # Errors
-/// [`crate::Error::MissingTensor`] if a bias has not been loaded, or what the device fails with.
+/// [`crate::Error::MissingTensor`] if a bias is not loaded; errors of the device.
 pub async fn gpu_kv_kinds(
     gpu: &Gpu,
     config: &ModelConfig,
@@ -59,12 +59,12 @@ fn biases_to_judge(config: &ModelConfig, wanted: KvKind) -> impl Iterator<Item =
     (0..if judged { config.layers } else { 0 }).map(Param::QkvBias)
 }
 
-/// The kind wanted, but f16 where the Euclidean norm of the key bias is more than [`OUTLIER`] times
-/// the median of all layers.
+/// The kind wanted, but f16 where the Euclidean norm of the key bias is more than [`OUTLIER`] times the
+/// median of all layers.
 ///
-/// A token's key has one scale per head. In some models (Qwen2 and 2.5, mostly at the first and the
-/// last layer) the key bias is tens of times that of the other layers and sits in a few dims, whose
-/// size would leave the others hardly any bits.
+/// In int8, a token's key has one scale per head. In some models (Qwen2 and 2.5, mostly in the first
+/// and the last layer) the key bias is tens of times larger than in the other layers, and in a few dims
+/// only. These dims would leave hardly any bits for the others.
 fn kinds(config: &ModelConfig, biases: &[Vec<f32>], wanted: KvKind) -> Vec<KvKind> {
     let queries = config.attention_width();
     let keys = queries..queries + config.kv_heads * config.head_dim;
@@ -97,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn layers_with_a_key_bias_far_above_the_others_stay_in_halves() {
-        // The norms of a Qwen2.5 of 28 layers look like these.
+    fn layers_with_an_outlier_key_bias_stay_in_f16() {
+        // Similar to the norms of a Qwen2.5 with 28 layers.
         let sizes = [600.0, 25.0, 22.0, -80.0, 22.0, 15.0, -920.0];
         let biases: Vec<_> = sizes.into_iter().map(bias).collect();
         use KvKind::{F16, Int8};

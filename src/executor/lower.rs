@@ -1,11 +1,11 @@
-//! From the operations of a forward pass to the kernels that carry them out.
+//! Translates the operations of a forward pass to kernels.
 
 use super::{buffers::StepBuffers, shapes};
 use crate::{
     Result,
     kernels::{
-        Attention, Columns, Copy, Embed, ExpertRows, Gather, Group, Keep, Kernel, Matmul, Norm,
-        Place, Pool, Recall, Regime, Route, RowsOf, Tuning,
+        Attention, Columns, Copy, Embed, ExpertRows, Gather, Group, Kernel, LoadStates, Matmul,
+        Norm, Place, Pool, Regime, Route, RowsOf, StoreStates, Tuning,
     },
     model::{Act, ModelConfig, Op, Param, Product},
     step::{Capacity, Window},
@@ -19,38 +19,38 @@ pub struct Call<'a> {
     pub when: When,
 }
 
-/// Calls by the regime of the number of rows.
+/// Calls by regime.
 pub type Lowered<'a> = Vec<(Regime, Vec<Call<'a>>)>;
 
-/// The steps in which a call has a part.
+/// The steps in which a call runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Always,
-    /// Attention splits the contexts of the step.
+    /// Steps whose attention is split over contexts.
     Split,
-    /// Attention does not.
+    /// Steps whose attention is not split.
     Whole,
-    /// Hidden states become part of an embedding.
+    /// Steps with an embedding.
     Pools,
-    /// A drafter follows.
+    /// Steps that a drafter reads.
     Follows,
 }
 
 impl When {
-    /// When an activation is wanted that some other is put into.
+    /// When to compute an activation that is written to `out`.
     fn writing(out: Act) -> When {
         if out == Act::Features { When::Follows } else { When::Always }
     }
 }
 
-/// What the lowering of a model looks things up in.
+/// What lowering a model needs.
 pub struct Lowering<'a> {
     pub config: &'a ModelConfig,
     pub weights: &'a GpuWeights,
     pub buffers: &'a StepBuffers,
     pub tuning: Tuning,
     pub capacity: &'a Capacity,
-    /// The target's ids of a drafter's tokens, `[vocab]`, where they are not the same.
+    /// The target's ids of the drafter's tokens, `[vocab]`, if they differ.
     pub ids: Option<&'a wgpu::Buffer>,
 }
 
@@ -63,8 +63,7 @@ impl<'a> Lowering<'a> {
         needed.map(|regime| Ok((regime, self.lower(ops, regime)?))).collect()
     }
 
-    /// Lowers the operations that run over all rows of a step, or those that run over its logit
-    /// rows, for one regime of row counts.
+    /// Lowers operations that run over all rows of a step, or over its logit rows, for one regime.
     fn lower(&self, ops: &[Op], regime: Regime) -> Result<Vec<Call<'a>>> {
         let mut calls = Vec::new();
         for op in ops {
@@ -175,20 +174,20 @@ impl<'a> Lowering<'a> {
                 let list = vec![step, &buffers.logits, &buffers.results];
                 calls.push(call(shapes::logprobs(config), list));
             }
-            Op::Keep => {
-                let kernel = Keep { width: config.hidden };
+            Op::StoreStates => {
+                let kernel = StoreStates { width: config.hidden };
                 let StepBuffers { residual, results, states, .. } = buffers;
                 calls.push(call(kernel, vec![step, residual, results, states]));
             }
-            Op::Recall => {
-                let kernel = Recall { width: config.hidden };
+            Op::LoadStates => {
+                let kernel = LoadStates { width: config.hidden };
                 calls.push(call(kernel, vec![step, &buffers.states, &buffers.residual]));
             }
-            Op::Draw => {
+            Op::DraftSample => {
                 let mut list = vec![step, &buffers.logits];
                 list.extend(self.ids);
                 list.push(&buffers.last_samples);
-                calls.push(call(shapes::draw(config, self.ids.is_some()), list));
+                calls.push(call(shapes::draft_sample(config, self.ids.is_some()), list));
             }
         }
         Ok(())
@@ -201,8 +200,8 @@ impl<'a> Lowering<'a> {
         let mut input = self.buffers.act(x);
         let mut fused = norm;
         let order = self.weights.orders.get(&weight);
-        // Only the matrix-vector kernel normalises while it reads, the columns in their own order,
-        // all of them as one, and by their squares.
+        // Only the matrix-vector kernel can fuse the norm: an RMS norm, over one part, with columns in
+        // stored order.
         let is_plain = !self.config.layer_norm && order.is_none() && of_x == 1;
         let fuses = regime.fuses_norm(self.tuning) && is_plain;
         if let Some(norm) = norm.filter(|_| !fuses) {
@@ -265,12 +264,12 @@ impl<'a> Lowering<'a> {
         Norm { width, parts: 1, eps, centred, add: false, place: Place::whole(width), rows }
     }
 
-    /// Where the columns of an activation go in another.
+    /// The columns `column ..` of an activation.
     fn place(&self, out: Act, column: usize) -> Place {
         Place { width: shapes::width(self.config, self.buffers.widths, out), column }
     }
 
-    /// What [`Norm`] is bound to.
+    /// The bindings of [`Norm`].
     fn normed(
         &self,
         x: &'a wgpu::Buffer,

@@ -1,4 +1,4 @@
-//! Carries out steps: on the GPU, or in plain Rust with the kernels' own references.
+//! Executors, which run steps: on the GPU, or on the CPU with the kernels' references.
 
 mod buffers;
 mod cpu;

@@ -1,31 +1,31 @@
-//! What a step's results mean.
+//! Decodes the results of a step.
 
 use std::sync::Arc;
 
 use crate::step::{Logprobs, Pool, Sample, SeqPlan, StepPlan};
 
-/// What a plan asked for: samples and scores in the order of the words of its results
+/// What a plan asks for: samples and scores, in the order of the result words
 /// ([`crate::kernels::Batch::result_words`]), and embeddings.
 pub struct Outcome {
-    /// Slot, number of draws, and what log-probabilities come along, if any do.
-    samples: Vec<(u32, usize, Option<Told>)>,
-    /// The same for each scored row.
+    /// Slot, number of samples, and which log-probabilities were asked for.
+    samples: Vec<(u32, usize, Option<LogprobsAsked>)>,
+    /// For each scored row: how many of the most likely tokens.
     scores: Vec<u32>,
     /// The slots whose pooling ends, in the plan's order.
     pub embedded: Vec<u32>,
 }
 
-/// How many of the likeliest tokens are told of, and which others.
-type Told = (u32, Arc<[u32]>);
+/// How many of the most likely tokens, and which named tokens.
+type LogprobsAsked = (u32, Arc<[u32]>);
 
 impl Outcome {
-    /// What a valid plan for a vocabulary of `vocab` tokens asks for.
+    /// The results that a valid plan asks for. `vocab`: size of the vocabulary.
     pub fn of(plan: &StepPlan, vocab: usize) -> Outcome {
         let top = |asked: u32| asked.min(vocab as u32);
         let sample = |seq: &SeqPlan| {
             let logprobs = seq.sample?.logprobs;
-            let told = logprobs.map(|asked| (top(asked), seq.logprob_tokens.clone()));
-            Some((seq.slot, seq.draws(), told))
+            let asked = logprobs.map(|asked| (top(asked), seq.logprob_tokens.clone()));
+            Some((seq.slot, seq.draws(), asked))
         };
         let scores = plan.seqs.iter().filter_map(|seq| seq.score.as_ref());
         let ends = |seq: &&SeqPlan| matches!(seq.pool, Some(Pool { last: true, .. }));
@@ -36,16 +36,16 @@ impl Outcome {
         }
     }
 
-    /// The samples that stand, and the scores, in the results.
+    /// The accepted samples, and the scores, from the result words.
     pub fn read(&self, words: &[u32]) -> (Vec<Sample>, Vec<Logprobs>) {
-        let draws = self.samples.iter().map(|(_, draws, _)| draws).sum::<usize>();
-        let (pairs, rest) = words.split_at(2 * draws);
+        let count = self.samples.iter().map(|(_, count, _)| count).sum::<usize>();
+        let (pairs, rest) = words.split_at(2 * count);
         let (accepted, mut rest) = rest.split_at(self.samples.len());
         let mut pairs = pairs.chunks_exact(2);
         let mut samples = Vec::with_capacity(self.samples.len());
-        for ((slot, draws, told), accepted) in self.samples.iter().zip(accepted) {
-            for (i, pair) in (0..).zip(pairs.by_ref().take(*draws)) {
-                let logprobs = told.as_ref().map(|(top, named)| logprobs(&mut rest, *top, named));
+        for ((slot, count, asked), accepted) in self.samples.iter().zip(accepted) {
+            for (i, pair) in (0..).zip(pairs.by_ref().take(*count)) {
+                let logprobs = asked.as_ref().map(|(top, named)| logprobs(&mut rest, *top, named));
                 if i <= *accepted {
                     let (token, not_finite) = (pair[0], pair[1]);
                     samples.push(Sample { slot: *slot, token, not_finite, logprobs });
@@ -56,8 +56,8 @@ impl Outcome {
     }
 }
 
-/// Takes a log-probability, `top` of the likeliest tokens and those of the tokens `named` off the
-/// front of the words.
+/// Reads one log-probability, with those of the `top` most likely tokens and of the `named` ones, and
+/// removes it from the front of `words`.
 fn logprobs(words: &mut &[u32], top: u32, named: &[u32]) -> Logprobs {
     let (mine, rest) = words.split_at(1 + 2 * top as usize + named.len());
     *words = rest;

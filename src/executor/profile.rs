@@ -1,8 +1,8 @@
-//! How long the device worked on a step, where it can tell.
+//! GPU time of a step, where the device can measure it.
 
 use crate::{Result, gpu::Gpu};
 
-/// Two timestamps around the pass of a step.
+/// Two timestamps, at begin and end of a step's pass.
 pub struct Profiler {
     queries: wgpu::QuerySet,
     resolved: wgpu::Buffer, // [2] u64: ticks at begin and end
@@ -13,7 +13,7 @@ impl Profiler {
     /// Bytes of the resolved timestamps.
     pub const BYTES: u64 = 16;
 
-    /// Returns `None` where the adapter has no timestamps.
+    /// None if the adapter has no timestamps.
     pub async fn new(gpu: &Gpu) -> Result<Option<Profiler>> {
         if !gpu.adapter.timestamps {
             return Ok(None);
@@ -30,7 +30,7 @@ impl Profiler {
         }))
     }
 
-    /// What to put into the pass's descriptor.
+    /// The timestamp writes for the pass's descriptor.
     pub fn writes(&self) -> wgpu::ComputePassTimestampWrites<'_> {
         wgpu::ComputePassTimestampWrites {
             query_set: &self.queries,
@@ -39,13 +39,13 @@ impl Profiler {
         }
     }
 
-    /// Records that the timestamps be written to the returned buffer.
+    /// Records the copy of the timestamps to the returned buffer.
     pub fn resolve(&self, encoder: &mut wgpu::CommandEncoder) -> &wgpu::Buffer {
         encoder.resolve_query_set(&self.queries, 0..2, &self.resolved, 0);
         &self.resolved
     }
 
-    /// Turns the four words of the resolved timestamps into nanoseconds.
+    /// Converts the four words of the two timestamps to nanoseconds.
     pub fn nanos(&self, words: &[u32]) -> Option<u64> {
         let &[low0, high0, low1, high1] = words else { return None };
         let tick = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);

@@ -1,4 +1,4 @@
-//! What an executor on the GPU makes once: buffers, and dispatches that are bound to them.
+//! What the GPU executor prepares once: buffers, pipelines and bound dispatches.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -36,21 +36,21 @@ pub struct GpuDraft {
     pub shift: Dispatch,
 }
 
-/// A dispatch, and when it has a part in a step.
+/// A dispatch, and the steps in which it runs.
 pub struct Recorded {
     pub kernel: Box<dyn Kernel>,
     pub dispatch: Dispatch,
     pub when: When,
 }
 
-/// What is recorded for a model.
+/// Everything prepared for a model.
 pub struct Recording {
     pub buffers: StepBuffers,
-    /// What runs over all rows, and over the logit rows.
+    /// Dispatches over all rows, and over the logit rows.
     pub body: Recordings,
     pub head: Recordings,
     pub draft: Option<GpuDraft>,
-    /// [`Shift`] in the words of a step.
+    /// [`Shift`] in the batch of a step.
     pub shift: Dispatch,
     pub bind_groups: usize,
     pub pipelines: usize,
@@ -62,16 +62,16 @@ pub struct Model<'a> {
     pub config: &'a ModelConfig,
     pub weights: &'a GpuWeights,
     pub capacity: &'a Capacity,
-    /// How each layer holds its keys and values.
+    /// Kind of KV cache per layer.
     pub kinds: &'a [KvKind],
 }
 
 impl Model<'_> {
-    /// Allocates the buffers of steps, compiles every kernel they can need and records every dispatch,
-    /// those of a drafter as well.
+    /// Allocates the buffers, compiles every kernel that steps can need and binds every dispatch, those
+    /// of a drafter too.
     ///
-    /// `on_progress` is told how many of all dispatches are ready, and may break off. If anything fails,
-    /// the buffers are freed.
+    /// Calls `on_progress` with the number of prepared dispatches and their total; it may abort. On
+    /// errors, the buffers are freed.
     pub async fn record(
         &self,
         draft: Option<Drafter<GpuWeights>>,
@@ -168,7 +168,7 @@ impl Model<'_> {
 
 /// What the dispatches of a drafter are bound to.
 pub struct DraftParts {
-    /// Inside its target it has the target's, but for the words of its steps.
+    /// A drafter inside its target shares the target's buffers, except for the words of a step.
     pub buffers: StepBuffers,
     weights: GpuWeights,
     ids: Option<wgpu::Buffer>, // [vocab]
@@ -224,7 +224,7 @@ impl DraftParts {
         Ok(DraftParts { buffers, weights, ids, words })
     }
 
-    /// Lowers the passes of drafting and, last, following.
+    /// Lowers the drafting passes and, last, the pass that follows the target's rows.
     fn lower<'a>(
         &'a self,
         program: &'a DraftProgram,

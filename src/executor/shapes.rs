@@ -1,10 +1,10 @@
-//! The kernels of a model that follow from its configuration, what its rows see, and how a layer's
-//! cache is held.
+//! Kernel parameters, buffer shapes, attention windows and KV cache sizes that follow from a model's
+//! configuration.
 
 use crate::{
     kernels::{
-        Accept, Attention, AttentionMerge, Combine, Draw, ExpertRows, KvKind, KvLayout, Logprobs,
-        RopeKv, Route, Sample, query_heads,
+        Accept, Attention, AttentionMerge, Combine, DraftSample, ExpertRows, KvKind, KvLayout,
+        Logprobs, RopeKv, Route, Sample, query_heads,
     },
     layout::row_stride,
     model::{Act, Experts, LayerAttention, ModelConfig, Norms, Rope},
@@ -39,23 +39,23 @@ pub fn combine(config: &ModelConfig, experts: &Experts, scale: f32) -> Combine {
     Combine { active, width: config.hidden, normalise, scale }
 }
 
-/// The experts of rows `first` and on of a product of all, `held` of them.
+/// The experts of a product of which this matrix holds `held`, from `first` on.
 pub fn expert_rows(experts: &Experts, x: Act, first: usize, held: usize) -> ExpertRows {
     ExpertRows { count: experts.count, active: experts.active, first, held, each: x == Act::Gated }
 }
 
-/// Columns of what only some models have; 0 where there is none.
+/// Widths of activations that only some models have; 0 without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Widths {
-    /// Of [`Act::Features`], which a target writes and its drafter reads.
+    /// Of [`Act::Features`], hidden states that a target writes and its drafter reads.
     pub features: usize,
-    /// Of [`Act::Joined`], which drafters alone have.
+    /// Of [`Act::Joined`], which only drafters have.
     pub joined: usize,
-    /// The most of a matrix whose columns have an order of their own.
+    /// The widest matrix with reordered columns.
     pub ordered: usize,
 }
 
-/// The shape `[rows][width]` of an activation in a step of this capacity.
+/// The shape `[rows][width]` of an activation at this capacity.
 pub fn act(config: &ModelConfig, draft: Widths, capacity: &Capacity, act: Act) -> (usize, usize) {
     let Capacity { rows, logit_rows, .. } = *capacity;
     let experts = config.experts.as_ref();
@@ -94,8 +94,8 @@ pub fn width(config: &ModelConfig, draft: Widths, act: Act) -> usize {
     }
 }
 
-pub fn draw(config: &ModelConfig, mapped: bool) -> Draw {
-    Draw { vocab: config.vocab, mapped }
+pub fn draft_sample(config: &ModelConfig, mapped: bool) -> DraftSample {
+    DraftSample { vocab: config.vocab, mapped }
 }
 
 pub fn sample(config: &ModelConfig) -> Sample {
@@ -110,7 +110,7 @@ pub fn logprobs(config: &ModelConfig) -> Logprobs {
     Logprobs { vocab: config.vocab }
 }
 
-/// How the KV cache of one layer is laid out.
+/// Layout of one layer's KV cache.
 pub fn kv_layout(config: &ModelConfig, kind: KvKind) -> KvLayout {
     KvLayout { kind, kv_heads: config.kv_heads, head_dim: config.head_dim }
 }
@@ -120,13 +120,13 @@ pub fn layer_block_bytes(config: &ModelConfig, kind: KvKind) -> u64 {
     kv_layout(config, kind).block_words() as u64 * 4
 }
 
-/// Bytes of one KV block of all layers, whose kinds are `kinds`.
+/// Bytes of one KV block over all layers, whose kinds are `kinds`.
 pub fn block_bytes(config: &ModelConfig, kinds: &[KvKind]) -> u64 {
     kinds.iter().map(|kind| layer_block_bytes(config, *kind)).sum()
 }
 
-/// What the rows of a layer see, where `window` is what a step's rows see: a layer's own window is
-/// kept to, and sinks are seen where they fit into it.
+/// The window of a layer, where `window` is that of all layers: a layer never attends beyond its own
+/// window, and sinks are used if they fit into it.
 pub fn layer_window(config: &ModelConfig, layer: usize, window: Option<Window>) -> Option<Window> {
     let Some(own) = config.attention[layer].window else { return window };
     match window {
@@ -138,16 +138,16 @@ pub fn layer_window(config: &ModelConfig, layer: usize, window: Option<Window>) 
     }
 }
 
-/// (cos, sin) of the angles of all positions, see [`crate::kernels::rope_table`], of each way in
-/// which layers turn queries and keys.
+/// (cos, sin) of the angles of all positions, see [`crate::kernels::rope_table`]: one table per
+/// different rope of the layers.
 pub struct RopeTables {
     pub tables: Vec<Vec<f32>>,
     /// The table of each layer.
     pub of_layer: Vec<usize>,
 }
 
-/// Tabulates angles; `factors` are the weight that [`ModelConfig::rope_factors`] names. Where nothing
-/// turns, all angles are 0.
+/// Computes the tables. `factors`: the weight that [`ModelConfig::rope_factors`] names. Without rope,
+/// all angles are 0.
 pub fn rope_tables(config: &ModelConfig, factors: &[f32], context: usize) -> RopeTables {
     let mut ropes: Vec<&Option<Rope>> = Vec::new();
     let mut of_layer = Vec::new();
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layer_sees_what_its_own_window_and_that_of_all_allow() {
+    fn a_layer_attends_within_its_own_window_and_that_of_all_layers() {
         let json = br#"{"architectures": ["Gemma2ForCausalLM"], "hidden_size": 16,
             "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
             "vocab_size": 10, "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,

@@ -6,15 +6,15 @@ use futures::channel::oneshot;
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
-use super::wait::Told;
+use super::wait::Completion;
 use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
 
-/// What had been submitted to a device at some moment.
-pub struct Mark(Told<()>);
+/// A point in the queue: everything submitted before it.
+pub struct Mark(Completion<()>);
 
-/// An open device with what was learned about it once.
+/// An open device and its properties.
 pub struct Gpu {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
@@ -23,7 +23,7 @@ pub struct Gpu {
     lost: Arc<OnceLock<String>>,
 }
 
-/// Which adapter to prefer where there are several.
+/// Which adapter to prefer if there are several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Power {
     #[default]
@@ -31,12 +31,12 @@ pub enum Power {
     LowPower,
 }
 
-/// What the adapter is and which optional features of it are in use.
+/// The adapter, and which of its optional features are used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AdapterReport {
-    /// For people: device, driver and back end.
+    /// For display: device, driver and back end.
     pub name: String,
-    /// A CPU emulates the GPU: barriers are dear, so kernels without them are chosen.
+    /// A CPU emulates the GPU: barriers are expensive, so kernels without them are chosen.
     pub software: bool,
     pub subgroups: bool,
     pub timestamps: bool,
@@ -46,7 +46,7 @@ impl Gpu {
     /// Opens the preferred adapter with all its limits.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] where there is no WebGPU or no adapter.
+    /// [`Error::NoGpu`] without WebGPU or without an adapter.
     pub async fn open(power: Power) -> Result<Gpu> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
         let adapter = instance
@@ -101,7 +101,7 @@ impl Gpu {
         })
     }
 
-    /// Fails with [`Error::DeviceLost`] once the device has been lost or has refused a command.
+    /// Returns [`Error::DeviceLost`] once the device is lost or has refused a command.
     pub fn check(&self) -> Result<()> {
         match self.lost.get() {
             Some(reason) => Err(Error::DeviceLost { reason: reason.clone() }),
@@ -109,7 +109,7 @@ impl Gpu {
         }
     }
 
-    /// Marks what has been submitted so far, for [`Gpu::reach`].
+    /// Marks this point in the queue, for [`Gpu::reach`].
     pub fn mark(&self) -> Mark {
         let (sender, by) = oneshot::channel();
         let submission = self.queue.submit([]);
@@ -117,10 +117,10 @@ impl Gpu {
             // The receiver is gone only if nobody waits any more.
             let _ = sender.send(());
         });
-        Mark(Told { submission, by })
+        Mark(Completion { submission, by })
     }
 
-    /// Waits until everything that had been submitted at a mark is done.
+    /// Waits until everything submitted before a mark is done.
     pub async fn reach(&self, mark: Mark) -> Result<()> {
         self.wait(mark.0).await
     }
@@ -130,15 +130,15 @@ impl Gpu {
         self.reach(self.mark()).await
     }
 
-    /// Allocates a zeroed storage buffer that can also be copied from and written to.
+    /// Allocates a zeroed storage buffer that can be copied from and written to.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] beyond the device's limits, [`Error::OutOfMemory`] when memory is short.
+    /// [`Error::TooLarge`] beyond the device's limits, [`Error::OutOfMemory`] if memory is short.
     pub async fn storage(&self, what: &str, bytes: u64) -> Result<wgpu::Buffer> {
         self.buffer(what, bytes, BufferUsages::STORAGE).await
     }
 
-    /// Allocates a zeroed buffer of the given use, under error scopes.
+    /// Allocates a zeroed buffer of the given usage, in error scopes.
     pub async fn buffer(
         &self,
         what: &str,
@@ -154,7 +154,7 @@ impl Gpu {
         if size > limit {
             return Err(Error::TooLarge { what: what.into(), bytes: size, limit });
         }
-        // A buffer the host maps can only be copied to.
+        // A buffer that the host maps can only be copied to.
         let copies = match usage.contains(BufferUsages::MAP_READ) {
             true => BufferUsages::COPY_DST,
             false => BufferUsages::COPY_SRC | BufferUsages::COPY_DST,
@@ -179,7 +179,7 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// Bytes that one storage binding can show a shader.
+    /// The largest storage binding, in bytes.
     pub fn largest_binding(&self) -> u64 {
         self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size)
     }
@@ -198,7 +198,7 @@ impl Drop for Gpu {
     }
 }
 
-/// What the adapter calls itself; wgpu leaves most of it out on the web, so the device is asked.
+/// The adapter's name. On the web wgpu leaves most of it out, so the device is asked.
 #[cfg(target_arch = "wasm32")]
 fn describe(device: &wgpu::Device, _: &wgpu::AdapterInfo) -> String {
     let info = device.as_webgpu().map(|device| property(device.as_ref(), "adapterInfo"));

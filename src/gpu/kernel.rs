@@ -1,4 +1,4 @@
-//! Compiled pipelines and bind groups, made once and kept.
+//! Compiled pipelines and bind groups, cached.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -14,17 +14,17 @@ pub struct Pipeline {
     layout: wgpu::BindGroupLayout,
 }
 
-/// A pipeline bound to its buffers, ready to be dispatched any number of times.
+/// A pipeline bound to its buffers; can be dispatched any number of times.
 pub struct Dispatch {
     pub pipeline: Rc<Pipeline>,
     group: wgpu::BindGroup,
 }
 
-/// The pipelines of a device by their rendered source.
+/// The pipelines of a device, by rendered source.
 #[derive(Default)]
 pub struct Kernels {
     pipelines: HashMap<Shader, Rc<Pipeline>>,
-    /// Bind groups made so far; stands still while steps run.
+    /// Bind groups made so far; constant while steps run.
     pub bind_groups: usize,
 }
 
@@ -129,10 +129,10 @@ async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
     });
     match scope.pop().await {
         Some(error) => {
-            // Firefox says only here what is wrong.
+            // Firefox reports compile errors only here.
             let info = module.get_compilation_info().await;
-            let told: String = info.messages.iter().map(|told| told.message.as_str()).collect();
-            Err(Error::Gpu { reason: format!("shader {}: {error} {told}", shader.name) })
+            let messages: String = info.messages.iter().map(|info| info.message.as_str()).collect();
+            Err(Error::Gpu { reason: format!("shader {}: {error} {messages}", shader.name) })
         }
         None => Ok(Pipeline { name: shader.name, pipeline, layout }),
     }

@@ -1,4 +1,4 @@
-//! The device and what is made on it: buffers, pipelines, bind groups, read-backs. Knows no model.
+//! The device and its objects: buffers, pipelines, bind groups, read-backs. Knows nothing of models.
 
 pub mod device;
 pub mod kernel;

@@ -1,33 +1,33 @@
-//! Bringing bytes back from the device.
+//! Copies bytes back from the device.
 
 use std::ops::Range;
 
 use futures::channel::oneshot;
 use wgpu::{BufferUsages, MapMode};
 
-use super::{Gpu, wait::Told};
+use super::{Gpu, wait::Completion};
 use crate::{Error, Result};
 
-/// A mappable buffer that receives copies and is then mapped once; kept and reused.
+/// A mappable buffer that receives copies, is mapped once, and is then reused.
 pub struct Readback {
     buffer: wgpu::Buffer,
-    mapped: Option<Told<Result<(), wgpu::BufferAsyncError>>>,
+    mapped: Option<Completion<Result<(), wgpu::BufferAsyncError>>>,
     bytes: u64,
 }
 
 impl Readback {
-    /// Allocates room for `bytes`.
+    /// Allocates `bytes` bytes.
     pub async fn new(gpu: &Gpu, bytes: u64) -> Result<Readback> {
         let buffer = gpu.buffer("read-back", bytes, BufferUsages::MAP_READ).await?;
         Ok(Readback { buffer, mapped: None, bytes: 0 })
     }
 
-    /// Records a copy of the first `bytes` of `source`, behind what has been copied already.
+    /// Records a copy of the first `bytes` of `source`, after the earlier copies.
     pub fn copy(&mut self, encoder: &mut wgpu::CommandEncoder, source: &wgpu::Buffer, bytes: u64) {
         self.copy_range(encoder, source, 0..bytes);
     }
 
-    /// Records a copy of a range of bytes of `source`, behind what has been copied already.
+    /// Records a copy of a byte range of `source`, after the earlier copies.
     pub fn copy_range(
         &mut self,
         encoder: &mut wgpu::CommandEncoder,
@@ -39,20 +39,20 @@ impl Readback {
         self.bytes += bytes;
     }
 
-    /// Asks for the copy, whose commands have been submitted.
+    /// Starts mapping, after the copies are submitted.
     pub fn map(&mut self, submission: wgpu::SubmissionIndex) {
         let (sender, by) = oneshot::channel();
         self.buffer.map_async(MapMode::Read, ..self.bytes, move |result| {
             // The receiver is gone only if nobody waits any more.
             let _ = sender.send(result);
         });
-        self.mapped = Some(Told { submission, by });
+        self.mapped = Some(Completion { submission, by });
     }
 
-    /// Waits for the copies and returns them as words; then the buffer is free for the next ones.
+    /// Waits for the copies and returns them as words. The buffer can then be reused.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] if the device went away meanwhile.
+    /// [`Error::DeviceLost`] if the device was lost meanwhile.
     pub async fn words(&mut self, gpu: &Gpu) -> Result<Vec<u32>> {
         let lost = |reason: String| Error::DeviceLost { reason };
         let mapped = self.mapped.take().ok_or_else(|| lost("nothing was mapped".into()))?;

@@ -1,10 +1,10 @@
-//! WGSL, rendered from the templates in `shaders/`, which the build script strips of comments.
+//! WGSL shaders, rendered from the templates in `shaders/`. The build script removes their comments.
 
 use std::sync::OnceLock;
 
 use minijinja::{Environment, UndefinedBehavior, Value};
 
-/// A shader ready to be compiled, with the access of each of its bindings (group 0, in order).
+/// A shader to compile, with the access of each binding (group 0, in order).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shader {
     pub name: &'static str,
@@ -36,7 +36,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "columns.wgsl",
     "combine.wgsl",
     "copy.wgsl",
-    "draw.wgsl",
+    "draft_sample.wgsl",
     "embed.wgsl",
     "finish.wgsl",
     "gather.wgsl",
@@ -48,10 +48,10 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "include/noise.wgsl",
     "include/output.wgsl",
     "include/packing.wgsl",
+    "include/record_sample.wgsl",
     "include/reduce.wgsl",
     "include/softmax.wgsl",
     "include/staged.wgsl",
-    "include/stand.wgsl",
     "include/step.wgsl",
     "include/weights.wgsl",
     "include/window.wgsl",
@@ -72,15 +72,14 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "state.wgsl",
 ];
 
-/// Browsers ask for this line in shaders with subgroup operations; naga refuses it.
+/// Browsers require this line in shaders with subgroup operations; naga refuses it.
 const ENABLE_SUBGROUPS: &str = if cfg!(target_arch = "wasm32") { "enable subgroups;" } else { "" };
 
 impl Shader {
-    /// Renders the template `name` + `.wgsl` with the given values.
+    /// Renders the template `name` + `.wgsl` with these values.
     ///
     /// # Panics
-    /// If the template does not render: templates and values are both ours, and every variant is
-    /// rendered in the tests.
+    /// If the template does not render. That is a defect: tests render every variant.
     pub fn render(name: &'static str, values: Value, bindings: Vec<Access>) -> Shader {
         let source = environment()
             .get_template(&format!("{name}.wgsl"))

@@ -1,32 +1,32 @@
-//! Waiting for the device.
+//! Waits for the device.
 
 use futures::channel::oneshot;
 
 use super::Gpu;
 use crate::{Error, Result};
 
-/// What is told once a submission is done.
-pub struct Told<T> {
+/// The completion of a submission.
+pub struct Completion<T> {
     pub(super) submission: wgpu::SubmissionIndex,
     pub(super) by: oneshot::Receiver<T>,
 }
 
 impl Gpu {
-    /// Waits for what is told once a submission is done, not for those behind it.
+    /// Waits for a submission, but not for later ones. Returns the value of its callback.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] if the device went away meanwhile.
-    pub(super) async fn wait<T>(&self, told: Told<T>) -> Result<T> {
+    /// [`Error::DeviceLost`] if the device was lost meanwhile.
+    pub(super) async fn wait<T>(&self, completion: Completion<T>) -> Result<T> {
         let lost = |reason: String| Error::DeviceLost { reason };
-        let Told { submission, by } = told;
+        let Completion { submission, by } = completion;
         let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
         // Does nothing in browsers, which call back by themselves.
         self.device.poll(wait).map_err(|e| lost(e.to_string()))?;
         #[cfg(target_arch = "wasm32")]
         let by = browser::urged(self, by);
-        let told = by.await;
+        let completion = by.await;
         self.check()?;
-        told.map_err(|e| lost(e.to_string()))
+        completion.map_err(|e| lost(e.to_string()))
     }
 }
 
@@ -44,9 +44,8 @@ mod browser {
         timer::sleep,
     };
 
-    /// Firefox looks for what is done when something is submitted, and else every 100 ms
-    /// (<https://bugzilla.mozilla.org/show_bug.cgi?id=1870699>): so nothing is submitted, again and
-    /// again.
+    /// Firefox checks for completed work only when something is submitted, and otherwise every 100 ms
+    /// (<https://bugzilla.mozilla.org/show_bug.cgi?id=1870699>). So this submits empty work repeatedly.
     pub async fn urged<T>(gpu: &Gpu, mut done: Receiver<T>) -> Result<T, Canceled> {
         if !is_firefox() {
             return done.await;
@@ -54,13 +53,13 @@ mod browser {
         loop {
             gpu.queue.submit([]);
             match select(done, pin!(sleep(Duration::ZERO))).await {
-                Either::Left((told, _)) => return told,
+                Either::Left((completion, _)) => return completion,
                 Either::Right((_, rest)) => done = rest,
             }
         }
     }
 
-    /// Whether this is Firefox, or made from it.
+    /// Whether this is Firefox, or based on it.
     fn is_firefox() -> bool {
         let navigator = property(&js_sys::global(), "navigator");
         property(&navigator, "userAgent").as_string().is_some_and(|name| name.contains("Firefox/"))

@@ -1,4 +1,4 @@
-//! What the device keeps of each slot to adjust its draws by.
+//! Per-slot tables that adjust logits: tallies, bias, masks.
 
 use std::borrow::Cow;
 
@@ -11,30 +11,30 @@ use crate::{
     step::{Adjust, MAX_BIAS, MAX_DRAFTS, Mask, StepPlan},
 };
 
-/// Bits of a tally: how often the token was drawn; 1 + the place of its bias, or 0; whether it is
-/// in the prompt.
-pub const DRAWN: u32 = (1 << BIAS_AT) - 1;
+/// Bits of a tally: how often the token was sampled; 1 + index of its bias, or 0; whether it is in the
+/// prompt.
+pub const COUNT: u32 = (1 << BIAS_AT) - 1;
 pub const BIAS_AT: u32 = 20;
 pub const IN_PROMPT: u32 = 1 << 31;
 
-/// The tables of all slots, in words.
+/// The per-slot tables; sizes in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// What is known of each token: `[slots][row_stride(vocab)]`. Dense, for it then costs no search
-    /// and no more memory than the logits of one row per slot.
+    /// One tally per token: `[slots][row_stride(vocab)]`. Dense: it needs no search, and no more memory
+    /// than one row of logits per slot.
     Tallies,
     /// f32 `[slots][MAX_BIAS]`
     Bias,
-    /// One bit per token, for each draw that a slot can have in a step:
-    /// `[slots][1 + MAX_DRAFTS][row_stride(vocab) / 32]`.
+    /// One bit per token, for each sample that a slot can have in a step: `[slots][1 +
+    /// MAX_DRAFTS][row_stride(vocab) / 32]`.
     Masks,
 }
 
-/// New words of a slot for one of the tables.
+/// New words of a slot in one of the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upload {
     pub table: Table,
-    /// The first word.
+    /// Index of the first word.
     pub at: usize,
     pub words: Vec<u32>,
 }
@@ -64,7 +64,7 @@ const fn mask_stride(vocab: usize) -> usize {
 }
 
 impl Upload {
-    /// What a valid plan changes in the tables before its rows are computed.
+    /// The changes that a valid plan makes in the tables before its rows are computed.
     pub fn of(plan: &StepPlan, vocab: usize) -> Vec<Upload> {
         let mut uploads = Vec::new();
         for seq in &plan.seqs {
@@ -100,14 +100,14 @@ fn tallies(adjust: &Adjust, vocab: usize) -> Vec<u32> {
     }
     for (place, (token, _)) in (1..).zip(&adjust.bias) {
         let tally = &mut tallies[*token as usize];
-        *tally = *tally & (IN_PROMPT | DRAWN) | place << BIAS_AT;
+        *tally = *tally & (IN_PROMPT | COUNT) | place << BIAS_AT;
     }
     tallies
 }
 
-/// Counts a draw; a full count stays.
+/// Counts a sampled token; a full count stays.
 fn count(tally: &mut u32) {
-    *tally += u32::from(*tally & DRAWN < DRAWN);
+    *tally += u32::from(*tally & COUNT < COUNT);
 }
 
 impl HostTables {
@@ -121,7 +121,7 @@ impl HostTables {
         }
     }
 
-    /// Takes in an upload.
+    /// Applies an upload.
     pub fn write(&mut self, upload: &Upload) {
         let table = match upload.table {
             Table::Tallies => &mut self.tallies,
@@ -131,8 +131,8 @@ impl HostTables {
         table[upload.at..][..upload.words.len()].copy_from_slice(&upload.words);
     }
 
-    /// The logits that sample `i` looks at: those of masked tokens are −∞, those that are not finite stay
-    /// what they are.
+    /// The logits that sample `i` uses: −∞ for masked tokens; logits that are not finite stay
+    /// unchanged.
     pub(super) fn adjusted<'a>(
         &self,
         vocab: usize,
@@ -161,12 +161,12 @@ impl HostTables {
                 if place > 0 {
                     *logit += f32::from_bits(self.bias[slot * MAX_BIAS + place as usize - 1]);
                 }
-                let drawn = tally & DRAWN;
-                if drawn > 0 || tally & IN_PROMPT != 0 {
+                let sampled = tally & COUNT;
+                if sampled > 0 || tally & IN_PROMPT != 0 {
                     *logit = if *logit > 0.0 { *logit / repetition } else { *logit * repetition };
                 }
-                *logit -= frequency * drawn as f32;
-                *logit -= if drawn > 0 { presence } else { 0.0 };
+                *logit -= frequency * sampled as f32;
+                *logit -= if sampled > 0 { presence } else { 0.0 };
                 *logit = logit.clamp(-3.4e38, 3.4e38);
             }
         }
@@ -182,8 +182,8 @@ impl HostTables {
         adjusted
     }
 
-    /// Counts a token that a sample with these words drew and that stands.
-    pub(super) fn drawn(&mut self, vocab: usize, sample: &[u32], token: u32) {
+    /// Counts an accepted token of a sample with these words.
+    pub(super) fn count_sampled(&mut self, vocab: usize, sample: &[u32], token: u32) {
         if sample[9] & TALLIED != 0 {
             let row = sample[1] as usize * Table::Tallies.stride(vocab);
             count(&mut self.tallies[row + token as usize]);
@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn a_full_count_stays() {
-        let mut tally = IN_PROMPT | 5 << BIAS_AT | (DRAWN - 1);
+        let mut tally = IN_PROMPT | 5 << BIAS_AT | (COUNT - 1);
         for _ in 0..3 {
             count(&mut tally);
-            assert_eq!(tally, IN_PROMPT | 5 << BIAS_AT | DRAWN);
+            assert_eq!(tally, IN_PROMPT | 5 << BIAS_AT | COUNT);
         }
     }
 }

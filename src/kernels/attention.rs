@@ -1,9 +1,9 @@
-//! Attention over the paged cache, for ragged batches of chunks and decode rows alike.
+//! Attention over the paged KV cache, for ragged batches of prefill chunks and decode rows alike.
 //!
-//! The softmax is taken over segments of keys at fixed multiples of their length, and the segments
-//! are folded in order. One workgroup folds all segments of its rows, or each segment has its own
-//! workgroup and [`AttentionMerge`] folds them: the arithmetic is the same, so a row's bits depend
-//! on its own query, keys and values alone, never on the batch around it.
+//! The softmax is computed over segments of keys at fixed multiples of the segment length, and the
+//! segments are folded in order. Either one workgroup folds all segments of its rows, or each segment
+//! has its own workgroup and [`AttentionMerge`] folds them. The arithmetic is the same, so the bits of
+//! a row depend only on its own query, keys and values, never on the batch around it.
 
 use minijinja::context;
 
@@ -24,26 +24,26 @@ use crate::{
 
 /// Keys of a segment.
 const SEGMENT: usize = 128;
-/// The same where barriers are dear and a thread takes a whole segment. Some software adapters end a
-/// thread after 65,535 turns of its loops, of which a key takes two.
+/// The same where barriers are expensive and a thread computes a whole segment. Some software adapters
+/// end a thread after 65,535 loop iterations, and a key takes two.
 const LANE_SEGMENT: usize = 16_384;
-/// Query vectors (row, head) that share a pass over the keys.
+/// Query vectors (row, head) that share one pass over the keys.
 const VECTORS: usize = 16;
-/// Steps of more rows fill the device without splitting their contexts.
+/// Steps with more rows fill the device without splitting contexts.
 const SPLIT_ROWS: usize = 16;
-/// Contexts up to this length are not worth a second dispatch.
+/// Shorter contexts are not worth a second dispatch.
 const SPLIT_FROM: usize = 256;
-/// Most words of partial results, 16 MiB, where steps that would need more need not be split.
+/// Limit of partial results in words, 16 MiB; steps that would need more are not split.
 const PARTIAL_WORDS: usize = 4 << 20;
-/// Threads of a workgroup where barriers are dear: one per head.
+/// Threads of a workgroup where barriers are expensive: one per head.
 const LANES: usize = 8;
 
 /// Attention = softmax(cap(scale · Query · Kᵀ)) · V, each row over its sequence up to itself.
 ///
-/// Bindings: step, tables ([`BlockTables`]), query (as [`super::RopeKv`] leaves it), kv
-/// ([`KvLayout`]), with `sink_logits` and without `split` these `[heads]`, and the output: attention `[rows][row_stride(heads·head_dim)]`; or, with `split`,
-/// partials `[segments][rows][heads][head_dim + 2]` (o, m, l), which [`AttentionMerge`] turns into
-/// attention.
+/// Bindings: step, tables ([`BlockTables`]), query (see [`super::RopeKv`]), kv ([`KvLayout`]), with
+/// `sink_logits` and without `split` the sink logits `[heads]`, and the output: attention
+/// `[rows][row_stride(heads·head_dim)]`, or with `split` partials `[segments][rows][heads][head_dim +
+/// 2]` (o, m, l) for [`AttentionMerge`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attention {
     pub heads: usize,
@@ -51,20 +51,20 @@ pub struct Attention {
     /// A multiple of 8, at most 256.
     pub head_dim: usize,
     pub scale: f32,
-    /// Makes scores cap · tanh(score / cap).
+    /// Replaces scores by cap · tanh(score / cap).
     pub cap: Option<f32>,
     pub kind: KvKind,
-    /// What a row sees; everything before it if none.
+    /// The positions that a row attends to; all before it if none.
     pub window: Option<Window>,
-    /// Each head has a logit that takes part in its softmax and has no value.
+    /// Each head has a sink logit that takes part in its softmax and has no value.
     pub sink_logits: bool,
-    /// Each segment of the context has its own workgroups: for the steps of [`Attention::splits`].
+    /// Each segment of the context has its own workgroups: for steps with [`Attention::splits`].
     pub split: bool,
 }
 
-/// Attention from the partial results of [`Attention`] with `split`.
+/// Merges the partial results of [`Attention`] with `split`.
 ///
-/// Bindings: step, partials, with `sink_logits` these, attention (out).
+/// Bindings: step, partials, with `sink_logits` the sink logits, attention (out).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionMerge {
     pub heads: usize,
@@ -80,7 +80,7 @@ impl Attention {
         if rows == 0 { 1 } else { rows }
     }
 
-    /// Whether a step is split over its contexts. The choice changes no bit of the result.
+    /// Whether a step is split over its contexts. The result is the same, bit for bit.
     pub fn splits(&self, tuning: Tuning, batch: &Batch) -> bool {
         let (rows, longest) = (batch.rows as usize, batch.longest as usize);
         self.may_split(tuning, rows, longest)
@@ -109,23 +109,23 @@ impl Attention {
         self.segments(tuning, context) * rows * self.heads * (self.head_dim + 2)
     }
 
-    /// The most segments that a tile's rows see of a context.
+    /// The most segments that the rows of a tile attend to.
     fn segments(&self, tuning: Tuning, context: usize) -> usize {
         let segment = segment(tuning);
         let all = context.div_ceil(segment);
-        // The window of the first row and the rows after it, beginning anywhere in a segment.
-        let seen = |window: Window| {
+        // The window of the first row and the rows after it; it may begin anywhere in a segment.
+        let visible = |window: Window| {
             window.sinks.div_ceil(segment) + (window.tokens + VECTORS).div_ceil(segment) + 1
         };
-        self.window.map_or(all, |window| all.min(seen(window)))
+        self.window.map_or(all, |window| all.min(visible(window)))
     }
 
-    /// Whether sinks are bound: where segments are folded.
+    /// Whether sink logits are bound: only where segments are folded.
     fn sinks(&self) -> bool {
         self.sink_logits && !self.split
     }
 
-    /// Query heads of one KV head that a workgroup takes.
+    /// Query heads of one KV head per workgroup.
     fn group(&self) -> usize {
         (self.heads / self.kv_heads).min(VECTORS)
     }
@@ -135,7 +135,7 @@ impl Attention {
         (self.heads / self.kv_heads).div_ceil(VECTORS)
     }
 
-    /// The same in plain Rust; absent sink logits are empty.
+    /// CPU reference; absent sink logits are empty.
     pub fn reference(
         &self,
         batch: &Batch,
@@ -156,13 +156,13 @@ impl Attention {
             let row = batch.row(i);
             let end = row.position as usize + 1;
             let start = self.window.map_or(0, |window| window.start(end - 1));
-            let seen = || (0..sinks.min(start)).chain(start..end);
+            let visible = || (0..sinks.min(start)).chain(start..end);
             for kv_head in 0..self.kv_heads {
                 let heads = kv_head * group * dim..(kv_head + 1) * group * dim;
                 let outputs = &mut output[i * stride..][heads.clone()];
                 scores.clear();
-                for position in seen() {
-                    // Sinks are met with the second queries.
+                for position in visible() {
+                    // Sinks use the second queries.
                     let view = if position < sinks { self.heads * dim } else { 0 };
                     let queries = &query[i * query_stride + view..][heads.clone()];
                     let slot = tables.kv_slot(row.table, position);
@@ -173,7 +173,7 @@ impl Attention {
                 let sinks = sink_logits.get(kv_head * group..).unwrap_or(&[]);
                 softmax(&mut scores, group, sinks);
                 outputs.fill(0.0);
-                for (position, weights) in seen().zip(scores.chunks_exact(group)) {
+                for (position, weights) in visible().zip(scores.chunks_exact(group)) {
                     let slot = tables.kv_slot(row.table, position);
                     layout.load(cache, slot, kv_head + self.kv_heads, &mut vector);
                     for (output, weight) in outputs.chunks_exact_mut(dim).zip(weights) {
@@ -192,7 +192,7 @@ fn segment(tuning: Tuning) -> usize {
     if tuning.barriers { SEGMENT } else { LANE_SEGMENT }
 }
 
-/// Softmax of each of the `n` columns of `scores`, and of its sink if there are any.
+/// Softmax of each of the `n` columns of `scores`, with its sink logit if there are any.
 fn softmax(scores: &mut [f32], n: usize, sinks: &[f32]) {
     for column in 0..n {
         let sink = sinks.get(column).copied().unwrap_or(f32::NEG_INFINITY);

@@ -1,21 +1,22 @@
 //! The words that describe a step to every kernel: one buffer, written once per step.
 //!
-//! A header of [`HEADER_WORDS`] words (row, logit row, tile, sample, draw and shift counts, then where
-//! rows, logit rows, tiles, samples, pools, draws and shifts start) and the sections:
+//! A header of [`HEADER_WORDS`] words (numbers of rows, logit rows, tiles, samples, sample runs and
+//! shifts, then where rows, logit rows, tiles, samples, pools, sample runs and shifts start)
+//! and the sections:
 //!
 //! | section | entry |
 //! |---|---|
 //! | rows | token id or slot, position, KV slot = 16·block + offset, start of its table in [`BlockTables`] |
 //! | logit rows | row |
-//! | tiles | first row, rows: neighbours in one sequence that share a pass over its keys |
-//! | samples | logit row, slot, position of the drawn token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition, row |
-//! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, how many of the likeliest, where in the results, where among these words further tokens are named, how many |
-//! | tokens that are named for their log-probabilities | token |
+//! | tiles | first row, rows: neighbouring rows of one sequence that share a pass over its keys |
+//! | samples | logit row, slot, position of the sampled token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition, row |
+//! | log-probabilities | logit row, token or [`LAST_SAMPLE`] and a sample, number of most likely tokens, where in the results, where among these words the named tokens are, how many |
+//! | tokens named for their log-probabilities | token |
 //! | pools | first row, rows: those whose hidden states are added up; slot; whether the sum begins with them |
-//! | draws | first sample, samples: those of one sequence, the first of which stands |
-//! | shifts | slot, first row, rows, first sample, samples, most: a sequence that moves on by as many positions as its slot has in [`ACCEPTED`], but at most so many; see [`super::Shift`] |
+//! | sample runs | first sample, samples: those of one sequence; the first is always accepted |
+//! | shifts | slot, first row, rows, first sample, samples, most: a sequence that moves forward by the number in its slot's [`ACCEPTED`], but at most by `most`; see [`super::Shift`] |
 //!
-//! Floats are bit patterns. `shaders/include/step.wgsl` reads what is written here.
+//! Floats are bit patterns. `shaders/include/step.wgsl` reads these words.
 
 use super::BlockTables;
 use crate::{
@@ -26,29 +27,30 @@ use crate::{
     },
 };
 
-/// Marks a row's token id as a place in the table of last samples, which has for each slot
-/// [`SLOT_TOKENS`]: its last sample, drafts from [`DRAFTS`] on, what the last step drew from [`DRAWN`]
-/// on, and, in place [`ACCEPTED`], how many drafts of its last step with drafts were right.
+/// Marks a row's token id as an index into the table of last samples. That has, for each slot,
+/// [`SLOT_TOKENS`] words: the last sample; drafts, from [`DRAFTS`] on; the tokens sampled by the last
+/// step, from [`SAMPLED`] on; and, at [`ACCEPTED`], the number of accepted drafts of its last step with
+/// drafts.
 pub const LAST_SAMPLE: u32 = 1 << 31;
 pub const SLOT_TOKENS: u32 = ACCEPTED + 1;
 pub const DRAFTS: u32 = 1;
-pub const DRAWN: u32 = DRAFTS + MAX_DRAFTS as u32;
-pub const ACCEPTED: u32 = DRAWN + MAX_DRAFTS as u32 + 1;
+pub const SAMPLED: u32 = DRAFTS + MAX_DRAFTS as u32;
+pub const ACCEPTED: u32 = SAMPLED + MAX_DRAFTS as u32 + 1;
 pub const HEADER_WORDS: usize = 13;
 pub const ROW_WORDS: usize = 4;
 pub const TILE_WORDS: usize = 2;
 pub const SAMPLE_WORDS: usize = 14;
 pub const LOGPROB_WORDS: usize = 6;
 pub const POOL_WORDS: usize = 4;
-pub const DRAW_WORDS: usize = 2;
+pub const RUN_WORDS: usize = 2;
 pub const SHIFT_WORDS: usize = 6;
-/// Flags of a sample: the slot's mask holds; the slot's tallies and bias adjust the logits. From bit
-/// [`DRAFTS_AT`] on how many drafts come before it.
+/// Flags of a sample: use the slot's mask; use the slot's tallies and bias. From bit [`DRAFTS_AT`] on:
+/// the number of drafts before it.
 pub const MASKED: u32 = 1;
 pub const TALLIED: u32 = 2;
 pub const DRAFTS_AT: u32 = 8;
 
-/// A step in words, with the counts that size its grids.
+/// A step in words, with the counts that determine the grids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     pub words: Vec<u32>,
@@ -56,22 +58,22 @@ pub struct Batch {
     pub logit_rows: u32,
     pub tiles: u32,
     pub samples: u32,
-    /// Sequences that samples belong to.
-    pub draws: u32,
-    /// Sequences that begin behind drafts which are not verified yet.
+    /// Sample runs: one for each sequence that samples.
+    pub sample_runs: u32,
+    /// Sequences that start behind unverified drafts.
     pub shifts: u32,
-    /// Log-probabilities wanted: first those of samples, then those of scored rows, as in the plan.
+    /// Log-probabilities asked for: first of samples, then of scored rows, as in the plan.
     pub logprobs: u32,
-    /// Sequences whose hidden states become part of an embedding in this step.
+    /// Sequences with hidden states that are added to an embedding.
     pub pools: u32,
-    /// Words of the results: two per sample, one per sequence that samples, then 1 + 2·(how many of the
-    /// likeliest) + (how many are named) per log-probability.
+    /// Words of the results: two per sample, one per sampling sequence, then 1 + 2·(most likely tokens)
+    /// + (named tokens) per log-probability.
     pub result_words: u32,
-    /// The longest context of the step's sequences, in tokens, if all drafts before them are right.
+    /// The longest context of the step in tokens, if all unverified drafts are accepted.
     pub longest: u32,
 }
 
-/// A row as the kernels see it.
+/// A row as kernels read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub token: u32,
@@ -81,10 +83,10 @@ pub struct Row {
 }
 
 impl Batch {
-    /// Checks a plan against the capacity and encodes it; a tile takes at most `tile_rows` rows.
+    /// Checks a plan against the capacity and encodes it. A tile has at most `tile_rows` rows.
     ///
-    /// `tables` have taken the plan in. Out-of-bounds indices would corrupt device memory in silence,
-    /// so every one is checked, there or here.
+    /// `tables` must include the plan. Out-of-bounds indices would silently corrupt device memory, so
+    /// every index is checked, there or here.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] that names what is out of range.
@@ -108,9 +110,9 @@ impl Batch {
         if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
             return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
         }
-        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools, mut draws, mut shifts] =
+        let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools, mut runs, mut shifts] =
             [const { Vec::<u32>::new() }; 7];
-        // With the tokens that are named.
+        // With the named tokens.
         let [mut logprobs, mut scores] = [const { Vec::<([u32; 3], &[u32])>::new() }; 2];
         let mut longest = 0;
         for seq in &plan.seqs {
@@ -123,8 +125,15 @@ impl Batch {
             longest = longest.max(end as u32 + seq.unverified);
             if seq.unverified > 0 {
                 let sample = samples.len() / SAMPLE_WORDS;
-                let [rows, draws] = [count, seq.draws()].map(|count| count as u32);
-                shifts.extend([seq.slot, first as u32, rows, sample as u32, draws, seq.unverified]);
+                let [rows, samples] = [count, seq.draws()].map(|count| count as u32);
+                shifts.extend([
+                    seq.slot,
+                    first as u32,
+                    rows,
+                    sample as u32,
+                    samples,
+                    seq.unverified,
+                ]);
             }
             let place = LAST_SAMPLE | (seq.slot * SLOT_TOKENS);
             let last_sample = [place];
@@ -163,7 +172,7 @@ impl Batch {
                 logit_rows.extend((first as u32..=last).skip(count - seq.draws()));
             }
             let Some(s) = seq.sample else { continue };
-            draws.extend([(samples.len() / SAMPLE_WORDS) as u32, seq.draws() as u32]);
+            runs.extend([(samples.len() / SAMPLE_WORDS) as u32, seq.draws() as u32]);
             for (drafts, mask) in (0..).zip(seq.masks()) {
                 let behind = seq.drafts.len() as u32 - drafts;
                 let row = last - behind;
@@ -211,11 +220,11 @@ impl Batch {
             logit_rows: logit_rows.len() as u32,
             tiles: (tiles.len() / TILE_WORDS) as u32,
             samples: (samples.len() / SAMPLE_WORDS) as u32,
-            draws: (draws.len() / DRAW_WORDS) as u32,
+            sample_runs: (runs.len() / RUN_WORDS) as u32,
             shifts: (shifts.len() / SHIFT_WORDS) as u32,
             logprobs: (logprobs.len() + scores.len()) as u32,
             pools: (pools.len() / POOL_WORDS) as u32,
-            result_words: (2 * samples.len() / SAMPLE_WORDS + draws.len() / DRAW_WORDS) as u32,
+            result_words: (2 * samples.len() / SAMPLE_WORDS + runs.len() / RUN_WORDS) as u32,
             longest,
             words: vec![0; HEADER_WORDS],
         };
@@ -229,14 +238,14 @@ impl Batch {
             batch.result_words += 1 + 2 * top + count;
         }
         samples.extend(named);
-        let sections = [&rows, &logit_rows, &tiles, &samples, &pools, &draws, &shifts];
+        let sections = [&rows, &logit_rows, &tiles, &samples, &pools, &runs, &shifts];
         let starts = sections.iter().scan(HEADER_WORDS, |at, section| {
             let start = *at as u32;
             *at += section.len();
             Some(start)
         });
-        let Batch { rows, logit_rows, tiles, samples, draws, shifts, .. } = batch;
-        let header = [rows, logit_rows, tiles, samples, draws, shifts];
+        let Batch { rows, logit_rows, tiles, samples, sample_runs, shifts, .. } = batch;
+        let header = [rows, logit_rows, tiles, samples, sample_runs, shifts];
         batch.words = header.into_iter().chain(starts).collect();
         for section in sections {
             batch.words.extend(section);
@@ -244,20 +253,20 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Words that the largest step of this capacity can need.
+    /// Most words of a step of this capacity.
     pub fn max_words(capacity: &Capacity) -> usize {
         HEADER_WORDS
             + capacity.rows * (ROW_WORDS + 1 + TILE_WORDS)
-            + capacity.seqs * (POOL_WORDS + DRAW_WORDS + SHIFT_WORDS)
+            + capacity.seqs * (POOL_WORDS + RUN_WORDS + SHIFT_WORDS)
             + capacity.logit_rows * (SAMPLE_WORDS + MAX_LOGPROB_TOKENS + LOGPROB_WORDS)
     }
 
-    /// Words that the results of the largest step of this capacity can have.
+    /// Most result words of a step of this capacity.
     pub fn max_result_words(capacity: &Capacity) -> usize {
         capacity.seqs + capacity.logit_rows * (3 + MAX_LOGPROB_TOKENS + 2 * MAX_LOGPROBS as usize)
     }
 
-    /// The id of a row's token, given the table of last samples.
+    /// The token id of a row, given the table of last samples.
     pub fn token(&self, i: usize, last_samples: &[u32]) -> u32 {
         match self.row(i).token {
             place if place & LAST_SAMPLE != 0 => last_samples[(place & !LAST_SAMPLE) as usize],
@@ -289,7 +298,7 @@ impl Batch {
         &self.words[at..at + SAMPLE_WORDS]
     }
 
-    /// The words of sample `i`, to be changed.
+    /// The words of sample `i`, mutable.
     pub fn sample_mut(&mut self, i: usize) -> &mut [u32] {
         let at = self.words[9] as usize + SAMPLE_WORDS * i;
         &mut self.words[at..at + SAMPLE_WORDS]
@@ -307,9 +316,9 @@ impl Batch {
         &self.words[at..at + POOL_WORDS]
     }
 
-    /// The first sample and the number of samples of draw `i`.
-    pub fn draw(&self, i: usize) -> (usize, usize) {
-        let at = self.words[11] as usize + DRAW_WORDS * i;
+    /// The first sample and the number of samples of sample run `i`.
+    pub fn sample_run(&self, i: usize) -> (usize, usize) {
+        let at = self.words[11] as usize + RUN_WORDS * i;
         (self.words[at] as usize, self.words[at + 1] as usize)
     }
 
@@ -319,13 +328,13 @@ impl Batch {
         std::array::from_fn(|word| self.words[at + word])
     }
 
-    /// Where in the results it says how many drafts of draw `i` are right.
+    /// Index in the results of the number of accepted drafts of sample run `i`.
     pub fn accepted_at(&self, i: usize) -> usize {
         2 * self.samples as usize + i
     }
 }
 
-/// What of a sequence's sampling is out of range, if anything.
+/// What is out of range in a sequence's sampling, if anything.
 fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
     let known = |token: &u32| (*token as usize) < vocab;
     let given = match &seq.tokens {
@@ -342,7 +351,7 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
                 || !drafts.is_empty() && (seq.sample.is_none() || seq.score.is_some()),
         ),
         (
-            "what goes with drafts that are not verified",
+            "a row after unverified drafts",
             seq.unverified > 0
                 && (seq.unverified as usize > MAX_DRAFTS
                     || seq.tokens != RowTokens::LastSample
@@ -378,7 +387,7 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
             seq.sample.and_then(|s| s.logprobs).is_some_and(|top| top > MAX_LOGPROBS),
         ),
         (
-            "a token that is named for its log-probability",
+            "a token named for its log-probability",
             seq.logprob_tokens.len() > MAX_LOGPROB_TOKENS || !seq.logprob_tokens.iter().all(known),
         ),
     ];
@@ -458,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_scored_have_logits_and_log_probabilities() {
+    fn scored_rows_have_logits_and_log_probabilities() {
         let sample = Some(Sampling { logprobs: Some(2), ..Sampling::GREEDY });
         let score = Some(Score { targets: vec![7, 8], top: 1 });
         let scored = SeqPlan { score, ..seq(0, RowTokens::Known(vec![6, 7]), 0, &[1]) };
@@ -485,14 +494,14 @@ mod tests {
             assert_eq!(batch.logprob(2)[..4], [2, 8, 1, 13]);
             assert_eq!([1, 2].map(|i| batch.logprob(i)[5]), [0, 0]);
         }
-        // A row that is scored and sampled has its logits once.
+        // A row that is both scored and sampled has its logits once.
         let both = SeqPlan { sample, ..scored };
         let batch = encode(&StepPlan { seqs: vec![both], ..Default::default() }).unwrap();
         assert_eq!((batch.logit_rows, batch.sample(0)[0], batch.logprob(0)[0]), (2, 1, 1));
     }
 
     #[test]
-    fn pools_are_the_rows_that_count() {
+    fn pools_contain_the_rows_of_the_embedding() {
         let pooled = |slot, count: usize, start, pooling, last| SeqPlan {
             sample: None,
             pool: Some(Pool { pooling, last }),
@@ -512,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_behind_drafts_that_are_not_verified_are_on_the_device_alone() {
+    fn rows_behind_unverified_drafts_are_placed_by_the_device() {
         let drafts = vec![Draft::default(); 2];
         let good = SeqPlan {
             unverified: MAX_DRAFTS as u32,

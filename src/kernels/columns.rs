@@ -1,4 +1,4 @@
-//! Activations in the order of a matrix's columns.
+//! Reorders the columns of activations.
 
 use minijinja::context;
 
@@ -30,7 +30,7 @@ impl Kernel for Columns {
     }
 }
 
-/// The same in plain Rust, for one row without its padding.
+/// CPU reference for one row without padding.
 pub fn reference(x: &[f32], order: &[u32], out: &mut [f32]) {
     for (out, column) in out.iter_mut().zip(order) {
         *out = x[*column as usize];

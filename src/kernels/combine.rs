@@ -1,4 +1,4 @@
-//! What the experts of a row return, added to the residual stream.
+//! Adds the experts' outputs of a row to the residual stream.
 
 use minijinja::context;
 
@@ -13,7 +13,7 @@ use crate::{gpu::Shader, layout::row_stride};
 pub struct Combine {
     pub active: usize,
     pub width: usize,
-    /// Divides weights by their sum.
+    /// Divides the weights by their sum.
     pub normalise: bool,
     pub scale: f32,
 }
@@ -36,7 +36,7 @@ impl Kernel for Combine {
 }
 
 impl Combine {
-    /// The same in plain Rust.
+    /// CPU reference.
     pub fn reference(&self, batch: &Batch, routes: &[u32], chosen: &[f32], residual: &mut [f32]) {
         let (stride, active) = (row_stride(self.width), self.active);
         let rows = residual.chunks_exact_mut(stride).zip(routes.chunks_exact(2 * active));

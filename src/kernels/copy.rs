@@ -1,11 +1,11 @@
-//! Putting rows side by side.
+//! Copies rows side by side.
 
 use minijinja::context;
 
 use super::{Batch, Bindings, Kernel, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// Where the rows of a narrower activation go in a wider one.
+/// The columns of a wider activation that a narrower one is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Columns of the wider one.
@@ -15,15 +15,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// All of an activation of so many columns.
+    /// All columns of an activation of this width.
     pub const fn whole(width: usize) -> Place {
         Place { width, column: 0 }
     }
 }
 
-/// Copies the rows of x, `[rows][row_stride(width)]`, to a place in those of out,
-/// `[rows][row_stride(place.width)]`. Where they are not all of it, both numbers of columns and the
-/// place are multiples of 32.
+/// Copies the rows of x, `[rows][row_stride(width)]`, to a range of columns of out,
+/// `[rows][row_stride(place.width)]`. Unless that is all of out, both widths and the first column are
+/// multiples of 32.
 ///
 /// Bindings in order: step, x, out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// The same in plain Rust, for so many rows.
+    /// CPU reference, for this many rows.
     pub fn reference(&self, rows: usize, x: &[f32], out: &mut [f32]) {
         let (stride, column) = (row_stride(self.width), self.place.column);
         let out = out.chunks_exact_mut(row_stride(self.place.width));

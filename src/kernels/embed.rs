@@ -1,4 +1,4 @@
-//! Looking up the embeddings of a step's tokens and positions.
+//! Embedding lookup of tokens and positions.
 
 use minijinja::context;
 
@@ -8,15 +8,16 @@ use crate::{
     layout::{HostMatrix, Layout, row_stride},
 };
 
-/// Writes the embedding of each row's token, times `scale`, to out, `[rows][row_stride(width)]`; or adds
-/// that of its position.
+/// Writes the embedding of each row's token, times `scale`, to out, `[rows][row_stride(width)]`; or
+/// adds the embedding of its position.
 ///
-/// Bindings in order: step, last samples `[slots][SLOT_TOKENS]` (of tokens), words, scales (layouts that have them), out.
-/// Each part of a matrix that is split by rows writes the rows of its own tokens only.
+/// Bindings in order: step, last samples `[slots][SLOT_TOKENS]` (for tokens), words, scales (layouts
+/// that have them), out. Each part of a matrix that is split by rows writes only the rows of its own
+/// tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embed {
     pub layout: Layout,
-    /// Of positions, in place of tokens.
+    /// Embeds positions instead of tokens.
     pub positions: bool,
     /// The token, or position, of the bound matrix's first row.
     pub first: usize,
@@ -52,7 +53,7 @@ impl Kernel for Embed {
 }
 
 impl Embed {
-    /// The same in plain Rust, for the part of a matrix that `first` begins.
+    /// CPU reference, for the part of a matrix that starts at `first`.
     pub fn reference(
         &self,
         batch: &Batch,

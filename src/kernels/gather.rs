@@ -1,4 +1,4 @@
-//! Picking the rows whose logits are wanted.
+//! Gathers the rows whose logits are computed.
 
 use minijinja::context;
 
@@ -25,7 +25,7 @@ impl Kernel for Gather {
     }
 }
 
-/// The same in plain Rust.
+/// CPU reference.
 pub fn reference(batch: &Batch, width: usize, x: &[f32], out: &mut [f32]) {
     let stride = row_stride(width);
     for (i, out) in out.chunks_exact_mut(stride).take(batch.logit_rows as usize).enumerate() {

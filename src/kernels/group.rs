@@ -1,14 +1,14 @@
-//! The choices of a step by their experts, so that a product reads the weights of each few times.
+//! Groups the choices of a step by expert, so that an expert's weights are read only a few times.
 
 use minijinja::context;
 
 use super::{Batch, Bindings, Kernel, Tuning, matmul::TILE};
 use crate::gpu::Shader;
 
-/// Puts what [`super::Route`] chose in the order of experts, in tiles for [`super::Matmul`].
+/// Sorts the choices of [`super::Route`] by expert and cuts them into tiles for [`super::Matmul`].
 ///
-/// Bindings in order: step, routes, groups (out): the numbers of all choices, `row·active + place`, in
-/// the order of their experts; then [`Group::tiles`] of (expert, the first of its choices, how many).
+/// Bindings in order: step, routes, groups (out): the numbers of all choices, `row·active + place`,
+/// sorted by expert; then [`Group::tiles`] of (expert, first choice, number of choices).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     pub experts: usize,
@@ -16,7 +16,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Tiles of a step of so many rows, of which some are empty.
+    /// Tiles of a step of this many rows; some may be empty.
     pub const fn tiles(experts: usize, active: usize, rows: usize) -> usize {
         rows * active / TILE as usize + experts
     }

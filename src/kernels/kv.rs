@@ -1,14 +1,14 @@
-//! Where keys and values lie in the paged cache.
+//! Layout of the paged KV cache.
 //!
-//! Each layer has one buffer of u32 words, `[block][K, then V][kv head]`, and of each head:
+//! Each layer has one buffer of u32 words, `[block][K, then V][kv head]`, and for each head:
 //!
 //! | kind | words |
 //! |---|---|
-//! | f16 | `[16 tokens][head_dim / 2]` two halves, dims 2d and 2d + 1 |
+//! | f16 | `[16 tokens][head_dim / 2]` two f16, dims 2d and 2d + 1 |
 //! | int8 | `[16 tokens][head_dim / 4]` four bytes, the first dim lowest; then `[16 tokens]` scales, f32 |
 //!
-//! `shaders/include/kv.wgsl` says the same. A token's words are a function of its own key and value,
-//! so what the cache holds depends on neither batch nor chunk.
+//! `shaders/include/kv.wgsl` has the same layout. A token's words depend only on its own key and value,
+//! not on batch or chunk.
 
 use half::{
     f16,
@@ -17,17 +17,17 @@ use half::{
 
 use crate::step::BLOCK_SIZE;
 
-/// How keys and values are held.
+/// Number format of keys and values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KvKind {
-    /// Halves; what exceeds their range becomes the largest.
+    /// f16; values beyond its range are clamped.
     #[default]
     F16,
-    /// Integers from -127 to 127, scaled by each token's and head's largest magnitude.
+    /// int8 from -127 to 127, with one scale per token and head.
     Int8,
 }
 
-/// The shape of one layer's cache.
+/// Shape of one layer's KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KvLayout {
     pub kind: KvKind,
@@ -42,7 +42,7 @@ impl KvLayout {
         2 * self.kv_heads * self.head_words()
     }
 
-    /// Words of one token's key, or value, of one head, without its scale.
+    /// Words of one token's key, or value, of one head, without scale.
     pub const fn token_words(&self) -> usize {
         match self.kind {
             KvKind::F16 => self.head_dim / 2,
@@ -59,8 +59,8 @@ impl KvLayout {
         BLOCK_SIZE * self.token_words() + scales
     }
 
-    /// First word of a head in the block of a token; values follow the keys as if they were further
-    /// KV heads. `slot` is 16·block + offset, as in [`super::batch::Row`].
+    /// First word of a head in the block of a token. Values follow the keys as if they were further KV
+    /// heads. `slot` is 16·block + offset, as in [`super::batch::Row`].
     const fn head(&self, slot: usize, head: usize) -> usize {
         (slot / BLOCK_SIZE * 2 * self.kv_heads + head) * self.head_words()
     }
@@ -75,12 +75,12 @@ impl KvLayout {
         self.key(slot, kv_head + self.kv_heads)
     }
 
-    /// The word of the scale of a token's key, in int8; of its value with `kv_head` + `kv_heads`.
+    /// The word of the scale of a token's key, in int8; for its value use `kv_head` + `kv_heads`.
     pub const fn scale(&self, slot: usize, kv_head: usize) -> usize {
         self.head(slot, kv_head) + BLOCK_SIZE * self.token_words() + slot % BLOCK_SIZE
     }
 
-    /// Writes a token's key; its value with `kv_head` + `kv_heads`.
+    /// Writes a token's key; for its value use `kv_head` + `kv_heads`.
     pub fn store(&self, cache: &mut [u32], slot: usize, kv_head: usize, values: &[f32]) {
         let at = self.key(slot, kv_head);
         let words = &mut cache[at..at + self.token_words()];
@@ -93,7 +93,7 @@ impl KvLayout {
         }
     }
 
-    /// Reads a token's key; its value with `kv_head` + `kv_heads`.
+    /// Reads a token's key; for its value use `kv_head` + `kv_heads`.
     pub fn load(&self, cache: &[u32], slot: usize, kv_head: usize, values: &mut [f32]) {
         let at = self.key(slot, kv_head);
         let words = &cache[at..at + self.token_words()];
@@ -110,7 +110,7 @@ impl KvLayout {
     }
 }
 
-/// Rounds to halves, two a word.
+/// Rounds to f16, two per word.
 fn pack(values: &[f32], words: &mut [u32]) {
     let half = |v: f32| u32::from(f16::from_f32(v.clamp(-65504.0, 65504.0)).to_bits());
     for (word, pair) in words.iter_mut().zip(values.chunks_exact(2)) {
@@ -118,13 +118,13 @@ fn pack(values: &[f32], words: &mut [u32]) {
     }
 }
 
-/// Reads the halves of `words` into `values`.
+/// Reads the f16 of `words` into `values`.
 fn unpack(words: &[u32], values: &mut [f32]) {
     let halves: &[u16] = bytemuck::cast_slice(words);
     halves.reinterpret_cast::<f16>().convert_to_f32_slice(values);
 }
 
-/// Rounds to multiples of a scale, halves away from zero, four a word; returns the scale.
+/// Rounds to multiples of a scale, ties away from zero, four per word; returns the scale.
 fn quantise(values: &[f32], words: &mut [u32]) -> f32 {
     let largest = values.iter().fold(0.0, |most: f32, v| most.max(v.abs()));
     let scale = (largest / 127.0).max(1e-6);

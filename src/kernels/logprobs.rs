@@ -1,24 +1,24 @@
-//! How likely tokens are.
+//! Log-probabilities of tokens.
 
 use minijinja::context;
 
 use super::{Batch, Bindings, Kernel, Tuning, batch::LAST_SAMPLE};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// Log-probabilities under logit rows as they are: of one token, of the likeliest ones, the lowest
-/// id first among equals, and of tokens that are named.
+/// Log-probabilities under unadjusted logit rows: of one token, of the most likely tokens (ties: lowest
+/// id first), and of named tokens.
 ///
-/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, results (in and out): what
-/// [`super::Sample`] wrote, then per log-probability wanted 1 + 2n + m words, the token's
-/// log-probability, n pairs (token, log-probability) and the log-probabilities of the m tokens
-/// named. The first is NaN, and the rest means nothing, if a logit of the row is NaN or infinite.
+/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, results (in and out): those of
+/// [`super::Sample`], then per log-probability 1 + 2n + m words: the token's log-probability, n pairs
+/// (token, log-probability), and the log-probabilities of the m named tokens. The first is NaN, and the
+/// others are undefined, if a logit of the row is NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logprobs {
     pub vocab: usize,
 }
 
 impl Logprobs {
-    /// The same in plain Rust: appends to the samples' results.
+    /// CPU reference: appends to the samples' results.
     pub fn reference(&self, batch: &Batch, logits: &[f32], results: &mut Vec<u32>) {
         for i in 0..batch.logprobs as usize {
             let &[row, token, count, at, named, names] = batch.logprob(i) else {
@@ -38,7 +38,7 @@ impl Logprobs {
                 false => f32::NAN,
             };
             results.push(log(row[token as usize]).to_bits());
-            for token in likeliest(row, count as usize) {
+            for token in most_likely(row, count as usize) {
                 results.extend([token, log(row[token as usize]).to_bits()]);
             }
             let named = &batch.words[named as usize..][..names as usize];
@@ -47,8 +47,8 @@ impl Logprobs {
     }
 }
 
-/// The tokens with the `count` largest logits in order, `count` being at most their number.
-fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
+/// The tokens with the `count` largest logits, largest first; `count` is at most their number.
+fn most_likely(logits: &[f32], count: usize) -> Vec<u32> {
     let mut tokens: Vec<u32> = (0..logits.len() as u32).collect();
     // Both zeros are equal.
     let key = |token: &u32| logits[*token as usize] + 0.0;
@@ -67,7 +67,7 @@ impl Kernel for Logprobs {
         let values = context! {
             vocab => self.vocab,
             stride => row_stride(self.vocab),
-            // Not fewer than 32, see `Sample`.
+            // At least 32, see `Sample`.
             threads => if tuning.barriers { 256 } else { 32 },
         };
         Shader::render("logprobs", values, bindings.access())

@@ -13,54 +13,54 @@ use crate::{
 
 /// A matrix product over the rows of a step.
 ///
-/// Activations are f32 `[rows][row_stride(columns)]` with zeros as padding. Bindings in order: step,
-/// x, words, scales (layouts that have them), norm weight `[k]` f32 (with `norm`), bias f32 (with `bias`),
+/// Activations are f32 `[rows][row_stride(columns)]`, padded with zeros. Bindings in order: step, x,
+/// words, scales (layouts that have them), norm weight `[k]` f32 (with `norm`), bias f32 (with `bias`),
 /// out.
 ///
-/// A matrix that is split by rows over several buffers takes one product per part. Where the product
-/// gates, a part holds its gate rows and then the up rows that belong to them.
+/// A matrix that is split by rows over several buffers takes one product per part. In a gated product,
+/// a part holds gate rows and then the matching up rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matmul {
     pub layout: Layout,
     /// Rows of the bound matrix.
     pub n: usize,
     pub k: usize,
-    /// The first column of out that the bound matrix fills; its bias starts there too.
+    /// The first column of out, and the first element of the bias, for the bound matrix.
     pub first: usize,
     /// Columns of out, those of other parts included.
     pub width: usize,
-    /// Normalises x first, with this epsilon; only where [`Regime::fuses_norm`].
+    /// Epsilon of an RMS norm of x, fused into the product; only where [`Regime::fuses_norm`].
     pub norm: Option<f32>,
     pub bias: bool,
     pub scale: f32,
-    /// Makes results cap · tanh(result / cap).
+    /// Replaces results by cap · tanh(result / cap).
     pub cap: Option<f32>,
     pub output: MatmulOutput,
     pub rows: RowsOf,
     pub regime: Regime,
-    /// The bound matrix has `n` rows for each of some experts, and so has the bias for each of all.
+    /// The bound matrix has `n` rows for each of some experts; the bias, `n` for each of all.
     pub experts: Option<ExpertRows>,
 }
 
-/// A product for each row of a step and each of the experts that are chosen for it.
+/// A product of each row with each of its chosen experts.
 ///
-/// Choices are numbered `row·active + place`; out has a row for each. Another binding follows bias:
-/// groups, where [`ExpertRows::grouped`]; else routes (of [`super::Route`]).
+/// Choices are numbered `row·active + place`; out has one row per choice. A further binding follows
+/// bias: groups, where [`ExpertRows::grouped`]; else routes (of [`super::Route`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpertRows {
     pub count: usize,
-    /// Chosen for a row.
+    /// Experts chosen per row.
     pub active: usize,
-    /// The first expert of those whose rows are bound.
+    /// The first bound expert.
     pub first: usize,
-    /// How many these are.
+    /// The number of bound experts.
     pub held: usize,
-    /// x has a row for each choice; else one for each row of the step.
+    /// x has one row per choice; else one per row of the step.
     pub each: bool,
 }
 
 impl ExpertRows {
-    /// Whether products go by tiles of [`super::Group`]; else by each choice alone.
+    /// Whether products use the tiles of [`super::Group`]; else each choice is computed alone.
     pub fn grouped(regime: Regime, tuning: Tuning) -> bool {
         tuning.barriers && regime == Regime::Many
     }
@@ -71,7 +71,7 @@ impl ExpertRows {
     }
 }
 
-/// How many rows of x a product is compiled for.
+/// The number of rows of x that a product is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Regime {
     /// At most this many rows: 1, 2, 4, 8 or 16. Each weight is read once for all of them.
@@ -81,7 +81,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// Every regime, by rising number of rows.
+    /// All regimes, by number of rows.
     pub const ALL: [Regime; 6] = [
         Regime::Few(1),
         Regime::Few(2),
@@ -91,7 +91,7 @@ impl Regime {
         Regime::Many,
     ];
 
-    /// The regime that suits a number of rows.
+    /// The regime for a number of rows.
     pub fn of(rows: u32) -> Regime {
         match rows {
             0..=16 => Regime::Few(rows.max(1).next_power_of_two()),
@@ -99,7 +99,7 @@ impl Regime {
         }
     }
 
-    /// Whether the product can normalise x on the way; else [`super::Norm`] has to run before.
+    /// Whether the product can normalise x itself; else [`super::Norm`] has to run before it.
     pub fn fuses_norm(self, tuning: Tuning) -> bool {
         tuning.barriers && self != Regime::Many
     }
@@ -122,7 +122,7 @@ impl Matmul {
         if self.gated() { self.n / 2 } else { self.n }
     }
 
-    /// Fours of rows of W whose results are finished together.
+    /// Groups of four rows of W whose results are written together.
     fn quads(&self) -> u32 {
         self.columns().div_ceil(if self.gated() { 2 } else { 4 }) as u32
     }
@@ -215,7 +215,7 @@ impl Kernel for Matmul {
 }
 
 impl Matmul {
-    /// The same in plain Rust, for the first `rows` rows of x; absent operands are empty.
+    /// CPU reference, for the first `rows` rows of x; absent operands are empty.
     pub fn reference(
         &self,
         rows: usize,
@@ -229,7 +229,7 @@ impl Matmul {
         self.multiply(&rows, 0, x, matrix, norm_weight, &bias[self.first.min(bias.len())..], out);
     }
 
-    /// The same for the choices of experts that `routes` are.
+    /// The same for the expert choices of `routes`.
     #[allow(clippy::too_many_arguments)] // the operands of a product
     pub fn expert_reference(
         &self,
@@ -253,7 +253,7 @@ impl Matmul {
         }
     }
 
-    /// Multiplies rows of x, each for a row of out, by `n` rows of a matrix.
+    /// Multiplies rows of x, one per row of out, by `n` rows of a matrix.
     #[allow(clippy::too_many_arguments)] // the operands of a product
     fn multiply(
         &self,
@@ -277,7 +277,7 @@ impl Matmul {
         let mut products = vec![[0.0; 2]; rows.len()];
         let columns = self.columns();
         for column in 0..columns {
-            // A gate row comes with its up row, any other alone.
+            // A gate row is computed with its up row, any other row alone.
             for (side, n) in (column..self.n).step_by(columns).enumerate() {
                 matrix.dequantise_row(first + n, &mut weights);
                 let bias = if self.bias { bias[n] } else { 0.0 };
@@ -309,13 +309,13 @@ fn silu(x: f32) -> f32 {
     x / (1.0 + (-x).exp())
 }
 
-/// GELU in its approximation by a hyperbolic tangent.
+/// GELU, tanh approximation.
 fn gelu(x: f32) -> f32 {
     let z = (2.0 / PI).sqrt() * (x + 0.044715 * x * x * x);
     0.5 * x * (1.0 + z.tanh())
 }
 
-/// Σ a·b in lanes that the compiler turns into vector instructions.
+/// Σ a·b in lanes that the compiler can vectorise.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 16;
     let mut sums = [0.0; LANES];

@@ -1,6 +1,6 @@
-//! One file per shader: its parameters, its launch shape, and the same computation in plain Rust.
+//! One file per shader: its parameters, its grid, and a CPU reference.
 //!
-//! The plain versions are the oracle of the kernel tests and, put together, the CPU executor.
+//! The CPU references are the oracle of the kernel tests and, put together, the CPU executor.
 
 pub mod accept;
 pub mod adjust;
@@ -9,7 +9,7 @@ pub mod batch;
 pub mod columns;
 pub mod combine;
 pub mod copy;
-pub mod draw;
+pub mod draft_sample;
 pub mod embed;
 pub mod gather;
 pub mod group;
@@ -38,7 +38,7 @@ pub use batch::Batch;
 pub use columns::Columns;
 pub use combine::Combine;
 pub use copy::{Copy, Place};
-pub use draw::Draw;
+pub use draft_sample::DraftSample;
 pub use embed::Embed;
 pub use gather::Gather;
 pub use group::Group;
@@ -52,7 +52,7 @@ pub use rope_kv::{RopeKv, query_heads, rope_table};
 pub use route::Route;
 pub use sample::Sample;
 pub use shift::Shift;
-pub use state::{Keep, Recall};
+pub use state::{LoadStates, StoreStates};
 pub use tables::BlockTables;
 
 use crate::{
@@ -60,17 +60,17 @@ use crate::{
     layout::{Codebook, Layout},
 };
 
-/// What a variant may rely on.
+/// Device properties that choose between shader variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tuning {
     /// Subgroup operations may be used (any size from 4 to 128).
     pub subgroups: bool,
-    /// Barriers are cheap. On software adapters they are not: one thread per result is faster.
+    /// Barriers are cheap. On software adapters they are not; one thread per result is faster there.
     pub barriers: bool,
 }
 
 impl Tuning {
-    /// The variant that suits an adapter.
+    /// The variants for an adapter.
     pub fn of(adapter: &AdapterReport) -> Tuning {
         Tuning { subgroups: adapter.subgroups && !adapter.software, barriers: !adapter.software }
     }
@@ -90,12 +90,12 @@ pub trait Kernel {
 pub enum RowsOf {
     /// All rows of the step.
     Rows,
-    /// The rows whose logits are wanted.
+    /// The rows whose logits are computed.
     LogitRows,
 }
 
 impl RowsOf {
-    /// How many there are in a step.
+    /// Their number in a step.
     pub fn count(self, batch: &Batch) -> u32 {
         match self {
             RowsOf::Rows => batch.rows,
@@ -103,7 +103,7 @@ impl RowsOf {
         }
     }
 
-    /// The function of `include/step.wgsl` that counts them.
+    /// The function of `include/step.wgsl` that returns their number.
     fn function(self) -> &'static str {
         match self {
             RowsOf::Rows => "row_count",
@@ -112,18 +112,18 @@ impl RowsOf {
     }
 }
 
-/// The most workgroups along one side of a grid, by WebGPU's default limits.
+/// The most workgroups along one side of a grid, WebGPU's default limit.
 const GRID_SIDE: u32 = 65_535;
 
-/// A grid of `count` workgroups folded to two dimensions, `deep` times.
+/// A grid of `count` workgroups, folded to two dimensions; `deep` is the third.
 ///
-/// The shader's index is x + y · (workgroups along x); it may run past `count`.
+/// The shader's index is x + y · (workgroups along x); it may exceed `count`.
 fn fold(count: u32, deep: u32) -> [u32; 3] {
     let y = count.div_ceil(GRID_SIDE).max(1);
     [count.div_ceil(y), y, deep]
 }
 
-/// The bindings of a shader by name, some of them present in some variants only.
+/// The bindings of a shader by name; some are present in some variants only.
 #[derive(Default)]
 struct Bindings(Vec<(&'static str, Access)>);
 
@@ -133,13 +133,13 @@ impl Bindings {
         Bindings(names.iter().map(|name| (*name, Access::Read)).collect())
     }
 
-    /// One more read-only binding, if it is present.
+    /// Adds a read-only binding, if present.
     fn and(mut self, name: &'static str, present: bool) -> Bindings {
         self.0.extend(present.then_some((name, Access::Read)));
         self
     }
 
-    /// One more binding, which the shader writes.
+    /// Adds a binding that the shader writes.
     fn write(mut self, name: &'static str) -> Bindings {
         self.0.push((name, Access::ReadWrite));
         self
@@ -156,7 +156,7 @@ impl Bindings {
     }
 }
 
-/// A number as WGSL has it.
+/// A number as a WGSL literal.
 fn literal(number: f32) -> String {
     format!("{number:e}")
 }
@@ -166,7 +166,7 @@ fn capped(x: f32, cap: Option<f32>) -> f32 {
     cap.map_or(x, |cap| cap * (x / cap).tanh())
 }
 
-/// What templates call a layout.
+/// The name of a layout in templates.
 fn layout_name(layout: Layout) -> &'static str {
     match layout {
         Layout::F32 => "f32",
@@ -183,7 +183,7 @@ fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-/// What `include/weights.wgsl` needs to know of a matrix with `k` columns.
+/// Template values of `include/weights.wgsl` for a matrix with `k` columns.
 fn weights(layout: Layout, k: usize) -> Value {
     let unit = 4 * layout.columns_per_word();
     let codebook = match layout {
@@ -203,7 +203,7 @@ fn weights(layout: Layout, k: usize) -> Value {
     }
 }
 
-/// The values of a codebook as WGSL writes them.
+/// The values of a codebook as WGSL literals.
 fn codebook_values(codebook: Codebook) -> Vec<String> {
     codebook.values().map(|value| format!("{value:?}")).to_vec()
 }

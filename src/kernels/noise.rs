@@ -1,6 +1,6 @@
-//! Random numbers that are a function of their place: the host's copy of `shaders/include/noise.wgsl`.
+//! Counter-based random numbers: the CPU version of `shaders/include/noise.wgsl`.
 
-/// Philox4x32 with 10 rounds: four random words for a counter and a key.
+/// Philox4x32 with 10 rounds: four random words from a counter and a key.
 ///
 /// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
@@ -14,7 +14,7 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [x, y, z, w]
 }
 
-/// Gumbel noise from 32 random bits: added to log-probabilities, it makes their argmax a draw.
+/// Gumbel noise from 32 random bits: the argmax of log-probabilities plus Gumbel noise is a sample.
 pub fn gumbel(bits: u32) -> f32 {
     -exponential(bits).ln()
 }

@@ -1,4 +1,4 @@
-//! Normalisation of rows as a dispatch of its own, where a product cannot take it in.
+//! Normalisation of rows as its own dispatch, where a product cannot fuse it.
 
 use minijinja::context;
 
@@ -6,32 +6,32 @@ use super::{Batch, Bindings, Kernel, Place, RowsOf, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
 /// out = \[out +\] v / sqrt(mean(v²) + eps) · weight \[+ bias\] for each part of each row of x, where v
-/// is x, or x less its mean; x is `[rows][parts][row_stride(width)]`, and so is out, or a place in wider
-/// rows.
+/// is x, or x − mean(x). x is `[rows][parts][row_stride(width)]`; out has the same shape, or is a range
+/// of columns of wider rows.
 ///
-/// Bindings in order: step, x, weight `[parts][width]` f32, bias
-/// `[parts][row_stride(width)]` f32 (if `centred`), out.
+/// Bindings in order: step, x, weight `[parts][width]` f32, bias `[parts][row_stride(width)]` f32 (if
+/// `centred`), out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Norm {
     /// Columns of a part; a multiple of 32 if there are several.
     pub width: usize,
-    /// Parts of a row, each normalised by itself.
+    /// Parts of a row, each normalised on its own.
     pub parts: usize,
     pub eps: f32,
-    /// LayerNorm, which takes the mean off and has a bias, in place of RMSNorm.
+    /// LayerNorm (subtracts the mean, has a bias) instead of RMSNorm.
     pub centred: bool,
-    /// Adds to what out holds.
+    /// Adds to out.
     pub add: bool,
-    /// Where the results go, see [`super::Copy`].
+    /// The columns of out, see [`super::Copy`].
     pub place: Place,
     pub rows: RowsOf,
 }
 
-/// Parts of rows per workgroup where a thread takes a whole one.
+/// Parts of rows per workgroup where one thread computes a whole part.
 const LANES: u32 = 4;
 
 impl Norm {
-    /// The same for rows of so many parts, as wide together.
+    /// The same norm for rows of `parts` parts, which are together as wide.
     pub fn in_parts(self, parts: usize) -> Norm {
         let width = self.width / parts;
         Norm { width, parts, place: Place::whole(width), ..self }
@@ -66,7 +66,7 @@ impl Kernel for Norm {
     }
 }
 
-/// RMSNorm, in plain Rust and for one row without its padding.
+/// RMSNorm on the CPU, for one row without padding.
 pub fn rms(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     let scale = 1.0 / (mean(x.iter().map(|v| v * v)) + eps).sqrt();
     for ((out, x), weight) in out.iter_mut().zip(x).zip(weight) {
@@ -74,7 +74,7 @@ pub fn rms(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     }
 }
 
-/// LayerNorm, the same.
+/// LayerNorm on the CPU, for one row without padding.
 pub fn layer(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]) {
     let middle = mean(x.iter().copied());
     let scale = 1.0 / (mean(x.iter().map(|v| (v - middle) * (v - middle))) + eps).sqrt();

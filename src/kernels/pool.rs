@@ -1,12 +1,12 @@
-//! From the hidden states of a sequence to one embedding.
+//! Pools the hidden states of a sequence into one embedding.
 
 use minijinja::context;
 
 use super::{Batch, Bindings, Kernel, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// Adds the rows of each pool of the step, one after the other, to the sum of its slot, which begins
-/// anew where the pool says so. The bits of a sum do not depend on how its rows are spread over steps.
+/// Adds the rows of each pool of the step, one after the other, to the sum of its slot. A pool that
+/// begins starts a new sum. The bits of a sum do not depend on how its rows are spread over steps.
 ///
 /// Bindings in order: step, x `[rows][row_stride(width)]`, sums `[slots][row_stride(width)]` (in and
 /// out).
@@ -27,7 +27,7 @@ impl Kernel for Pool {
     }
 }
 
-/// The same in plain Rust.
+/// CPU reference.
 pub fn reference(batch: &Batch, width: usize, x: &[f32], sums: &mut [f32]) {
     let stride = row_stride(width);
     for i in 0..batch.pools as usize {
@@ -46,7 +46,7 @@ pub fn reference(batch: &Batch, width: usize, x: &[f32], sums: &mut [f32]) {
     }
 }
 
-/// A sum scaled to length 1: the mean of its rows would give the same. Zeros stay.
+/// A sum scaled to L2 norm 1, which equals the scaled mean. A zero vector stays zero.
 pub fn unit(sum: &[f32]) -> Vec<f32> {
     let square: f64 = sum.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
     let length = if square > 0.0 { square.sqrt() } else { 1.0 };

@@ -1,6 +1,6 @@
-//! Turning the bytes of checkpoints, as they are staged, into weights in their canonical layouts.
+//! Converts checkpoint bytes, as staged, to weights in their canonical layouts.
 //!
-//! The same in plain Rust is the host sink of `weights`.
+//! The CPU reference is the host sink of `weights`.
 
 use bytemuck::{Pod, Zeroable};
 use minijinja::{Value, context};
@@ -11,70 +11,70 @@ use crate::{
     layout::{BlockType, FloatType, Grid, Layout, Mins, Number, Packing, quantise, row_stride},
 };
 
-/// One step of repacking. Its bindings are [`Rows`] as words, staged bytes as words (but for
-/// [`Repack::Finish`]), and what it writes.
+/// One repacking operation. Bindings: [`Rows`] as words, staged bytes as words (except for
+/// [`Repack::Finish`]), and the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repack {
-    /// Numbers in one of the float layouts to a layout. Writes words; quantised, then scales too.
+    /// Numbers in a float layout to another layout. Writes words, and scales if quantised.
     Numbers { from: Layout, to: Layout },
-    /// The same of numbers that are stored column after column.
+    /// The same for numbers stored in column-major order.
     Columns { from: Layout, to: Layout },
-    /// Numbers in one of the float layouts, each of them plus one, to f32. Writes words.
+    /// Numbers in a float layout, stored as value − 1, to f32: adds 1. Writes words.
     LessOne { from: Layout },
-    /// Rows of blocks to a layout; to [`BlockType::layout`] as they are. Writes words; then scales
-    /// too where the layout has them.
+    /// Rows of quantised blocks to a layout; without rounding to [`BlockType::layout`]. Writes words,
+    /// and scales if the layout has them.
     Blocks { from: BlockType, to: Layout },
-    /// Codes that are those of the layout. Writes words.
+    /// Codes of the layout. Writes words.
     Codes(Codes),
-    /// Scales, and mins if the zero point is the same everywhere. Writes scales.
+    /// Scales, and mins if the zero point is constant. Writes scales.
     Scales { number: Number, grid: Grid, zero: Option<u32>, to: Layout },
     /// Mins. Writes scales.
     Mins { from: FloatType, grid: Grid, to: Layout },
-    /// Zero points, to where mins belong. Writes scales.
+    /// Zero points, stored in the place of mins. Writes scales.
     ZeroPoints { packing: Packing, grid: Grid, wraps: bool, to: Layout },
-    /// Codes of nibbles in another order of columns: staged are the rows as they were, and a third
-    /// binding has the order, `[columns]`. Writes words.
+    /// Nibble codes with reordered columns: the staged rows are in the old order, and a third binding
+    /// has the order, `[columns]`. Writes words.
     Reorder,
-    /// Mins from what lies in their places and scales, once both are there. Writes scales.
+    /// Mins, from the zero points in their places and the scales, once both are there. Writes scales.
     Finish(Mins),
 }
 
-/// How codes are stored.
+/// Storage of codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codes {
     Nibbles(Packing),
-    /// Rows of bytes, or words of four columns of a row if `transposed`; if `unsigned`, their
-    /// highest bits are turned over.
+    /// Rows of bytes, or words of four columns of a row if `transposed`; if `unsigned`, their highest
+    /// bits are flipped.
     Bytes {
         unsigned: bool,
         transposed: bool,
     },
 }
 
-/// Which staged rows go where.
+/// Source and destination of staged rows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Rows {
     /// The first of them in the staged piece.
     pub source: u32,
-    /// The first one's place in the buffers that are written.
+    /// The first row in the output buffers.
     pub row: u32,
-    /// How many.
+    /// Number of rows.
     pub rows: u32,
-    /// Numbers, codes or stored groups in a staged row.
+    /// Numbers, codes or stored groups per staged row.
     pub columns: u32,
-    /// Words in a written row: of scales where any are written, else of words. The rows of a vector
-    /// are its elements, of one column and stride 1.
+    /// Words per output row: of scales if any are written, else of words. A vector has one element per
+    /// row, of one column and stride 1.
     pub stride: u32,
-    /// Rows of a head whose rows are interleaved, or 0: stored rows 2i and 2i + 1 of a head are its
-    /// rows i and i + half the head.
+    /// Rows of a head with interleaved rows, or 0: stored rows 2i and 2i + 1 of a head are its rows i
+    /// and i + half the head.
     pub interleaved: u32,
     /// Rows of the whole piece.
     pub staged: u32,
-    /// The first staged column's place in a row of the matrix; only the pieces of tensors that are
-    /// stored by columns begin elsewhere than at 0.
+    /// The column of the matrix that the first staged column belongs to; not 0 only for pieces of
+    /// tensors in column-major order.
     pub first_column: u32,
-    /// Columns of the matrix, for pieces that are not all of them.
+    /// Columns of the matrix, for pieces that do not have all of them.
     pub width: u32,
 }
 
@@ -189,7 +189,7 @@ impl Repack {
         }
     }
 
-    /// Bytes of a staged row, if such rows are those of the layout as they are.
+    /// Bytes of a staged row, if staged rows already have the output layout.
     pub fn kept_row(self, rows: &Rows) -> Option<u64> {
         let Repack::Numbers { from, to } = self else { return None };
         let columns = rows.columns as usize;
@@ -200,7 +200,7 @@ impl Repack {
 }
 
 impl Codes {
-    /// Whether words do not hold the codes of a row one after the other.
+    /// Whether the codes of a row are not consecutive in its words.
     fn gathers(self) -> bool {
         match self {
             Codes::Nibbles(packing) => !matches!(packing, Packing::Rows | Packing::Signed),
@@ -231,7 +231,7 @@ impl Codes {
     }
 }
 
-/// What `include/packing.wgsl` calls a packing.
+/// The name of a packing in `include/packing.wgsl`.
 fn packing_name(packing: Packing) -> String {
     match packing {
         Packing::Halves { high: true } => "HighHalves".into(),
@@ -240,7 +240,7 @@ fn packing_name(packing: Packing) -> String {
     }
 }
 
-/// What `rescale.wgsl` needs to know of where numbers belong.
+/// Template values of `rescale.wgsl` for the places of numbers.
 fn grid_values(Grid { transposed, rows, groups }: Grid, to: Layout) -> Value {
     let codebook = match to {
         Layout::Codebook { codebook, .. } => Some(format!("{codebook:?}")),
@@ -249,7 +249,7 @@ fn grid_values(Grid { transposed, rows, groups }: Grid, to: Layout) -> Value {
     context! { transposed, row_span => rows, group_span => groups, codebook }
 }
 
-/// The shader that makes numbers of any kind those of a layout, and its values.
+/// The shader that converts numbers of any kind to a layout, and its values.
 fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
     let names = context! { from, to => layout_name(to), less_one => false, block => false, transposed => false };
     match to.quantised_group() {
@@ -267,13 +267,13 @@ fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
     }
 }
 
-/// What `include/blocks.wgsl` needs to know of a type.
+/// Template values of `include/blocks.wgsl` for a block type.
 fn block(from: BlockType) -> Value {
     let codebook = match from.layout() {
         Some(Layout::Codebook { codebook, .. }) => Some(codebook_values(codebook)),
         _ => None,
     };
-    // Where the halves of types with a byte for each 16 elements lie.
+    // Offsets of the f16 fields in types with one byte per 16 elements.
     let halves = match from {
         BlockType::Q2_K => Some(80),
         BlockType::Q3_K => Some(108),
@@ -283,7 +283,7 @@ fn block(from: BlockType) -> Value {
     context! { elements => from.elements(), bytes => from.bytes(), values => codebook, halves }
 }
 
-/// What `blocks.wgsl` needs to know of a layout.
+/// Template values of `blocks.wgsl` for a layout.
 fn record(to: Layout) -> Value {
     let (columns, words) = to.record().unwrap_or_default();
     let low_bits = 32 / to.columns_per_word();

@@ -1,4 +1,4 @@
-//! Rotary position embedding of queries and keys, and the write of keys and values to the cache.
+//! Rotary position embedding of queries and keys, and the write of keys and values to the KV cache.
 
 use minijinja::context;
 
@@ -17,40 +17,39 @@ use crate::{
     step::Window,
 };
 
-/// Positions of the fine part of a rope table.
+/// Positions in the fine part of a rope table.
 const FINE: usize = 256;
-/// Threads of a workgroup where barriers are dear: one per head.
+/// Threads of a workgroup where barriers are expensive: one per head.
 const LANES: usize = 16;
 
-/// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
+/// Normalises heads if asked, rotates queries and keys, writes keys and values to the cache.
 ///
-/// Keys turn by their positions. So do queries, towards the keys of the window. Where there are
-/// sinks, queries come a second time, turned as the sinks see them: as if the positions between
-/// sinks and window, which the row does not see, did not exist (StreamingLLM counts positions within
-/// the cache). How many these are follows from the row's position alone.
+/// Keys are rotated by their positions, and so are queries, for the keys of the window. With sinks,
+/// queries are stored a second time, rotated for the sinks: as if the positions between sinks and
+/// window, which the row does not attend to, did not exist (StreamingLLM counts positions within the
+/// cache). Their number follows from the row's position alone.
 ///
 /// Bindings: step, qkv `[rows][row_stride((heads + 2 kv_heads)·head_dim)]`, rope table
 /// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, or as wide as all query and all key
-/// heads, query (out)
-/// `[rows][row_stride(query heads·head_dim)]`, kv (out, [`KvLayout`]).
+/// heads, query (out) `[rows][row_stride(query heads·head_dim)]`, kv (out, [`KvLayout`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RopeKv {
     pub heads: usize,
     pub kv_heads: usize,
     /// A multiple of 8, at most 256.
     pub head_dim: usize,
-    /// The first dims of a head, which turn, d and d + rotary/2 together, as in Hugging Face; a
-    /// multiple of 4. Where others follow, queries and keys are stored in another order: dims that
-    /// turn together, or do not, have half a head between them.
+    /// Rotated dims of a head: the first ones, d with d + rotary/2, as in Hugging Face; a multiple of
+    /// 4. If it is less than head_dim, queries and keys are stored in another order: the two dims of a
+    /// rotated pair are half a head apart, and so are pairs of the other dims.
     pub rotary: usize,
     /// RMS norms of queries and keys before the rotation, and their epsilon.
     pub qk_norm: Option<(QkNorm, f32)>,
     pub kind: KvKind,
-    /// What a row sees, for its sinks.
+    /// The attention window, for its sinks.
     pub window: Option<Window>,
 }
 
-/// Queries of a row, for `heads` heads: twice as many where there are sinks.
+/// Queries of a row, for `heads` heads: twice as many with sinks.
 pub const fn query_heads(heads: usize, window: Option<Window>) -> usize {
     match window {
         Some(Window { sinks: 1.., .. }) => 2 * heads,
@@ -58,11 +57,12 @@ pub const fn query_heads(heads: usize, window: Option<Window>) -> usize {
     }
 }
 
-/// Tabulates (cos, sin) of the angles position · `inv_freq`, `[256 + ceil(context / 256)][head_dim/2][2]`.
-/// Both are multiplied by `magnitude`; pairs of dims past the frequencies do not turn.
+/// Tabulates (cos, sin) of the angles position · `inv_freq`, `[256 + ceil(context /
+/// 256)][head_dim/2][2]`. Both are multiplied by `magnitude`; pairs of dims beyond the frequencies are
+/// not rotated.
 ///
-/// Positions 0 to 255 come first, then 0, 256, 512, … below `context`: the angle of any position is
-/// the sum of one of each, exact to a few roundings at every length.
+/// Positions 0 to 255 come first, then 0, 256, 512, … below `context`. The angle of any position is the
+/// sum of one of each, exact to a few roundings at every length.
 pub fn rope_table(inv_freq: &[f64], magnitude: f64, head_dim: usize, context: usize) -> Vec<f32> {
     let fine = (0..FINE).map(|position| (position, 1.0));
     let coarse = (0..context).step_by(FINE).map(|position| (position, magnitude));
@@ -84,22 +84,22 @@ impl RopeKv {
         KvLayout { kind: self.kind, kv_heads: self.kv_heads, head_dim: self.head_dim }
     }
 
-    /// Heads that the projection has made.
+    /// Heads of the projection's output.
     fn qkv_heads(&self) -> usize {
         self.heads + 2 * self.kv_heads
     }
 
-    /// Heads to be stored.
+    /// Heads to store.
     fn all_heads(&self) -> usize {
         query_heads(self.heads, self.window) + 2 * self.kv_heads
     }
 
-    /// Heads that a workgroup of 64 threads handles, a thread per 4 dims.
+    /// Heads per workgroup of 64 threads, one thread per 4 dims.
     fn heads_per_group(&self) -> usize {
         64 / (self.head_dim / 4)
     }
 
-    /// The same in plain Rust; `norms` are the weights of q_norm and k_norm, if there are any.
+    /// CPU reference; `norms` are the weights of q_norm and k_norm, if there are any.
     pub fn reference(
         &self,
         batch: &Batch,
@@ -150,14 +150,14 @@ impl RopeKv {
     }
 }
 
-/// (cos, sin) of the angles of a position, of every pair of dims.
+/// (cos, sin) of the angles of a position, for every pair of dims.
 fn turns(table: &[f32], position: usize, dim: usize) -> Vec<[f32; 2]> {
     let entries = [position % FINE, FINE + position / FINE].map(|at| &table[at * dim..][..dim]);
     let [fine, coarse] = entries.map(|entry| entry.chunks_exact(2));
     fine.zip(coarse).map(|(f, c)| [c[0] * f[0] - c[1] * f[1], c[1] * f[0] + c[0] * f[1]]).collect()
 }
 
-/// Puts half a head between the dims that turn together, and between those that do not turn.
+/// Reorders a head so that the dims of a pair are half a head apart, see [`RopeKv::rotary`].
 fn pair_up(x: &mut [f32], rotary: usize) {
     let half = x.len() / 2;
     x[rotary / 2..half + rotary / 2].rotate_left(rotary / 2);

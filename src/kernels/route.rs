@@ -1,14 +1,14 @@
-//! The choice of experts for each row.
+//! Chooses experts for each row.
 
 use minijinja::context;
 
 use super::{Batch, Bindings, Kernel, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// Chooses `active` of `experts` by the logits of a router: the greatest, of equal ones the first.
+/// Chooses `active` of `experts` by the router's logits: the greatest; ties: the lowest index.
 ///
 /// Bindings in order: step, logits `[rows][row_stride(experts)]`, routes (out): for each row, the
-/// greatest first, `active` pairs of expert and the bits of its weight by the softmax over all.
+/// greatest first, `active` pairs of (expert, bits of its softmax weight over all experts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub experts: usize,
@@ -29,7 +29,7 @@ impl Kernel for Route {
 }
 
 impl Route {
-    /// The same in plain Rust.
+    /// CPU reference.
     pub fn reference(&self, batch: &Batch, logits: &[f32]) -> Vec<u32> {
         let mut routes = Vec::new();
         for row in logits.chunks_exact(row_stride(self.experts)).take(batch.rows as usize) {

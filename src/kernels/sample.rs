@@ -1,11 +1,11 @@
-//! Drawing tokens from logits.
+//! Samples tokens from logits.
 
 use minijinja::context;
 
 use super::{
     Batch, Bindings, HostTables, Kernel, Tuning,
     adjust::{self, BIAS_AT},
-    batch::{DRAFTS_AT, DRAWN, SLOT_TOKENS},
+    batch::{DRAFTS_AT, SAMPLED, SLOT_TOKENS},
     noise::{gumbel, philox},
 };
 use crate::{
@@ -14,24 +14,23 @@ use crate::{
     step::{MAX_BIAS, MAX_DRAFTS, Sampling},
 };
 
-/// Draws one token per sample of the step, as [`Sampling`] says: each as if the drafts before it had
-/// been drawn.
+/// Samples one token per sample of the step, as [`Sampling`] says, on the assumption that the drafts
+/// before it are accepted.
 ///
-/// The filters top-k, top-p and min-p act in this order on the distribution at the given
-/// temperature, each on what the one before it kept, renormalised, as in Hugging Face transformers;
-/// tokens that tie at a threshold are all kept. Word i mod 4 of
-/// `philox([position, i / 4, 0, 0], seed)` makes the noise of token i.
+/// The filters top-k, top-p and min-p act in this order on the distribution at the given temperature,
+/// each on the renormalised output of the one before, as in Hugging Face transformers; tokens that tie
+/// at a threshold are all kept. Word i mod 4 of `philox([position, i / 4, 0, 0], seed)` makes the noise
+/// of token i.
 ///
-/// Before them come, in this order, the mask, the bias and the penalties: those of Hugging Face
-/// transformers for repetition, of OpenAI for frequency and presence,
-/// `mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence`.
+/// Before the filters come, in this order, the mask, the bias and the penalties: repetition as in
+/// Hugging Face transformers, frequency and presence as in OpenAI, `mu[j] - c[j] * alpha_frequency -
+/// float(c[j] > 0) * alpha_presence`.
 ///
-/// In a step without drafts the kernel also does what [`super::Accept`] does for one with drafts, and
-/// saves that dispatch.
+/// In a step without drafts the kernel also does the work of [`super::Accept`], which saves a dispatch.
 ///
-/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, last samples (in and out) `[slots][SLOT_TOKENS]`,
-/// tallies (in and out), bias, masks, results (out) `[samples][2]`: the token, and how many logits are NaN
-/// or infinite. See [`super::adjust::Table`].
+/// Bindings: step, logits `[logit rows][row_stride(vocab)]`, last samples (in and out)
+/// `[slots][SLOT_TOKENS]`, tallies (in and out), bias, masks, results (out) `[samples][2]`: the token,
+/// and how many logits are NaN or infinite. See [`super::adjust::Table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// At most 2^24: counts are exact in f32.
@@ -39,13 +38,13 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Threads of a workgroup. Not fewer than 32: lavapipe ends an invocation's loops after 65,535
-    /// iterations in all, without a word.
+    /// Threads of a workgroup. At least 32: lavapipe silently ends the loops of an invocation after
+    /// 65,535 iterations in all.
     fn threads(&self, tuning: Tuning) -> usize {
         if tuning.barriers { 256 } else { 32 }
     }
 
-    /// The same in plain Rust, with a sort in place of the search; returns the results.
+    /// CPU reference, with a sort instead of a search; returns the results.
     pub fn reference(
         &self,
         batch: &Batch,
@@ -69,7 +68,7 @@ impl Sample {
             };
             let row = &logits[row as usize * row_stride(self.vocab)..][..self.vocab];
             let adjusted = tables.adjusted(self.vocab, batch, i, last_samples, row);
-            let token = draw(&adjusted, position, &sampling);
+            let token = sample_token(&adjusted, position, &sampling);
             results.extend([token, row.iter().filter(|v| !v.is_finite()).count() as u32]);
         }
         results
@@ -77,7 +76,7 @@ impl Sample {
 }
 
 /// The token at `position`; the lowest id wins ties. 0 if no logit is finite.
-fn draw(logits: &[f32], position: u32, sampling: &Sampling) -> u32 {
+fn sample_token(logits: &[f32], position: u32, sampling: &Sampling) -> u32 {
     let top = top(logits);
     let lowest = lowest_kept(logits, sampling);
     let scale = 1.0 / sampling.temperature.max(1e-6);
@@ -105,9 +104,8 @@ fn top(logits: &[f32]) -> f32 {
     logits.iter().copied().filter(|v| v.is_finite()).fold(f32::NEG_INFINITY, f32::max)
 }
 
-/// The lowest logit that the filters of `sampling` keep; what is not finite counts for nothing.
-///
-/// At temperature 0 that is the largest.
+/// The lowest logit that the filters of `sampling` keep; logits that are not finite are ignored. At
+/// temperature 0 it is the largest.
 pub fn lowest_kept(logits: &[f32], sampling: &Sampling) -> f32 {
     let Sampling { temperature, top_k, top_p, .. } = *sampling;
     let top = top(logits);
@@ -128,7 +126,7 @@ pub fn lowest_kept(logits: &[f32], sampling: &Sampling) -> f32 {
         let mass = |v: f32| f64::from((v - top) / temperature).exp();
         let goal = f64::from(top_p) * kept.iter().map(|v| mass(*v)).sum::<f64>();
         let (mut above, mut count) = (0.0, 0);
-        // Tokens of equal logits come and go together.
+        // Tokens with equal logits are kept or dropped together.
         for equal in kept.chunk_by(|a, b| a == b) {
             if count > 0 && above >= goal {
                 break;
@@ -159,9 +157,9 @@ impl Kernel for Sample {
             max_drafts => MAX_DRAFTS,
             drafts_at => DRAFTS_AT,
             bias_at => BIAS_AT,
-            count => adjust::DRAWN,
+            count => adjust::COUNT,
             slot_tokens => SLOT_TOKENS,
-            drawn_at => DRAWN,
+            sampled_at => SAMPLED,
         };
         Shader::render("sample", values, bindings.access())
     }

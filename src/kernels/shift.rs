@@ -1,4 +1,4 @@
-//! Rows that begin behind drafts which are not verified yet.
+//! Shifts rows that start behind unverified drafts.
 
 use minijinja::context;
 
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{gpu::Shader, step::BLOCK_SIZE};
 
-/// Moves the sequences of a step that have [`crate::step::SeqPlan::unverified`] drafts before them on by
-/// how many of those were right, in each of some batches that lie one after the other.
+/// Moves each sequence with [`crate::step::SeqPlan::unverified`] drafts forward by the number of
+/// accepted ones, in each of several consecutive batches.
 ///
-/// It has to run before the step's [`super::Accept`], which makes the number another. What it makes of
-/// a batch is what [`Batch::encode`] makes of [`crate::step::StepPlan::resolved`].
+/// It has to run before the step's [`super::Accept`], which overwrites that number. The result equals
+/// the [`Batch::encode`] of [`crate::step::StepPlan::resolved`].
 ///
-/// Bindings: words (in and out) `[batches][stride]`, those of a [`Batch`] each, last samples
+/// Bindings: words (in and out) `[batches][stride]`, each those of a [`Batch`], last samples
 /// `[slots][SLOT_TOKENS]`, block tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift {
@@ -23,10 +23,10 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// Threads of a workgroup; each moves one sequence of a batch.
+    /// Threads of a workgroup, one per sequence of a batch.
     const THREADS: u32 = 32;
 
-    /// The same in plain Rust, in one batch.
+    /// CPU reference, for one batch.
     pub fn reference(batch: &mut Batch, last_samples: &[u32], tables: &BlockTables) {
         for i in 0..batch.shifts as usize {
             let [slot, row, rows, sample, samples, most] = batch.shift(i);
@@ -58,7 +58,7 @@ impl Shift {
         Shader::render("shift", values, bindings.access())
     }
 
-    /// Workgroups for so many batches, none of which has more shifts than this one.
+    /// Workgroups for this many batches, none of which has more shifts than this one.
     pub fn grid(batch: &Batch, batches: usize) -> [u32; 3] {
         [batch.shifts.div_ceil(Shift::THREADS), batches as u32, 1]
     }

@@ -1,34 +1,35 @@
-//! What a drafting head keeps of each slot between steps.
+//! Per-slot state of a draft head between steps.
 
 use minijinja::context;
 
 use super::{Batch, Bindings, Kernel, Tuning};
 use crate::{gpu::Shader, layout::row_stride};
 
-/// Rows of x, `[rows][row_stride(width)]`, become the states of their slots,
-/// `[slots][row_stride(width)]`: of each sequence that draws, the row after which the last token that
-/// stands was drawn.
+/// Stores rows of x, `[rows][row_stride(width)]`, as the states of their slots,
+/// `[slots][row_stride(width)]`: of each sampling sequence, the row from which the last accepted token
+/// was sampled.
 ///
 /// Bindings: step, x, results (of [`super::Accept`]), states (out).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct StoreStates {
     pub width: usize,
 }
 
-/// The states of slots become rows of out, `[rows][row_stride(width)]`: that of sample i row i.
+/// Loads the states of slots to rows of out, `[rows][row_stride(width)]`: row i has the state of sample
+/// i's slot.
 ///
 /// Bindings: step, states, out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recall {
+pub struct LoadStates {
     pub width: usize,
 }
 
-impl Keep {
-    /// The same in plain Rust.
+impl StoreStates {
+    /// CPU reference.
     pub fn reference(&self, batch: &Batch, x: &[f32], results: &[u32], states: &mut [f32]) {
         let stride = row_stride(self.width);
-        for i in 0..batch.draws as usize {
-            let (first, _) = batch.draw(i);
+        for i in 0..batch.sample_runs as usize {
+            let (first, _) = batch.sample_run(i);
             let accepted = results[batch.accepted_at(i)] as usize;
             let (slot, row) = (batch.sample(first)[1], batch.sample(first + accepted)[13]);
             let [to, from] = [slot, row].map(|at| at as usize * stride);
@@ -37,8 +38,8 @@ impl Keep {
     }
 }
 
-impl Recall {
-    /// The same in plain Rust.
+impl LoadStates {
+    /// CPU reference.
     pub fn reference(&self, batch: &Batch, states: &[f32], out: &mut [f32]) {
         let stride = row_stride(self.width);
         for (i, out) in out.chunks_exact_mut(stride).take(batch.samples as usize).enumerate() {
@@ -47,7 +48,7 @@ impl Recall {
     }
 }
 
-impl Kernel for Keep {
+impl Kernel for StoreStates {
     fn shader(&self, _: Tuning) -> Shader {
         let bindings = Bindings::read(&["step", "x", "result"]).write("states");
         let values = context! { stride => row_stride(self.width), keeps => true };
@@ -55,11 +56,11 @@ impl Kernel for Keep {
     }
 
     fn grid(&self, _: Tuning, batch: &Batch) -> [u32; 3] {
-        [row_stride(self.width).div_ceil(4 * 64) as u32, batch.draws, 1]
+        [row_stride(self.width).div_ceil(4 * 64) as u32, batch.sample_runs, 1]
     }
 }
 
-impl Kernel for Recall {
+impl Kernel for LoadStates {
     fn shader(&self, _: Tuning) -> Shader {
         let bindings = Bindings::read(&["step", "x"]).write("states");
         let values = context! { stride => row_stride(self.width), keeps => false };

@@ -1,4 +1,4 @@
-//! The block tables of all slots, as the device keeps them from step to step.
+//! The block tables of all slots, which the device keeps between steps.
 
 use crate::{
     Error, Result,
@@ -7,9 +7,8 @@ use crate::{
 
 /// The host's copy of the device's tables, `[seqs][ceil(context / 16)]` KV block ids.
 ///
-/// Every index that a kernel reads from a table is checked here once, when it is set: an index out
-/// of bounds would corrupt device memory in silence. Entries that no row will see again may hold
-/// anything.
+/// Every index that a kernel reads from a table is checked here once, when it is set: an out-of-bounds
+/// index would silently corrupt device memory. Entries that no later row attends to may hold anything.
 #[derive(Clone, Debug)]
 pub struct BlockTables {
     /// One table of ceil(context / 16) words per slot.
@@ -18,12 +17,12 @@ pub struct BlockTables {
     slots: Vec<Slot>, // [seqs]
 }
 
-/// What a slot's table holds.
+/// State of a slot's table.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// Entries that are set.
     len: usize,
-    /// Those from here on are blocks of the cache, and those of the sinks.
+    /// Entries from here on are checked blocks, and so are those of the sinks.
     sound: usize,
 }
 
@@ -57,7 +56,7 @@ impl BlockTables {
         capacity.context.div_ceil(BLOCK_SIZE)
     }
 
-    /// What rows see of their sequence.
+    /// The attention window.
     pub fn window(&self) -> Option<Window> {
         self.capacity.window
     }
@@ -72,17 +71,17 @@ impl BlockTables {
         self.words[table as usize + i] as usize
     }
 
-    /// Where a position of the sequence whose table starts at `table` lies in the KV cache, in tokens.
+    /// The KV slot (16·block + offset) of a position; the sequence's table starts at `table`.
     pub fn kv_slot(&self, table: u32, position: usize) -> usize {
         self.block(table, position / BLOCK_SIZE) * BLOCK_SIZE + position % BLOCK_SIZE
     }
 
-    /// Takes in the entries that a plan brings, and tells `on_change` the words that became others:
-    /// the index of the first, and their values.
+    /// Applies the entries of a plan and calls `on_change` with the changed words: the index of the
+    /// first, and their values.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] if a row is out of range or would see an entry that is not set or
-    /// not a block.
+    /// [`Error::InvalidRequest`] if a row is out of range or would read an entry that is not set or no
+    /// block.
     pub fn update(
         &mut self,
         plan: &StepPlan,
@@ -103,7 +102,7 @@ impl BlockTables {
         Ok(())
     }
 
-    /// What the slot will hold once it has the entries of `seq`, if its rows may run then.
+    /// The state of the slot with the entries of `seq`, if its rows may then run.
     fn check(&self, seq: &SeqPlan) -> Result<Slot> {
         let Capacity { blocks, context, window, .. } = self.capacity;
         let (start, count) = (seq.start as usize, seq.rows());
@@ -111,9 +110,9 @@ impl BlockTables {
         let slot = self.slots.get(seq.slot as usize).and_then(|kept| {
             let first = if seq.blocks.is_empty() { kept.len } else { seq.first_block as usize };
             let len = first + seq.blocks.len();
-            // A new sequence does not go on with the table of the one before it.
-            let anew = start > 0 || first == 0;
-            if first > kept.len || !anew || count == 0 || end > context.min(len * BLOCK_SIZE) {
+            // A new sequence does not reuse the table of the one before it.
+            let valid = start > 0 || first == 0;
+            if first > kept.len || !valid || count == 0 || end > context.min(len * BLOCK_SIZE) {
                 return None;
             }
             let is_null = |block: &u32| *block as usize >= blocks;
@@ -121,9 +120,9 @@ impl BlockTables {
             let last_null = seq.blocks.iter().rposition(is_null).map(|at| first + at);
             let sound = last_null.map_or(kept.sound.min(first), |at| at + 1);
             let sinks = window.map_or(0, |window| window.sinks / BLOCK_SIZE);
-            let seen = window.map_or(0, |window| window.start(start) / BLOCK_SIZE);
-            let unseen = sound <= seen && first_null.is_none_or(|at| at >= sinks);
-            (unseen && len <= Self::stride(&self.capacity)).then_some(Slot { len, sound })
+            let visible = window.map_or(0, |window| window.start(start) / BLOCK_SIZE);
+            let is_valid = sound <= visible && first_null.is_none_or(|at| at >= sinks);
+            (is_valid && len <= Self::stride(&self.capacity)).then_some(Slot { len, sound })
         });
         slot.ok_or_else(|| Error::InvalidRequest {
             param: "step".into(),
@@ -159,7 +158,7 @@ mod tests {
         SeqPlan { slot, start, tokens, first_block, blocks: blocks.into(), ..Default::default() }
     }
 
-    /// The words that change, or none if the plan is refused.
+    /// The changed words, or none if the plan is refused.
     fn update(tables: &mut BlockTables, seq: SeqPlan) -> Option<Vec<(usize, Vec<u32>)>> {
         let plan = StepPlan { seqs: vec![seq], ..Default::default() };
         let mut changes = Vec::new();
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_grows_by_what_is_new_and_begins_anew_with_a_sequence() {
+    fn a_table_grows_by_new_entries_and_restarts_with_a_new_sequence() {
         let mut tables = BlockTables::new(&CAPACITY);
         let mut seq = |start, count, first, blocks: &[u32]| {
             update(&mut tables, rows(2, start, count, first, blocks))
@@ -177,16 +176,16 @@ mod tests {
         assert_eq!(seq(0, 20, 0, &[7, 3]), Some(vec![(14, vec![7, 3])]));
         assert_eq!(seq(20, 12, 2, &[]), Some(vec![]));
         assert_eq!(seq(32, 1, 2, &[9]), Some(vec![(16, vec![9])]));
-        // Whole tables again: what is known is not told twice.
+        // The whole table again: known entries cause no change.
         assert_eq!(seq(33, 1, 0, &[7, 3, 9]), Some(vec![]));
         assert_eq!(seq(34, 20, 0, &[7, 3, 9, 1]), Some(vec![(17, vec![1])]));
         assert_eq!(seq(0, 16, 0, &[7]), Some(vec![]));
-        assert_eq!(seq(16, 1, 1, &[]), None, "the rest of the old table is gone");
+        assert_eq!(seq(16, 1, 1, &[]), None, "the old table is gone");
         assert_eq!(tables.kv_slot(14, 17), 3 * 16 + 1);
     }
 
     #[test]
-    fn what_a_row_could_not_read_is_refused() {
+    fn rows_over_missing_entries_are_refused() {
         let bad = [
             rows(0, 0, 0, 0, &[1]),
             rows(4, 0, 1, 0, &[1]),
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_reach_as_far_as_if_all_drafts_were_right() {
+    fn blocks_must_cover_the_case_that_all_drafts_are_accepted() {
         let behind = |start, blocks: &[u32]| {
             let seq = SeqPlan { unverified: 7, ..rows(0, start, 2, 0, blocks) };
             update(&mut BlockTables::new(&CAPACITY), seq).is_some()
@@ -216,22 +215,22 @@ mod tests {
     }
 
     #[test]
-    fn entries_out_of_sight_may_be_anything() {
+    fn entries_outside_the_window_may_be_anything() {
         let window = Some(Window { sinks: 16, tokens: 20 });
         let capacity = Capacity { window, ..CAPACITY };
         let accepted = |seq| update(&mut BlockTables::new(&capacity), seq).is_some();
-        // A row at 67 sees 0 .. 15 and 48 .. 67; one at 66 sees 47, which is in block 2.
+        // A row at 67 attends to 0 .. 15 and 48 .. 67; one at 66 also to 47, which is in block 2.
         assert!(accepted(rows(0, 67, 5, 0, &[1, NULL, NULL, 4, 5])));
         assert!(!accepted(rows(0, 66, 5, 0, &[1, NULL, NULL, 4, 5])));
         assert!(!accepted(rows(0, 67, 5, 0, &[NULL, 2, 3, 4, 5])));
         assert!(!accepted(rows(0, 67, 5, 0, &[1, 2, 3, NULL, 5])));
-        // One behind drafts may be there even if none of them was right.
+        // A row behind drafts must be valid even if all of them are rejected.
         let behind =
             |start, blocks: &[u32]| SeqPlan { unverified: 7, ..rows(0, start, 2, 0, blocks) };
         assert!(accepted(behind(67, &[1, NULL, NULL, 4, 5])));
         assert!(!accepted(behind(66, &[1, NULL, NULL, 4, 5])));
 
-        // Nor do rows before them run on a table that was set for later ones.
+        // Nor do earlier rows run on a table that was set for later ones.
         let mut tables = BlockTables::new(&capacity);
         assert!(update(&mut tables, rows(0, 67, 1, 0, &[1, NULL, NULL, 4, 5])).is_some());
         assert!(update(&mut tables, rows(0, 60, 1, 5, &[])).is_none());

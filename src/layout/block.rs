@@ -1,9 +1,9 @@
-//! The quantised blocks in which GGUF files hold matrices.
+//! Quantised blocks of GGUF files.
 
 use super::{Codebook, Layout};
 use std::fmt;
 
-/// A type whose elements are quantised in blocks, each with scales of its own.
+/// A block type: elements are quantised in blocks with their own scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types)] // the names that everybody knows
 pub enum BlockType {
@@ -33,7 +33,7 @@ pub enum BlockType {
 }
 
 impl BlockType {
-    /// Every type whose values are understood.
+    /// Every supported type.
     pub const READABLE: [BlockType; 13] = {
         use BlockType::*;
         [Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4]
@@ -77,9 +77,8 @@ impl BlockType {
         }
     }
 
-    /// The layout that keeps every bit of such blocks, but that it rounds to halves the scales of
-    /// Q4_K, Q5_K and IQ4_XS, which are products; `None` if the values of such blocks are not
-    /// understood.
+    /// The layout that keeps such blocks without loss, except that the scales of Q4_K, Q5_K and IQ4_XS,
+    /// which are products, are rounded to f16. `None` for unsupported types.
     pub const fn layout(self) -> Option<Layout> {
         Some(match self {
             BlockType::Q4_0 | BlockType::Q4_1 | BlockType::Q4_K => Layout::W4 { group: 32 },

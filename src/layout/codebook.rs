@@ -1,16 +1,16 @@
-//! Codebooks: sixteen values, from which nibbles choose.
+//! Codebooks: tables of sixteen values, indexed by nibbles.
 
 use half::{bf16, f16};
 
 /// A codebook of [`super::Layout::Codebook`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codebook {
-    /// Two bits of exponent and one of mantissa: the elements of MXFP4, by the Open Compute
-    /// Project's specification of microscaling formats.
+    /// Two exponent bits and one mantissa bit: the elements of MXFP4, as in the Open Compute Project's
+    /// specification of microscaling formats.
     E2m1,
     /// Quantiles of a normal distribution: NF4 of QLoRA (arXiv 2305.14314).
     NormalFloat,
-    /// The floats of four bits of bitsandbytes.
+    /// FP4 of bitsandbytes.
     Float4,
     /// IQ4_NL and IQ4_XS of ggml.
     NonLinear,
@@ -67,7 +67,7 @@ impl Codebook {
         }
     }
 
-    /// The scale in half a word.
+    /// The scale from its 16 bits.
     pub fn scale(self, bits: u16) -> f32 {
         match self {
             Codebook::E2m1 => bf16::from_bits(bits).to_f32(),

@@ -3,7 +3,7 @@
 use super::{BLOCK, Codebook, Layout, quantise, unpack_halves};
 use half::{bf16, f16};
 
-/// A weight matrix in host memory, bit for bit as it lies on the GPU.
+/// A weight matrix in host memory, with the same bits as on the GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostMatrix {
     pub layout: Layout,
@@ -42,7 +42,7 @@ impl HostMatrix {
         self.pack_columns(row, 0, values);
     }
 
-    /// The same of the columns from `first` on, the first one of a group and of a word.
+    /// The same for the columns from `first` on, which must start a group and a word.
     pub fn pack_columns(&mut self, row: usize, first: usize, values: &[f32]) {
         let layout = self.layout;
         let (words, scales) = self.row_mut(row);
@@ -111,7 +111,7 @@ impl HostMatrix {
     }
 }
 
-/// Takes `bits` bits at a time from `words`; `decode` ignores those above.
+/// Takes `bits` bits at a time from `words`; `decode` must ignore higher bits.
 fn codes(words: &[u32], out: &mut [f32], bits: usize, decode: impl Fn(u32) -> f32) {
     for (word, values) in words.iter().zip(out.chunks_mut(32 / bits)) {
         for (i, value) in values.iter_mut().enumerate() {
@@ -156,7 +156,7 @@ fn five_bits(words: &[u32], scales: &[u32], out: &mut [f32]) {
     }
 }
 
-/// d·factor·q − m·offset, where `decode` makes (factor, q, offset) of a byte and q.
+/// d·factor·q − m·offset, where `decode` returns (factor, q, offset) for a byte and q.
 fn blocks(
     words: &[u32],
     scales: &[u32],
@@ -183,7 +183,7 @@ fn blocks(
     }
 }
 
-/// The number that the low byte of `bits` stands for: a half whose exponent is 8 less.
+/// The value of the low byte of `bits` (E4M3): an f16 with an exponent that is 8 less.
 fn e4m3(bits: u32) -> f32 {
     let half = (bits & 0x80) << 8 | (bits & 0x7f) << 7;
     f16::from_bits(half as u16).to_f32() * 256.0

@@ -3,12 +3,12 @@
 use super::{pack_halves, unpack_halves};
 use half::f16;
 
-/// Widths tried for a group, as shares of its range in steps of [`STEP`].
+/// Number of ranges tried for a group, in steps of [`STEP`].
 pub const CANDIDATES: usize = 9;
-/// By what share of the range each width is less than the one before.
+/// Each range is narrower than the one before by this share of the full range.
 pub const STEP: f32 = 0.025;
 
-/// Packs a group into `words` of eight nibbles; returns its (scale, min) word, which [`search`] finds.
+/// Packs a group into `words` of eight nibbles; returns the (scale, min) word from [`search`].
 pub fn nibbles(values: &[f32], words: &mut [u32]) -> u32 {
     let halves = |scale, min| pack_halves(f16::from_f32(scale), f16::from_f32(min));
     let pair = search(values, range(values), halves);
@@ -22,19 +22,18 @@ pub fn nibbles(values: &[f32], words: &mut [u32]) -> u32 {
     pair
 }
 
-/// The least and the greatest of the values.
+/// The smallest and the largest value.
 pub fn range(values: &[f32]) -> [f32; 2] {
     let low = values.iter().copied().fold(f32::INFINITY, f32::min);
     let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     [low, high]
 }
 
-/// The (scale, min) word with which nibbles come nearest to the values.
+/// The (scale, min) word for nibbles with the least squared error.
 ///
-/// Tries the range low to high and ranges ever narrower about the same middle, each made a word of
-/// two halves by `round` first, and keeps the one with the least squared error; of equals, the
-/// widest. Candidate i has scale = (high − low)·(1 − i·STEP) / 15 and
-/// min = low + (high − low)·i·STEP / 2.
+/// Tries the range low .. high and ever narrower ranges around the same middle, each first made a word
+/// of two halves by `round`; of equals, the widest wins. Candidate i has scale = (high − low)·(1 −
+/// i·STEP) / 15 and min = low + (high − low)·i·STEP / 2.
 pub fn search(values: &[f32], [low, high]: [f32; 2], round: impl Fn(f32, f32) -> u32) -> u32 {
     let range = high - low;
     let mut best = (f32::INFINITY, 0);
@@ -51,7 +50,7 @@ pub fn search(values: &[f32], [low, high]: [f32; 2], round: impl Fn(f32, f32) ->
 
 /// Packs a group into `words` of four signed bytes; returns its (scale, 0) word.
 ///
-/// The scale is the greatest magnitude / 127, rounded to a half.
+/// The scale is the largest magnitude / 127, rounded to f16.
 pub fn bytes(values: &[f32], words: &mut [u32]) -> u32 {
     let scale = f16::from_f32(byte_scale(values));
     let inverse = inverse(scale.to_f32());
@@ -63,7 +62,7 @@ pub fn bytes(values: &[f32], words: &mut [u32]) -> u32 {
     pack_halves(scale, f16::ZERO)
 }
 
-/// The scale with which the greatest magnitude becomes 127.
+/// The scale that maps the largest magnitude to 127.
 pub fn byte_scale(values: &[f32]) -> f32 {
     values.iter().fold(0f32, |peak, value| peak.max(value.abs())) / 127.0
 }
@@ -90,7 +89,7 @@ pub fn nibble(value: f32, inverse: f32, min: f32) -> f32 {
     ((value - min) * inverse).round_ties_even().clamp(0.0, 15.0)
 }
 
-/// 1 / scale; 0 where a scale is 0, so that its group quantises to q = 0.
+/// 1 / scale; 0 for scale 0, so that its group quantises to q = 0.
 pub fn inverse(scale: f32) -> f32 {
     if scale > 0.0 { 1.0 / scale } else { 0.0 }
 }

@@ -1,8 +1,8 @@
-//! How checkpoints store what goes into layouts.
+//! How checkpoints store quantised codes, scales and zero points.
 
 use super::Layout;
 
-/// Which of the nibbles in u32 words belongs to which row and column.
+/// The order of nibbles in u32 words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Packing {
     /// Eight columns of a row: `[rows][⌈columns / 8⌉]`, as the canonical layouts have them.
@@ -11,8 +11,8 @@ pub enum Packing {
     Signed,
     /// The same with the high nibble of each byte before the low one: bitsandbytes.
     HighFirst,
-    /// One column of a row in the low nibble of each byte, or in the high one: `[rows][columns]`
-    /// bytes, of HQQ. The other nibbles belong to other rows.
+    /// One column of a row in the low nibble of each byte, or in the high one: `[rows][columns]` bytes,
+    /// HQQ. The other nibbles belong to other rows.
     Halves { high: bool },
     /// Eight columns of a row: `[⌈columns / 8⌉][rows]`, the codes of GPTQ.
     Transposed,
@@ -25,7 +25,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// The word and the nibble in it, in a matrix of `[rows][columns]`.
+    /// The index of the word and of the nibble in it, for a matrix of `[rows][columns]`.
     pub const fn place(
         self,
         [rows, columns]: [usize; 2],
@@ -58,39 +58,38 @@ impl Packing {
     }
 }
 
-/// Where the numbers of a tensor of scales, mins or zero points belong.
+/// Which rows and groups the numbers of a tensor of scales, mins or zero points belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
-    /// `[groups][rows]` in place of `[rows][groups]`.
+    /// `[groups][rows]` instead of `[rows][groups]`.
     pub transposed: bool,
-    /// Rows that share their numbers.
+    /// Rows that share a number.
     pub rows: usize,
     /// Groups of the layout that share a number.
     pub groups: usize,
 }
 
 impl Grid {
-    /// `[rows][groups]`, a number for each.
+    /// `[rows][groups]`, one number each.
     pub const EACH: Grid = Grid { transposed: false, rows: 1, groups: 1 };
 }
 
-/// What lies where mins belong until a weight is complete.
+/// Contents of the mins' places until a weight is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mins {
     /// Zero points: min = −zero point·scale.
     ZeroPoints,
-    /// Mins of codes that are by so much greater than those of the layout: they want so many scales
-    /// more.
+    /// Mins for stored codes that are greater than the layout's by this offset: min += offset·scale.
     Shifted(i32),
 }
 
-/// A number of scales.
+/// Number format of scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {
     Float(FloatType),
-    /// A float, divided by 127.
+    /// A float, to be divided by 127.
     Float127(FloatType),
-    /// A byte that is the exponent of a power of two, 127 more than it.
+    /// A byte: the exponent of a power of two, plus 127.
     Exponent,
 }
 
@@ -121,7 +120,7 @@ impl FloatType {
         }
     }
 
-    /// The layout that keeps the numbers as they are.
+    /// The layout that stores these numbers unchanged.
     pub const fn layout(self) -> Layout {
         match self {
             FloatType::F32 => Layout::F32,

@@ -1,4 +1,4 @@
-//! The sizes and options of a decoder, read from `config.json`; of GGUF files, see `gguf`.
+//! Sizes and options of a decoder, read from `config.json`; for GGUF files see `gguf`.
 
 use super::json::Fields;
 use super::rope::Rope;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A decoder-only transformer as its checkpoint describes it, checked and normalised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
-    /// As the checkpoint names it, for example `LlamaForCausalLM`.
+    /// The checkpoint's name for it, for example `LlamaForCausalLM`.
     pub architecture: String,
     pub hidden: usize,
     pub intermediate: usize,
@@ -24,106 +24,107 @@ pub struct ModelConfig {
     pub vocab: usize,
     /// Most positions the checkpoint was trained for.
     pub context: usize,
-    /// What norms add to a mean square.
+    /// Epsilon that norms add to the mean square.
     pub norm_eps: f32,
-    /// Norms are LayerNorms, with biases, in place of RMSNorms.
+    /// Norms are LayerNorms with biases instead of RMSNorms.
     pub layer_norm: bool,
-    /// Embeddings of positions are added to those of tokens.
+    /// Learned position embeddings are added to the token embeddings.
     pub positions: bool,
-    /// The output matrix is the embedding matrix.
+    /// The output matrix is the embedding matrix (tied embeddings).
     pub tied: bool,
-    /// The projections to queries, keys and values are one tensor of the checkpoint, gate and up
+    /// Query, key and value projections are one tensor of the checkpoint; gate and up projections are
     /// another.
     pub fused: bool,
     pub qkv_bias: bool,
-    /// The projection from attention's output has biases.
+    /// The output projection of attention has a bias.
     pub output_bias: bool,
     /// The MLP has a gate.
     pub gated: bool,
     pub mlp_bias: bool,
-    /// Each head has a logit that takes part in its softmax and has no value, see [`super::Param::Sinks`].
+    /// Each head has a sink logit that takes part in its softmax and has no value, see
+    /// [`super::Param::Sinks`].
     pub sinks: bool,
     /// RMS norms of queries and keys before the rotation.
     pub qk_norm: Option<QkNorm>,
     pub norms: Norms,
-    /// Norm weights are stored less one.
+    /// Norm weights are stored minus one.
     pub norms_less_one: bool,
-    /// Of the gate; without one, of what goes up.
+    /// Of the gate; without a gate, of the up projection.
     pub activation: Activation,
     pub scales: Scales,
     pub caps: Caps,
-    /// Of each layer, from the first on.
+    /// Per layer.
     pub attention: Vec<LayerAttention>,
     pub experts: Option<Experts>,
     pub naming: Naming,
 }
 
-/// Layers with several MLPs, the experts, of which a router chooses some for each row.
+/// Mixture of experts: layers with several MLPs, of which a router chooses some for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experts {
     pub count: usize,
-    /// Chosen for a row.
+    /// Experts chosen per row.
     pub active: usize,
     pub intermediate: usize,
-    /// The weights of the chosen experts add up to 1; else those of all do.
+    /// The weights of the chosen experts add up to 1; otherwise those of all experts do.
     pub normalise: bool,
     /// Of the router and of all products.
     pub biases: bool,
-    /// Whether a layer has experts; others have one MLP.
+    /// Whether each layer has experts; others have one MLP.
     pub layers: Vec<bool>,
     pub modules: ExpertModules,
 }
 
-/// The modules of a layer's experts: one for each, whose number takes the place of `*`, or one whose
-/// tensors are those of all experts, one after the other.
+/// Names of the modules of a layer's experts: one per expert, with its number in place of `*`, or one
+/// whose tensors hold all experts, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpertModules {
     pub router: &'static str,
-    /// Gate and up; or both in one, whose rows take turns.
+    /// Gate and up; or one name for both, whose rows alternate.
     pub gate_up: &'static [&'static str],
     pub down: &'static str,
 }
 
-/// What the norms of queries and keys run over.
+/// The range of the norms of queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
-    /// Each head by itself.
+    /// Each head on its own.
     Head,
-    /// All query heads of a row together, and all its key heads.
+    /// All query heads of a row together, and all its key heads together.
     Row,
 }
 
-/// Where the norms of a layer are, which has two blocks: attention and MLP.
+/// Position of the norms of a layer, which has two blocks: attention and MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norms {
-    /// Of what a block reads.
+    /// On the input of a block.
     Before,
-    /// Of what a block adds to the residual stream.
+    /// On the output of a block, before it is added to the residual stream.
     After,
     /// Both.
     Around,
 }
 
-/// The function in the middle of an MLP.
+/// The activation function of an MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     Silu,
-    /// GELU in its approximation by a hyperbolic tangent.
+    /// GELU, tanh approximation.
     GeluTanh,
     /// See [`super::MatmulOutput::ClampedGate`].
     Clamped,
 }
 
-/// What numbers of the forward pass are multiplied by.
+/// Multipliers in the forward pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scales {
-    /// The embeddings.
+    /// Of the embeddings.
     pub embedding: f32,
-    /// The products of queries and keys; if none, 1 / sqrt(head_dim).
+    /// Of attention scores; if none, 1 / sqrt(head_dim).
     pub attention: Option<f32>,
-    /// What a block adds to the residual stream, if there is no norm after it.
+    /// Of a block's output before it is added to the residual stream, if there is no norm after it.
     pub residual: f32,
-    /// The logits.
+    /// Of the logits.
     pub logits: f32,
 }
 
@@ -133,41 +134,41 @@ impl Default for Scales {
     }
 }
 
-/// Soft limits: x becomes cap · tanh(x / cap).
+/// Soft caps: x becomes cap · tanh(x / cap).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Caps {
-    /// Of attention's scores.
+    /// Of attention scores.
     pub attention: Option<f32>,
     pub logits: Option<f32>,
 }
 
-/// What the rows of a layer see of their sequence, and how they tell positions apart.
+/// Window and rotary embedding of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerAttention {
-    /// A row sees only the last `window` positions, itself included.
+    /// A row attends only to the last `window` positions, its own included.
     pub window: Option<usize>,
-    /// How queries and keys turn; if none, they do not.
+    /// Rotary embedding of queries and keys, if any.
     pub rope: Option<Rope>,
 }
 
-/// How a checkpoint names its tensors and orders their rows.
+/// Names of a checkpoint's tensors, and order of their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// As the folders of Hugging Face do.
+    /// Hugging Face folders.
     HuggingFace,
-    /// As GGUF files do. If `interleaved`, rows 2i and 2i + 1 of a query or key head are those
-    /// that turn together; here these are rows i and i + head_dim / 2.
+    /// GGUF files. If `interleaved`, the rows of a rotated pair of a query or key head are neighbours,
+    /// 2i and 2i + 1; here they are rows i and i + head_dim / 2.
     Gguf { interleaved: bool },
-    /// As the folders of GPT-2 do.
+    /// Hugging Face folders of GPT-2.
     Gpt2,
 }
 
-/// Most experts of a layer, of all layers, and most that are chosen for a row.
+/// Limits: experts per layer, and chosen experts per row.
 const MOST_EXPERTS: usize = 1024;
 const MOST_IN_ALL: usize = 1 << 16;
 const MOST_ACTIVE: usize = 32;
 
-/// What an architecture adds to the fields that all share.
+/// Reads what an architecture adds to the common fields.
 type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
 const ARCHITECTURES: [(&str, Configure); 16] = [
@@ -240,8 +241,7 @@ impl ModelConfig {
         Ok(config)
     }
 
-    /// Checks how sizes fit together; the fields are those of the sizes of a head and of how many
-    /// heads have keys and values.
+    /// Checks that sizes fit together. `head_dim` and `kv_heads` are field names for error messages.
     pub(super) fn check(&self, fields: &Fields, head_dim: &str, kv_heads: &str) -> Result<()> {
         if !self.head_dim.is_multiple_of(8) || !(8..=256).contains(&self.head_dim) {
             let expected = "a multiple of 8 from 8 to 256";
@@ -254,7 +254,7 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// What the products of queries and keys are multiplied by.
+    /// Multiplier of attention scores.
     pub fn attention_scale(&self) -> f32 {
         self.scales.attention.unwrap_or_else(|| (self.head_dim as f32).sqrt().recip())
     }
@@ -269,8 +269,8 @@ impl ModelConfig {
         self.experts.as_ref().filter(|experts| experts.layers[layer])
     }
 
-    /// Gives all layers experts; `fields` say in `active` how many of `count` are chosen.
-    pub(super) fn mix(
+    /// Gives all layers experts; the field named `active` has how many of `count` are chosen.
+    pub(super) fn set_experts(
         &mut self,
         fields: &Fields,
         [count, active]: [&str; 2],
@@ -288,31 +288,31 @@ impl ModelConfig {
         }))
     }
 
-    /// The most positions that rows of any layer see; everything if none.
+    /// The largest window of all layers; none if a layer has full attention.
     pub fn window(&self) -> Option<usize> {
         let windows = self.attention.iter().map(|layer| layer.window);
         windows.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 
-    /// Turns the queries and keys of all layers as the file says for heads all of whose dims turn.
-    pub(super) fn turn(&mut self, fields: &Fields) -> Result<()> {
-        self.turn_from(fields, 10_000.0)
+    /// Sets the rotary embedding of all layers as in the file, for heads whose dims are all rotated.
+    pub(super) fn read_rope(&mut self, fields: &Fields) -> Result<()> {
+        self.read_rope_or(fields, 10_000.0)
     }
 
     /// The same with another default for `rope_theta`.
-    pub(super) fn turn_from(&mut self, fields: &Fields, theta: f64) -> Result<()> {
+    pub(super) fn read_rope_or(&mut self, fields: &Fields, theta: f64) -> Result<()> {
         let rope = Rope::from_fields(fields, self.head_dim, theta)?;
         self.set_rope(&rope);
         Ok(())
     }
 
-    /// Gives all layers a rotation.
+    /// Sets the rotary embedding of all layers.
     pub(super) fn set_rope(&mut self, rope: &Rope) {
         self.attention.iter_mut().for_each(|layer| layer.rope = Some(rope.clone()));
     }
 
-    /// Gives the layers that `slides` picks a window of `tokens`.
-    pub(super) fn slide(&mut self, tokens: usize, slides: impl Fn(usize) -> bool) {
+    /// Gives the layers chosen by `slides` a window of `tokens`.
+    pub(super) fn set_windows(&mut self, tokens: usize, slides: impl Fn(usize) -> bool) {
         for (i, layer) in self.attention.iter_mut().enumerate() {
             layer.window = slides(i).then_some(tokens);
         }
@@ -341,8 +341,8 @@ pub(super) fn activation(fields: &Fields) -> Result<Activation> {
     }
 }
 
-/// Gives the layers that `layer_types` calls sliding the window of `sliding_window`, or the one it
-/// has if it is absent; without these types, those that `slides` picks.
+/// Sets windows of `sliding_window` tokens, or the config's present one if that field is absent, on the
+/// layers that `layer_types` calls sliding; without `layer_types`, on those chosen by `slides`.
 pub(super) fn window(
     fields: &Fields,
     config: &mut ModelConfig,
@@ -367,7 +367,7 @@ pub(super) fn window(
         }
     };
     if let Some(tokens) = tokens {
-        config.slide(tokens, |layer| match types.get(layer) {
+        config.set_windows(tokens, |layer| match types.get(layer) {
             Some(kind) => kind == "sliding_attention",
             None => slides(layer),
         });

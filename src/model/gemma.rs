@@ -1,4 +1,4 @@
-//! Gemma 2 and 3: norms around both blocks, scaled embeddings, a GELU gate, windows on most layers.
+//! Gemma 2 and 3: norms around both blocks, scaled embeddings, GELU gate, windows on most layers.
 
 use super::config::{Activation, Caps, Norms, QkNorm, window};
 use super::json::Fields;
@@ -8,15 +8,15 @@ use crate::error::Result;
 use half::{bf16, f16};
 use serde_json::json;
 
-/// Every so many layers of Gemma 3 one sees everything.
+/// Every 6th layer of Gemma 3 has full attention.
 const INTERVAL: usize = 6;
-/// By what Gemma 3 turns queries and keys where it sees a window.
+/// `rope_theta` of Gemma 3's layers with a window.
 const LOCAL_THETA: f64 = 10_000.0;
 
-/// Gemma 3 with a vision tower, of which the text model alone is used.
+/// Gemma 3 with a vision tower; only the text model is used.
 pub(super) const WITH_IMAGES: &str = "Gemma3ForConditionalGeneration";
 
-/// The fields of the text model of [`WITH_IMAGES`], with what its files leave out.
+/// The fields of the text model of [`WITH_IMAGES`], completed with the defaults that its files omit.
 pub(super) fn text(fields: &Fields) -> Result<Fields> {
     let text = fields.object("text_config")?;
     let mut text = text.ok_or_else(|| fields.invalid("text_config", "an object"))?;
@@ -40,7 +40,7 @@ pub(super) fn text(fields: &Fields) -> Result<Fields> {
 
 pub(super) fn configure_2(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     common(fields, config)?;
-    config.turn(fields)?;
+    config.read_rope(fields)?;
     config.caps = Caps {
         attention: cap(fields, "attn_logit_softcapping", Some(50.0))?,
         logits: cap(fields, "final_logit_softcapping", Some(30.0))?,
@@ -70,7 +70,7 @@ pub(super) fn configure_3(fields: &Fields, config: &mut ModelConfig) -> Result<(
             Rope { theta, dims, scaling: RopeScaling::None }
         }
     };
-    turn(config, &global, &local);
+    set_ropes(config, &global, &local);
     Ok(())
 }
 
@@ -86,7 +86,7 @@ fn common(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     shape(config);
     config.norms_less_one = true;
     let exact = config.scales.embedding;
-    // As a number of the type that the model was trained in.
+    // Rounded to the number type of the training.
     config.scales.embedding = match fields.text("torch_dtype")?.or(fields.text("dtype")?) {
         Some("bfloat16") => bf16::from_f32(exact).to_f32(),
         Some("float16") => f16::from_f32(exact).to_f32(),
@@ -97,15 +97,15 @@ fn common(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// What all files leave unsaid.
+/// Fixed properties, which the files do not state.
 fn shape(config: &mut ModelConfig) {
     config.norms = Norms::Around;
     config.activation = Activation::GeluTanh;
     config.scales.embedding = (config.hidden as f32).sqrt();
 }
 
-/// Queries and keys turn in one way where a layer sees everything, in another where it does not.
-fn turn(config: &mut ModelConfig, global: &Rope, local: &Rope) {
+/// Sets one rotary embedding for layers with full attention and another for layers with a window.
+fn set_ropes(config: &mut ModelConfig, global: &Rope, local: &Rope) {
     for layer in &mut config.attention {
         let rope = if layer.window.is_some() { local } else { global };
         layer.rope = Some(rope.clone());
@@ -129,7 +129,7 @@ pub(super) fn configure_gguf_2(fields: &Fields, config: &mut ModelConfig) -> Res
         logits: cap(fields, "final_logit_softcapping", Some(30.0))?,
     };
     let tokens = fields.count_or("attention.sliding_window", 1..=u32::MAX as usize, 4096)?;
-    config.slide(tokens, |layer| layer.is_multiple_of(2));
+    config.set_windows(tokens, |layer| layer.is_multiple_of(2));
     Ok(())
 }
 
@@ -149,12 +149,12 @@ pub(super) fn configure_gguf_3(fields: &Fields, config: &mut ModelConfig) -> Res
         layer.window = None;
     }
     if let Some(global) = global {
-        turn(config, &global, &local);
+        set_ropes(config, &global, &local);
     }
     Ok(())
 }
 
-/// The models of `largest` layers, of 27 billion weights, scale by another size than that of a head.
+/// The 27B models, with `largest` layers, scale attention by another size than head_dim.
 fn attention_scale(fields: &Fields, config: &ModelConfig, largest: usize) -> Result<Option<f32>> {
     let share = (config.hidden / config.heads) as f32;
     let default = (config.layers == largest).then(|| share.sqrt().recip());

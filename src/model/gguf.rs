@@ -1,4 +1,4 @@
-//! The metadata of GGUF files: the sizes of a model, and the names of its tensors.
+//! GGUF metadata: the sizes of a model, and the names of its tensors.
 
 use super::config::{
     Activation, Caps, ExpertModules, LayerAttention, ModelConfig, Naming, Norms, Scales,
@@ -10,10 +10,10 @@ use super::{gemma, gpt_oss, gpt2, granite, olmo2, phi3, qwen, qwen_moe, smollm3}
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 
-/// An architecture, and what sets it apart.
+/// An architecture, and its differences.
 struct Family {
     name: &'static str,
-    /// Rows of queries and keys are in the order of a rotation of neighbours.
+    /// Rows of queries and keys are interleaved: the two of a rotated pair are neighbours.
     interleaved: bool,
     configure: fn(&Fields, &mut ModelConfig) -> Result<()>,
 }
@@ -37,17 +37,17 @@ const GPT2: &str = "gpt2";
 
 const EXPERT_COUNT: &str = "expert_count";
 const EMBEDDING: &str = "token_embd.weight";
-/// What each frequency of the rotation is divided by.
+/// Divisors of the rotary frequencies.
 pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
-/// The same by the length of the context.
+/// The same for short contexts.
 pub(super) const SHORT_ROPE_FACTORS: &str = "rope_factors_short.weight";
 pub(super) const LONG_ROPE_FACTORS: &str = "rope_factors_long.weight";
 
 impl ModelConfig {
     /// Reads the metadata of a GGUF file.
     ///
-    /// `shape` is that of a tensor of the file, the length of a row last; `None` if there is no
-    /// such tensor.
+    /// `shape` returns the shape of a tensor of the file, row length last; `None` if there is no such
+    /// tensor.
     pub fn from_gguf<'a>(
         file: &str,
         metadata: &Map<String, Value>,
@@ -126,13 +126,13 @@ impl ModelConfig {
     }
 }
 
-/// What the metadata multiplies the products of queries and keys by, if it says so.
+/// The multiplier of attention scores in the metadata, if any.
 pub(super) fn attention_scale(fields: &Fields) -> Result<Option<f32>> {
     let scale = fields.get("attention.scale").map(|_| fields.positive("attention.scale"));
     Ok(scale.transpose()?.map(|scale| scale as f32))
 }
 
-/// Llama; with experts, Mixtral.
+/// Llama; Mixtral if it has experts.
 fn llama(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     if fields.get(EXPERT_COUNT).is_some_and(|count| *count != 0) {
         experts(fields, config)?;
@@ -140,7 +140,7 @@ fn llama(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     window(fields, config)
 }
 
-/// Gives all layers the experts of the metadata.
+/// Gives all layers the experts described by the metadata.
 pub(super) fn experts(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     let modules = ExpertModules {
         router: "mlp.gate",
@@ -148,17 +148,17 @@ pub(super) fn experts(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
         down: "mlp.experts.down_proj",
     };
     let intermediate = config.intermediate;
-    let experts = config.mix(fields, [EXPERT_COUNT, "expert_used_count"], modules)?;
+    let experts = config.set_experts(fields, [EXPERT_COUNT, "expert_used_count"], modules)?;
     experts.intermediate =
         fields.count_or("expert_feed_forward_length", 1..=1 << 18, intermediate)?;
     Ok(())
 }
 
-/// Gives all layers the window of the metadata, if there is one.
+/// Gives all layers the window of the metadata, if any.
 pub(super) fn window(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     match fields.count_or("attention.sliding_window", 0..=u32::MAX as usize, 0)? {
         0 => {}
-        tokens => config.slide(tokens, |_| true),
+        tokens => config.set_windows(tokens, |_| true),
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<
     Ok(Rope { theta, dims, scaling })
 }
 
-/// Modules by their names in Hugging Face's folders and in GGUF files.
+/// Module names in Hugging Face folders and in GGUF files.
 const MODULES: [(&str, &str); 24] = [
     ("embed_tokens", "token_embd"),
     ("embed_positions", "position_embd"),
@@ -238,8 +238,8 @@ const MODULES: [(&str, &str); 24] = [
     ("mlp.experts.down_proj", "ffn_down_exps"),
 ];
 
-/// The name in GGUF files of the tensor with this name in Hugging Face's folders; where the norm
-/// between attention and MLP is named after attention.
+/// The GGUF name of the tensor with this Hugging Face name. `after_attention`: the norm between
+/// attention and MLP is named after attention.
 pub(super) fn tensor_name(name: &str, after_attention: bool) -> String {
     renamed(name, "blk", |module| {
         if module == "post_attention_layernorm" && after_attention {
@@ -287,7 +287,7 @@ mod tests {
         ModelConfig::from_gguf("model.gguf", metadata.as_object().unwrap(), shape)
     }
 
-    /// How the first layer's frequencies are stretched.
+    /// The rotary scaling of the first layer.
     fn scaling(config: &ModelConfig) -> RopeScaling {
         config.attention[0].rope.clone().unwrap().scaling
     }
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn families_have_settings_of_their_own() {
+    fn families_have_their_own_settings() {
         let family = |name: &str, changes: Value| {
             let metadata = llama().to_string().replace("llama", name);
             let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn frequencies_may_be_stretched() {
+    fn rotary_scaling_is_read() {
         let linear = json!({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0});
         let yarn = json!({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0});
         let none = json!({"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 4.0});
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_out_of_range_is_named() {
+    fn errors_name_what_is_missing_or_out_of_range() {
         for (key, value) in [
             ("llama.block_count", Value::Null),
             ("llama.block_count", json!(0)),

@@ -1,5 +1,5 @@
-//! GPT-2: LayerNorm, learned positions, no rotation, no gate, biases everywhere, and matrices that are
-//! stored column after column.
+//! GPT-2: LayerNorm, learned positions, no rotary embedding, no gate, biases everywhere, and matrices
+//! in column-major order.
 
 use super::json::Fields;
 use super::params::renamed;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(super) const NAME: &str = "GPT2LMHeadModel";
 
-/// The fields by the names that other architectures give them.
+/// The fields under the names that other architectures use.
 pub(super) fn usual(fields: &Fields) -> Result<Fields> {
     fields.require("scale_attn_weights", &[true.into()], "true")?;
     fields.require("scale_attn_by_inverse_layer_idx", &[false.into()], "false")?;
@@ -37,7 +37,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     configure_gguf(fields, config)
 }
 
-/// The same of a GGUF file, whose names and matrices are as usual there.
+/// The same for a GGUF file, whose names and matrices have the usual form.
 pub(super) fn configure_gguf(_: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.layer_norm = true;
     config.positions = true;
@@ -50,7 +50,7 @@ pub(super) fn configure_gguf(_: &Fields, config: &mut ModelConfig) -> Result<()>
     Ok(())
 }
 
-/// Modules by the names that other architectures give them, and by their own.
+/// Modules: the usual name and GPT-2's name.
 const MODULES: [(&str, &str); 10] = [
     ("embed_tokens", "transformer.wte"),
     ("embed_positions", "transformer.wpe"),
@@ -64,7 +64,7 @@ const MODULES: [(&str, &str); 10] = [
     ("mlp.down_proj", "mlp.c_proj"),
 ];
 
-/// Gives a source its own name. The matrices of layers are stored column after column.
+/// Changes a source to GPT-2's name. The matrices of layers are in column-major order.
 pub(super) fn rename(source: &mut ParamSource) {
     source.by_columns = source.name.ends_with("_proj.weight");
     source.name = renamed(&source.name, "transformer.h", |module| {

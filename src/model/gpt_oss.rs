@@ -1,5 +1,5 @@
-//! gpt-oss: experts with a clamped gate, logits of attention sinks, biases everywhere, and windows on
-//! every other layer.
+//! gpt-oss: experts with a clamped gate, attention sink logits, biases everywhere, and windows on every
+//! other layer.
 
 use super::config::{Activation, ExpertModules, window};
 use super::json::Fields;
@@ -12,7 +12,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     if fields.get("head_dim").is_none() {
         config.head_dim = 64;
     }
-    config.turn_from(fields, 150_000.0)?;
+    config.read_rope_or(fields, 150_000.0)?;
     fields.require("attention_bias", &[json!(true)], "true")?;
     fields.require("swiglu_alpha", &[json!(1.702)], "1.702")?;
     fields.require("swiglu_limit", &[json!(7.0), json!(7)], "7")?;
@@ -21,7 +21,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
         gate_up: &["mlp.experts.gate_up_proj"],
         down: "mlp.experts.down_proj",
     };
-    config.mix(fields, ["num_local_experts", "num_experts_per_tok"], modules)?;
+    config.set_experts(fields, ["num_local_experts", "num_experts_per_tok"], modules)?;
     shape(config);
     window(fields, config, Some(128), |layer| layer.is_multiple_of(2))
 }
@@ -30,7 +30,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     gguf::experts(fields, config)?;
     shape(config);
-    // Trained without rounding, of which the metadata say nothing.
+    // Trained without rounding (truncate), which the metadata do not state.
     for rope in config.attention.iter_mut().flat_map(|layer| &mut layer.rope) {
         if let RopeScaling::Yarn { truncate, .. } = &mut rope.scaling {
             *truncate = false;
@@ -41,7 +41,7 @@ pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Resul
     Ok(())
 }
 
-/// What all files leave unsaid.
+/// Fixed properties, which the files do not state.
 fn shape(config: &mut ModelConfig) {
     config.activation = Activation::Clamped;
     (config.qkv_bias, config.output_bias, config.sinks) = (true, true, true);

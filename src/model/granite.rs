@@ -1,4 +1,4 @@
-//! Granite 3: a Llama with multipliers.
+//! Granite 3: Llama with multipliers.
 
 use super::config::Scales;
 use super::json::Fields;

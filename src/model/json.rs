@@ -1,4 +1,4 @@
-//! Checked access to the fields of a JSON file, with errors that name file, field, value and expectation.
+//! Checked access to the fields of a JSON file; errors name file, field, value and expectation.
 
 use crate::error::{Error, Result};
 use crate::sniff::impostor;
@@ -46,7 +46,7 @@ impl Fields {
         self.invalid_as(field, found, expected)
     }
 
-    /// The error for a field whose meaning, `found`, is not what is expected.
+    /// The error for a field whose interpreted value, `found`, is not what is expected.
     pub fn invalid_as(&self, field: &str, found: impl Display, expected: impl Display) -> Error {
         Error::InvalidConfig {
             file: self.file.clone(),
@@ -61,14 +61,14 @@ impl Fields {
         self.map.get(field).filter(|value| !value.is_null())
     }
 
-    /// Gives a field that is absent a value.
+    /// Sets the value of an absent field.
     pub fn set_default(&mut self, field: &str, value: Value) {
         if self.get(field).is_none() {
             self.map.insert(field.into(), value);
         }
     }
 
-    /// Returns true if and only if the field is there, be it null.
+    /// Returns true if and only if the field is present, even if it is null.
     pub fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
     }
@@ -105,7 +105,7 @@ impl Fields {
         self.get(field).map_or(Ok(default), |_| self.positive(field))
     }
 
-    /// Returns what is added to a mean square, a number between 0 and 1.
+    /// Returns the epsilon of a norm, a number between 0 and 1.
     pub fn epsilon(&self, field: &str) -> Result<f32> {
         let value = self.positive(field)?;
         match value < 1.0 {
@@ -114,7 +114,7 @@ impl Fields {
         }
     }
 
-    /// Returns a truth value; false if the field is absent.
+    /// Returns a boolean; false if the field is absent.
     pub fn flag(&self, field: &str) -> Result<bool> {
         match self.get(field) {
             None => Ok(false),
@@ -123,7 +123,7 @@ impl Fields {
         }
     }
 
-    /// Returns a text; `None` if the field is absent.
+    /// Returns a string; `None` if the field is absent.
     pub fn text(&self, field: &str) -> Result<Option<&str>> {
         match self.get(field) {
             None => Ok(None),
@@ -159,7 +159,7 @@ impl Fields {
         self.map.keys().map(String::as_str)
     }
 
-    /// Refuses the file unless the field is absent or one of `allowed`.
+    /// Returns an error unless the field is absent or one of `allowed`.
     pub fn require(&self, field: &str, allowed: &[Value], expected: &str) -> Result<()> {
         match self.get(field) {
             Some(value) if !allowed.contains(value) => Err(self.invalid(field, expected)),
@@ -168,7 +168,7 @@ impl Fields {
     }
 }
 
-/// The value as JSON, cut to a length that suits a message.
+/// The value as JSON, shortened for messages.
 fn excerpt(value: &Value) -> String {
     const LENGTH: usize = 80;
     let text = value.to_string();

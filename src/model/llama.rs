@@ -1,4 +1,4 @@
-//! Llama 2 and 3, and SmolLM2, which is a Llama.
+//! Llama 2 and 3; SmolLM2 has the same architecture.
 
 use super::ModelConfig;
 use super::json::Fields;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use serde_json::json;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    config.turn(fields)?;
+    config.read_rope(fields)?;
     fields.require(
         "attention_bias",
         &[json!(false)],

@@ -1,4 +1,4 @@
-//! Mistral: a Llama with a sliding window.
+//! Mistral: Llama with a sliding window.
 
 use super::ModelConfig;
 use super::config::window;
@@ -6,7 +6,7 @@ use super::json::Fields;
 use crate::error::Result;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    config.turn(fields)?;
+    config.read_rope(fields)?;
     if !fields.has("num_key_value_heads") {
         config.kv_heads = 8;
     }

@@ -1,4 +1,4 @@
-//! Mixtral: a Mistral with experts in each layer.
+//! Mixtral: Mistral with experts in each layer.
 
 use super::ModelConfig;
 use super::config::{ExpertModules, window};
@@ -6,7 +6,7 @@ use super::json::Fields;
 use crate::error::Result;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    config.turn_from(fields, 1_000_000.0)?;
+    config.read_rope_or(fields, 1_000_000.0)?;
     if !fields.has("num_key_value_heads") {
         config.kv_heads = 8;
     }
@@ -15,6 +15,6 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
         gate_up: &["block_sparse_moe.experts.*.w1", "block_sparse_moe.experts.*.w3"],
         down: "block_sparse_moe.experts.*.w2",
     };
-    config.mix(fields, ["num_local_experts", "num_experts_per_tok"], modules)?;
+    config.set_experts(fields, ["num_local_experts", "num_experts_per_tok"], modules)?;
     window(fields, config, None, |_| true)
 }

@@ -1,4 +1,4 @@
-//! What a model is: its sizes, its weights by name and role, and the operations of its forward pass.
+//! A model: its sizes, its weights by name and role, and the operations of its forward pass.
 
 pub mod config;
 pub mod draft;

@@ -1,4 +1,4 @@
-//! OLMo 2: norms after the blocks instead of before, and over all queries and all keys of a row.
+//! OLMo 2: norms after the blocks instead of before; norms of queries and keys over a whole row.
 
 use super::config::{Norms, QkNorm};
 use super::json::Fields;
@@ -12,7 +12,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     Ok(())
 }
 
-/// The same in a GGUF file. OLMo 3, which has windows too, goes by the same name.
+/// The same for a GGUF file. OLMo 3, which also has windows, has the same name there.
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     let expected = "0: OLMo 3 is not supported";
     fields.require("attention.sliding_window", &[0.into()], expected)?;

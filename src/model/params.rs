@@ -1,4 +1,4 @@
-//! The weights of a model: what each is for, its shape, and which checkpoint tensors fill it.
+//! The weights of a model: their roles, shapes, and the checkpoint tensors that fill them.
 
 use super::config::{ExpertModules, Experts, ModelConfig, Naming, Norms, QkNorm};
 use super::rope::{Rope, RopeScaling};
@@ -12,7 +12,7 @@ pub enum Param {
     Embed,
     /// `[context][hidden]`
     Positions,
-    /// `[vocab][hidden]`; absent when tied to [`Param::Embed`].
+    /// `[vocab][hidden]`; absent if tied to [`Param::Embed`].
     Head,
     /// `[hidden]`
     FinalNorm,
@@ -26,15 +26,15 @@ pub enum Param {
     Qkv(usize),
     /// `[(heads + 2 kv_heads)·head_dim]`
     QkvBias(usize),
-    /// `[head_dim]`, or `[heads·head_dim]` over a row.
+    /// `[head_dim]`, or `[heads·head_dim]` for a norm over a row.
     QNorm(usize),
-    /// `[head_dim]`, or `[kv_heads·head_dim]` over a row.
+    /// `[head_dim]`, or `[kv_heads·head_dim]` for a norm over a row.
     KNorm(usize),
     /// `[hidden][heads·head_dim]`
     Output(usize),
     /// `[hidden]`
     OutputBias(usize),
-    /// For each head a logit of attention's softmax that has no value: `[heads]`
+    /// Sink logits: one per head, part of attention's softmax without a value, `[heads]`
     Sinks(usize),
     /// `[hidden]`
     AttentionOutNorm(usize),
@@ -42,9 +42,9 @@ pub enum Param {
     MlpNorm(usize),
     /// `[hidden]`
     MlpNormBias(usize),
-    /// Gate rows, then up rows: `[2·intermediate][hidden]`; without a gate, up rows alone.
+    /// Gate rows, then up rows: `[2·intermediate][hidden]`; without a gate, only up rows.
     GateUp(usize),
-    /// As many as `GateUp` has rows.
+    /// One per row of `GateUp`.
     GateUpBias(usize),
     /// `[hidden][intermediate]`
     Down(usize),
@@ -52,7 +52,7 @@ pub enum Param {
     Router(usize),
     /// `[experts]`
     RouterBias(usize),
-    /// Of each expert gate rows, then up rows: `[experts·2·intermediate][hidden]`
+    /// For each expert gate rows, then up rows: `[experts·2·intermediate][hidden]`
     ExpertGateUp(usize),
     /// `[experts·2·intermediate]`
     ExpertGateUpBias(usize),
@@ -64,22 +64,21 @@ pub enum Param {
     DownBias(usize),
     /// `[hidden]`
     MlpOutNorm(usize),
-    /// What the frequencies of the rotation are divided by: half as many as dims that turn. With
-    /// LongRoPE, in contexts up to the original one.
+    /// Divisors of the rotary frequencies: `[rotated dims / 2]`. With LongRoPE, for contexts up to the
+    /// original length.
     RopeFactors,
-    /// The same in longer contexts.
+    /// The same for longer contexts.
     LongRopeFactors,
-    /// Of a drafting head, what makes one row of what it reads, see [`super::DraftConfig`]:
+    /// Of a draft head: the projection of its joined inputs to one row, see [`super::DraftConfig`]:
     /// `[hidden][streams·target's hidden]` or `[hidden][2·hidden]`
     Fuse,
     /// `[hidden]`
     FuseBias,
-    /// Over all streams of the target that are fused, or over each by itself:
-    /// `[streams·target's hidden]`
+    /// Norm over all fused streams of the target, or over each on its own: `[streams·target's hidden]`
     FuseNorm,
-    /// Over the embeddings that a drafting head reads: `[hidden]`
+    /// Norm of the embeddings that a draft head reads: `[hidden]`
     EmbedNorm,
-    /// Over the features that a drafting head reads: `[hidden]`
+    /// Norm of the features that a draft head reads: `[hidden]`
     HiddenNorm,
     /// Of Medusa, see [`super::DraftFamily::Medusa`]: `[hidden][hidden]`
     MedusaBlock(usize),
@@ -90,7 +89,7 @@ pub enum Param {
 }
 
 impl Param {
-    /// Whether it is the weight of a norm.
+    /// Whether it is a norm weight.
     pub fn is_norm(self) -> bool {
         matches!(
             self,
@@ -107,7 +106,7 @@ impl Param {
         )
     }
 
-    /// The bias of a LayerNorm with this weight.
+    /// The bias that belongs to this LayerNorm weight.
     pub fn norm_bias(self) -> Option<Param> {
         match self {
             Param::FinalNorm => Some(Param::FinalNormBias),
@@ -117,17 +116,17 @@ impl Param {
         }
     }
 
-    /// Whether its rows are tokens.
+    /// Whether it has one row per token.
     pub fn is_of_tokens(self) -> bool {
         matches!(self, Param::Embed | Param::Head | Param::MedusaHead(_))
     }
 
-    /// Whether each expert has its own rows.
+    /// Whether it has rows for each expert.
     pub fn is_of_experts(self) -> bool {
         matches!(self, Param::ExpertGateUp(_) | Param::ExpertDown(_))
     }
 
-    /// The error for a weight that the forward pass needs and nobody loaded.
+    /// The error for a weight that the forward pass needs and that was not loaded.
     pub fn missing(self) -> Error {
         Error::MissingTensor { name: format!("{self:?}") }
     }
@@ -136,46 +135,46 @@ impl Param {
 /// The shape of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// `n` numbers, held as f32.
+    /// `n` numbers, stored as f32.
     Vector { n: usize },
-    /// `n` rows of `k` columns, held in a [`crate::layout::Layout`].
+    /// `n` rows of `k` columns, stored in a [`crate::layout::Layout`].
     Matrix { n: usize, k: usize },
 }
 
-/// A weight and the checkpoint modules that fill it, top rows first.
+/// A weight and the checkpoint tensors that fill it, top rows first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamSpec {
     pub param: Param,
     pub shape: Shape,
     pub sources: Vec<ParamSource>,
-    /// Rows that belong together: a matrix may be split between them.
+    /// Rows that must stay together: a matrix may be split only between them.
     pub unit: usize,
-    /// The checkpoint has the numbers of this vector less one.
+    /// The checkpoint stores this vector minus one.
     pub less_one: bool,
 }
 
-/// Rows of a weight as the checkpoint names them.
+/// Rows of a weight that come from one checkpoint tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamSource {
-    /// Module and parameter, for example `model.layers.0.self_attn.q_proj.weight`.
+    /// Tensor name, for example `model.layers.0.self_attn.q_proj.weight`.
     pub name: String,
     pub rows: usize,
-    /// Rows of a head, if they are interleaved: those that turn together are neighbours.
+    /// Rows per head, if they are interleaved: the two of a rotated pair are neighbours.
     pub interleaved: Option<usize>,
-    /// The matrix is stored column after column.
+    /// The matrix is in column-major order.
     pub by_columns: bool,
-    /// The part of the tensor that they are, if not all of it.
+    /// The part of the tensor that is used, if not all of it.
     pub slice: Option<Slice>,
 }
 
 impl ParamSpec {
-    /// A weight that one module fills.
+    /// A weight filled by one tensor.
     pub(super) fn one(param: Param, name: String, shape: Shape) -> ParamSpec {
         let (Shape::Vector { n: rows } | Shape::Matrix { n: rows, .. }) = shape;
         ParamSpec::joined(param, shape, [(name, rows)])
     }
 
-    /// A weight that modules of so many rows fill.
+    /// A weight filled by tensors with these numbers of rows.
     pub(super) fn joined(
         param: Param,
         shape: Shape,
@@ -195,15 +194,15 @@ impl ParamSource {
     }
 }
 
-/// One of the equal parts of a tensor, along a first dimension of so many.
+/// One of `count` equal parts of a tensor along its first dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub index: usize,
     pub of: usize,
 }
 
-/// A name in Hugging Face's folders with its module by the name that `module` gives it, where those of
-/// layers are in `layers`.
+/// A Hugging Face tensor name with another module name from `rename`; `layers` is the prefix of layer
+/// modules.
 pub(super) fn renamed(name: &str, layers: &str, rename: impl Fn(&str) -> String) -> String {
     let name = name.strip_prefix("model.").unwrap_or(name);
     let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
@@ -354,7 +353,7 @@ impl ModelConfig {
         list
     }
 
-    /// The weight by which frequencies are divided in conversations of up to `context` tokens.
+    /// The divisors of the rotary frequencies for conversations of up to `context` tokens.
     pub fn rope_factors(&self, context: usize) -> Option<Param> {
         match self.stored_rope()?.scaling {
             RopeScaling::Long { original_context, .. } if context > original_context => {
@@ -364,7 +363,7 @@ impl ModelConfig {
         }
     }
 
-    /// A rotation whose factors are weights.
+    /// A rotary embedding whose divisors are weights.
     fn stored_rope(&self) -> Option<&Rope> {
         self.attention.iter().flat_map(|layer| &layer.rope).find(|rope| match &rope.scaling {
             RopeScaling::Factors => true,
@@ -373,13 +372,13 @@ impl ModelConfig {
         })
     }
 
-    /// The matrix that turns hidden states into logits.
+    /// The matrix that computes logits from hidden states.
     pub fn head(&self) -> Param {
         if self.tied { Param::Embed } else { Param::Head }
     }
 }
 
-/// The bias that belongs to the weight of a LayerNorm.
+/// The bias that belongs to a LayerNorm weight.
 fn norm_bias(weight: &ParamSpec) -> Option<ParamSpec> {
     let param = weight.param.norm_bias()?;
     let sources = weight.sources.iter().map(|source| {
@@ -406,7 +405,7 @@ impl Experts {
         let specs = matrices.into_iter().chain(vectors).map(|(param, modules, unit, k)| {
             let kind = match (k, gate_up.len()) {
                 (Some(_), _) => ".weight",
-                // The modules of both are no modules of their own.
+                // Fused gate and up tensors have no module of their own.
                 (None, 1) => "_bias",
                 (None, _) => ".bias",
             };

@@ -1,15 +1,15 @@
-//! Phi 3 and Phi 4 mini: fused projections, heads that turn in part, and LongRoPE.
+//! Phi 3 and Phi 4 mini: fused projections, partly rotated heads, and LongRoPE.
 
 use super::config::window;
 use super::json::Fields;
-use super::rope::{Rope, RopeScaling, scaling, turning_dims};
+use super::rope::{Rope, RopeScaling, rotary_dims, scaling};
 use super::{ModelConfig, gguf};
 use crate::error::Result;
 use serde_json::Value;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.fused = true;
-    let dims = turning_dims(fields, config.head_dim)?;
+    let dims = rotary_dims(fields, config.head_dim)?;
     let context = config.context;
     let original = fields.count_or("original_max_position_embeddings", 2..=1 << 24, 4096)?;
     let rope = Rope::from_nested(fields, dims, 10_000.0, |nested, optional| {
@@ -49,7 +49,7 @@ fn longrope(
     Ok(RopeScaling::Long { original_context, magnitude, short, long })
 }
 
-/// The same in a GGUF file, whose factors are tensors.
+/// The same for a GGUF file, where the rotary factors are tensors.
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.fused = true;
     gguf::window(fields, config)

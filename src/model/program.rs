@@ -1,4 +1,4 @@
-//! The forward pass as a list of operations, which each executor carries out in its own way.
+//! The forward pass as a list of operations, which every executor runs.
 
 use super::{Activation, Features, ModelConfig, Norms, Param};
 
@@ -11,23 +11,23 @@ pub enum Act {
     Qkv,
     /// Rotated queries `[rows][heads·head_dim]`.
     Query,
-    /// What attention returns `[rows][heads·head_dim]`.
+    /// Output of attention `[rows][heads·head_dim]`.
     Attention,
-    /// The gated hidden layer `[rows][intermediate]`; of experts `[rows·active][intermediate]`.
+    /// The gated hidden layer `[rows][intermediate]`; with experts `[rows·active][intermediate]`.
     Gated,
-    /// What the router makes of a row `[rows][experts]`.
+    /// Router logits `[rows][experts]`.
     Router,
-    /// What the chosen experts return `[rows·active][hidden]`.
+    /// Outputs of the chosen experts `[rows·active][hidden]`.
     Chosen,
-    /// What a block returns, where it is normalised before it is added `[rows][hidden]`.
+    /// Output of a block that is normalised before it is added `[rows][hidden]`.
     Block,
-    /// Of a drafting head: embeddings of the tokens that follow `[rows][hidden]`.
+    /// Draft head: embeddings of the next tokens `[rows][hidden]`.
     Embedded,
-    /// What a drafting head reads of its target, side by side `[rows][features]`.
+    /// Draft head: hidden states of the target, side by side `[rows][features]`.
     Features,
-    /// What a drafting head puts side by side `[rows][2·hidden]`.
+    /// Draft head: its joined inputs `[rows][2·hidden]`.
     Joined,
-    /// Residual rows whose logits are wanted `[logit rows][hidden]`.
+    /// Residual rows whose logits are computed `[logit rows][hidden]`.
     Last,
     /// `[logit rows][vocab]`
     Logits,
@@ -52,7 +52,7 @@ impl Act {
     ];
 }
 
-/// What a matrix product does with its result y.
+/// How a matrix product writes its result y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatmulOutput {
     /// out = y
@@ -63,12 +63,12 @@ pub enum MatmulOutput {
     AddSilu,
     /// out = silu(first half of y) · second half of y
     SiluGate,
-    /// out = gelu(first half of y) · second half of y, with the approximation by a tanh
+    /// out = gelu(first half of y) · second half of y, tanh approximation
     GeluGate,
-    /// out = gelu(y), the same
+    /// out = gelu(y), tanh approximation
     Gelu,
-    /// out = g · sigmoid(1.702·g) · (u + 1), where g is the first half of y, at most 7, and u the
-    /// second, from -7 to 7
+    /// out = g · sigmoid(1.702·g) · (u + 1), where g is the first half of y, clamped to at most 7, and
+    /// u the second half, clamped to -7 .. 7
     ClampedGate,
 }
 
@@ -90,17 +90,17 @@ impl MatmulOutput {
 pub struct Product {
     pub x: Act,
     pub norm: Option<Param>,
-    /// Parts of a row of x, each of which is normalised by itself.
+    /// Parts of a row of x, each normalised on its own.
     pub parts: usize,
     pub weight: Param,
     pub bias: Option<Param>,
     pub scale: f32,
-    /// Makes y cap · tanh(y / cap).
+    /// Replaces y by cap · tanh(y / cap).
     pub cap: Option<f32>,
     pub out: Act,
     pub output: MatmulOutput,
-    /// Each expert has rows of the weight and of the bias. There is a product, and a row of out, for
-    /// each row and each of its chosen experts.
+    /// Weight and bias have rows for each expert. There is one product, and one row of out, for each
+    /// row and each of its chosen experts.
     pub experts: bool,
 }
 
@@ -126,7 +126,7 @@ impl Product {
 /// One operation of the forward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Out = scale · rows of the embedding matrix; of positions, out += these.
+    /// Out = scale · rows of the embedding matrix; for positions, out += these.
     Embed {
         weight: Param,
         scale: f32,
@@ -134,19 +134,19 @@ pub enum Op {
         out: Act,
     },
     Matmul(Product),
-    /// Normalises heads where asked, rotates queries and keys, writes keys and values to the cache.
+    /// Normalises heads if asked, rotates queries and keys, writes keys and values to the KV cache.
     RopeKv {
         layer: usize,
         q_norm: Option<Param>,
         k_norm: Option<Param>,
     },
-    /// Attention = softmax(Query · Kᵀ) · V over the paged cache of the layer.
+    /// Attention = softmax(Query · Kᵀ) · V over the paged KV cache of the layer.
     Attention {
         layer: usize,
     },
-    /// Chooses experts for each row by Router.
+    /// Chooses experts for each row by the router logits.
     Route,
-    /// Residual += scale · what the chosen experts return by their weights
+    /// Residual += scale · weighted sum of the chosen experts' outputs
     Combine {
         scale: f32,
     },
@@ -167,29 +167,29 @@ pub enum Op {
     AddNormed {
         norm: Param,
     },
-    /// Adds normalised Residual rows to the sums of embeddings. Does nothing in steps without any.
+    /// Adds normalised Residual rows to the sums of embeddings; only in steps with embeddings.
     Pool {
         norm: Param,
     },
-    /// Last = the residual rows whose logits are wanted.
+    /// Last = the residual rows whose logits are computed.
     Gather,
-    /// Draws one token per sampling sequence from Logits.
+    /// Samples from Logits, and verifies drafts.
     Sample,
-    /// Of a drafting head: keeps, for each sequence that draws, the residual row after which the last
-    /// token that stands was drawn.
-    Keep,
-    /// Residual = what was kept of each sequence
-    Recall,
-    /// Draws one draft per sequence from Logits.
-    Draw,
+    /// Draft head: stores, for each sampling sequence, the residual row from which the last accepted
+    /// token was sampled.
+    StoreStates,
+    /// Residual = the stored rows
+    LoadStates,
+    /// Samples one draft per sequence from Logits.
+    DraftSample,
 }
 
-/// Returns the operations that turn a step's rows into samples and embeddings.
+/// Returns the operations that compute a step's samples and embeddings.
 pub fn program(config: &ModelConfig) -> Vec<Op> {
     program_with(config, None)
 }
 
-/// The same, with what a drafting head reads.
+/// The same, with the hidden states that a draft head reads.
 pub fn program_with(config: &ModelConfig, features: Option<&Features>) -> Vec<Op> {
     let mut ops = body(config, config.layers, features);
     ops.extend([
@@ -201,7 +201,7 @@ pub fn program_with(config: &ModelConfig, features: Option<&Features>) -> Vec<Op
     ops
 }
 
-/// Logits from rows of the residual stream, `x`.
+/// Logits from rows `x` of the residual stream.
 pub(super) fn output(config: &ModelConfig, x: Act) -> Product {
     Product {
         norm: Some(Param::FinalNorm),
@@ -211,7 +211,7 @@ pub(super) fn output(config: &ModelConfig, x: Act) -> Product {
     }
 }
 
-/// From tokens through the first layers, so many of them, with what a drafting head reads.
+/// The first `layers` layers, from tokens on, with the hidden states that a draft head reads.
 pub(super) fn body(config: &ModelConfig, layers: usize, features: Option<&Features>) -> Vec<Op> {
     let (scale, out) = (config.scales.embedding, Act::Residual);
     let mut ops = vec![Op::Embed { weight: Param::Embed, scale, positions: false, out }];
@@ -238,7 +238,7 @@ pub(super) fn body(config: &ModelConfig, layers: usize, features: Option<&Featur
     ops
 }
 
-/// Appends the operations of layer `i`, whose attention reads `x`, normalised where there is a `norm`.
+/// Appends the operations of layer `i`. Its attention reads `x`, normalised if there is a `norm`.
 pub(super) fn layer(
     config: &ModelConfig,
     i: usize,
@@ -311,7 +311,7 @@ pub(super) fn layer(
     }
 }
 
-/// Adds what a block returns, a product, to the residual stream.
+/// Adds the output of a block's last product to the residual stream.
 fn end_block(config: &ModelConfig, product: Product, norm: Param, ops: &mut Vec<Op>) {
     if config.norms == Norms::Before {
         let (scale, output) = (config.scales.residual, MatmulOutput::Add);

@@ -1,4 +1,4 @@
-//! How the matrices of a quantised checkpoint are stored, from `config.json`.
+//! Storage format of a quantised checkpoint, from `config.json`.
 
 use super::json::Fields;
 use crate::error::Result;
@@ -6,15 +6,14 @@ use serde_json::json;
 
 /// The format of a quantised checkpoint.
 ///
-/// Which matrices are quantised shows in the checkpoint's tensors, so lists of
-/// targets and of ignored modules are not needed; the sizes of groups mostly
-/// show there too.
+/// The checkpoint's tensors show which matrices are quantised, and mostly the group sizes. So lists of
+/// targets and ignored modules are not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantization {
     CompressedTensors(Scheme),
     /// AutoAWQ's "gemm".
     AwqGemm,
-    /// AutoAWQ's "gemv", with `group` columns a scale: 32, 64 or 128.
+    /// AutoAWQ's "gemv" with a group size of `group` columns: 32, 64 or 128.
     AwqGemv {
         group: usize,
     },
@@ -38,13 +37,13 @@ pub enum Quantization {
 /// A version of GPTQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gptq {
-    /// Zero points are stored one less, as in the first version of the format.
+    /// Zero points are stored minus one, as in the first version of the format.
     pub wraps: bool,
-    /// Zero points are 8, whatever is stored.
+    /// Zero points are 8; the stored ones are ignored.
     pub symmetric: bool,
-    /// Columns belong to groups out of order: act-order.
+    /// Columns are assigned to groups in any order (act-order).
     pub ordered: bool,
-    /// Codes are bytes, with zero points of 128; else nibbles.
+    /// Codes are bytes with zero point 128; otherwise nibbles.
     pub bytes: bool,
 }
 
@@ -53,12 +52,12 @@ pub struct Gptq {
 pub enum Scheme {
     /// int4 in words; see [`Quantization`].
     Int4 {
-        /// Columns that share a scale: 32, 64 or 128; `None` if a whole row does.
+        /// Columns per scale: 32, 64 or 128; `None` for one scale per row.
         group: Option<usize>,
-        /// The zero point is 8 everywhere; else it is stored.
+        /// The zero point is always 8; otherwise it is stored.
         symmetric: bool,
     },
-    /// Symmetric bytes.
+    /// Symmetric int8.
     Int8,
     Float8,
     Mxfp4,
@@ -71,7 +70,7 @@ impl Quantization {
     pub fn from_json(bytes: &[u8]) -> Result<Option<Quantization>> {
         let config = Fields::parse("config.json", bytes)?;
         let fields = config.object("quantization_config")?;
-        // MLX writes its own object, and mostly a copy in the place that others use.
+        // MLX writes an object of its own, and mostly a copy under the usual name.
         let mlx = config.object("quantization")?;
         match (fields, mlx) {
             (Some(fields), _) if fields.has("quant_method") => {
@@ -177,7 +176,7 @@ fn group_size(fields: &Fields, field: &str) -> Result<usize> {
 }
 
 fn compressed_tensors_of(fields: &Fields) -> Result<Scheme> {
-    // What changes the weights beyond their quantisation is refused, unless it is empty.
+    // Features that change the weights beyond quantisation are refused, unless empty.
     for feature in ["sparsity_config", "transform_config"] {
         if fields.object(feature)?.is_some_and(|object| object.names().next().is_some()) {
             return Err(fields.invalid(feature, "absent: it is not supported"));
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_named() {
+    fn errors_name_what_is_not_supported() {
         let good = || {
             config(json!({"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group",
                 "group_size": 32}))

@@ -1,4 +1,5 @@
-//! Qwen 2 and 2.5, which have biases on queries, keys and values, and Qwen 3, which normalises heads instead.
+//! Qwen 2 and 2.5, with biases on queries, keys and values, and Qwen 3, with norms of queries and keys
+//! instead.
 
 use super::ModelConfig;
 use super::config::{QkNorm, window};
@@ -7,7 +8,7 @@ use crate::error::Result;
 use serde_json::json;
 
 pub(super) fn configure_2(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    config.turn(fields)?;
+    config.read_rope(fields)?;
     config.qkv_bias = true;
     switched_window(fields, config)
 }
@@ -19,14 +20,14 @@ pub(super) fn configure_3(fields: &Fields, config: &mut ModelConfig) -> Result<(
     normalise_heads(fields, config)
 }
 
-/// What Qwen 3 has in all its sizes, with experts or without.
+/// Common to all sizes of Qwen 3, with experts or without.
 pub(super) fn normalise_heads(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     fields.require(
         "attention_bias",
         &[json!(false)],
         "false: biases of the attention's output projection are not supported",
     )?;
-    config.turn(fields)?;
+    config.read_rope(fields)?;
     config.qk_norm = Some(QkNorm::Head);
     switched_window(fields, config)
 }
@@ -43,7 +44,7 @@ pub(super) fn configure_gguf_3(_: &Fields, config: &mut ModelConfig) -> Result<(
     Ok(())
 }
 
-/// The window, which only layers from `max_window_layers` on have, and only if it is switched on.
+/// The window: only on layers from `max_window_layers` on, and only if enabled.
 fn switched_window(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     if !fields.flag("use_sliding_window")? {
         return Ok(());

@@ -18,7 +18,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     };
     let step = fields.count_or("decoder_sparse_step", 1..=usize::MAX, 1)?;
     let dense = fields.list("mlp_only_layers")?;
-    let experts = config.mix(fields, [count, "num_experts_per_tok"], modules)?;
+    let experts = config.set_experts(fields, [count, "num_experts_per_tok"], modules)?;
     experts.intermediate = fields.count("moe_intermediate_size", 1..=1 << 18)?;
     experts.normalise = fields.flag("norm_topk_prob")?;
     for (layer, sparse) in experts.layers.iter_mut().enumerate() {
@@ -27,7 +27,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
     Ok(())
 }
 
-/// The same in a GGUF file, all layers of which have experts.
+/// The same for a GGUF file, where all layers have experts.
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     qwen::configure_gguf_3(fields, config)?;
     gguf::experts(fields, config)?;

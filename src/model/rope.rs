@@ -1,4 +1,4 @@
-//! Rotary position embedding: its settings in `config.json` and the frequencies they mean.
+//! Rotary position embedding: its settings in `config.json`, and its frequencies.
 
 use super::json::Fields;
 use crate::error::Result;
@@ -10,12 +10,12 @@ const ORIGINAL_CONTEXT: &str = "original_max_position_embeddings";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
     pub theta: f64,
-    /// How many of a head's dims turn: the first ones, i and i + dims / 2 together.
+    /// Rotated dims of a head: the first ones, i paired with i + dims / 2.
     pub dims: usize,
     pub scaling: RopeScaling,
 }
 
-/// How rotary frequencies are stretched for contexts beyond the trained one.
+/// Rotary scaling for contexts beyond the trained length.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RopeScaling {
     None,
@@ -30,9 +30,9 @@ pub enum RopeScaling {
         high: f64,
         original_context: f64,
     },
-    /// YaRN (arXiv 2309.00071): dims that turn fewer than `slow` times within the original context
-    /// are divided by `factor`, those that turn more than `fast` times kept, a ramp between whose
-    /// ends are whole dims if it is to `truncate`. Cosines and sines are multiplied by `magnitude`.
+    /// YaRN (arXiv 2309.00071): pairs of dims with fewer than `slow` turns within the original context
+    /// are divided by `factor`, those with more than `fast` turns are kept, with a ramp between; with
+    /// `truncate`, the ramp ends at whole dims. Cosines and sines are multiplied by `magnitude`.
     Yarn {
         factor: f64,
         original_context: f64,
@@ -41,35 +41,35 @@ pub enum RopeScaling {
         truncate: bool,
         magnitude: f64,
     },
-    /// Each frequency divided by a factor of its own, see [`super::Param::RopeFactors`].
+    /// Each frequency is divided by its own factor, see [`super::Param::RopeFactors`].
     Factors,
-    /// LongRoPE: each frequency divided by a factor of its own, by one list for contexts up to the
-    /// original one, by another for longer ones. Cosines and sines are multiplied by `magnitude`.
+    /// LongRoPE: each frequency is divided by its own factor, from one list for contexts up to the
+    /// original length, from another for longer ones. Cosines and sines are multiplied by `magnitude`.
     Long {
         original_context: usize,
         magnitude: f64,
-        /// Empty where they are weights, see [`super::Param::RopeFactors`].
+        /// Empty if they are weights, see [`super::Param::RopeFactors`].
         short: Vec<f64>,
-        /// Empty where they are weights, see [`super::Param::LongRopeFactors`].
+        /// Empty if they are weights, see [`super::Param::LongRopeFactors`].
         long: Vec<f64>,
     },
 }
 
 impl Rope {
-    /// Reads `rope_parameters`, or `rope_theta` and `rope_scaling` of older files, for heads all of
-    /// whose dims turn.
+    /// Reads `rope_parameters`, or in older files `rope_theta` and `rope_scaling`, for heads whose dims
+    /// are all rotated.
     pub(super) fn from_fields(fields: &Fields, head_dim: usize, theta: f64) -> Result<Rope> {
         fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
         Rope::from_nested(fields, head_dim, theta, scaling_of_heads)
     }
 
-    /// The same for heads of which the first ones turn, by `partial_rotary_factor`.
+    /// The same for partly rotated heads, see `partial_rotary_factor`.
     pub(super) fn in_part(fields: &Fields, head_dim: usize) -> Result<Rope> {
-        Rope::from_nested(fields, turning_dims(fields, head_dim)?, 10_000.0, scaling)
+        Rope::from_nested(fields, rotary_dims(fields, head_dim)?, 10_000.0, scaling)
     }
 
-    /// The same for heads of which the first `dims` turn, with a default for `rope_theta` and with
-    /// the ways of scaling that `scaling` reads. It is told whether these may be left out.
+    /// The same for heads whose first `dims` dims are rotated, with a default for `rope_theta`.
+    /// `scaling` reads the rotary scaling; its argument says whether that may be absent.
     pub(super) fn from_nested(
         fields: &Fields,
         dims: usize,
@@ -98,16 +98,16 @@ impl Rope {
         Ok(Rope { theta, dims, scaling })
     }
 
-    /// Reads `rope_parameters` that are those of some layers only.
+    /// Reads `rope_parameters` of some layers only.
     pub(super) fn from_parameters(own: &Fields, dims: usize, theta: f64) -> Result<Rope> {
         let theta = own.positive_or("rope_theta", theta)?;
         Ok(Rope { theta, dims, scaling: scaling_of_heads(own, true)? })
     }
 
-    /// The angles by which each pair of a head's dimensions turns per position: `[dims / 2]`.
+    /// The rotation angle per position of each pair of dims: `[dims / 2]`.
     ///
-    /// They are for conversations of up to `context` tokens; `factors` are the weights that
-    /// [`super::ModelConfig::rope_factors`] names, and otherwise empty.
+    /// For conversations of up to `context` tokens. `factors`: the weights that
+    /// [`super::ModelConfig::rope_factors`] names, or empty.
     pub fn inverse_frequencies(&self, factors: &[f32], context: usize) -> Vec<f32> {
         let listed = match &self.scaling {
             RopeScaling::Long { original_context, short, long, .. } => {
@@ -124,7 +124,7 @@ impl Rope {
         frequencies.collect()
     }
 
-    /// By what cosines and sines are multiplied.
+    /// Multiplier of cosines and sines.
     pub fn magnitude(&self) -> f64 {
         match self.scaling {
             RopeScaling::Long { magnitude, .. } | RopeScaling::Yarn { magnitude, .. } => magnitude,
@@ -132,7 +132,7 @@ impl Rope {
         }
     }
 
-    /// Stretches the frequency of a pair of dims.
+    /// Scales the frequency of a pair of dims.
     fn scale(&self, pair: f64, frequency: f64) -> f64 {
         match self.scaling {
             RopeScaling::None | RopeScaling::Factors | RopeScaling::Long { .. } => frequency,
@@ -144,7 +144,7 @@ impl Rope {
             }
             RopeScaling::Yarn { factor, original_context, fast, slow, truncate, .. } => {
                 let dims = self.dims as f64;
-                // The pair that turns so many times.
+                // The pair with this many turns.
                 let place = |turns: f64| {
                     dims * (original_context / (turns * TAU)).ln() / (2.0 * self.theta.ln())
                 };
@@ -163,8 +163,8 @@ impl Rope {
     }
 }
 
-/// How many dims of a head turn, by `partial_rotary_factor`.
-pub(super) fn turning_dims(fields: &Fields, head_dim: usize) -> Result<usize> {
+/// Rotated dims of a head, from `partial_rotary_factor`.
+pub(super) fn rotary_dims(fields: &Fields, head_dim: usize) -> Result<usize> {
     let nested = fields.object("rope_parameters")?;
     let share = [nested.as_ref(), Some(fields)]
         .into_iter()
@@ -179,13 +179,13 @@ pub(super) fn turning_dims(fields: &Fields, head_dim: usize) -> Result<usize> {
     Ok(dims)
 }
 
-/// How frequencies are stretched where all dims of a head turn.
+/// Reads the rotary scaling for heads whose dims are all rotated.
 pub(super) fn scaling_of_heads(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
     fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
     scaling(fields, default_allowed)
 }
 
-/// How frequencies are stretched; the default may be left out if it is allowed to.
+/// Reads the rotary scaling; it may be absent if `default_allowed`.
 pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
     let key = if fields.get("rope_type").is_some() { "rope_type" } else { "type" };
     match fields.text(key)? {
@@ -232,7 +232,7 @@ fn is_yarn(fields: &Fields) -> bool {
     ["rope_type", "type"].into_iter().any(|key| fields.get(key).is_some_and(|kind| kind == "yarn"))
 }
 
-/// What YaRN multiplies cosines and sines by where nothing else is said.
+/// YaRN's default multiplier of cosines and sines.
 pub(super) fn yarn_magnitude(factor: f64, scale: f64) -> f64 {
     1.0 + 0.1 * scale * factor.max(1.0).ln()
 }

@@ -1,10 +1,10 @@
-//! SmolLM3: a Llama some of whose layers do not tell positions apart.
+//! SmolLM3: Llama with some layers without rotary embedding (NoPE).
 
 use super::json::Fields;
 use super::{ModelConfig, config::window, llama};
 use crate::error::Result;
 
-/// Every so many layers one does not turn its queries and keys.
+/// Every 4th layer has no rotary embedding.
 const INTERVAL: usize = 4;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
@@ -23,20 +23,20 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
         let expected = format!("1 or 0 for each of {} layers", config.layers);
         return Err(fields.invalid("no_rope_layers", expected));
     }
-    still(config, turns);
+    remove_rope(config, turns);
     match fields.flag("use_sliding_window")? {
         true => window(fields, config, None, |layer| !turns(layer)),
         false => Ok(()),
     }
 }
 
-/// The same in a GGUF file, which does not say which layers these are.
+/// The same for a GGUF file, which does not state which layers these are.
 pub(super) fn configure_gguf(_: &Fields, config: &mut ModelConfig) -> Result<()> {
-    still(config, |layer| !(layer + 1).is_multiple_of(INTERVAL));
+    remove_rope(config, |layer| !(layer + 1).is_multiple_of(INTERVAL));
     Ok(())
 }
 
-fn still(config: &mut ModelConfig, turns: impl Fn(usize) -> bool) {
+fn remove_rope(config: &mut ModelConfig, turns: impl Fn(usize) -> bool) {
     for (i, layer) in config.attention.iter_mut().enumerate() {
         layer.rope.take_if(|_| !turns(i));
     }

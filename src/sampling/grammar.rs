@@ -7,7 +7,7 @@ use tabloom_grammar::Strip;
 use super::{Compiler, Constraint, Tokens};
 use crate::{Error, Result, api::Spec};
 
-/// The tokens of a model, made ready once for all its constraints.
+/// The tokens of a model, prepared once for all its constraints.
 #[derive(Clone)]
 pub struct Vocabulary(Arc<tabloom_grammar::Vocabulary>);
 
@@ -29,16 +29,16 @@ impl Vocabulary {
 #[derive(Debug)]
 pub struct Grammar {
     inner: tabloom_grammar::Grammar,
-    /// For errors.
+    /// For error messages.
     spec: Spec,
 }
 
 impl Grammar {
-    /// Compiles what a request asks of its answer.
+    /// Compiles the constraint of a request.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] for what the request gets wrong, is too large or too complex, or
-    /// cannot be met by these tokens.
+    /// [`Error::InvalidRequest`] if the request is wrong, too large or too complex, or cannot be met by
+    /// these tokens.
     pub fn compile(vocabulary: &Vocabulary, spec: &Spec) -> Result<Box<dyn Constraint>> {
         let inner = tabloom_grammar::Grammar::compile(&vocabulary.0, &spec.form)
             .map_err(|error| spec.refused(error))?;
@@ -64,7 +64,7 @@ impl Constraint for Grammar {
     }
 }
 
-/// Compiles constraints in place.
+/// Compiles constraints in the same process.
 #[derive(Default)]
 pub struct LocalCompiler(Option<Vocabulary>);
 

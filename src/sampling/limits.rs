@@ -1,4 +1,4 @@
-//! Everything that forbids tokens to a request.
+//! All limits on the tokens that a request may sample.
 
 use super::{
     Constraint,
@@ -9,26 +9,26 @@ use crate::{
     step::{MAX_DRAFTS, Mask},
 };
 
-/// The tokens that the draws of one request may choose: allowed tokens, bad words, the least length
-/// of the answer and a constraint.
+/// The tokens that may be sampled for one request: allowed tokens, bad words, minimum length of the
+/// answer, thinking budget and a constraint.
 #[derive(Debug)]
 pub struct TokenLimits {
-    /// What holds for every draw, one bit per token.
+    /// The limits of every position, one bit per token.
     fixed: Vec<u32>,
-    /// Sequences of two tokens or more that may not appear.
+    /// Token sequences of length 2 or more that may not appear.
     bad_words: Vec<Vec<u32>>,
     min_tokens: usize,
     end_tokens: Vec<u32>,
     thinking: Option<Thinking>,
     constraint: Option<Box<dyn Constraint>>,
     full: Vec<u32>,
-    /// The masks that the slot was given last, by the place of their draw in a step.
-    told: [Option<Vec<u32>>; 1 + MAX_DRAFTS],
+    /// The masks that the executor has for the slot, by place in a step.
+    sent: [Option<Vec<u32>>; 1 + MAX_DRAFTS],
 }
 
 impl TokenLimits {
-    /// The limits of a request: the `allowed` tokens only (none: all), none of `bad_words`, and none
-    /// of `end_tokens` among the first `min_tokens` tokens. Ids from `vocab` on name no token.
+    /// The limits of a request: only the `allowed` tokens (none: all), no `bad_words`, and no
+    /// `end_tokens` among the first `min_tokens` tokens. Ids from `vocab` on are ignored.
     pub fn new(
         vocab: usize,
         allowed: Option<&[u32]>,
@@ -63,22 +63,22 @@ impl TokenLimits {
             thinking: None,
             constraint: None,
             full,
-            told: [const { None }; 1 + MAX_DRAFTS],
+            sent: [const { None }; 1 + MAX_DRAFTS],
         }
     }
 
-    /// Bounds how long the answer to `prompt` thinks.
+    /// Limits the thinking part of the answer to `prompt`.
     pub fn limit_thinking(&mut self, budget: ThinkingBudget, prompt: &[u32]) {
         self.thinking = Some(Thinking::new(budget, prompt));
     }
 
-    /// Adds a constraint, which has seen no token yet.
+    /// Sets a constraint that has accepted no token yet.
     pub fn set_constraint(&mut self, constraint: Box<dyn Constraint>) {
         self.constraint = Some(constraint);
     }
 
-    /// Whether the next mask depends on the last `pending` tokens, which the host does not know yet:
-    /// such a sequence draws only when it does.
+    /// Whether the next mask depends on the last `pending` tokens, which the host does not know yet.
+    /// The sequence then samples only once they are known.
     pub fn waits(&self, pending: usize) -> bool {
         pending > 0
             && (self.constraint.is_some()
@@ -86,16 +86,16 @@ impl TokenLimits {
                 || self.thinking.as_ref().is_some_and(|thinking| thinking.may_end(pending)))
     }
 
-    /// The masks of the draw after `drawn` tokens and of those after each of `drafts`, which follow
-    /// them. They end before a draft that could not be drawn, and where the answer is complete.
+    /// The mask of the token after `sampled` tokens, and the masks of the tokens after each of
+    /// `drafts`. They end before a draft that is not allowed, and where the answer is complete.
     ///
-    /// Of the tokens drawn the host knows `output`: enough not to have to
-    /// [wait](TokenLimits::waits), and all where there are drafts.
+    /// `output`: the sampled tokens that the host knows. It may lack the last ones unless the limits
+    /// [wait](TokenLimits::waits) or there are drafts.
     ///
     /// # Errors
-    /// [`Error::NoTokenAllowed`] if the limits leave nothing to be drawn; what the constraint reports.
-    pub fn masks(&mut self, output: &[u32], drawn: usize, drafts: &[u32]) -> Result<Vec<Mask>> {
-        let mut permitted = self.permitted(output, drawn)?;
+    /// [`Error::NoTokenAllowed`] if no token is allowed; what the constraint reports.
+    pub fn masks(&mut self, output: &[u32], sampled: usize, drafts: &[u32]) -> Result<Vec<Mask>> {
+        let mut permitted = self.permitted(output, sampled)?;
         let mut masks = Vec::with_capacity(1 + drafts.len());
         let (thinking, mut accepted) = (self.thinking.clone(), 0);
         let mut output = output.to_vec();
@@ -108,10 +108,10 @@ impl TokenLimits {
             if self.is_complete() {
                 break;
             }
-            let Ok(next) = self.permitted(&output, drawn + accepted) else { break };
-            masks.push(self.tell(masks.len(), std::mem::replace(&mut permitted, next)));
+            let Ok(next) = self.permitted(&output, sampled + accepted) else { break };
+            masks.push(self.mask_for(masks.len(), std::mem::replace(&mut permitted, next)));
         }
-        masks.push(self.tell(masks.len(), permitted));
+        masks.push(self.mask_for(masks.len(), permitted));
         self.thinking = thinking;
         if let Some(constraint) = self.constraint.as_mut().filter(|_| accepted > 0) {
             constraint.rollback(accepted)?;
@@ -119,10 +119,10 @@ impl TokenLimits {
         Ok(masks)
     }
 
-    /// What the draw after `drawn` tokens may choose, one bit per token.
-    fn permitted(&mut self, output: &[u32], drawn: usize) -> Result<Vec<u32>> {
+    /// The tokens allowed after `sampled` tokens, one bit per token.
+    fn permitted(&mut self, output: &[u32], sampled: usize) -> Result<Vec<u32>> {
         let mut mask = self.fixed.clone();
-        if drawn < self.min_tokens {
+        if sampled < self.min_tokens {
             self.end_tokens.iter().for_each(|token| remove(&mut mask, *token));
         }
         for word in &self.bad_words {
@@ -141,31 +141,31 @@ impl TokenLimits {
             intersect(&mut mask, &constraint.mask()?);
         }
         match mask.iter().all(|word| *word == 0) {
-            true => Err(Error::NoTokenAllowed { drawn }),
+            true => Err(Error::NoTokenAllowed { drawn: sampled }),
             false => Ok(mask),
         }
     }
 
-    /// The mask of a draw in this place of a step.
-    fn tell(&mut self, place: usize, mask: Vec<u32>) -> Mask {
+    /// Compares a mask with the one the executor has for this place of a step.
+    fn mask_for(&mut self, place: usize, mask: Vec<u32>) -> Mask {
         if mask == self.full {
             return Mask::None;
         }
-        let Some(told) = self.told.get_mut(place) else { return Mask::New(mask) };
-        if told.as_ref() == Some(&mask) {
+        let Some(sent) = self.sent.get_mut(place) else { return Mask::New(mask) };
+        if sent.as_ref() == Some(&mask) {
             return Mask::Same;
         }
-        *told = Some(mask.clone());
+        *sent = Some(mask.clone());
         Mask::New(mask)
     }
 
-    /// Tells that the sequence has moved to another slot, which knows no mask of it.
+    /// Forgets the masks of the executor: the sequence has moved to another slot.
     pub fn restart(&mut self) {
-        self.told.fill(None);
+        self.sent.fill(None);
     }
 
-    /// Takes in a token that was drawn.
-    ///
+    /// Records a sampled token.
+    /// Records a sampled token.
     /// # Errors
     /// What the constraint reports.
     pub fn accept(&mut self, token: u32) -> Result<()> {
@@ -197,7 +197,7 @@ fn contains(mask: &[u32], token: u32) -> bool {
     mask.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
 }
 
-/// Keeps what is in both; words that `other` lacks are empty.
+/// Keeps the bits set in both; words that `other` lacks count as 0.
 fn intersect(mask: &mut [u32], other: &[u32]) {
     for (word, other) in mask.iter_mut().zip(other.iter().chain(std::iter::repeat(&0))) {
         *word &= other;
@@ -226,8 +226,8 @@ mod tests {
     }
 
     impl TokenLimits {
-        fn mask(&mut self, output: &[u32], drawn: usize) -> Result<Mask> {
-            self.masks(output, drawn, &[]).map(|mut masks| masks.remove(0))
+        fn mask(&mut self, output: &[u32], sampled: usize) -> Result<Mask> {
+            self.masks(output, sampled, &[]).map(|mut masks| masks.remove(0))
         }
     }
 
@@ -284,11 +284,11 @@ mod tests {
                 vec![1, 33, 39],
             ),
             (40, None, bad(&[&[5], &[], &[39], &[77]]), 0, &[], &[], 0, all_but(40, &[5, 39])),
-            // The end tokens, until the least length is drawn, whatever the host has seen of it.
+            // The end tokens, until `min_tokens` are sampled, even if the host does not know them yet.
             (40, None, none.clone(), 2, &[2, 39], &[], 0, all_but(40, &[2, 39])),
             (40, None, none.clone(), 2, &[2, 39], &[], 1, all_but(40, &[2, 39])),
             (40, None, none.clone(), 2, &[2, 39], &[7], 2, all_but(40, &[])),
-            // A longer bad word is forbidden where it would be completed, and only there.
+            // The last token of a longer bad word is forbidden only where it would complete the word.
             (40, None, bad(&[&[5, 6]]), 0, &[], &[], 0, all_but(40, &[])),
             (40, None, bad(&[&[5, 6]]), 0, &[], &[6, 5], 2, all_but(40, &[6])),
             (40, None, bad(&[&[5, 6]]), 0, &[], &[5, 1], 2, all_but(40, &[])),
@@ -297,10 +297,10 @@ mod tests {
             (40, None, bad(&[&[9, 5, 6], &[4]]), 0, &[], &[5], 1, all_but(40, &[4])),
             (40, Some(&[2, 3]), bad(&[&[1, 3]]), 2, &[2, 4], &[1, 1], 2, vec![2]),
         ];
-        for (vocab, allowed, bad, min_tokens, end, output, drawn, expected) in table {
+        for (vocab, allowed, bad, min_tokens, end, output, sampled, expected) in table {
             let mut limits =
                 TokenLimits::new(vocab as usize, allowed, bad.clone(), min_tokens, end);
-            let mask = limits.mask(output, drawn).unwrap();
+            let mask = limits.mask(output, sampled).unwrap();
             assert_eq!(
                 tokens(&mask, vocab),
                 expected,
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_is_told_once() {
+    fn a_mask_is_sent_once() {
         let mut limits = TokenLimits::new(40, None, vec![vec![5, 6], vec![1]], 2, &[0]);
         let steps: [(&[u32], Option<&[u32]>); 7] = [
             (&[], Some(&[0, 1])),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_is_kept_while_draws_need_none() {
+    fn a_mask_stays_valid_while_no_mask_is_needed() {
         let mut limits = TokenLimits::new(8, None, vec![vec![1, 2]], 0, &[]);
         assert_eq!(tokens(&limits.mask(&[1], 1).unwrap(), 8), all_but(8, &[2]));
         assert_eq!(limits.mask(&[1, 3], 2).unwrap(), Mask::None);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_have_the_masks_that_they_would_have_as_draws() {
+    fn drafts_have_the_same_masks_as_sampled_tokens() {
         let bad = vec![vec![5, 6], vec![6, 6, 6]];
         let limits = || {
             let mut limits = TokenLimits::new(40, None, bad.clone(), 3, &[0]);
@@ -352,22 +352,22 @@ mod tests {
             limits.limit_thinking(thinking, &[]);
             limits
         };
-        let draws: [u32; 8] = [6, 6, 5, 9, 5, 7, 10, 0];
+        let answer: [u32; 8] = [6, 6, 5, 9, 5, 7, 10, 0];
         let alone: Vec<Vec<u32>> = {
             let mut limits = limits();
-            let masks = (0..draws.len()).map(|drawn| {
+            let masks = (0..answer.len()).map(|sampled| {
                 limits.restart();
-                let mask = tokens(&limits.mask(&draws[..drawn], drawn).unwrap(), 40);
-                limits.accept(draws[drawn]).unwrap();
+                let mask = tokens(&limits.mask(&answer[..sampled], sampled).unwrap(), 40);
+                limits.accept(answer[sampled]).unwrap();
                 mask
             });
             masks.collect()
         };
-        for known in 0..draws.len() {
-            for drafts in 0..draws.len() - known {
+        for known in 0..answer.len() {
+            for drafts in 0..answer.len() - known {
                 let mut limits = limits();
-                draws[..known].iter().for_each(|token| limits.accept(*token).unwrap());
-                let (output, rest) = draws.split_at(known);
+                answer[..known].iter().for_each(|token| limits.accept(*token).unwrap());
+                let (output, rest) = answer.split_at(known);
                 for _ in 0..2 {
                     limits.restart();
                     let masks = limits.masks(output, known, &rest[..drafts]).unwrap();
@@ -376,15 +376,15 @@ mod tests {
                 }
             }
         }
-        // What could not be drawn ends them.
+        // A forbidden draft ends the masks.
         assert_eq!(limits().masks(&[], 0, &[5, 6, 7]).unwrap().len(), 2);
     }
 
     #[test]
-    fn a_constraint_is_as_before_once_drafts_have_been_looked_at() {
+    fn a_constraint_is_unchanged_after_masks_for_drafts() {
         let mut limits = TokenLimits::new(70, None, Vec::new(), 0, &[]);
         limits.set_constraint(Box::new(Alternate::default()));
-        // The last could be drawn, but nothing follows it.
+        // The last draft is allowed, but completes the answer.
         let masks = limits.masks(&[], 0, &[3, 4, 0]).unwrap();
         let masks: Vec<_> = masks.iter().map(|mask| tokens(mask, 70)).collect();
         assert_eq!(masks, [vec![0, 3], vec![4], vec![0, 3]]);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constraint_sees_the_tokens_and_meets_the_other_limits() {
+    fn a_constraint_accepts_the_tokens_and_combines_with_other_limits() {
         let mut limits = TokenLimits::new(70, None, Vec::new(), 2, &[0]);
         assert!(!limits.waits(1));
         limits.set_constraint(Box::new(Alternate::default()));
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_leave_nothing_are_an_error() {
+    fn limits_that_allow_no_token_are_an_error() {
         let mut ends_only = TokenLimits::new(40, Some(&[0]), Vec::new(), 2, &[0]);
         assert_eq!(ends_only.mask(&[], 1), Err(Error::NoTokenAllowed { drawn: 1 }));
         assert_eq!(tokens(&ends_only.mask(&[], 2).unwrap(), 40), [0]);

@@ -1,6 +1,6 @@
-//! Which tokens a request's draws may choose.
+//! Which tokens may be sampled for a request.
 
-// In the browser constraints come from a module of their own.
+// In the browser, constraints come from a module of their own.
 #[cfg(not(target_arch = "wasm32"))]
 mod grammar;
 mod limits;
@@ -15,47 +15,47 @@ pub use grammar::{Grammar, LocalCompiler, Vocabulary};
 pub use limits::TokenLimits;
 pub use thinking::ThinkingBudget;
 
-/// Restricts what an answer can say, token by token: a grammar, a schema, a choice.
+/// Restricts an answer token by token: a grammar, a schema, a choice.
 pub trait Constraint: Debug {
-    /// The tokens that may come next, one bit per token: token t is bit t mod 32 of word t / 32. End
-    /// tokens are among them where the answer may end.
+    /// The tokens that may come next, one bit per token: token t is bit t mod 32 of word t / 32.
+    /// Includes end tokens where the answer may end.
     fn mask(&mut self) -> Result<Vec<u32>>;
 
-    /// Takes in the token that was drawn.
+    /// Advances by a sampled token.
     fn accept(&mut self, token: u32) -> Result<()>;
 
-    /// Takes back the last `count` tokens that it took in.
+    /// Undoes the last `count` accepted tokens.
     fn rollback(&mut self, count: usize) -> Result<()>;
 
-    /// Whether the answer is complete and nothing can follow.
+    /// Whether the answer is complete and no token can follow.
     fn is_complete(&self) -> bool;
 }
 
-/// Makes the constraints of one model.
+/// Compiles the constraints of one model.
 pub trait Compiler {
-    /// Makes the constraint of a request; the model's `tokens` are asked for the first time only.
+    /// Compiles the constraint of a request. Calls `tokens`, the model's, the first time only.
     ///
-    /// Pending while the compiler is being made ready, which begins with the first call: ask again
-    /// once [`Compiler::is_ready`].
+    /// Pending while the compiler is loading, which starts with the first call: call again once
+    /// [`Compiler::is_ready`].
     fn compile(
         &mut self,
         spec: &Spec,
         tokens: &dyn Fn() -> Result<Tokens>,
     ) -> Poll<Result<Box<dyn Constraint>>>;
 
-    /// Whether to ask: not while the compiler is being made ready.
+    /// False while the compiler is loading.
     fn is_ready(&self) -> bool {
         true
     }
 }
 
-/// What constraints know of a model's tokens.
+/// What constraints need of a model's tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tokens {
-    /// `[vocab]`: what each adds to the text, nothing for control tokens.
+    /// `[vocab]`: the bytes that each token adds to the text; empty for control tokens.
     pub spellings: Vec<Vec<u8>>,
-    /// Those that end an answer.
+    /// The tokens that end an answer.
     pub end_ids: Vec<u32>,
-    /// The character that an answer loses at its beginning, and how many of it at most.
+    /// The character that is stripped from the beginning of an answer, and how many of it at most.
     pub strip: Option<(char, usize)>,
 }

@@ -1,33 +1,33 @@
-//! How long a model may think before it answers.
+//! Limits how long a model may think before it answers.
 
-/// A bound on the tokens between two marks.
+/// A limit on the tokens between two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThinkingBudget {
-    /// The token that thinking begins with.
+    /// The token that begins the thinking.
     pub begin: u32,
-    /// The token that it ends with.
+    /// The token that ends it.
     pub end: u32,
     /// Most tokens between the two.
     pub tokens: usize,
 }
 
-/// Where an answer is in its thinking.
+/// Whether an answer is thinking now, and for how long.
 #[derive(Clone, Debug)]
 pub struct Thinking {
     budget: ThinkingBudget,
-    /// Tokens thought so far; `None` outside.
+    /// Thinking tokens so far; `None` outside.
     used: Option<usize>,
 }
 
 impl Thinking {
-    /// Before the first token of the answer. Templates may have it begin within its thinking.
+    /// Before the first token of the answer. Some templates' prompts end inside the thinking.
     pub fn new(budget: ThinkingBudget, prompt: &[u32]) -> Thinking {
         let last = |mark| prompt.iter().rposition(|token| *token == mark);
         let inside = last(budget.begin) > last(budget.end);
         Thinking { budget, used: inside.then_some(0) }
     }
 
-    /// Takes in a token of the answer.
+    /// Advances by a token of the answer.
     pub fn accept(&mut self, token: u32) {
         self.used = match self.used {
             _ if token == self.budget.begin => Some(0),
@@ -36,12 +36,12 @@ impl Thinking {
         };
     }
 
-    /// The token that has to be drawn now, if the budget is spent.
+    /// The token that must be sampled now, if the budget is used up.
     pub fn must_end(&self) -> Option<u32> {
         self.used.filter(|used| *used >= self.budget.tokens).map(|_| self.budget.end)
     }
 
-    /// Whether `pending` more tokens, whatever they are, could spend the budget.
+    /// Whether `pending` unknown tokens could use up the budget.
     pub fn may_end(&self, pending: usize) -> bool {
         match self.used {
             Some(used) => used + pending >= self.budget.tokens,

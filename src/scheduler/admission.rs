@@ -1,4 +1,4 @@
-//! Who gets a slot and blocks, and who gives them up.
+//! Admission and preemption: which requests get a slot and KV blocks, and which give them up.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::{
 };
 
 impl Scheduler {
-    /// Lets the next waiting request run if there are a slot and blocks for it.
+    /// Admits the next waiting request if there are a slot and blocks for it.
     ///
-    /// A tab with nothing running does not wait behind one that runs several and has no better
-    /// claim: the latter gives up its latest.
+    /// A tab with nothing running does not wait behind a tab that runs several requests of no higher
+    /// rank: the last of these is preempted.
     pub(super) fn admit(&mut self, now: Duration) -> bool {
         for tab in self.queue.turns() {
             while self.free_slots.is_empty() {
                 if !self.reclaim() {
-                    self.displace(tab);
+                    self.preempt_for(tab);
                     return false;
                 }
             }
@@ -31,12 +31,12 @@ impl Scheduler {
                 }
                 let mut blocks = self.blocks_for(id);
                 while blocks.is_none()
-                    && (self.reclaim() || self.running.is_empty() && self.let_go_of_a_pin())
+                    && (self.reclaim() || self.running.is_empty() && self.unpin_oldest())
                 {
                     blocks = self.blocks_for(id);
                 }
                 let Some((table, cached)) = blocks else {
-                    self.displace(tab);
+                    self.preempt_for(tab);
                     // Nobody overtakes a request for which there is no memory.
                     return false;
                 };
@@ -63,7 +63,7 @@ impl Scheduler {
         self.queue.candidates(tab, aware.then_some(&cached as &dyn Fn(&Sequence) -> usize))
     }
 
-    /// Whether somebody is computing a prefix that this request would otherwise compute as well.
+    /// Whether a running request is computing a prefix that this one would otherwise compute again.
     fn awaits_prefix(&self, seq: &Sequence) -> bool {
         const WORTH: usize = 32;
         if let Some(twin) = self.twin(seq) {
@@ -77,40 +77,41 @@ impl Scheduler {
             prompts.take_while(|(a, b)| a == b).count()
         };
         let computing = |other: &&Sequence| {
-            let goes_on = !other.yielding && !other.held;
+            let goes_on = !other.preempting && !other.held;
             goes_on && other.salt == seq.salt && other.verified() < other.prompt().len()
         };
-        // What is verified already, the cache has.
+        // What is verified is in the cache already.
         self.running
             .iter()
             .filter(computing)
             .any(|other| shared(other).min(seq.known() - 1) >= other.verified() + WORTH)
     }
 
-    /// The running request whose prompt this one repeats and that has computed it, or is about to.
+    /// The running request that has the same prompt and has computed it, or is about to.
     fn twin(&self, seq: &Sequence) -> Option<usize> {
         let twin_of = seq.twin_of.filter(|_| !seq.has_run())?;
         let computes = |other: &Sequence| !other.held || other.verified() + 1 >= seq.known();
-        let of = |other: &Sequence| other.id == twin_of && !other.yielding && computes(other);
+        let of = |other: &Sequence| other.id == twin_of && !other.preempting && computes(other);
         self.running.iter().position(of)
     }
 
-    /// The first blocks of a waiting request, and how many of its tokens they already hold.
+    /// The first blocks of a waiting request, and how many of its tokens are cached in them.
     ///
-    /// Blocks are taken as they are needed, but nobody is admitted unless there are enough for all
-    /// the tokens of all who run.
+    /// Blocks are allocated as they are needed, but a request is admitted only if there are enough for
+    /// all tokens of all running requests.
     fn blocks_for(&mut self, id: RequestId) -> Option<(BlockTable, usize)> {
         let seq = self.queue.get(id)?;
         let known = seq.known();
         let share = if self.running.is_empty() { 0.0 } else { self.options.watermark };
         let mut spare = (share * self.cache.usable() as f64).ceil() as usize;
-        // A window gives blocks back while the prompt is computed.
+        // With a window, blocks are freed while the prompt is computed.
         let rows = self.capacity.rows;
-        let seen = |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
-        let most = self.capacity.window.map_or(usize::MAX, seen);
+        let visible =
+            |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
+        let most = self.capacity.window.map_or(usize::MAX, visible);
         spare += self.running.iter().map(|seq| seq.promised_blocks(most)).sum::<usize>();
         if let Some(twin) = self.twin(seq) {
-            // The last token is computed again, for its logits.
+            // The last token is computed again for its logits.
             let shared = known - 1;
             let parent = &self.running[twin].table;
             let (table, copy) = self.cache.fork(parent, shared, known, spare)?;
@@ -127,76 +128,75 @@ impl Scheduler {
         Some((table, cached))
     }
 
-    /// Finds blocks for a running sequence by sending another back to the queue.
+    /// Frees blocks for a running sequence: preempts another one.
     pub(super) fn make_room(&mut self) -> Room {
-        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
+        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
             return Room::Later;
         }
         if let [seq] = &self.running[..] {
-            // Alone it fits, but for pinned blocks; a window lets go of some after a step in flight.
+            // Alone it fits, except for pinned blocks; with a window, a step in flight may free some.
             if seq.in_flight > 0 {
                 return Room::Later;
             }
-            if self.let_go_of_a_pin() {
+            if self.unpin_oldest() {
                 return Room::Found;
             }
         }
         let claim = |at: &usize| self.queue.claim(&self.running[*at]);
         let Some(last) = (0..self.running.len()).max_by_key(claim) else { return Room::Later };
-        self.give_way(last)
+        self.preempt_soon(last)
     }
 
-    /// Makes blocks of the prefix that has been pinned for longest available.
-    fn let_go_of_a_pin(&mut self) -> bool {
+    /// Unpins the prefix that has been pinned for longest.
+    fn unpin_oldest(&mut self) -> bool {
         let Some((_, pin)) = self.pins.pop_first() else { return false };
         self.cache.unpin(pin);
         true
     }
 
-    /// Takes slot and blocks back from a held request. Returns whether it had to wait for no step in
-    /// flight.
+    /// Preempts a held request. Returns false if there is none or a step in flight still uses it.
     fn reclaim(&mut self) -> bool {
-        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
+        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
             return false;
         }
         let held = (0..self.running.len()).filter(|at| self.running[*at].held);
         let last = held.max_by_key(|at| self.queue.claim(&self.running[*at]));
-        last.is_some_and(|at| matches!(self.give_way(at), Room::Found))
+        last.is_some_and(|at| matches!(self.preempt_soon(at), Room::Found))
     }
 
-    /// Makes way for a tab with nothing running: sends the latest of the tab that runs most back to
-    /// the queue, if that runs several and its turn there would be after the other's.
-    fn displace(&mut self, tab: TabId) {
+    /// Makes room for a tab with nothing running: preempts the last request of the busiest tab, if that
+    /// tab runs several and the waiting request ranks higher.
+    fn preempt_for(&mut self, tab: TabId) {
         let has_part = self.running.iter().any(|seq| seq.tab == tab);
-        if has_part || !self.draining.is_empty() || self.running.iter().any(|seq| seq.yielding) {
+        if has_part || !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
             return;
         }
         let of_tab = |tab: TabId| self.running.iter().filter(|seq| seq.tab == tab).count();
         let busiest = (0..self.running.len())
             .max_by_key(|at| (of_tab(self.running[*at].tab), self.queue.rank(&self.running[*at])));
-        let gives_way = |at: &usize| {
+        let may_preempt = |at: &usize| {
             let seq = &self.running[*at];
             of_tab(seq.tab) > 1 && self.queue.is_before(tab, seq)
         };
-        if let Some(at) = busiest.filter(gives_way) {
-            self.give_way(at);
+        if let Some(at) = busiest.filter(may_preempt) {
+            self.preempt_soon(at);
         }
     }
 
-    /// Sends a sequence back to the queue, now or when its steps in flight are over.
-    pub(super) fn give_way(&mut self, at: usize) -> Room {
+    /// Preempts a sequence, now or when its steps in flight are over.
+    pub(super) fn preempt_soon(&mut self, at: usize) -> Room {
         if self.running[at].in_flight > 0 {
-            self.running[at].yielding = true;
+            self.running[at].preempting = true;
             return Room::Later;
         }
         self.preempt(at);
         Room::Found
     }
 
-    /// Sends a sequence that no step in flight uses back to the queue, to be computed again later.
+    /// Sends a sequence that no step in flight uses back to the queue, to be recomputed later.
     pub(super) fn preempt(&mut self, at: usize) {
         let mut seq = self.running.remove(at);
-        self.vacate(&mut seq);
+        self.release(&mut seq);
         seq.restart();
         self.queue.push_front(seq);
         self.metrics.num_preemptions += 1;

@@ -1,88 +1,88 @@
-//! Guesses what follows sequences' tokens, as far as it pays, and learns what that costs.
+//! Chooses draft tokens as far as they pay, and measures what they cost.
 
 use std::time::Duration;
 
 use super::{
     RequestId, Scheduler,
-    sequence::{Guess, Sequence},
+    sequence::{Proposal, Sequence},
 };
 use crate::{
-    speculate::{Acceptance, Costs, Guesses, Ledger, Worth},
+    speculate::{Acceptance, Costs, Ledger, SeqDrafts, Worth},
     step::{Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan},
 };
 
-/// Who has a part in a step.
+/// Where the drafts of a step come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
-    Nobody,
-    /// Prompt lookup alone.
+pub(super) enum DraftSource {
+    None,
+    /// Prompt lookup only.
     Lookup,
-    /// The executor's drafter, which drafts or reads.
+    /// The executor's drafter, which drafts or at least reads rows.
     Device,
 }
 
-/// A step that has been committed.
+/// The last committed step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
+pub(super) struct LastStep {
     at: Duration,
-    by: By,
+    source: DraftSource,
     has_drafts: bool,
-    /// How many in a row the executor's drafter has had no part in.
+    /// Steps in a row without the executor's drafter.
     plain: usize,
 }
 
-/// What a step was made of.
-struct Made {
+/// What a step consisted of.
+struct StepStats {
     rows: usize,
     sequences: usize,
-    /// Sequences that drew.
-    drawing: usize,
+    /// Sequences that sampled.
+    sampling: usize,
     drafts: usize,
-    /// Drafts that were right, of use to somebody.
-    right: usize,
-    /// Whether it had no prompts: a row of each sequence, and drafts.
+    /// Accepted drafts of sequences that still live.
+    accepted: usize,
+    /// Whether it had no prefill rows: one row for each sequence, and drafts.
     decodes: bool,
-    /// Whether the executor's drafter drafted, and whether it read.
+    /// Whether the executor's drafter drafted, and whether it read rows.
     on_device: bool,
     reads: bool,
 }
 
-impl Made {
-    /// `lives` tells slots whose sequences have not ended before the step was over.
-    fn of(plan: &StepPlan, samples: &[Sample], lives: impl Fn(u32) -> bool) -> Made {
+impl StepStats {
+    /// `is_live` says whether the sequence of a slot was still live when the step ended.
+    fn of(plan: &StepPlan, samples: &[Sample], is_live: impl Fn(u32) -> bool) -> StepStats {
         let on_device =
             |seq: &SeqPlan| seq.drafts.first().is_some_and(|draft| draft.token.is_none());
-        let drawing = plan.seqs.iter().filter(|seq| seq.sample.is_some());
-        let live = drawing.clone().filter(|seq| lives(seq.slot)).count();
-        let drawn = samples.iter().filter(|sample| lives(sample.slot)).count();
-        let drawing = drawing.count();
-        Made {
+        let sampling = plan.seqs.iter().filter(|seq| seq.sample.is_some());
+        let live = sampling.clone().filter(|seq| is_live(seq.slot)).count();
+        let kept = samples.iter().filter(|sample| is_live(sample.slot)).count();
+        let sampling = sampling.count();
+        StepStats {
             rows: plan.rows(),
             sequences: plan.seqs.len(),
-            drawing,
+            sampling,
             drafts: plan.seqs.iter().map(|seq| seq.drafts.len()).sum(),
-            right: drawn.saturating_sub(live),
+            accepted: kept.saturating_sub(live),
             decodes: plan.seqs.iter().all(|seq| seq.sample.is_some() && seq.tokens.count() == 1),
             on_device: plan.seqs.iter().any(on_device),
             reads: plan.seqs.iter().any(|seq| seq.follow != Follow::No),
         }
     }
 
-    fn by(&self) -> By {
+    fn source(&self) -> DraftSource {
         match (self.on_device || self.reads, self.drafts) {
-            (true, _) => By::Device,
-            (false, 0) => By::Nobody,
-            (false, _) => By::Lookup,
+            (true, _) => DraftSource::Device,
+            (false, 0) => DraftSource::None,
+            (false, _) => DraftSource::Lookup,
         }
     }
 }
 
-/// Rounds of an answer before the next are planned while those before them run. A round planned behind
-/// the end of its answer is for nothing, and the longer an answer is, the more there is to come of it.
+/// Rounds of an answer before the next round is planned while the one before runs. A round planned
+/// after the end of an answer is wasted, and a long answer is more likely to go on.
 const ROUNDS_BEFORE_AHEAD: usize = 16;
 
 impl Scheduler {
-    /// Learns what a step cost, and what its drafts saved.
+    /// Records what a step cost, and what its drafts saved.
     pub(super) fn learn_costs(
         &mut self,
         plan: &StepPlan,
@@ -90,39 +90,39 @@ impl Scheduler {
         took: Duration,
         now: Duration,
     ) {
-        let lives = |slot| self.running.iter().any(|seq| seq.slot == slot);
-        let made = Made::of(plan, samples, lives);
-        let (by, has_drafts) = (made.by(), made.drafts > 0);
-        let before = self.before;
-        // Steps without drafts are submitted while others run; drafts have the host in between.
-        let since = before.map_or(took, |before| now.saturating_sub(before.at));
+        let is_live = |slot| self.running.iter().any(|seq| seq.slot == slot);
+        let stats = StepStats::of(plan, samples, is_live);
+        let (source, has_drafts) = (stats.source(), stats.drafts > 0);
+        let last = self.last_step;
+        // Steps without drafts are submitted while others run; after drafts the host acts in between.
+        let since = last.map_or(took, |last| now.saturating_sub(last.at));
         let took = since.clamp(took, 2 * took).as_secs_f64();
-        let after = before.filter(|before| before.has_drafts).map(|before| before.by);
-        if made.decodes {
-            self.learn_rows(&made, took, after.is_some());
+        let after = last.filter(|last| last.has_drafts).map(|last| last.source);
+        if stats.decodes {
+            self.learn_rows(&stats, took, after.is_some());
         }
-        let is_known = self.plain_costs.seconds(made.sequences, 0).is_some();
-        self.rests.of(made.sequences).step(by != By::Nobody, !made.decodes, is_known);
-        let plain = match by {
-            By::Device => 0,
-            By::Nobody | By::Lookup => 1 + before.map_or(0, |before| before.plain),
+        let is_known = self.plain_costs.seconds(stats.sequences, 0).is_some();
+        self.pauses.of(stats.sequences).step(source != DraftSource::None, !stats.decodes, is_known);
+        let plain = match source {
+            DraftSource::Device => 0,
+            DraftSource::None | DraftSource::Lookup => 1 + last.map_or(0, |last| last.plain),
         };
-        self.before = Some(Before { at: now, by, has_drafts, plain });
+        self.last_step = Some(LastStep { at: now, source, has_drafts, plain });
         if plan.seqs.iter().any(|seq| seq.score.is_some() || seq.pool.is_some()) {
             return;
         }
-        // The step after one with drafts had to wait for them.
-        let charged = if by == By::Nobody { after.unwrap_or(by) } else { by };
-        self.learn_worth(&made, took, charged);
-        // The first two after others wait for the host as those with drafts do.
-        if charged == By::Nobody && (before.is_none() || plain > 2) {
-            self.plain_costs.observe(made.drawing, made.rows - made.drawing, took);
+        // The step after one with drafts had to wait for their result.
+        let charged = if source == DraftSource::None { after.unwrap_or(source) } else { source };
+        self.learn_worth(&stats, took, charged);
+        // The first two steps without drafts wait for the host, as those with drafts do.
+        if charged == DraftSource::None && (last.is_none() || plain > 2) {
+            self.plain_costs.observe(stats.sampling, stats.rows - stats.sampling, took);
         }
     }
 
-    /// Learns what steps with drafts take, and how long the one after them waits.
-    fn learn_rows(&mut self, made: &Made, took: f64, after_drafts: bool) {
-        let &Made { rows, sequences, drafts, right, .. } = made;
+    /// Records the time of a step with drafts, and the wait of the step after it.
+    fn learn_rows(&mut self, stats: &StepStats, took: f64, after_drafts: bool) {
+        let &StepStats { rows, sequences, drafts, accepted, .. } = stats;
         if after_drafts && let Some(usual) = self.plain_costs.usual(sequences) {
             const WEIGHT: f64 = 0.1;
             let more = if drafts > 0 { 0.0 } else { (took - usual).clamp(-usual, usual) };
@@ -131,28 +131,28 @@ impl Scheduler {
         if drafts == 0 {
             return;
         }
-        let costs = match made.on_device {
+        let costs = match stats.on_device {
             true => &mut self.device_costs[sequences.min(Costs::ROWS / 2) - 1],
             false => &mut self.costs,
         };
         costs.observe(rows, took);
         if let Some(usual) = self.plain_costs.usual(sequences) {
-            let steps = (sequences + right) as f64 / sequences as f64;
+            let steps = (sequences + accepted) as f64 / sequences as f64;
             self.metrics.spec_decode_seconds_saved += steps * usual - took;
         }
     }
 
-    /// Enters a step in the accounts of drafts: those of who is `charged` with it, and the others'.
-    fn learn_worth(&mut self, made: &Made, took: f64, charged: By) {
-        let &Made { rows, sequences, drawing, drafts, right, .. } = made;
-        let without = |more| self.plain_costs.seconds(drawing, more);
+    /// Enters a step in the ledgers: in that of the `charged` source, and as budget in the other.
+    fn learn_worth(&mut self, stats: &StepStats, took: f64, charged: DraftSource) {
+        let &StepStats { rows, sequences, sampling, drafts, accepted, .. } = stats;
+        let without = |more| self.plain_costs.seconds(sampling, more);
         let Some(step) = self.plain_costs.seconds(sequences, 0) else { return };
-        // Each right draft would have been a part of a further step.
-        let further = without(0).map(|later| later * right as f64 / drawing.max(1) as f64);
-        let alone = without(rows - drafts - drawing).zip(further);
-        for by in [By::Lookup, By::Device] {
-            let ledger = self.ledger(by, sequences);
-            if by != charged {
+        // Each accepted draft saved a part of a later step.
+        let further = without(0).map(|later| later * accepted as f64 / sampling.max(1) as f64);
+        let alone = without(rows - drafts - sampling).zip(further);
+        for source in [DraftSource::Lookup, DraftSource::Device] {
+            let ledger = self.ledger(source, sequences);
+            if source != charged {
                 ledger.earn(took / step);
             } else if let Some((now, further)) = alone {
                 ledger.observe(took / step, (now + further) / step);
@@ -160,15 +160,15 @@ impl Scheduler {
         }
     }
 
-    /// The account of drafts for batches of so many sequences.
-    fn ledger(&mut self, by: By, sequences: usize) -> &mut Ledger {
-        match by {
-            By::Device => self.device_ledgers.of(sequences),
-            By::Nobody | By::Lookup => self.ledgers.of(sequences),
+    /// The ledger of a draft source for batches of this many sequences.
+    fn ledger(&mut self, source: DraftSource, sequences: usize) -> &mut Ledger {
+        match source {
+            DraftSource::Device => self.device_ledgers.of(sequences),
+            DraftSource::None | DraftSource::Lookup => self.ledgers.of(sequences),
         }
     }
 
-    /// Most drafts of each of so many sequences that draw.
+    /// Most drafts per sequence where this many sample.
     fn most_drafts(&self, sequences: usize) -> usize {
         let spare = Costs::ROWS.min(self.capacity.logit_rows).saturating_sub(sequences);
         (spare / sequences).min(MAX_DRAFTS).min(self.options.max_drafts)
@@ -188,7 +188,7 @@ impl Scheduler {
             let ledger = self.device_ledgers.of(sequences);
             seq.trial = if best == 0 && ledger.may_try() { Ledger::ROUNDS } else { 0 };
             seq.reads =
-                !self.rests.of(sequences).is_on() && ledger.pays() && (best > 0 || seq.trial > 0);
+                !self.pauses.of(sequences).is_on() && ledger.pays() && (best > 0 || seq.trial > 0);
         }
         seq.follows = seq.reads;
         seq.reads_late = !seq.reads;
@@ -197,8 +197,8 @@ impl Scheduler {
         }
     }
 
-    /// Decides whether the executor's drafter begins to read a sequence that it does not read. It drafts
-    /// after what it reads from now on, if not as well.
+    /// Decides whether the executor's drafter starts to read a sequence that it did not read so far. It
+    /// then drafts with a shorter context and a lower acceptance rate.
     fn begin_to_read(&mut self, at: usize, sequences: usize, most: usize) {
         let seq = &self.running[at];
         let most = most.min(self.device_drafts);
@@ -214,7 +214,7 @@ impl Scheduler {
         }
     }
 
-    /// Drafts of the executor's that `drafting` of so many sequences should have, each at most `most`.
+    /// The best number of drafts by the executor, up to `most`, if `drafting` of `sequences` have them.
     fn best_on_device(
         &self,
         acceptance: &Acceptance,
@@ -225,25 +225,25 @@ impl Scheduler {
         let costs = &self.device_costs[sequences.min(Costs::ROWS / 2) - 1];
         let plain = self.plain_costs.usual(sequences);
         let worth = Worth { plain, costs, wait: self.wait, sequences };
-        let guesses = Guesses { acceptance, pending: 0, drafts: most };
-        worth.best(&vec![guesses; drafting], most)
+        let proposed = SeqDrafts { acceptance, pending: 0, drafts: most };
+        worth.best(&vec![proposed; drafting], most)
     }
 
-    /// Guesses what follows the tokens of these sequences, as far as it pays to verify it.
-    pub(super) fn guess(&mut self, due: &[RequestId]) {
+    /// Chooses draft tokens for these sequences as far as verifying them pays.
+    pub(super) fn draft(&mut self, due: &[RequestId]) {
         let decoding = self.running.iter().filter(|seq| seq.decodes() || seq.waits()).count();
         let sequences = decoding.max(1);
         let most = self.most_drafts(sequences);
-        let rests = self.options.adaptive_drafts && self.rests.of(sequences).is_on();
+        let pauses = self.options.adaptive_drafts && self.pauses.of(sequences).is_on();
         let mut found = Vec::new();
         for (at, seq) in self.running.iter_mut().enumerate() {
             if !due.contains(&seq.id) {
                 continue;
             }
-            seq.guess(Guess::default());
-            if most == 0 || !seq.may_guess() {
+            seq.set_proposal(Proposal::default());
+            if most == 0 || !seq.may_draft() {
                 seq.follows &= most > 0;
-            } else if rests {
+            } else if pauses {
                 seq.follows = false;
             } else {
                 found.push((at, self.drafter.propose(seq.tokens(), seq.pending() + most)));
@@ -255,24 +255,24 @@ impl Scheduler {
             let pending = seq.pending();
             if looked_up > 0 && tokens.len() > pending && !self.device_is_better(at, &tokens) {
                 tokens.truncate(pending + looked_up);
-                self.running[at].guess(Guess::Tokens(tokens));
+                self.running[at].set_proposal(Proposal::Tokens(tokens));
             } else {
-                self.guess_on_device(at, sequences, most);
+                self.draft_on_device(at, sequences, most);
             }
         }
     }
 
-    /// Whether the executor's drafter can draft for a sequence and is right more often than what was
-    /// looked up: it takes time of its own.
+    /// Whether the executor's drafter can draft for a sequence and has a higher acceptance rate than
+    /// prompt lookup. It costs time of its own.
     fn device_is_better(&self, at: usize, tokens: &[u32]) -> bool {
         let seq = &self.running[at];
         let drafts = tokens.len().saturating_sub(seq.pending()).min(self.device_drafts);
         seq.reads
             && seq.may_draft_on_device()
-            && seq.device_acceptance.right(drafts) > seq.acceptance.right(drafts)
+            && seq.device_acceptance.expected(drafts) > seq.acceptance.expected(drafts)
     }
 
-    /// How many drafts at most a sequence should have of what was found for some, at their places.
+    /// Most drafts per sequence from prompt lookup. `found`: (index in `running`, tokens).
     fn most_looked_up(
         &mut self,
         found: &[(usize, Vec<u32>)],
@@ -282,20 +282,20 @@ impl Scheduler {
         if !self.options.adaptive_drafts {
             return most;
         }
-        let guesses = found.iter().filter(|(at, tokens)| !self.device_is_better(*at, tokens));
-        let guesses = guesses.filter_map(|(at, tokens)| {
+        let proposed = found.iter().filter(|(at, tokens)| !self.device_is_better(*at, tokens));
+        let proposed = proposed.filter_map(|(at, tokens)| {
             let seq = &self.running[*at];
             let (acceptance, pending) = (&seq.acceptance, seq.pending());
             let drafts = tokens.len().checked_sub(pending)?;
-            (drafts > 0).then_some(Guesses { acceptance, pending, drafts })
+            (drafts > 0).then_some(SeqDrafts { acceptance, pending, drafts })
         });
-        let guesses: Vec<Guesses> = guesses.collect();
-        if guesses.is_empty() {
+        let proposed: Vec<SeqDrafts> = proposed.collect();
+        if proposed.is_empty() {
             return 0;
         }
         let plain = self.plain_costs.usual(sequences);
         let worth = Worth { plain, costs: &self.costs, wait: self.wait, sequences };
-        let best = worth.best(&guesses, most);
+        let best = worth.best(&proposed, most);
         let ledger = self.ledgers.of(sequences);
         match best {
             0 if ledger.tries() => Ledger::DRAFTS.min(most),
@@ -304,8 +304,8 @@ impl Scheduler {
         }
     }
 
-    /// Decides how much the executor's drafter drafts for a sequence, and whether it still reads it.
-    fn guess_on_device(&mut self, at: usize, sequences: usize, most: usize) {
+    /// Decides how many tokens the executor drafts for a sequence, and whether it still reads it.
+    fn draft_on_device(&mut self, at: usize, sequences: usize, most: usize) {
         self.begin_to_read(at, sequences, most);
         let reading = self.running.iter().filter(|seq| seq.reads).count();
         let others =
@@ -321,7 +321,7 @@ impl Scheduler {
                     self.best_on_device(&seq.device_acceptance, sequences, drafting, drafts);
                 found.max(least)
             };
-            // Alone it would not be worth its part in steps that the others draft in anyhow.
+            // Alone it may not pay, but the others draft in the same steps anyway.
             reads = pays && (others || best(sequences) > 0);
             drafts = best(reading.min(sequences));
         }
@@ -331,6 +331,6 @@ impl Scheduler {
         seq.drafts_on_device = reads && drafts > 0;
         seq.runs_ahead = !self.options.adaptive_drafts || seq.rounds() >= ROUNDS_BEFORE_AHEAD;
         let drafts = if reads && seq.may_draft_on_device() { drafts } else { 0 };
-        seq.guess(Guess::Device(drafts));
+        seq.set_proposal(Proposal::Device(drafts));
     }
 }

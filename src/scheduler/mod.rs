@@ -1,22 +1,18 @@
-//! Decides what each step computes: continuous batching over a fixed pool of KV blocks.
+//! Continuous batching over a fixed pool of KV blocks: decides what each step computes.
 //!
-//! There is no prefill phase and no decode phase. Each sequence has tokens
-//! that are known and tokens that are computed, and every step lets the second
-//! count catch up with the first as far as the row budget goes. A long prompt
-//! is thereby computed in chunks, beside the others' next tokens.
+//! There is no prefill phase and no decode phase. Each sequence has known tokens and computed tokens,
+//! and every step lets the second count catch up with the first, within the row budget. So a long
+//! prompt is computed in chunks, beside the decode rows of the others (chunked prefill).
 //!
-//! A step is planned before the steps in flight are over. Their samples count
-//! as known, because the device reads them from its table of last samples. If
-//! one of them turns out to end its request, the row planned in vain is
-//! discarded. Slots and blocks are free again only when no step in flight uses
-//! them.
+//! A step is planned before the steps in flight are over. Their sampled tokens count as known, because
+//! the device reads them from its table of last samples. If such a token ends its request, the row
+//! planned after it is discarded. Slots and blocks become free only when no step in flight uses them.
 //!
-//! Where a drafter guesses what follows the tokens of a sequence, a step
-//! computes these tokens as well, in rows of their own. Which of them are right
-//! decides where the sequence goes on; the others' rows are computed again. If
-//! the executor drafts, it knows the place itself, and the next step is planned
-//! for the least of them right, with room for all, once the answer is long enough
-//! to be worth that. Otherwise the sequence waits.
+//! Speculative decoding: a step computes the draft tokens of a sequence too, one row each. The number
+//! of accepted drafts decides where the sequence goes on; the rows of rejected drafts are computed
+//! again. If the executor drafts, it knows that number itself: once the answer is long enough to make
+//! it pay, the next step is planned as if no draft was accepted, with blocks for the case that all
+//! were. Otherwise the sequence waits.
 
 mod admission;
 mod drafting;
@@ -37,20 +33,20 @@ pub use self::{
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use self::{drafting::Before, pace::Pace, queue::Queue, sequence::Sequence};
+use self::{drafting::LastStep, pace::Pace, queue::Queue, sequence::Sequence};
 use crate::{
     Error, Result,
     cache::{KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Ngram, PlainCosts, Rests},
+    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Ngram, Pauses, PlainCosts},
     step::{BLOCK_SIZE, BlockCopy, Capacity, Sample, StepPlan, StepResult, Window},
 };
 
 /// The requests of an engine and the KV blocks they share.
 ///
-/// Decode rows come before chunks of prompts, and tabs that were served less
-/// before those that were served more.
+/// Decode rows come before prefill chunks, and tabs that were served less before tabs that were served
+/// more.
 #[derive(Debug)]
 pub struct Scheduler {
     capacity: Capacity,
@@ -58,7 +54,7 @@ pub struct Scheduler {
     cache: KvCache,
     pins: BTreeMap<PinId, Pin>,
     queue: Queue,
-    /// In order of admission. Each holds a slot and the blocks of what it computed.
+    /// In order of admission. Each holds a slot and the KV blocks of its tokens.
     running: Vec<Sequence>,
     /// Ended, but a step in flight still uses their slot and blocks.
     draining: Vec<Sequence>,
@@ -67,51 +63,51 @@ pub struct Scheduler {
     copies: Vec<BlockCopy>,
     pace: Pace,
     drafter: Rc<dyn Drafter>,
-    /// How long steps take whose drafts were looked up, and those with drafts of the executor's, by
-    /// the number of sequences.
+    /// Times of steps with drafts from prompt lookup, and of those with drafts by the executor, the
+    /// latter by the number of sequences.
     costs: Costs,
     device_costs: [Costs; Costs::ROWS / 2],
-    /// How often the drafts of all requests so far were right, and the executor's, where it has read
-    /// the prompt and where it has not: what a new one begins with.
+    /// Acceptance rates over all requests, the start value of a new one: of prompt lookup, and of the
+    /// executor's drafter where it has read the prompt and where it has not.
     acceptance: Acceptance,
     device_acceptance: Acceptance,
     late_acceptance: Option<Acceptance>,
-    /// How long steps take that the executor's drafter has no part in.
+    /// Times of steps without the executor's drafter.
     plain_costs: PlainCosts,
-    /// What drafts are worth, those looked up and that drafter's.
+    /// Whether drafts pay: from prompt lookup, and by the executor.
     ledgers: ByBatch<Ledger>,
     device_ledgers: ByBatch<Ledger>,
-    rests: ByBatch<Rests>,
-    /// The last step, if sequences were left to go on with.
-    before: Option<Before>,
-    /// Seconds that the step after one with drafts takes more than usual, as nothing was queued behind
-    /// the drafts; none where it has drafts itself.
+    pauses: ByBatch<Pauses>,
+    /// The last step, unless no sequence was left running after it.
+    last_step: Option<LastStep>,
+    /// Extra seconds of the step after one with drafts: nothing was queued behind those. Zero if that
+    /// step has drafts too.
     wait: f64,
     /// Most drafts of the executor's own drafter; 0 if it has none.
     device_drafts: usize,
     submitted: u64,
-    /// What has happened since [`Scheduler::take_events`] was last called.
+    /// Events since the last [`Scheduler::take_events`].
     events: Vec<Event>,
     metrics: Metrics,
 }
 
-/// What is left of a step while it is planned.
+/// What is left of a step's limits while it is planned.
 struct Budget {
     rows: usize,
     /// Rows whose logits are computed.
     logit_rows: usize,
     /// Rows that one prompt may take.
     chunk: usize,
-    /// Sequences yet to come, each of which may need the logits of a row.
+    /// Sequences still to be planned; each may need the logits of one row.
     to_come: usize,
 }
 
-/// What came of an attempt to find blocks for a running sequence.
+/// The outcome of freeing blocks for a running sequence.
 enum Room {
     Found,
-    /// Blocks come back when a step in flight is over.
+    /// Blocks become free when a step in flight is over.
     Later,
-    /// The sequence gave way itself.
+    /// The sequence itself was preempted.
     Gone,
 }
 
@@ -139,8 +135,8 @@ impl Scheduler {
             plain_costs: PlainCosts::default(),
             ledgers: ByBatch::new(Ledger::new),
             device_ledgers: ByBatch::new(Ledger::new),
-            rests: ByBatch::new(|_| Rests::default()),
-            before: None,
+            pauses: ByBatch::new(|_| Pauses::default()),
+            last_step: None,
             wait: 0.0,
             device_drafts: 0,
             submitted: 0,
@@ -151,8 +147,7 @@ impl Scheduler {
         }
     }
 
-    /// The same scheduler, empty, for an executor with a drafter of its own that proposes up to `drafts`
-    /// tokens.
+    /// The same scheduler, empty, for an executor whose own drafter proposes up to `drafts` tokens.
     pub fn with_device_drafts(self, drafts: usize) -> Scheduler {
         let lookahead = usize::from(drafts > 0);
         Scheduler { device_drafts: drafts, cache: self.cache.with_lookahead(lookahead), ..self }
@@ -163,19 +158,19 @@ impl Scheduler {
         Scheduler { drafter, ..self }
     }
 
-    /// Puts a request into the queue.
+    /// Adds a request to the queue.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] or [`Error::ContextLengthExceeded`] if it could never be served;
-    /// [`Error::NoTokenAllowed`] if its limits leave no token to begin with; [`Error::QueueFull`] if
-    /// too many wait.
+    /// [`Error::NoTokenAllowed`] if its limits allow no first token; [`Error::QueueFull`] if too many
+    /// wait.
     pub fn submit(&mut self, request: Request, now: Duration) -> Result<RequestId> {
         Ok(self.submit_many(request, 1, now)?[0])
     }
 
-    /// Puts `n` requests into the queue that differ in their seeds alone: seed, seed + 1, …
+    /// Adds `n` requests to the queue that differ in their seeds alone: seed, seed + 1, …
     ///
-    /// The prompt is computed once, and its blocks are shared. All go on after the same
+    /// The prompt is computed once, and its blocks are shared. All continue after the same
     /// [`Request::answered`].
     ///
     /// # Errors
@@ -220,7 +215,7 @@ impl Scheduler {
         Ok(ids)
     }
 
-    /// Brings the constraint that a request announced. Does nothing if the request has ended.
+    /// Sets the constraint that a request announced. Does nothing if the request has ended.
     pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>, now: Duration) {
         let running = self.running.iter_mut().find(|seq| seq.id == id);
         let seq = running.or_else(|| self.queue.get_mut(id));
@@ -229,9 +224,8 @@ impl Scheduler {
         }
     }
 
-    /// Holds a request, or releases it. A held request gets no rows; steps in flight may still bring
-    /// it tokens. It keeps its place and its blocks until others need them. Does nothing if it has
-    /// ended.
+    /// Holds a request, or releases it. A held request gets no rows, but steps in flight may still add
+    /// tokens. It keeps its place, and its blocks until others need them. Does nothing if it has ended.
     pub fn hold(&mut self, id: RequestId, held: bool) {
         let running = self.running.iter_mut().find(|seq| seq.id == id);
         let seq = running.or_else(|| self.queue.get_mut(id)).filter(|seq| seq.held != held);
@@ -241,18 +235,18 @@ impl Scheduler {
         if held { self.queue.leave(tab) } else { self.queue.enter(tab) }
     }
 
-    /// Chooses the rows of the next step; none if there is nothing to compute before a step in
-    /// flight is over.
+    /// Chooses the rows of the next step. The plan is empty if there is nothing to compute before a
+    /// step in flight is over.
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
         let rows = self.pace.rows();
-        // Somebody who waits may be admitted.
+        // One waiting request may be admitted.
         let to_come = self.running.len() + usize::from(self.queue.len() > 0);
         let logit_rows = self.capacity.logit_rows;
         let mut budget = Budget { rows, logit_rows, chunk: rows, to_come };
         let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
-        // A step reads all weights for one sequence as for many: they stay together.
+        // A step reads all weights, for one sequence as for many: so sequences decode together.
         let behind = self.running.iter().any(|seq| seq.in_flight > 0 && seq.waits());
         for &id in decoding.iter().filter(|_| !behind) {
             match self.extend(id, &mut budget, &mut plan, now) {
@@ -261,8 +255,8 @@ impl Scheduler {
                 Room::Later | Room::Gone => may_admit = false,
             }
         }
-        may_admit &= self.running.iter().all(|seq| !seq.yielding);
-        // Newcomers have their part in the rows for prompts.
+        may_admit &= self.running.iter().all(|seq| !seq.preempting);
+        // Newly admitted requests share the rows for prefill.
         while may_admit && budget.rows > 0 && self.admit(now) {}
         budget.chunk = self.chunk(budget.rows);
         for id in self.order(|seq| !decoding.contains(&seq.id)) {
@@ -275,15 +269,15 @@ impl Scheduler {
         plan
     }
 
-    /// Whether a step takes so long that no other should be queued behind it: newcomers would wait for
-    /// both, and the device hardly notices the pause between them.
+    /// Whether a step takes so long that no other should be queued behind it: a new request would wait
+    /// for both, and the pause between them hardly matters.
     pub fn is_long(&self, plan: &StepPlan) -> bool {
         self.pace.is_long(plan.rows())
     }
 
-    /// Takes in what a planned step produced and how long it took: until its result was there from its
-    /// submission, or from the result before it where that came later. Steps are committed in the
-    /// order of their plans.
+    /// Processes the result of a planned step. `took` is the time from its submission, or from the
+    /// result before it if that came later, to its result. Steps are committed in the order of their
+    /// plans.
     pub fn commit(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
         let computed = result.device_nanos.map_or(took, Duration::from_nanos);
         self.pace.observe(plan.rows(), computed);
@@ -296,23 +290,26 @@ impl Scheduler {
         for rows in &plan.seqs {
             let count = rows.tokens.count();
             let mine = |sample: &&Sample| sample.slot == rows.slot;
-            let draws: Vec<&Sample> =
+            let sampled: Vec<&Sample> =
                 (0..rows.draws()).map_while(|_| samples.next_if(mine)).collect();
-            let (drafted, accepted) = (rows.drafts.len(), draws.len().saturating_sub(1));
+            let (drafted, accepted) = (rows.drafts.len(), sampled.len().saturating_sub(1));
             let scored = if rows.score.is_some() { count } else { 0 };
             let scores: Vec<_> = scores.by_ref().take(scored).collect();
             let embedding = rows.pool.filter(|pool| pool.last).and_then(|_| embeddings.next());
             let holds_slot = |seq: &Sequence| seq.slot == rows.slot;
             if let Some(at) = self.running.iter().position(holds_slot) {
                 let seq = &mut self.running[at];
-                if self.options.max_drafts > 0 && seq.may_be_guessed() && !draws.is_empty() {
-                    // What lookup would have said of the tokens that came, whoever drafted them.
-                    let said = self.drafter.propose(seq.tokens(), draws.len());
-                    let right =
-                        said.iter().zip(&draws).take_while(|(said, came)| **said == came.token);
-                    let right = right.count();
-                    seq.acceptance.observe(said.len(), right);
-                    self.acceptance.observe(said.len(), right);
+                if self.options.max_drafts > 0 && seq.may_speculate() && !sampled.is_empty() {
+                    // The acceptance rate of prompt lookup is measured on all sampled tokens, whoever
+                    // drafted them.
+                    let proposed = self.drafter.propose(seq.tokens(), sampled.len());
+                    let matched = proposed
+                        .iter()
+                        .zip(&sampled)
+                        .take_while(|(proposed, came)| **proposed == came.token);
+                    let matched = matched.count();
+                    seq.acceptance.observe(proposed.len(), matched);
+                    self.acceptance.observe(proposed.len(), matched);
                 }
                 if drafted > 0 {
                     if rows.drafts[0].token.is_none() {
@@ -346,14 +343,14 @@ impl Scheduler {
                         self.events.push(Event::Embedding { id: seq.id, vector });
                     }
                 }
-                for (place, sample) in draws.into_iter().enumerate() {
+                for (place, sample) in sampled.into_iter().enumerate() {
                     let drafted = place < accepted;
-                    let (answers, reason) = seq.accept(sample, drafted);
+                    let (is_answer, reason) = seq.accept(sample, drafted);
                     if sample.not_finite == 0 {
                         seq.times.token(now, &mut self.metrics);
                         self.metrics.generated(seq.tab.0);
                     }
-                    if answers {
+                    if is_answer {
                         let (token, logprobs) = (sample.token, sample.logprobs.clone());
                         self.events.push(Event::Token { id: seq.id, token, logprobs, drafted });
                     }
@@ -368,7 +365,7 @@ impl Scheduler {
                 self.cache.retire(&mut seq.table, verified);
                 if let Some(reason) = ended {
                     self.finish_running(at, reason, now);
-                } else if seq.yielding && seq.in_flight == 0 {
+                } else if seq.preempting && seq.in_flight == 0 {
                     self.preempt(at);
                 } else {
                     due.push(self.running[at].id);
@@ -377,18 +374,17 @@ impl Scheduler {
                 self.draining[at].in_flight -= 1;
                 if self.draining[at].in_flight == 0 {
                     let mut seq = self.draining.swap_remove(at);
-                    self.vacate(&mut seq);
+                    self.release(&mut seq);
                 }
             }
         }
-        self.guess(&due);
+        self.draft(&due);
         if self.running.is_empty() {
-            self.before = None;
+            self.last_step = None;
         }
     }
 
-    /// Ends a request for a reason of the caller's. Does nothing if it is not live, which is no
-    /// error: the caller may not have seen its end yet.
+    /// Ends a request. Does nothing if it is not live: the caller may not know yet that it has ended.
     pub fn finish(&mut self, id: RequestId, reason: FinishReason, now: Duration) {
         if let Some(at) = self.running.iter().position(|seq| seq.id == id) {
             self.finish_running(at, reason, now);
@@ -397,7 +393,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends every request with an error and forgets the steps in flight and all cached prefixes.
+    /// Ends all requests with an error; drops the steps in flight and all cached prefixes.
     pub fn abort(&mut self, error: &Error, now: Duration) {
         let mut live = std::mem::take(&mut self.running);
         live.extend(self.queue.drain());
@@ -413,21 +409,21 @@ impl Scheduler {
         *self = fresh;
     }
 
-    /// What has happened since the last call, in order.
+    /// The events since the last call, in order.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether no request is live but those that are held or have only their constraint to wait for,
-    /// no step in flight is left to commit and no event to be taken.
+    /// Whether there is nothing to do: each live request is held or waits for its constraint, no step
+    /// in flight is left to commit, and no event is left to take.
     pub fn is_idle(&self) -> bool {
-        let rests = |seq: &Sequence| (seq.held || seq.awaits_constraint()) && seq.in_flight == 0;
-        self.queue.iter().chain(&self.running).all(rests)
+        let idle = |seq: &Sequence| (seq.held || seq.awaits_constraint()) && seq.in_flight == 0;
+        self.queue.iter().chain(&self.running).all(idle)
             && self.draining.is_empty()
             && self.events.is_empty()
     }
 
-    /// Says whether a tab can be seen: those that can go before those that cannot.
+    /// Sets whether a tab is visible: visible tabs come before hidden ones.
     pub fn set_visible(&mut self, tab: TabId, visible: bool) {
         self.queue.set_hidden(tab, !visible);
     }
@@ -443,8 +439,8 @@ impl Scheduler {
         self.metrics.tabs.remove(&tab.0);
     }
 
-    /// Keeps a computed prefix in the cache until [`Scheduler::unpin`], or until a request that runs
-    /// alone could not go on otherwise. None if not even its first block is cached.
+    /// Keeps a computed prefix in the cache until [`Scheduler::unpin`], or until the only running
+    /// request needs its blocks. None if not even its first block is cached.
     pub fn pin(&mut self, prefix: &[u32], salt: u64) -> Option<PinId> {
         let pin = self.cache.pin(prefix, salt)?;
         let id = PinId(self.submitted);
@@ -453,34 +449,34 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Lets go of a prefix. Does nothing if it is not pinned any more.
+    /// Unpins a prefix. Does nothing if it is not pinned any more.
     pub fn unpin(&mut self, id: PinId) {
         if let Some(pin) = self.pins.remove(&id) {
             self.cache.unpin(pin);
         }
     }
 
-    /// Forgets all cached prefixes. Returns false, and forgets nothing, while blocks are in use.
+    /// Drops all cached prefixes. Returns false, and drops nothing, while blocks are in use.
     ///
-    /// If it may `interrupt`, running requests give up their blocks and go back to the queue in their
-    /// order, those with a step in flight once that is over.
+    /// With `interrupt`, running requests are preempted first and keep their order in the queue; those
+    /// with a step in flight once that is over.
     pub fn reset_prefix_cache(&mut self, interrupt: bool) -> bool {
         if interrupt {
             for at in (0..self.running.len()).rev() {
-                self.give_way(at);
+                self.preempt_soon(at);
             }
         }
         self.cache.reset()
     }
 
-    /// The counters so far, and the state now.
+    /// The counters so far, and the current state.
     pub fn metrics(&self) -> Metrics {
         let mut metrics = self.metrics.clone();
         metrics.num_requests_running = self.running.len();
         metrics.num_requests_waiting = self.queue.len();
         metrics.kv_cache_usage_perc = self.cache.usage();
         let held: usize = self.running.iter().map(|seq| seq.table.blocks_held()).sum();
-        let used: usize = self.running.iter().map(|seq| self.in_sight(seq.computed())).sum();
+        let used: usize = self.running.iter().map(|seq| self.visible(seq.computed())).sum();
         metrics.kv_block_utilisation =
             if held == 0 { 0.0 } else { used as f64 / (held * BLOCK_SIZE) as f64 };
         let waiting = self.queue.iter().map(|seq| (seq, false));
@@ -492,7 +488,7 @@ impl Scheduler {
         metrics
     }
 
-    /// Checks that every block and slot is either free or held as the tables say.
+    /// Checks that every block and slot is either free or held by what the tables say.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.
@@ -507,7 +503,7 @@ impl Scheduler {
         assert!(slots.into_iter().eq(0..all), "a slot is lost or held twice");
     }
 
-    /// Rows of a step that one prompt may take, where `rows` are left.
+    /// Rows of a step that one prompt may take, of `rows` that are left.
     fn chunk(&self, rows: usize) -> usize {
         let contenders = self.running.iter().filter(|seq| seq.remaining() > 0).count();
         if contenders < 2 {
@@ -517,15 +513,15 @@ impl Scheduler {
         self.options.long_prefill_threshold.max(share)
     }
 
-    /// Those of the running who are `due`, in the order in which rows are dealt: by the standing of
-    /// tabs, then by policy.
+    /// The running sequences that are `due`, in the order in which they get rows: by tab, then by
+    /// policy.
     fn order(&self, due: impl Fn(&Sequence) -> bool) -> Vec<RequestId> {
         let mut order: Vec<&Sequence> = self.running.iter().filter(|seq| due(seq)).collect();
         order.sort_by_cached_key(|seq| (self.queue.standing(seq.tab), self.queue.rank(seq)));
         order.into_iter().map(|seq| seq.id).collect()
     }
 
-    /// Gives a running sequence rows of a step, as many as it needs and gets.
+    /// Adds rows of a running sequence to the plan, as far as the budget allows.
     fn extend(
         &mut self,
         id: RequestId,
@@ -543,13 +539,13 @@ impl Scheduler {
             let seq = &mut self.running[at];
             let mut count = seq.remaining().min(budget.chunk).min(budget.rows);
             if seq.scores_rows() {
-                // The others draw, or will.
+                // The others sample, or will.
                 let spare = budget.logit_rows.saturating_sub(others).max(1);
                 count = count.min(spare).min(budget.logit_rows);
             } else if budget.logit_rows == 0 {
                 count = 0;
             }
-            if count == 0 || seq.yielding {
+            if count == 0 || seq.preempting {
                 return Room::Found;
             }
             let mut drafts = seq.drafts().min(budget.rows - count);
@@ -586,7 +582,7 @@ impl Scheduler {
         let mut seq = self.running.remove(at);
         self.finished(&seq, reason, now);
         if seq.in_flight == 0 {
-            self.vacate(&mut seq);
+            self.release(&mut seq);
         } else {
             self.draining.push(seq);
         }
@@ -608,15 +604,15 @@ impl Scheduler {
         self.events.push(Event::Finished { id: seq.id, reason, usage });
     }
 
-    /// Takes back the slot and the blocks of a sequence that no step in flight uses.
-    fn vacate(&mut self, seq: &mut Sequence) {
+    /// Frees the slot and the blocks of a sequence that no step in flight uses.
+    fn release(&mut self, seq: &mut Sequence) {
         self.cache.release(&mut seq.table);
         self.free_slots.push(seq.slot);
     }
 
-    /// Tokens of the first `computed` that rows to come can see.
-    fn in_sight(&self, computed: usize) -> usize {
-        let seen = |window: Window| window.sinks + window.tokens;
-        self.capacity.window.map_or(computed, |window| computed.min(seen(window)))
+    /// How many of the first `computed` tokens later rows can attend to.
+    fn visible(&self, computed: usize) -> usize {
+        let visible = |window: Window| window.sinks + window.tokens;
+        self.capacity.window.map_or(computed, |window| computed.min(visible(window)))
     }
 }

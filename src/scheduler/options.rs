@@ -1,4 +1,4 @@
-//! How a scheduler is set up.
+//! Options of a scheduler.
 
 use crate::step::MAX_DRAFTS;
 
@@ -6,45 +6,44 @@ use crate::step::MAX_DRAFTS;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     pub policy: Policy,
-    /// Most sequences that run at once; the executor's own limit holds too.
+    /// Most running sequences; the executor's own limit holds too.
     pub max_running: usize,
-    /// Most requests that wait, of all tabs and of one.
+    /// Most waiting requests, of all tabs and of one.
     pub max_queue: usize,
     pub max_queue_per_tab: usize,
     /// Rows of a step that one prompt may take while others have rows to compute.
     pub long_prefill_threshold: usize,
     /// Raises the threshold to an equal share of the step's rows.
     pub adaptive_threshold: bool,
-    /// How long a step should take at most, in seconds. Prompts are cut into chunks accordingly, as
-    /// measured steps tell: a driver's watchdog kills what runs for seconds. Infinity: no limit.
+    /// Target for the longest step, in seconds. Prefill is cut into chunks accordingly, from measured
+    /// step times: a driver's watchdog kills work that runs for seconds. Infinity: no limit.
     pub step_seconds: f64,
-    /// The share of KV blocks that admission leaves free for those that run.
+    /// The share of KV blocks that admission leaves free for running sequences.
     pub watermark: f64,
-    /// The share of KV blocks, in use or findable, from which on a tab that needs more takes the
-    /// oldest of its own findable blocks, and not the oldest of all.
+    /// If a tab has more than this share of the KV blocks, in use or cached, it evicts its own oldest
+    /// cached blocks first, and not the oldest of all.
     pub tab_share: f64,
-    /// Whether computed prefixes are found again.
+    /// Whether computed prefixes are reused.
     pub prefix_caching: bool,
     /// Serves requests with a long cached prefix before others of their tab.
     pub cache_aware: bool,
-    /// Most tokens that are drafted for a sequence and verified in one step, at most
-    /// [`MAX_DRAFTS`]; 0: none ever is.
+    /// Most draft tokens per sequence and step, at most [`MAX_DRAFTS`]; 0: no speculative decoding.
     pub max_drafts: usize,
-    /// Drafts as many as pay, by how often they are right and how long steps take; otherwise as many
-    /// as it may.
+    /// Chooses the number of drafts by acceptance rate and step times; otherwise it is always the
+    /// maximum.
     pub adaptive_drafts: bool,
-    /// Makes the hashes of cached blocks unpredictable to those who choose the prompts.
+    /// Makes the hashes of cached blocks unpredictable to whoever chooses the prompts.
     pub seed: u64,
 }
 
-/// Who of a tab's waiting requests is next, and who gives way when memory is short.
+/// Which of a tab's waiting requests is next, and which running one is preempted when memory is short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// First come, first served; the last admitted gives way.
+    /// First come, first served; the last admitted is preempted.
     #[default]
     Fcfs,
-    /// The lowest [`super::Request::priority`] first, then the first come; the last of this order
-    /// gives way.
+    /// The lowest [`super::Request::priority`] first, then the first come; the last in this order is
+    /// preempted.
     Priority,
 }
 

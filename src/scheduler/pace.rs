@@ -1,23 +1,23 @@
-//! How many rows a step may have so that it ends in time.
+//! How many rows a step may have to stay within the time target.
 
 use std::time::Duration;
 
-/// Learns from measured steps what a row costs.
+/// Estimates the cost of a row from measured steps.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// Seconds that a step should take at most.
+    /// Target for the longest step, in seconds.
     target: f64,
-    /// The executor's limit.
+    /// The executor's limit of rows per step.
     most: usize,
     rows: usize,
-    /// Seconds that a row of the last step of many rows took; 0 while none is known.
+    /// Seconds per row of the last large step; 0 while unknown.
     per_row: f64,
 }
 
 impl Pace {
-    /// Rows of the first steps, while nothing is known.
+    /// Rows of the first steps, while nothing is measured.
     const FIRST: usize = 64;
-    /// Never fewer: weights are read once for so many rows, so that fewer would hardly be faster.
+    /// Lower limit: the weights are read once for this many rows, so fewer are hardly faster.
     const LEAST: usize = 16;
     /// Seconds of a long step.
     const LONG: f64 = 0.03;
@@ -32,19 +32,19 @@ impl Pace {
         self.rows
     }
 
-    /// Whether a step of so many rows takes much longer than what the host does between two.
+    /// Whether a step of this many rows takes much longer than the host needs between two steps.
     pub fn is_long(&self, rows: usize) -> bool {
         rows >= Pace::LEAST && rows as f64 * self.per_row > Pace::LONG
     }
 
-    /// Takes in how long a step of `rows` rows took.
+    /// Records the time of a step.
     pub fn observe(&mut self, rows: usize, took: Duration) {
         if rows >= Pace::LEAST {
             self.per_row = took.as_secs_f64() / rows as f64;
         }
-        // Aims below the target, so that rows of longer contexts do not overshoot.
+        // Aims below the target, because rows of longer contexts take longer.
         let room = 0.8 * self.target / took.as_secs_f64().max(1e-6);
-        // Short steps say nothing about long ones, and one odd step should not say too much.
+        // Short steps do not predict long ones, and a single outlier must not change much.
         if room < 1.0 || 2 * rows > self.rows {
             let wanted = rows.max(Pace::LEAST) as f64 * room.clamp(0.25, 2.0);
             let least = Pace::LEAST.min(self.most);

@@ -1,4 +1,4 @@
-//! The requests that wait, and whose turn it is: fair between tabs, by policy within one.
+//! The waiting requests and their order: fair between tabs, by policy within a tab.
 
 use std::{
     cmp::Reverse,
@@ -13,10 +13,10 @@ use super::{
 
 /// Waiting requests by tab.
 ///
-/// Turns go to the tab that has been served least, counted in computed rows, since it last came out
-/// of idleness: deficit round-robin with costs paid after the fact, because nobody knows the length
-/// of an answer before it ends (the virtual token counter of Sheng et al., "Fairness in serving
-/// large language models", OSDI 2024). Visible tabs go before hidden ones.
+/// The next turn goes to the tab that has been served least, in computed rows, since it was last idle:
+/// deficit round-robin that charges after the fact, because the length of an answer is not known before
+/// it ends (the virtual token counter of Sheng et al., "Fairness in serving large language models",
+/// OSDI 2024). Visible tabs come before hidden ones.
 #[derive(Debug, Default)]
 pub struct Queue {
     policy: Policy,
@@ -26,7 +26,7 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct Tab {
-    /// In order of arrival, behind those that were preempted.
+    /// In order of arrival, behind the preempted ones.
     waiting: VecDeque<Sequence>,
     /// Requests that wait or run and are not held.
     live: usize,
@@ -44,7 +44,7 @@ impl Queue {
         self.len
     }
 
-    /// Requests of a tab that wait.
+    /// Number of waiting requests of a tab.
     pub fn waiting(&self, tab: TabId) -> usize {
         self.tabs.get(&tab).map_or(0, |tab| tab.waiting.len())
     }
@@ -56,9 +56,9 @@ impl Queue {
         self.len += 1;
     }
 
-    /// Notes that a tab has one more request that competes with others.
+    /// Records that a tab has one more live request that is not held.
     pub fn enter(&mut self, tab: TabId) {
-        // Idleness earns a newcomer one short turn before those who were busy, and no more.
+        // A tab that was idle gets one short turn ahead of the busy ones, and no more.
         let active = self.tabs.values().filter(|tab| tab.live > 0);
         let least = active.map(|tab| tab.served).min().unwrap_or(0);
         let tab = self.tabs.entry(tab).or_default();
@@ -68,20 +68,20 @@ impl Queue {
         tab.live += 1;
     }
 
-    /// Notes that a request of a tab has ended or is held.
+    /// Records that a request of a tab has ended or is held.
     pub fn leave(&mut self, tab: TabId) {
         if let Some(tab) = self.tabs.get_mut(&tab) {
             tab.live -= 1;
         }
     }
 
-    /// Takes back a request that ran, before all others of its tab.
+    /// Puts a preempted request back, before all others of its tab.
     pub fn push_front(&mut self, seq: Sequence) {
         self.tabs.entry(seq.tab).or_default().waiting.push_front(seq);
         self.len += 1;
     }
 
-    /// Takes a request out.
+    /// Removes a request.
     pub fn remove(&mut self, id: RequestId) -> Option<Sequence> {
         let removed = self.tabs.values_mut().find_map(|tab| {
             let at = tab.waiting.iter().position(|seq| seq.id == id)?;
@@ -91,7 +91,7 @@ impl Queue {
         removed
     }
 
-    /// Notes that rows of a tab are computed.
+    /// Charges a tab for computed rows.
     pub fn charge(&mut self, tab: TabId, rows: usize) {
         if let Some(tab) = self.tabs.get_mut(&tab) {
             tab.served += rows as u64;
@@ -102,14 +102,14 @@ impl Queue {
         self.tabs.entry(tab).or_default().hidden = hidden;
     }
 
-    /// Forgets a tab without requests.
+    /// Removes a tab without requests.
     pub fn forget(&mut self, tab: TabId) {
         if self.tabs.get(&tab).is_some_and(|tab| tab.live == 0 && tab.waiting.is_empty()) {
             self.tabs.remove(&tab);
         }
     }
 
-    /// Where a tab stands: the smallest comes first.
+    /// The order of tabs: the smallest is served first.
     pub fn standing(&self, tab: TabId) -> impl Ord + use<> {
         self.tabs.get(&tab).map(|tab| (tab.hidden, tab.served))
     }
@@ -122,7 +122,7 @@ impl Queue {
         turns.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Whether the next of a tab's waiting requests is to be served before `seq`, if that waited too.
+    /// Whether the next waiting request of a tab would be served before `seq`, if that waited too.
     pub fn is_before(&self, tab: TabId, seq: &Sequence) -> bool {
         self.first(tab).is_some_and(|first| self.turn(first) < self.turn(seq))
     }
@@ -132,7 +132,7 @@ impl Queue {
         waiting.filter(|seq| seq.may_run()).min_by_key(|seq| self.rank(seq))
     }
 
-    /// When a request has its turn: the smallest is first.
+    /// The order of requests across tabs: the smallest is served first.
     fn turn(&self, seq: &Sequence) -> (bool, i32, u64, RequestId) {
         let (priority, arrival) = self.rank(seq);
         let tab = self.tabs.get(&seq.tab);
@@ -140,8 +140,8 @@ impl Queue {
         (hidden, priority, served, arrival)
     }
 
-    /// The requests of a tab in the order in which they are to be admitted. `cached` tells how long
-    /// a prefix is cached: longer ones go first, unless that passes somebody over too often.
+    /// The requests of a tab in order of admission. `cached` returns the length of a request's cached
+    /// prefix: longer ones go first, unless a request was passed over too often.
     pub fn candidates(
         &self,
         tab: TabId,
@@ -158,7 +158,7 @@ impl Queue {
             .map(|(at, seq)| {
                 let (priority, arrival) = self.rank(seq);
                 let prefix = cached.map_or(0, |cached| cached(seq));
-                // Those that ran before stay in front.
+                // Preempted requests stay in front.
                 let resumed = !seq.has_run();
                 ((priority, resumed, patient(seq), Reverse(prefix), arrival, at), seq.id)
             })
@@ -167,7 +167,7 @@ impl Queue {
         order.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Takes a candidate out, to be admitted, and counts whom it passes over.
+    /// Removes a candidate for admission, and counts the requests that it passes over.
     pub fn take(&mut self, id: RequestId) -> Option<Sequence> {
         let taken = self.remove(id)?;
         if let Some(tab) = self.tabs.get_mut(&taken.tab) {
@@ -177,7 +177,7 @@ impl Queue {
         Some(taken)
     }
 
-    /// A request that waits.
+    /// A waiting request.
     pub fn get(&self, id: RequestId) -> Option<&Sequence> {
         self.iter().find(|seq| seq.id == id)
     }
@@ -186,25 +186,25 @@ impl Queue {
         self.tabs.values_mut().flat_map(|tab| &mut tab.waiting).find(|seq| seq.id == id)
     }
 
-    /// All that wait, tab by tab.
+    /// All waiting requests, tab by tab.
     pub fn iter(&self) -> impl Iterator<Item = &Sequence> {
         self.tabs.values().flat_map(|tab| &tab.waiting)
     }
 
-    /// Takes all that wait.
+    /// Removes all waiting requests.
     pub fn drain(&mut self) -> Vec<Sequence> {
         self.len = 0;
         self.tabs.values_mut().flat_map(|tab| tab.waiting.drain(..)).collect()
     }
 
-    /// A request's claim to memory: the greatest gives way.
+    /// The order of preemption: the greatest is preempted first.
     pub fn claim(&self, seq: &Sequence) -> impl Ord + use<> {
         let (priority, arrival) = self.rank(seq);
         let hidden = self.tabs.get(&seq.tab).is_some_and(|tab| tab.hidden);
         (seq.held, hidden, priority, arrival)
     }
 
-    /// The place of a request in the order of the policy; the smallest is served first.
+    /// The order by policy: the smallest is served first.
     pub fn rank(&self, seq: &Sequence) -> (i32, RequestId) {
         match self.policy {
             Policy::Fcfs => (0, seq.id),
@@ -216,6 +216,6 @@ impl Queue {
     const QUANTUM: u64 = 256;
     /// Longer queues are not searched for cached prefixes.
     const MOST_SORTED: usize = 128;
-    /// How often a request is passed over before its turn comes whatever is cached.
+    /// How often a request may be passed over before its turn comes regardless of cached prefixes.
     const PATIENCE: u32 = 8;
 }

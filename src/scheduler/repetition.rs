@@ -1,13 +1,13 @@
-//! Answers that go in circles.
+//! Repetitive answers.
 
 use std::ops::RangeInclusive;
 
-/// An answer ends where its last tokens are a pattern that has come again and again.
+/// Ends an answer whose last tokens repeat a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repetition {
-    /// Tokens of a pattern, at least one.
+    /// Length of a pattern in tokens, at least 1.
     pub sizes: RangeInclusive<usize>,
-    /// How often the pattern comes one after the other, at least twice.
+    /// How many times in a row the pattern has to occur, at least 2.
     pub count: usize,
 }
 

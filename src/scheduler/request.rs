@@ -1,4 +1,4 @@
-//! A request as it is asked and answered.
+//! Requests, their events and their results.
 
 use super::Repetition;
 use crate::{
@@ -12,43 +12,43 @@ use crate::{
 pub struct Request {
     /// The tokens to continue, at least one.
     pub prompt: Vec<u32>,
-    /// The first tokens of the answer, where another engine has made them. The answer goes on after
-    /// them as if they had been drawn here, but they are not told again.
+    /// The first tokens of the answer, if another engine has generated them. The answer continues after
+    /// them as if they had been sampled here; they raise no events.
     pub answered: Vec<u32>,
     pub goal: Goal,
     pub sampling: Sampling,
-    /// Tokens whose log-probabilities are told as well, where log-probabilities are.
+    /// Tokens whose log-probabilities are returned too, wherever log-probabilities are.
     pub logprob_tokens: Vec<u32>,
     /// Tokens that end the answer without being part of it. Empty: none does.
     pub end_tokens: Vec<u32>,
-    /// Further such tokens, which the caller is told if one ends the answer.
+    /// Further such tokens; the finish reason names the one that ended the answer.
     pub stop_tokens: Vec<u32>,
-    /// Before so many tokens, none of the above can be drawn.
+    /// None of the above can be sampled before the answer has this many tokens.
     pub min_tokens: usize,
-    /// The most tokens to generate, at least 1. None: as many as the context holds.
+    /// Most tokens to generate, at least 1. None: as many as the context holds.
     pub max_tokens: Option<usize>,
-    /// When the answer ends for going in circles, once it has the least number of tokens.
+    /// Ends a repetitive answer, once it has `min_tokens`.
     pub repetition: Option<Repetition>,
-    /// (token, what is added to its logit)
+    /// (token, value added to its logit)
     pub logit_bias: Vec<(u32, f32)>,
-    /// The only tokens that may be drawn, if given.
+    /// The only tokens that may be sampled, if given.
     pub allowed_tokens: Option<Vec<u32>>,
-    /// Sequences of tokens that may not appear in the answer.
+    /// Token sequences that may not appear in the answer.
     pub bad_words: Vec<Vec<u32>>,
-    /// How long the answer may think.
+    /// Limits the thinking part of the answer.
     pub thinking: Option<ThinkingBudget>,
-    /// No token is drawn before `Engine::constrain` has brought the request's constraint.
+    /// No token is sampled before `Engine::constrain` has set the request's constraint.
     pub constrained: bool,
-    /// Whether its tokens may be guessed before they are drawn.
+    /// Whether speculative decoding may be used.
     pub speculates: bool,
-    /// Asks for the log-probability of each token of the prompt but the first, and of this many of
-    /// the likeliest in its place.
+    /// Asks for the log-probability of each prompt token but the first, and of this many of the most
+    /// likely tokens in its place.
     pub prompt_logprobs: Option<u32>,
     /// Who asks. Tabs share the engine fairly.
     pub tab: TabId,
-    /// Under the priority policy lower values are served first.
+    /// Under the priority policy, lower values are served first.
     pub priority: i32,
-    /// Requests share cached prefixes only with those of the same salt.
+    /// Requests share cached prefixes only with requests of the same salt.
     pub salt: u64,
 }
 
@@ -80,7 +80,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Checks that a request can be served at all where an executor has this capacity.
+    /// Checks that an executor of this capacity can serve the request.
     pub(super) fn check(&self, capacity: &Capacity) -> Result<()> {
         let refuse = |param: &str, message: String| {
             Err(Error::InvalidRequest { param: param.into(), message })
@@ -141,7 +141,7 @@ impl Request {
     }
 }
 
-/// What becomes of a prompt.
+/// What is computed from a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Tokens that continue it.
@@ -150,26 +150,26 @@ pub enum Goal {
     Embed(Pooling),
 }
 
-/// Names whoever shares the engine with others: a tab of a site.
+/// One of those who share the engine: a tab of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TabId(pub u64);
 
-/// Names a request for as long as its engine lives.
+/// A request; unique for the lifetime of its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Names a prefix that is kept in the cache.
+/// A pinned prefix of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PinId(pub u64);
 
 /// Something that happened to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The next token of the answer; `drafted` if it was guessed before it was drawn.
+    /// The next token of the answer; `drafted` if it is an accepted draft.
     Token { id: RequestId, token: u32, logprobs: Option<Logprobs>, drafted: bool },
     /// The log-probabilities of the prompt's tokens from the second on, before any token of the answer.
     PromptLogprobs { id: RequestId, logprobs: Vec<Logprobs> },
-    /// The embedding of a prompt, of length 1.
+    /// The embedding of a prompt, of L2 norm 1.
     Embedding { id: RequestId, vector: Vec<f32> },
     /// The last event of a request.
     Finished { id: RequestId, reason: FinishReason, usage: Usage },
@@ -195,22 +195,22 @@ pub enum FinishReason {
     StopToken(u32),
     /// The token limit or the context length is reached.
     Length,
-    /// The answer goes in circles.
+    /// The answer repeats a pattern.
     Repetition,
-    /// The caller gave it up.
+    /// The caller cancelled it.
     Cancelled,
     Error(Error),
 }
 
-/// Tokens that a request cost.
+/// Token counts of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub prompt_tokens: usize,
-    /// Tokens of the prompt whose keys and values were found in the cache.
+    /// Prompt tokens whose keys and values were found in the cache.
     pub cached_tokens: usize,
-    /// Tokens generated, here or before, including the end token.
+    /// Generated tokens, here or before, including the end token.
     pub completion_tokens: usize,
-    /// Drafted tokens that became part of the answer, and those that did not.
+    /// Draft tokens that became part of the answer, and those that did not.
     pub accepted_tokens: usize,
     pub rejected_tokens: usize,
 }

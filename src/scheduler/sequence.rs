@@ -18,24 +18,24 @@ use crate::{
     },
 };
 
-/// Tokens that are guessed to follow.
+/// Draft tokens proposed to follow a sequence.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Guess {
-    /// These, those in flight among them.
+pub enum Proposal {
+    /// These, starting with the ones for the tokens in flight.
     Tokens(Vec<u32>),
-    /// So many, by the executor's own drafter, behind those in flight.
+    /// This many, drafted by the executor behind the tokens in flight.
     Device(usize),
-    /// To be decided once those in flight are known.
+    /// To be decided once the tokens in flight are known.
     Open,
 }
 
-impl Default for Guess {
-    fn default() -> Guess {
-        Guess::Tokens(Vec::new())
+impl Default for Proposal {
+    fn default() -> Proposal {
+        Proposal::Tokens(Vec::new())
     }
 }
 
-/// A request on its way: `computed` catches up with [`Sequence::known`].
+/// A request in progress: `computed` catches up with [`Sequence::known`].
 ///
 /// ```text
 ///   prompt                output          sampled by steps in flight
@@ -50,53 +50,53 @@ pub struct Sequence {
     pub tab: TabId,
     pub priority: i32,
     pub salt: u64,
-    /// The request whose prompt this one repeats: it waits for that prompt and takes over its blocks.
+    /// The request with the same prompt: this one waits for that prompt and shares its blocks.
     pub twin_of: Option<RequestId>,
-    /// How often a request behind it was admitted first.
+    /// How often a later request was admitted first.
     pub passed_over: u32,
-    /// Place in the executor's tables; set on admission.
+    /// Index in the executor's tables; set on admission.
     pub slot: u32,
     pub table: BlockTable,
     /// Steps in flight that have rows of this sequence, and so use its slot and blocks.
     pub in_flight: usize,
     pub times: RequestTimes,
-    /// Gets no more rows: it gives way to others as soon as no step in flight uses its blocks.
-    pub yielding: bool,
+    /// Gets no more rows: it is preempted as soon as no step in flight uses its blocks.
+    pub preempting: bool,
     /// Gets no more rows until it is released.
     pub held: bool,
-    /// How often its drafts are right, and those of the executor's drafter.
+    /// Acceptance rates of its drafts from prompt lookup, and by the executor.
     pub acceptance: Acceptance,
     pub device_acceptance: Acceptance,
-    /// What is guessed to follow the tokens that the host knows.
-    guess: Guess,
-    /// Whether the executor's drafter reads it, all but what few steps may have left out.
+    /// Drafts behind the tokens that the host knows.
+    proposal: Proposal,
+    /// Whether the executor's drafter reads it, except perhaps for a few steps.
     pub reads: bool,
     /// Whether the executor's drafter is to read its next rows.
     pub follows: bool,
-    /// Whether it last seemed worth having it draft.
+    /// Whether drafts by the executor seemed to pay last time.
     pub drafts_on_device: bool,
-    /// Rounds in which it has drafts of the executor's, whether they pay or not.
+    /// Rounds left in which it has drafts by the executor whether they pay or not.
     pub trial: usize,
-    /// Whether that drafter has not read its prompt.
+    /// Whether the executor's drafter has not read its prompt.
     pub reads_late: bool,
     /// Whether its rounds are planned while the step before runs.
     pub runs_ahead: bool,
-    /// Whether it has read those of the step before.
+    /// Whether the executor's drafter has read the rows of the step before.
     followed: bool,
     /// Drafts of the last step, if it is in flight.
     drafted: usize,
     /// [`SeqPlan::unverified`] of the last step, if it is in flight.
     unverified: usize,
-    /// How many drafts were right of the last step that is over.
-    right: usize,
-    /// Steps with drafts so far, the drafts, and how many of these were right.
+    /// Accepted drafts of the last step that is over.
+    last_accepted: usize,
+    /// Steps with drafts so far, drafts in them, and accepted drafts.
     rounds: usize,
     drafts: usize,
     accepted: usize,
     goal: Goal,
     tokens: Vec<u32>,
     prompt: usize,
-    /// Tokens of prompt and answer that the request brought along.
+    /// Tokens of prompt and answer that came with the request.
     given: usize,
     pending: usize,
     computed: usize,
@@ -107,7 +107,7 @@ pub struct Sequence {
     begun: bool,
     /// Tokens found in the cache on the first admission.
     cached: Option<usize>,
-    /// The length at which it ends.
+    /// The length, prompt included, at which it ends.
     limit: usize,
     end_tokens: Vec<u32>,
     stop_tokens: Vec<u32>,
@@ -116,9 +116,9 @@ pub struct Sequence {
     sampling: Sampling,
     logprob_tokens: Arc<[u32]>,
     bias: Vec<(u32, f32)>,
-    /// What forbids tokens, if anything does.
+    /// Limits the tokens that may be sampled, if anything does.
     limits: Option<TokenLimits>,
-    /// A constraint is announced and has not come.
+    /// A constraint is announced but not set yet.
     constraint_missing: bool,
     speculates: bool,
     prompt_logprobs: Option<u32>,
@@ -126,7 +126,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The sequence of a valid request, which ends at `context` tokens if nothing ends it before.
+    /// The sequence of a valid request. `context`: most tokens.
     pub fn new(
         id: RequestId,
         request: Request,
@@ -163,11 +163,11 @@ impl Sequence {
             table: BlockTable::default(),
             in_flight: 0,
             times: RequestTimes::new(now),
-            yielding: false,
+            preempting: false,
             held: false,
             acceptance: Acceptance::default(),
             device_acceptance: Acceptance::default(),
-            guess: Guess::default(),
+            proposal: Proposal::default(),
             reads: false,
             follows: false,
             drafts_on_device: false,
@@ -177,7 +177,7 @@ impl Sequence {
             followed: false,
             drafted: 0,
             unverified: 0,
-            right: 0,
+            last_accepted: 0,
             rounds: 0,
             drafts: 0,
             accepted: 0,
@@ -207,15 +207,15 @@ impl Sequence {
         }
     }
 
-    /// Takes in tokens of the answer that were drawn elsewhere. Returns why it ends with them if it
-    /// does.
+    /// Adds answer tokens that were generated elsewhere. Returns the finish reason if they end the
+    /// answer.
     pub fn resume(&mut self, answered: &[u32]) -> Option<FinishReason> {
         self.given += answered.len();
-        let ends = answered.iter().map(|token| self.draw(*token).1);
+        let ends = answered.iter().map(|token| self.append(*token).1);
         ends.fold(None, |first, reason| first.or(reason))
     }
 
-    /// Checks that the first draw has something to choose from.
+    /// Checks that some token is allowed as the first one.
     pub fn check_limits(&mut self) -> Result<()> {
         let Some(limits) = &mut self.limits else { return Ok(()) };
         limits.masks(&[], 0, &[])?;
@@ -228,7 +228,7 @@ impl Sequence {
         &self.tokens
     }
 
-    /// Its blocks, and the tokens that the host knows.
+    /// Its block table, and the tokens that the host knows.
     pub fn table_and_tokens(&mut self) -> (&mut BlockTable, &[u32]) {
         (&mut self.table, &self.tokens)
     }
@@ -238,18 +238,18 @@ impl Sequence {
         &self.tokens[..self.prompt]
     }
 
-    /// Tokens that the device can compute, though the host may not have seen the last ones.
+    /// Tokens that the device can compute. The host may not know the last ones yet.
     pub fn known(&self) -> usize {
         self.tokens.len() + self.pending
     }
 
-    /// Tokens whose keys and values are in the cache once the steps in flight are over, if no draft of
-    /// these is right.
+    /// Tokens whose keys and values are in the cache once the steps in flight are over, if all their
+    /// drafts are rejected.
     pub fn computed(&self) -> usize {
         self.computed
     }
 
-    /// Tokens that the blocks must have room for if the next step has so many rows.
+    /// Tokens that the blocks must have room for if the next step has this many rows.
     pub fn reach(&self, rows: usize) -> usize {
         self.computed + self.drafted + rows
     }
@@ -259,22 +259,22 @@ impl Sequence {
         self.verified.min(self.tokens.len())
     }
 
-    /// Whether it produces tokens already, at one row a step.
+    /// Whether it decodes: one row per step.
     pub fn decodes(&self) -> bool {
         self.goal == Goal::Generate && self.computed >= self.prompt && self.remaining() <= 1
     }
 
-    /// Whether it has ever been admitted.
+    /// Whether it was ever admitted.
     pub fn has_run(&self) -> bool {
         self.cached.is_some()
     }
 
-    /// Whether cached prefixes may stand in for rows of its own: not where every row counts.
+    /// Whether a cached prefix may replace rows of its own; false if every row's result is needed.
     pub fn may_skip_rows(&self) -> bool {
         self.prompt_logprobs.is_none() && self.goal == Goal::Generate
     }
 
-    /// Rows left to compute. None once the last token is on its way: nothing follows it.
+    /// Rows left to compute. 0 once the last token is in flight: nothing follows it.
     pub fn remaining(&self) -> usize {
         if !self.may_run() {
             return 0;
@@ -283,58 +283,59 @@ impl Sequence {
         let limits = self.limits.as_ref();
         let waits = self.waits() || limits.is_some_and(|limits| limits.waits(self.pending));
         if self.constraint_missing || waits {
-            // All but the row that draws.
+            // All but the row that samples.
             return rows.saturating_sub(1);
         }
-        // The last row of a scored prompt has no next token to score: it goes alone.
+        // The last row of a scored prompt has no next token to score: it gets a step of its own.
         if self.scores_rows() { rows - 1 } else { rows }
     }
 
-    /// Whether it waits for the tokens in flight, so as to know what to draft or what of it is right.
+    /// Whether it waits for the steps in flight: it has to know their tokens to draft, or how many of
+    /// their drafts are accepted.
     pub fn waits(&self) -> bool {
-        let is_open = match &self.guess {
-            Guess::Tokens(tokens) => tokens.len() > self.pending,
-            Guess::Device(drafts) => *drafts > 0 && !self.runs_ahead,
-            Guess::Open => true,
+        let is_open = match &self.proposal {
+            Proposal::Tokens(tokens) => tokens.len() > self.pending,
+            Proposal::Device(drafts) => *drafts > 0 && !self.runs_ahead,
+            Proposal::Open => true,
         };
         let is_unsure = self.drafted + self.unverified > 0;
         self.pending > 0 && is_open
-            || self.drafted > 0 && !self.goes_on_behind_drafts()
+            || self.drafted > 0 && !self.may_plan_behind_drafts()
             || is_unsure && self.in_flight > 1
     }
 
-    /// Whether the next step may be planned before it is known how many drafts of the last are right:
-    /// the executor drafts behind them, wherever that is, and the answer has room if all are.
-    fn goes_on_behind_drafts(&self) -> bool {
+    /// Whether the next step may be planned before it is known how many drafts of the last are
+    /// accepted: the executor drafts, wherever they end, and the answer has room for all of them.
+    fn may_plan_behind_drafts(&self) -> bool {
         self.runs_ahead
-            && matches!(self.guess, Guess::Device(1..))
+            && matches!(self.proposal, Proposal::Device(1..))
             && self.may_draft_on_device()
             && self.known() + self.drafted < self.limit
     }
 
-    /// Whether its tokens are ever guessed: its caller agrees, and it draws.
-    pub fn may_be_guessed(&self) -> bool {
+    /// Whether it ever uses speculative decoding: the caller agrees, and it generates.
+    pub fn may_speculate(&self) -> bool {
         self.speculates && self.goal == Goal::Generate
     }
 
-    /// Whether tokens may be guessed for it now: nothing but what it knows is needed to.
-    pub fn may_guess(&self) -> bool {
-        self.may_be_guessed()
+    /// Whether it can have drafts now.
+    pub fn may_draft(&self) -> bool {
+        self.may_speculate()
             && self.may_run()
-            && !self.yielding
+            && !self.preempting
             && !self.scores_rows()
             && !self.constraint_missing
             && self.computed + 1 >= self.known()
     }
 
-    /// Sets what is guessed to follow. A sequence with guesses for more than its tokens in flight waits
-    /// for these, and then tries the others as drafts.
-    pub fn guess(&mut self, guess: Guess) {
-        self.guess = guess;
+    /// Sets the proposed drafts. If there are more than the tokens in flight, the sequence waits for
+    /// these and verifies the others as drafts.
+    pub fn set_proposal(&mut self, proposal: Proposal) {
+        self.proposal = proposal;
     }
 
-    /// Whether the executor's drafter can draft for it: it has read the last rows, and nothing depends
-    /// on the drafts that the host would have to know.
+    /// Whether the executor's drafter can draft for it: it has read the last rows, and no mask depends
+    /// on the drafts.
     pub fn may_draft_on_device(&self) -> bool {
         self.followed && self.limits.is_none()
     }
@@ -349,16 +350,16 @@ impl Sequence {
         self.pending
     }
 
-    /// Drafts that the next row that draws could have: not more than tokens that the answer may have
-    /// beside the one drawn without them.
+    /// Drafts that the next sampling row can have. Together with the token sampled without them, they
+    /// fit into the answer.
     pub fn drafts(&self) -> usize {
         let room = self.limit.saturating_sub(self.known() + self.drafted + 1);
-        let guessed = match &self.guess {
-            Guess::Tokens(tokens) if self.pending == 0 => tokens.len(),
-            Guess::Device(drafts) if self.followed => *drafts,
+        let proposed = match &self.proposal {
+            Proposal::Tokens(tokens) if self.pending == 0 => tokens.len(),
+            Proposal::Device(drafts) if self.followed => *drafts,
             _ => 0,
         };
-        if self.may_guess() { guessed.min(room) } else { 0 }
+        if self.may_draft() { proposed.min(room) } else { 0 }
     }
 
     /// Steps with drafts so far.
@@ -366,7 +367,7 @@ impl Sequence {
         self.rounds
     }
 
-    /// Whether it may get rows: it is not held, and not all its tokens are there or on their way.
+    /// Whether it may get rows: it is not held, and its last token is not yet known or in flight.
     pub fn may_run(&self) -> bool {
         let full = self.goal == Goal::Generate && self.known() >= self.limit;
         !self.held && !full
@@ -382,13 +383,12 @@ impl Sequence {
         self.prompt_logprobs.is_some() && self.computed + 1 < self.prompt
     }
 
-    /// Whether all is computed that can be before its constraint comes.
+    /// Whether all is computed that does not need the missing constraint.
     pub fn awaits_constraint(&self) -> bool {
         self.constraint_missing && self.remaining() == 0
     }
 
-    /// Takes the constraint that was announced. Returns why the answer ends with the tokens it has
-    /// already, if it does.
+    /// Sets the announced constraint. Returns the finish reason if the tokens so far end the answer.
     pub fn constrain(&mut self, constraint: Box<dyn Constraint>) -> Option<FinishReason> {
         self.constraint_missing = false;
         let limits = self.limits.as_mut()?;
@@ -398,7 +398,7 @@ impl Sequence {
         ended.or((self.tokens.len() >= self.limit).then_some(FinishReason::Length))
     }
 
-    /// Takes a slot and blocks, of which the first `cached` tokens are computed.
+    /// Sets slot and blocks; the first `cached` tokens are computed.
     pub fn admit(&mut self, slot: u32, table: BlockTable, cached: usize) {
         debug_assert!(self.pending == 0 && self.in_flight == 0);
         self.slot = slot;
@@ -410,42 +410,42 @@ impl Sequence {
         }
     }
 
-    /// Puts the next `count` rows into a step, where 1 <= `count` <= [`Sequence::remaining`], and so
-    /// many of the [drafts](Sequence::drafts) behind them as their order lets be drawn.
+    /// Plans the next `count` rows, where 1 <= `count` <= [`Sequence::remaining`], and up to `drafts`
+    /// of its [drafts](Sequence::drafts) behind them, as far as the limits allow.
     ///
     /// # Errors
-    /// What the request's constraint has to say against going on.
+    /// What the request's constraint reports.
     pub fn advance(&mut self, count: usize, drafts: usize) -> Result<SeqPlan> {
         let (start, end) = (self.computed, self.computed + count);
         debug_assert!(start < end && end <= self.known());
-        let draws = self.goal == Goal::Generate && end == self.known();
-        let drafts = if draws { drafts } else { 0 };
-        let guess = match &self.guess {
-            Guess::Tokens(tokens) => tokens[..drafts].iter().copied().map(Some).collect(),
-            Guess::Device(_) | Guess::Open => vec![None; drafts],
+        let samples = self.goal == Goal::Generate && end == self.known();
+        let drafts = if samples { drafts } else { 0 };
+        let proposal = match &self.proposal {
+            Proposal::Tokens(tokens) => tokens[..drafts].iter().copied().map(Some).collect(),
+            Proposal::Device(_) | Proposal::Open => vec![None; drafts],
         };
         let masks = match &mut self.limits {
-            Some(limits) if draws => {
-                let guess: Vec<u32> = guess.iter().copied().flatten().collect();
-                limits.masks(&self.tokens[self.prompt..], end - self.prompt, &guess)?
+            Some(limits) if samples => {
+                let proposal: Vec<u32> = proposal.iter().copied().flatten().collect();
+                limits.masks(&self.tokens[self.prompt..], end - self.prompt, &proposal)?
             }
             _ => vec![Mask::None; 1 + drafts],
         };
         let mut masks = masks.into_iter();
         let mask = masks.next().unwrap_or_default();
-        let guess = guess.into_iter().zip(masks);
-        let drafts: Vec<Draft> = guess.map(|(token, mask)| Draft { token, mask }).collect();
+        let proposal = proposal.into_iter().zip(masks);
+        let drafts: Vec<Draft> = proposal.map(|(token, mask)| Draft { token, mask }).collect();
         let follow = match (self.follows, self.tokens.get(end)) {
             (false, _) => Follow::No,
-            (true, _) if draws => Follow::Drawn,
+            (true, _) if samples => Follow::Drawn,
             (true, next) => next.map_or(Follow::No, |next| Follow::Known(*next)),
         };
         self.followed = follow != Follow::No;
-        // What was worth drafting still is, as far as is known.
-        self.guess = match self.guess {
-            Guess::Device(drafts) if self.followed => Guess::Device(drafts),
-            _ if self.followed => Guess::Open,
-            _ => Guess::default(),
+        // If drafts by the executor paid, they still do as far as is known.
+        self.proposal = match self.proposal {
+            Proposal::Device(drafts) if self.followed => Proposal::Device(drafts),
+            _ if self.followed => Proposal::Open,
+            _ => Proposal::default(),
         };
         let tokens = match self.tokens.get(start..end) {
             Some(tokens) => RowTokens::Known(tokens.to_vec()),
@@ -469,7 +469,7 @@ impl Sequence {
         self.begun = true;
         self.computed = end;
         self.in_flight += 1;
-        self.pending += usize::from(draws);
+        self.pending += usize::from(samples);
         (self.unverified, self.drafted) = (self.drafted, drafts.len());
         Ok(SeqPlan {
             slot: self.slot,
@@ -478,7 +478,7 @@ impl Sequence {
             unverified: self.unverified as u32,
             first_block: first_block as u32,
             blocks,
-            sample: draws.then_some(self.sampling),
+            sample: samples.then_some(self.sampling),
             drafts,
             follow,
             logprob_tokens: self.logprob_tokens.clone(),
@@ -489,17 +489,17 @@ impl Sequence {
         })
     }
 
-    /// Notes that a step with these rows is over, and how many of its drafts are right: their rows count
-    /// as computed. Returns whether that completes the prompt, for the first time.
-    pub fn verify(&mut self, rows: &SeqPlan, right: usize) -> bool {
-        let moved = if rows.unverified > 0 { self.right } else { 0 };
-        let end = rows.start as usize + moved + rows.tokens.count() + right;
+    /// Records that a step with these rows is over and that `accepted` of its drafts are accepted:
+    /// their rows count as computed. Returns whether that completes the prompt for the first time.
+    pub fn verify(&mut self, rows: &SeqPlan, accepted: usize) -> bool {
+        let moved = if rows.unverified > 0 { self.last_accepted } else { 0 };
+        let end = rows.start as usize + moved + rows.tokens.count() + accepted;
         let before = self.verified;
         self.verified = before.max(end);
-        self.computed += right;
+        self.computed += accepted;
         self.rounds += usize::from(!rows.drafts.is_empty());
         self.drafts += rows.drafts.len();
-        self.right = right;
+        self.last_accepted = accepted;
         self.in_flight -= 1;
         if self.in_flight == 0 {
             (self.drafted, self.unverified) = (0, 0);
@@ -507,19 +507,19 @@ impl Sequence {
         before < self.given && self.verified >= self.given && self.tokens.len() == self.given
     }
 
-    /// Takes in log-probabilities of the prompt; returns all of them once they are complete.
+    /// Adds log-probabilities of the prompt; returns all of them once they are complete.
     pub fn score(&mut self, scores: Vec<Logprobs>) -> Option<Vec<Logprobs>> {
         self.scores.extend(scores);
         if self.scores.len() + 1 < self.prompt {
             return None;
         }
-        // Should it be computed again, it is not told again.
+        // If the prompt is computed again, they are not returned again.
         self.prompt_logprobs = None;
         Some(std::mem::take(&mut self.scores))
     }
 
-    /// Takes in the oldest token in flight; `drafted` if it was a draft, which is not counted among those
-    /// pending. Returns whether it is part of the answer, and why the answer ends if it does.
+    /// Adds the oldest token in flight; `drafted` if it is an accepted draft, which is not counted as
+    /// pending. Returns whether it is part of the answer, and the finish reason if it ends the answer.
     pub fn accept(&mut self, sample: &Sample, drafted: bool) -> (bool, Option<FinishReason>) {
         self.accepted += usize::from(drafted);
         self.pending -= usize::from(!drafted);
@@ -527,12 +527,12 @@ impl Sequence {
             let error = Error::Numerical { count: sample.not_finite };
             return (false, Some(FinishReason::Error(error)));
         }
-        self.draw(sample.token)
+        self.append(sample.token)
     }
 
-    /// Adds a token to the answer. Returns whether it is part of what the caller is told, and why the
-    /// answer ends if it does.
-    fn draw(&mut self, token: u32) -> (bool, Option<FinishReason>) {
+    /// Appends a token. Returns whether it is part of the returned answer, and the finish reason if it
+    /// ends the answer.
+    fn append(&mut self, token: u32) -> (bool, Option<FinishReason>) {
         self.tokens.push(token);
         if self.end_tokens.contains(&token) {
             return (false, Some(FinishReason::Stop));
@@ -546,7 +546,7 @@ impl Sequence {
         if self.is_repetitive() {
             return (true, Some(FinishReason::Repetition));
         }
-        // A constraint still to come may call the answer complete.
+        // The missing constraint may still call the answer complete.
         let ends = self.tokens.len() >= self.limit && !self.constraint_missing;
         (true, ends.then_some(FinishReason::Length))
     }
@@ -557,11 +557,11 @@ impl Sequence {
         repetition.is_some_and(|repetition| repetition.ends(answer))
     }
 
-    /// Forgets what was computed, once no step is in flight and the blocks are given up.
+    /// Resets what was computed, once no step is in flight and the blocks are freed.
     pub fn restart(&mut self) {
         debug_assert!(self.in_flight == 0 && self.pending == 0 && self.drafted == 0);
         (self.computed, self.verified, self.sent) = (0, 0, 0);
-        (self.begun, self.yielding, self.followed) = (false, false, false);
+        (self.begun, self.preempting, self.followed) = (false, false, false);
         self.scores.clear();
     }
 
@@ -576,7 +576,7 @@ impl Sequence {
     }
 }
 
-/// Tells a constraint, if there is one, of a token. Returns why the answer ends with it if it does.
+/// Advances the constraint, if there is one. Returns the finish reason if the token ends the answer.
 fn constrained(limits: &mut TokenLimits, token: u32) -> Option<FinishReason> {
     match limits.accept(token) {
         Ok(()) => limits.is_complete().then_some(FinishReason::Stop),

@@ -1,35 +1,35 @@
-//! How many drafts are worth verifying.
+//! How many draft tokens are worth verifying.
 
 use super::mean::Mean;
 use crate::step::MAX_DRAFTS;
 
-/// How often drafts have been right, by their place.
+/// The acceptance rate of drafts by their place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acceptance {
-    /// The share of drafts that were right where all before them were.
+    /// The share of drafts that were accepted where all drafts before them were.
     rates: [f64; MAX_DRAFTS],
 }
 
 impl Default for Acceptance {
-    /// Hopes for the best: a first guess has to be tried.
+    /// Optimistic: drafting has to be tried at first.
     fn default() -> Acceptance {
         Acceptance { rates: [0.7; MAX_DRAFTS] }
     }
 }
 
 impl Acceptance {
-    /// What one round changes.
+    /// Weight of one round in the moving average.
     const WEIGHT: f64 = 0.1;
-    /// Takes in that of `drafted` drafts the first `accepted` were right.
+    /// Records that the first `accepted` of `drafted` drafts were accepted.
     pub fn observe(&mut self, drafted: usize, accepted: usize) {
         for (place, rate) in self.rates.iter_mut().enumerate().take(drafted.min(accepted + 1)) {
-            let right = if place < accepted { 1.0 } else { 0.0 };
-            *rate += Acceptance::WEIGHT * (right - *rate);
+            let hit = if place < accepted { 1.0 } else { 0.0 };
+            *rate += Acceptance::WEIGHT * (hit - *rate);
         }
     }
 
-    /// How many of so many drafts are right, on average.
-    pub fn right(&self, drafts: usize) -> f64 {
+    /// The expected number of accepted tokens of this many drafts.
+    pub fn expected(&self, drafts: usize) -> f64 {
         let chances = self.rates.iter().take(drafts).scan(1.0, |chance, rate| {
             *chance *= rate;
             Some(*chance)
@@ -38,54 +38,54 @@ impl Acceptance {
     }
 }
 
-/// What is guessed to follow the tokens of a sequence.
+/// The draft tokens available for one sequence.
 #[derive(Clone, Copy, Debug)]
-pub struct Guesses<'a> {
-    /// How often such guesses were right.
+pub struct SeqDrafts<'a> {
+    /// The acceptance rate of such drafts.
     pub acceptance: &'a Acceptance,
-    /// Tokens in flight, which have to be guessed right first.
+    /// Tokens in flight: the drafter's tokens for them have to match first.
     pub pending: usize,
-    /// Guesses behind them.
+    /// Drafts behind these.
     pub drafts: usize,
 }
 
-impl Guesses<'_> {
-    /// How many of the first `most` drafts are right, on average.
-    fn right(self, most: usize) -> f64 {
+impl SeqDrafts<'_> {
+    /// The expected number of accepted tokens of the first `most` drafts.
+    fn expected(self, most: usize) -> f64 {
         let drafts = self.drafts.min(most);
-        self.acceptance.right(self.pending + drafts) - self.acceptance.right(self.pending)
+        self.acceptance.expected(self.pending + drafts) - self.acceptance.expected(self.pending)
     }
 }
 
-/// What drafts are weighed against.
+/// What drafts are compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Worth<'a> {
-    /// Seconds of a step without drafts, if that is known.
+    /// Seconds of a step without drafts, if known.
     pub plain: Option<f64>,
-    /// What steps with drafts cost.
+    /// Costs of steps with drafts.
     pub costs: &'a Costs,
-    /// Seconds that the executor waits after these.
+    /// Seconds that the executor idles after a step with drafts.
     pub wait: f64,
-    /// Sequences that a step brings a token of each without drafts, by a row of each.
+    /// Decoding sequences: without drafts, a step has one row and brings one token for each.
     pub sequences: usize,
 }
 
 impl Worth<'_> {
-    /// By how much steps with drafts have to be better than those without.
+    /// Steps with drafts have to be better by this factor.
     const MARGIN: f64 = 1.05;
 
-    /// Drafts of a sequence, at most `most`, with which a step brings most tokens in its time: each
-    /// sequence that has guesses has as many, as far as they reach. 0 if none are worth it.
-    pub fn best(self, guesses: &[Guesses], most: usize) -> usize {
+    /// The number of drafts per sequence, at most `most`, that brings the most tokens per second.
+    /// Sequences with fewer drafts use what they have. 0 if drafts do not pay.
+    pub fn best(self, proposed: &[SeqDrafts], most: usize) -> usize {
         let costs = self.costs.anchored(self.sequences, self.plain);
         let plain = costs.seconds(self.sequences);
         let sequences = self.sequences as f64;
         let mut best = (0, Worth::MARGIN * sequences / plain);
         for drafts in 1..=most {
-            let more: usize = guesses.iter().map(|guesses| guesses.drafts.min(drafts)).sum();
-            let right: f64 = guesses.iter().map(|guesses| guesses.right(drafts)).sum();
+            let more: usize = proposed.iter().map(|proposed| proposed.drafts.min(drafts)).sum();
+            let expected: f64 = proposed.iter().map(|proposed| proposed.expected(drafts)).sum();
             let seconds = costs.seconds(self.sequences + more) + self.wait;
-            let found = (sequences + right) / seconds;
+            let found = (sequences + expected) / seconds;
             if found > best.1 {
                 best = (drafts, found);
             }
@@ -94,28 +94,28 @@ impl Worth<'_> {
     }
 }
 
-/// How long steps with drafts take, as measured.
+/// Measured times of steps with drafts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
-    /// Seconds of steps with 1, 2, … rows, those of drafts included.
+    /// Seconds of steps with 1, 2, … rows, draft rows included.
     steps: [Mean; Costs::ROWS],
 }
 
 impl Costs {
-    /// Steps of more rows are not learned from: their weights are read more than once.
+    /// Steps with more rows are not recorded: they read the weights more than once.
     pub const ROWS: usize = 16;
-    /// What a further row costs, as a share of the first, where nothing is known.
+    /// Cost of a further row as a share of the first, where nothing is measured.
     const ROW: f64 = 0.05;
 
-    /// Takes in how long a step with drafts and without prompts took.
+    /// Records the time of a step with drafts and without prefill rows.
     pub fn observe(&mut self, rows: usize, seconds: f64) {
         if let Some(mean) = rows.checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
             mean.add(seconds);
         }
     }
 
-    /// The same costs, but steps of `rows` rows take so long, if that is known, and those of fewer say
-    /// nothing.
+    /// The same costs, but with `seconds`, if known, for steps of `rows` rows, and without measurements
+    /// of smaller steps.
     fn anchored(&self, rows: usize, seconds: Option<f64>) -> Costs {
         let mut costs = self.clone();
         if let Some(seconds) = seconds {
@@ -126,7 +126,7 @@ impl Costs {
         costs
     }
 
-    /// How long a step of so many rows should take, in seconds; before anything is known, in some unit.
+    /// Expected seconds of a step with this many rows; in an arbitrary unit while nothing is measured.
     pub fn seconds(&self, rows: usize) -> f64 {
         let known = || {
             let means = self.steps.iter().enumerate();
@@ -140,7 +140,7 @@ impl Costs {
             }
             (_, Some((_, seconds))) => seconds,
             (Some((at, seconds)), None) => {
-                // As steep as what is known.
+                // Extrapolates with the slope of the last two.
                 let before = known().rfind(|(other, _)| *other < at);
                 let slope = before.map_or(Costs::ROW * seconds, |(other, less)| {
                     ((seconds - less) / (at - other) as f64).max(0.0)
@@ -172,49 +172,50 @@ mod tests {
         acceptance
     }
 
-    /// What so many sequences of equal guesses should have at most.
+    /// The best number of drafts for this many equal sequences.
     fn best(acceptance: &Acceptance, costs: &Costs, sequences: usize, most: usize) -> usize {
         let worth = Worth { plain: None, costs, wait: 0.0, sequences };
-        worth.best(&vec![Guesses { acceptance, pending: 0, drafts: 7 }; sequences], most)
+        worth.best(&vec![SeqDrafts { acceptance, pending: 0, drafts: 7 }; sequences], most)
     }
 
     #[test]
-    fn drafts_are_as_many_as_pay() {
+    fn the_number_of_drafts_is_the_best_one() {
         let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
         let steep = costs(|rows| rows as f64);
-        assert_eq!(best(&learned(7, 7), &flat, 1, 7), 7, "always right, nearly free");
+        assert_eq!(best(&learned(7, 7), &flat, 1, 7), 7, "always accepted, nearly free");
         assert_eq!(best(&learned(7, 7), &flat, 1, 3), 3);
-        assert_eq!(best(&learned(7, 0), &flat, 1, 7), 0, "always wrong");
-        assert_eq!(best(&learned(7, 2), &flat, 1, 7), 2, "the first two are right");
+        assert_eq!(best(&learned(7, 0), &flat, 1, 7), 0, "always rejected");
+        assert_eq!(best(&learned(7, 2), &flat, 1, 7), 2, "the first two are accepted");
         assert_eq!(best(&learned(7, 7), &steep, 1, 7), 0, "each row costs what it brings");
         assert_eq!(best(&learned(7, 7), &flat, 1, 0), 0);
         assert!(best(&Acceptance::default(), &Costs::default(), 1, 7) > 0, "it is tried");
     }
 
     #[test]
-    fn what_others_have_no_guesses_for_is_not_counted_on() {
-        // Rows come in fours: the fifth is dear, and those behind it are for nothing.
+    fn drafts_that_few_sequences_have_are_counted_for_these_alone() {
+        // Rows are computed in fours: the fifth is expensive, and the next three cost nothing more.
         let mut costs = Costs::default();
         (1..=16).for_each(|rows| costs.observe(rows, 0.3 + 0.7 * rows.div_ceil(4) as f64));
         let acceptance = learned(7, 7);
         let worth = Worth { plain: None, costs: &costs, wait: 0.0, sequences: 4 };
-        let guesses = |drafts| Guesses { acceptance: &acceptance, pending: 0, drafts };
-        assert_eq!(worth.best(&[guesses(3)], 3), 0, "7 tokens in the time of 1.7 steps");
-        assert_eq!(worth.best(&[guesses(3); 2], 3), 2, "8 tokens; more would take more");
-        assert_eq!(worth.best(&[guesses(3), guesses(1), guesses(1)], 3), 2, "as far as they reach");
+        let proposed = |drafts| SeqDrafts { acceptance: &acceptance, pending: 0, drafts };
+        assert_eq!(worth.best(&[proposed(3)], 3), 0, "7 tokens in the time of 1.7 steps");
+        assert_eq!(worth.best(&[proposed(3); 2], 3), 2, "8 tokens; more would take more");
+        let some = [proposed(3), proposed(1), proposed(1)];
+        assert_eq!(worth.best(&some, 3), 2, "as far as they reach");
         let wait = Worth { wait: 0.5, ..worth };
-        assert_eq!(wait.best(&[guesses(3); 2], 3), 0);
+        assert_eq!(wait.best(&[proposed(3); 2], 3), 0);
     }
 
     #[test]
-    fn guesses_behind_tokens_in_flight_need_these_to_be_right() {
+    fn drafts_behind_tokens_in_flight_need_these_to_be_accepted() {
         let flat = costs(|rows| 1.0 + 0.02 * rows as f64);
         let (mut acceptance, best) = (learned(7, 7), |acceptance: &Acceptance, pending| {
             let worth = Worth { plain: None, costs: &flat, wait: 0.0, sequences: 1 };
-            worth.best(&[Guesses { acceptance, pending, drafts: 2 }], 2)
+            worth.best(&[SeqDrafts { acceptance, pending, drafts: 2 }], 2)
         });
         assert_eq!(best(&acceptance, 1), 2);
-        // The first is wrong.
+        // The first one is rejected.
         (0..100).for_each(|_| acceptance.observe(1, 0));
         assert_eq!((best(&acceptance, 0), best(&acceptance, 1)), (0, 0));
         acceptance.rates = [0.2, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -224,19 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn steps_with_drafts_are_weighed_from_those_without() {
+    fn costs_of_drafts_start_from_those_of_steps_without() {
         let mut costs = Costs::default();
         let acceptance = Acceptance::default();
         let best = |costs: &Costs, sequences| {
             let worth = Worth { plain: Some(1e-3), costs, wait: 0.0, sequences };
-            let guesses = Guesses { acceptance: &acceptance, pending: 0, drafts: 7 };
-            worth.best(&vec![guesses; sequences], 7)
+            let proposed = SeqDrafts { acceptance: &acceptance, pending: 0, drafts: 7 };
+            worth.best(&vec![proposed; sequences], 7)
         };
         assert!(best(&costs, 1) > 0, "nothing is known of drafts: they are tried");
         costs.observe(8, 8e-3);
         assert_eq!(best(&costs, 1), 0, "each row costs as much as a step");
         costs.observe(3, 1.1e-3);
-        assert_eq!(best(&costs, 1), 2, "but not the first two drafts'");
+        assert_eq!(best(&costs, 1), 2, "the first two drafts cost little");
         let mut of_two = Costs::default();
         of_two.observe(1, 1.0);
         of_two.observe(8, 1.5e-3);

@@ -1,31 +1,31 @@
-//! What steps take, of many that were measured.
+//! Averages and quantiles of measured step times.
 
-/// How many times as long as usual a step may have taken; what is beyond does not count.
+/// Values are capped at this multiple of the average.
 pub const ODD: f64 = 4.0;
 
-/// An average of late values.
+/// A moving average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mean {
     value: f64,
-    /// Values so far, at most as many as count.
+    /// Values so far, at most [`Mean::MOST`].
     count: f64,
 }
 
 impl Mean {
-    /// Late values that count.
+    /// Weight of the newest value: 1 in this many.
     pub const MOST: f64 = 32.0;
-    /// So many are to be relied on: the host may notice two steps at once, and then the first seems to
-    /// have taken all the time of both.
+    /// Values needed for a reliable average: the host may notice the end of two steps at once, and then
+    /// the first seems to have taken the time of both.
     pub const SOME: f64 = 8.0;
 
     pub fn add(&mut self, value: f64) {
-        // One odd value should not say too much.
+        // Caps outliers.
         let value = self.get(Mean::SOME).map_or(value, |mean| value.min(ODD * mean));
         self.count = (self.count + 1.0).min(Mean::MOST);
         self.value += (value - self.value) / self.count;
     }
 
-    /// The average, if it is one of at least so many values.
+    /// The average, if it has at least this many values.
     pub fn get(&self, least: f64) -> Option<f64> {
         (self.count >= least).then_some(self.value)
     }
@@ -35,14 +35,14 @@ impl Mean {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latest {
     values: [f64; Latest::MOST],
-    /// Values so far; the next takes the place of the oldest.
+    /// Values so far; the next one replaces the oldest.
     count: usize,
 }
 
 impl Latest {
-    /// Values that are kept.
+    /// Values kept.
     const MOST: usize = 32;
-    /// So many are to be relied on.
+    /// Values needed for a reliable quantile.
     const SOME: usize = 8;
 
     pub fn add(&mut self, value: f64) {
@@ -50,12 +50,12 @@ impl Latest {
         self.count += 1;
     }
 
-    /// Whether there are enough.
+    /// Whether there are enough values.
     pub fn is_known(&self) -> bool {
         self.count >= Latest::SOME
     }
 
-    /// The value that a share of them, less than all, do not exceed.
+    /// The quantile at `share`, which is less than 1.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let mut values = self.values;
         let values = &mut values[..self.count.min(Latest::MOST)];

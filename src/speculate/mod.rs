@@ -1,25 +1,24 @@
-//! Guesses of what comes next, so that one step can compute several tokens of a sequence.
+//! Speculative decoding: draft tokens, so that one step can compute several tokens of a sequence.
 //!
-//! A guess only decides how many positions are computed at once. Each of them is drawn from what the
-//! model says, with noise that depends on its position alone, and a guess counts where it is the
-//! token drawn in its place: the answer is the same without.
+//! Drafts only decide how many positions one step computes. The token of each position is sampled from
+//! the model's logits with noise that depends on the position alone, and a draft is accepted if it
+//! equals the sampled token. So the answer is the same with and without drafts.
 
 mod ledger;
 mod length;
 mod mean;
 mod ngram;
-mod rests;
+mod pauses;
 
 use std::fmt::Debug;
 
 pub use ledger::{ByBatch, Ledger, PlainCosts};
-pub use length::{Acceptance, Costs, Guesses, Worth};
+pub use length::{Acceptance, Costs, SeqDrafts, Worth};
 pub use ngram::Ngram;
-pub use rests::Rests;
+pub use pauses::Pauses;
 
-/// Proposes tokens that are likely to follow.
+/// Proposes draft tokens.
 pub trait Drafter: Debug {
-    /// At most `most` tokens that may follow `tokens`, the next one first; none if there is nothing to
-    /// go by.
+    /// At most `most` tokens likely to follow `tokens`, in order; none if there is no basis for any.
     fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32>;
 }

@@ -1,17 +1,17 @@
-//! Prompt lookup: what came after the last tokens when they came before.
+//! Prompt lookup: n-gram matching in the sequence's own tokens.
 
 use std::ops::RangeInclusive;
 
 use super::Drafter;
 
-/// Proposes what followed the first earlier occurrence of the sequence's last tokens, of as many of
-/// them as possible (Saxena, "Prompt lookup decoding", 2023).
+/// Proposes the tokens after the first earlier occurrence of the sequence's last n tokens, for the
+/// largest n that occurs (Saxena, "Prompt lookup decoding", 2023).
 ///
-/// It costs next to nothing, and is often right where an answer repeats its prompt or itself: in
-/// summaries, extracts, code and lists.
+/// It costs almost nothing. Its acceptance rate is high where an answer repeats its prompt or itself:
+/// in summaries, extracts, code and lists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ngram {
-    /// How many of the last tokens must have come before, at least one.
+    /// Range of n; at least 1.
     pub sizes: RangeInclusive<usize>,
 }
 
@@ -24,8 +24,9 @@ impl Default for Ngram {
 impl Drafter for Ngram {
     fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
         let (least, longest) = (*self.sizes.start(), *self.sizes.end());
-        // Read from the end, the last tokens are a prefix, and `borders[i]` says how many of them end
-        // at place i: the prefix function of Knuth, Morris and Pratt, cut at the longest size.
+        // In reverse order the last tokens are a prefix, and `borders[i]` is the length of the longest
+        // prefix that ends at place i: the prefix function of Knuth, Morris and Pratt, cut at the
+        // longest n.
         let reversed = |i: usize| tokens[tokens.len() - 1 - i];
         let mut borders = vec![0; longest.min(tokens.len())];
         let (mut matched, mut best) = (0, (0, 0));
@@ -42,7 +43,7 @@ impl Drafter for Ngram {
             if let Some(border) = borders.get_mut(i) {
                 *border = matched;
             }
-            // Of equal length, the one that is read last comes first in the sequence.
+            // Of equal lengths, the last one in reverse order is the first one in the sequence.
             if matched >= least.max(best.0) {
                 best = (matched, i);
             }
@@ -51,7 +52,7 @@ impl Drafter for Ngram {
         if size == 0 {
             return Vec::new();
         }
-        // The occurrence begins at place `at` from the end.
+        // The match begins at place `at` from the end.
         let next = tokens.len() - 1 - at + size;
         tokens[next..].iter().take(most).copied().collect()
     }
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_followed_the_longest_match_is_proposed_the_earliest_of_equals() {
+    fn the_tokens_after_the_first_longest_match_are_proposed() {
         type Case = (&'static [u32], RangeInclusive<usize>, usize, &'static [u32]);
         let table: [Case; 14] = [
             (&[1, 2, 3, 4, 1, 2, 3, 5, 6], 2..=2, 2, &[]),
@@ -82,7 +83,7 @@ mod tests {
             (&[1, 2, 3, 100, 1, 2, 3, 200, 1, 2, 3, 300, 1, 2, 3], 3..=3, 2, &[100, 1]),
             (&[], 1..=3, 2, &[]),
             (&[7], 1..=3, 2, &[]),
-            // As many as there are.
+            // Fewer than asked for.
             (&[7, 7], 1..=3, 4, &[7]),
         ];
         for (tokens, sizes, most, expected) in table {
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_what_a_search_of_every_place_finds() {
+    fn it_finds_the_same_as_a_naive_search() {
         let search = |tokens: &[u32], sizes: RangeInclusive<usize>, most: usize| {
             for size in sizes.rev().filter(|size| *size < tokens.len()) {
                 let last = &tokens[tokens.len() - size..];

@@ -21,18 +21,18 @@ use std::ops::ControlFlow;
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// A drafting head by other names; safetensors files come first.
+/// Medusa's file name for a draft head; safetensors files are preferred.
 const MEDUSA: &str = "medusa_lm_head.safetensors";
 const TORCH: [&str; 2] = ["pytorch_model.bin", "medusa_lm_head.pt"];
 
-/// How far loading has come.
+/// Progress of loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     /// The file being read.
     pub file: &'a str,
-    /// Bytes read of all files together.
+    /// Bytes read so far, of all files.
     pub loaded: u64,
-    /// Bytes of all files together.
+    /// Total bytes of all files.
     pub total: u64,
 }
 
@@ -40,30 +40,30 @@ pub struct Progress<'a> {
 pub struct Checkpoint<'a, S: Source> {
     source: &'a S,
     shards: Vec<Shard<S::Stream>>,
-    /// Of GGUF files, those of the first.
+    /// Metadata of a GGUF file; of split ones, of the first part.
     metadata: Option<Metadata>,
 }
 
 struct Shard<S> {
     file: String,
     header: Header,
-    /// At the first tensor's byte. Only the first shard's stream stays open while the other
-    /// headers are read, so that a single file is fetched once and no connections pile up.
+    /// At the first tensor's byte. Only the first shard's stream stays open while the other headers are
+    /// read: a single file is fetched once, and connections do not pile up.
     reader: Option<Reader<S>>,
     format: Format,
 }
 
-/// The format of a file of weights.
+/// Format of a weights file.
 enum Format {
     Safetensors,
     Gguf,
-    /// With the bytes behind its tensors.
+    /// With the bytes after its tensors.
     Torch(Vec<u8>),
 }
 
 impl<'a, S: Source> Checkpoint<'a, S> {
-    /// Reads the header of the source's GGUF file and of its other parts; else of
-    /// `model.safetensors`, or of each shard that its index names.
+    /// Reads the headers: of the source's GGUF file and its other parts, or of `model.safetensors`, or
+    /// of each shard in the index.
     pub async fn open(source: &'a S) -> Result<Checkpoint<'a, S>> {
         match source.gguf() {
             Some(file) => Checkpoint::open_gguf(source, file).await,
@@ -86,10 +86,10 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         Ok(Checkpoint { source, shards, metadata: Some(metadata) })
     }
 
-    /// Reads the header of a drafting head's file, or of the target's if the head is inside.
+    /// Reads the header of a draft head's file, or of the target's files if the head is inside.
     pub async fn open_draft(source: &'a S) -> Result<Checkpoint<'a, S>> {
         let error = match Checkpoint::open_safetensors(source).await {
-            // A server may have a page for what is not there.
+            // A server may answer with a page if a file does not exist.
             Err(error @ (Error::Fetch { .. } | Error::Malformed { .. })) => error,
             result => return result,
         };
@@ -137,7 +137,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         self.metadata.as_ref()
     }
 
-    /// The model's configuration, if its files have it: those of GGUF do.
+    /// The model's configuration, if the files contain it (GGUF).
     pub fn config(&self) -> Result<Option<ModelConfig>> {
         let config = |metadata| {
             let file = self.shards.first().map_or("", |shard| &shard.file);
@@ -146,12 +146,12 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         self.metadata.as_ref().map(config).transpose()
     }
 
-    /// The shape of a tensor, the length of a row last; `None` if there is no such tensor.
+    /// The shape of a tensor, row length last; `None` if there is no such tensor.
     fn shape(&self, tensor: &str) -> Option<&[u64]> {
         self.tensors().find(|info| info.name == tensor).map(|info| &info.shape[..])
     }
 
-    /// Plans how the checkpoint fills a model.
+    /// Plans how the checkpoint fills a model's weights.
     pub fn plan(
         &self,
         config: &ModelConfig,
@@ -162,7 +162,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         LoadPlan::new(config, quantization, quantise, &headers)
     }
 
-    /// Plans how the checkpoint fills weights that are not those of a [`ModelConfig`].
+    /// Plans how the checkpoint fills other weights than those of a [`ModelConfig`].
     pub fn plan_params(
         &self,
         params: &[ParamSpec],
@@ -173,14 +173,14 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         LoadPlan::of(params, quantization, quantise, &headers)
     }
 
-    /// All tensors, in the order of the files and of their bytes.
+    /// All tensors, in the order of files and bytes.
     pub fn tensors(&self) -> impl Iterator<Item = &TensorInfo> + Clone {
         self.shards.iter().flat_map(|shard| &shard.header.tensors)
     }
 
     /// Reads the bytes of a tensor of bounded size, before the checkpoint is loaded.
     pub(super) async fn read_tensor(&mut self, name: &str) -> Result<Vec<u8>> {
-        // No two streams at a time.
+        // Only one stream at a time.
         self.shards.iter_mut().for_each(|shard| shard.reader = None);
         for Shard { file, header, .. } in &self.shards {
             if let Some(tensor) = header.tensors.iter().find(|tensor| tensor.name == name) {
@@ -199,7 +199,7 @@ impl<'a, S: Source> Checkpoint<'a, S> {
         self.shards.iter().map(|shard| shard.header.end).sum()
     }
 
-    /// Streams all files into `sink` as a plan of this checkpoint says.
+    /// Streams all files into `sink`, according to a plan for this checkpoint.
     ///
     /// `on_progress` is called after each chunk; [`ControlFlow::Break`] ends the load with
     /// [`Error::Aborted`].
@@ -252,7 +252,7 @@ impl<S: super::ByteStream> Shard<S> {
     }
 }
 
-/// Opens a file that need not be there.
+/// Opens a file that may be missing.
 async fn open_optional<S: Source>(source: &S, file: &str) -> Result<Option<S::Stream>> {
     match source.open(file).await {
         Err(Error::Malformed { .. }) => Ok(None),
@@ -272,7 +272,7 @@ async fn reopen<S: Source>(
         Format::Gguf => gguf::read(file, &mut reader).await?.1,
         Format::Safetensors => safetensors::read(file, &mut reader).await?,
         Format::Torch(directory) => {
-            // Its end says whether it is the same.
+            // The end of the file shows whether it is the same file.
             reader.expect(header.end + directory.len() as u64);
             return Ok(reader);
         }
@@ -287,7 +287,7 @@ async fn reopen<S: Source>(
     Ok(reader)
 }
 
-/// The files that an index names, in order.
+/// The file names in an index, in order.
 fn shard_names(index: &[u8]) -> Result<BTreeSet<String>> {
     let fields = Fields::parse(INDEX, index)?;
     let expected = "a map from tensor names to files of the same folder";
@@ -300,7 +300,7 @@ fn shard_names(index: &[u8]) -> Result<BTreeSet<String>> {
         .collect()
 }
 
-/// Whether a name stays within its folder, as a path and as an address.
+/// Whether a name stays within its folder, both as a path and as a URL.
 fn is_plain(file: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     !file.starts_with('.') && !file.is_empty() && file.chars().all(allowed)

@@ -1,4 +1,4 @@
-//! A run of file bytes where the platform left them: host memory natively, JavaScript's on the web.
+//! File bytes in the platform's own memory: host memory natively, JavaScript memory on the web.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ type Bytes = std::sync::Arc<Vec<u8>>;
 #[cfg(target_arch = "wasm32")]
 type Bytes = std::rc::Rc<buffer::Buffer>;
 
-/// Most bytes that [`Chunk::read`] has in wasm memory at a time.
+/// Most bytes that [`Chunk::read`] copies to wasm memory at a time.
 #[cfg(target_arch = "wasm32")]
 const WINDOW_BYTES: usize = 64 << 10;
 
@@ -52,7 +52,7 @@ impl Chunk {
         out.copy_from_slice(self.as_slice());
     }
 
-    /// Shows the bytes to `reader`, in order, in one or more slices.
+    /// Calls `reader` with the bytes, in order, in one or more slices.
     pub fn read(&self, mut reader: impl FnMut(&[u8])) {
         reader(self.as_slice());
     }
@@ -68,17 +68,17 @@ impl From<Vec<u8>> for Chunk {
 
 #[cfg(target_arch = "wasm32")]
 impl Chunk {
-    /// Takes an array that nobody else will read: its memory is freed with the last chunk of it.
+    /// Takes an array that nobody else reads: its memory is freed with its last chunk.
     pub(crate) fn owned(array: js_sys::Uint8Array) -> Chunk {
         Chunk::of(array, buffer::Owner::Chunks)
     }
 
-    /// Takes an array in memory of a pool, to which that returns with the last chunk of it.
+    /// Takes an array of a pool; it returns to the pool with its last chunk.
     pub(crate) fn pooled(array: js_sys::Uint8Array, pool: &std::rc::Rc<Pool>) -> Chunk {
         if array.length() == Pool::BYTES {
             return Chunk::of(array, buffer::Owner::Pool(pool.clone()));
         }
-        // It would keep more memory than it has bytes.
+        // Otherwise it would keep more memory than it has bytes.
         let own = Chunk::owned(array.slice(0, array.length()));
         pool.give(&array);
         own
@@ -99,7 +99,7 @@ impl Chunk {
         self.as_js().copy_to(out);
     }
 
-    /// Shows the bytes to `reader`, in order, in slices of a window of wasm memory.
+    /// Calls `reader` with the bytes, in order, through a buffer in wasm memory.
     pub fn read(&self, mut reader: impl FnMut(&[u8])) {
         let mut window = vec![0; WINDOW_BYTES.min(self.len())];
         for start in (0..self.len()).step_by(WINDOW_BYTES) {
@@ -150,18 +150,18 @@ mod buffer {
         pub owner: Owner,
     }
 
-    /// Whose memory a buffer is.
+    /// Owner of a buffer's memory.
     #[derive(Debug)]
     pub enum Owner {
-        /// Somebody else's, who may read it.
+        /// Others, who may read it.
         Others,
-        /// The buffer's.
+        /// The chunks of the buffer.
         Chunks,
         Pool(Rc<Pool>),
     }
 
-    /// Memory that files are read into again and again: new memory has to be cleared first, which
-    /// takes about as long as reading into it.
+    /// Memory that is reused for reading files: new memory has to be cleared first, which takes about
+    /// as long as reading into it.
     #[derive(Debug, Default)]
     pub struct Pool {
         /// Arrays of [`Pool::BYTES`].
@@ -178,7 +178,7 @@ mod buffer {
             free.unwrap_or_else(|| Uint8Array::new_with_length(Pool::BYTES))
         }
 
-        /// Takes back an array, or what of it was read into.
+        /// Takes an array back, or the part of it that was filled.
         pub fn give(&self, array: &Uint8Array) {
             self.free.borrow_mut().push(Uint8Array::new(&array.buffer()));
         }
@@ -200,9 +200,9 @@ mod buffer {
         }
     }
 
-    /// Frees an array's memory at once: collectors are in no hurry, and files are large.
+    /// Frees an array's memory at once: garbage collection may come late, and files are large.
     fn free(array: &Uint8Array) {
-        // Older browsers cannot, and collect it some day.
+        // Older browsers do not support this; there it is collected later.
         let _ = array.buffer().unchecked_into::<ArrayBuffer>().transfer(0);
     }
 }

@@ -1,4 +1,4 @@
-//! From a drafting head's folder to its weights: everything is checked before anything is allocated.
+//! Loads a draft head from its folder; everything is checked before anything is allocated.
 
 use super::checkpoint::{Checkpoint, Progress};
 use super::header::{Elements, TensorInfo};
@@ -10,28 +10,28 @@ use crate::error::{Error, Result};
 use crate::model::{DraftConfig, DraftFamily, ModelConfig, Quantization};
 use std::ops::ControlFlow;
 
-/// A drafting head beside its weights.
+/// Configuration and vocabulary of a draft head; its weights are separate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     pub config: DraftConfig,
-    /// The target's id of each token that the head can draft, `[config.vocab]`; `None` if they are the
+    /// The target's id of each token in the head's vocabulary, `[config.vocab]`; `None` if they are the
     /// same.
     pub vocabulary: Option<Vec<u32>>,
 }
 
-/// A drafting head whose files have been checked; nothing is allocated yet.
+/// A draft head whose files have been checked; nothing is allocated yet.
 pub struct PreparedDraft<'a, S: Source> {
     pub draft: Draft,
     checkpoint: Checkpoint<'a, S>,
     plan: LoadPlan,
 }
 
-/// Reads the configuration, the headers and the vocabulary of a drafting head for `target`.
+/// Reads the configuration, the headers and the vocabulary of a draft head for `target`.
 ///
 /// The folder is that of the head, or the target's own if the head is inside.
 ///
 /// # Errors
-/// Whatever is wrong with the files, as far as headers tell, and that the head is for another target.
+/// Errors in the files, as far as headers show them; a head for another target.
 pub async fn open_draft<'a, S: Source>(
     source: &'a S,
     target: &ModelConfig,
@@ -73,9 +73,9 @@ impl<S: Source> PreparedDraft<'_, S> {
     }
 }
 
-/// Refuses parts of a head that nothing would read: it would draft, and badly.
+/// Refuses weights of a head that would stay unused: it would draft badly.
 fn expect_all_used<S: Source>(checkpoint: &Checkpoint<S>, plan: &LoadPlan) -> Result<()> {
-    // Copies of the target's weights, and what can be computed.
+    // Copies of the target's weights, and values that can be computed.
     const IDLE: [&str; 4] = ["embed_tokens.weight", "rotary_emb.", "verifier_", "mask_hidden"];
     let is_part = |tensor: &TensorInfo| {
         let name = &tensor.name;
@@ -93,7 +93,7 @@ fn expect_all_used<S: Source>(checkpoint: &Checkpoint<S>, plan: &LoadPlan) -> Re
     }
 }
 
-/// Reads which tokens of the target the head can draft, and checks that each is one and no other's.
+/// Reads the vocabulary of the head, and checks that each token is a different one of the target's.
 async fn read_vocabulary<S: Source>(
     checkpoint: &mut Checkpoint<'_, S>,
     config: &DraftConfig,

@@ -18,8 +18,8 @@ use crate::{
     model::{Param, Shape},
 };
 
-/// Bytes of a lap: before they are staged, the device has to be done with those of the lap before the
-/// last. So it is busy while more come, and no more than 32 MiB are on their way to it.
+/// Bytes of a lap. Before the bytes of a lap are staged, the device must have finished the lap before
+/// the last. So it stays busy while more bytes arrive, and at most 32 MiB are in flight.
 const LAP_BYTES: u64 = 16 << 20;
 
 /// A model's weights on a device.
@@ -28,12 +28,12 @@ pub struct GpuWeights {
     pub matrices: HashMap<Param, GpuMatrix>,
     /// f32, each padded with zeros to a multiple of 32.
     pub vectors: HashMap<Param, wgpu::Buffer>,
-    /// In which order a matrix has its columns: `[k]` u32, where it is not that of the activations.
+    /// Column order of matrices with reordered columns: `[k]` u32.
     pub orders: HashMap<Param, wgpu::Buffer>,
 }
 
-/// A matrix in its canonical layouts, cut by rows where they differ and where one binding could not
-/// show it whole.
+/// A matrix in its canonical layouts, split by rows where the layout changes and where a part would
+/// exceed one binding.
 #[derive(Clone)]
 pub struct GpuMatrix {
     pub n: usize,
@@ -62,7 +62,7 @@ impl GpuWeights {
         self.buffers().for_each(wgpu::Buffer::destroy);
     }
 
-    /// Takes the embeddings and the output matrix, `head`, of a target where there are none of its own.
+    /// Shares the embeddings and the output matrix, `head`, of a target, if it has none of its own.
     pub(crate) fn share(&mut self, target: &GpuWeights, head: Param) {
         for (param, of_target) in [(Param::Embed, Param::Embed), (Param::Head, head)] {
             if let Some(matrix) = target.matrices.get(&of_target) {
@@ -80,8 +80,8 @@ impl GpuWeights {
 
 /// Fills [`GpuWeights`] from a checkpoint.
 ///
-/// Bytes go from the source straight to the device, which repacks them; the host never holds more
-/// than the chunk at hand.
+/// Bytes go from the source straight to the device, which repacks them; the host holds only the current
+/// chunk.
 pub struct GpuSink<'a> {
     gpu: &'a Gpu,
     largest_part: u64,
@@ -91,16 +91,16 @@ pub struct GpuSink<'a> {
     job: wgpu::Buffer,     // Rows
     /// Bytes staged in this lap.
     staged: u64,
-    /// Where the last lap ended.
+    /// End of the last lap.
     lap: Option<Mark>,
-    /// Jobs whose rows do not have their mins yet, by their first row.
+    /// Jobs whose rows still lack their mins, by first row.
     unfinished: HashMap<(Param, usize), RepackJob>,
 }
 
 impl<'a> GpuSink<'a> {
     /// Allocates the staging area.
     ///
-    /// Matrices are cut between their units into parts of at most `largest_part` bytes, as a rule
+    /// Matrices are split between units into parts of at most `largest_part` bytes, usually
     /// [`Gpu::largest_binding`].
     pub async fn new(gpu: &'a Gpu, largest_part: u64) -> Result<GpuSink<'a>> {
         Ok(GpuSink {
@@ -149,7 +149,7 @@ impl<'a> GpuSink<'a> {
         Ok(matrix)
     }
 
-    /// Runs one step of repacking over rows of the staged piece.
+    /// Runs one repacking operation over rows of the staged piece.
     async fn repack(&mut self, repack: Repack, rows: Rows, outputs: &[wgpu::Buffer]) -> Result<()> {
         let gpu = self.gpu;
         let pipeline = self.kernels.pipeline(gpu, &repack.shader()).await?;
@@ -166,7 +166,7 @@ impl<'a> GpuSink<'a> {
         Ok(())
     }
 
-    /// Runs the steps that `step` chooses by layout for the parts of a matrix that a job fills.
+    /// Runs the operations that `step` chooses by layout, for the parts of a matrix that a job fills.
     async fn repack_matrix(
         &mut self,
         job: &RepackJob,
@@ -175,7 +175,7 @@ impl<'a> GpuSink<'a> {
         let matrix = self.weights.matrices.get(&job.param).ok_or_else(|| job.param.missing())?;
         let fills: Vec<_> = matrix.fills(job, step).collect();
         for Fill { repack, rows, part } in fills {
-            // Kept rows are there since they were staged.
+            // Unchanged rows were written when they were staged.
             if repack.kept_row(&rows).is_none() {
                 self.repack(repack, rows, &part.written(repack)).await?;
             }
@@ -184,7 +184,7 @@ impl<'a> GpuSink<'a> {
     }
 }
 
-/// Rows of a piece that lie in one part of a matrix, and the step that puts them there.
+/// Rows of a piece that belong to one part of a matrix, and the operation that writes them there.
 struct Fill {
     repack: Repack,
     rows: Rows,
@@ -192,7 +192,7 @@ struct Fill {
 }
 
 impl GpuMatrix {
-    /// What a job fills, by the steps that `step` chooses by layout.
+    /// The parts that a job fills, with the operation that `step` chooses by layout.
     fn fills(
         &self,
         job: &RepackJob,
@@ -219,8 +219,8 @@ impl GpuMatrix {
 }
 
 impl Fill {
-    /// Writes what a chunk, from byte `offset` of the piece on, has of rows of `row` bytes that are
-    /// kept as they are.
+    /// Writes rows that need no change, `row` bytes each, from a chunk that starts at byte `offset` of
+    /// the piece.
     fn write(&self, gpu: &Gpu, row: u64, offset: u64, bytes: &Chunk) -> Result<()> {
         let [source, to, count] =
             [self.rows.source, self.rows.row, self.rows.rows].map(|rows| u64::from(rows) * row);
@@ -235,7 +235,7 @@ impl Fill {
 }
 
 impl Encoding {
-    /// The step that turns such bytes into part of a weight; `None` where it takes two, see
+    /// The operation that converts these bytes to part of a weight; `None` if it takes two, see
     /// [`RepackJob::simple`].
     pub fn step(self, to: Layout) -> Option<Repack> {
         Some(match self {
@@ -259,7 +259,7 @@ impl Encoding {
 }
 
 impl GpuPart {
-    /// The buffers that a step of repacking writes; handles, cheap to clone.
+    /// The output buffers of a repacking operation (handles, cheap to clone).
     fn written(&self, repack: Repack) -> Vec<wgpu::Buffer> {
         let words = repack.writes_words().then_some(&self.words);
         let scales = self.scales.as_ref().filter(|_| repack.writes_scales(self.layout));

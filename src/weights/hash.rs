@@ -1,4 +1,4 @@
-//! Digests of bytes as they come by.
+//! Digests of downloaded bytes.
 
 use blake3::Hasher;
 use sha2::{Digest as _, Sha256};
@@ -6,19 +6,19 @@ use sha2::{Digest as _, Sha256};
 use super::Chunk;
 use crate::manifest::Digest;
 
-/// Digests a chunk of a file, and with it the whole file, as far as either is wanted.
+/// Computes the digest of a chunk, and that of the whole file, as far as they are needed.
 ///
-/// BLAKE3 for the chunk, which is checked on every load: with WebAssembly's SIMD it is twice as fast
-/// as SHA-256, in which repositories say what their files are and which is needed once.
+/// BLAKE3 for chunks, which are checked on every load: with WebAssembly's SIMD it is twice as fast as
+/// SHA-256. SHA-256 is what repositories publish, and is needed once.
 #[derive(Clone, Debug, Default)]
 pub struct Hash {
     pub chunk: Option<Box<Hasher>>,
-    /// Has digested what comes before the chunk.
+    /// State after the bytes before the chunk.
     pub whole: Option<Sha256>,
 }
 
 impl Hash {
-    /// Takes in the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &Chunk) {
         if self.chunk.is_none() && self.whole.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! What a file of weights holds, whatever its format.
+//! The tensors of a weights file, in any format.
 
 use super::safetensors::Dtype;
 use crate::layout::{BlockType, FloatType};
@@ -7,7 +7,7 @@ use std::fmt;
 /// The tensors of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
-    /// In the order of their bytes, none of which overlap; those of several tensors may be the same.
+    /// In byte order, without overlaps; several tensors may have the same bytes.
     pub tensors: Vec<TensorInfo>,
     /// Position in the file where the last tensor ends.
     pub end: u64,
@@ -18,7 +18,7 @@ pub struct Header {
 pub struct TensorInfo {
     pub name: String,
     pub elements: Elements,
-    /// The length of a row last.
+    /// Row length last.
     pub shape: Vec<u64>,
     /// Position of its first byte in the file.
     pub start: u64,
@@ -27,18 +27,18 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// Whether it is another name of the same bytes.
+    /// Whether it names the same bytes.
     pub fn shares_bytes(&self, other: &TensorInfo) -> bool {
         (self.start, self.bytes) == (other.start, other.bytes)
     }
 
-    /// Whether it is another name of the same tensor.
+    /// Whether it names the same tensor.
     pub fn is_alias(&self, other: &TensorInfo) -> bool {
         self.shares_bytes(other) && self.elements == other.elements && self.shape == other.shape
     }
 }
 
-/// What the bytes of a tensor are.
+/// Element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
     /// Numbers one after the other.
@@ -48,7 +48,7 @@ pub enum Elements {
 }
 
 impl Elements {
-    /// The floating-point type, if it is one that fills weights.
+    /// The floating-point type, if weights can be read from it.
     pub fn float(self) -> Option<FloatType> {
         match self {
             Elements::Plain(Dtype::F32) => Some(FloatType::F32),

@@ -1,4 +1,4 @@
-//! Weights in host memory: what the CPU executor runs on, and the oracle of the GPU's repacking.
+//! Weights in host memory: for the CPU executor, and as the oracle of GPU repacking.
 
 use super::Chunk;
 use super::sink::{Encoding, PIECE_BYTES, RepackJob, Weight, WeightSink};
@@ -17,12 +17,12 @@ pub struct HostWeights {
     /// The parts of each matrix, from the top down.
     pub matrices: HashMap<Param, Vec<HostMatrix>>,
     pub vectors: HashMap<Param, Vec<f32>>,
-    /// In which order a matrix has its columns: `[k]`, where it is not that of the activations.
+    /// Column order of matrices with reordered columns: `[k]`.
     pub orders: HashMap<Param, Vec<u32>>,
 }
 
 impl HostWeights {
-    /// Takes the embeddings and the output matrix, `head`, of a target where there are none of its own.
+    /// Shares the embeddings and the output matrix, `head`, of a target, if it has none of its own.
     pub(crate) fn share(&mut self, target: &HostWeights, head: Param) {
         for (param, of_target) in [(Param::Embed, Param::Embed), (Param::Head, head)] {
             if let Some(matrix) = target.matrices.get(&of_target) {
@@ -31,7 +31,7 @@ impl HostWeights {
         }
     }
 
-    /// The part of a matrix that a job fills, and the job with rows counted from its top.
+    /// The part of a matrix that a job fills, and the job with rows relative to that part.
     fn part_mut(&mut self, job: &RepackJob) -> Option<(&mut HostMatrix, RepackJob)> {
         let mut first_row = job.first_row;
         for part in self.matrices.get_mut(&job.param)? {
@@ -49,7 +49,7 @@ impl HostWeights {
 pub struct HostSink {
     weights: HostWeights,
     staging: Vec<u8>,
-    /// Jobs whose rows do not have their mins yet, by their first row.
+    /// Jobs whose rows still lack their mins, by first row.
     unfinished: HashMap<(Param, usize), RepackJob>,
 }
 
@@ -63,7 +63,7 @@ impl HostSink {
         }
     }
 
-    /// Turns the staged bytes into part of a weight.
+    /// Converts the staged bytes to part of a weight.
     fn repack(&mut self, job: &RepackJob) {
         let bytes = &self.staging[..job.bytes() as usize];
         if job.encoding.leaves().is_some() {
@@ -103,7 +103,7 @@ impl HostSink {
                 Encoding::Scales { number, grid, zero } => {
                     set_scales(matrix, job, grid, &numbers(number, bytes), zero);
                 }
-                // Of vectors, and never simple.
+                // For vectors, and never simple.
                 Encoding::LessOne(_) | Encoding::NibblesOfTwo { .. } => {}
                 Encoding::Mins { float, grid, .. } | Encoding::ZeroNumbers { float, grid } => {
                     let numbers = numbers(Number::Float(float), bytes);
@@ -130,7 +130,7 @@ impl Default for HostSink {
     }
 }
 
-/// Asks for main memory before it is taken: a failed allocation would abort the program.
+/// Checks for memory before it is allocated: a failed allocation would abort the program.
 pub(crate) fn ensure_room(what: &str, bytes: u64) -> Result<()> {
     let room = usize::try_from(bytes).ok();
     match room.is_none_or(|room| Vec::<u8>::new().try_reserve_exact(room).is_err()) {
@@ -202,7 +202,7 @@ impl WeightSink for HostSink {
     }
 }
 
-/// Converts rows to the layout of the matrix, by way of the values that `decode` finds in them.
+/// Decodes rows with `decode` and packs them in the layout of the matrix.
 fn pack_rows(
     matrix: &mut HostMatrix,
     job: &RepackJob,
@@ -217,7 +217,7 @@ fn pack_rows(
     }
 }
 
-/// The same of columns one after the other.
+/// The same for columns.
 fn pack_columns(matrix: &mut HostMatrix, job: &RepackJob, float: FloatType, bytes: &[u8]) {
     let mut stored = vec![0.0; job.columns * job.rows];
     decode(float, bytes, &mut stored);
@@ -262,7 +262,7 @@ fn put_bytes(matrix: &mut HostMatrix, job: &RepackJob, unsigned: bool, bytes: &[
     }
 }
 
-/// The same of words that each hold four columns of a row: `[⌈columns / 4⌉][rows]`.
+/// The same for words with four columns of a row each: `[⌈columns / 4⌉][rows]`.
 fn put_words(matrix: &mut HostMatrix, job: &RepackJob, unsigned: bool, bytes: &[u8]) {
     let flip = if unsigned { 0x8080_8080 } else { 0 };
     let stored: Vec<u32> = words(bytes).collect();
@@ -294,7 +294,7 @@ fn set_scales(
     });
 }
 
-/// Puts zero points in the high halves of the scale words, where [`WeightSink::finish`] finds them.
+/// Writes zero points to the high halves of the scale words, for [`WeightSink::finish`].
 fn set_zero_points(
     matrix: &mut HostMatrix,
     job: &RepackJob,
@@ -303,10 +303,10 @@ fn set_zero_points(
     wraps: bool,
     bytes: &[u8],
 ) {
-    // What was stored is one less in each nibble; the sum carries on, as GPTQModel's does.
+    // Stored values are one less in each nibble; the sum carries over, as in GPTQModel.
     let one_more = if wraps { 0x1111_1111 } else { 0 };
     let stored: Vec<u32> = words(bytes).map(|word: u32| word.wrapping_add(one_more)).collect();
-    // Places of `[rows][columns]` as numbers, which `for_each_scale` hands back.
+    // Row and column indices as numbers, which `for_each_scale` passes back.
     let grid = Grid { transposed: false, ..grid };
     for_each_scale(matrix, job, grid, |word, i, _| {
         let (row, column) = (i / job.columns, i % job.columns);
@@ -315,8 +315,8 @@ fn set_zero_points(
     });
 }
 
-/// Calls `set` with each scale word that the job's numbers belong to, the index of the number, and
-/// the group.
+/// Calls `set` with each scale word that the job's numbers belong to, the index of the number, and the
+/// group.
 fn for_each_scale(
     matrix: &mut HostMatrix,
     job: &RepackJob,
@@ -354,7 +354,7 @@ fn numbers(number: Number, bytes: &[u8]) -> Vec<f32> {
     };
     match number {
         Number::Float(float) => floats(float),
-        // A division could be rounded otherwise on the GPU.
+        // A division might be rounded differently on the GPU.
         Number::Float127(float) => {
             floats(float).into_iter().map(|value| value * (1.0 / 127.0)).collect()
         }
@@ -362,7 +362,7 @@ fn numbers(number: Number, bytes: &[u8]) -> Vec<f32> {
     }
 }
 
-/// The scale word of nibbles whose zero point is given: min = −zero point·scale.
+/// The scale word of nibbles with a given zero point: min = −zero point·scale.
 fn with_min(scale: f32, zero_point: f32) -> u32 {
     pack_halves(f16::from_f32(scale), f16::from_f32(-zero_point * scale))
 }

@@ -1,4 +1,4 @@
-//! Files of a web server that may fail at any time: interrupted transfers go on where they were.
+//! Files of a web server. Interrupted transfers are resumed.
 
 use std::{cell::Cell, future::Future, pin::pin, rc::Rc, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// Waits between attempts; after the last one the transfer has failed.
+/// Waits between attempts; after the last attempt the transfer has failed.
 const WAITS: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -19,37 +19,37 @@ const WAITS: [Duration; 5] = [
     Duration::from_secs(8),
 ];
 
-/// A server that sends nothing for so long has failed.
+/// A server that sends nothing for this long has failed.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Asks a web server, without judging what it answers.
+/// Sends requests to a web server, without interpreting the answers.
 #[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
 pub trait Server {
     /// Its length is that of the body, not of the file.
     type Body: ByteStream;
 
-    /// Gets the bytes of a file from `start` to before `end`, or to the file's, with a `Range` header
-    /// only if that is not all of it.
+    /// Requests the bytes of a file from `start` to before `end`, or to the end of the file; with a
+    /// `Range` header only if that is not the whole file.
     ///
     /// # Errors
-    /// [`Error::Fetch`] where there is no answer, [`Error::Aborted`] if the caller has given up.
+    /// [`Error::Fetch`] if there is no answer, [`Error::Aborted`] if the caller has cancelled.
     async fn get(&self, address: &str, start: u64, end: Option<u64>) -> Result<Answer<Self::Body>>;
 
-    /// Resolves after that time.
+    /// Resolves after this time.
     fn wait(&self, time: Duration) -> impl Future<Output = ()>;
 }
 
-/// What a server answers.
+/// An answer of a server.
 #[derive(Debug)]
 pub struct Answer<B> {
     pub status: u16,
-    /// The words beside the status, which may be none.
+    /// The status text, possibly empty.
     pub reason: String,
     /// Whether it claims to be an HTML page.
     pub is_page: bool,
-    /// The header of that name; other origins may hide it.
+    /// The `Content-Range` header; other origins may hide it.
     pub content_range: Option<String>,
-    /// What changes when the file does; other origins may hide it.
+    /// A value that changes with the file (ETag); other origins may hide it.
     pub version: Option<String>,
     pub body: B,
 }
@@ -64,8 +64,8 @@ struct Shared<S> {
     server: S,
     /// Ends with a slash.
     folder: String,
-    /// Whether the server has ever sent a file; until then the address is rather wrong than the
-    /// connection broken, and nothing is tried again.
+    /// Whether the server has ever sent a file. Until then, a failure more likely means a wrong address
+    /// than a broken connection, and there is no retry.
     reached: Cell<bool>,
 }
 
@@ -73,16 +73,16 @@ struct Shared<S> {
 pub struct HttpStream<S: Server> {
     shared: Rc<Shared<S>>,
     address: String,
-    /// Of the next byte.
+    /// Position of the next byte.
     position: u64,
-    /// Where the transfer ends, if it is not the file's end.
+    /// End of the transfer, if before the end of the file.
     end: Option<u64>,
     /// Length of the file.
     length: Option<u64>,
     version: Option<String>,
     /// `None` after an interruption.
     body: Option<S::Body>,
-    /// Bytes before `position` that the body begins with.
+    /// Bytes at the start of the body that come before `position`.
     surplus: u64,
 }
 
@@ -90,15 +90,15 @@ pub struct HttpStream<S: Server> {
 enum Setback {
     /// There is no such file.
     Absent,
-    /// The file has no byte where the transfer should begin.
+    /// The file ends before the requested start.
     End,
-    /// Another attempt may succeed.
+    /// Temporary: another attempt may succeed.
     Passing(Error),
     Final(Error),
 }
 
 impl<S: Server> HttpSource<S> {
-    /// Names a folder, or a GGUF file, by its address; nothing is read yet.
+    /// Sets the address of a folder, or of a GGUF file; nothing is read yet.
     pub fn new(server: S, address: &str) -> HttpSource<S> {
         let (folder, gguf) = parts(address);
         HttpSource { shared: Rc::new(Shared { server, folder, reached: Cell::new(false) }), gguf }
@@ -186,15 +186,15 @@ impl<S: Server> ByteStream for HttpStream<S> {
 }
 
 impl<S: Server> HttpStream<S> {
-    /// Of the next byte.
+    /// Position of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Another transfer of the same file, which must not have changed, from `start` to before `end`, or
-    /// to the file's. It begins when it is first read.
+    /// Another transfer of the same, unchanged file, from `start` to before `end` or to the end of the
+    /// file. It begins with the first read.
     ///
-    /// Where there is an `end`, a server that sends no parts of files is an error.
+    /// With an `end`, a server without range support is an error.
     pub(super) fn another(&self, start: u64, end: Option<u64>) -> HttpStream<S> {
         HttpStream {
             shared: self.shared.clone(),
@@ -208,7 +208,7 @@ impl<S: Server> HttpStream<S> {
         }
     }
 
-    /// Reads on, from a new connection if there is none.
+    /// Reads the next bytes, over a new connection if there is none.
     async fn advance(&mut self) -> Result<Option<Chunk>, Setback> {
         if self.end.or(self.length) == Some(self.position) {
             return Ok(None);
@@ -235,7 +235,7 @@ impl<S: Server> HttpStream<S> {
         }
     }
 
-    /// The body is over.
+    /// Handles the end of the body.
     fn end(&mut self) -> Result<Option<Chunk>, Setback> {
         match self.end.or(self.length) {
             Some(expected) if self.position < expected => Err(Setback::Passing(Error::Truncated {
@@ -251,7 +251,7 @@ impl<S: Server> HttpStream<S> {
         }
     }
 
-    /// Gets the bytes from `position` on.
+    /// Requests the bytes from `position` on.
     async fn connect(&mut self) -> Result<(), Setback> {
         let (server, start) = (&self.shared.server, self.position);
         let answer = patiently(server, &self.address, server.get(&self.address, start, self.end));
@@ -279,7 +279,7 @@ impl<S: Server> HttpStream<S> {
                 expected: "file of a model".into(),
                 found: "found an HTML page; the server probably has no such file".into(),
             };
-            // Where the file has begun, a network that wants a login has come between.
+            // If part of the file was read already, the page is probably a network's login page.
             return Err(if start > 0 { Setback::Passing(error) } else { Setback::Final(error) });
         }
         self.shared.reached.set(true);
@@ -287,13 +287,13 @@ impl<S: Server> HttpStream<S> {
             return Err(Setback::Final(self.failed("the server sends no parts of files")));
         }
         let range = answer.content_range.as_deref().and_then(content_range);
-        let (first, told) = match range.filter(|_| status == 206) {
+        let (first, stated) = match range.filter(|_| status == 206) {
             Some((first, total)) => (first, total),
             None => (if status == 206 { start } else { 0 }, None),
         };
-        // Of a part the body's length says nothing.
+        // For a part, the length of the body is not that of the file.
         let rest = answer.body.length().filter(|_| self.end.is_none());
-        let length = told.or(rest.map(|length| first + length));
+        let length = stated.or(rest.map(|length| first + length));
         if first > start {
             return Err(Setback::Final(self.failed(&format!(
                 "asked for the bytes from {start} on, the server sent those from {first} on"
@@ -329,7 +329,7 @@ impl<S: Server> HttpStream<S> {
 }
 
 impl Setback {
-    /// What became of a transfer.
+    /// Classifies a failed transfer.
     fn of(error: Error) -> Setback {
         match error {
             Error::Fetch { .. } => Setback::Passing(error),
@@ -338,7 +338,7 @@ impl Setback {
     }
 }
 
-/// The folder that an address means, with a slash at its end, and the GGUF file if it means one.
+/// The folder of an address, with a slash at its end, and the GGUF file, if it names one.
 pub fn parts(address: &str) -> (String, Option<String>) {
     let path = address.split(['?', '#']).next().unwrap_or(address);
     if !path.to_ascii_lowercase().ends_with(".gguf") {
@@ -348,7 +348,7 @@ pub fn parts(address: &str) -> (String, Option<String>) {
     (folder.into(), Some(file.into()))
 }
 
-/// Waits for a server, but not for ever.
+/// Waits for a server, but at most for [`SILENCE`].
 async fn patiently<T>(
     server: &impl Server,
     address: &str,
@@ -363,7 +363,7 @@ async fn patiently<T>(
     }
 }
 
-/// The first byte and the file's length that `bytes first-last/length` tells.
+/// The first byte and the file length in `bytes first-last/length`.
 fn content_range(header: &str) -> Option<(u64, Option<u64>)> {
     let (range, length) = header.strip_prefix("bytes ")?.split_once('/')?;
     let first = range.split_once('-')?.0.parse().ok()?;

@@ -1,9 +1,10 @@
-//! How the weights of a checkpoint reach memory.
+//! Loads the weights of a checkpoint.
 //!
-//! A [`Source`] opens files as streams of [`Chunk`]s: [`HttpSource`] those of a web server,
-//! [`Parallel`] the same over several connections, and [`Stored`] keeps what it reads in a local [`Store`] and checks its digests. [`Checkpoint`] reads the headers, a
-//! [`LoadPlan`] says which tensor fills which part of which weight, and then the bytes stream in
-//! bounded pieces into a [`WeightSink`], which turns them into the layouts of [`crate::layout`].
+//! A [`Source`] opens files as streams of [`Chunk`]s: [`HttpSource`] from a web server, [`Parallel`]
+//! the same over several connections, and [`Stored`] with a local [`Store`] and checked digests.
+//! [`Checkpoint`] reads the headers. A [`LoadPlan`] says which tensor fills which part of which weight.
+//! Then the bytes stream in bounded pieces into a [`WeightSink`], which converts them to the layouts of
+//! [`crate::layout`].
 
 mod checkpoint;
 mod chunk;

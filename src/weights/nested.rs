@@ -1,7 +1,7 @@
-//! Scales that are quantised themselves, put together once all their parts have been read.
+//! Quantised scales, assembled once all their parts have been read.
 //!
 //! bitsandbytes' double quantisation: scale = map\[code\]·scale of 256 codes + offset. The parts are
-//! small, a byte for each 64 weights; those of a matrix lie close to each other in a file.
+//! small, one byte per 64 weights; those of a matrix are close together in a file.
 
 use super::sink::{RepackJob, WeightSink};
 use super::stream::pieces;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 pub enum NestedPart {
     /// `[scales]` bytes.
     Codes,
-    /// `[256]` f32, what codes stand for.
+    /// `[256]` f32, the values of codes.
     Map,
     /// `[⌈scales / 256⌉]` f32.
     Factors,
@@ -21,22 +21,22 @@ pub enum NestedPart {
     State,
 }
 
-/// A tensor that is such a part.
+/// A tensor with such a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestedJob {
     pub part: NestedPart,
-    /// The matrix's place in [`super::LoadPlan::nested`].
+    /// Index of the matrix in [`super::LoadPlan::nested`].
     pub index: usize,
     /// Bytes of the tensor.
     pub bytes: usize,
 }
 
-/// Codes that share a factor.
+/// Codes per factor.
 pub(super) const BLOCK: usize = 256;
 
-/// What has been read of the scales of all matrices.
+/// The parts of all matrices' scales that have been read.
 pub(super) struct Nested<'a> {
-    /// The scales of each matrix, as f32.
+    /// Per matrix, the job that fills its scales, as f32.
     jobs: &'a [RepackJob],
     parts: Vec<Parts>,
 }
@@ -60,7 +60,7 @@ impl<'a> Nested<'a> {
         Nested { jobs, parts: vec![Parts::default(); jobs.len()] }
     }
 
-    /// Takes a part; with the last one of a matrix, its scales go to the sink.
+    /// Adds a part; with the last one of a matrix, its scales go to the sink.
     pub async fn take(
         &mut self,
         name: &str,

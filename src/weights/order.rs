@@ -1,7 +1,7 @@
-//! Columns in the order of their groups: GPTQ's act-order.
+//! Column order for GPTQ's act-order.
 //!
-//! Such checkpoints say for each column which group it belongs to. Weights are put into the order of
-//! the groups once they are complete, and the executors put activations into the same order.
+//! Such checkpoints store the group of each column. Once the weights are complete, their columns are
+//! sorted by group, and executors reorder activations in the same way.
 
 use super::header::TensorInfo;
 use super::sink::WeightSink;
@@ -15,16 +15,16 @@ use std::collections::hash_map::Entry;
 pub struct OrderJob {
     pub param: Param,
     pub columns: usize,
-    /// Columns of a group.
+    /// Columns per group.
     pub group: usize,
 }
 
-/// The orders that have been read.
+/// The orders read so far.
 #[derive(Default)]
 pub(super) struct Orders(HashMap<Param, Vec<u32>>);
 
 impl Orders {
-    /// Takes the bytes of a tensor; modules that are joined in one matrix must agree.
+    /// Reads an order from a tensor's bytes; modules that are joined in one matrix must have the same.
     pub fn take(&mut self, tensor: &TensorInfo, job: OrderJob, bytes: &[u8]) -> Result<()> {
         let groups: Vec<i32> =
             bytes.as_chunks().0.iter().map(|group| i32::from_le_bytes(*group)).collect();
@@ -54,7 +54,7 @@ impl Orders {
         }
     }
 
-    /// Puts the columns of complete matrices in order.
+    /// Reorders the columns of complete matrices.
     pub async fn apply(self, sink: &mut impl WeightSink) -> Result<()> {
         for (param, order) in self.0 {
             if !order.is_sorted() {

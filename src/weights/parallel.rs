@@ -1,8 +1,8 @@
-//! Large files over several connections, where one of them gets less than there is.
+//! Downloads large files over several connections, where one does not use the full bandwidth.
 //!
-//! A file is read from one transfer until a little of it has come; then the parts that follow are
-//! asked for, too, and handed out in their order. A server that does not send them is left at the first
-//! transfer.
+//! A file is read over one connection until a small part has arrived. Then the following parts are
+//! requested too, and returned in order. If a server does not send parts, the first connection goes on
+//! alone.
 
 use std::{
     collections::VecDeque,
@@ -21,39 +21,39 @@ use crate::error::{Error, Result};
 
 /// Transfers at a time.
 const CONNECTIONS: usize = 4;
-/// Bytes that each of them asks for; all that is under way fits the 32 MiB that loading may hold.
+/// Bytes per part; all parts in flight fit the 32 MiB that loading may hold.
 const PART_BYTES: u64 = 8 << 20;
 
-/// A web server's folder, whose large files come in several parts at once.
+/// A folder on a web server; large files are downloaded in several parts at once.
 pub struct Parallel<S: Server> {
     source: HttpSource<S>,
     part_bytes: u64,
 }
 
-/// A file that comes in several parts at once.
+/// A file that is downloaded in several parts at once.
 pub struct ParallelStream<S: Server> {
-    /// The transfer that was there first, and is again where there are no parts.
+    /// The first transfer; also used again if there are no parts.
     main: HttpStream<S>,
-    /// Where it began.
+    /// Where it started.
     start: u64,
-    /// Parts under way, one after the other.
+    /// Parts in flight, in order.
     parts: VecDeque<Part>,
-    /// Where the first of them begins, or the next.
+    /// Start of the first of them, or of the next part.
     boundary: u64,
-    /// Where the last of them ends; `None` before there are any.
+    /// End of the last of them; `None` before there are any.
     asked: Option<u64>,
-    /// What has come and is not handed out yet.
+    /// Received but not returned yet.
     ready: VecDeque<Chunk>,
-    /// What the first transfer has given of the first part.
+    /// Bytes of the first part that came over the first transfer.
     surplus: Option<Chunk>,
     part_bytes: u64,
     /// Transfers at a time.
     connections: usize,
-    /// How long the file should be, where the server does not tell.
+    /// Expected length of the file, if the server does not state it.
     expected: Option<u64>,
 }
 
-/// The pieces of a part, when they are there.
+/// The pieces of a part, once received.
 type Part = Pin<Box<MaybeDone<LocalBoxFuture<'static, Result<VecDeque<Chunk>>>>>>;
 
 impl<S: Server + 'static> Parallel<S> {
@@ -141,7 +141,7 @@ impl<S: Server + 'static> ByteStream for ParallelStream<S> {
                     self.main = self.main.another(self.boundary, None);
                 }
                 Some(Err(error @ (Error::Aborted | Error::Integrity { .. }))) => return Err(error),
-                // What is wrong with the server, the first transfer tells.
+                // The first transfer reports errors of the server.
                 _ => {
                     self.connections = 1;
                     self.parts.clear();
@@ -153,12 +153,12 @@ impl<S: Server + 'static> ByteStream for ParallelStream<S> {
 }
 
 impl<S: Server + 'static> ParallelStream<S> {
-    /// Asks for as many parts as may be under way.
+    /// Requests as many parts as may be in flight.
     fn ask_ahead(&mut self) {
         let at = self.main.position();
         let length = self.main.length().or(self.expected);
         let Some(length) = length.filter(|_| self.connections > 1) else { return };
-        // Who wants no more than a header stops before.
+        // Does not start early: a reader of the header alone stops before.
         let begins = at - self.start >= self.part_bytes / 4 && at + 2 * self.part_bytes < length;
         let Some(mut asked) = self.asked.or(begins.then_some(at + self.part_bytes)) else { return };
         if self.asked.is_none() {
@@ -174,13 +174,13 @@ impl<S: Server + 'static> ParallelStream<S> {
         self.asked = Some(asked);
     }
 
-    /// Whether the last part has been read, of as many bytes as were expected; to ask for more would
-    /// be an error with some servers.
+    /// Whether the last expected byte has been read. To request more would be an error with some
+    /// servers.
     fn is_over(&self) -> bool {
         self.parts.is_empty() && self.asked == Some(self.boundary) && self.expected == self.asked
     }
 
-    /// What a piece of the first transfer has of the bytes before the first part.
+    /// The bytes of a piece of the first transfer that come before the first part.
     fn before_boundary(&mut self, piece: Chunk) -> Chunk {
         let surplus = self.main.position().saturating_sub(self.boundary) as usize;
         if surplus == 0 || self.parts.is_empty() {
@@ -201,12 +201,12 @@ async fn read<S: Server>(mut part: HttpStream<S>) -> Result<VecDeque<Chunk>> {
     Ok(pieces)
 }
 
-/// Waits for something while parts are on their way.
+/// Awaits a future while parts are being received.
 async fn meanwhile<T>(parts: &mut VecDeque<Part>, wanted: impl Future<Output = T>) -> T {
     let mut wanted = pin!(wanted);
     poll_fn(|context| {
         for part in parts.iter_mut() {
-            // Its pieces wait in it.
+            // The part keeps its pieces.
             let _ = part.as_mut().poll(context);
         }
         wanted.as_mut().poll(context)

@@ -1,7 +1,7 @@
-//! The pickle of a PyTorch file, as far as dictionaries of tensors need it.
+//! Reads the pickle of a PyTorch file, as far as dictionaries of tensors need it.
 //!
-//! Pickles are programs. This machine knows no more than what `torch.save` writes for a state
-//! dictionary, calls nothing, and refuses everything else.
+//! Pickles are programs. This machine supports only what `torch.save` writes for a state dictionary,
+//! calls no functions, and refuses everything else.
 //! Opcodes: <https://github.com/python/cpython/blob/main/Lib/pickletools.py>.
 
 use super::safetensors::Dtype;
@@ -12,15 +12,15 @@ use std::collections::HashMap;
 pub(super) struct Tensor<'a> {
     pub name: &'a str,
     pub dtype: Dtype,
-    /// The storage it is part of, by its name in the archive.
+    /// The name of its storage in the archive.
     pub storage: &'a str,
-    /// Elements of the storage before its first.
+    /// Elements of the storage before its first element.
     pub offset: u64,
     pub shape: Vec<u64>,
     pub strides: Vec<u64>,
 }
 
-/// Values hold no others: those that do are numbers of a list, so that nothing nests without bound.
+/// Values contain no other values: containers are indices into lists, so nothing nests without bound.
 #[derive(Clone, Copy)]
 enum Value<'a> {
     Mark,
@@ -31,7 +31,7 @@ enum Value<'a> {
     Dict(usize),
     Storage(Dtype, &'a str),
     Tensor(usize),
-    /// What no tensor depends on: truth values, none, lists.
+    /// Values that no tensor depends on: booleans, None, lists.
     Other,
 }
 
@@ -43,7 +43,7 @@ enum Global {
     Storage(Dtype),
 }
 
-/// Reads the tensors of a dictionary in its order; an error says what was found.
+/// Reads the tensors of a dictionary in order; an error says what was found.
 pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<Tensor<'_>>, String> {
     let mut machine = Machine { rest: bytes, ..Machine::default() };
     let result = machine.run()?;
@@ -66,7 +66,7 @@ struct Machine<'a> {
     memo: HashMap<u32, Value<'a>>,
     tuples: Vec<Vec<Value<'a>>>,
     dicts: Vec<Vec<(Value<'a>, Value<'a>)>>,
-    /// Without their names.
+    /// Without names.
     tensors: Vec<Tensor<'a>>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Machine<'a> {
     fn run(&mut self) -> Result<Value<'a>, String> {
         loop {
             match self.byte()? {
-                // Protocol, frame: there is nothing to do.
+                // Protocol, frame: no effect.
                 0x80 => self.skip(1)?,
                 0x95 => self.skip(8)?,
                 b'(' => self.stack.push(Value::Mark),
@@ -134,7 +134,7 @@ impl<'a> Machine<'a> {
                     let items = self.pop_marked()?;
                     self.set(&items)?;
                 }
-                // The state of an object is not that of its tensors.
+                // The state of an object does not affect its tensors.
                 b'b' => {
                     self.pop()?;
                 }
@@ -180,7 +180,7 @@ impl<'a> Machine<'a> {
 
     fn push_int(&mut self, count: usize) -> Result<(), String> {
         let number = self.number(count)?;
-        // Those of one byte and two have no sign.
+        // One- and two-byte integers are unsigned.
         let is_negative = count > 2 && number >> (8 * count - 1) == 1;
         self.stack.push(if is_negative { Value::Other } else { Value::Int(number) });
         Ok(())
@@ -236,7 +236,7 @@ impl<'a> Machine<'a> {
         self.stack.last().copied().ok_or_else(|| CONFUSED.into())
     }
 
-    /// Everything above the last mark, which goes too.
+    /// Removes the last mark and everything above it, and returns the latter.
     fn pop_marked(&mut self) -> Result<Vec<Value<'a>>, String> {
         let mark = self.stack.iter().rposition(|value| matches!(value, Value::Mark));
         let items = self.stack.split_off(mark.ok_or(CONFUSED)?);
@@ -297,7 +297,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Stands in for a call of one of the few functions that are known.
+    /// Emulates a call of one of the few known functions.
     fn reduce(&mut self) -> Result<(), String> {
         let arguments = self.pop_tuple()?;
         let Value::Global(function) = self.pop()? else { return Err(CONFUSED.into()) };

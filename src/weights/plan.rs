@@ -1,4 +1,4 @@
-//! Which tensor of a checkpoint fills which part of which weight, decided and checked before anything is allocated.
+//! Plans, and checks, which tensor of a checkpoint fills which weight, before anything is allocated.
 
 use super::formats::Module;
 use super::header::{Elements, Header, TensorInfo};
@@ -12,19 +12,19 @@ use crate::model::{
 };
 use std::collections::HashMap;
 
-/// What becomes of floating-point matrices while they load: another layout, or `None` to keep them as they are.
+/// Quantisation of floating-point matrices while they load: a layout, or `None` to keep theirs.
 ///
 /// Matrices that are quantised in the checkpoint keep their values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quantise {
-    /// Matrices of the layers, but for routers.
+    /// Matrices of the layers, except routers.
     pub matrices: Option<Layout>,
-    /// The embedding matrix and the output matrix.
+    /// Embedding matrix and output matrix.
     pub embeddings: Option<Layout>,
 }
 
 impl Quantise {
-    /// Every matrix as it is in the checkpoint.
+    /// Keeps every matrix as in the checkpoint.
     pub const KEEP: Quantise = Quantise { matrices: None, embeddings: None };
 
     fn check(&self) -> Result<()> {
@@ -51,19 +51,19 @@ impl Quantise {
     }
 }
 
-/// How a checkpoint becomes the weights of a model.
+/// How the tensors of a checkpoint fill the weights of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadPlan {
-    /// Every weight, to be allocated.
+    /// Every weight to allocate.
     pub weights: Vec<Weight>,
-    /// What each tensor of each file fills: `[file][tensor]`, in the order of the headers. Jobs are
-    /// those of equal parts of the tensor, one after the other.
+    /// What each tensor of each file fills: `[file][tensor]`, in header order. Several jobs belong to
+    /// equal parts of the tensor, one after the other.
     pub jobs: Vec<Vec<Vec<Job>>>,
-    /// The scales that have to be put together before they can be repacked.
+    /// Scales that have to be assembled before they can be repacked.
     pub nested: Vec<RepackJob>,
 }
 
-/// What becomes of a tensor.
+/// What a tensor is used for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Job {
     Repack(RepackJob),
@@ -72,7 +72,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// Whether another job makes the same of the same bytes, for another weight.
+    /// Whether another job converts the same bytes in the same way, for another weight.
     fn is_alike(&self, other: &Job) -> bool {
         match (self, other) {
             (Job::Repack(job), Job::Repack(other)) => {
@@ -87,8 +87,8 @@ impl Job {
 impl LoadPlan {
     /// Plans how the files with these headers fill the model.
     ///
-    /// Names and shapes follow from the configuration. Tensors it does not call for are left out;
-    /// of GGUF files, whose names leave no room for others, they are refused.
+    /// Names and shapes follow from the configuration. Unused tensors are ignored; in GGUF files, which
+    /// have a fixed set of names, they are refused.
     pub fn new(
         config: &ModelConfig,
         quantization: Option<Quantization>,
@@ -103,8 +103,8 @@ impl LoadPlan {
         Ok(planner.finish(weights))
     }
 
-    /// Plans how the files with these headers fill weights that are not those of a [`ModelConfig`].
-    /// Other tensors are left out.
+    /// Plans how the files with these headers fill other weights than those of a [`ModelConfig`].
+    /// Unused tensors are ignored.
     pub fn of(
         params: &[ParamSpec],
         quantization: Option<Quantization>,
@@ -122,7 +122,7 @@ impl LoadPlan {
     }
 }
 
-/// A tensor and its place: file, index in the file.
+/// A tensor and its location: file, index in the file.
 pub(super) type Place<'a> = (&'a TensorInfo, usize, usize);
 
 fn tensors_by_name<'a>(headers: &[&'a Header]) -> Result<HashMap<&'a str, Place<'a>>> {
@@ -147,7 +147,7 @@ pub(super) struct Planner<'a> {
     quantise: &'a Quantise,
     jobs: Vec<Vec<Vec<Job>>>,
     nested: Vec<RepackJob>,
-    /// Modules of a weight whose columns have an order of their own.
+    /// Number of modules with reordered columns, per weight.
     ordered: HashMap<Param, usize>,
 }
 
@@ -207,7 +207,7 @@ impl<'a> Planner<'a> {
                     .into(),
             });
         }
-        // A product that gates takes both its rows from one part, and that of an expert all of them.
+        // A gated product needs both rows of a pair in one part; an expert's needs all its rows.
         let whole = spec.param.is_of_experts() || matches!(spec.param, Param::GateUp(_));
         if let Some((name, layout)) = other.filter(|_| whole) {
             if !convertible {
@@ -228,7 +228,7 @@ impl<'a> Planner<'a> {
         Ok(Weight { param: spec.param, shape: spec.shape, parts, unit: spec.unit })
     }
 
-    /// What fills the rows of an expert where the tensors of all experts are one, as MLX has them.
+    /// Plans an expert's rows where one tensor has the rows of all experts (MLX).
     fn stacked(
         &self,
         spec: &ParamSpec,
@@ -249,7 +249,7 @@ impl<'a> Planner<'a> {
         Some(ParamSource { name, slice, ..source.clone() })
     }
 
-    /// Plans one module's rows of a weight.
+    /// Plans the rows of a weight that come from one module.
     fn source(&mut self, spec: &ParamSpec, source: &ParamSource, first_row: usize) -> Result<Fit> {
         let ParamSource { rows, interleaved, mut by_columns, slice, .. } = *source;
         let job = |encoding, columns| RepackJob {
@@ -263,12 +263,12 @@ impl<'a> Planner<'a> {
         };
         let whole = |place: &Place| match place.0.elements {
             Elements::Blocks(_) => true,
-            // Others are codes, which need more tensors.
+            // Integer elements are codes, which need further tensors.
             elements => elements.float().is_some() || self.quantization.is_none(),
         };
         let mut place = self.find(&source.name);
         if place.is_none() {
-            // Experts of gpt-oss that are not in MXFP4 are stored by columns, and not in modules.
+            // Experts of gpt-oss outside MXFP4 are in column-major order, and not in modules.
             let name = source.name.strip_suffix(".weight").filter(|_| slice.is_some());
             place = name.and_then(|name| self.find(name));
             by_columns |= place.is_some();
@@ -343,7 +343,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Plans scales that have to be put together; returns their place.
+    /// Plans scales that have to be assembled; returns their index.
     pub(super) fn add_nested(&mut self, job: RepackJob) -> usize {
         self.nested.push(job);
         self.nested.len() - 1
@@ -366,8 +366,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Refuses tensors that have more or fewer bytes than their jobs take: sizes that a 32-bit `usize`
-    /// cannot hold may have passed for others.
+    /// Refuses tensors whose number of bytes differs from that of their jobs: sizes beyond a 32-bit
+    /// `usize` may have been mistaken.
     fn expect_whole(&self, headers: &[&Header]) -> Result<()> {
         let tensors = headers.iter().flat_map(|header| &header.tensors);
         for (tensor, jobs) in tensors.zip(self.jobs.iter().flatten()) {
@@ -388,7 +388,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Refuses tensors of the same bytes that do not become the same: they are read once.
+    /// Refuses tensors that share bytes but are converted differently: the bytes are read once.
     fn expect_alike(&self, headers: &[&Header]) -> Result<()> {
         for (header, jobs) in headers.iter().zip(&self.jobs) {
             let used = header.tensors.iter().zip(jobs).filter(|(_, jobs)| !jobs.is_empty());
@@ -423,15 +423,15 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What one module's rows can become.
+/// The layouts that one module's rows can be converted to.
 struct Fit {
-    /// What they become by themselves.
+    /// The layout that keeps their values.
     layout: Layout,
-    /// They can also become any other.
+    /// They can be converted to any other.
     convertible: bool,
 }
 
-/// Refuses what would have to be held at once and is too large for that.
+/// Refuses pieces that have to be held at once and are too large for that.
 fn ensure_piece(tensor: &TensorInfo, bytes: u64) -> Result<()> {
     if bytes > PIECE_BYTES {
         let what = format!("one piece of {:?}", tensor.name);
@@ -440,7 +440,7 @@ fn ensure_piece(tensor: &TensorInfo, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The shape of a tensor of which a part has this shape.
+/// The shape of a tensor of which one part has this shape.
 pub(super) fn sliced(slice: Option<Slice>, shape: &[usize]) -> Vec<usize> {
     slice.iter().map(|slice| &slice.of).chain(shape).copied().collect()
 }

@@ -1,4 +1,4 @@
-//! Reads a byte stream in pieces of the reader's choosing.
+//! Reads a byte stream in pieces of any length.
 
 use super::Chunk;
 use super::source::ByteStream;
@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 /// A byte stream with a position.
 pub struct Reader<S> {
     stream: S,
-    /// What is left of the stream's last chunk.
+    /// The rest of the stream's last chunk.
     pending: Option<Chunk>,
-    /// Of the next byte in its file.
+    /// Position of the next byte in the file.
     position: u64,
 }
 
@@ -19,27 +19,27 @@ impl<S: ByteStream> Reader<S> {
         Reader::starting_at(stream, 0)
     }
 
-    /// Starts at byte `position` of a file, which is the stream's first.
+    /// For a stream that starts at byte `position` of the file.
     pub fn starting_at(stream: S, position: u64) -> Reader<S> {
         Reader { stream, pending: None, position }
     }
 
-    /// Length of the whole stream, if it is known.
+    /// Length of the whole file, if known.
     pub fn length(&self) -> Option<u64> {
         self.stream.length()
     }
 
-    /// Tells the stream how long the file should be.
+    /// Sets the expected length of the file.
     pub fn expect(&mut self, bytes: u64) {
         self.stream.expect(bytes);
     }
 
-    /// Where in its file the next byte is.
+    /// Position of the next byte in the file.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Shows the bytes that come next, at least one, and leaves them there; `None` at the end.
+    /// Returns the next bytes, at least one, without consuming them; `None` at the end.
     pub async fn peek(&mut self) -> Result<Option<&Chunk>> {
         while self.pending.as_ref().is_none_or(Chunk::is_empty) {
             match self.stream.next().await? {
@@ -50,7 +50,7 @@ impl<S: ByteStream> Reader<S> {
         Ok(self.pending.as_ref())
     }
 
-    /// Returns the next bytes, at least one and at most `limit`; `None` at the end or for none.
+    /// Returns the next bytes, at least one and at most `limit`; `None` at the end, or if `limit` is 0.
     pub async fn next(&mut self, limit: u64) -> Result<Option<Chunk>> {
         if limit == 0 || self.peek().await?.is_none() {
             return Ok(None);
@@ -65,8 +65,7 @@ impl<S: ByteStream> Reader<S> {
         Ok(Some(chunk))
     }
 
-    /// Reads on to byte `position` of the file; `file` names the stream in the error of one that ends
-    /// early.
+    /// Skips to byte `position` of the file; `file` is for the error if the stream ends early.
     pub async fn skip_to(&mut self, file: &str, position: u64) -> Result<()> {
         while self.position < position {
             if self.next(position - self.position).await?.is_none() {
@@ -77,8 +76,8 @@ impl<S: ByteStream> Reader<S> {
         Ok(())
     }
 
-    /// Returns the next `length` bytes; `file` names the stream in the error of one that ends early.
-    /// Memory grows as they arrive.
+    /// Returns the next `length` bytes; `file` is for the error if the stream ends early. Memory grows
+    /// as they arrive.
     pub async fn take(&mut self, file: &str, length: u64) -> Result<Vec<u8>> {
         let expected = self.position + length;
         let mut bytes = Vec::new();
@@ -93,7 +92,7 @@ impl<S: ByteStream> Reader<S> {
         Ok(bytes)
     }
 
-    /// Fills `out` with the next bytes; `file` names the stream in the error of one that ends early.
+    /// Fills `out` with the next bytes; `file` is for the error if the stream ends early.
     pub async fn fill(&mut self, file: &str, out: &mut [u8]) -> Result<()> {
         let expected = self.position + out.len() as u64;
         let mut rest = out;

@@ -1,4 +1,4 @@
-//! What Hugging Face says of the files of a repository.
+//! Hugging Face's file list of a repository, with digests.
 
 use serde::Deserialize;
 
@@ -14,11 +14,11 @@ use crate::{
 
 const HUB: &str = "https://huggingface.co/";
 
-/// What the large files beside those of a model must be, if they are a repository's.
+/// The digests of large files beside those of a model, if the files are in a repository.
 ///
-/// `hub` is where repositories are: Hugging Face itself, if that is not told.
+/// `hub`: address of the hub; Hugging Face by default.
 ///
-/// A model that was loaded from there before needs no advice: its files are known.
+/// A model that was loaded from there before needs no list: its files are known.
 pub async fn listed<S: Server + Clone>(
     server: &S,
     hub: Option<&str>,
@@ -39,7 +39,7 @@ pub async fn listed<S: Server + Clone>(
     parse(&json).ok()
 }
 
-/// The address of the list of a repository's files, if `folder` is like
+/// The address of a repository's file list, if `folder` is like
 /// `https://huggingface.co/owner/name/resolve/commit/`.
 fn listing(hub: &str, folder: &str) -> Option<String> {
     let path = folder.strip_prefix(hub)?.trim_end_matches('/');
@@ -50,7 +50,7 @@ fn listing(hub: &str, folder: &str) -> Option<String> {
     Some(format!("{hub}api/models/{owner}/{name}/tree/{revision}{inside}"))
 }
 
-/// Reads such a list: of files in Git LFS it has the SHA-256.
+/// Parses such a list; files in Git LFS have a SHA-256.
 fn parse(json: &[u8]) -> Result<Manifest> {
     #[derive(Deserialize)]
     struct Entry {
@@ -82,7 +82,7 @@ mod tests {
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]
-    fn a_repositorys_list_tells_what_its_large_files_are() {
+    fn a_repositorys_list_has_the_digests_of_its_large_files() {
         let json = format!(
             r#"[{{"type": "file", "oid": "8a5c", "size": 661, "path": "config.json"}},
             {{"type": "directory", "oid": "77", "size": 0, "path": "onnx"}},
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_repositories_are_known_by_their_address() {
+    fn folders_of_repositories_are_recognised_by_their_address() {
         let commit = "0123456789012345678901234567890123456789";
         let resolve = format!("https://huggingface.co/owner/name/resolve/{commit}");
         let tree = format!("https://huggingface.co/api/models/owner/name/tree/{commit}");

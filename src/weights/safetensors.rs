@@ -1,8 +1,8 @@
-//! The header of a safetensors file, read from a stream and checked like the `safetensors` crate checks it.
+//! The header of a safetensors file, read from a stream and checked like the `safetensors` crate checks
+//! it.
 //!
-//! Unlike the crate, offsets are 64-bit everywhere (a wasm `usize` is not),
-//! the header is at most [`MAX_HEADER`] bytes and [`MAX_TENSORS`] tensors long,
-//! and a name that occurs twice is refused.
+//! Unlike in the crate, offsets are 64-bit everywhere (a wasm `usize` is not), the header has at most
+//! [`MAX_HEADER`] bytes and [`MAX_TENSORS`] tensors, and duplicate names are refused.
 //! Format: <https://github.com/huggingface/safetensors#format>.
 
 use super::header::{Elements, Header, TensorInfo};
@@ -77,9 +77,9 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// Reads the header from the start of a file and leaves the reader at the first tensor's byte.
+/// Reads the header at the start of a file and leaves the reader at the first tensor's byte.
 ///
-/// If the stream knows the file's length, it is compared with where the last tensor ends.
+/// If the stream knows the file's length, it is compared with the end of the last tensor.
 pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<Header> {
     let malformed = |found: String| Error::Malformed {
         what: file.into(),
@@ -112,7 +112,7 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<He
     }
 }
 
-/// Refuses a file that goes on behind its last tensor, where the reader stands.
+/// Refuses a file that goes on after its last tensor; the reader must be there.
 pub async fn expect_end(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<()> {
     let position = reader.position();
     match reader.next(1).await? {

@@ -1,4 +1,4 @@
-//! Where weights go: the interface between the stream of a checkpoint and the memory that holds a model.
+//! The interface between the stream of a checkpoint and the memory of a model's weights.
 
 use futures::future::Either;
 
@@ -7,42 +7,41 @@ use crate::error::Result;
 use crate::layout::{BlockType, FloatType, Grid, Layout, Mins, Number, Packing};
 use crate::model::{Param, Shape};
 
-/// Most bytes of one piece; a sink that holds four of them stays within 32 MiB in flight.
+/// Most bytes per piece; a sink that holds four of them stays within 32 MiB in flight.
 pub const PIECE_BYTES: u64 = 8 << 20;
 
-/// Takes the bytes of a checkpoint and turns them into weights.
+/// Receives the bytes of a checkpoint and converts them to weights.
 ///
-/// Calls come in this order: `create` once; then, for each piece of each
-/// tensor, `stage` until all its bytes are staged and `flush` once; `reorder`
-/// for matrices whose columns have an order of their own; `finish` once at the end. Pieces with the
-/// same bytes are staged together, chunk by chunk, and then flushed one after the other. After an
-/// error nothing more is called.
+/// Order of calls: `create` once; then, for each piece of each tensor, `stage` until all its bytes are
+/// staged and `flush` once; `reorder` for matrices with reordered columns; `finish` once at the end.
+/// Pieces with the same bytes are staged together, chunk by chunk, and then flushed one after the
+/// other. After an error there are no further calls.
 #[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
 pub trait WeightSink {
     /// Allocates every weight of the model.
     async fn create(&mut self, weights: &[Weight]) -> Result<()>;
 
-    /// Takes file bytes from byte `offset` of the piece on, which `job` describes and the staging
-    /// area has room for.
+    /// Stages bytes of the piece described by `job`, from byte `offset` on; the staging area has room
+    /// for them.
     ///
     /// `offset` and the chunk's length are multiples of 4: offsets run from 0
     /// without a gap, and the piece's last word is padded with zeros.
     fn stage(&mut self, job: &RepackJob, offset: u64, bytes: &Chunk) -> Result<()>;
 
-    /// Turns the staged bytes into part of a weight; the staging area is free for the next bytes.
+    /// Converts the staged bytes to part of a weight. The staging area can then be reused.
     ///
-    /// The place to wait until no more than a few pieces are in flight.
+    /// May wait until only a few pieces are in flight.
     async fn flush(&mut self, job: &RepackJob) -> Result<()>;
 
-    /// Puts the columns of a matrix of nibbles in another order: column `i` becomes what column
-    /// `order[i]` was. Every piece of it has been flushed.
+    /// Reorders the columns of a matrix of nibbles: new column `i` is old column `order[i]`. All its
+    /// pieces have been flushed.
     async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()>;
 
-    /// Completes the weights: every piece has been flushed.
+    /// Completes the weights after all pieces have been flushed.
     async fn finish(&mut self) -> Result<()>;
 }
 
-/// One of two sinks, so that the code that fills them is made once.
+/// One of two sinks, so that generic code over sinks is compiled once.
 impl<A: WeightSink, B: WeightSink> WeightSink for Either<&mut A, &mut B> {
     async fn create(&mut self, weights: &[Weight]) -> Result<()> {
         match self {
@@ -85,10 +84,9 @@ impl<A: WeightSink, B: WeightSink> WeightSink for Either<&mut A, &mut B> {
 pub struct Weight {
     pub param: Param,
     pub shape: Shape,
-    /// Of a matrix, its rows from the top down, all of them; of a vector, which holds f32 without
-    /// padding, empty.
+    /// Of a matrix: all its rows, from the top down. Empty for a vector, which is f32 without padding.
     pub parts: Vec<Part>,
-    /// Rows that belong together: a matrix may be split between them.
+    /// Rows that must stay together: a matrix may be split only between them.
     pub unit: usize,
 }
 
@@ -119,60 +117,59 @@ impl Weight {
 
 /// What the staged bytes of a piece are, and which part of a weight they fill.
 ///
-/// The staging area holds elements of `encoding` as they are in the file:
-/// little-endian, without padding. The pieces of a weight come in any order,
-/// and so do its scales, zero points and codes.
+/// The staging area holds elements of `encoding` as in the file: little-endian, without padding. The
+/// pieces of a weight come in any order, and so do its scales, zero points and codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepackJob {
     pub param: Param,
     pub encoding: Encoding,
-    /// First row of the weight that is filled; of a vector, its first element.
+    /// First row of the weight to fill; of a vector, its first element.
     pub first_row: usize,
-    /// Rows of the weight that are filled; of a vector, elements.
+    /// Number of rows to fill; of a vector, elements.
     pub rows: usize,
-    /// First column of the weight; for scales and zero points, first stored group of a row. Not 0
-    /// only in pieces of tensors that are stored [by columns](Encoding::by_columns).
+    /// First column of the weight; for scales and zero points, first stored group of a row. Not 0 only
+    /// in pieces of tensors in [column-major order](Encoding::by_columns).
     pub first_column: usize,
     /// Columns of the weight; 1 for a vector; for scales and zero points, stored groups of a row.
     pub columns: usize,
-    /// Rows of a head, if they are interleaved; the piece then is whole heads. Stored rows 2i and
-    /// 2i + 1 of a head are its rows i and i + half the head.
+    /// Rows per head, if they are interleaved; the piece then has whole heads. Stored rows 2i and 2i +
+    /// 1 of a head are its rows i and i + half the head.
     pub interleaved: Option<usize>,
 }
 
-/// How the bytes of a checkpoint tensor encode its part of a weight.
+/// Encoding of the bytes of a checkpoint tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// `[rows][columns]` numbers, to be converted to the weight's layout (vectors: to f32).
+    /// `[rows][columns]` numbers, converted to the weight's layout (vectors: to f32).
     Float(FloatType),
-    /// The same, column after column: `[columns][rows]`.
+    /// The same in column-major order: `[columns][rows]`.
     FloatColumns(FloatType),
-    /// Numbers of a vector whose numbers are one more than those stored.
+    /// Numbers of a vector that is stored minus one.
     LessOne(FloatType),
-    /// `[rows][columns / elements]` blocks of GGUF, to be kept where [`BlockType::layout`] is the
-    /// weight's, else to be converted.
+    /// `[rows][columns / elements]` blocks of GGUF: kept if [`BlockType::layout`] is the weight's
+    /// layout, else converted.
     Blocks(BlockType),
     /// Nibbles of the weight's layout.
     Nibbles(Packing),
-    /// `[rows][columns]` bytes: high nibbles of these rows, low ones of the rows that are so many
+    /// `[rows][columns]` bytes: the high nibbles are these rows, the low ones the rows `distance`
     /// further down. See [`RepackJob::simple`].
     NibblesOfTwo { distance: usize },
-    /// `[rows][columns]` bytes of the weight's layout, or, if `transposed`, four columns of a row:
-    /// `[⌈columns / 4⌉][rows]` words. Their highest bits are turned over if they are `unsigned`.
+    /// `[rows][columns]` bytes of the weight's layout, or, if `transposed`, four columns of a row per
+    /// word: `[⌈columns / 4⌉][rows]`. If `unsigned`, their highest bits are flipped.
     Bytes { unsigned: bool, transposed: bool },
-    /// Scales; mins too unless `zero` is `None`: then zero points or mins follow.
+    /// Scales, and mins if there is a constant `zero`; if it is `None`, zero points or mins follow.
     Scales { number: Number, grid: Grid, zero: Option<u32> },
-    /// Mins, of codes that are by `shift` greater than those of the layout; in
-    /// [`WeightSink::finish`] they become those of the layout's.
+    /// Mins, of codes that are by `shift` greater than those of the layout; [`WeightSink::finish`]
+    /// converts them to the layout's.
     Mins { float: FloatType, grid: Grid, shift: i32 },
     /// Zero points that are numbers; as in `ZeroPoints`.
     ZeroNumbers { float: FloatType, grid: Grid },
-    /// Zero points in nibbles. [`WeightSink::finish`] makes min = half(−zero point·scale) of them.
+    /// Zero points in nibbles. [`WeightSink::finish`] converts them to min = half(−zero point·scale).
     ZeroPoints { packing: Packing, grid: Grid, wraps: bool },
 }
 
 impl Encoding {
-    /// What is left in the places of mins, if [`WeightSink::finish`] has to look after it.
+    /// What is left in the mins' places for [`WeightSink::finish`] to convert.
     pub const fn leaves(self) -> Option<Mins> {
         match self {
             Encoding::ZeroPoints { .. } => Some(Mins::ZeroPoints),
@@ -207,7 +204,7 @@ impl Encoding {
         }
     }
 
-    /// Whether a tensor is stored column after column: its pieces then are columns of all its rows.
+    /// Whether a tensor is in column-major order: its pieces are then columns of all its rows.
     pub const fn by_columns(self) -> bool {
         match self {
             Encoding::Nibbles(packing) | Encoding::ZeroPoints { packing, .. } => {
@@ -224,7 +221,7 @@ impl Encoding {
 }
 
 impl RepackJob {
-    /// Rows, or columns, that must lie in the same piece: they share words, numbers or a head.
+    /// Rows, or columns, that must be in the same piece: they share words, numbers or a head.
     pub const fn unit(&self) -> usize {
         match (self.interleaved, self.encoding) {
             // The largest group, which is quantised as one.
@@ -242,7 +239,7 @@ impl RepackJob {
         }
     }
 
-    /// The same as jobs that each fill one run of rows; all take the whole piece.
+    /// Splits the job into jobs that each fill one run of rows; all of them use the whole piece.
     pub fn simple(self) -> impl Iterator<Item = RepackJob> {
         let jobs = match self.encoding {
             Encoding::NibblesOfTwo { distance } => {

@@ -1,4 +1,4 @@
-//! Where the files of a model come from.
+//! Sources of a model's files.
 
 use futures::future::Either;
 
@@ -16,25 +16,25 @@ pub trait Source {
     /// Opens a file at its first byte; `None` if the folder has no such file.
     async fn open(&self, file: &str) -> Result<Option<Self::Stream>>;
 
-    /// Opens a file at byte `start` if that is possible, else further in front; says where. `None` if
-    /// the folder has no such file.
+    /// Opens a file at byte `start` or, if that is not possible, before it; returns the position.
+    /// `None` if the folder has no such file.
     async fn open_near(&self, file: &str, _start: u64) -> Result<Option<(Self::Stream, u64)>> {
         Ok(self.open(file).await?.map(|stream| (stream, 0)))
     }
 
-    /// The GGUF file of the folder that is the model, if it is not the folder itself.
+    /// The GGUF file that is the model, if the model is not the whole folder.
     fn gguf(&self) -> Option<&str> {
         None
     }
 
-    /// How messages name a file of the folder.
+    /// The name of a file for messages.
     fn locate(&self, file: &str) -> String {
         file.into()
     }
 
     /// Reads a whole small file; `None` if the folder has no such file.
     ///
-    /// A server that answers every unknown address with an HTML page counts as not having it.
+    /// If a server answers with an HTML page, the file counts as missing.
     async fn read_optional(&self, file: &str) -> Result<Option<Vec<u8>>> {
         let mut stream = match self.open(file).await {
             Ok(Some(stream)) => stream,
@@ -51,7 +51,7 @@ pub trait Source {
     }
 }
 
-/// A folder inside another, or that itself if it has no name.
+/// A folder inside another folder, or that folder itself if it has no name.
 pub struct Within<'a, S> {
     pub source: &'a S,
     pub folder: &'static str,
@@ -78,7 +78,7 @@ impl<S: Source> Source for Within<'_, S> {
 }
 
 impl<'a, S> Within<'a, S> {
-    /// All of a folder. Code that reads folders within folders is made once if it has those alone.
+    /// The folder itself. Generic code over nested folders is then compiled once.
     pub fn all(source: &'a S) -> Within<'a, S> {
         Within { source, folder: "" }
     }
@@ -101,13 +101,13 @@ pub trait RangeSource: Source {
 /// The bytes of a file in order. Dropping it stops the transfer.
 #[allow(async_fn_in_trait)]
 pub trait ByteStream {
-    /// Length of the whole file, if the source knows it.
+    /// Length of the whole file, if known.
     fn length(&self) -> Option<u64>;
 
-    /// Tells the stream how long the file should be, which its source may not know.
+    /// Sets the expected length of the file, which the source may not know.
     fn expect(&mut self, _bytes: u64) {}
 
-    /// What changes when the file does, if the source tells.
+    /// A value that changes with the file, if the source has one.
     fn version(&self) -> Option<&str> {
         None
     }
@@ -193,7 +193,7 @@ impl<A: ByteStream, B: ByteStream> ByteStream for Either<A, B> {
     }
 }
 
-/// The error for a file that a folder must have and has not.
+/// The error for a missing file that a folder must have.
 pub(super) fn missing(source: &(impl Source + ?Sized), file: &str) -> Error {
     Error::Fetch { what: source.locate(file), reason: "there is no such file".into() }
 }
@@ -240,7 +240,7 @@ mod folder {
     }
 
     impl FolderSource {
-        /// Names a folder, or a GGUF file; nothing is read yet.
+        /// Sets the path of a folder, or of a GGUF file; nothing is read yet.
         pub fn new(path: impl Into<PathBuf>) -> FolderSource {
             let path = path.into();
             let is_gguf =

@@ -1,4 +1,4 @@
-//! Where files are kept on the user's machine: entries by name, and a record of each file.
+//! Local storage of downloaded files: entries by key, and a record per file.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,47 +10,47 @@ use crate::manifest::Digest;
 
 /// Keeps bytes by key between visits.
 ///
-/// Whatever it may forget, spoil or refuse, a load goes on without it; so nothing here fails.
+/// A load goes on without whatever it loses, damages or refuses; so nothing here fails.
 #[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
 pub trait Store: 'static {
     type Stream: ByteStream;
 
-    /// Opens an entry, if it is there.
+    /// Opens an entry, if it exists.
     async fn get(&self, key: &str) -> Option<Self::Stream>;
 
-    /// Keeps an entry, in place of an earlier one of that key, whole or not at all. Returns true if
-    /// and only if it is kept.
+    /// Stores an entry, as a whole or not at all, and replaces an earlier one of that key. Returns true
+    /// if and only if it is stored.
     async fn put(&self, key: &str, bytes: &[Chunk]) -> bool;
 
-    /// Forgets an entry.
+    /// Deletes an entry.
     async fn delete(&self, key: &str);
 
-    /// Bytes that may be added, if that is known.
+    /// Bytes that may be added, if known.
     async fn room(&self) -> Option<u64>;
 }
 
-/// What is known of a file that is kept, in part or as a whole.
+/// What is known of a file that is stored in part or as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Bytes of each chunk but the last.
+    /// Bytes per chunk, except the last.
     pub chunk_bytes: u64,
-    /// Digests of the first chunks, which were kept when they first came.
+    /// Digests of the first chunks, recorded when they were first downloaded.
     pub chunks: Vec<Digest>,
-    /// Length of the file, once all of it has come.
+    /// Length of the file, once it is complete.
     pub bytes: Option<u64>,
-    /// What the source said of it.
+    /// The source's description of the file.
     pub length: Option<u64>,
     pub version: Option<String>,
-    /// SHA-256 of the file, where it was checked.
+    /// SHA-256 of the file, if it was checked.
     pub sha256: Option<Digest>,
     /// Whether a model has been loaded from the file.
     pub is_sealed: bool,
-    /// Whether a model has been loaded without the file, which there was none of.
+    /// Whether a model has been loaded without this file because it did not exist.
     pub is_absent: bool,
 }
 
 impl Record {
-    /// The record of a file, if there is one that can be used.
+    /// The record of a file, if there is a usable one.
     pub async fn read(store: &impl Store, address: &str, chunk_bytes: u64) -> Option<Record> {
         let mut stream = store.get(&key(address)).await?;
         let bytes = read_to_end(address, &mut stream).await.ok()?;
@@ -59,20 +59,20 @@ impl Record {
         (record.chunk_bytes == chunk_bytes && fits).then_some(record)
     }
 
-    /// Whether the digest of every chunk of the file is known.
+    /// Whether the digests of all chunks of the file are known.
     pub fn is_whole(&self) -> bool {
         let chunks = self.chunks.len() as u64;
         self.bytes.is_some_and(|bytes| bytes.div_ceil(self.chunk_bytes) == chunks)
     }
 
-    /// Keeps the record.
+    /// Stores the record.
     pub async fn write(&self, store: &impl Store, address: &str) -> bool {
-        // Serialising what was made of plain data does not fail.
+        // Serialising plain data does not fail.
         let Ok(json) = serde_json::to_vec(self) else { return false };
         store.put(&key(address), &[json.into()]).await
     }
 
-    /// Forgets a file.
+    /// Deletes a file.
     pub async fn delete(&self, store: &impl Store, address: &str) {
         store.delete(&key(address)).await;
         for index in 0..self.chunks.len() {
@@ -81,12 +81,12 @@ impl Record {
     }
 }
 
-/// Names the record of a file.
+/// The key of a file's record.
 fn key(address: &str) -> String {
     format!("{address}?tabloom")
 }
 
-/// Names a chunk of a file.
+/// The key of a chunk.
 pub(super) fn chunk_key(address: &str, index: usize) -> String {
     format!("{address}?tabloom={index}")
 }

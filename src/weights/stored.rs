@@ -1,9 +1,9 @@
-//! A source that keeps the files of another in a local store and checks what they are.
+//! A source that stores the files of another source locally and verifies them.
 //!
-//! A file is kept in chunks. For each the digest is known that it must have, from a manifest or
-//! because it came before; then the chunk is read as a whole and handed out if it has that digest.
-//! A file that comes for the first time with no more than its SHA-256 known, or not even that, is
-//! handed out as it comes, and judged at its end.
+//! A file is stored in chunks. If the digest of a chunk is known, from a manifest or an earlier
+//! download, the chunk is read as a whole and returned only if its digest matches. A file that is
+//! downloaded for the first time, with at most its SHA-256 known, is returned as it arrives and checked
+//! at its end.
 
 use std::{
     cell::{Cell, RefCell},
@@ -29,7 +29,7 @@ use crate::{
     manifest::{CHUNK_BYTES, Digest, FileManifest, Manifest},
 };
 
-/// Downloads of a chunk that does not have its digest.
+/// Attempts to download a chunk with the right digest.
 const ATTEMPTS: usize = 2;
 
 /// The files of a source, kept in a store and verified.
@@ -42,13 +42,13 @@ struct Shared<S, T> {
     store: Option<T>,
     manifest: Option<Manifest>,
     chunk_bytes: u64,
-    /// The files that were read, as far as their digests are known.
+    /// Records of the files that were read.
     records: RefCell<BTreeMap<String, Record>>,
-    /// Files that a model would have to do without.
+    /// Files that did not exist.
     absent: RefCell<BTreeSet<String>>,
-    /// Whether the store takes what comes.
+    /// Whether the store still accepts data.
     is_storing: Cell<bool>,
-    /// The chunk on its way into the store; resolves to whether it got there.
+    /// The chunk that is being stored; resolves to whether that succeeded.
     pending: RefCell<Option<LocalBoxFuture<'static, bool>>>,
 }
 
@@ -58,27 +58,27 @@ pub struct StoredStream<S: RangeSource, T: Store> {
     file: String,
     listed: Option<FileManifest>,
     record: Record,
-    /// Of the chunk that is read.
+    /// Index of the current chunk.
     index: usize,
-    /// Bytes of the chunks before.
+    /// Bytes of the chunks before it.
     before: u64,
-    /// The file from byte `from` on, if it is being downloaded.
+    /// The download, from byte `from` of the file on, if there is one.
     download: Option<Reader<S::Stream>>,
     from: u64,
-    /// How long the file should be, as its reader says.
+    /// Expected length of the file, set by its reader.
     expected: Option<u64>,
-    /// What the store has under the index of a chunk, opened while the one before it was read.
+    /// The stored entry of a chunk, opened while the chunk before it was read.
     ahead: Option<(usize, T::Stream)>,
-    /// A verified chunk's bytes that are not handed out yet.
+    /// Bytes of a verified chunk that are not returned yet.
     ready: VecDeque<Chunk>,
-    /// What has been handed out of a chunk that is judged at its end.
+    /// The part of a chunk that was returned before it could be verified.
     passing: Option<Part>,
-    /// Has digested the chunks before, if the file's digest is to be checked.
+    /// Digest of the chunks before, if the file's digest is to be checked.
     whole: Option<Sha256>,
     is_over: bool,
 }
 
-/// A chunk, as far as it has come.
+/// A chunk, as far as it was received.
 #[derive(Default)]
 struct Part {
     pieces: Vec<Chunk>,
@@ -87,10 +87,9 @@ struct Part {
 }
 
 impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
-    /// Reads `source` by way of `store`.
+    /// Reads `source` through `store`.
     ///
-    /// Files must be as `manifest` says; unless it is partial, those that it does not list do not
-    /// exist.
+    /// Files must match `manifest`; unless that is partial, files that it does not list do not exist.
     pub fn new(source: S, store: Option<T>, manifest: Option<Manifest>) -> Stored<S, T> {
         Stored::with_chunks(source, store, manifest, CHUNK_BYTES)
     }
@@ -117,13 +116,13 @@ impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
         }
     }
 
-    /// Whether the store has taken all that was read so far.
+    /// Whether everything read so far is stored.
     pub fn is_stored(&self) -> bool {
         self.shared.is_storing.get()
     }
 
-    /// Ends a load. What a model was made of is kept for good; what may be to blame for a failure
-    /// is forgotten.
+    /// Ends a load. On success the files are kept for good; after an error, files that may have caused
+    /// it are deleted.
     pub async fn finish<M>(&self, loaded: Result<M>) -> Result<M> {
         let shared = &self.shared;
         shared.settle().await;
@@ -152,7 +151,7 @@ impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
         loaded
     }
 
-    /// The record of a file, which must agree with what is listed; a new one if there is none.
+    /// The record of a file, if it agrees with the listed digests; otherwise a new one.
     async fn recall(&self, file: &str, listed: Option<&FileManifest>) -> Record {
         let Shared { store, records, chunk_bytes, .. } = &*self.shared;
         let had = records.borrow().get(file).cloned();
@@ -264,22 +263,22 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         self.shared.source.locate(&self.file)
     }
 
-    /// Where the store has a chunk.
+    /// The store's key of a chunk.
     fn key(&self, index: usize) -> String {
         chunk_key(&self.address(), index)
     }
 
-    /// Digests of the chunks, as far as they are listed.
+    /// The listed digests of the chunks.
     fn listed(&self) -> &[Digest] {
         self.listed.as_ref().map_or(&[], |listed| &listed.chunks)
     }
 
-    /// What the chunk must be, if that is known.
+    /// The digest that the current chunk must have, if known.
     fn digest(&self) -> Option<Digest> {
         self.listed().get(self.index).or(self.record.chunks.get(self.index)).copied()
     }
 
-    /// Whether all chunks have been read, if it is known how many there are.
+    /// Whether all chunks have been read, if their number is known.
     fn is_complete(&self) -> bool {
         match self.listed() {
             [] => self.record.bytes.is_some() && self.index == self.record.chunks.len(),
@@ -287,7 +286,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         }
     }
 
-    /// Makes the chunk ready to hand out if it is what it must be.
+    /// Makes the current chunk ready to return, if its digest matches.
     async fn verify(&mut self, digest: Digest) -> Result<()> {
         let part = match self.read_kept(digest).await {
             Some(part) => part,
@@ -302,7 +301,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         Ok(())
     }
 
-    /// The chunk, if the store has it as it must be.
+    /// The stored chunk, if its digest matches.
     async fn read_kept(&mut self, digest: Digest) -> Option<Part> {
         let index = self.index;
         self.shared.settle().await;
@@ -326,13 +325,13 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         part
     }
 
-    /// What the store has under the index of a chunk.
+    /// The stored entry of a chunk.
     async fn open_kept(&self, index: usize) -> Option<T::Stream> {
         let store = self.shared.store.as_ref().filter(|_| index < self.record.chunks.len())?;
         store.get(&self.key(index)).await
     }
 
-    /// Downloads the chunk, once more if it is not what it must be.
+    /// Downloads the chunk, and once more if its digest does not match.
     async fn download_verified(&mut self, digest: Digest) -> Result<Part> {
         let mut found = None;
         for _ in 0..ATTEMPTS {
@@ -347,14 +346,14 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
             self.download = None;
         }
         if self.listed().is_empty() {
-            // Rather has the file changed since it was first trusted: the next load begins anew.
+            // More likely the file has changed since it was first trusted: the next load starts anew.
             self.forget().await;
         }
         let found = found.map_or(String::new(), String::from);
         Err(self.damaged(format!("chunk {} with BLAKE3 {digest}", self.index), found))
     }
 
-    /// Hands out the next bytes of a chunk of which nothing is known; `None` at the end of the file.
+    /// Returns the next bytes of a chunk with an unknown digest; `None` at the end of the file.
     async fn pass(&mut self) -> Result<Option<Chunk>> {
         let mut part = match self.passing.take() {
             Some(part) => part,
@@ -389,14 +388,14 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         }
     }
 
-    /// Goes on to the next chunk.
+    /// Advances to the next chunk.
     fn step(&mut self, bytes: u64, whole: Option<Sha256>) {
         self.before += bytes;
         self.whole = whole;
         self.index += 1;
     }
 
-    /// All bytes have come: the file must be what it should be.
+    /// Checks the file, after all its bytes were received.
     async fn end(&mut self) -> Result<()> {
         self.is_over = true;
         if let Some(listed) = &self.listed {
@@ -415,12 +414,12 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         Ok(())
     }
 
-    /// Remembers the record for when the load ends, or the file is opened again.
+    /// Keeps the record for the end of the load, or until the file is opened again.
     fn note(&self) {
         self.shared.records.borrow_mut().insert(self.file.clone(), self.record.clone());
     }
 
-    /// The next bytes of the chunk, of which there have been so many; `None` at its end.
+    /// The next bytes of the chunk, after `had` bytes; `None` at its end.
     async fn download(&mut self, had: u64) -> Result<Option<Chunk>> {
         let limit = self.shared.chunk_bytes - had;
         if limit == 0 {
@@ -438,7 +437,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         }
     }
 
-    /// Asks for the file from a byte on. Returns true if and only if there is such a file.
+    /// Starts to download the file from byte `at` on. Returns false if it does not exist.
     async fn begin_download(&mut self, at: u64) -> Result<bool> {
         let Some(stream) = self.shared.source.open_at(&self.file, at).await? else {
             return Ok(false);
@@ -447,7 +446,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         let Record { length: had_length, version: had_version, .. } = &self.record;
         let is_other = had_length.zip(length).is_some_and(|(had, has)| had != has)
             || had_version.as_ref().zip(version.as_ref()).is_some_and(|(had, has)| had != has);
-        // Where the digest is known, it decides.
+        // If the digest is known, it decides instead.
         if is_other && self.digest().is_none() {
             let expected = describe(*had_length, had_version.as_deref());
             self.forget().await;
@@ -470,7 +469,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         Ok(true)
     }
 
-    /// Puts the chunk into the store while the load goes on.
+    /// Stores the chunk while the load goes on.
     async fn keep(&mut self, part: &Part, digest: Digest) {
         match self.record.chunks.get_mut(self.index) {
             Some(had) => *had = digest,
@@ -488,17 +487,17 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
             store.put(&key, &pieces).await && record.write(store, &address).await
         }
         .boxed_local();
-        // Begins it; the rest is up to the store.
+        // Starts it; the store does the rest.
         match poll_immediate(&mut put).await {
             Some(is_kept) => self.shared.is_storing.set(is_kept),
             None => drop(self.shared.pending.replace(Some(put))),
         }
     }
 
-    /// Removes the file from the store.
+    /// Deletes the file from the store.
     async fn forget(&mut self) {
         self.shared.settle().await;
-        // What is being read may not be deleted.
+        // An open entry cannot be deleted.
         self.ahead = None;
         if let Some(store) = &self.shared.store {
             self.record.delete(store, &self.address()).await;
@@ -517,7 +516,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
 }
 
 impl<S, T> Shared<S, T> {
-    /// Waits until nothing is on its way into the store.
+    /// Waits until nothing is being stored.
     async fn settle(&self) {
         let pending = self.pending.take();
         if let Some(pending) = pending
@@ -536,14 +535,13 @@ impl Part {
     }
 }
 
-/// A file as its source describes it.
+/// The source's description of a file.
 fn describe(length: Option<u64>, version: Option<&str>) -> String {
     let length = length.map_or("unknown length".into(), |bytes| format!("{bytes} bytes"));
     format!("{length}, version {}", version.unwrap_or("unknown"))
 }
 
-/// Whether what has been kept may have given the error. A file that is not what it must be has been
-/// forgotten as far as it was wrong.
+/// Whether stored files may have caused the error. Files with wrong digests are already deleted.
 fn blames_files(error: &Error) -> bool {
     !matches!(
         error,

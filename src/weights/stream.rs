@@ -1,4 +1,4 @@
-//! Cuts the bytes of a file into pieces of whole rows or columns and hands them to the sink.
+//! Splits the bytes of a file into pieces of whole rows or columns and passes them to the sink.
 
 use super::Chunk;
 use super::header::Header;
@@ -11,16 +11,16 @@ use super::source::ByteStream;
 use crate::error::{Error, Result};
 use std::iter;
 
-/// Small tensors that have to come together before they can be used.
+/// Small tensors that have to be complete before they can be used.
 pub(super) struct Gathered<'a> {
     pub nested: Nested<'a>,
     pub orders: Orders,
 }
 
-/// Reads all tensors of a file, from behind its header; `jobs` has a list for each. Those that share
-/// their bytes have jobs that are alike.
+/// Reads all tensors of a file, from the end of its header on; `jobs` has a list for each. Tensors that
+/// share bytes have equal jobs.
 ///
-/// `on_bytes` hears the position in the file after each chunk.
+/// Calls `on_bytes` with the position in the file after each chunk.
 pub(super) async fn demultiplex<'a>(
     file: &str,
     header: &'a Header,
@@ -112,8 +112,8 @@ impl<S: ByteStream> Input<'_, S> {
         Ok(())
     }
 
-    /// Stages the bytes of a piece in runs of whole words, wherever the stream's chunks end, for all
-    /// jobs that take these bytes.
+    /// Stages the bytes of a piece in whole words, regardless of chunk boundaries, for all jobs that
+    /// use these bytes.
     async fn stage(&mut self, pieces: &[RepackJob], sink: &mut impl WeightSink) -> Result<()> {
         let bytes = pieces.first().map_or(0, RepackJob::bytes);
         let mut stage = |staged: u64, chunk: &Chunk| {

@@ -1,5 +1,5 @@
-//! Where the tensors of a PyTorch file are: a zip archive whose entries are stored as they are, one
-//! with a pickle that describes the tensors, the others with their bytes.
+//! Finds the tensors of a PyTorch file: a zip archive of uncompressed entries, one with a pickle that
+//! describes the tensors, the others with their bytes.
 //!
 //! Zip: <https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT>.
 
@@ -11,35 +11,35 @@ use crate::error::{Error, Result};
 use crate::sniff::impostor;
 use std::collections::{BTreeMap, HashMap};
 
-/// Most bytes of the list of entries; one takes about 60.
+/// Most bytes of the list of entries; an entry takes about 60.
 const MOST_DIRECTORY: u64 = 1 << 20;
 
 /// Most bytes of the pickle; a tensor takes about 200.
 const MOST_PICKLE: u64 = 16 << 20;
 
-/// Rather than to read on over so many bytes, the file is opened again.
+/// Over longer distances, the file is opened again instead of read through.
 const FAR: u64 = 1 << 20;
 
-/// Bytes of an entry's own header, before its name.
+/// Bytes of an entry's local header, before its name.
 const LOCAL: usize = 30;
 
 /// What has been read of a file.
 pub(super) struct Archive {
     /// Ends where the list of entries begins.
     pub header: Header,
-    /// The list of entries, with which the file ends.
+    /// The list of entries, at the end of the file.
     pub directory: Vec<u8>,
 }
 
 /// An entry of the archive.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Position of its own header.
+    /// Position of its local header.
     at: u64,
     bytes: u64,
 }
 
-/// Reads where the tensors of a file are, which is open at its first byte.
+/// Finds the tensors of a file that is open at its first byte.
 pub(super) async fn read<S: Source>(source: &S, file: &str, stream: S::Stream) -> Result<Archive> {
     let malformed = |found: String| Error::Malformed {
         what: file.into(),
@@ -109,7 +109,7 @@ pub(super) async fn read<S: Source>(source: &S, file: &str, stream: S::Stream) -
         })?);
     }
     tensors.sort_by_key(|tensor| (tensor.start, tensor.bytes));
-    // Medusa repeats a block in each head: these are one tensor of several names.
+    // Medusa repeats a block in each head: one tensor with several names.
     let overlaps = |pair: &&[TensorInfo]| {
         pair[0].start + pair[0].bytes > pair[1].start && !pair[0].is_alias(&pair[1])
     };
@@ -120,8 +120,8 @@ pub(super) async fn read<S: Source>(source: &S, file: &str, stream: S::Stream) -
     Ok(Archive { header: Header { tensors, end: directory_at }, directory: directory.into() })
 }
 
-/// Refuses a file that does not end as it did when its header was read; the reader is at the end of
-/// the tensors.
+/// Refuses a file whose end has changed since its header was read; the reader is at the end of the
+/// tensors.
 pub(super) async fn expect_end(
     file: &str,
     directory: &[u8],
@@ -138,7 +138,7 @@ pub(super) async fn expect_end(
     Ok(())
 }
 
-/// Reads the last bytes of a file from its first ones on; returns its length as well.
+/// Reads the last bytes of a file that is open at its first byte; also returns its length.
 async fn read_end<S: Source>(
     source: &S,
     file: &str,
@@ -173,7 +173,7 @@ async fn read_end<S: Source>(
     Ok((reader.position(), end))
 }
 
-/// A file that is read from the front to the back, with jumps.
+/// Reads a file from front to back, with jumps.
 struct Walk<'a, S: Source> {
     source: &'a S,
     file: &'a str,
@@ -199,7 +199,7 @@ impl<S: Source> Walk<'_, S> {
         Ok(reader)
     }
 
-    /// Goes to the first byte of an entry, behind its own header; returns its position.
+    /// Goes to the first byte of an entry, after its local header; returns its position.
     async fn start(&mut self, entry: Entry, malformed: &impl Fn(String) -> Error) -> Result<u64> {
         let file = self.file;
         let reader = self.reader(entry.at).await?;
@@ -215,7 +215,7 @@ impl<S: Source> Walk<'_, S> {
     }
 }
 
-/// The entries by name, and the bytes from the list of them on, of a file with this length and end.
+/// The entries by name, and the bytes from the list of entries on, for a file with this length and end.
 fn directory(length: u64, end: &[u8]) -> Result<(HashMap<String, Entry>, &[u8]), String> {
     const BROKEN: &str = "its list of entries is broken";
     let ends = |at: &usize| end[*at..].starts_with(b"PK\x05\x06") && at + 22 <= end.len();
@@ -265,7 +265,7 @@ fn directory(length: u64, end: &[u8]) -> Result<(HashMap<String, Entry>, &[u8]),
     Ok((entries, list))
 }
 
-/// Sizes and positions that do not fit 32 bits.
+/// Sizes and positions that do not fit into 32 bits.
 fn large_sizes(mut extra: &[u8]) -> impl Iterator<Item = u64> {
     let mut sizes: &[u8] = &[];
     while let Some((head, rest)) = extra.split_at_checked(4) {
@@ -290,7 +290,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u32_at(bytes, at) | u32_at(bytes, at + 4) << 32
 }
 
-/// Whether the elements lie one after the other, the length of a row last.
+/// Whether the elements are contiguous, row length last.
 fn is_contiguous(tensor: &pickle::Tensor) -> bool {
     let mut dims = tensor.shape.iter().zip(&tensor.strides).rev();
     let elements = dims.try_fold(1u64, |expected, (n, stride)| {

@@ -59,12 +59,12 @@ fn argmax(logits: &[f32]) -> u32 {
 }
 
 #[test]
-fn a_prompt_is_as_likely_as_transformers_finds_it() {
+fn prompt_log_probabilities_are_those_of_transformers() {
     pollster::block_on(async {
         for device in [Device::Gpu, Device::Cpu] {
             let (golden, mut executor) = (golden(MODEL), open(device).await);
             let vocab = executor.capacity().vocab;
-            // The last chunk also draws, and tells how likely its token was.
+            // The last chunk also samples, and returns the log-probability of its token.
             for (chunk, top) in [(0..10, 3), (10..22, 0), (22..24, 20)] {
                 let mut seq =
                     rows(RowTokens::Known(golden.tokens[chunk.clone()].to_vec()), chunk.start);
@@ -87,7 +87,7 @@ fn a_prompt_is_as_likely_as_transformers_finds_it() {
                     }
                     assert_eq!(result.samples.len(), usize::from(last));
                     for sample in &result.samples {
-                        let logprobs = sample.logprobs.as_ref().expect("it was asked for");
+                        let logprobs = sample.logprobs.as_ref().expect("it was requested");
                         let theirs = &golden.logits[23 * vocab..];
                         assert_eq!(sample.token, argmax(theirs));
                         check(logprobs, theirs, sample.token, 5, 0.02);
@@ -99,7 +99,7 @@ fn a_prompt_is_as_likely_as_transformers_finds_it() {
 }
 
 #[test]
-fn what_was_drawn_weighs_on_the_next_draws_of_its_slot() {
+fn penalties_count_the_sampled_tokens_of_their_slot() {
     pollster::block_on(async {
         let mut texts = Vec::new();
         for device in [Device::Gpu, Device::Cpu] {
@@ -112,7 +112,7 @@ fn what_was_drawn_weighs_on_the_next_draws_of_its_slot() {
                 logprobs: Some(0),
                 ..Sampling::GREEDY
             };
-            // A token that is seldom drawn otherwise, until its penalty outweighs its bias.
+            // A token that is rarely sampled otherwise, until its penalty outweighs its bias.
             let adjust =
                 Adjust { tokens: golden.tokens.clone(), prompt: 24, bias: vec![(77, 2.0)] };
             let mut counts = vec![0u16; executor.capacity().vocab];
@@ -123,7 +123,7 @@ fn what_was_drawn_weighs_on_the_next_draws_of_its_slot() {
                     _ => rows(RowTokens::LastSample, 23 + i),
                 };
                 if i == 0 {
-                    // The adjustment comes with the first rows, which draw nothing yet.
+                    // The adjustment comes with the first rows, which do not sample yet.
                     let mut first = rows(RowTokens::Known(golden.tokens[..16].to_vec()), 0);
                     first.adjust = Some(adjust.clone().into());
                     run(&mut executor, first, false).await;
@@ -146,8 +146,8 @@ fn what_was_drawn_weighs_on_the_next_draws_of_its_slot() {
                 counts[sample.token as usize] += 1;
                 text.push(sample.token);
             }
-            assert!(counts[77] > 0, "the bias has no weight");
-            assert!(counts.iter().all(|count| *count < 20), "penalties have no weight: {text:?}");
+            assert!(counts[77] > 0, "the bias has no effect");
+            assert!(counts.iter().all(|count| *count < 20), "penalties have no effect: {text:?}");
             texts.push(text);
         }
         assert_eq!(texts[0], texts[1], "the executors differ");
@@ -155,7 +155,7 @@ fn what_was_drawn_weighs_on_the_next_draws_of_its_slot() {
 }
 
 #[test]
-fn only_what_a_plan_brings_is_uploaded_or_computed() {
+fn only_requested_adjustments_are_uploaded_or_computed() {
     pollster::block_on(async {
         let (mut executor, tokens) = (open(Device::Gpu).await, golden(MODEL).tokens);
         let work = |executor: &AnyExecutor| match executor {
@@ -169,7 +169,7 @@ fn only_what_a_plan_brings_is_uploaded_or_computed() {
         let told = Sampling { logprobs: Some(2), ..penalties };
         let only_5 = Mask::New((0..vocab.div_ceil(32)).map(|i| u32::from(i == 0) << 5).collect());
         let mut dispatches = Vec::new();
-        // (what is drawn with, mask, adjustment, buffer writes)
+        // (sampling, mask, adjustment, buffer writes)
         let steps = [
             (plain, Mask::None, None, 2), // the step, and its first block
             (penalties, Mask::None, Some(Box::new(adjust)), 2),

@@ -1,4 +1,5 @@
-//! Rotation, KV write and paged attention on the GPU against plain Rust and a naive f64 softmax.
+//! Rope, KV cache writes and paged attention on the GPU, against the CPU reference and a naive f64
+//! softmax.
 
 use crate::support::{Bench, bits, floats, nmse, uniform};
 use half::f16;
@@ -12,7 +13,7 @@ use tabloom::{
     step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan, Window},
 };
 
-/// What the cache holds wherever no kernel may look: two halves that are NaN, or a scale that is.
+/// Content of the KV cache wherever no kernel may read: two f16 that are NaN, or a scale that is.
 fn unset(kind: KvKind) -> u32 {
     match kind {
         KvKind::F16 => 0x7E00_7E00,
@@ -34,7 +35,7 @@ struct Heads {
     kind: KvKind,
     window: Option<Window>,
     cap: Option<f32>,
-    /// There is a logit without a value for each head.
+    /// Each head has a sink logit.
     sink_logits: bool,
 }
 
@@ -59,7 +60,7 @@ impl Heads {
         Heads { window: Some(Window { sinks, tokens }), ..self }
     }
 
-    /// With scores of another scale that are capped.
+    /// With another score scale, and capped.
     const fn capped(self, cap: f32) -> Heads {
         Heads { cap: Some(cap), ..self }
     }
@@ -84,7 +85,7 @@ impl Heads {
         self.window.map_or(0, |window| window.sinks)
     }
 
-    /// The positions that a row sees.
+    /// The positions that a row attends to.
     fn seen(self, position: usize) -> impl Iterator<Item = usize> {
         let start = self.window.map_or(0, |w| (position + 1).saturating_sub(w.tokens));
         (0..=position).filter(move |other| *other >= start || *other < self.sinks())
@@ -125,7 +126,7 @@ impl Heads {
     }
 }
 
-/// A step as the kernels are given it.
+/// A step as the kernels get it.
 struct Step {
     batch: Batch,
     tables: BlockTables,
@@ -155,7 +156,7 @@ fn capacity(seqs: &[(usize, usize)]) -> Capacity {
     }
 }
 
-/// Random queries and a cache with keys and values where the batch's rows may look.
+/// Random queries, and a KV cache with keys and values for the batch's rows.
 struct Data {
     query: Vec<f32>,
     cache: Vec<u32>,
@@ -184,7 +185,8 @@ impl Data {
                 }
             }
         }
-        // Queries of this size give scores that differ by several units: a softmax worth the name.
+        // Queries of this size give scores that differ by several units, so that the softmax is not
+        // flat.
         let mut query = vec![f32::NAN; step.batch.rows as usize * shape.query_stride()];
         for row in query.chunks_exact_mut(shape.query_stride()) {
             row[..query_heads(shape.heads, shape.window) * shape.dim]
@@ -277,7 +279,7 @@ async fn run(
     }
     let capacity =
         Capacity { rows: batch.rows as usize, context: batch.longest as usize, ..capacity(&[]) };
-    // What the kernel leaves alone must not be read by the merge.
+    // The merge must not read what the kernel leaves unwritten.
     let partials = vec![f32::NAN.to_bits(); kernel.partial_words(tuning, &capacity)];
     let partials =
         bench.run(&kernel, tuning, batch, &[&inputs[..], &[&partials]].concat()).await.remove(0);
@@ -461,7 +463,7 @@ fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     assert_eq!((direct, split), ([1, 8, 1], [1, 8, 8]));
 }
 
-/// One head of a row as f64 maths has it: normalised by what the norm runs over, then rotated.
+/// One head of a row in f64: normalised, then rotated.
 fn rotated(
     x: &[f32],
     norm: Option<(&[f32], &[f32])>,
@@ -513,7 +515,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
             let stride = row_stride((heads + 2 * kv_heads) * dim);
             let rows = batch.rows as usize;
             let mut qkv = uniform(&mut rng, rows * stride);
-            qkv[0] = 1e6; // a query may exceed the range of halves, a value is clamped
+            qkv[0] = 1e6; // a query may exceed the range of f16, a value is clamped
             qkv[(heads + kv_heads) * dim] = -1e6;
             qkv[(heads + kv_heads + 1) * dim..][..dim].fill(0.0); // the next value, or padding
             let [q_heads, k_heads] = match over {
@@ -524,7 +526,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
             let weights = qk_norm.map(|_| [&norms[0][..], &norms[1][..]]);
             let layout = shape.layout();
 
-            // The definition: queries, and (KV slot, head, dims) of what the cache holds.
+            // The definition: queries, and (KV slot, head, dims) of the KV cache.
             let mut query = vec![0.0; rows * shape.query_stride()];
             let mut stored = Vec::new();
             for i in 0..rows {
@@ -534,7 +536,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                 let keys = &rest[..kv_heads * dim];
                 for head in 0..heads + 2 * kv_heads {
                     let x = &qkv[i * stride + head * dim..][..dim];
-                    // What the norm runs over, and its weights of this head.
+                    // The range of the norm, and its weights for this head.
                     let (all, q_or_k, place) = match head.checked_sub(heads) {
                         None => (queries, 0, head),
                         Some(place) => (keys, 1, place),
@@ -547,7 +549,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                     });
                     let turned = |position| {
                         let x = rotated(x, norm, position, &inv_freq, magnitude);
-                        // Dims of a pair half a head apart, then those that do not turn.
+                        // Rotated pairs half a head apart, then the dims that are not rotated.
                         let (turning, still) = x.split_at(rotary);
                         let halves = [turning, still].map(|x| x.split_at(x.len() / 2));
                         [halves[0].0, halves[1].0, halves[0].1, halves[1].1].concat()
@@ -556,7 +558,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                         let at = i * shape.query_stride() + head * dim;
                         query[at..][..dim].copy_from_slice(&turned(position));
                         if shape.sinks() > 0 {
-                            // As if what it sees were all there is.
+                            // As if only the visible positions existed.
                             let last = shape.seen(position).count() - 1;
                             query[at + heads * dim..][..dim].copy_from_slice(&turned(last));
                         }
@@ -618,7 +620,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
     });
 }
 
-/// StreamingLLM by its definition: what a row sees has the positions 0, 1, 2, … within the cache.
+/// StreamingLLM by its definition: the visible tokens have the positions 0, 1, 2, … within the cache.
 fn streaming(shape: Heads, qkv: &[f32], position: usize, inv_freq: &[f64]) -> Vec<f32> {
     let Heads { heads, kv_heads, dim, .. } = shape;
     let stride = row_stride((heads + 2 * kv_heads) * dim);
@@ -645,7 +647,7 @@ fn streaming(shape: Heads, qkv: &[f32], position: usize, inv_freq: &[f64]) -> Ve
 }
 
 #[test]
-fn sinks_and_window_are_seen_as_if_nothing_lay_between_them() {
+fn positions_are_counted_without_those_between_sinks_and_window() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let seed = fastrand::u64(..);
@@ -686,13 +688,13 @@ fn sinks_and_window_are_seen_as_if_nothing_lay_between_them() {
         for (name, found) in found {
             let error = nmse(&expected, &found);
             println!("{name}: NMSE {error:.1e}");
-            assert!(error < 1e-6, "{name}: NMSE {error:e}"); // the cache holds halves
+            assert!(error < 1e-6, "{name}: NMSE {error:e}"); // the cache is f16
         }
     });
 }
 
 #[test]
-fn a_row_sees_all_of_a_context_of_70_000_tokens() {
+fn a_row_attends_to_all_of_a_context_of_70_000_tokens() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let seed = fastrand::u64(..);
@@ -709,7 +711,7 @@ fn a_row_sees_all_of_a_context_of_70_000_tokens() {
                 let error = nmse(&expected, &found);
                 println!("{shape:?} {tuning:?}: NMSE {error:.1e}");
                 assert!(error < 1e-7, "{error:e} {shape:?} {tuning:?}");
-                // Rows beside it have the same bits as in a step that is not split.
+                // Rows in the same step have the same bits as in a step that is not split.
                 let (step, data) = alone(&step, shape, &data, 1..4);
                 let short = run(&mut bench, tuning, shape, &step, &data, false).await;
                 assert_eq!(bits(&found[shape.stride()..]), bits(&short), "{shape:?} {tuning:?}");

@@ -1,4 +1,4 @@
-//! Embeddings by whole models against Hugging Face transformers, by both executors.
+//! Embeddings of whole models against Hugging Face transformers, on both executors.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use tabloom::{
     weights::FolderSource,
 };
 
-/// As for logits: what differs is f16 in the KV cache and the order of sums.
+/// As for logits: the differences are f16 in the KV cache and the order of sums.
 const LIMIT: f64 = 1e-5;
 const TOKENS: usize = 24;
 
@@ -25,7 +25,7 @@ struct Goldens {
     prompts: HashMap<String, Embeddings>,
 }
 
-/// `[hidden]`, of length 1.
+/// `[hidden]`, of L2 norm 1.
 #[derive(Deserialize)]
 struct Embeddings {
     mean: Vec<f32>,
@@ -53,7 +53,7 @@ async fn run(executor: &mut AnyExecutor, seqs: Vec<SeqPlan>) -> StepResult {
 }
 
 #[test]
-fn embeddings_are_those_of_transformers_however_a_prompt_is_cut() {
+fn embeddings_are_those_of_transformers_for_any_prefill_chunks() {
     let json = std::fs::read(folder("embeddings.json")).expect("the goldens are there");
     let goldens: Goldens = serde_json::from_slice(&json).expect("they are valid");
     for (model, expected) in goldens.prompts {
@@ -68,7 +68,7 @@ fn embeddings_are_those_of_transformers_however_a_prompt_is_cut() {
                             pool: Some(Pool { pooling, last }),
                             ..rows(slot, &tokens, ends[0]..ends[1])
                         };
-                        // Between them somebody generates.
+                        // Another sequence generates between them.
                         let sample = Some(Sampling::GREEDY);
                         let other = SeqPlan { sample, ..rows(1, &tokens, ends[0]..ends[1]) };
                         let seqs = vec![pooled(2, Pooling::Last), other, pooled(0, Pooling::Mean)];
@@ -103,7 +103,7 @@ fn embeddings_are_those_of_transformers_however_a_prompt_is_cut() {
 }
 
 #[test]
-fn only_steps_that_pool_pay_for_it() {
+fn only_steps_with_embeddings_run_the_pooling_kernels() {
     pollster::block_on(async {
         let model = "llama3_bf16";
         let (mut executor, tokens) = (open(model, Device::Gpu).await, golden(model).tokens);

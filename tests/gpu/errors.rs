@@ -1,4 +1,4 @@
-//! What the GPU side does when something does not fit or the device goes away.
+//! Errors on the GPU: objects that do not fit, and a lost device.
 
 use crate::support::goldens;
 use tabloom::{

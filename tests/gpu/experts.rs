@@ -1,4 +1,4 @@
-//! The choice of experts, their products and their sum, on the GPU against plain Rust.
+//! Routing, expert products and their sum, on the GPU against the CPU reference.
 
 use crate::support::{Bench, activations, bits, floats, nmse, random_matrix, step, uniform};
 use fastrand::Rng;
@@ -11,7 +11,7 @@ use tabloom::{
 /// Both sides sum the same products in f32, in different orders.
 const LIMIT: f64 = 1e-11;
 const TILE: usize = 64;
-/// For kernels of which there is one variant.
+/// For kernels with a single variant.
 const TUNING: Tuning = Tuning { subgroups: false, barriers: false };
 
 fn seeded() -> Rng {
@@ -20,8 +20,8 @@ fn seeded() -> Rng {
     Rng::with_seed(seed)
 }
 
-/// What routing is made of: for each row, `active` different experts with weights. Expert 0 is never
-/// chosen, the last one always.
+/// Random routes: for each row, `active` different experts with weights. Expert 0 is never chosen, the
+/// last one always.
 fn routes(rng: &mut Rng, rows: usize, experts: usize, active: usize) -> Vec<u32> {
     let mut routes = Vec::new();
     for _ in 0..rows {
@@ -35,7 +35,7 @@ fn routes(rng: &mut Rng, rows: usize, experts: usize, active: usize) -> Vec<u32>
     routes
 }
 
-/// A product of experts with its operands and what out holds before.
+/// A product of experts, with its operands and the initial out.
 struct Case {
     op: Matmul,
     rows: usize,
@@ -94,7 +94,7 @@ impl Case {
         floats(&bench.run(&self.op, tuning, &batch, &buffers).await[0])
     }
 
-    /// Every choice is in one tile, which is its expert's.
+    /// Checks that every choice is in one tile, that of its expert.
     fn check_groups(&self, groups: &[u32]) {
         let (choices, tiles) = groups.split_at(self.rows * self.experts.active);
         let mut found = vec![0; choices.len()];
@@ -132,7 +132,7 @@ impl Case {
                 assert_eq!(bits(rest), bits(before), "{:?} {tuning:?}: wrote too much", self.op);
             }
             if theirs.is_empty() {
-                continue; // A few rows may choose none of the experts that are held.
+                continue; // A few rows may choose none of the bound experts.
             }
             let error = nmse(&theirs, &ours);
             assert!(error < LIMIT, "{:?} {tuning:?} {} rows: {error:e}", self.op, self.rows);
@@ -174,7 +174,7 @@ fn products_of_experts_in_every_regime() {
             let norm = (rows <= 16).then_some(1e-5);
             let up = product(codebook, (70, 96), ClampedGate, rows, all);
             let down = product(Layout::W4 { group: 32 }, (61, 172), Store, rows, all);
-            // Experts 2 .. 4 of seven: others are in other buffers.
+            // Experts 2 .. 4 of seven: the others are in other buffers.
             let some = ExpertRows { count: 7, active: 3, first: 2, held: 3, each: false };
             let part = product(Layout::F32, (34, 40), SiluGate, rows, some);
             for op in [
@@ -199,7 +199,7 @@ fn a_row_does_not_depend_on_those_beside_it() {
             let stride = experts.active * row_stride(case.op.width);
             for tuning in bench.tunings() {
                 let all = case.run(&mut bench, tuning).await;
-                // The last rows alone: all their choices move to other places of other tiles.
+                // The last rows alone: all their choices move to other places in other tiles.
                 let from = rows - fewer;
                 let alone = Case {
                     rows: fewer,
@@ -220,7 +220,7 @@ fn a_row_does_not_depend_on_those_beside_it() {
 }
 
 #[test]
-fn the_greatest_logits_are_chosen_and_of_equal_ones_the_first() {
+fn the_largest_router_logits_are_chosen_and_of_equal_ones_the_first() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         for (experts, active) in [(1, 1), (4, 4), (8, 2), (32, 4), (128, 8), (257, 10)] {
@@ -234,7 +234,7 @@ fn the_greatest_logits_are_chosen_and_of_equal_ones_the_first() {
                 logits[row * stride + rng.usize(..experts)] = logits[row * stride];
             }
             logits[3 * stride..][..experts].fill(-2.0);
-            // What is not a number does not keep others from being experts.
+            // NaN must not prevent the choice of other experts.
             logits[7 * stride + rng.usize(..experts)] = f32::NAN;
             let route = Route { experts, active };
             let plain = route.reference(&batch, &logits);
@@ -270,7 +270,7 @@ fn the_greatest_logits_are_chosen_and_of_equal_ones_the_first() {
 }
 
 #[test]
-fn what_experts_return_is_added_by_their_weights() {
+fn expert_outputs_are_added_with_their_weights() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         for (width, active, normalise, scale) in [(172, 2, true, 1.0), (300, 5, false, 0.4)] {

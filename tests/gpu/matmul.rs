@@ -1,4 +1,4 @@
-//! Matrix products on the GPU against the same in plain Rust.
+//! Matrix products on the GPU against the CPU reference.
 
 use crate::support::{Bench, activations, bits, floats, nmse, random_matrix, step, uniform};
 use fastrand::Rng;
@@ -17,7 +17,7 @@ const LAYOUTS: [Layout; 7] = [
     Layout::W4 { group: 64 },
     Layout::W4 { group: 128 },
 ];
-/// Those of checkpoints that are kept.
+/// Layouts of checkpoints that are kept.
 const KEPT: [Layout; 8] = [
     Layout::F8 { group: 128 },
     Layout::W6,
@@ -32,7 +32,7 @@ const KEPT: [Layout; 8] = [
 const LIMIT: f64 = 1e-11;
 const EPS: f32 = 1e-5;
 
-/// A product with its operands and what out holds before.
+/// A product with its operands and the initial out.
 struct Case {
     op: Matmul,
     batch: Batch,
@@ -44,7 +44,7 @@ struct Case {
 }
 
 impl Case {
-    /// Random operands for `rows` rows, and one row more of x and out that must not matter.
+    /// Random operands for `rows` rows, and one more row of x and out that must not matter.
     fn new(rng: &mut Rng, op: Matmul, rows: usize) -> Case {
         let matrix = random_matrix(rng, op.layout, op.n, op.k);
         Case {
@@ -82,7 +82,7 @@ impl Case {
         floats(&bench.run(&self.op, tuning, &self.batch, &buffers).await[0])
     }
 
-    /// Splits out into what the product fills and what it must leave alone.
+    /// Splits out into the part that the product fills and the part that it must not change.
     fn split(&self, out: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let Matmul { n, first, width, output, .. } = self.op;
         let end = first + output.width(n);
@@ -127,8 +127,8 @@ fn product(layout: Layout, (n, k): (usize, usize), output: MatmulOutput, rows: u
     }
 }
 
-/// Without barriers, and the best of the others: how sums are reduced has nothing to do with layouts
-/// and outputs.
+/// The variant without barriers, and the best of the others: reduction does not depend on layouts and
+/// outputs.
 fn first_and_last(bench: &Bench) -> [Tuning; 2] {
     let tunings = bench.tunings();
     [tunings[0], tunings[tunings.len() - 1]]
@@ -152,7 +152,7 @@ fn every_layout() {
             }
         }
         for layout in KEPT {
-            // Some lay out blocks of 256 columns; others end within a record.
+            // Some layouts have blocks of 256 columns; others end within a record.
             let k = if matches!(layout.record(), Some((256, _))) { 512 } else { 172 };
             for rows in [5, 70] {
                 let op = product(layout, (131, k), Store, rows);

@@ -31,7 +31,7 @@ fn the_gpu_agrees_with_transformers_on_every_model() {
 }
 
 #[test]
-fn a_context_within_the_original_one_takes_the_short_factors() {
+fn a_context_within_the_original_one_uses_the_short_factors() {
     let name = "phi3_short_f32";
     for device in [Device::Gpu, Device::Cpu] {
         let options = LoadOptions { device, context: Some(64), ..Default::default() };
@@ -54,11 +54,11 @@ fn a_decode_step_is_few_dispatches_one_write_and_no_new_bind_group() {
         goldens::greedy(&mut executor, &[1], 20).await.expect("it runs");
         let end = work(&executor);
         assert_eq!(end.steps - start.steps, 20);
-        // One write a step, and one for each of the two blocks that the tokens take.
+        // One write per step, and one for each of the two blocks of the tokens.
         assert_eq!(end.buffer_writes - start.buffer_writes, 22);
         assert_eq!(end.bind_groups, start.bind_groups);
         assert_eq!(end.pipelines, start.pipelines);
-        // Around the layers: embedding, gathering, norm, output matrix, sampling.
+        // Besides the layers: embedding, gathering, norm, output matrix, sampling.
         let dispatches = (end.dispatches - start.dispatches) / 20;
         assert!(dispatches <= 8 * layers + 5, "{dispatches} dispatches for {layers} layers");
     });
@@ -118,13 +118,13 @@ fn int8_keys_and_values_change_logits_little() {
             let difference = nmse(&found[1], &found[0]);
             println!("{name}: NMSE {error:.1e}, between the executors {difference:.1e}");
             assert!(error <= 1e-3, "{name}: NMSE {error:.2e} of the logits");
-            // A number on the edge between two steps is rounded this way or that.
+            // A number on the edge between two steps may be rounded either way.
             assert!(difference <= 1e-5, "{name}: {difference:.2e} between executors");
         });
     }
 }
 
-/// The logits of all positions, chunk by chunk, over a ring of blocks behind one for the sinks.
+/// The logits of all positions, chunk by chunk, over a ring of blocks after one for the sinks.
 async fn streamed(executor: &mut AnyExecutor, tokens: &[u32], chunk: usize) -> Vec<f32> {
     let block = |i: usize| if i == 0 { 7 } else { (i % 6) as u32 };
     let mut logits = Vec::new();
@@ -170,7 +170,7 @@ fn a_conversation_with_sinks_outgrows_the_context_on_both_executors() {
                 println!("{kv:?} in chunks of {chunk}: NMSE {error:.1e}");
                 assert!(error <= limit, "{kv:?} in chunks of {chunk}: NMSE {error:.2e}");
             }
-            // Up to the size of the window nothing is forgotten, afterwards something is.
+            // Up to the size of the window nothing is dropped; after that, something is.
             let mut whole = loaded(name, LoadOptions { kv, ..Default::default() }).await;
             let known = streamed(&mut whole, &tokens[..72], 16).await;
             let row = config.vocab;
@@ -182,9 +182,9 @@ fn a_conversation_with_sinks_outgrows_the_context_on_both_executors() {
 
 #[test]
 fn weights_quantised_while_loading_are_the_same_on_both_executors() {
-    // What quantising itself may cost: llama.cpp allows whole models 2e-3 against f32; a model of
-    // random weights, which has no slack, loses far more to 4 bits.
-    // Where another expert is chosen, one of few here, more is lost.
+    // The loss of quantisation: llama.cpp allows whole models 2e-3 against f32; a model of random
+    // weights, which has no slack, loses far more with 4 bits, and more still where another expert is
+    // chosen, one of few here.
     for (name, layout, limit) in [
         ("llama3_bf16", Layout::W8 { group: 32 }, 2e-3),
         ("llama3_bf16", Layout::W4 { group: 32 }, 0.5),
@@ -214,8 +214,7 @@ fn weights_quantised_while_loading_are_the_same_on_both_executors() {
 
 #[test]
 fn matrices_larger_than_a_binding_are_split_by_rows() {
-    // One model whose output matrix is its embedding matrix, one that has two, and experts, of which
-    // a part has one, or two.
+    // One model with tied embeddings, one without, and experts, with one or two of them in a part.
     for (name, part) in
         [("llama3_bf16", 5000), ("odd_f32", 5000), ("mixtral_bf16", 5000), ("mixtral_bf16", 25_000)]
     {

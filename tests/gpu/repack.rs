@@ -1,4 +1,4 @@
-//! Repacking of checkpoint bytes on the GPU against [`HostSink`], which does it in plain Rust.
+//! Repacking of checkpoint bytes on the GPU against [`HostSink`], its CPU reference.
 
 use crate::support::{Bench, uniform};
 use bytemuck::Zeroable;
@@ -23,7 +23,7 @@ fn seeded() -> Rng {
     Rng::with_seed(seed)
 }
 
-/// What [`HostSink`] makes of whole tensors that fill a matrix.
+/// The [`HostSink`]'s result for whole tensors that fill a matrix.
 fn on_the_host(
     layout: Layout,
     (n, k): (usize, usize),
@@ -51,7 +51,7 @@ fn on_the_host(
     })
 }
 
-/// A matrix that fills up on the GPU, starting from ones so that padding has to be written.
+/// A matrix that is filled on the GPU. It starts with ones, so that padding has to be written.
 struct OnTheGpu<'a> {
     bench: &'a mut Bench,
     matrix: HostMatrix,
@@ -68,7 +68,7 @@ impl<'a> OnTheGpu<'a> {
         OnTheGpu { bench, matrix, interleaved: 0, first_column: 0 }
     }
 
-    /// Repacks a whole tensor in two goes, the last 8 rows first.
+    /// Repacks a whole tensor in two pieces, the last 8 rows first.
     async fn repack(&mut self, kernel: Repack, columns: usize, bytes: &[u8]) {
         let HostMatrix { layout, n, k, .. } = self.matrix;
         let (writes_words, writes_scales) = (kernel.writes_words(), kernel.writes_scales(layout));
@@ -111,7 +111,7 @@ impl<'a> OnTheGpu<'a> {
     }
 }
 
-/// Numbers as a checkpoint holds them.
+/// Numbers as stored in a checkpoint.
 fn encode(float: FloatType, values: &[f32]) -> Vec<u8> {
     let bytes = values.iter().map(|value| match float {
         FloatType::F32 => value.to_le_bytes().to_vec(),
@@ -126,7 +126,7 @@ fn numbers_are_kept_or_rounded_to_nearest() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         let (n, k) = (13, 171);
-        // All magnitudes of halves and beyond, and ties.
+        // f16 of all magnitudes and beyond, and ties.
         let mut values = uniform(&mut rng, n * k);
         for (i, value) in values.iter_mut().enumerate() {
             *value *= 2f32.powi(i as i32 % 44 - 26);
@@ -145,7 +145,7 @@ fn numbers_are_kept_or_rounded_to_nearest() {
 }
 
 #[test]
-fn kept_rows_lie_where_they_belong_wherever_pieces_chunks_and_parts_end() {
+fn unchanged_rows_are_placed_for_any_pieces_chunks_and_parts() {
     pollster::block_on(async {
         let (gpu, mut rng) = (Gpu::open(Power::HighPerformance).await.unwrap(), seeded());
         let (n, k, layout) = (61, 64, Layout::Bf16);
@@ -224,7 +224,7 @@ fn numbers_are_quantised_as_on_the_host() {
 }
 
 #[test]
-fn numbers_may_lie_column_after_column_and_come_in_pieces() {
+fn numbers_may_be_column_major_and_in_pieces() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         let (n, k, cut) = (20, 192, 128);
@@ -262,7 +262,7 @@ fn numbers_may_lie_column_after_column_and_come_in_pieces() {
     });
 }
 
-/// Divisions may differ in the last bit, and with it a choice between near equals.
+/// Divisions may differ in the last bit, and with it the choice between nearly equal candidates.
 fn expect_alike(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f32]) {
     let differing = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a != b).count();
     let groups = differing(&device.scales, &host.scales);
@@ -273,8 +273,8 @@ fn expect_alike(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f3
     assert!(found <= expected * 1.0001, "{name}: {found} {expected}");
 }
 
-/// The device's choices, however many differ, are as good as the host's, but for a scale and a min
-/// that lie between two halves and are rounded the other way.
+/// The device's choices must be as good as the host's, however many differ, except for a scale and a
+/// min between two f16 that are rounded the other way.
 fn expect_as_good(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[f32]) {
     let (found, expected) = (errors(device, values), errors(host, values));
     let group = host.layout.quantised_group().expect("a quantised matrix has groups");
@@ -287,7 +287,7 @@ fn expect_as_good(name: &str, device: &HostMatrix, host: &HostMatrix, values: &[
     }
 }
 
-/// The sum of squared differences from `values` in each group.
+/// The sum of squared errors in each group.
 fn errors(matrix: &HostMatrix, values: &[f32]) -> Vec<f64> {
     let mut row = vec![0.0; matrix.k];
     let group = matrix.layout.quantised_group().expect("a quantised matrix has groups");
@@ -450,7 +450,7 @@ fn every_format_is_repacked_as_on_the_host() {
 }
 
 #[test]
-fn pieces_of_columns_fill_their_own_places() {
+fn pieces_of_columns_fill_their_own_columns() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         let (n, k) = (24, 96);
@@ -573,7 +573,7 @@ fn blocks_are_kept_or_converted_as_on_the_host() {
                 let device = device.matrix;
                 match to.quantised_group() {
                     _ if to == kept => assert_eq!(device, host, "{name}"),
-                    // Values of blocks lie on a grid, where equals are common.
+                    // Values of blocks are on a grid, where ties are common.
                     Some(_) => expect_as_good(&name, &device, &host, &values),
                     None => {
                         // A product and a sum may be rounded once or twice.
@@ -625,7 +625,7 @@ fn interleaved_rows_are_put_in_their_places() {
             device.interleaved = head as u32;
             device.repack(kernel, k, bytes).await;
             assert_eq!(device.matrix, host, "{encoding:?} to {to:?}");
-            // Stored rows 0 and 1 of a head turn together: they are its rows 0 and 4.
+            // Stored rows 0 and 1 of a head are a rotated pair: its rows 0 and 4.
             let plain = on_the_host(to, (n, k), None, &[(encoding, k, bytes)]);
             let row = |matrix: &HostMatrix, row| {
                 let mut values = vec![0.0; k];

@@ -1,5 +1,5 @@
-//! Embedding, normalisation, gathering, pooling and moving of rows on the GPU against the same in plain
-//! Rust.
+//! Embedding, normalisation, gathering, pooling and shifting of rows on the GPU against the CPU
+//! reference.
 
 use crate::support::{Bench, activations, bits, floats, nmse, uniform};
 use tabloom::{
@@ -37,7 +37,7 @@ fn embedding_of_known_and_sampled_tokens_and_of_positions() {
                     HostMatrix::pack(layout, vocab, width, &uniform(&mut rng, vocab * width));
                 let mut batch = crate::support::step(rows, 1, vocab);
                 let last_samples = [7, 81, 12];
-                // The last row's token is in place 1.
+                // The last row's token is at index 1.
                 let token = batch.words[6] as usize + 4 * (rows - 1);
                 batch.words[token] = 1 << 31 | 1;
                 let positions = rows == 70 && layout != Layout::F32;
@@ -186,7 +186,7 @@ fn pooling_step(seqs: &[Pooled]) -> Batch {
 }
 
 #[test]
-fn pooling_adds_rows_in_order_however_they_are_spread_over_steps() {
+fn pooling_adds_rows_in_order_for_any_prefill_chunks() {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
         let (width, count, tunings) = (172, 70, bench.tunings());
@@ -207,7 +207,7 @@ fn pooling_adds_rows_in_order_however_they_are_spread_over_steps() {
                 for ends in cut.windows(2) {
                     let last = ends[1] == count;
                     let pool = Some(step::Pool { pooling, last });
-                    // Between rows of others, which pool nothing or into a slot of their own.
+                    // Between rows of others, which do not pool or have another slot.
                     let other = Some(step::Pool { pooling: Pooling::Mean, last: false });
                     let seqs =
                         [(0, 5, 3, None), (2, ends[0], ends[1] - ends[0], pool), (1, 0, 2, other)];
@@ -232,7 +232,7 @@ fn pooling_adds_rows_in_order_however_they_are_spread_over_steps() {
 }
 
 #[test]
-fn an_embedding_has_length_1_and_nothing_is_made_up() {
+fn an_embedding_has_norm_1_and_zeros_stay_zero() {
     assert!(nmse(&[0.6, 0.0, -0.8], &pool::unit(&[3.0, 0.0, -4.0])) < 1e-13);
     assert!(nmse(&[0.6, 0.8], &pool::unit(&[3e30, 4e30])) < 1e-13, "squares overflow");
     assert_eq!(pool::unit(&[0.0; 3]), [0.0; 3]);
@@ -242,10 +242,10 @@ fn an_embedding_has_length_1_and_nothing_is_made_up() {
 }
 
 #[test]
-fn rows_behind_drafts_move_on_by_how_many_were_right() {
+fn rows_behind_drafts_shift_by_the_number_of_accepted_ones() {
     const CAPACITY: Capacity = Capacity {
         rows: 800,
-        seqs: 40, // more than a workgroup moves
+        seqs: 40, // more than one workgroup shifts
         logit_rows: 800,
         blocks: 1000,
         context: 160,
@@ -284,7 +284,7 @@ fn rows_behind_drafts_move_on_by_how_many_were_right() {
         let tables = BlockTables::of(&plans[0], &CAPACITY).unwrap();
         let encode = |plan: &StepPlan| Batch::encode(plan, &CAPACITY, &tables, 8).unwrap();
 
-        // Of places that hold the number, and of others.
+        // Slots with the number of accepted drafts, and others.
         let (slot_tokens, accepted_at) = (SLOT_TOKENS as usize, SLOT_TOKENS as usize - 1);
         let mut last_samples = vec![u32::MAX; CAPACITY.seqs * slot_tokens];
         last_samples.iter_mut().skip(accepted_at).step_by(slot_tokens).for_each(|accepted| {
@@ -301,12 +301,13 @@ fn rows_behind_drafts_move_on_by_how_many_were_right() {
             words.extend(&batch.words);
             expected.extend(&batch.words);
             let resolved = encode(&plan.resolved(accepted)).words;
-            // The count of shifts stays, and so do they: behind all that the resolved plan has.
+            // The number of shifts stays, and so do the shifts, which come after all that the resolved
+            // plan has.
             let (before, behind) = expected[place * stride..].split_at_mut(6);
             before[..5].copy_from_slice(&resolved[..5]);
             behind[..resolved.len() - 6].copy_from_slice(&resolved[6..]);
         }
-        // Batches of an earlier step may lie behind.
+        // Batches of an earlier step may follow.
         words.resize(plans.len() * stride, 0);
         words.extend_from_within(..stride);
         expected.resize(plans.len() * stride, 0);

@@ -1,4 +1,4 @@
-//! An answer does not depend on its neighbours, on what is cached, on chunks, or on preemption.
+//! An answer does not depend on the batch, on cached prefixes, on prefill chunks, or on preemption.
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
@@ -15,17 +15,17 @@ use tabloom::{
     weights::{Checkpoint, FolderSource, GpuSink, HostSink, Quantise, Source, Within, open_draft},
 };
 
-/// What computes.
+/// Where the model runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum On {
     Cpu,
-    /// The GPU, with the kernels that suit it.
+    /// The GPU, with its own kernel variants.
     Gpu,
-    /// The GPU, with the kernels of graphics hardware.
+    /// The GPU, with the variants for graphics hardware.
     GpuWithBarriers,
 }
 
-/// The built-in model, with this much memory for keys and values; on a GPU with its head, or without.
+/// The built-in model, with this much memory for the KV cache; on a GPU with or without its draft head.
 async fn built_in(on: On, kv_bytes: Option<u64>, has_head: bool) -> AnyExecutor {
     let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
     let json = source.read("config.json").await.expect("a configuration");
@@ -72,7 +72,7 @@ struct Question {
 
 const END_OF_THOUGHT: u32 = 20;
 
-/// Questions to the built-in model, answered greedily and by seeded chance.
+/// Questions to the built-in model, answered greedily and with seeded sampling.
 fn requests() -> Vec<Request> {
     let json = include_bytes!("../goldens/embedded.json");
     let questions: Vec<Question> = serde_json::from_slice(json).expect("valid goldens");
@@ -94,7 +94,7 @@ fn requests() -> Vec<Request> {
     };
     let mut requests: Vec<Request> =
         questions.iter().cycle().take(8).enumerate().map(request).collect();
-    // As if the prompt ended with the beginning of a thought.
+    // As if the prompt ended with the start of the thinking.
     let last = requests.last_mut().expect("there are some");
     let begin = *last.prompt.last().expect("a prompt");
     last.thinking = Some(ThinkingBudget { begin, end: END_OF_THOUGHT, tokens: 5 });
@@ -130,7 +130,7 @@ fn answers(
     (answers.into_values().collect(), engine.metrics())
 }
 
-/// Prompts are computed whole, and anew.
+/// Prompts are computed whole, and not from the cache.
 fn whole_steps() -> Options {
     Options {
         step_seconds: f64::INFINITY,
@@ -141,7 +141,7 @@ fn whole_steps() -> Options {
     }
 }
 
-fn every_way_gives_the_same_answer(on: On, count: usize) {
+fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
     let executor = |kv_bytes| block_on(built_in(on, kv_bytes, false));
     let whole = whole_steps();
     let requests = &requests()[8 - count..];
@@ -154,7 +154,7 @@ fn every_way_gives_the_same_answer(on: On, count: usize) {
     let thought = alone.last().expect("there is a last one");
     assert_eq!(thought.iter().position(|token| *token == END_OF_THOUGHT), Some(5), "{thought:?}");
 
-    // Steps that take no time at all and yet too long.
+    // Steps that take no time at all, and yet too long.
     let options = Options { step_seconds: 0.0, prefix_caching: true, ..whole.clone() };
     let (chunked, metrics) = answers(executor(None), options, &[requests, requests]);
     assert_eq!(alone, chunked[..count], "in chunks");
@@ -171,18 +171,18 @@ fn every_way_gives_the_same_answer(on: On, count: usize) {
 
 #[test]
 fn on_the_processor() {
-    every_way_gives_the_same_answer(On::Cpu, 8);
+    the_answer_is_the_same_in_every_setting(On::Cpu, 8);
 }
 
 #[test]
 fn on_the_gpu() {
-    every_way_gives_the_same_answer(On::Gpu, 8);
+    the_answer_is_the_same_in_every_setting(On::Gpu, 8);
 }
 
 #[test]
 fn on_the_gpu_with_the_kernels_of_graphics_hardware() {
     // Few, because they are slow where barriers are emulated.
-    every_way_gives_the_same_answer(On::GpuWithBarriers, 4);
+    the_answer_is_the_same_in_every_setting(On::GpuWithBarriers, 4);
 }
 
 #[test]

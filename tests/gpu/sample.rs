@@ -1,4 +1,5 @@
-//! Sampling on the GPU against plain Rust, against transformers' filters, and as a distribution.
+//! Sampling on the GPU: against the CPU reference, against transformers' filters, and as a
+//! distribution.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,8 @@ use crate::support::{Bench, bits, floats};
 use serde::Deserialize;
 use tabloom::{
     kernels::{
-        Accept, Batch, BlockTables, Draw, HostTables, Logprobs, Sample, Tuning, Upload, batch,
+        Accept, Batch, BlockTables, DraftSample, HostTables, Logprobs, Sample, Tuning, Upload,
+        batch,
         noise::{gumbel, philox},
         sample::lowest_kept,
     },
@@ -17,8 +19,8 @@ use tabloom::{
     },
 };
 
-/// One decode row that draws in a slot at a position.
-fn draw(slot: usize, position: u32, sampling: Sampling) -> SeqPlan {
+/// One decode row that samples for a slot at a position.
+fn sampling_seq(slot: usize, position: u32, sampling: Sampling) -> SeqPlan {
     SeqPlan {
         slot: slot as u32,
         tokens: RowTokens::Known(vec![0]),
@@ -31,7 +33,7 @@ fn draw(slot: usize, position: u32, sampling: Sampling) -> SeqPlan {
 
 const SLOT_TOKENS: usize = batch::SLOT_TOKENS as usize;
 
-/// A step, and the tables of its slots before it.
+/// A step, with its slots' tables before it.
 struct Step {
     vocab: usize,
     batch: Batch,
@@ -52,7 +54,7 @@ impl Step {
         step
     }
 
-    /// Goes on to another step of the same slots.
+    /// Continues with another step of the same slots.
     fn next(&mut self, seqs: Vec<SeqPlan>) {
         let plan = StepPlan { seqs, ..Default::default() };
         let capacity = Capacity {
@@ -72,7 +74,7 @@ impl Step {
         }
     }
 
-    /// Computes the step in plain Rust; returns the results.
+    /// Runs the step on the CPU; returns the results.
     fn plain(&mut self, logits: &[f32]) -> Vec<u32> {
         let Step { vocab, batch, tables, last_samples } = self;
         let vocab = *vocab;
@@ -82,7 +84,7 @@ impl Step {
         results
     }
 
-    /// Computes the step on the GPU; returns the results.
+    /// Runs the step on the GPU; returns the results.
     async fn run(&mut self, bench: &mut Bench, tuning: Tuning, logits: &[f32]) -> Vec<u32> {
         let Step { vocab, batch, tables, last_samples } = self;
         let vocab = *vocab;
@@ -112,7 +114,7 @@ fn padded(vocab: usize, rows: &[Vec<f32>]) -> Vec<f32> {
         .collect()
 }
 
-/// Runs draws in slots counted up from 0, checks that the last samples repeat the results, and returns
+/// Samples for slots counted up from 0, checks that the last samples equal the results, and returns
 /// `[token, not finite]` of each.
 async fn run(
     bench: &mut Bench,
@@ -136,11 +138,11 @@ fn tunings() -> [Tuning; 2] {
     [true, false].map(|barriers| Tuning { subgroups: false, barriers })
 }
 
-/// The logits that a sequence draws from, by the published formulas: OpenAI's for frequency and
-/// presence, mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence, that of CTRL (Keskar et
-/// al. 2019) for repetition as transformers has it.
+/// The adjusted logits of a sequence, by the published formulas: OpenAI's for frequency and presence,
+/// mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence, and that of CTRL (Keskar et al.
+/// 2019) for repetition, as in transformers.
 fn adjusted(logits: &[f32], seq: &SeqPlan) -> Vec<f32> {
-    let (sampling, mut logits) = (seq.sample.expect("it draws"), logits.to_vec());
+    let (sampling, mut logits) = (seq.sample.expect("it samples"), logits.to_vec());
     if let Some(adjust) = &seq.adjust {
         for (token, bias) in &adjust.bias {
             logits[*token as usize] += bias;
@@ -167,7 +169,7 @@ fn adjusted(logits: &[f32], seq: &SeqPlan) -> Vec<f32> {
     logits
 }
 
-/// What a token's draw is decided by.
+/// The score that decides which token is sampled.
 fn score(logits: &[f32], token: u32, position: u32, sampling: &Sampling) -> f32 {
     if sampling.temperature == 0.0 {
         return logits[token as usize];
@@ -188,7 +190,7 @@ fn random_sampling(rng: &mut fastrand::Rng, vocab: usize) -> Sampling {
     }
 }
 
-/// A draw with any choice of penalties, bias and mask.
+/// A sample with any choice of penalties, bias and mask.
 fn random_draw(rng: &mut fastrand::Rng, slot: usize, vocab: usize) -> SeqPlan {
     let mut sampling = random_sampling(rng, vocab);
     let position = rng.u32(1..9999);
@@ -206,7 +208,7 @@ fn random_draw(rng: &mut fastrand::Rng, slot: usize, vocab: usize) -> SeqPlan {
         tokens.truncate(rng.usize(1..=MAX_BIAS));
         adjust.bias = tokens.into_iter().map(|token| (token, 20.0 * rng.f32() - 10.0)).collect();
     }
-    let mut seq = draw(slot, position, sampling);
+    let mut seq = sampling_seq(slot, position, sampling);
     seq.adjust = (sampling.bias || sampling.penalises()).then(|| adjust.into());
     if rng.bool() {
         let mut mask: Vec<u32> =
@@ -218,17 +220,17 @@ fn random_draw(rng: &mut fastrand::Rng, slot: usize, vocab: usize) -> SeqPlan {
     seq
 }
 
-/// Whether two tokens are as good as equal: scores that agree to their last bits may be ordered either
-/// way.
+/// Whether the scores of two tokens are nearly equal: the order of scores that differ in their last
+/// bits may vary.
 fn near(logits: &[f32], seq: &SeqPlan, a: u32, b: u32) -> bool {
-    let (sampling, logits) = (seq.sample.expect("it draws"), adjusted(logits, seq));
+    let (sampling, logits) = (seq.sample.expect("it samples"), adjusted(logits, seq));
     let score = |token| score(&logits, token, seq.start + 1, &sampling);
     let exact = sampling.temperature == 0.0 && seq.adjust.is_none();
     a == b || !exact && (score(a) - score(b)).abs() < 1e-4
 }
 
 #[test]
-fn the_gpu_draws_what_plain_rust_draws() {
+fn the_gpu_samples_the_same_tokens_as_the_cpu() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let seed = fastrand::u64(..);
@@ -236,7 +238,7 @@ fn the_gpu_draws_what_plain_rust_draws() {
         let mut rng = fastrand::Rng::with_seed(seed);
         for (vocab, n) in [(1, 3), (5, 20), (64, 40), (259, 60), (2048, 30), (128_256, 3)] {
             let seqs: Vec<_> = (0..n).map(|slot| random_draw(&mut rng, slot, vocab)).collect();
-            // A coarse grid of values, so that there are ties at the top and at the thresholds.
+            // A coarse grid of values gives ties at the top and at the thresholds.
             let value = |rng: &mut fastrand::Rng| rng.i32(-160..=160) as f32 / 16.0;
             let rows: Vec<Vec<f32>> =
                 (0..n).map(|_| (0..vocab).map(|_| value(&mut rng)).collect()).collect();
@@ -246,7 +248,7 @@ fn the_gpu_draws_what_plain_rust_draws() {
             for (i, (seq, row)) in seqs.iter().zip(&rows).enumerate() {
                 let (token, row) = (expected[2 * i], adjusted(row, seq));
                 assert!(row[token as usize].is_finite(), "{token} is masked: {seq:?}");
-                if seq.sample.expect("it draws").temperature == 0.0 {
+                if seq.sample.expect("it samples").temperature == 0.0 {
                     let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                     assert!(row[token as usize] >= top - 1e-4, "{token}: {seq:?}");
                 }
@@ -271,7 +273,7 @@ fn the_gpu_draws_what_plain_rust_draws() {
 }
 
 #[test]
-fn draws_after_drafts_are_those_after_the_same_tokens() {
+fn samples_after_drafts_equal_those_after_the_same_tokens() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let seed = fastrand::u64(..);
@@ -287,14 +289,14 @@ fn draws_after_drafts_are_those_after_the_same_tokens() {
                 for place in 0..=count {
                     let row: Vec<f32> = (0..vocab).map(|_| 8.0 * rng.f32() - 4.0).collect();
                     let logits = padded(vocab, std::slice::from_ref(&row));
-                    let drawn = Step::of(vocab, vec![next.clone()]).plain(&logits)[0];
-                    expected.push((next.clone(), row.clone(), drawn));
+                    let sampled = Step::of(vocab, vec![next.clone()]).plain(&logits)[0];
+                    expected.push((next.clone(), row.clone(), sampled));
                     rows.push(row);
                     if place == count {
                         break;
                     }
                     let wrong = rng.u32(..vocab as u32);
-                    let token = if rng.u32(..4) > 0 { drawn } else { wrong };
+                    let token = if rng.u32(..4) > 0 { sampled } else { wrong };
                     let mask = random_draw(&mut rng, slot, vocab).mask;
                     seq.drafts.push(Draft { token: Some(token), mask: mask.clone() });
                     let adjust = next.adjust.take().map(|mut adjust| {
@@ -314,31 +316,36 @@ fn draws_after_drafts_are_those_after_the_same_tokens() {
                 found.push((format!("{tuning:?}"), results, step));
             }
             for (who, results, step) in found {
-                let (mut at, draws) = (0, step.batch.samples as usize);
+                let (mut at, samples) = (0, step.batch.samples as usize);
                 for (i, seq) in seqs.iter().enumerate() {
-                    let drawn: Vec<u32> =
+                    let sampled: Vec<u32> =
                         (at..at + seq.draws()).map(|at| results[2 * at]).collect();
-                    for (place, token) in drawn.iter().enumerate() {
+                    for (place, token) in sampled.iter().enumerate() {
                         let (alone, row, expected) = &expected[at + place];
                         assert!(near(row, alone, *token, *expected), "{who}: {place} of {seq:?}");
                     }
                     at += seq.draws();
-                    let drafts = seq.drafts.iter().zip(&drawn);
-                    let right =
-                        drafts.take_while(|(draft, drawn)| draft.token == Some(**drawn)).count();
-                    assert_eq!(results[2 * draws + i] as usize, right, "{who}: {seq:?}");
+                    let drafts = seq.drafts.iter().zip(&sampled);
+                    let accepted = drafts
+                        .take_while(|(draft, sampled)| draft.token == Some(**sampled))
+                        .count();
+                    assert_eq!(results[2 * samples + i] as usize, accepted, "{who}: {seq:?}");
                     assert_eq!(
                         step.last_samples[seq.slot as usize * SLOT_TOKENS],
-                        drawn[right],
+                        sampled[accepted],
                         "{who}"
                     );
                     if let Some(mut adjust) = seq.adjust.clone() {
-                        adjust.tokens.extend(&drawn[..=right]);
-                        let told = SeqPlan { adjust: Some(adjust), ..seq.clone() };
-                        let told = Step::of(vocab, vec![told]).tables.tallies;
+                        adjust.tokens.extend(&sampled[..=accepted]);
+                        let adjusted_plan = SeqPlan { adjust: Some(adjust), ..seq.clone() };
+                        let adjusted_plan = Step::of(vocab, vec![adjusted_plan]).tables.tallies;
                         let slot = seq.slot as usize * row_stride(vocab);
                         let slot = slot..slot + row_stride(vocab);
-                        assert_eq!(step.tables.tallies[slot.clone()], told[slot], "{who}: {seq:?}");
+                        assert_eq!(
+                            step.tables.tallies[slot.clone()],
+                            adjusted_plan[slot],
+                            "{who}: {seq:?}"
+                        );
                     }
                 }
             }
@@ -346,9 +353,9 @@ fn draws_after_drafts_are_those_after_the_same_tokens() {
     });
 }
 
-/// Common noise: a draft is the token that the target draws in its place, if the two agree.
+/// Shared noise: a draft equals the token that the target samples in its place, if the two agree.
 #[test]
-fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
+fn drafts_are_sampled_with_the_targets_noise() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let seed = fastrand::u64(..);
@@ -360,10 +367,11 @@ fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
                 .map(|slot| {
                     let temperature = temperatures[slot % 4];
                     let sampling = Sampling { temperature, seed: rng.u64(..), ..Sampling::GREEDY };
-                    draw(slot, rng.u32(1..9999), sampling)
+                    sampling_seq(slot, rng.u32(1..9999), sampling)
                 })
                 .collect();
-            // The drafter knows some of the target's tokens; the target does not want the others.
+            // The drafter's vocabulary is part of the target's; the target gives the other tokens low
+            // logits.
             let mut ids: Vec<u32> = (0..vocab as u32).collect();
             rng.shuffle(&mut ids);
             ids.truncate(known);
@@ -383,7 +391,7 @@ fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
                 drafter.batch.sample_mut(i)[9] |= 3 << 8;
             }
             let (kernel, logits) =
-                (Draw { vocab: known, mapped: true }, padded(known, &of_drafter));
+                (DraftSample { vocab: known, mapped: true }, padded(known, &of_drafter));
             let mut plain = drafter.last_samples.clone();
             kernel.reference(&drafter.batch, &logits, Some(&ids), &mut plain);
             let mut found = vec![plain];
@@ -394,8 +402,8 @@ fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
             }
             for (who, table) in found.into_iter().enumerate() {
                 for (i, (seq, row)) in seqs.iter().zip(&of_target).enumerate() {
-                    let (draft, drawn) = (table[i * SLOT_TOKENS + 3], expected[2 * i]);
-                    assert!(near(row, seq, draft, drawn), "{who}: {draft} is {drawn}: {seq:?}");
+                    let (draft, sampled) = (table[i * SLOT_TOKENS + 3], expected[2 * i]);
+                    assert!(near(row, seq, draft, sampled), "{who}: {draft} is {sampled}: {seq:?}");
                     assert_eq!(table[i * SLOT_TOKENS], u32::MAX, "the last sample stays");
                 }
             }
@@ -404,7 +412,7 @@ fn drafts_are_drawn_with_the_noise_of_the_draws_in_their_places() {
 }
 
 #[test]
-fn a_draw_depends_on_neither_its_batch_nor_its_slot() {
+fn a_sample_depends_on_neither_its_batch_nor_its_slot() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let mut rng = fastrand::Rng::with_seed(17);
@@ -425,7 +433,7 @@ fn a_draw_depends_on_neither_its_batch_nor_its_slot() {
 }
 
 #[test]
-fn draws_are_counted_from_step_to_step_in_their_own_slot() {
+fn samples_are_counted_from_step_to_step_in_their_own_slot() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let seed = fastrand::u64(..);
@@ -433,7 +441,7 @@ fn draws_are_counted_from_step_to_step_in_their_own_slot() {
         let (vocab, slots) = (70, 6);
         for tuning in tunings() {
             let mut rng = fastrand::Rng::with_seed(seed);
-            // Slot 4 has no penalties; the sequence of slot 5 never draws.
+            // Slot 4 has no penalties; the sequence of slot 5 never samples.
             let mut known: Vec<Vec<u32>> =
                 (0..slots).map(|_| (0..9).map(|_| rng.u32(..vocab)).collect()).collect();
             let sampling: Vec<_> = (0..slots)
@@ -453,30 +461,31 @@ fn draws_are_counted_from_step_to_step_in_their_own_slot() {
             let brought = (0..slots).map(|slot| SeqPlan {
                 adjust: adjust(&known[slot]),
                 sample: (slot < 4).then_some(sampling[slot]),
-                ..draw(slot, 9, sampling[slot])
+                ..sampling_seq(slot, 9, sampling[slot])
             });
             let mut step = Step::of(vocab as usize, brought.collect());
             let idle = step.tables.tallies[5 * row_stride(vocab as usize)..].to_vec();
             for round in 0..12 {
-                // Not all draw in all steps, and their order changes.
-                let mut drawing: Vec<usize> = (0..5).filter(|_| rng.u32(..4) > 0).collect();
-                rng.shuffle(&mut drawing);
-                if round == 0 || drawing.is_empty() {
-                    drawing = vec![0, 1, 2, 3];
+                // Not all sample in all steps, and their order changes.
+                let mut active: Vec<usize> = (0..5).filter(|_| rng.u32(..4) > 0).collect();
+                rng.shuffle(&mut active);
+                if round == 0 || active.is_empty() {
+                    active = vec![0, 1, 2, 3];
                 }
-                let rows: Vec<Vec<f32>> = drawing
+                let rows: Vec<Vec<f32>> = active
                     .iter()
                     .map(|_| (0..vocab).map(|_| 4.0 * rng.f32() - 2.0).collect())
                     .collect();
-                let at = |slot: &usize| draw(*slot, known[*slot].len() as u32, sampling[*slot]);
-                let seqs: Vec<SeqPlan> = drawing.iter().map(at).collect();
+                let at =
+                    |slot: &usize| sampling_seq(*slot, known[*slot].len() as u32, sampling[*slot]);
+                let seqs: Vec<SeqPlan> = active.iter().map(at).collect();
                 if round > 0 {
                     step.next(seqs.clone());
                 }
                 let results = step.run(&mut bench, tuning, &padded(vocab as usize, &rows)).await;
                 for ((seq, row), result) in seqs.into_iter().zip(&rows).zip(results.chunks(2)) {
                     let slot = seq.slot as usize;
-                    // The same draw, told all tokens anew.
+                    // The same sample, with all tokens sent anew.
                     let mut fresh = SeqPlan { slot: 0, ..seq };
                     if slot < 4 {
                         fresh.adjust = adjust(&known[slot]);
@@ -491,8 +500,10 @@ fn draws_are_counted_from_step_to_step_in_their_own_slot() {
                 }
             }
             for slot in 0..4 {
-                let brought =
-                    SeqPlan { adjust: adjust(&known[slot]), ..draw(slot, 1, sampling[slot]) };
+                let brought = SeqPlan {
+                    adjust: adjust(&known[slot]),
+                    ..sampling_seq(slot, 1, sampling[slot])
+                };
                 let fresh = Step::of(vocab as usize, vec![brought]).tables.tallies;
                 let row =
                     slot * row_stride(vocab as usize)..(slot + 1) * row_stride(vocab as usize);
@@ -521,12 +532,12 @@ fn a_mask_holds_until_the_next_and_hides_no_bad_logit() {
         {
             let seqs = |masks: [Mask; 2]| {
                 let seqs = masks.into_iter().enumerate();
-                seqs.map(|(slot, mask)| SeqPlan { mask, ..draw(slot, 1, sampling) })
+                seqs.map(|(slot, mask)| SeqPlan { mask, ..sampling_seq(slot, 1, sampling) })
                     .collect::<Vec<_>>()
             };
             let logits = padded(vocab, &[row.clone(), row.clone()]);
             let mut step = Step::of(vocab, seqs([mask(&[2, 33, 5]), mask(&[0])]));
-            // (masks of the next step, tokens that this one may draw)
+            // (masks of the next step, tokens that this step may sample)
             let steps: [([Mask; 2], [&[u32]; 2]); 3] = [
                 ([Mask::Same, mask(&[64])], [&[2, 33], &[0]]),
                 ([Mask::None, Mask::Same], [&[2, 33], &[64]]),
@@ -569,8 +580,8 @@ fn log_probabilities_are_those_of_the_raw_logits() {
         println!("seed {seed}");
         let mut rng = fastrand::Rng::with_seed(seed);
         for (vocab, n) in [(1, 4), (7, 12), (300, 12), (128_256, 3)] {
-            // Each sequence may score two rows, may draw from its last one, and may tell either's
-            // log-probability.
+            // Each sequence may score two rows, may sample from its last one, and may return
+            // log-probabilities of either.
             let mut seqs = Vec::new();
             for slot in 0..n {
                 let mut seq = random_draw(&mut rng, slot, vocab);
@@ -581,7 +592,7 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                     seq.blocks.extend([0, 0]);
                     seq.score = Some(Score { targets, top: asked(&mut rng) });
                 }
-                let sampling = seq.sample.as_mut().expect("it draws");
+                let sampling = seq.sample.as_mut().expect("it samples");
                 sampling.logprobs = rng.bool().then(|| asked(&mut rng));
                 let names = [0, 1, MAX_LOGPROB_TOKENS][rng.usize(..3)];
                 seq.logprob_tokens = (0..names).map(|_| rng.u32(..vocab as u32)).collect();
@@ -594,7 +605,7 @@ fn log_probabilities_are_those_of_the_raw_logits() {
             let rows =
                 |seq: &SeqPlan| if scored(seq) { 2 } else { usize::from(seq.sample.is_some()) };
             let count: usize = seqs.iter().map(rows).sum();
-            // Ties among the likeliest in some rows, and a row that is no distribution.
+            // Ties among the most likely tokens in some rows, and a row that is not a distribution.
             let mut logits: Vec<Vec<f32>> = (0..count)
                 .map(|row| {
                     (0..vocab)
@@ -618,9 +629,9 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                 found.push((format!("{tuning:?}"), results));
             }
             for (who, results) in found {
-                let drawing = seqs.iter().filter(|seq| seq.sample.is_some());
-                let mut drawn = results.chunks(2);
-                let mut at = 3 * drawing.count();
+                let active = seqs.iter().filter(|seq| seq.sample.is_some());
+                let mut sampled = results.chunks(2);
+                let mut at = 3 * active.count();
                 // (row, token, how many, which): first those of the samples, then the scores.
                 let mut wanted = Vec::new();
                 let mut scores = Vec::new();
@@ -628,7 +639,7 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                 for seq in &seqs {
                     let end = row + rows(seq);
                     if let Some(sampling) = seq.sample {
-                        let token = drawn.next().expect("a sample")[0];
+                        let token = sampled.next().expect("a sample")[0];
                         let named = &seq.logprob_tokens[..];
                         wanted.extend(sampling.logprobs.map(|top| (end - 1, token, top, named)));
                     }
@@ -665,7 +676,7 @@ fn log_probabilities_are_those_of_the_raw_logits() {
                         assert!(close(f32::from_bits(*word), *token), "{who}: named {token}");
                     }
                     for (pair, token) in words[1..].chunks(2).zip(order) {
-                        assert_eq!(pair[0], token, "{who}: likeliest of {vocab}");
+                        assert_eq!(pair[0], token, "{who}: most likely of {vocab}");
                         assert!(close(floats(pair)[1], token), "{who}: {pair:?}");
                     }
                 }
@@ -692,10 +703,10 @@ fn greedy_takes_the_lowest_of_equal_tokens_and_bad_logits_are_counted() {
         let warm = Sampling { temperature: 1.0, top_k: 1, top_p: 0.5, ..Sampling::GREEDY };
         for (sampling, expected) in [
             (Sampling::GREEDY, [[0, 0], [500, 0], [1000, 4], [0, 1001]].map(Some)),
-            // Draws among equals are free.
+            // Ties may go either way at temperature > 0.
             (warm, [None, None, Some([1000, 4]), Some([0, 1001])]),
         ] {
-            let seqs: Vec<_> = (0..4).map(|slot| draw(slot, 1, sampling)).collect();
+            let seqs: Vec<_> = (0..4).map(|slot| sampling_seq(slot, 1, sampling)).collect();
             let logits = padded(vocab, &rows);
             let plain = Step::of(vocab, seqs.clone()).plain(&logits);
             let mut found = vec![plain.chunks(2).map(|r| [r[0], r[1]]).collect()];
@@ -711,7 +722,7 @@ fn greedy_takes_the_lowest_of_equal_tokens_and_bad_logits_are_counted() {
     });
 }
 
-/// A case of `goldens/sampling.json`, as transformers filters it.
+/// A case of `goldens/sampling.json`, filtered by transformers.
 #[derive(Deserialize)]
 struct Golden {
     /// In units of 1/65536.
@@ -739,7 +750,7 @@ impl Golden {
         self.logits.iter().map(|v| *v as f32 / 65536.0).collect()
     }
 
-    fn draw(&self, slot: usize, position: u32, seed: u64) -> SeqPlan {
+    fn seq(&self, slot: usize, position: u32, seed: u64) -> SeqPlan {
         let sampling = Sampling {
             temperature: self.temperature,
             top_k: self.top_k.unwrap_or(0),
@@ -750,20 +761,21 @@ impl Golden {
             seed,
             ..Sampling::GREEDY
         };
-        // The penalty does not tell the prompt from the output.
+        // The repetition penalty does not distinguish prompt and output.
         let (tokens, prompt) = (self.tokens.clone(), self.tokens.len() / 2);
         let adjust = Adjust { tokens, prompt, bias: self.bias.clone() };
-        SeqPlan { adjust: Some(adjust.into()), ..draw(slot, position, sampling) }
+        SeqPlan { adjust: Some(adjust.into()), ..sampling_seq(slot, position, sampling) }
     }
 }
 
 #[test]
-fn the_filters_keep_what_transformers_keeps() {
+fn the_filters_keep_the_same_tokens_as_transformers() {
     let cases = Golden::all();
     assert!(cases.len() >= 30 && cases.iter().any(|golden| golden.repetition_penalty.is_some()));
     for golden in cases {
-        let seq = golden.draw(0, 1, 0);
-        let (logits, sampling) = (adjusted(&golden.logits(), &seq), seq.sample.expect("it draws"));
+        let seq = golden.seq(0, 1, 0);
+        let (logits, sampling) =
+            (adjusted(&golden.logits(), &seq), seq.sample.expect("it samples"));
         let lowest = lowest_kept(&logits, &sampling);
         let kept: Vec<u32> =
             (0..).zip(&logits).filter(|(_, v)| **v >= lowest).map(|(i, _)| i).collect();
@@ -771,13 +783,12 @@ fn the_filters_keep_what_transformers_keeps() {
     }
 }
 
-/// χ² of draws from a golden's distribution, with the rare tokens taken together, and its degrees
-/// of freedom.
-fn chi_square(golden: &Golden, counts: &[u32], draws: usize) -> (f64, usize) {
+/// χ² of samples from a golden's distribution, with the rare tokens joined, and its degrees of freedom.
+fn chi_square(golden: &Golden, counts: &[u32], samples: usize) -> (f64, usize) {
     let (mut sum, mut bins) = (0.0, 0);
     let (mut rare, mut rare_expected) = (0.0, 0.0);
     for (token, probability) in golden.kept.iter().zip(&golden.probabilities) {
-        let (found, expected) = (f64::from(counts[*token as usize]), probability * draws as f64);
+        let (found, expected) = (f64::from(counts[*token as usize]), probability * samples as f64);
         if expected < 10.0 {
             (rare, rare_expected) = (rare + found, rare_expected + expected);
         } else {
@@ -793,22 +804,22 @@ fn chi_square(golden: &Golden, counts: &[u32], draws: usize) -> (f64, usize) {
 }
 
 #[test]
-fn draws_follow_the_probabilities_of_transformers() {
+fn samples_follow_the_probabilities_of_transformers() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
         let first = fastrand::u32(..);
         println!("seed {first}");
         const DRAWS: usize = 1024;
-        // One vocabulary, so one pipeline: the tokens added are too unlikely to be drawn.
+        // One vocabulary, so one pipeline: the added tokens are too unlikely to be sampled.
         let vocab = 512;
         for golden in Golden::all().into_iter().filter(|golden| golden.logits.len() <= vocab) {
             let mut logits = golden.logits();
             logits.resize(vocab, -1e4);
-            // Half of the draws differ in their seed, half in their position.
+            // Half of the samples differ in their seed, half in their position.
             let seqs: Vec<_> = (0..DRAWS)
                 .map(|i| match i % 2 {
-                    0 => golden.draw(i, 77, u64::from(first.wrapping_add(i as u32)) << (i % 32)),
-                    _ => golden.draw(i, 1 + i as u32, u64::from(first)),
+                    0 => golden.seq(i, 77, u64::from(first.wrapping_add(i as u32)) << (i % 32)),
+                    _ => golden.seq(i, 1 + i as u32, u64::from(first)),
                 })
                 .collect();
             let logits = padded(vocab, &vec![logits; DRAWS]);
@@ -818,12 +829,12 @@ fn draws_follow_the_probabilities_of_transformers() {
                 assert_eq!(not_finite, 0);
                 counts[token as usize] += 1;
             }
-            let drawn = (0..).zip(&counts).filter(|(_, n)| **n > 0).map(|(i, _)| i);
-            let stray: Vec<u32> = drawn.filter(|i| !golden.kept.contains(i)).collect();
-            assert!(stray.is_empty(), "{stray:?} drawn from {:?}", seqs[0]);
+            let sampled = (0..).zip(&counts).filter(|(_, n)| **n > 0).map(|(i, _)| i);
+            let stray: Vec<u32> = sampled.filter(|i| !golden.kept.contains(i)).collect();
+            assert!(stray.is_empty(), "{stray:?} sampled from {:?}", seqs[0]);
             let (chi_square, freedom) = chi_square(&golden, &counts, DRAWS);
-            // Six standard deviations and room for the tail at few degrees of freedom: chance
-            // exceeds it less than once in ten million cases.
+            // Six standard deviations, and room for the tail at few degrees of freedom: chance exceeds
+            // it less than once in ten million cases.
             let limit = freedom as f64 + 6.0 * (2.0 * freedom as f64).sqrt() + 20.0;
             assert!(chi_square < limit, "{chi_square} of {freedom}: {:?}", seqs[0]);
         }

@@ -1,4 +1,4 @@
-//! Adaptive drafts on devices that only keep time: they cost next to nothing where they do not pay.
+//! Adaptive drafts on simulated devices: where drafts do not pay, they cost almost nothing.
 
 use std::{cell::Cell, collections::VecDeque, rc::Rc, time::Duration};
 
@@ -9,38 +9,38 @@ use tabloom::{
     step::{Capacity, Executor, Follow, MAX_DRAFTS, Sample, StepPlan, StepResult},
 };
 
-/// What steps take on a device, in units of a step with one row.
+/// Costs of a device, in units of a step with one row.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     name: &'static str,
-    /// Steps of 1 … 8 rows; each further one takes as much more as those took on average.
+    /// Steps of 1 … 8 rows; further rows cost the average of these.
     rows: [f64; 8],
-    /// A draft for each of some sequences, one after another: of the first sequence and of others.
+    /// A drafting pass: for the first sequence and for each further one.
     draft: [f64; 2],
-    /// What the drafter takes to read rows: the first and others.
+    /// A pass in which the drafter reads rows: the first row and each further one.
     follow: [f64; 2],
-    /// The host's work between two steps, in which the device rests unless it has another.
+    /// The host's work between two steps; the device idles meanwhile unless it has another step.
     host: f64,
-    /// How often a draft is right where those before it are.
-    right: f64,
+    /// Probability that a draft is accepted if all before it are.
+    acceptance: f64,
 }
 
-/// Runs no model: it speaks in phrases, and how many of its drafter's guesses are right is random.
+/// An executor without a model: answers consist of phrases, and drafts are accepted at random.
 struct Device {
     costs: Costs,
     clock: Rc<Cell<f64>>,
-    /// When the last step in flight is over.
+    /// End of the last step in flight.
     free: f64,
     in_flight: VecDeque<(f64, StepResult)>,
     random: fastrand::Rng,
-    /// What is left of the phrase of each slot.
+    /// The rest of the current phrase of each slot.
     phrases: [VecDeque<u32>; SLOTS],
     drafts: usize,
 }
 
 const SLOTS: usize = 16;
 
-/// Tokens of a phrase: one is as likely as another.
+/// Tokens of a phrase; all phrases are equally likely.
 fn phrase(random: &mut fastrand::Rng) -> VecDeque<u32> {
     const PHRASES: u32 = 40;
     let first = random.u32(..PHRASES);
@@ -76,7 +76,7 @@ impl Costs {
 
 impl Device {
     /// The next token of a slot.
-    fn says(&mut self, slot: u32) -> u32 {
+    fn next_token(&mut self, slot: u32) -> u32 {
         let left = &mut self.phrases[slot as usize];
         if left.is_empty() {
             *left = phrase(&mut self.random);
@@ -113,13 +113,13 @@ impl Executor for Device {
         let mut result = StepResult::default();
         for seq in plan.seqs.iter().filter(|seq| seq.sample.is_some()) {
             let mut drafts = seq.drafts.iter();
-            let mut is_right = true;
-            while is_right {
-                let token = self.says(seq.slot);
+            let mut is_accepted = true;
+            while is_accepted {
+                let token = self.next_token(seq.slot);
                 result.samples.push(Sample { slot: seq.slot, token, ..Sample::default() });
-                is_right = drafts.next().is_some_and(|draft| match draft.token {
-                    Some(guess) => guess == token,
-                    None => self.random.f64() < self.costs.right,
+                is_accepted = drafts.next().is_some_and(|draft| match draft.token {
+                    Some(draft) => draft == token,
+                    None => self.random.f64() < self.costs.acceptance,
                 });
             }
         }
@@ -134,7 +134,7 @@ impl Executor for Device {
     }
 }
 
-/// An engine on such a device, which answers so many at a time.
+/// An engine on such a device, with a number of requests at a time.
 struct Runner {
     engine: Engine<Device>,
     clock: Rc<Cell<f64>>,
@@ -160,7 +160,7 @@ impl Runner {
         Runner { engine, clock, random: fastrand::Rng::with_seed(SEEDS + seed) }
     }
 
-    /// How long it takes to answer requests for at least so many tokens, the same for each runner.
+    /// The time to answer requests for at least this many tokens, the same requests for each runner.
     fn run(&mut self, batch: usize, tokens: usize) -> f64 {
         let (start, mut asked, mut running) = (self.clock.get(), 0, 0);
         while asked < tokens || running > 0 {
@@ -197,23 +197,23 @@ const DEVICES: [Costs; 6] = [
         draft: [0.2, 0.04],
         follow: [0.15, 0.015],
         host: 0.02,
-        right: 0.85,
+        acceptance: 0.85,
     },
     Costs {
-        name: "rows for nothing",
+        name: "cheap rows",
         rows: [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07],
         draft: [0.1, 0.01],
         follow: [0.1, 0.01],
         host: 0.1,
-        right: 0.85,
+        acceptance: 0.85,
     },
     Costs {
-        name: "dear rows",
+        name: "expensive rows",
         rows: [1.0, 1.19, 1.63, 1.63, 2.62, 2.66, 2.75, 2.78],
         draft: [0.31, 0.05],
         follow: [0.29, 0.05],
         host: 0.1,
-        right: 0.85,
+        acceptance: 0.85,
     },
     Costs {
         name: "rows in fours",
@@ -221,7 +221,7 @@ const DEVICES: [Costs; 6] = [
         draft: [0.37, 0.06],
         follow: [0.31, 0.05],
         host: 0.05,
-        right: 0.85,
+        acceptance: 0.85,
     },
     Costs {
         name: "a slow drafter",
@@ -229,19 +229,19 @@ const DEVICES: [Costs; 6] = [
         draft: [0.32, 0.05],
         follow: [0.31, 0.05],
         host: 0.15,
-        right: 0.75,
+        acceptance: 0.75,
     },
     Costs {
-        name: "a drafter that is seldom right",
+        name: "a drafter with a low acceptance rate",
         rows: [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35],
         draft: [0.2, 0.02],
         follow: [0.2, 0.02],
         host: 0.05,
-        right: 0.3,
+        acceptance: 0.3,
     },
 ];
 
-/// Asserts what adaptive drafts are worth to engines that have so many sequences, one after another.
+/// Asserts the gain of adaptive drafts with these batch sizes, one after another.
 fn check(costs: Costs, batches: &[usize]) {
     let kinds = [(0, false), (5, false), (MAX_DRAFTS, true)];
     let mut runners: Vec<[Runner; 3]> = (0..SEEDS)
@@ -250,7 +250,7 @@ fn check(costs: Costs, batches: &[usize]) {
     for &batch in batches {
         let mut times = [0.0; 3];
         for (runner, kind) in runners.iter_mut().flat_map(|kinds| kinds.iter_mut().zip(0..)) {
-            // What drafts are worth has to be found out first.
+            // At first the engine has to learn the costs.
             runner.run(batch, 2000);
             times[kind] += runner.run(batch, 8000);
         }
@@ -263,7 +263,7 @@ fn check(costs: Costs, batches: &[usize]) {
     }
 }
 
-/// What is found out depends on luck: this is for how it is on average.
+/// Learning depends on luck: averages over this many seeds.
 const SEEDS: u64 = 4;
 
 #[test]
@@ -274,7 +274,7 @@ fn adaptive_drafts_are_never_much_slower_than_none() {
 }
 
 #[test]
-fn it_does_not_matter_what_was_before() {
+fn the_history_of_an_engine_does_not_matter() {
     for costs in DEVICES {
         check(costs, &[8]);
     }

@@ -1,5 +1,5 @@
-//! The KV cache against a naive model of it: whatever is asked in whatever order, tables hold the
-//! same blocks, and blocks hold what the tables' owners computed.
+//! The KV cache against a naive model: after any sequence of actions, tables have the same blocks, and
+//! blocks hold what their sequences computed.
 
 use std::{
     collections::VecDeque,
@@ -24,7 +24,7 @@ enum Action {
         use_prefix: bool,
         spare: usize,
     },
-    /// Computes rows of new tokens, of which the last ones turn out to be rejected drafts.
+    /// Computes rows of new tokens; the last ones are drafts that get rejected.
     Compute {
         seq: usize,
         rows: Vec<u32>,
@@ -63,7 +63,7 @@ struct Prompt {
     salt: u64,
 }
 
-/// Prompts of blocks from a small choice, so that many begin alike.
+/// Prompts from a small choice of blocks, so that many share prefixes.
 fn prompt() -> impl Strategy<Value = Prompt> {
     let blocks = prop::collection::vec(prop::bool::weighted(0.2), 0..8);
     (blocks, 1..=BLOCK_SIZE, prop::bool::weighted(0.2)).prop_map(|(blocks, own, salt)| {
@@ -102,21 +102,21 @@ fn window() -> impl Strategy<Value = Option<Window>> {
     ]
 }
 
-/// A sequence, and which blocks the model says it holds.
+/// A sequence, and the blocks that the model expects it to hold.
 #[derive(Debug)]
 struct Seq {
     table: BlockTable,
     entries: Vec<u32>,
-    /// The prompt, later what is computed and verified.
+    /// The prompt, and later the verified tokens.
     tokens: Vec<u32>,
     salt: u64,
     owner: u64,
     computed: usize,
-    /// Blocks that were offered for publication.
+    /// Blocks that were passed to `publish`.
     offered: usize,
 }
 
-/// What a findable block holds: a sequence's tokens up to the block's end and lookahead.
+/// Content of a cached block: a sequence's tokens up to the end of the block and the lookahead.
 #[derive(Debug)]
 struct Published {
     block: u32,
@@ -124,18 +124,18 @@ struct Published {
     prefix: Vec<u32>,
 }
 
-/// The cache, and all it should know, kept and searched in the simplest way.
+/// The cache, and its expected state, stored and searched in the simplest way.
 struct Model {
     cache: KvCache,
     blocks: usize,
     window: Option<Window>,
     lookahead: usize,
-    /// The next to be taken first.
+    /// The next one to be taken first.
     free: VecDeque<u32>,
-    /// Blocks that an owner may have before it takes from its own.
+    /// An owner with this many blocks evicts its own first.
     most: usize,
     owners: Vec<Option<u64>>, // [blocks]
-    /// In the order of publication.
+    /// In the order in which they were published.
     published: Vec<Published>,
     /// [blocks] what rows wrote: a digest of all tokens up to their own.
     keys: Vec<[u64; BLOCK_SIZE]>,
@@ -179,14 +179,14 @@ impl Model {
         }
     }
 
-    /// Whether a row at `position` sees the key at `key`.
-    fn sees(&self, position: usize, key: usize) -> bool {
+    /// Whether a row at `position` attends to the key at `key`.
+    fn attends(&self, position: usize, key: usize) -> bool {
         self.window.is_none_or(|window| key < window.sinks || key + window.tokens > position)
     }
 
-    /// Whether a row at `computed` or later sees a key of block `at`.
-    fn sees_block(&self, computed: usize, at: usize) -> bool {
-        (at * BLOCK_SIZE..(at + 1) * BLOCK_SIZE).any(|key| self.sees(computed, key))
+    /// Whether a row at `computed` or later attends to a key of block `at`.
+    fn attends_to_block(&self, computed: usize, at: usize) -> bool {
+        (at * BLOCK_SIZE..(at + 1) * BLOCK_SIZE).any(|key| self.attends(computed, key))
     }
 
     fn holders(&self, block: u32) -> usize {
@@ -208,7 +208,7 @@ impl Model {
         };
         let cached: Vec<Option<u32>> = (0..most).map(block).collect();
         let entry = |at, length| {
-            if self.sees_block(length * BLOCK_SIZE, at) { cached[at] } else { Some(NULL) }
+            if self.attends_to_block(length * BLOCK_SIZE, at) { cached[at] } else { Some(NULL) }
         };
         let prefix = |length| (0..length).map(|at| entry(at, length)).collect::<Option<Vec<u32>>>();
         (0..=most).rev().find_map(prefix).expect("nothing is always cached")
@@ -218,7 +218,7 @@ impl Model {
         self.owners.iter().filter(|of| **of == Some(owner)).count()
     }
 
-    /// The next free block of an owner, taken.
+    /// Takes the next free block for an owner.
     fn take_one(&mut self, owner: u64) -> u32 {
         let useless = self.free.iter().position(|block| !self.is_published(*block));
         let own = self.free.iter().position(|block| self.owners[*block as usize] == Some(owner));
@@ -235,7 +235,7 @@ impl Model {
         (0..count).map(|_| self.take_one(owner)).collect()
     }
 
-    /// Blocks that nobody holds any more come back, the last of a sequence first.
+    /// Frees blocks without references, the last one of a sequence first.
     fn give_up(&mut self, entries: &[u32]) {
         for &block in entries.iter().rev().filter(|block| **block != NULL) {
             if self.holders(block) > 0 {
@@ -333,7 +333,7 @@ impl Model {
 
     fn compute(&mut self, at: usize, rows: Vec<u32>, rejected: usize) {
         let seq = &mut self.seqs[at];
-        // The rest of the prompt comes first; only what follows it can be drafts.
+        // The rest of the prompt comes first; only tokens after it can be drafts.
         let rest = seq.tokens.len().saturating_sub(seq.computed);
         let rejected = rejected.min(rows.len().saturating_sub(rest));
         let end = seq.computed + rows.len();
@@ -387,7 +387,7 @@ impl Model {
         let computed = seq.computed;
         let mut given_up = Vec::new();
         for at_block in 0..self.seqs[at].entries.len() {
-            if !self.sees_block(computed, at_block) {
+            if !self.attends_to_block(computed, at_block) {
                 given_up.push(std::mem::replace(&mut self.seqs[at].entries[at_block], NULL));
             }
         }
@@ -399,7 +399,8 @@ impl Model {
         let shared = (share * parent.computed as f64) as usize;
         let full = shared / BLOCK_SIZE;
         let fork = self.cache.fork(&parent.table, shared, room, spare);
-        let needed = (0..shared.div_ceil(BLOCK_SIZE)).filter(|at| self.sees_block(shared, *at));
+        let needed =
+            (0..shared.div_ceil(BLOCK_SIZE)).filter(|at| self.attends_to_block(shared, *at));
         let held = needed.into_iter().all(|at| parent.entries[at] != NULL);
         let missing = room.max(shared).div_ceil(BLOCK_SIZE).saturating_sub(full);
         assert_eq!(fork.is_some(), held && self.free.len() >= missing + spare);
@@ -439,7 +440,7 @@ impl Model {
         }
         for seq in &self.seqs {
             assert_eq!(seq.table.entries(), seq.entries);
-            for key in (0..seq.computed).filter(|key| self.sees(seq.computed, *key)) {
+            for key in (0..seq.computed).filter(|key| self.attends(seq.computed, *key)) {
                 let block = seq.entries[key / BLOCK_SIZE];
                 let expected = digest(seq.salt, &seq.tokens[..=key]);
                 assert_eq!(self.keys[block as usize][key % BLOCK_SIZE], expected);
@@ -455,7 +456,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn the_cache_does_what_its_model_does(
+    fn the_cache_behaves_like_its_model(
         blocks in 2..40_usize,
         window in window(),
         lookahead in 0..2_usize,

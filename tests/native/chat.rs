@@ -1,4 +1,4 @@
-//! Conversations with the built-in model, from messages to streamed text, on the CPU executor.
+//! Conversations with the built-in model on the CPU executor, from messages to streamed text.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ use tabloom::{
 
 const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
 
-/// What transformers answers with the same weights.
+/// The answers of transformers with the same weights.
 #[derive(Deserialize)]
 struct Golden {
     messages: serde_json::Value,
@@ -73,7 +73,7 @@ fn run(service: &mut Service<AnyExecutor>) -> Vec<(RequestId, Reply)> {
         }
         replies.extend(pollster::block_on(service.step()).expect("the engine runs"));
     }
-    panic!("the service does not come to rest");
+    panic!("the service does not become idle");
 }
 
 /// The text that a request streamed.
@@ -166,7 +166,7 @@ fn the_text_ends_before_a_stop_string_and_the_length_limit_holds() {
 }
 
 #[test]
-fn log_probabilities_are_told_alike_whole_and_in_a_stream() {
+fn log_probabilities_are_the_same_in_a_response_and_in_a_stream() {
     let mut service = service();
     let golden = &goldens()[0];
     let mut request = serde_json::json!({
@@ -176,7 +176,7 @@ fn log_probabilities_are_told_alike_whole_and_in_a_stream() {
     let replies = run(&mut service);
     let [(_, Reply::Completion(completion))] = &replies[..] else { panic!("{replies:?}") };
     let whole = completion.choices[0].logprobs.as_ref().expect("asked for").content.clone();
-    // Greedy: each token is the likeliest. The end token is no part of the answer.
+    // Greedy: each token is the most likely. The end token is not part of the answer.
     assert_eq!(whole.len(), golden.answer_ids.len() - 1);
     for entry in &whole {
         assert_eq!(entry.top_logprobs.len(), 3);
@@ -188,7 +188,7 @@ fn log_probabilities_are_told_alike_whole_and_in_a_stream() {
     let text: Vec<u8> = whole.iter().flat_map(|entry| entry.chosen.bytes.clone()).collect();
     assert_eq!(String::from_utf8(text).expect("whole characters"), golden.answer);
 
-    // Tokens that are named come after the likeliest, each once.
+    // Named tokens come after the most likely ones, each once.
     request["logprob_token_ids"] = serde_json::json!([70, 71, 70]);
     let id = submit(&mut service, request.clone());
     let Some((of, Reply::Completion(named))) = run(&mut service).pop() else { panic!("no answer") };
@@ -238,7 +238,7 @@ fn tokens(completion: &ChatCompletion) -> Vec<&str> {
 }
 
 #[test]
-fn what_a_request_forbids_is_not_said() {
+fn forbidden_tokens_are_not_sampled() {
     let (mut service, golden) = (service(), &goldens()[0]);
     let plain = whole(&mut service, serde_json::json!({}));
     let said = tokens(&plain);
@@ -247,7 +247,7 @@ fn what_a_request_forbids_is_not_said() {
     let without =
         whole(&mut service, serde_json::json!({ "bad_words": [first], "max_tokens": 30 }));
     assert!(tokens(&without).iter().all(|token| token.trim_start() != first), "{without:?}");
-    // A bad word of several tokens: its beginning may be said.
+    // A bad word of several tokens: its first tokens are allowed.
     let phrase = said[..3].concat();
     let without = whole(&mut service, serde_json::json!({ "bad_words": [phrase] }));
     assert!(content(&without.choices[0]).starts_with(&said[..2].concat()));
@@ -265,7 +265,7 @@ fn what_a_request_forbids_is_not_said() {
     texts.sort();
     texts.dedup();
     assert!(texts.len() <= 3, "{texts:?}");
-    // Penalties wear down whatever was said before.
+    // Penalties suppress tokens that occurred before.
     let mut worn = fields;
     worn["frequency_penalty"] = 2.into();
     let worn = whole(&mut service, worn);
@@ -279,7 +279,7 @@ fn what_a_request_forbids_is_not_said() {
 }
 
 #[test]
-fn an_answer_ends_where_the_request_lets_it() {
+fn an_answer_ends_at_the_requests_limits() {
     let (mut service, golden) = (service(), &goldens()[0]);
     let ids = &golden.answer_ids;
     let at = (1..ids.len()).find(|at| !ids[..*at].contains(&ids[*at])).expect("a new token");
@@ -302,7 +302,7 @@ fn an_answer_ends_where_the_request_lets_it() {
 }
 
 #[test]
-fn every_token_of_the_prompt_is_told_but_the_first() {
+fn prompt_logprobs_cover_every_token_but_the_first() {
     let mut service = service();
     let golden = &goldens()[0];
     let answer = whole(&mut service, serde_json::json!({ "prompt_logprobs": 2 }));
@@ -320,7 +320,7 @@ fn every_token_of_the_prompt_is_told_but_the_first() {
 }
 
 #[test]
-fn several_answers_are_those_of_as_many_seeds() {
+fn several_answers_equal_those_of_as_many_seeds() {
     let mut service = service();
     let fields = |n: usize, seed: usize| serde_json::json!({ "n": n, "seed": seed, "temperature": 1.5, "max_tokens": 12 });
     let three = whole(&mut service, fields(3, 40));
@@ -357,7 +357,7 @@ fn several_answers_are_those_of_as_many_seeds() {
 }
 
 #[test]
-fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
+fn a_cancelled_request_sends_nothing_more_and_a_long_prompt_is_refused() {
     let mut service = service();
     let golden = &goldens()[0];
     let id =
@@ -378,7 +378,7 @@ fn a_cancelled_request_falls_silent_and_a_long_prompt_is_refused() {
 }
 
 #[test]
-fn constrained_answers_keep_to_their_form_beside_one_that_is_free() {
+fn constrained_answers_follow_their_form_beside_an_unconstrained_one() {
     let mut service = service();
     let golden = &goldens()[0];
     let asked = |field: &str, value: serde_json::Value| {
@@ -401,7 +401,7 @@ fn constrained_answers_keep_to_their_form_beside_one_that_is_free() {
     let choice = serde_json::json!({ "choice": choices });
     let choice = submit(&mut service, asked("structured_outputs", choice));
     let free = submit(&mut service, asked("stream", false.into()));
-    // What only compiling tells.
+    // Errors that only compiling finds.
     let regex = serde_json::json!({ "regex": r"a\bb" });
     let refused = submit(&mut service, asked("structured_outputs", regex));
 
@@ -423,7 +423,7 @@ fn constrained_answers_keep_to_their_form_beside_one_that_is_free() {
     }
 }
 
-/// What a page that received these replies to one request for `n` answers asks to go on from.
+/// What a page that received these replies to one request for `n` answers sends to continue.
 fn received(replies: &[Reply], n: usize) -> Vec<Resumed> {
     let mut resume = vec![Resumed::default(); n];
     for reply in replies {
@@ -438,7 +438,7 @@ fn received(replies: &[Reply], n: usize) -> Vec<Resumed> {
     resume
 }
 
-/// The chunks of one of the answers, but for what was guessed: that depends on how long steps take.
+/// The chunks of one of the answers, without counts of drafts: these depend on step times.
 fn chunks_of(replies: &[Reply], index: usize) -> Vec<Reply> {
     let mut chunks = replies.to_vec();
     chunks.retain_mut(|reply| {
@@ -450,7 +450,7 @@ fn chunks_of(replies: &[Reply], index: usize) -> Vec<Reply> {
 }
 
 #[test]
-fn streams_that_are_cut_off_go_on_in_another_engine() {
+fn interrupted_streams_continue_in_another_engine() {
     let (mut first, mut second) = (service(), service());
     let messages = &goldens()[0].messages;
     let schema = serde_json::json!({
@@ -492,7 +492,7 @@ fn streams_that_are_cut_off_go_on_in_another_engine() {
 }
 
 #[test]
-fn cached_tokens_are_told_and_shared_by_salt_alone() {
+fn cached_tokens_are_reported_and_shared_by_salt_alone() {
     let mut service = service();
     let golden = &goldens()[0];
     let ask = |service: &mut Service<AnyExecutor>, salt: u64, n: usize| {
@@ -509,7 +509,7 @@ fn cached_tokens_are_told_and_shared_by_salt_alone() {
     // All whole blocks; the last token is computed for its logits.
     let shared = (golden.prompt_ids.len() - 1) / BLOCK_SIZE * BLOCK_SIZE;
     assert!(shared > 0, "{shared}");
-    // Answers that share a prompt do not count as each other's.
+    // Answers that share a prompt do not count as cached for each other.
     assert_eq!(ask(&mut service, 1, 3), 0);
     assert_eq!(ask(&mut service, 1, 3), shared);
     assert_eq!(ask(&mut service, 2, 1), 0);
@@ -556,7 +556,7 @@ fn check_calls(calls: &[(String, String)]) {
 }
 
 #[test]
-fn even_a_model_that_knows_no_tools_calls_one_when_it_has_to() {
+fn a_model_not_trained_on_tools_calls_one_if_required() {
     let mut service = service();
     let named = serde_json::json!({ "type": "function", "function": { "name": "pick" } });
     for (choice, seed) in [("required".into(), 1), ("required".into(), 2), (named.clone(), 3)] {
@@ -575,7 +575,7 @@ fn even_a_model_that_knows_no_tools_calls_one_when_it_has_to() {
 }
 
 #[test]
-fn a_stream_of_calls_goes_on_in_another_engine() {
+fn a_stream_of_tool_calls_continues_in_another_engine() {
     let fields = serde_json::json!({
         "messages": goldens()[0].messages, "stream": true, "temperature": 1, "max_tokens": 200,
         "tools": tools(true), "tool_choice": "required", "parallel_tool_calls": false,
@@ -610,7 +610,7 @@ fn a_stream_of_calls_goes_on_in_another_engine() {
 }
 
 #[test]
-fn an_answer_goes_on_with_what_the_last_message_says() {
+fn an_answer_continues_the_last_message() {
     let mut service = service();
     let golden = &goldens()[0];
     let at = golden.answer.find(' ').expect("several words");

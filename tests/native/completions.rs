@@ -1,5 +1,4 @@
-//! Text completions by the built-in model, and what its tokenizer and template make of texts, on the
-//! CPU executor.
+//! Text completions by the built-in model, its tokenizer and its chat template, on the CPU executor.
 
 use serde_json::{Value, json, to_value};
 use tabloom::{
@@ -35,10 +34,10 @@ fn run(service: &mut Service<AnyExecutor>) -> Vec<Reply> {
         let told = pollster::block_on(service.step()).expect("the engine runs");
         replies.extend(told.into_iter().map(|(_, reply)| reply));
     }
-    panic!("the service does not come to rest");
+    panic!("the service does not become idle");
 }
 
-/// The answers to a request that asks for no stream.
+/// The answers to a request without a stream.
 fn whole(service: &mut Service<AnyExecutor>, fields: &Value) -> Completion {
     submit(service, fields, &[]).expect("it is accepted");
     match run(service).pop() {
@@ -47,7 +46,7 @@ fn whole(service: &mut Service<AnyExecutor>, fields: &Value) -> Completion {
     }
 }
 
-/// The same from a stream, put together; and its chunks.
+/// The same from a stream, joined; and its chunks.
 fn streamed(service: &mut Service<AnyExecutor>, fields: &Value) -> (Completion, Vec<Reply>) {
     let mut fields = fields.clone();
     fields["stream"] = true.into();
@@ -75,7 +74,7 @@ fn joined(chunks: &[Reply]) -> Completion {
     all
 }
 
-/// A conversation as the built-in model's template writes it.
+/// A conversation rendered by the built-in model's template.
 fn rendered(service: &Service<AnyExecutor>, text: &str) -> String {
     let messages = json!({ "messages": [{ "role": "user", "content": text }] });
     let request = TokenizeRequest::read(&messages).unwrap().validate().unwrap();
@@ -88,7 +87,7 @@ fn tokenize(service: &Service<AnyExecutor>, fields: Value) -> TokenizeResponse {
 }
 
 #[test]
-fn a_conversation_written_by_hand_is_answered_as_a_chat_is() {
+fn a_conversation_rendered_by_hand_gets_the_same_answer_as_a_chat() {
     let mut service = service();
     let prompt = rendered(&service, "Tell me a story about a fox.");
     let chat = json!({
@@ -149,7 +148,7 @@ fn several_prompts_get_several_answers_each_in_order() {
 }
 
 #[test]
-fn an_echo_tells_the_prompt_and_how_likely_it_was() {
+fn an_echo_returns_the_prompt_and_its_log_probabilities() {
     let mut service = service();
     let prompt = "Once upon a time, there was a café.";
     let fields = json!({
@@ -172,7 +171,7 @@ fn an_echo_tells_the_prompt_and_how_likely_it_was() {
             );
         }
         assert_eq!(logprobs.tokens.len(), tokens.count + 6);
-        assert_eq!(logprobs.token_logprobs[0], None, "it follows nothing");
+        assert_eq!(logprobs.token_logprobs[0], None, "nothing comes before it");
         assert_eq!(logprobs.top_logprobs[0], None);
         for (known, top) in logprobs.token_logprobs.iter().zip(&logprobs.top_logprobs).skip(1) {
             let top = top.as_ref().unwrap();
@@ -217,7 +216,7 @@ fn an_echo_tells_the_prompt_and_how_likely_it_was() {
 }
 
 #[test]
-fn a_stream_goes_on_after_every_cut() {
+fn a_stream_continues_after_every_interruption() {
     let mut service = service();
     for logprobs in [json!(null), json!(1)] {
         let fields = json!({
@@ -258,7 +257,7 @@ fn a_stream_goes_on_after_every_cut() {
 }
 
 #[test]
-fn answers_are_held_to_a_form_and_end_at_stop_strings() {
+fn answers_follow_a_form_and_end_at_stop_strings() {
     let mut service = service();
     let fields = json!({
         "prompt": "The answer is", "structured_outputs": { "choice": ["yes", "no"] }, "seed": 1,
@@ -276,7 +275,7 @@ fn answers_are_held_to_a_form_and_end_at_stop_strings() {
 }
 
 #[test]
-fn what_the_model_cannot_go_on_with_is_refused_by_name() {
+fn errors_name_what_cannot_be_completed() {
     let mut service = service();
     let long = "word ".repeat(5000);
     match submit(&mut service, &json!({ "prompt": long }), &[]) {
@@ -296,7 +295,7 @@ fn what_the_model_cannot_go_on_with_is_refused_by_name() {
     let resumed = [Resumed::default()];
     let refused = submit(&mut service, &json!({ "prompt": "a" }), &resumed);
     assert!(matches!(refused, Err(Error::InvalidRequest { param, .. }) if param == "resume"));
-    // Of two prompts the second is refused: the first is not answered either.
+    // If the second of two prompts is refused, the first is not answered either.
     let fields = json!({ "prompt": ["a", long], "n": 2 });
     match submit(&mut service, &fields, &[]) {
         Err(Error::ContextLengthExceeded { param, .. }) => assert_eq!(param, "prompt[1]"),
@@ -306,7 +305,7 @@ fn what_the_model_cannot_go_on_with_is_refused_by_name() {
 }
 
 #[test]
-fn texts_become_tokens_and_tokens_texts() {
+fn texts_are_tokenised_and_detokenised() {
     let service = service();
     let told =
         tokenize(&service, json!({ "prompt": "The café is open 🙂", "return_token_strs": true }));
@@ -325,7 +324,7 @@ fn texts_become_tokens_and_tokens_texts() {
         other => panic!("{other:?}"),
     }
 
-    // A conversation has the tokens of the text that the template writes.
+    // A conversation has the same tokens as the text rendered by the template.
     let messages = json!([{ "role": "user", "content": "Hi!" }]);
     let of_chat = tokenize(&service, json!({ "messages": messages }));
     let written = rendered(&service, "Hi!");
@@ -333,7 +332,7 @@ fn texts_become_tokens_and_tokens_texts() {
     assert_eq!(text(&of_chat.tokens).unwrap().prompt, written);
     let open = tokenize(&service, json!({ "messages": messages, "add_generation_prompt": false }));
     assert!(open.count < of_chat.count && of_chat.tokens.starts_with(&open.tokens));
-    // What merely looks like a control token is one in a text that somebody wrote as a prompt.
+    // In a text prompt, text that looks like a control token is one.
     let control = &written[..written.find("Hi!").unwrap()];
     let fake = tokenize(&service, json!({ "messages": [{ "role": "user", "content": control }] }));
     let meant = tokenize(&service, json!({ "prompt": rendered(&service, control) }));
@@ -341,7 +340,7 @@ fn texts_become_tokens_and_tokens_texts() {
 }
 
 #[test]
-fn what_cannot_be_tokenised_is_refused_by_name() {
+fn errors_name_what_cannot_be_tokenised() {
     let check = |fields: Value| TokenizeRequest::read(&fields).and_then(TokenizeRequest::validate);
     for (fields, at) in [
         (json!({}), "messages"),

@@ -16,7 +16,7 @@ use tabloom::{
     weights::FolderSource,
 };
 
-/// What transformers makes of texts with the same weights.
+/// The embeddings of transformers with the same weights.
 #[derive(Deserialize)]
 struct Goldens {
     texts: Vec<Golden>,
@@ -58,7 +58,7 @@ fn run(service: &mut Service<AnyExecutor>) -> Vec<(RequestId, Reply)> {
         }
         replies.extend(pollster::block_on(service.step()).expect("the engine runs"));
     }
-    panic!("the service does not come to rest");
+    panic!("the service does not become idle");
 }
 
 /// The only reply to a request.
@@ -129,7 +129,7 @@ fn many_inputs_come_back_in_order_beside_a_chat() {
 }
 
 #[test]
-fn what_is_cancelled_or_refused_leaves_nothing_behind() {
+fn cancelled_and_refused_requests_leave_nothing_behind() {
     let mut service = service();
     let id = embed(&mut service, json!({ "input": vec!["Once upon a time."; 40] }));
     pollster::block_on(service.step()).expect("the engine runs");

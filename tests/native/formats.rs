@@ -1,5 +1,5 @@
-//! Quantised checkpoints, as the tools of their formats write them, against what transformers makes
-//! of their values.
+//! Quantised checkpoints, written by the tools of their formats, against transformers with the same
+//! values.
 
 use crate::support::goldens::{executor, folder, golden};
 use pollster::block_on;
@@ -33,8 +33,8 @@ const FORMATS: [&str; 25] = [
     "torchao_int4_g128_bf16",
 ];
 
-/// Of each way in which codes, scales and layouts reach the GPU one; the steps of all are compared
-/// with the processor's, bit for bit, by `gpu_repack`.
+/// One model for each way in which codes, scales and layouts reach the GPU. `gpu_repack` compares all
+/// repacking operations with the processor's, bit for bit.
 const ON_THE_GPU: [&str; 7] = [
     "awq_gemm_g128_f16",
     "bnb_nf4_nested_bf16",
@@ -54,11 +54,11 @@ fn check(device: Device, formats: &[&str]) {
 }
 
 #[test]
-fn models_compute_what_transformers_does_on_the_processor() {
+fn models_agree_with_transformers_on_the_processor() {
     check(Device::Cpu, &FORMATS);
 }
 
 #[test]
-fn models_compute_what_transformers_does_on_the_gpu() {
+fn models_agree_with_transformers_on_the_gpu() {
     check(Device::Gpu, &ON_THE_GPU);
 }

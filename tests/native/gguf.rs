@@ -1,4 +1,4 @@
-//! GGUF files against what transformers and its tokenizers made of the same models.
+//! GGUF files against transformers and its tokenizers, for the same models.
 
 use std::{fs, path::PathBuf};
 
@@ -13,7 +13,7 @@ use tabloom::{
     weights::{ByteStream, FolderSource, Reader, Source, gguf},
 };
 
-/// The folder of the same weights, where that has the golden.
+/// The folder of the same weights that has the golden.
 const MODELS: [(&str, Option<&str>); 16] = [
     ("llama3_bf16", Some("llama3_bf16")),
     ("qwen2_bf16", Some("qwen2_bf16")),
@@ -32,7 +32,7 @@ const MODELS: [(&str, Option<&str>); 16] = [
     ("gpt2_f32", Some("gpt2_f32")),
     ("mixtral_bf16", Some("mixtral_bf16")),
 ];
-/// Those before others differ on the processor only by their metadata and the names of tensors.
+/// On the processor, the models before these differ only in metadata and tensor names.
 const ON_GPU: usize = 8;
 
 fn path(file: &str) -> PathBuf {
@@ -58,12 +58,12 @@ fn check(device: Device, models: &[(&str, Option<&str>)]) {
 }
 
 #[test]
-fn models_compute_what_transformers_does_on_the_processor() {
+fn models_agree_with_transformers_on_the_processor() {
     check(Device::Cpu, &MODELS);
 }
 
 #[test]
-fn models_compute_what_transformers_does_on_the_gpu() {
+fn models_agree_with_transformers_on_the_gpu() {
     check(Device::Gpu, &MODELS[..ON_GPU]);
 }
 
@@ -101,7 +101,7 @@ async fn chat(name: &str) -> Chat {
 }
 
 #[test]
-fn vocabularies_give_the_ids_of_the_tokenizers_they_were_made_of() {
+fn vocabularies_give_the_ids_of_their_original_tokenizers() {
     for name in ["tokenizer_bytes", "tokenizer_words"] {
         let chat = block_on(chat(name));
         let json = fs::read(PathBuf::from(folder(name)).join("golden.json")).expect(name);
@@ -130,7 +130,7 @@ fn vocabularies_give_the_ids_of_the_tokenizers_they_were_made_of() {
 }
 
 #[test]
-fn a_model_without_a_vocabulary_says_so() {
+fn a_model_without_a_vocabulary_is_an_error() {
     let source = FolderSource::new(path("llama_q4_0.gguf"));
     let options = LoadOptions { device: Device::Cpu, ..LoadOptions::default() };
     let opened = block_on(load::Opened::open(&source)).unwrap();

@@ -1,5 +1,5 @@
-//! Constrained answers against independent judges: random walks over the allowed tokens end in texts
-//! that a validator of JSON schemas, or a regular expression, accepts.
+//! Constrained answers against independent validators: random walks over the allowed tokens end in
+//! texts that a JSON schema validator, or a regular expression, accepts.
 
 use std::{fs, path::Path};
 
@@ -220,7 +220,7 @@ fn a_grammar_is_followed() {
     }
 }
 
-/// What templates of each dialect look like, and how many of their model's marks are special tokens.
+/// Templates of each dialect, and how many of their model's marks are special tokens.
 const DIALECTS: [(&str, &[&str], usize); 7] = [
     ("<tool_call>", &["<tool_call>", "</tool_call>"], 0),
     ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"], 4),
@@ -231,7 +231,7 @@ const DIALECTS: [(&str, &[&str], usize); 7] = [
     ("<|tool_call|>", &["<|tool_call|>", "<|/tool_call|>"], 2),
 ];
 
-/// The built-in model with these marks, of which the first are special, and a template that ends with
+/// The built-in model with these marks, the first of which are special, and a template that ends with
 /// `end`.
 fn with_marks(template: &str, marks: &[&str], special: usize, end: &str) -> Chat {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("www/model/tokenizer.json");

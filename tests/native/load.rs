@@ -1,4 +1,4 @@
-//! How many tabs are served at once, in modelled time: the same on every machine.
+//! How many tabs are served at once, in simulated time: the same on every machine.
 
 #[path = "../../examples/bench/load/mod.rs"]
 #[allow(dead_code)] // the bench uses the rest
@@ -44,7 +44,7 @@ fn a_short_request_waits_little_for_a_long_prompt() {
     let (alone, beside, step) = block_on(beside_a_long_prompt(laptop, 200)).unwrap();
     println!("alone {alone:?}, beside {beside:?}, a step {step}");
     assert!(beside.p99 <= 2.0 * alone.p99 + step, "{} s alone, {} s beside", alone.p99, beside.p99);
-    // As long as a step may take, and a little more for what cannot be foreseen.
+    // The longest step, plus a little for what is not predictable.
     assert!(step <= 1.2 * Options::default().step_seconds, "a step of {step} s");
 }
 
@@ -56,12 +56,12 @@ fn held_blocks_are_full_but_for_the_last() {
 }
 
 #[test]
-fn a_tab_that_asks_for_everything_at_once_takes_no_more_than_its_share() {
+fn a_flooding_tab_gets_no_more_than_its_share() {
     let chat = Tab { mix: &[Kind::Chat], pace: Pace::Poisson(0.1), requests: Some(12) };
     let flood = Tab { mix: &[Kind::Summary], pace: Pace::Poisson(1e6), requests: Some(60) };
     let quiet = Load::alike(3, chat, 5);
     let flooded = Load { tabs: [&quiet.tabs[..], &[flood]].concat(), ..quiet.clone() };
-    // The flood may well push the chats' histories out of the cache.
+    // The flood may evict the chats' prefixes from the cache.
     let uncached = Options { prefix_caching: false, ..Options::default() };
     let longest = |outcome: &Outcome| {
         assert_eq!(outcome.of(Kind::Chat).count(), 36);
@@ -77,7 +77,7 @@ fn a_tab_that_asks_for_everything_at_once_takes_no_more_than_its_share() {
 }
 
 #[test]
-fn what_is_modelled_depends_on_nothing_but_the_load() {
+fn the_simulation_depends_on_the_load_alone() {
     let times = |seed| {
         let outcome = run(&Load { seed, ..mixed(4, 40, 0.2) });
         let times: Vec<_> = outcome.records.into_iter().map(|record| record.tokens).collect();

@@ -1,6 +1,5 @@
-//! `docs/models.md` tells what loads, as far as the code has lists of it, and what it takes in memory:
-//! what the load plan says of the configurations in `docs/models.json`, which are the published ones as
-//! far as sizes go.
+//! Checks `docs/models.md`: it must list all supported formats, and the memory that the load plan
+//! computes for the configurations in `docs/models.json`, which have the sizes of the published models.
 
 use serde_json::{Map, Value, json};
 use tabloom::Error;
@@ -18,7 +17,7 @@ const HEADING: &str = "| Model | Parameters | As published, 16 bits | `w8` | `w4
                        | Keys and values of 1024 tokens | By default | `w4` in all |\n\
                        |---|---:|---:|---:|---:|---:|---:|---:|\n";
 
-/// A checkpoint in bf16: what a file that fills `params` says of its tensors.
+/// A checkpoint in bf16 whose tensors fill `params`.
 fn header(params: &[ParamSpec]) -> Header {
     let mut header = Header { tensors: Vec::new(), end: 0 };
     for spec in params {
@@ -72,7 +71,7 @@ fn size(bytes: u64) -> String {
 }
 
 #[test]
-fn the_table_is_the_planners() {
+fn the_table_equals_the_load_plans() {
     let configs: Map<String, Value> = serde_json::from_str(CONFIGS).unwrap();
     let rows: String = configs.iter().map(|(name, config)| row(name, config)).collect();
     let table = format!("{HEADING}{rows}");

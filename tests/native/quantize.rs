@@ -1,4 +1,4 @@
-//! Quantising checkpoints offline: what is written, what it costs, and what is refused.
+//! Offline quantisation of checkpoints: results, errors and loss.
 
 #[path = "../../examples/quantize/main.rs"]
 #[allow(dead_code)] // the program uses the rest
@@ -33,7 +33,7 @@ use quantize::{
     run, writer,
 };
 
-/// A folder that is gone when the test is over.
+/// A folder that is deleted when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -105,7 +105,7 @@ fn write_text(to: &Path) {
 }
 
 #[test]
-fn methods_that_read_a_text_beat_the_nearest_codes() {
+fn calibrated_methods_beat_round_to_nearest() {
     let scratch = Scratch::new("methods");
     let (model, text) = (scratch.join("model"), scratch.join("text.txt"));
     in_16_bits(&model);
@@ -136,7 +136,7 @@ fn methods_that_read_a_text_beat_the_nearest_codes() {
 }
 
 #[test]
-fn folders_hold_what_was_rounded_to_the_bit() {
+fn folders_hold_the_rounded_values_bit_for_bit() {
     let scratch = Scratch::new("bits");
     // Types, biases, norms of heads, shards, as many KV heads as query heads or fewer.
     let models = ["smollm2_bf16", "qwen2_bf16", "mistral_f16", "llama_sharded_f32", "qwen3_f32"];
@@ -164,15 +164,15 @@ fn folders_hold_what_was_rounded_to_the_bit() {
             let original = Model::load(&from).unwrap();
             let comparison = evaluate::compare(original, loaded, &text).unwrap();
             println!("{spec}: NMSE {:.1e}", comparison.nmse);
-            // Random weights in groups of 32; the wrong ones would be off by 1 and more.
+            // Random weights in groups of 32; wrong ones would differ by 1 and more.
             assert!(comparison.nmse < if bits == 8 { 1e-3 } else { 0.2 }, "{spec}");
         }
     }
 }
 
 #[test]
-fn enlarged_columns_change_nothing_that_is_computed() {
-    // Norms before, after and around blocks, stored less one, shared by fused modules; biases.
+fn scaled_columns_do_not_change_the_result() {
+    // Norms before, after and around blocks, stored minus one, shared by fused modules; biases.
     let models = [
         "smollm2_bf16",
         "qwen2_bf16",
@@ -194,7 +194,7 @@ fn enlarged_columns_change_nothing_that_is_computed() {
             a.values == b.values
         };
         let equal = model.weights.matrices.iter().filter(|matrix| is_equal(*matrix)).count();
-        // Embeddings stay, and what none of the exponents improves.
+        // Embeddings stay unchanged, and so does what no exponent improves.
         assert!(equal <= 3, "{name}: {equal} matrices have not changed");
         assert_eq!(changed.is_empty(), name == "olmo2_f32", "{name}");
         let comparison = evaluate::compare(original, model, &text).unwrap();
@@ -217,7 +217,7 @@ fn random_product(seed: u64, n: usize, k: usize) -> (Vec<f32>, Dense) {
 }
 
 #[test]
-fn gram_matrices_tell_what_a_change_of_weights_does_to_the_outputs() {
+fn gram_matrices_give_the_output_error_of_changed_weights() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let (x, matrix) = random_product(seed, 11, 96);
@@ -231,7 +231,7 @@ fn gram_matrices_tell_what_a_change_of_weights_does_to_the_outputs() {
     assert!(nmse(&expected.collect::<Vec<_>>(), &found) < 1e-10);
 }
 
-/// GPTQ as its paper has it, with the Cholesky factor U of H⁻¹ = Uᵀ U, in f64.
+/// GPTQ as in its paper, with the Cholesky factor U of H⁻¹ = Uᵀ U, in f64.
 fn by_the_paper(format: &Format, matrix: &Dense, x: &[f32]) -> Vec<f32> {
     let k = matrix.k;
     let mut h = vec![vec![0.0; k]; k];
@@ -242,7 +242,7 @@ fn by_the_paper(format: &Format, matrix: &Dense, x: &[f32]) -> Vec<f32> {
     }
     let damping = 0.01 * (0..k).map(|i| h[i][i]).sum::<f64>() / k as f64;
     (0..k).for_each(|i| h[i][i] += damping);
-    // Row i of U is row i of H⁻¹ without the columns before, which elimination takes out.
+    // Row i of U is row i of H⁻¹ after elimination of the columns before.
     let mut inverse = inverted(h);
     let mut weights: Vec<f64> = matrix.values.iter().copied().map(f64::from).collect();
     let mut pairs = vec![0; matrix.n * k / format.group];
@@ -295,7 +295,7 @@ fn gptq_chooses_the_codes_of_its_paper() {
     let gram = Gram::of(&x, matrix.k);
     let found = Dense::of(&[gptq::quantise(&format, &matrix, &gram)]);
     let expected = by_the_paper(&format, &matrix, &x);
-    // A sum just beside a tie may be rounded otherwise, and then what follows in its row.
+    // A sum close to a tie may be rounded otherwise, and then the rest of its row differs.
     let is_equal = |range: &Range<usize>| {
         let pairs = found.values[range.clone()].iter().zip(&expected[range.clone()]);
         pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-3)
@@ -312,7 +312,7 @@ fn gptq_chooses_the_codes_of_its_paper() {
 }
 
 #[test]
-fn what_cannot_be_quantised_is_refused_with_the_reason() {
+fn errors_say_why_something_cannot_be_quantised() {
     let scratch = Scratch::new("refused");
     let (out, full) = (scratch.join("out"), scratch.join("full"));
     fs::create_dir_all(&full).unwrap();

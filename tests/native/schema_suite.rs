@@ -1,5 +1,5 @@
-//! JSON Schema's official test suite: schemas are followed to answers that an independent validator
-//! accepts, or refused for what cannot be held to.
+//! JSON Schema's official test suite: each schema gives answers that an independent validator accepts,
+//! or is refused because of a keyword that cannot be enforced.
 
 use std::{collections::BTreeMap, fs};
 
@@ -15,7 +15,7 @@ use tabloom::{
 
 use crate::walks::{Model, random};
 
-/// Why schemas of the suite are refused, and how many: by keyword, as a rule.
+/// How many schemas of the suite are refused, and why: mostly by keyword.
 const REFUSED: [(&str, usize); 37] = [
     ("$dynamicAnchor", 14),
     ("$dynamicRef", 4),
@@ -56,8 +56,8 @@ const REFUSED: [(&str, usize); 37] = [
     ("uniqueItems", 10),
 ];
 
-/// Valid instances that answers cannot be, by file: properties in another order, whole numbers with a
-/// fraction or an exponent, formats where they are mere annotations, and the rarer forms of some.
+/// Valid instances that cannot be answers, by file: properties in another order, whole numbers with a
+/// fraction or an exponent, formats where they are only annotations, and the rarer forms of some.
 const NARROWER: [(&str, usize); 16] = [
     ("draft2020-12/allOf", 2),
     ("draft2020-12/const", 5),
@@ -77,7 +77,7 @@ const NARROWER: [(&str, usize); 16] = [
     ("draft7/ref", 1),
 ];
 
-/// What refusals of whole schemas say, and what they are about.
+/// Messages of refusals of whole schemas, and their subjects.
 const ABOUT: [(&str, &str); 5] = [
     ("$ref", "$ref"),
     ("oneOf", "oneOf"),
@@ -88,13 +88,13 @@ const ABOUT: [(&str, &str); 5] = [
 
 const NOTHING: &str = "schemas that nothing meets";
 
-/// Walks over each schema, with each tokenizer.
+/// Walks per schema and tokenizer.
 const WALKS: usize = 3;
 
-/// What `golden_schemas.py` wrote.
+/// Written by `golden_schemas.py`.
 #[derive(Deserialize)]
 struct Suite {
-    /// Schemas that others name, by address.
+    /// Schemas that others refer to, by address.
     remotes: Map<String, Value>,
     groups: Vec<Group>,
 }
@@ -114,7 +114,7 @@ impl Suite {
         serde_json::from_slice(&fs::read(file).expect("it is there")).expect("it is valid")
     }
 
-    /// The independent judge of a schema's instances.
+    /// The independent validator of a schema's instances.
     fn judge(&self, schema: &Value) -> Validator {
         let remotes = self.remotes.iter().map(|(name, schema)| (name, schema.clone()));
         let registry = Registry::new().extend(remotes).and_then(|all| all.prepare());
@@ -129,25 +129,25 @@ impl Group {
         Form::JsonSchema(self.schema.clone())
     }
 
-    fn told(&self) -> String {
+    fn name(&self) -> String {
         format!("{}: {}: {}", self.file, self.about, self.schema)
     }
 }
 
-/// What a refusal is about: a keyword of the schema, as a rule.
+/// The subject of a refusal: mostly a keyword of the schema.
 fn reason(error: &Error, group: &Group) -> String {
     let Error::InvalidRequest { param, message } = error else { panic!("{error:?}") };
-    assert!(!message.is_empty(), "{}", group.told());
+    assert!(!message.is_empty(), "{}", group.name());
     if let Some((_, keyword)) = param.rsplit_once('.') {
         let named = group.schema.to_string().contains(&format!("{keyword:?}:"));
-        assert!(named, "{}: {param}", group.told());
+        assert!(named, "{}: {param}", group.name());
         return keyword.into();
     }
     let about = ABOUT.into_iter().find(|(part, _)| message.contains(part));
-    about.unwrap_or_else(|| panic!("{}: {message}", group.told())).1.into()
+    about.unwrap_or_else(|| panic!("{}: {message}", group.name())).1.into()
 }
 
-/// Whether an answer can be this text.
+/// Whether this text can be an answer.
 fn takes(model: &Model, form: &Form, text: &str) -> bool {
     let mut constraint = model.compile(form).unwrap();
     let ids = model.tokenizer.encode_plain(text, false).expect("it is text");
@@ -176,7 +176,7 @@ fn schemas_of_the_suite_are_followed_or_refused_by_keyword() {
         for model in &models {
             for _ in 0..WALKS {
                 let (text, value) = model.json(&form, &mut random);
-                assert!(judge.is_valid(&value), "{}: {}: {text}", model.name, group.told());
+                assert!(judge.is_valid(&value), "{}: {}: {text}", model.name, group.name());
                 walks += 1;
             }
         }
@@ -184,7 +184,7 @@ fn schemas_of_the_suite_are_followed_or_refused_by_keyword() {
             assert!(
                 !takes(&models[0], &form, &instance.to_string()),
                 "{}: {instance}",
-                group.told()
+                group.name()
             );
         }
         let missed =
@@ -198,14 +198,14 @@ fn schemas_of_the_suite_are_followed_or_refused_by_keyword() {
     let all = suite.groups.len();
     println!("{all} schemas: {count} refused, {walks} walks, {taken} valid instances taken");
     let guide = include_str!("../../docs/guides/structured-output.md");
-    let told = |why: &&String| guide.contains(&format!("`{why}`")) || why.as_str() == NOTHING;
-    assert_eq!(refused.keys().find(|why| !told(why)), None, "the guide leaves it out");
+    let is_listed = |why: &&String| guide.contains(&format!("`{why}`")) || why.as_str() == NOTHING;
+    assert_eq!(refused.keys().find(|why| !is_listed(why)), None, "the guide leaves it out");
     assert_eq!(refused, REFUSED.map(|(why, count)| (why.to_owned(), count)).into());
     assert_eq!(narrower, NARROWER.into());
 }
 
 #[test]
-fn long_answers_and_options_of_the_compiler_come_to_an_end() {
+fn long_answers_and_compiler_options_terminate() {
     let mut random = random();
     let model = Model::open("www/model", "<|im_end|>");
     for schema in [
@@ -224,11 +224,11 @@ fn long_answers_and_options_of_the_compiler_come_to_an_end() {
     }
 }
 
-/// Every how many schemas the engine answers one.
+/// The engine answers one of this many schemas.
 const STRIDE: usize = 7;
 
 #[test]
-fn the_engine_answers_with_what_is_valid() {
+fn the_engine_gives_valid_answers() {
     let suite = Suite::open();
     let mut service = crate::built_in::service();
     let moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
@@ -254,12 +254,12 @@ fn the_engine_answers_with_what_is_valid() {
             let group = asked.remove(&id).expect("it was asked");
             let choice = &completion.choices[0];
             let text = choice.message.content.as_deref().unwrap_or_default();
-            // What goes on for too long is cut off.
+            // Too long answers are cut off.
             if choice.finish_reason == FinishReason::Length {
                 continue;
             }
             let value = serde_json::from_str(text).expect(text);
-            assert!(suite.judge(&group.schema).is_valid(&value), "{}: {text}", group.told());
+            assert!(suite.judge(&group.schema).is_valid(&value), "{}: {text}", group.name());
             whole += 1;
         }
     }

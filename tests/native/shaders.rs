@@ -1,4 +1,4 @@
-//! Every shader variant, compiled by naga and held to the limits every WebGPU device grants.
+//! Compiles every shader variant with naga and checks it against WebGPU's default limits.
 
 use naga::{
     AddressSpace,
@@ -34,7 +34,7 @@ fn check(shader: &Shader) -> Result<(), String> {
         .validate(&module)
         .map_err(|e| e.emit_to_string(&shader.source))?;
 
-    // The declared bindings are the ones the pipeline layout is made of.
+    // The pipeline layout is made from the declared bindings.
     let mut bindings: Vec<_> = module
         .global_variables
         .iter()

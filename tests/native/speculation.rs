@@ -1,4 +1,4 @@
-//! Drafts change how long an answer takes, and nothing else.
+//! Speculative decoding changes how long an answer takes, and nothing else.
 
 use std::{
     cell::{Cell, RefCell},
@@ -31,12 +31,12 @@ use tabloom::{
 const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
 const VOCAB: u32 = 2048;
 
-/// Remembers all sequences it is shown, and proposes what it remembers.
+/// Records all sequences, and then proposes their tokens.
 #[derive(Debug, Default)]
 struct Memory {
     sequences: RefCell<Vec<Vec<u32>>>,
-    /// Added to what is proposed: with 0 it is right, with anything else it is not. None: nothing is
-    /// proposed.
+    /// Added to proposed tokens: with 0 all are accepted, otherwise all are rejected. None: records,
+    /// and proposes nothing.
     error: RefCell<Option<u32>>,
 }
 
@@ -56,13 +56,13 @@ impl Drafter for Memory {
     }
 }
 
-/// Who drafts on the device.
+/// The drafter on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Beside {
-    Nobody,
-    /// The built-in model's head.
+enum DraftBy {
+    Nothing,
+    /// The built-in model's draft head.
     Head,
-    /// The built-in model a second time, as if it were a smaller one.
+    /// The built-in model a second time, in the role of a smaller one.
     Model,
     EarlyExit,
 }
@@ -72,15 +72,15 @@ fn built_in() -> FolderSource {
     FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")))
 }
 
-/// The built-in model with a drafter beside it.
-fn loaded(device: Device, beside: Beside) -> load::Model {
+/// The built-in model with a drafter.
+fn loaded(device: Device, beside: DraftBy) -> load::Model {
     let source = built_in();
     let draft = match beside {
-        Beside::Nobody => DraftWith::Nothing,
-        Beside::Head | Beside::Model => DraftWith::Beside,
-        Beside::EarlyExit => DraftWith::EarlyExit(3),
+        DraftBy::Nothing => DraftWith::Nothing,
+        DraftBy::Head | DraftBy::Model => DraftWith::Beside,
+        DraftBy::EarlyExit => DraftWith::EarlyExit(3),
     };
-    let folder = if beside == Beside::Model { "" } else { "draft" };
+    let folder = if beside == DraftBy::Model { "" } else { "draft" };
     let folder = Within { folder, source: &source };
     let options = LoadOptions { device, draft, ..Default::default() };
     let model = pollster::block_on(async {
@@ -93,19 +93,19 @@ fn loaded(device: Device, beside: Beside) -> load::Model {
     })
     .expect("the built-in model loads");
     match &model.loaded.draft {
-        None => assert_eq!(beside, Beside::Nobody),
+        None => assert_eq!(beside, DraftBy::Nothing),
         Some(outcome) => assert!(outcome.is_ok(), "{outcome:?}"),
     }
     model
 }
 
-/// Finds nothing, so that only the executor's own drafter guesses.
+/// Finds nothing, so that only the executor's drafter drafts.
 fn no_lookup() -> Rc<dyn Drafter> {
     Rc::new(Ngram { sizes: usize::MAX..=usize::MAX })
 }
 
-/// A service that always guesses as much as it may; prompt lookup is tried apart.
-fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
+/// A service that always drafts as much as possible, without prompt lookup.
+fn service(device: Device, beside: DraftBy) -> Service<AnyExecutor> {
     let load::Model { chat, loaded } = loaded(device, beside);
     let options = Options { adaptive_drafts: false, ..Default::default() };
     Service::new(loaded.executor, chat, "built-in".into(), options, steady_clock())
@@ -115,12 +115,12 @@ fn service(device: Device, beside: Beside) -> Service<AnyExecutor> {
 
 const STOPPED: &str = "stop string";
 const SCHEMA: &str = "schema";
-/// Words of the greedy answer that come in the middle of a round, whoever guesses them.
+/// Words of the greedy answer in the middle of a round, for every drafter.
 const STOP: &str = "berries";
 
 /// Requests of every kind, by name.
 fn requests() -> Vec<(&'static str, Value)> {
-    // The chat has an answer already, so that lookup finds something.
+    // The chat has an answer already, so that prompt lookup finds something.
     let ask = |text: &str, answer: &str, more: Value| {
         let mut fields = json!({
             "messages": [
@@ -142,9 +142,9 @@ fn requests() -> Vec<(&'static str, Value)> {
     });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": schema } });
     let story = |more: Value| {
-        let told = "Once upon a time, a kind fox named Tom lived in a green forest. He loved to \
+        let story = "Once upon a time, a kind fox named Tom lived in a green forest. He loved to \
                     pick berries. One day, Tom found a basket of apples.";
-        ask("Tell me a story about a fox.", told, more)
+        ask("Tell me a story about a fox.", story, more)
     };
     let penalties = json!({
         "temperature": 0.8, "seed": 6, "presence_penalty": 0.4, "frequency_penalty": 0.6,
@@ -191,14 +191,14 @@ fn answers(service: &mut Service<AnyExecutor>, batch: &[&Value]) -> Vec<ChatComp
     ids.iter().map(answer).collect()
 }
 
-/// Asserts that two answers have the same tokens, texts and ends, and all but the same
+/// Asserts that two answers have equal tokens, texts and finish reasons, and nearly equal
 /// log-probabilities.
 fn assert_same(found: &ChatCompletion, expected: &ChatCompletion, what: &str) {
     assert_eq!(found.usage.completion_tokens, expected.usage.completion_tokens, "{what}");
     for (found, expected) in found.choices.iter().zip(&expected.choices) {
         assert_eq!(found.message, expected.message, "{what}");
         assert_eq!(found.finish_reason, expected.finish_reason, "{what}");
-        let (found, expected) = (told(found), told(expected));
+        let (found, expected) = (returned(found), returned(expected));
         assert_eq!(found.len(), expected.len(), "{what}");
         for (found, expected) in found.into_iter().zip(expected) {
             assert_eq!(found.bytes, expected.bytes, "{what}");
@@ -208,13 +208,14 @@ fn assert_same(found: &ChatCompletion, expected: &ChatCompletion, what: &str) {
     }
 }
 
-/// The tokens of an answer whose log-probabilities are told, each with the likeliest in its place.
-fn told(choice: &Choice) -> Vec<&TopLogprob> {
+/// The returned log-probabilities: of each token, followed by those of the most likely ones in its
+/// place.
+fn returned(choice: &Choice) -> Vec<&TopLogprob> {
     let tokens = choice.logprobs.iter().flat_map(|logprobs| &logprobs.content);
     tokens.flat_map(|token| [&token.chosen].into_iter().chain(&token.top_logprobs)).collect()
 }
 
-/// Answers to requests that were served at once, and what guessing had a part in them.
+/// Answers to requests that were served together, and their counts of drafts.
 struct Served {
     answers: Vec<ChatCompletion>,
     drafts: SpecDecode,
@@ -237,13 +238,13 @@ impl Served {
     }
 }
 
-/// Guesses for an answer.
-fn guessed(answer: &ChatCompletion) -> u32 {
+/// Draft tokens of an answer.
+fn drafted_tokens(answer: &ChatCompletion) -> u32 {
     let details = answer.usage.completion_tokens_details;
     details.accepted_prediction_tokens + details.rejected_prediction_tokens
 }
 
-/// Each request is asked alone, and twice beside another.
+/// Each request is served alone, and twice together with another.
 fn ask(service: &mut Service<AnyExecutor>, requests: &[(&str, Value)]) -> Vec<[Served; 2]> {
     let beside = &requests[0].1;
     let ask = |(_, fields): &(_, Value)| {
@@ -255,7 +256,7 @@ fn ask(service: &mut Service<AnyExecutor>, requests: &[(&str, Value)]) -> Vec<[S
 
 fn drafts_change_nothing_but_the_steps(device: Device) {
     let memory = Rc::new(Memory::default());
-    let mut service = service(device, Beside::Nobody).with_drafter(memory.clone());
+    let mut service = service(device, DraftBy::Nothing).with_drafter(memory.clone());
     let requests = requests();
     let expected = ask(&mut service, &requests);
     for ([alone, together], (name, _)) in expected.iter().zip(&requests) {
@@ -270,7 +271,7 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     let drafted = |served: &Served| served.drafts.spec_decode_num_draft_tokens;
     assert_eq!(all(&expected, drafted), 0);
 
-    let compare = |service: &mut Service<AnyExecutor>, name: &str, beside: Beside| {
+    let compare = |service: &mut Service<AnyExecutor>, name: &str, beside: DraftBy| {
         let found = ask(service, &requests);
         for ((request, _), (found, expected)) in requests.iter().zip(found.iter().zip(&expected)) {
             for (found, expected) in found.iter().zip(expected) {
@@ -278,19 +279,23 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
                 for (found, expected) in found.answers.iter().zip(&expected.answers) {
                     assert_same(found, expected, &what);
                 }
-                let guessed: u32 = found.answers.iter().step_by(2).map(guessed).sum();
-                // A constraint has to know a guess before it can tell what follows, which no drafter
-                // on the device shows; and wrong ones it refuses unseen.
-                let may_guess = *request != SCHEMA || (beside == Beside::Nobody && name != "wrong");
-                assert_eq!(guessed > 0, may_guess, "{what}: {guessed} guesses");
+                let drafted_tokens: u32 = found.answers.iter().step_by(2).map(drafted_tokens).sum();
+                // With a constraint, the host has to know a draft to mask the next token, so the device
+                // cannot draft. It rejects wrong drafts before they are verified.
+                let may_draft =
+                    *request != SCHEMA || (beside == DraftBy::Nothing && name != "wrong");
+                assert_eq!(drafted_tokens > 0, may_draft, "{what}: {drafted_tokens} drafts");
             }
             let alone = &found[0];
             if *request == STOPPED && ["right", "head"].contains(&name) {
-                // The first token, and what the rounds brought.
+                // The first token, and the tokens of the rounds.
                 let SpecDecode { spec_decode_num_drafts: rounds, .. } = alone.drafts;
                 let brought = 1 + rounds + alone.drafts.spec_decode_num_accepted_tokens;
-                let told = u64::from(alone.answers[0].usage.completion_tokens);
-                assert!(told < brought, "{name}: {told} tokens up to the stop, {brought} came");
+                let returned = u64::from(alone.answers[0].usage.completion_tokens);
+                assert!(
+                    returned < brought,
+                    "{name}: {returned} tokens up to the stop, {brought} came"
+                );
             }
         }
         let (steps, alone) = (all(&found, |of| of.steps), all(&expected, |of| of.steps));
@@ -305,7 +310,7 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
         }
     };
     for (name, beside) in
-        [("head", Beside::Head), ("model", Beside::Model), ("early exit", Beside::EarlyExit)]
+        [("head", DraftBy::Head), ("model", DraftBy::Model), ("early exit", DraftBy::EarlyExit)]
     {
         compare(&mut self::service(device, beside), name, beside);
     }
@@ -319,35 +324,35 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     for (name, drafter, error) in drafters {
         *memory.error.borrow_mut() = error;
         service = service.with_drafter(drafter);
-        compare(&mut service, name, Beside::Nobody);
+        compare(&mut service, name, DraftBy::Nothing);
     }
 }
 
-/// With as many guesses as pay, of lookup and of the head.
+/// Adaptive drafts, from prompt lookup and the draft head.
 fn drafts_that_pay_change_nothing(device: Device) {
     let requests = &requests()[..3];
-    let expected = ask(&mut service(device, Beside::Nobody), requests);
-    let load::Model { chat, loaded } = loaded(device, Beside::Head);
-    // In its time all steps take as long, so guesses pay.
+    let expected = ask(&mut service(device, DraftBy::Nothing), requests);
+    let load::Model { chat, loaded } = loaded(device, DraftBy::Head);
+    // On this clock all steps take the same time, so drafts pay.
     let ticks = Cell::new(0);
     let clock = Box::new(move || Duration::from_millis(ticks.replace(ticks.get() + 1)));
     let options = Options { adaptive_drafts: true, ..Default::default() };
     let mut service = Service::new(loaded.executor, chat, "built-in".into(), options, clock);
     let found = ask(&mut service, requests);
-    let mut guesses = 0;
+    let mut drafts = 0;
     for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
         for (found, expected) in found.answers.iter().zip(&expected.answers) {
             assert_same(found, expected, "as many as pay");
-            guesses += guessed(found);
+            drafts += drafted_tokens(found);
         }
     }
-    println!("{guesses} guesses");
-    assert!(guesses > 0);
+    println!("{drafts} drafts");
+    assert!(drafts > 0);
 }
 
 #[test]
 fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
-    let AnyExecutor::Gpu(mut executor) = loaded(Device::Gpu, Beside::Head).loaded.executor else {
+    let AnyExecutor::Gpu(mut executor) = loaded(Device::Gpu, DraftBy::Head).loaded.executor else {
         panic!("not on the GPU");
     };
     let made = executor.work();
@@ -378,15 +383,15 @@ fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
     };
     let mut known = tokens.len() + run(RowTokens::Known(tokens.clone()), 0, (1..=4).collect(), 0);
     for _ in 0..3 {
-        let drawn = run(RowTokens::LastSample, known - 1, Vec::new(), 5);
-        assert!(drawn > 1, "the head is right here");
-        known += drawn;
+        let sampled = run(RowTokens::LastSample, known - 1, Vec::new(), 5);
+        assert!(sampled > 1, "the head's drafts are accepted here");
+        known += sampled;
     }
 }
 
-/// Runs rounds after two prompts until each has `most` tokens; returns these, how many drafts there
-/// were, and how many of them were right. Step i drafts `drafts(i)` tokens for the first prompt and
-/// `drafts(i + 1)` for the second, and is submitted while `ahead` steps before it are not read.
+/// Runs rounds after two prompts until each has `most` tokens; returns these, the number of drafts, and
+/// the number of accepted drafts. Step i drafts `drafts(i)` tokens for the first prompt and `drafts(i +
+/// 1)` for the second, and is submitted while `ahead` earlier steps are not read.
 fn rounds(
     executor: &mut AnyExecutor,
     prompts: &[Vec<u32>; 2],
@@ -396,8 +401,8 @@ fn rounds(
     ahead: usize,
 ) -> ([Vec<u32>; 2], [usize; 2]) {
     const SLOTS: [u32; 2] = [3, 1];
-    let mut told = [const { Vec::new() }; 2];
-    let [mut drafted, mut right] = [0; 2];
+    let mut returned = [const { Vec::new() }; 2];
+    let [mut drafted, mut accepted] = [0; 2];
     let mut in_flight = VecDeque::new();
     for step in 0.. {
         let seq = |(i, prompt): (usize, &Vec<u32>)| {
@@ -416,8 +421,8 @@ fn rounds(
             }
             SeqPlan {
                 tokens: RowTokens::LastSample,
-                // Each step in flight draws a token at least.
-                start: (prompt.len() + told[i].len() + in_flight.len() - 1) as u32,
+                // Each step in flight samples at least one token.
+                start: (prompt.len() + returned[i].len() + in_flight.len() - 1) as u32,
                 unverified: if in_flight.is_empty() { 0 } else { drafts(step - 1) as u32 },
                 blocks: Vec::new(),
                 drafts: vec![Draft::default(); drafts(step)],
@@ -434,25 +439,25 @@ fn rounds(
         let read = in_flight.pop_front().expect("there is one");
         let result = pollster::block_on(executor.result()).expect("the device lives");
         drafted += read.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
-        right += result.samples.len() - read.seqs.len();
-        for (told, slot) in told.iter_mut().zip(SLOTS) {
-            let drawn = result.samples.iter().filter(|sample| sample.slot == slot);
-            told.extend(drawn.map(|sample| sample.token));
+        accepted += result.samples.len() - read.seqs.len();
+        for (returned, slot) in returned.iter_mut().zip(SLOTS) {
+            let sampled = result.samples.iter().filter(|sample| sample.slot == slot);
+            returned.extend(sampled.map(|sample| sample.token));
         }
-        if told.iter().all(|told| told.len() >= most) {
+        if returned.iter().all(|returned| returned.len() >= most) {
             break;
         }
     }
     for _ in in_flight {
         pollster::block_on(executor.result()).expect("the device lives");
     }
-    (told, [drafted, right])
+    (returned, [drafted, accepted])
 }
 
-fn a_round_may_begin_before_the_one_before_it_is_read(device: Device) {
+fn a_round_may_start_before_the_last_one_is_read(device: Device) {
     let [.., a, b] = &golden::<Vec<Golden>>("draft/built_in.json")[..] else { panic!("too few") };
     let (prompts, most) = ([a.tokens.clone(), b.tokens.clone()], 40);
-    for beside in [Beside::Head, Beside::Model, Beside::EarlyExit] {
+    for beside in [DraftBy::Head, DraftBy::Model, DraftBy::EarlyExit] {
         let mut executor = loaded(device, beside).loaded.executor;
         for temperature in [0.0, 0.8] {
             let what = format!("{beside:?} at {temperature}");
@@ -465,9 +470,9 @@ fn a_round_may_begin_before_the_one_before_it_is_read(device: Device) {
             let in_turn = rounds(&drafts, 0);
             let ahead = rounds(&drafts, 1);
             assert_eq!(in_turn, ahead, "{what}");
-            let (found, [drafted, right]) = ahead;
-            println!("{what}: {right} of {drafted} drafts");
-            assert!(0 < right && right < drafted, "{what}");
+            let (found, [drafted, accepted]) = ahead;
+            println!("{what}: {accepted} of {drafted} drafts");
+            assert!(0 < accepted && accepted < drafted, "{what}");
             for (found, alone) in found.iter().zip(&alone) {
                 assert_eq!(found[..most], alone[..most], "{what}");
             }
@@ -475,7 +480,7 @@ fn a_round_may_begin_before_the_one_before_it_is_read(device: Device) {
     }
 }
 
-/// A round of drafting by a head of a reference implementation.
+/// A round of drafts by a reference implementation.
 #[derive(Deserialize)]
 struct Round {
     /// Tokens of the answer before it.
@@ -488,7 +493,7 @@ struct Round {
 struct Golden {
     #[serde(default)]
     target: String,
-    /// The head is among the weights of its target.
+    /// The draft head is in the checkpoint of its target.
     #[serde(default)]
     inside: bool,
     rounds: Vec<Round>,
@@ -503,8 +508,8 @@ fn golden<T: serde::de::DeserializeOwned>(file: &str) -> T {
     serde_json::from_slice(&json).expect("a valid golden")
 }
 
-/// The drafts of a head show in the logits of the rows that verify them.
-fn a_random_head_drafts_what_its_reference_drafts(name: &str, device: Device) {
+/// Compares a head's drafts, by the logits of the rows that verify them.
+fn a_random_head_drafts_like_its_reference(name: &str, device: Device) {
     let golden: Golden = golden(&format!("draft/{name}/golden.json"));
     let of_target = crate::support::goldens::golden(&golden.target);
     let folder = |name: &str| FolderSource::new(crate::support::goldens::folder(name));
@@ -549,17 +554,17 @@ fn a_random_head_drafts_what_its_reference_drafts(name: &str, device: Device) {
         let drafted = run(seq(slot, end, &tokens[end..=end], round.drafts.len()));
         assert_eq!(drafted.samples.len(), 1 + round.accepted, "{name}, round {slot}");
         run(seq(slot + 8, 0, &tokens[..end], 0));
-        let told = [&tokens[end..=end], &round.drafts].concat();
-        let expected = run(seq(slot + 8, end, &told, 0));
+        let answer = [&tokens[end..=end], &round.drafts].concat();
+        let expected = run(seq(slot + 8, end, &answer, 0));
         let error = crate::support::nmse(&expected.logits, &drafted.logits);
         assert!(error < 1e-8, "{name}, round {slot}: {error:e}");
     }
 }
 
-/// The built-in model's head drafts in rounds that are as long as those of speculators' layer.
-fn the_built_in_head_is_right_as_often(device: Device) {
+/// The built-in model's head drafts rounds as long as those of speculators' implementation.
+fn the_built_in_head_has_the_acceptance_of_its_reference(device: Device) {
     let goldens: Vec<Golden> = golden("draft/built_in.json");
-    let executor = loaded(device, Beside::Head).loaded.executor;
+    let executor = loaded(device, DraftBy::Head).loaded.executor;
     let options = Options { adaptive_drafts: false, max_drafts: 5, ..Default::default() };
     let mut engine = Engine::new(executor, options, steady_clock()).with_drafter(no_lookup());
     for golden in goldens {
@@ -587,7 +592,7 @@ fn the_built_in_head_is_right_as_often(device: Device) {
 }
 
 #[test]
-fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
+fn a_draft_head_that_does_not_fit_is_reported_and_the_model_runs_without_it() {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("www/model");
     let folder = std::env::temp_dir().join(format!("tabloom-heads-{}", std::process::id()));
     let options = LoadOptions { device: Device::Cpu, ..Default::default() };
@@ -601,7 +606,7 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
     let weights = fs::read(model.join("draft/model.safetensors")).expect("weights");
     let config = changed("model_type", "llama".into());
     let cut = &weights[..weights.len() / 2];
-    // The header has another name of the same length for it.
+    // Changes the header to another name of the same length.
     let renamed = |from: &[u8], to: &[u8]| {
         let mut weights = weights.clone();
         let at = weights.windows(from.len()).position(|name| name == from).expect("the tensor");
@@ -610,10 +615,10 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
     };
     let nameless = renamed(b"\"norm.weight\"", b"\"morn.weight\"");
     let streams = "eagle_aux_hidden_state_layer_ids";
-    /// Configuration, weights, what is wrong with them.
+    /// Configuration, weights, and a check of the error.
     type Case<'a> = (Vec<u8>, &'a [u8], fn(&Error) -> bool);
     let table: [Case; 9] = [
-        // Another model's, by its width and by its vocabulary.
+        // For another model, by width and by vocabulary.
         (
             changed("target_hidden_size", 256.into()),
             &weights,
@@ -624,7 +629,7 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
             &weights,
             |error| matches!(error, Error::InvalidConfig { field, .. } if field == "vocab_size"),
         ),
-        // By its layers: it has not so many.
+        // For another model, by its layers: the target has fewer.
         (
             changed(streams, json!([2, 4, 60])),
             &weights,
@@ -645,7 +650,7 @@ fn a_head_that_does_not_fit_is_told_of_and_the_model_runs_without_it() {
             &nameless,
             |error| matches!(error, Error::MissingTensor { name } if name == "norm.weight"),
         ),
-        // A model of a kind that is not known.
+        // A model of an unsupported architecture.
         (
             json!({ "architectures": ["BloomForCausalLM"] }).to_string().into_bytes(),
             &weights,
@@ -695,9 +700,9 @@ fn heads_draft_as_their_references_do(device: Device) {
         "medusa",
         "repeated_medusa",
     ] {
-        a_random_head_drafts_what_its_reference_drafts(name, device);
+        a_random_head_drafts_like_its_reference(name, device);
     }
-    the_built_in_head_is_right_as_often(device);
+    the_built_in_head_has_the_acceptance_of_its_reference(device);
 }
 
 #[test]
@@ -722,12 +727,12 @@ fn on_the_gpu() {
 
 #[test]
 fn rounds_one_ahead_on_the_processor() {
-    a_round_may_begin_before_the_one_before_it_is_read(Device::Cpu);
+    a_round_may_start_before_the_last_one_is_read(Device::Cpu);
 }
 
 #[test]
 fn rounds_one_ahead_on_the_gpu() {
-    a_round_may_begin_before_the_one_before_it_is_read(Device::Gpu);
+    a_round_may_start_before_the_last_one_is_read(Device::Gpu);
 }
 
 #[test]

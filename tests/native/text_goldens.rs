@@ -1,4 +1,4 @@
-//! Tokenizers and chat templates against what the Python libraries make of them.
+//! Tokenizers and chat templates against the Python libraries.
 
 #[path = "../browser_regex.rs"]
 mod regex;
@@ -22,7 +22,7 @@ struct TokenizerGolden {
     injections: Vec<InjectionCase>,
 }
 
-/// A text encoded as it is, with control tokens where it spells them.
+/// A text to encode, with control tokens where it spells them.
 #[derive(Deserialize)]
 struct TextCase {
     text: String,
@@ -36,7 +36,7 @@ struct ChatCase {
     ids: Vec<u32>,
 }
 
-/// A chat whose contents spell control tokens; the ids are those of the template alone.
+/// A chat whose contents spell control tokens; the ids contain only the template's own.
 #[derive(Deserialize)]
 struct InjectionCase {
     messages: Vec<MessageCase>,
@@ -50,7 +50,7 @@ struct MessageCase {
     content: String,
 }
 
-/// A request as OpenAI's API has it.
+/// A request in the format of OpenAI's API.
 #[derive(Deserialize)]
 struct ToolCase {
     name: String,

@@ -1,4 +1,5 @@
-//! How far ahead the built-in model's head and prompt lookup guess on held-out questions.
+//! Tokens per step of the built-in model, with its draft head and with prompt lookup, on held-out
+//! questions.
 
 #[path = "../../examples/bench/speculate/prompts.rs"]
 #[allow(dead_code)] // the bench uses the rest
@@ -14,13 +15,13 @@ use tabloom::load::Device;
 
 use runner::{Beside, Drafting, Ran, Ready};
 
-/// Most drafts of a step.
+/// Most drafts per step.
 const DRAFTS: usize = 5;
 
-/// Chats of each task, the first of up to twelve: all of them would take a minute.
+/// Chats per task, the first of up to twelve: all of them would take a minute.
 const CHATS: usize = 8;
 
-/// What greedy answers took, by task.
+/// Counts of greedy answers, by task.
 fn ran(beside: Beside, drafting: Drafting, tasks: impl Fn(&str) -> bool) -> BTreeMap<String, Ran> {
     block_on(async {
         let chat = runner::load(Device::Cpu, Beside::Nothing).await?.chat;
@@ -44,7 +45,7 @@ fn tokens_per_step<'a>(ran: impl IntoIterator<Item = &'a Ran>) -> f64 {
 }
 
 #[test]
-fn the_head_is_right_for_several_tokens_on_end() {
+fn several_drafts_in_a_row_of_the_head_are_accepted() {
     let drafting = Drafting { lookup: false, most: DRAFTS, adaptive: false };
     let ran = ran(Beside::Head, drafting, |_| true);
     let (all, hardest) = (tokens_per_step(ran.values()), tokens_per_step([&ran["word lists"]]));
@@ -54,7 +55,7 @@ fn the_head_is_right_for_several_tokens_on_end() {
 }
 
 #[test]
-fn lookup_finds_answers_that_are_in_the_chat_already() {
+fn prompt_lookup_finds_answers_that_are_already_in_the_chat() {
     let drafting = Drafting { lookup: true, most: DRAFTS, adaptive: false };
     let ran = ran(Beside::Nothing, drafting, |task| task == "asked again");
     let found = tokens_per_step(ran.values());
@@ -63,7 +64,7 @@ fn lookup_finds_answers_that_are_in_the_chat_already() {
 }
 
 #[test]
-fn the_head_has_a_fifth_of_its_model_at_most() {
+fn the_draft_head_has_at_most_a_fifth_of_the_models_weights() {
     let bytes = |folder: &str| {
         let root = env!("CARGO_MANIFEST_DIR");
         let file = format!("{root}/www/model/{folder}model.safetensors");

@@ -1,4 +1,4 @@
-//! A drafter that cannot be had is told of, and the model runs without it.
+//! If a drafter cannot be loaded, this is reported, and the model runs without it.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ fn load(
     })
 }
 
-/// Loads it without.
+/// Loads it without a drafter.
 fn load_alone(options: LoadOptions) -> Loaded {
     let options = LoadOptions { draft: DraftWith::Nothing, ..options };
     load(&built_in(), options, proceed).expect("the model loads")
@@ -77,7 +77,7 @@ fn a_budget_of_the_model_may_leave_its_head_no_room() {
     for device in [Device::Cpu, Device::Gpu] {
         let options = LoadOptions { device, ..Default::default() };
         let config = load_alone(options).config;
-        // One block for tokens, and one without.
+        // One block for tokens, and the null block.
         let kv_bytes = Some(2 * block_bytes(&config, &vec![KvKind::F16; config.layers]));
         let options = LoadOptions { kv_bytes, ..options };
         let loaded = load(&built_in().join("draft"), options, proceed).expect("the model loads");
@@ -91,7 +91,7 @@ fn a_budget_of_the_model_may_leave_its_head_no_room() {
     }
 }
 
-/// Writes a model with the tokens of the built-in one, whose weights are zeros and whose MLP is wide.
+/// Writes a model with the built-in vocabulary, weights of zero, and a wide MLP.
 fn write_wide_model(folder: &Path, width: u64) {
     let config = json!({
         "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "intermediate_size": width,
@@ -131,7 +131,7 @@ fn write_wide_model(folder: &Path, width: u64) {
 }
 
 #[test]
-fn a_model_that_drafts_may_be_too_wide_for_the_device() {
+fn a_draft_model_may_be_too_wide_for_the_device() {
     let largest = {
         let gpu = pollster::block_on(Gpu::open(Power::HighPerformance)).expect("a GPU");
         gpu.largest_binding()
@@ -139,7 +139,7 @@ fn a_model_that_drafts_may_be_too_wide_for_the_device() {
     let folder = scratch("wide");
     let options = LoadOptions { draft: DraftWith::Elsewhere, ..Default::default() };
     let rows = load_alone(options).executor.capacity().rows as u64;
-    // What the MLP makes of a step's rows is one binding.
+    // The MLP activations of a step are one binding.
     write_wide_model(&folder, (largest / (4 * rows) + 1).next_multiple_of(32));
     let loaded = load(&folder, options, proceed).expect("the model loads");
     assert!(matches!(loaded.draft, Some(Err(Error::TooLarge { .. }))), "{:?}", loaded.draft);
@@ -150,7 +150,7 @@ fn a_model_that_drafts_may_be_too_wide_for_the_device() {
 }
 
 #[test]
-fn a_model_that_drafts_has_the_same_tokens() {
+fn a_draft_model_must_have_the_same_vocabulary() {
     let folder = scratch("tokens");
     for file in ["config.json", "model.safetensors"] {
         fs::copy(built_in().join(file), folder.join(file)).expect("a copy");
@@ -184,23 +184,23 @@ fn a_model_that_drafts_has_the_same_tokens() {
 }
 
 #[test]
-fn a_load_that_is_broken_off_goes_on_with_nothing() {
+fn an_aborted_load_stops_at_once() {
     let head = built_in().join("draft");
     let model = fs::metadata(built_in().join("model.safetensors")).expect("a file").len();
     let of_head = |progress: Progress| matches!(progress, Progress::Download { loaded, .. } if loaded > model);
     let of_kernels = |progress: Progress| matches!(progress, Progress::Compile { .. });
-    /// Where a load is broken off.
+    /// Where a load is aborted.
     type Place<'a> = (Device, &'a dyn Fn(Progress) -> bool);
     let places: [Place; 3] =
         [(Device::Cpu, &of_head), (Device::Gpu, &of_head), (Device::Gpu, &of_kernels)];
     for (device, is_there) in places {
-        let mut broken_off = false;
+        let mut aborted = false;
         let loaded = load(&head, LoadOptions { device, ..Default::default() }, |progress| {
-            assert!(!broken_off, "{device:?}: it goes on");
-            broken_off = is_there(progress);
-            if broken_off { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            assert!(!aborted, "{device:?}: it goes on");
+            aborted = is_there(progress);
+            if aborted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        assert!(broken_off, "{device:?}: the place is reached");
+        assert!(aborted, "{device:?}: the place is reached");
         assert!(matches!(loaded, Err(Error::Aborted)), "{device:?}: {:?}", loaded.err());
     }
 }

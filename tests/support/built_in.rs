@@ -11,7 +11,7 @@ use tabloom::{
     weights::FolderSource,
 };
 
-/// A service of its own, which also compiles constraints.
+/// A separate service that also compiles constraints.
 pub fn service() -> Service<AnyExecutor> {
     let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
     let options = LoadOptions { device: Device::Cpu, ..Default::default() };

@@ -14,10 +14,11 @@ use tabloom::{
     weights::{Checkpoint, GpuSink, Quantise, Source},
 };
 
-/// The models' weights are theirs to the bit; what differs is f16 in the KV cache and the order of sums.
+/// The models' weights are the same bits; the differences are f16 in the KV cache and the order of
+/// sums.
 const LIMIT: f64 = 1e-5;
 
-/// What transformers computed for a model.
+/// The results of transformers for a model.
 #[derive(Deserialize)]
 pub struct Golden {
     /// The prompt.
@@ -37,10 +38,10 @@ impl Golden {
         golden
     }
 
-    /// Holds the executor of a model to the logits of every position and to the greedy text.
+    /// Compares a model's executor with the logits of every position and the greedy text.
     pub async fn check(&self, name: &str, mut executor: AnyExecutor) {
         let mut logits = Vec::new();
-        // Chunks of different sizes, each continuing on the cache of the ones before.
+        // Chunks of different sizes, each continuing on the KV cache of the ones before.
         for chunk in [0..16, 16..21, 21..24] {
             let seen = &self.tokens[..chunk.end];
             logits.extend(self::logits(&mut executor, seen, chunk.start).await.expect(name));
@@ -63,7 +64,7 @@ pub async fn executor(source: &impl Source, device: Device) -> Result<AnyExecuto
     Ok(loaded.executor)
 }
 
-/// Loads a model onto the GPU with its large matrices cut into parts of at most `part` bytes.
+/// Loads a model onto the GPU, with its large matrices split into parts of at most `part` bytes.
 pub async fn split_executor(source: &impl Source, part: u64) -> Result<AnyExecutor> {
     let config = ModelConfig::from_json(&source.read("config.json").await?)?;
     let checkpoint = Checkpoint::open(source).await?;
@@ -98,7 +99,7 @@ pub async fn logits(executor: &mut AnyExecutor, tokens: &[u32], start: usize) ->
     Ok(executor.result().await?.logits)
 }
 
-/// Continues `tokens` greedily by `count` tokens, which stay on the device from step to step.
+/// Continues `tokens` greedily by `count` tokens, which stay on the device between steps.
 pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) -> Result<Vec<u32>> {
     let mut found = Vec::new();
     for i in 0..count {
@@ -124,7 +125,7 @@ pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) ->
     Ok(found)
 }
 
-/// A block table whose blocks lie apart and out of order.
+/// A block table with blocks apart and out of order.
 fn blocks(tokens: usize) -> Vec<u32> {
     (0..tokens.div_ceil(16) as u32).map(|i| (i * 3 + 4) % 8).collect()
 }

@@ -8,7 +8,7 @@ use tabloom::{
     weights::{ByteStream, Chunk, Source},
 };
 
-/// Bytes of a chunk: no multiple of anything a tensor is made of.
+/// Bytes of a chunk: a multiple of no size in a tensor.
 const CHUNK_BYTES: u32 = 65_521;
 
 /// Files by name, each a list of byte arrays.
@@ -16,7 +16,7 @@ pub struct MemorySource {
     pub files: Vec<(&'static str, Vec<Uint8Array>)>,
 }
 
-/// What is left of a file.
+/// The rest of a file.
 pub struct MemoryStream {
     length: u64,
     rest: std::collections::VecDeque<Uint8Array>,
@@ -69,7 +69,7 @@ macro_rules! embed {
     };
 }
 
-/// Holds one model of each kind to what transformers computed.
+/// Compares one model of each kind with transformers.
 pub async fn check_models(device: Device) {
     let models = embed![
         "llama2_f32",

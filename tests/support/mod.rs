@@ -1,4 +1,4 @@
-//! What the GPU tests share: a real adapter, a runner with guard words, and the error measure.
+//! Shared by the GPU tests: a real adapter, a runner with guard words, and the error measure.
 #![allow(dead_code)] // each test target uses its own part
 
 pub mod goldens;
@@ -101,7 +101,7 @@ impl Bench {
     }
 }
 
-/// Normalised mean square error Σ(a−b)² / Σa², a being the reference. Not finite: infinite.
+/// Normalised mean square error Σ(a−b)² / Σa², a being the reference. Infinite if not finite.
 pub fn nmse(reference: &[f32], found: &[f32]) -> f64 {
     assert_eq!(reference.len(), found.len());
     let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
@@ -111,7 +111,7 @@ pub fn nmse(reference: &[f32], found: &[f32]) -> f64 {
     if error.is_finite() && power > 0.0 { error / power } else { f64::INFINITY }
 }
 
-/// A random matrix; in layouts to which no numbers are quantised, of random bits with sensible scales.
+/// A random matrix; of random bits with sensible scales in layouts that numbers cannot be quantised to.
 pub fn random_matrix(rng: &mut fastrand::Rng, layout: Layout, n: usize, k: usize) -> HostMatrix {
     let Some((_, record)) = layout.record().filter(|_| layout.quantised_group().is_none()) else {
         return HostMatrix::pack(layout, n, k, &uniform(rng, n * k));
@@ -141,12 +141,12 @@ pub fn uniform(rng: &mut fastrand::Rng, n: usize) -> Vec<f32> {
     (0..n).map(|_| rng.f32() * 2.0 - 1.0).collect()
 }
 
-/// Bit patterns of floats.
+/// Floats to bit patterns.
 pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
-/// Floats of bit patterns.
+/// Bit patterns to floats.
 pub fn floats(words: &[u32]) -> Vec<f32> {
     words.iter().map(|w| f32::from_bits(*w)).collect()
 }

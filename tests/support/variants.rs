@@ -1,18 +1,18 @@
-//! Every shader that can be rendered, for the tests that compile them all.
+//! Every shader variant, for the tests that compile them all.
 
 use tabloom::{
     gpu::Shader,
     kernels::{
-        Accept, Attention, AttentionMerge, Columns, Combine, Copy, Draw, Embed, ExpertRows, Gather,
-        Group, Keep, Kernel, KvKind, Logprobs, Matmul, Norm, Place, Pool, Recall, Regime, Repack,
-        RopeKv, Route, RowsOf, Sample, Shift, Tuning, repack::Codes,
+        Accept, Attention, AttentionMerge, Columns, Combine, Copy, DraftSample, Embed, ExpertRows,
+        Gather, Group, Kernel, KvKind, LoadStates, Logprobs, Matmul, Norm, Place, Pool, Regime,
+        Repack, RopeKv, Route, RowsOf, Sample, Shift, StoreStates, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
     step::Window,
 };
 
-/// Those to which numbers are converted.
+/// Layouts that numbers are converted to.
 const LAYOUTS: [Layout; 7] = [
     Layout::F32,
     Layout::F16,
@@ -23,7 +23,7 @@ const LAYOUTS: [Layout; 7] = [
     Layout::W4 { group: 128 },
 ];
 
-/// Those of checkpoints that are kept.
+/// Layouts of checkpoints that are kept.
 const KEPT: [Layout; 9] = [
     Layout::F8 { group: 128 },
     Layout::W6,
@@ -110,7 +110,7 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
                 }
             }
         }
-        // How weights are read has nothing to do with what becomes of the product.
+        // How weights are read does not depend on the output of the product.
         for layout in KEPT {
             kernels.push(Box::new(Matmul {
                 layout,
@@ -132,7 +132,7 @@ fn products(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
     kernels
 }
 
-/// Routing, and products of experts, where the layout has nothing to do with which rows are read.
+/// Routing and expert products; layout and choice of rows are independent.
 fn experts(tuning: Tuning) -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> = vec![
         Box::new(Route { experts: 32, active: 4 }),
@@ -198,7 +198,7 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     kernels
 }
 
-/// Rotation, attention and sampling, at head sizes even and odd, groups up to one of 20.
+/// Rope, attention and sampling, with even and odd head sizes and groups of up to 20.
 fn heads() -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
     let shapes = [(20, 1, 8), (2, 2, 24), (32, 8, 64), (7, 1, 80), (8, 2, 128), (2, 1, 256)];
@@ -240,12 +240,12 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     for vocab in [1, 300, 128_256] {
         kernels.push(Box::new(Sample { vocab }));
         kernels.push(Box::new(Accept { vocab }));
-        kernels.push(Box::new(Draw { vocab, mapped: false }));
-        kernels.push(Box::new(Draw { vocab, mapped: true }));
+        kernels.push(Box::new(DraftSample { vocab, mapped: false }));
+        kernels.push(Box::new(DraftSample { vocab, mapped: true }));
         kernels.push(Box::new(Logprobs { vocab }));
     }
-    kernels.push(Box::new(Keep { width: 172 }));
-    kernels.push(Box::new(Recall { width: 172 }));
+    kernels.push(Box::new(StoreStates { width: 172 }));
+    kernels.push(Box::new(LoadStates { width: 172 }));
     kernels.push(Box::new(Copy { width: 192, place: Place { width: 576, column: 384 } }));
     kernels
 }

@@ -11,20 +11,20 @@ use tabloom::{
     text::Tokenizer,
 };
 
-/// Tokenizers by bytes and by words, and the tokens that end their answers.
+/// Byte-level and word-level tokenizers, with the tokens that end their answers.
 const TOKENIZERS: [(&str, &str); 3] = [
     ("www/model", "<|im_end|>"),
     ("tests/goldens/tokenizer_bytes", "<|im_end|>"),
     ("tests/goldens/tokenizer_words", "</s>"),
 ];
 
-/// After this many tokens a walk prefers those that end the answer soon, or spell words of its form.
+/// After this many tokens, a walk prefers tokens that end the answer soon or spell words of its form.
 const FREE_TOKENS: usize = 60;
 
-/// No answer is longer.
+/// Limit of answers.
 const MAX_TOKENS: usize = 3000;
 
-/// A tokenizer, and what its tokens are to a constraint.
+/// A tokenizer, and its tokens for constraints.
 pub struct Model {
     pub name: &'static str,
     pub tokenizer: Arc<Tokenizer>,
@@ -75,7 +75,7 @@ impl Model {
         constraint.mask().is_ok_and(|mask| tokens(&mask).contains(&self.end))
     }
 
-    /// Draws allowed tokens until the answer is complete, and returns its text.
+    /// Samples allowed tokens until the answer is complete, and returns its text.
     pub fn walk(&self, form: &Form, random: &mut fastrand::Rng) -> String {
         self.tokenizer.decode(&self.walk_ids(form, random)).unwrap()
     }
@@ -85,28 +85,28 @@ impl Model {
         let mut constraint = self.compile(form).unwrap();
         let words = words(form);
         let mut wanted = Vec::new();
-        let mut drawn = Vec::new();
+        let mut sampled = Vec::new();
         while !constraint.is_complete() {
             let mask = constraint.mask().unwrap();
             assert_eq!(mask.len(), self.size.div_ceil(32));
             let allowed = tokens(&mask);
             assert!(allowed.iter().all(|&token| (token as usize) < self.size));
-            self.refuse_one(form, &drawn, &allowed, random);
-            if drawn.len() > FREE_TOKENS && wanted.is_empty() && random.bool() {
+            self.refuse_one(form, &sampled, &allowed, random);
+            if sampled.len() > FREE_TOKENS && wanted.is_empty() && random.bool() {
                 wanted = random.choice(&words).cloned().unwrap_or_default();
             }
             let token = match self.spell(&mut wanted, &allowed) {
                 Some(token) => token,
-                None => self.draw(&allowed, drawn.len(), random),
+                None => self.pick(&allowed, sampled.len(), random),
             };
             constraint.accept(token).unwrap();
             if token == self.end {
                 break;
             }
-            drawn.push(token);
-            assert!(drawn.len() < MAX_TOKENS, "{form:?}: {:?}", self.tokenizer.decode(&drawn));
+            sampled.push(token);
+            assert!(sampled.len() < MAX_TOKENS, "{form:?}: {:?}", self.tokenizer.decode(&sampled));
         }
-        drawn
+        sampled
     }
 
     /// A walk whose text is JSON, and its value.
@@ -116,14 +116,14 @@ impl Model {
             if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
                 panic!("{}: {form:?}: {text:?}: {error}", self.name);
             }
-            // JSON knows larger numbers than its readers.
+            // JSON allows larger numbers than its parsers.
             if let Ok(value) = serde_json::from_str(&text) {
                 return (text, value);
             }
         }
     }
 
-    /// The allowed token that goes furthest with what is to be spelled.
+    /// The allowed token that spells most of the wanted text.
     fn spell(&self, wanted: &mut Vec<u8>, allowed: &[u32]) -> Option<u32> {
         let length = |token: u32| self.spellings[token as usize].len();
         let spells =
@@ -134,10 +134,10 @@ impl Model {
         token
     }
 
-    /// One of the allowed tokens; in a long answer one that ends, or closes something.
-    fn draw(&self, allowed: &[u32], drawn: usize, random: &mut fastrand::Rng) -> u32 {
-        // Not always: a form may want something else first.
-        if drawn > FREE_TOKENS && random.bool() {
+    /// Picks an allowed token; in a long answer one that ends or closes something.
+    fn pick(&self, allowed: &[u32], sampled: usize, random: &mut fastrand::Rng) -> u32 {
+        // Not always: a form may require something else first.
+        if sampled > FREE_TOKENS && random.bool() {
             let closing = |token: &&u32| {
                 let spelling = self.spellings[**token as usize].as_slice();
                 let marks = self.marks.contains(token) || **token == self.end;
@@ -151,20 +151,26 @@ impl Model {
         *random.choice(allowed).expect("something is allowed")
     }
 
-    /// A token that the mask leaves out is refused when it comes all the same.
-    fn refuse_one(&self, form: &Form, drawn: &[u32], allowed: &[u32], random: &mut fastrand::Rng) {
+    /// Checks that a token outside the mask is refused.
+    fn refuse_one(
+        &self,
+        form: &Form,
+        sampled: &[u32],
+        allowed: &[u32],
+        random: &mut fastrand::Rng,
+    ) {
         let token = random.u32(0..self.size as u32);
         if !random.u8(..).is_multiple_of(16) || allowed.contains(&token) {
             return;
         }
         let mut again = self.compile(form).unwrap();
-        drawn.iter().for_each(|&token| again.accept(token).unwrap());
+        sampled.iter().for_each(|&token| again.accept(token).unwrap());
         let refused = again.accept(token);
         assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{form:?}: {refused:?}");
     }
 }
 
-/// What a pattern may ask for: the words of a schema, and nothing.
+/// Texts that a pattern may require: the words of a schema, and none.
 fn words(form: &Form) -> Vec<Vec<u8>> {
     let Form::JsonSchema(schema) = form else { return Vec::new() };
     let text = schema.to_string();
@@ -176,7 +182,7 @@ fn tokens(mask: &[u32]) -> Vec<u32> {
     (0..mask.len() as u32 * 32).filter(|&t| mask[t as usize / 32] >> (t % 32) & 1 == 1).collect()
 }
 
-/// A source of chance that can be had again by the seed it prints.
+/// A random generator with a printed seed.
 pub fn random() -> fastrand::Rng {
     let seed = fastrand::u64(..);
     println!("seed {seed}");

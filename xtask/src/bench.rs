@@ -4,7 +4,6 @@
 //! speculative decoding brings.
 
 mod load;
-mod model;
 mod native;
 
 use crate::process::{Task, minutes};

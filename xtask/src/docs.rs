@@ -12,7 +12,7 @@ pub fn run() -> Result<()> {
 
 /// The same with all tools at hand.
 pub fn write() -> Result<()> {
-    let typedoc = tools::reference_packages().join("typedoc/bin/typedoc");
+    let typedoc = tools::npm_packages(tools::REFERENCE).join("typedoc/bin/typedoc");
     Task::new("typedoc", tools::node()?, minutes(5))
         .arg(typedoc)
         .dir(&workspace::root().join("docs/api"))

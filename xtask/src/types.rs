@@ -33,14 +33,14 @@ const MINIFY: [&str; 5] =
 
 /// Writes a `.d.ts` file beside every module; a type error fails the build.
 pub fn declare(package: &Path) -> Result<()> {
-    let compiler = tools::npm_packages().join("typescript/bin/tsc");
+    let compiler = tools::npm_packages(".").join("typescript/bin/tsc");
     let task = Task::new("tsc", tools::node()?, minutes(5));
     task.arg(compiler).args(ENTRIES).args(DECLARE).dir(package).run()
 }
 
 /// Makes `modules`, which lie in the package, as small as they can be.
 pub fn minify(package: &Path, modules: &[PathBuf]) -> Result<()> {
-    let esbuild = tools::npm_packages().join("esbuild/bin/esbuild");
+    let esbuild = tools::npm_packages(".").join("esbuild/bin/esbuild");
     Task::new("esbuild", tools::node()?, minutes(5))
         .arg(esbuild)
         .args(modules)

@@ -84,7 +84,7 @@ fn bind(bindgen: &Path, module: &Path, name: &str, options: &[&str], out: &Path)
 fn optimise(module: &Path) -> Result<()> {
     process::say(&format!("wasm-opt {} (up to a minute)", OPTIMISE.join(" ")));
     Task::new("wasm-opt", tools::node()?, minutes(20))
-        .arg(tools::npm_packages().join("binaryen/bin/wasm-opt"))
+        .arg(tools::npm_packages(".").join("binaryen/bin/wasm-opt"))
         .arg(module)
         .args(OPTIMISE)
         .arg("-o")

@@ -1,4 +1,4 @@
-//! Sequences that go on from a part of another.
+//! Forks: sequences that share the first tokens of another.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn publish_a_shared_block_once() {
 }
 
 #[test]
-fn change_nothing_where_they_do_not_fit() {
+fn change_nothing_if_they_do_not_fit() {
     let mut cache = cache();
     let parent = run(&mut cache, &tokens(120, 0, 0)); // leaves two blocks
     assert_eq!(cache.fork(&parent, 120, 145, 0), None);
@@ -53,7 +53,7 @@ fn change_nothing_where_they_do_not_fit() {
 }
 
 #[test]
-fn retire_what_they_hold_beyond_their_parent() {
+fn retire_blocks_beyond_those_of_their_parent() {
     let mut cache = cache_of(20, Some(Window { sinks: 32, tokens: 16 }));
     let prompt = tokens(96, 0, 0);
     let mut parent = run(&mut cache, &prompt);
@@ -67,7 +67,7 @@ fn retire_what_they_hold_beyond_their_parent() {
 }
 
 #[test]
-fn need_what_they_would_see() {
+fn need_the_blocks_in_their_window() {
     let mut cache = cache_of(11, Some(Window { sinks: 0, tokens: 32 }));
     let mut parent = run(&mut cache, &tokens(96, 0, 0));
     cache.retire(&mut parent, 80); // positions up to 48

@@ -1,4 +1,4 @@
-//! The cache by example. Caches hold blocks 1 to 10 where nothing else is said.
+//! The cache by example. Caches have the usable blocks 1 to 10 unless stated otherwise.
 
 mod forks;
 mod owners;
@@ -34,7 +34,7 @@ fn run(cache: &mut KvCache, tokens: &[u32]) -> BlockTable {
     table
 }
 
-/// A sequence that has run and is over.
+/// A sequence that has run and has ended.
 fn pass(cache: &mut KvCache, tokens: &[u32]) {
     let mut table = run(cache, tokens);
     cache.release(&mut table);
@@ -72,7 +72,7 @@ mod tables {
     }
 
     #[test]
-    fn stay_as_they_are_where_too_few_blocks_are_free() {
+    fn do_not_change_if_too_few_blocks_are_free() {
         let mut cache = cache_of(5, None);
         let [mut a, mut b] = [(); 2].map(|()| BlockTable::default());
         assert!(cache.reserve(&mut a, 3 * BS));
@@ -128,7 +128,7 @@ mod lookahead {
     }
 
     #[test]
-    fn a_window_sees_no_block_that_another_token_follows() {
+    fn with_a_window_a_block_must_match_the_token_after_it_too() {
         let window = Some(Window { sinks: 0, tokens: 32 });
         let mut cache = cache_of(11, window).with_lookahead(1);
         let prompt = tokens(32, 1, 1);

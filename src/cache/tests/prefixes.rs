@@ -1,9 +1,9 @@
-//! Prefixes: what is published, found, shared and evicted.
+//! Prefixes: published, found, shared and evicted.
 
 use super::*;
 
 #[test]
-fn are_shared_while_in_use_and_found_again_once_released() {
+fn are_shared_while_in_use_and_found_again_after_release() {
     let mut cache = cache();
     let prompts = [7, 5, 6].map(|own| tokens(48, own, own as u32));
 
@@ -22,7 +22,7 @@ fn are_shared_while_in_use_and_found_again_once_released() {
     cache.release(&mut first);
     cache.release(&mut second);
     assert_eq!(first, BlockTable::default());
-    // Blocks without a use come first, then the ends of prefixes before their beginnings.
+    // Blocks without content come first, then the ends of prefixes before their beginnings.
     assert_eq!(free(&cache), [5, 4, 6, 7, 8, 9, 10, 3, 2, 1]);
 
     let mut third = run(&mut cache, &prompts[2]);
@@ -80,7 +80,7 @@ fn are_evicted_from_their_ends_the_oldest_first() {
 }
 
 #[test]
-fn are_forgotten_when_their_block_is_taken() {
+fn are_not_found_once_their_block_is_taken() {
     let mut cache = cache_of(2, None);
     let full = tokens(17, 0, 0);
     pass(&mut cache, &full[..16]);
@@ -97,7 +97,7 @@ fn are_not_evicted_for_the_request_that_hits_them() {
     let tokens = tokens(32, 0, 0);
     pass(&mut cache, &tokens[..16]);
     pass(&mut cache, &tokens[16..]);
-    // Block 1 is next to be taken, and block 2 follows no cached parent.
+    // Block 1 is taken next, and block 2 has no cached parent.
     cache.free.remove(2);
     cache.free.push_back(2);
     assert_eq!(free(&cache), [1, 2]);
@@ -133,7 +133,7 @@ fn leave_the_last_token_to_be_computed() {
 }
 
 #[test]
-fn are_not_touched_by_a_request_that_does_not_fit() {
+fn do_not_change_for_a_request_that_does_not_fit() {
     let mut cache = cache();
     let first = run(&mut cache, &tokens(48, 0, 0));
     pass(&mut cache, &tokens(96, 0, 0)); // three more blocks
@@ -146,7 +146,7 @@ fn are_not_touched_by_a_request_that_does_not_fit() {
     assert_eq!(free(&cache), [9, 10, 6, 5, 4]);
 
     let fitting = &long[..128];
-    assert_eq!(cache.admit(fitting, 0, 0, fitting.len(), true, 1), None, "one is to be spared");
+    assert_eq!(cache.admit(fitting, 0, 0, fitting.len(), true, 1), None, "one has to stay free");
     let table = admit(&mut cache, fitting).expect("it fits");
     assert_eq!(table.entries(), [1, 2, 3, 4, 5, 6, 9, 10]);
     cache.check_integrity([&first, &other, &table], []);
@@ -176,7 +176,7 @@ fn are_stored_twice_by_a_request_that_may_not_read_them() {
 }
 
 #[test]
-fn are_forgotten_by_a_reset_unless_something_is_held() {
+fn are_cleared_by_a_reset_unless_a_block_is_held() {
     let mut cache = cache();
     let prompt = tokens(48, 7, 0);
     let mut table = run(&mut cache, &prompt);
@@ -193,7 +193,7 @@ fn are_forgotten_by_a_reset_unless_something_is_held() {
 }
 
 #[test]
-fn are_counted_as_they_come_and_go() {
+fn are_counted_when_stored_and_evicted() {
     for blocks in [2, 3, 10] {
         let mut cache = cache_of(blocks + 1, None);
         let prompt = tokens(blocks * BS, 0, 0);
@@ -211,7 +211,7 @@ fn are_counted_as_they_come_and_go() {
 }
 
 #[test]
-fn are_kept_apart_by_salts() {
+fn are_separated_by_salts() {
     let mut cache = cache();
     let prompt = tokens(48, 7, 0);
     let mut table = cache.admit(&prompt, 1, 0, prompt.len(), true, 0).expect("it fits");
@@ -224,7 +224,7 @@ fn are_kept_apart_by_salts() {
 }
 
 #[test]
-fn hold_only_what_is_computed_and_verified() {
+fn contain_only_computed_and_verified_tokens() {
     let mut cache = cache();
     let tokens = tokens(33, 0, 0);
     let mut table = cache.admit(&tokens[..10], 0, 0, 33, true, 0).expect("it fits");
@@ -260,7 +260,7 @@ fn are_kept_by_a_pin() {
 }
 
 #[test]
-fn that_are_long_take_no_more_than_one_block_for_their_end() {
+fn that_are_long_take_only_one_block_for_their_end() {
     let mut cache = cache();
     let prompt = tokens(100, 0, 0);
     for room in [100, 112, 113] {
@@ -270,5 +270,5 @@ fn that_are_long_take_no_more_than_one_block_for_their_end() {
         cache.release(&mut table);
     }
     let table = cache.admit(&prompt, 0, 0, 20, true, 0).expect("it fits");
-    assert_eq!(table.len(), 6, "no less than what was found");
+    assert_eq!(table.len(), 6, "at least the cached blocks");
 }

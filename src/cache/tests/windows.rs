@@ -1,12 +1,12 @@
-//! What a limited view changes.
+//! The cache with an attention window.
 
 use super::*;
 
-/// A view of the last two blocks and a token.
+/// A window of the last two blocks and a token.
 const WINDOW: Option<Window> = Some(Window { sinks: 0, tokens: 32 });
 
 #[test]
-fn let_a_prefix_be_found_by_its_last_blocks() {
+fn find_a_prefix_by_its_last_blocks() {
     let cases = [
         ("TF", 1),
         ("TTF", 2),
@@ -35,7 +35,7 @@ fn let_a_prefix_be_found_by_its_last_blocks() {
 }
 
 #[test]
-fn let_go_of_blocks_that_no_row_to_come_sees() {
+fn free_blocks_that_no_later_row_attends_to() {
     for (publish, order) in [(false, [3, 4, 2, 1, 7, 8, 9, 10]), (true, [7, 8, 9, 10, 1, 2, 4, 3])]
     {
         let mut cache = cache_of(11, WINDOW);
@@ -58,7 +58,7 @@ fn let_go_of_blocks_that_no_row_to_come_sees() {
 }
 
 #[test]
-fn let_hidden_blocks_be_published_no_more_but_counted_in_the_chain() {
+fn do_not_publish_hidden_blocks_but_hash_them_into_the_chain() {
     let mut cache = cache_of(11, WINDOW);
     let prompt = tokens(96, 1, 0);
     let mut table = admit(&mut cache, &prompt).expect("it fits");
@@ -71,20 +71,20 @@ fn let_hidden_blocks_be_published_no_more_but_counted_in_the_chain() {
 }
 
 #[test]
-fn let_a_hit_take_no_more_blocks_than_are_seen() {
-    // Tokens of the window, blocks that a hit of ten takes off the free list.
-    for (window, seen) in [(None, 10), (Some(Window { sinks: 0, tokens: 80 }), 5)] {
+fn hold_only_visible_blocks_of_a_cached_prefix() {
+    // (window, blocks that a hit of ten blocks takes off the free list)
+    for (window, visible) in [(None, 10), (Some(Window { sinks: 0, tokens: 80 }), 5)] {
         let mut cache = cache_of(31, window);
         let prompt = tokens(160, 160, 0);
         pass(&mut cache, &prompt[..160]);
-        assert_eq!(cache.admit(&prompt, 0, 0, 320, true, 21 - seen), None);
-        let table = cache.admit(&prompt, 0, 0, 320, true, 20 - seen).expect("it fits");
-        assert_eq!((table.cached(), cache.free()), (160, 20 - seen));
+        assert_eq!(cache.admit(&prompt, 0, 0, 320, true, 21 - visible), None);
+        let table = cache.admit(&prompt, 0, 0, 320, true, 20 - visible).expect("it fits");
+        assert_eq!((table.cached(), cache.free()), (160, 20 - visible));
     }
 }
 
 #[test]
-fn with_sinks_keep_these_and_find_the_rest_by_what_is_in_sight() {
+fn with_sinks_keep_these_and_find_the_rest_by_the_visible_blocks() {
     let mut cache = cache_of(11, Some(Window { sinks: 16, tokens: 32 }));
     let prompt = tokens(96, 1, 0);
     let mut table = run(&mut cache, &prompt);
@@ -92,9 +92,9 @@ fn with_sinks_keep_these_and_find_the_rest_by_what_is_in_sight() {
     assert_eq!(cache.lookup(&prompt, 0), 96);
     cache.retire(&mut table, 96);
     assert_eq!(table.entries(), [1, 0, 0, 0, 5, 6, 7]);
-    assert_eq!(cache.lookup(&prompt, 0), 96, "what was given up is still there");
+    assert_eq!(cache.lookup(&prompt, 0), 96, "freed blocks are still cached");
     cache.check_integrity([&table], []);
     cache.release(&mut table);
     cache.index.remove(1);
-    assert_eq!(cache.lookup(&prompt, 0), 0, "sinks are always seen");
+    assert_eq!(cache.lookup(&prompt, 0), 0, "sinks are always visible");
 }

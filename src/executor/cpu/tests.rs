@@ -1,5 +1,4 @@
-//! The logits of drafts against those of reference implementations, see
-//! `tests/goldens/golden_draft.py`.
+//! The draft heads' logits against reference implementations, see `tests/goldens/golden_draft.py`.
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
@@ -13,22 +12,22 @@ use crate::{
     weights::{Checkpoint, FolderSource, HostSink, Quantise, Source, open_draft},
 };
 
-/// The references hold keys and values in f32: with f16 they differ from themselves by up to 6e-5.
+/// The references store keys and values in f32; with f16 they differ from themselves by up to 6e-5.
 const LIMIT: f64 = 3e-4;
 
 #[derive(Deserialize)]
 struct Golden {
     target: String,
-    /// The head is among the weights of its target.
+    /// The draft head is in the checkpoint of its target.
     inside: bool,
     rounds: Vec<Round>,
 }
 
 #[derive(Deserialize)]
 struct Round {
-    /// Tokens of the answer before it.
+    /// Tokens of the answer before this round.
     known: usize,
-    /// By the number of drafts before, `[vocab]` of the head.
+    /// By number of earlier drafts: `[vocab]` of the draft head.
     logits: BTreeMap<usize, Vec<f32>>,
 }
 
@@ -105,7 +104,7 @@ fn nmse(expected: &[f32], found: &[f32]) -> f64 {
 }
 
 #[test]
-fn heads_compute_the_logits_of_their_references() {
+fn draft_heads_compute_the_logits_of_their_references() {
     let heads = std::fs::read_dir(folder("draft")).expect("the goldens are there");
     let heads = heads.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir());
     let mut checked = 0;

@@ -120,7 +120,7 @@ fn rope_scaling_is_read_in_all_its_spellings() {
 }
 
 #[test]
-fn each_family_says_what_differs() {
+fn families_differ_in_their_documented_fields() {
     let config = read(&family(
         "Qwen2ForCausalLM",
         json!({"sliding_window": 32768,
@@ -143,13 +143,13 @@ fn each_family_says_what_differs() {
     assert_eq!((config.window(), config.kv_heads), (Some(4096), 8));
 }
 
-/// The windows of the layers, and which of them turn their queries and keys.
+/// The windows of the layers, and which layers have rope.
 fn layers(config: &ModelConfig) -> (Vec<Option<usize>>, Vec<bool>) {
     config.attention.iter().map(|layer| (layer.window, layer.rope.is_some())).unzip()
 }
 
 #[test]
-fn a_window_is_that_of_its_layers() {
+fn windows_are_set_per_layer() {
     let read_window = |changes: Value| {
         let changes = with(json!({"use_sliding_window": true, "sliding_window": 64}), changes);
         read(&family("Qwen2ForCausalLM", changes))
@@ -176,7 +176,7 @@ fn a_window_is_that_of_its_layers() {
 }
 
 #[test]
-fn smollm3_leaves_layers_without_positions() {
+fn some_layers_of_smollm3_have_no_rope() {
     let smollm3 = |changes| read(&family("SmolLM3ForCausalLM", changes));
     let turning = |config: &ModelConfig| layers(config).1;
     let every = |n: usize| (1..=16).map(|layer| layer % n != 0).collect::<Vec<_>>();
@@ -201,7 +201,7 @@ fn smollm3_leaves_layers_without_positions() {
 }
 
 #[test]
-fn impossible_values_are_refused_by_name() {
+fn errors_name_impossible_values() {
     let huge = 1_000_000_000;
     for (field, value) in [
         ("num_hidden_layers", json!(huge)),
@@ -269,7 +269,7 @@ fn impossible_values_are_refused_by_name() {
 }
 
 #[test]
-fn what_is_not_a_configuration_says_so() {
+fn errors_say_what_is_not_a_configuration() {
     let unknown = read(&with(llama(), json!({"architectures": ["BertForMaskedLM"]})));
     let Err(Error::UnsupportedArchitecture { found, supported }) = unknown else {
         panic!("{unknown:?}");

@@ -1,4 +1,4 @@
-//! EAGLE and EAGLE-2: a decoder layer without its first norm, and the target's output matrix.
+//! EAGLE and EAGLE-2: a decoder layer without its first norm, with the target's output matrix.
 
 use super::super::ModelConfig;
 use super::super::json::Fields;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use serde_json::json;
 
 pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig> {
-    // vLLM has the decoder in an object when it has converted the head.
+    // Heads converted by vLLM have the decoder in a nested object.
     let nested = fields.object("model")?;
     let layer = nested.as_ref().unwrap_or(fields);
     expect_target(layer, "hidden_size", target)?;

@@ -1,8 +1,8 @@
-//! EAGLE-3 as SafeAILab, SpecForge, vLLM and speculators publish it.
+//! EAGLE-3 as published by SafeAILab, SpecForge, vLLM and speculators.
 //!
-//! Heads say which streams of the target they read in one of two ways. A list in the file itself,
-//! as speculators and vLLM have it, counts the layers that have been applied; one in `eagle_config`,
-//! as SpecForge and SGLang have it, has the index of the last layer applied, which is one less.
+//! Files name the target's streams that a head reads in one of two ways. A list at the top level
+//! (speculators, vLLM) has the number of applied layers; a list in `eagle_config` (SpecForge, SGLang)
+//! has the index of the last applied layer, which is one less.
 
 use super::super::ModelConfig;
 use super::super::json::Fields;
@@ -12,16 +12,16 @@ use serde_json::json;
 
 const STREAMS: &str = "eagle_aux_hidden_state_layer_ids";
 
-/// Reads a file whose decoder is described in the file itself.
+/// Reads a file with the decoder at its top level.
 pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig> {
-    // vLLM has it in an object when it has converted the head.
+    // Heads converted by vLLM have it in a nested object.
     let nested = fields.object("model")?;
     let mut config = read_with(fields, nested.as_ref().unwrap_or(fields), target)?;
     config.norm_before_residual = fields.flag("norm_before_residual")?;
     Ok(config)
 }
 
-/// Reads a file of speculators, which has the decoder in an object of its own.
+/// Reads a file of speculators, with the decoder in a nested object.
 pub(super) fn from_speculators(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig> {
     const LAYER: &str = "transformer_layer_config";
     let layer = fields.object(LAYER)?.ok_or_else(|| fields.invalid(LAYER, "an object"))?;
@@ -59,13 +59,13 @@ fn read_with(fields: &Fields, layer: &Fields, target: &ModelConfig) -> Result<Dr
     };
     config.norm_output = flag("norm_output")?;
     config.final_norm = true;
-    // What was trained is the head's own; where the file does not say, it may have been.
+    // Trained embeddings are the head's own; if the file does not say, they may have been trained.
     config.own_embed = !fields.has("embed_requires_grad") || fields.flag("embed_requires_grad")?;
     config.own_embed |= config.hidden != target.hidden;
     Ok(config)
 }
 
-/// The streams of the target that the head reads, by the number of layers applied.
+/// The streams of the target that the head reads, by number of applied layers.
 fn streams(fields: &Fields, eagle: Option<&Fields>, target: &ModelConfig) -> Result<Vec<usize>> {
     let layers = target.layers;
     let nested = eagle.filter(|eagle| eagle.get(STREAMS).is_some());
@@ -81,7 +81,7 @@ fn streams(fields: &Fields, eagle: Option<&Fields>, target: &ModelConfig) -> Res
             ids.map(|id| id.saturating_add(more)).collect()
         }
     };
-    // They are joined in the order of the layers, whatever that of the list.
+    // They are joined in layer order, whatever the order of the list.
     streams.sort_unstable();
     let is_one_of_each = streams.windows(2).all(|pair| pair[0] < pair[1]);
     let is_within = streams.last().is_some_and(|last| *last <= layers);
@@ -110,7 +110,7 @@ pub(super) fn settle<'a>(
         (false, true) => Some(FuseNorm::Each),
         (false, false) => config.fuse_norm,
     };
-    // The target's matrices are of no use to another width or vocabulary.
+    // The target's matrices do not fit a head with another width or vocabulary.
     let is_other_width = config.hidden != config.feature_width;
     let own_embed = is_other_width || config.own_embed && has("embed_tokens");
     let is_other = is_other_width || config.vocab != config.target_vocab;

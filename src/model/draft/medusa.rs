@@ -1,4 +1,4 @@
-//! Medusa: several heads that each draft one token from the target's last hidden state.
+//! Medusa: several heads, each of which drafts one token from the target's last hidden state.
 
 use super::super::config::Activation;
 use super::super::json::Fields;
@@ -15,7 +15,7 @@ pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig>
     }
     Ok(DraftConfig {
         family: DraftFamily::Medusa {
-            // The tensors tell: published files say 2 and have 5.
+            // Counted from the tensors: published files say 2 and have 5.
             heads: 0,
             blocks: fields.count_or("medusa_num_layers", 0..=MOST_LAYERS, 1)?,
         },
@@ -70,7 +70,7 @@ pub(super) fn settle<'a>(
             expected: format!("absent: more than {MOST_LAYERS} heads are not supported"),
         });
     }
-    // Of a head that is not there, or not whole, a tensor will be missing.
+    // If a head is incomplete, loading reports a missing tensor.
     *heads = last + 1;
     config.names.prefix = prefix.into();
     Ok(())

@@ -1,7 +1,7 @@
-//! Drafting heads: small networks that read what a model, their target, computes, and propose the
-//! tokens that may follow.
+//! Draft heads: small networks that read hidden states of a model, the target, and draft its next
+//! tokens.
 //!
-//! A head comes in a folder of its own, or inside its target's checkpoint; one file per family.
+//! A head comes in a folder of its own, or inside its target's checkpoint. One file per family.
 
 mod eagle;
 mod eagle3;
@@ -19,10 +19,10 @@ use super::{ModelConfig, ParamSpec};
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 
-/// A drafting head as its checkpoint describes it, checked against its target.
+/// A draft head as described by its checkpoint, checked against its target.
 ///
-/// At position i a head reads the embedding of token i + 1 and a feature of position i. What it
-/// drafts next has, in place of the target's feature, what its own last layer returned.
+/// At position i a head reads the embedding of token i + 1 and a feature of position i. For further
+/// drafts, the output of its own last layer takes the place of the target's feature.
 ///
 /// | family | one row x of what its layers read | residual |
 /// |---|---|---|
@@ -30,31 +30,31 @@ use serde_json::{Value, json};
 /// | EAGLE | fuse(\[e, f\]) | x |
 /// | MTP | fuse(\[embed norm(e), hidden norm(f)\]) | x |
 ///
-/// Embeddings are not scaled, whatever the target does with its own.
+/// Embeddings are not scaled, even if the target scales its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftConfig {
     pub family: DraftFamily,
-    /// Of the head itself, like all sizes of layers.
+    /// Of the head itself, as all sizes of layers here.
     pub hidden: usize,
     pub intermediate: usize,
     pub heads: usize,
-    /// Divides `heads`; neither it nor `head_dim` need be the target's.
+    /// Divides `heads`; may differ from the target's, and so may `head_dim`.
     pub kv_heads: usize,
     pub head_dim: usize,
     pub activation: Activation,
     pub norm_eps: f32,
-    /// Norm weights are stored less one.
+    /// Norm weights are stored minus one.
     pub norms_less_one: bool,
     pub rope: Rope,
-    /// Layers of the head, each with keys and values; 0 for Medusa, which has no use for sizes of layers.
+    /// Layers of the head, each with keys and values; 0 for Medusa, which does not use the layer sizes.
     pub layers: usize,
-    /// Tokens that the head can draft.
+    /// Tokens in the head's vocabulary.
     pub vocab: usize,
-    /// Tokens of the target.
+    /// Tokens in the target's vocabulary.
     pub target_vocab: usize,
-    /// The head has an output matrix; else it uses the target's.
+    /// The head has its own output matrix; else it uses the target's.
     pub own_head: bool,
-    /// The head has embeddings; else it uses the target's.
+    /// The head has its own embeddings; else it uses the target's.
     pub own_embed: bool,
     pub features: Features,
     /// Width of one feature: the target's hidden size.
@@ -64,59 +64,58 @@ pub struct DraftConfig {
     pub fuse_bias: bool,
     /// The embedding comes first, then the feature.
     pub embedding_first: bool,
-    /// The residual stream begins with the normalised feature instead of the feature itself.
+    /// The residual stream starts with the normalised feature instead of the feature.
     pub norm_before_residual: bool,
     /// There is a norm before the output matrix.
     pub final_norm: bool,
-    /// What is read in place of the target's feature has passed the final norm.
+    /// The output that takes the place of the target's feature has passed the final norm.
     pub norm_output: bool,
     pub qkv_bias: bool,
     pub output_bias: bool,
     pub qk_norm: Option<QkNorm>,
-    /// The query rows of each head are followed by as many whose sigmoid scales its output.
+    /// After the query rows of each head come as many gate rows, whose sigmoid scales its output.
     pub output_gate: bool,
     names: Names,
 }
 
-/// What kind of a head it is.
+/// The family of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DraftFamily {
     /// <https://arxiv.org/abs/2503.01840>
     Eagle3,
     /// EAGLE and EAGLE-2, <https://arxiv.org/abs/2401.15077>
     Eagle,
-    /// The layer for multi-token prediction of the target's own checkpoint.
+    /// The multi-token prediction layer of the target's own checkpoint.
     Mtp,
-    /// Each of the `heads` is `blocks` times x + silu(W·x + b), then an output matrix: head j drafts
-    /// token j + 2 from the feature alone. Block b of head j is number j·blocks + b.
+    /// Each of the `heads` applies `blocks` times x + silu(W·x + b), then an output matrix. Head j
+    /// drafts token j + 2 from the feature alone. Block b of head j is number j·blocks + b.
     ///
     /// <https://arxiv.org/abs/2401.10774>
     Medusa { heads: usize, blocks: usize },
 }
 
-/// What a head reads of its target.
+/// The hidden states of the target that a head reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Features {
-    /// Residual streams one after the other, each by the number of layers that have been applied to
-    /// it, in ascending order.
+    /// Residual streams, each by its number of applied layers, in ascending order.
     Streams(Vec<usize>),
-    /// What the target's output matrix reads, after the final norm.
+    /// The input of the target's output matrix, after the final norm.
     Last,
 }
 
-/// How streams of the target are normalised before they are fused, see [`super::Param::FuseNorm`].
+/// Norm of the target's streams before they are fused, see [`super::Param::FuseNorm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FuseNorm {
     /// All of them as one row.
     Row,
-    /// Each by itself.
+    /// Each on its own.
     Each,
 }
 
-/// How a checkpoint names the modules of a head.
+/// Module names of a head's checkpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Names {
-    /// What all names begin with that are not in full below.
+    /// Prefix of all names that are not in full below.
     prefix: String,
     fuse: String,
     embed_norm: String,
@@ -125,16 +124,16 @@ struct Names {
     layers: Vec<String>,
 }
 
-/// What is supported, for messages.
+/// The supported families, for messages.
 const FAMILIES: &str = "EAGLE-3, EAGLE, MTP, Medusa";
 
-/// Most layers, and most heads of Medusa.
+/// Limit of layers, and of Medusa heads.
 const MOST_LAYERS: usize = 64;
 
 impl DraftConfig {
-    /// Reads the `config.json` of a head, or of a target that has its head inside.
+    /// Reads the `config.json` of a head, or of a target with the head inside.
     ///
-    /// What only the tensors tell is still unknown, see [`DraftConfig::with_tensors`].
+    /// What only the tensors show is still unknown, see [`DraftConfig::with_tensors`].
     pub fn from_json(bytes: &[u8], target: &ModelConfig) -> Result<DraftConfig> {
         let fields = &Fields::parse("config.json", bytes)?;
         let architecture =
@@ -159,7 +158,8 @@ impl DraftConfig {
         } else if mtp::is_in(fields)? {
             mtp::read(fields, target)
         } else if architecture.to_lowercase().contains("eagle")
-            // The first heads go by the name of their target, which has more layers.
+            // The first published heads have the architecture name of their target, which has more
+            // layers.
             || architecture.ends_with("ForCausalLM")
                 && fields.get("num_hidden_layers") == Some(&json!(1))
         {
@@ -169,12 +169,12 @@ impl DraftConfig {
         }
     }
 
-    /// Returns true if and only if the `config.json` is that of a model with a head inside.
+    /// Returns true if and only if this is the `config.json` of a model with a head inside.
     pub fn is_inside(bytes: &[u8]) -> Result<bool> {
         mtp::is_in(&Fields::parse("config.json", bytes)?)
     }
 
-    /// Learns the rest from the names of the head's tensors.
+    /// Completes the config from the names of the head's tensors.
     pub fn with_tensors<'a>(
         mut self,
         names: impl Iterator<Item = &'a str> + Clone,
@@ -188,7 +188,7 @@ impl DraftConfig {
         Ok(self)
     }
 
-    /// Lists every weight of the head; what it shares with its target is not among them.
+    /// Lists every weight of the head, without those shared with its target.
     pub fn params(&self) -> Vec<ParamSpec> {
         match self.family {
             DraftFamily::Medusa { heads, blocks } => medusa::params(self, heads, blocks),
@@ -196,8 +196,8 @@ impl DraftConfig {
         }
     }
 
-    /// The tensor that says which tokens of the target those of the head are, as offsets: the
-    /// target's id of token i is i more.
+    /// The tensor that maps the head's tokens to the target's, as offsets: the target's id of token i
+    /// is i + offset.
     pub fn vocabulary(&self) -> String {
         format!("{}d2t", self.names.prefix)
     }
@@ -216,8 +216,8 @@ impl DraftConfig {
         }
     }
 
-    /// Whether a layer normalises what attention reads; where it does not, that is done already or
-    /// not at all.
+    /// Whether a layer normalises the input of its attention. If not, it is normalised already, or not
+    /// at all.
     pub fn has_attention_norm(&self, layer: usize) -> bool {
         self.family == DraftFamily::Mtp || layer > 0
     }
@@ -235,7 +235,7 @@ impl DraftConfig {
         }
     }
 
-    /// Reads what heads with layers share from the fields of a decoder.
+    /// Reads the common fields of heads with layers from a decoder's fields.
     fn of_layers(
         family: DraftFamily,
         fields: &Fields,
@@ -243,7 +243,7 @@ impl DraftConfig {
     ) -> Result<DraftConfig> {
         expect_dense(fields)?;
         let windows = |kind: &Value| kind == "sliding_attention";
-        // In the file of a target they are its own layers'.
+        // In a target's file they are those of its own layers.
         if family != DraftFamily::Mtp && fields.list("layer_types")?.iter().any(windows) {
             let expected = "full attention: sliding windows are not supported in drafting layers";
             return Err(fields.invalid("layer_types", expected));
@@ -298,7 +298,7 @@ impl DraftConfig {
         })
     }
 
-    /// Learns which optional parts the layers have from the names of tensors.
+    /// Finds the optional parts of the layers from the names of tensors.
     fn settle_layers<'a>(&mut self, names: impl Iterator<Item = &'a str> + Clone) {
         let first = self.names.layers.first().cloned().unwrap_or_default();
         let has = |module: &str| has(names.clone(), module);
@@ -310,7 +310,7 @@ impl DraftConfig {
         }
     }
 
-    /// Finds what names begin with, and how the layers are named, from a tensor of the first one.
+    /// Finds the prefix of names, and the names of layers, from a tensor of the first layer.
     fn settle_names<'a>(&mut self, names: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
         let firsts = ["midlayer.", "layers.0."];
         let place = |name: &'a str| {
@@ -331,13 +331,13 @@ impl DraftConfig {
         Ok(())
     }
 
-    /// A module whose name begins as all do.
+    /// The full name of a module.
     fn module(&self, name: &str) -> String {
         format!("{}{name}", self.names.prefix)
     }
 }
 
-/// Whether there is such a tensor, or one of such a module.
+/// Whether there is a tensor of this name, or of this module.
 fn has<'a>(mut names: impl Iterator<Item = &'a str>, module: &str) -> bool {
     names.any(|name| {
         name.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -362,7 +362,7 @@ fn expect_dense(fields: &Fields) -> Result<()> {
     fields.require("mlp_bias", &[json!(false)], "false: biases in the MLP are not supported")
 }
 
-/// Checks the fields that say which target a head is for.
+/// Checks the fields that describe the target of a head.
 fn expect_target(fields: &Fields, hidden: &str, target: &ModelConfig) -> Result<()> {
     if fields.get(hidden).is_some() && fields.count(hidden, 1..=1 << 16)? != target.hidden {
         let expected = format!("{}, the target's: the head is another model's", target.hidden);
@@ -375,7 +375,7 @@ fn expect_target(fields: &Fields, hidden: &str, target: &ModelConfig) -> Result<
     let is_target = |name: &Value| {
         name.as_str().is_some_and(|name| family(name) == family(&target.architecture))
     };
-    // GGUF files have other names for architectures.
+    // GGUF files have other architecture names.
     if target.naming == Naming::HuggingFace && !names.is_empty() && !names.iter().any(is_target) {
         let expected = format!("{:?}, the target's", target.architecture);
         return Err(verifier.invalid("architectures", expected));

@@ -1,5 +1,5 @@
-//! Multi-token prediction: a layer of the target's own checkpoint, as Qwen3-Next and Qwen3.5,
-//! DeepSeek and GLM, or MiMo name it; or one that speculators has taken out of it.
+//! Multi-token prediction: a layer of the target's own checkpoint, with the names of Qwen3-Next and
+//! Qwen3.5, DeepSeek and GLM, or MiMo; or one that speculators has extracted.
 
 use super::super::ModelConfig;
 use super::super::json::Fields;
@@ -37,7 +37,7 @@ pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig>
     Ok(config)
 }
 
-/// Reads a file of speculators, which has the decoder in an object of its own.
+/// Reads a file of speculators, with the decoder in a nested object.
 pub(super) fn from_speculators(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig> {
     const LAYER: &str = "transformer_layer_config";
     let layer = fields.object(LAYER)?.ok_or_else(|| fields.invalid(LAYER, "an object"))?;
@@ -61,7 +61,7 @@ fn read_layer(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig> {
     config.layers = 1;
     config.final_norm = true;
     config.norm_output = true;
-    // The tensors tell.
+    // The tensors show it.
     config.qk_norm = None;
     Ok(config)
 }
@@ -77,7 +77,7 @@ fn qwen() -> Names {
     }
 }
 
-/// The layer behind the last of the target.
+/// The layer after the last one of the target.
 fn deepseek(layers: usize) -> Names {
     let layer = |name: &str| format!("model.layers.{layers}{name}");
     Names {
@@ -90,7 +90,7 @@ fn deepseek(layers: usize) -> Names {
     }
 }
 
-/// As MiMo and speculators do.
+/// The names of MiMo and speculators.
 fn mimo(layer: &str) -> Names {
     let layer = |name: &str| format!("{layer}{name}");
     Names {

@@ -1,9 +1,9 @@
-//! The weights of heads that have layers.
+//! The weights of heads with layers.
 
 use super::{DraftConfig, Features, FuseNorm};
 use crate::model::{Param, ParamSpec, Shape};
 
-/// Lists them in the order in which they are used.
+/// Lists them in the order of use.
 pub(super) fn params(config: &DraftConfig) -> Vec<ParamSpec> {
     let DraftConfig { hidden, intermediate, head_dim, .. } = *config;
     let names = &config.names;

@@ -1,4 +1,4 @@
-//! What drafters compute: heads with layers, smaller models, and models that stop half way.
+//! The operations of drafters: heads with layers, smaller models, and early exit.
 
 use super::{DraftConfig, DraftFamily, Features, FuseNorm};
 use crate::{
@@ -9,47 +9,47 @@ use crate::{
     },
 };
 
-/// A drafter as operations of a small model beside its target, or inside it.
+/// A drafter as the operations of a small model beside its target, or inside it.
 ///
-/// Before a step it drafts one token of each sequence after the other. After the step it follows its
-/// target, so that its keys and values are those of the same tokens. A head reads the features of the
-/// step's rows and the tokens that come after them, and keeps a state of each sequence to draft from; a
-/// model of its own reads the rows' tokens.
+/// Before a step it drafts the tokens of each sequence, one after the other. After the step it follows
+/// the target, so that its KV cache holds the same tokens. A head reads the features of the step's rows
+/// and the tokens after them, and stores a state per sequence to draft from. A separate model reads the
+/// rows' tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftProgram {
-    /// Its layers as those of a model.
+    /// Its layers as a model config.
     pub config: ModelConfig,
-    /// It computes with the target's own weights, keys and values.
+    /// It uses the target's weights and KV cache.
     pub is_inside: bool,
-    /// It follows with the tokens after the rows, and not with theirs.
+    /// It reads the token after each row instead of the row's own token.
     pub reads_next: bool,
     /// Columns of [`Act::Features`].
     pub features: usize,
     /// Columns of [`Act::Joined`].
     pub joined: usize,
-    /// Over all rows of a step, after it.
+    /// Runs over all rows of a step, after the step.
     pub follow: Vec<Op>,
-    /// Over one row per sequence, a pass for each of its drafts: the first from its state or its last
-    /// token, the others also from the draft before. The last pass makes all further drafts as well.
-    /// Embeddings and output matrix are the target's where a head has none of its own.
+    /// Run over one row per sequence, one pass for each draft: the first from the state or the last
+    /// token, the others also from the draft before. The last pass repeats for all further drafts. A
+    /// head without its own embeddings or output matrix uses the target's.
     pub passes: Vec<Vec<Op>>,
-    /// Most drafts of a step, where the drafter has a limit of its own.
+    /// Most drafts per step, if the drafter has a limit.
     pub most: Option<usize>,
-    /// Positions of a state's row before that of the token which follows it.
+    /// Distance in positions between a state's row and the token that follows it.
     pub behind: u32,
 }
 
 impl DraftProgram {
-    /// The operations that make the draft after so many.
+    /// The operations for the next draft after `drafts` drafts.
     pub fn pass(&self, drafts: usize) -> &[Op] {
         self.passes.get(drafts).or(self.passes.last()).map_or(&[], Vec::as_slice)
     }
 
-    /// The operations of a target that drafts with its first layers alone, so many of them (Elhoushi et
-    /// al., "LayerSkip", 2024). They are computed again when the drafts are verified.
+    /// The operations of a target that drafts with its first `layers` layers (Elhoushi et al.,
+    /// "LayerSkip", 2024). They are computed again when the drafts are verified.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] if it has not more layers.
+    /// [`Error::InvalidRequest`] if the target does not have more layers.
     pub fn early_exit(target: &ModelConfig, layers: usize) -> Result<DraftProgram> {
         if !(1..target.layers).contains(&layers) {
             let most = target.layers - 1;
@@ -62,10 +62,10 @@ impl DraftProgram {
         Ok(DraftProgram { is_inside: true, ..DraftProgram::of_layers(target, pass) })
     }
 
-    /// The operations of another model, whose tokens are the target's.
+    /// The operations of a smaller model with the target's vocabulary.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if it has another number of tokens.
+    /// [`Error::InvalidConfig`] if its vocabulary has another size.
     pub fn model(config: &ModelConfig, target: &ModelConfig) -> Result<DraftProgram> {
         if config.vocab != target.vocab {
             return Err(Error::InvalidConfig {
@@ -79,9 +79,9 @@ impl DraftProgram {
         Ok(DraftProgram { follow: pass.clone(), ..DraftProgram::of_layers(config, pass) })
     }
 
-    /// A drafter that begins with the last token and makes the same pass for each draft.
+    /// A drafter that starts with the last token and repeats one pass for each draft.
     fn of_layers(config: &ModelConfig, mut pass: Vec<Op>) -> DraftProgram {
-        pass.extend([Op::Matmul(output(config, Act::Residual)), Op::Draw]);
+        pass.extend([Op::Matmul(output(config, Act::Residual)), Op::DraftSample]);
         DraftProgram {
             config: config.clone(),
             is_inside: false,
@@ -95,10 +95,10 @@ impl DraftProgram {
         }
     }
 
-    /// The operations of a head.
+    /// The operations of a draft head.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] for heads that can be read, but not run.
+    /// [`Error::InvalidConfig`] for heads that can be read but not run.
     pub fn head(draft: &DraftConfig, target: &ModelConfig) -> Result<DraftProgram> {
         let refuse = |field: &str, found: String, expected: &str| {
             Err(Error::InvalidConfig {
@@ -185,26 +185,26 @@ impl DraftProgram {
                 ops.push(Op::Copy { x: out, out: x, column: 0 });
             }
         }
-        program.follow.push(Op::Keep);
-        let draw = [
+        program.follow.push(Op::StoreStates);
+        let sample = [
             Op::Matmul(Product {
                 norm: (draft.final_norm && !draft.norm_output).then_some(Param::FinalNorm),
                 scale: config.scales.logits,
                 cap: config.caps.logits,
                 ..Product::new(Act::Residual, Param::Head, Act::Logits)
             }),
-            Op::Draw,
+            Op::DraftSample,
         ];
-        advance.extend(draw.clone());
-        program.passes = vec![[Op::Recall].into_iter().chain(draw).collect(), advance];
+        advance.extend(sample.clone());
+        program.passes = vec![[Op::LoadStates].into_iter().chain(sample).collect(), advance];
         Ok(program)
     }
 
-    /// Heads that draft from the state alone, each one token further.
+    /// Medusa: every head drafts from the state alone, each one token further.
     fn medusa(target: &ModelConfig, heads: usize, blocks: usize) -> DraftProgram {
         let whole = |x, out| Op::Copy { x, out, column: 0 };
         let pass = |head: usize| {
-            let mut ops = vec![Op::Recall];
+            let mut ops = vec![Op::LoadStates];
             for block in head * blocks..(head + 1) * blocks {
                 ops.push(whole(Act::Residual, Act::Joined));
                 ops.push(Op::Matmul(Product {
@@ -214,17 +214,17 @@ impl DraftProgram {
                 }));
             }
             let logits = Product::new(Act::Residual, Param::MedusaHead(head), Act::Logits);
-            ops.extend([Op::Matmul(logits), Op::Draw]);
+            ops.extend([Op::Matmul(logits), Op::DraftSample]);
             ops
         };
         DraftProgram {
-            // It has no layers, whatever their sizes.
+            // It has no layers.
             config: ModelConfig { layers: 0, attention: Vec::new(), ..target.clone() },
             is_inside: false,
             reads_next: true,
             features: target.hidden,
             joined: target.hidden,
-            follow: vec![whole(Act::Features, Act::Residual), Op::Keep],
+            follow: vec![whole(Act::Features, Act::Residual), Op::StoreStates],
             passes: (0..heads).map(pass).collect(),
             most: Some(heads),
             behind: 1,
@@ -232,7 +232,7 @@ impl DraftProgram {
     }
 }
 
-/// Puts embeddings and features side by side, normalised where the head does so.
+/// Joins embeddings and features, normalised if the head does so.
 fn join(draft: &DraftConfig, feature: Act, ops: &mut Vec<Op>) {
     let (out, norms) = (Act::Joined, draft.has_input_norms());
     let mut put = |x, norm, column| {
@@ -249,7 +249,7 @@ fn join(draft: &DraftConfig, feature: Act, ops: &mut Vec<Op>) {
     put(feature, Param::HiddenNorm, hidden);
 }
 
-/// The head's layers as those of a model.
+/// The head's layers as a model config.
 fn layers(draft: &DraftConfig, target: &ModelConfig) -> ModelConfig {
     let shared = !draft.own_head;
     ModelConfig {

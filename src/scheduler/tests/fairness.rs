@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! The order of tabs.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn admissions(scheduler: &mut Scheduler) -> Vec<u64> {
 }
 
 #[test]
-fn tabs_take_turns_whoever_came_first() {
+fn tabs_take_turns_whatever_the_order_of_arrival() {
     let mut scheduler = scheduler(64, 1, 100);
     for _ in 0..4 {
         add(&mut scheduler, from_tab(0, 10, 5));
@@ -34,7 +34,7 @@ fn tabs_take_turns_whoever_came_first() {
 }
 
 #[test]
-fn turns_are_counted_in_rows_not_in_requests() {
+fn turns_are_counted_in_rows_and_not_in_requests() {
     let mut scheduler = scheduler(64, 1, 100);
     for _ in 0..2 {
         add(&mut scheduler, from_tab(0, 60, 10));
@@ -88,7 +88,7 @@ fn prompts_of_tabs_that_were_served_less_get_their_rows_first() {
         step(&mut scheduler);
     }
     add(&mut scheduler, from_tab(1, 50, 5));
-    // Running comes before waiting; from then on the newcomer is ahead.
+    // Running requests come first; from then on the new one is ahead.
     step(&mut scheduler);
     scheduler.options.long_prefill_threshold = 40;
     let shapes = [(); 2].map(|()| step(&mut scheduler));
@@ -97,9 +97,9 @@ fn prompts_of_tabs_that_were_served_less_get_their_rows_first() {
 }
 
 /// A tab with nothing running waits at most for the steps in flight, if there are no more tabs than
-/// slots: whoever runs several gives one up.
+/// slots: a tab that runs several requests gives one slot up.
 #[test]
-fn a_newcomer_does_not_wait_behind_a_tab_that_fills_all_slots() {
+fn a_new_tab_does_not_wait_behind_one_that_fills_all_slots() {
     let mut scheduler = scheduler(256, 4, 100);
     for _ in 0..20 {
         add(&mut scheduler, from_tab(0, 10, 500));
@@ -118,7 +118,11 @@ fn a_newcomer_does_not_wait_behind_a_tab_that_fills_all_slots() {
     }
     let mut tabs: Vec<u64> = scheduler.running.iter().map(|seq| seq.tab.0).collect();
     tabs.sort_unstable();
-    assert_eq!(tabs, [0, 1, 2, 3], "everybody has one, and nobody takes the last of another");
+    assert_eq!(
+        tabs,
+        [0, 1, 2, 3],
+        "each tab has one slot, and none takes the last slot of another"
+    );
     for _ in 0..5 {
         let oldest = in_flight.remove(0);
         commit(&mut scheduler, &oldest, TOKEN);
@@ -128,7 +132,7 @@ fn a_newcomer_does_not_wait_behind_a_tab_that_fills_all_slots() {
 }
 
 #[test]
-fn nobody_makes_way_for_a_tab_without_a_better_claim() {
+fn no_request_is_preempted_for_a_tab_of_lower_rank() {
     for (hidden, priority) in [(true, 0), (false, 1)] {
         let mut scheduler = with(64, 2, 100, |options| options.policy = Policy::Priority);
         for _ in 0..2 {

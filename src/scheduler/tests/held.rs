@@ -1,4 +1,4 @@
-//! Requests that their callers hold back.
+//! Held requests.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn a_held_request_gets_no_rows_until_it_is_released() {
 }
 
 #[test]
-fn a_held_request_in_the_queue_is_passed() {
+fn a_held_request_in_the_queue_is_skipped() {
     let mut scheduler = scheduler(64, 1, 20);
     let ids = submit(&mut scheduler, &[10, 20, 30]);
     scheduler.hold(ids[0], true);
@@ -46,14 +46,14 @@ fn a_held_request_in_the_queue_is_passed() {
 }
 
 #[test]
-fn whoever_is_held_gives_way_before_all_others() {
+fn held_requests_are_preempted_before_all_others() {
     // Four blocks, two for each prompt and its first token.
     let mut scheduler = scheduler(64, 4, 4);
     let ids = submit(&mut scheduler, &[31, 31]);
     step(&mut scheduler);
     scheduler.hold(ids[0], true);
     assert_eq!(step(&mut scheduler), [(1, 31, 1)]);
-    assert_eq!(step(&mut scheduler), [(1, 32, 1)], "the one that came first gave way");
+    assert_eq!(step(&mut scheduler), [(1, 32, 1)], "the first one was preempted");
     assert_eq!(scheduler.metrics().num_preemptions, 1);
     finish(&mut scheduler, ids[1], FinishReason::Stop);
     assert!(scheduler.is_idle());
@@ -65,7 +65,7 @@ fn whoever_is_held_gives_way_before_all_others() {
 }
 
 #[test]
-fn slots_and_blocks_of_the_held_go_to_those_who_wait() {
+fn slots_and_blocks_of_held_requests_go_to_waiting_ones() {
     // Slots or blocks run out.
     for (slots, blocks) in [(2, 20), (4, 4)] {
         let mut scheduler = scheduler(64, slots, blocks);
@@ -74,7 +74,7 @@ fn slots_and_blocks_of_the_held_go_to_those_who_wait() {
         let surplus = plan(&mut scheduler);
         scheduler.hold(ids[0], true);
         let next = plan(&mut scheduler);
-        assert_eq!(shape(&next), [(1, 21, 1)], "a step in flight needs them still");
+        assert_eq!(shape(&next), [(1, 21, 1)], "a step in flight still needs them");
         commit(&mut scheduler, &surplus, TOKEN);
         commit(&mut scheduler, &next, TOKEN);
         let counts: Vec<usize> = step(&mut scheduler).iter().map(|(.., count)| *count).collect();
@@ -84,7 +84,7 @@ fn slots_and_blocks_of_the_held_go_to_those_who_wait() {
 }
 
 #[test]
-fn nobody_waits_for_a_prefix_or_twin_that_is_held() {
+fn no_request_waits_for_a_prefix_or_twin_that_is_held() {
     for twins in [false, true] {
         let mut scheduler = with(16, 4, 40, |options| options.prefix_caching = true);
         let ask = || request(100, 3);
@@ -100,7 +100,7 @@ fn nobody_waits_for_a_prefix_or_twin_that_is_held() {
 }
 
 #[test]
-fn a_held_twin_gives_a_prompt_that_it_has_computed() {
+fn a_held_twin_shares_a_prompt_that_it_has_computed() {
     let mut scheduler = with(64, 1, 40, |options| options.prefix_caching = true);
     let ids = scheduler.submit_many(request(40, 3), 2, NOW).unwrap();
     step(&mut scheduler);
@@ -112,7 +112,7 @@ fn a_held_twin_gives_a_prompt_that_it_has_computed() {
 }
 
 #[test]
-fn the_held_can_be_cancelled_and_their_tabs_closed() {
+fn held_requests_can_be_cancelled_and_their_tabs_closed() {
     let mut scheduler = scheduler(64, 1, 20);
     let tab = TabId(3);
     let ids = [1, 2, 3].map(|_| add(&mut scheduler, Request { tab, ..request(10, 5) }));
@@ -130,7 +130,7 @@ fn the_held_can_be_cancelled_and_their_tabs_closed() {
 }
 
 #[test]
-fn holding_earns_no_more_turns_than_idleness() {
+fn holding_earns_no_more_turns_than_being_idle() {
     let mut scheduler = scheduler(64, 1, 100);
     let of = |tab| Request { tab: TabId(tab), ..request(95, 5) };
     let held = add(&mut scheduler, of(1));

@@ -1,4 +1,4 @@
-//! Who gives way when blocks run out, and what is left when everybody is done.
+//! Preemption when blocks run out, and what is left at the end.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn with_priority(prompt: usize, priority: i32) -> Request {
 }
 
 #[test]
-fn the_latest_gives_way_and_its_step_in_flight_still_counts() {
+fn the_latest_is_preempted_and_its_step_in_flight_still_counts() {
     // Ten blocks, five for each prompt.
     let mut scheduler = scheduler(1024, 16, 10);
     let ids = submit(&mut scheduler, &[80, 80]);
@@ -29,7 +29,7 @@ fn the_latest_gives_way_and_its_step_in_flight_still_counts() {
 }
 
 #[test]
-fn the_least_important_gives_way_however_early_it_came() {
+fn the_lowest_priority_is_preempted_however_early_it_came() {
     let mut scheduler = by_priority(5);
     let low = add(&mut scheduler, with_priority(32, 5));
     step(&mut scheduler);
@@ -65,13 +65,13 @@ fn priorities_order_the_queue_and_arrival_breaks_ties() {
 }
 
 #[test]
-fn the_greatest_rank_is_the_victim() {
+fn the_greatest_rank_is_preempted() {
     let mut scheduler = by_priority(6);
     let ids = [1, 3, 3].map(|priority| add(&mut scheduler, with_priority(32, priority)));
     assert_eq!(step(&mut scheduler).len(), 3);
     step(&mut scheduler);
     let waiting: Vec<RequestId> = scheduler.queue.iter().map(|seq| seq.id).collect();
-    assert_eq!(waiting, [ids[2]], "of the least important the latest");
+    assert_eq!(waiting, [ids[2]], "the latest of the lowest priority");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn nothing_is_left_when_all_have_ended() {
 }
 
 #[test]
-fn a_window_lets_go_of_blocks_and_makes_long_prompts_fit() {
+fn a_window_frees_blocks_and_makes_long_prompts_fit() {
     let window = Some(Window { sinks: 16, tokens: 32 });
     let capacity = Capacity { window, context: 100_000, ..scheduler(16, 1, 8).capacity };
     let options = Options { step_seconds: f64::INFINITY, ..Default::default() };

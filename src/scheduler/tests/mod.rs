@@ -1,4 +1,4 @@
-//! The scheduler on plans and results made by hand.
+//! The scheduler, with plans and results made by hand.
 
 mod fairness;
 mod held;
@@ -17,7 +17,7 @@ const END: u32 = 0;
 const TOKEN: u32 = 7;
 const NOW: Duration = Duration::ZERO;
 
-/// No time limit, no spare blocks, and `blocks` of them besides the null block.
+/// No time limit, no watermark, and `blocks` KV blocks besides the null block.
 fn scheduler(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
     with(rows, seqs, blocks, |_| {})
 }
@@ -62,7 +62,7 @@ fn add(scheduler: &mut Scheduler, request: Request) -> RequestId {
     scheduler.submit(request, NOW).unwrap()
 }
 
-/// Plans a step, which must not make events.
+/// Plans a step, which must raise no events.
 fn plan(scheduler: &mut Scheduler) -> StepPlan {
     scheduler.plan(NOW)
 }
@@ -78,7 +78,7 @@ fn shape(plan: &StepPlan) -> Vec<(u32, u32, usize)> {
     plan.seqs.iter().map(|seq| (seq.slot, seq.start, seq.tokens.count())).collect()
 }
 
-/// A result in which every sampling sequence draws `token`.
+/// A result in which every sampling sequence gets `token`.
 fn answer(plan: &StepPlan, token: u32) -> StepResult {
     let samples = plan.seqs.iter().filter(|seq| seq.sample.is_some());
     StepResult {
@@ -89,7 +89,7 @@ fn answer(plan: &StepPlan, token: u32) -> StepResult {
     }
 }
 
-/// Commits a plan in which everybody draws `token`.
+/// Commits a plan with that result.
 fn commit(scheduler: &mut Scheduler, plan: &StepPlan, token: u32) -> Vec<Event> {
     scheduler.commit(plan, &answer(plan, token), NOW, NOW);
     scheduler.check_integrity();
@@ -129,7 +129,12 @@ fn a_step_takes_requests_in_order_of_arrival_up_to_its_limits() {
         case("the row budget is met exactly", [20, 16, 100], &[10, 10, 10], &[10, 10]),
         case("slots run out", [1024, 3, 100], &[10; 16], &[10; 3]),
         case("blocks run out", [1024, 16, 10], &[70, 70, 10], &[70, 70]),
-        case("nobody overtakes a head that does not fit", [1024, 16, 10], &[90, 90, 10], &[90]),
+        case(
+            "nobody overtakes the first request if it does not fit",
+            [1024, 16, 10],
+            &[90, 90, 10],
+            &[90],
+        ),
         case("prompts fill the pool", [1024, 16, 10], &[80, 80, 1], &[80, 80]),
     ];
     for Case { name, limits: [rows, seqs, blocks], prompts, expected } in cases {
@@ -174,17 +179,17 @@ fn a_request_ends_for_the_first_reason_that_applies() {
         ("an end token first", 5, vec![END], 0, &stop),
         ("the context", 1000, vec![7; 22], 22, &length),
     ];
-    for (case, max_tokens, draws, visible, reason) in cases {
+    for (case, max_tokens, sampled, visible, reason) in cases {
         // Two blocks hold 32 tokens, 10 of them the prompt.
         let mut scheduler = scheduler(64, 4, 2);
         let id = add(&mut scheduler, request(10, max_tokens));
         let mut events = Vec::new();
-        for token in &draws {
+        for token in &sampled {
             let plan = plan(&mut scheduler);
             events.extend(commit(&mut scheduler, &plan, *token));
         }
         let mut expected = vec![token(id); visible];
-        expected.push(finished(id, reason.clone(), 10, draws.len()));
+        expected.push(finished(id, reason.clone(), 10, sampled.len()));
         assert_eq!(events, expected, "{case}");
         assert!(scheduler.is_idle(), "{case}");
         assert_eq!(scheduler.metrics().kv_cache_usage_perc, 0.0, "{case}");
@@ -224,7 +229,7 @@ fn a_step_is_planned_before_the_last_one_is_over() {
 }
 
 #[test]
-fn a_token_that_the_host_has_seen_is_sent_as_known() {
+fn a_token_that_the_host_knows_is_sent_with_the_rows() {
     let mut scheduler = scheduler(64, 4, 10);
     submit(&mut scheduler, &[20]);
     step(&mut scheduler);
@@ -271,7 +276,7 @@ fn a_waiting_request_can_be_cancelled() {
 }
 
 #[test]
-fn the_latest_admitted_gives_its_blocks_to_those_before_it_and_resumes_with_its_output() {
+fn the_last_admitted_is_preempted_and_resumes_with_its_output() {
     // Four blocks, two for each prompt and its first token.
     let mut scheduler = scheduler(64, 4, 4);
     let ids = submit(&mut scheduler, &[31, 31, 5]);
@@ -281,7 +286,7 @@ fn the_latest_admitted_gives_its_blocks_to_those_before_it_and_resumes_with_its_
     let metrics = scheduler.metrics();
     assert_eq!((metrics.num_preemptions, metrics.num_requests_waiting), (1, 2));
     assert_eq!(metrics.kv_cache_usage_perc, 0.75);
-    assert_eq!(step(&mut scheduler), [(0, 33, 1)], "the preempted heads the queue");
+    assert_eq!(step(&mut scheduler), [(0, 33, 1)], "the preempted request is first in the queue");
 
     finish(&mut scheduler, ids[0], FinishReason::Stop);
     let plan = plan(&mut scheduler);
@@ -297,7 +302,7 @@ fn the_latest_admitted_gives_its_blocks_to_those_before_it_and_resumes_with_its_
 }
 
 #[test]
-fn preemption_waits_for_the_victims_steps_in_flight() {
+fn preemption_waits_for_steps_in_flight() {
     let mut scheduler = scheduler(64, 4, 4);
     let ids = submit(&mut scheduler, &[31, 31]);
     let plans = [plan(&mut scheduler), plan(&mut scheduler)];
@@ -312,7 +317,7 @@ fn preemption_waits_for_the_victims_steps_in_flight() {
 }
 
 #[test]
-fn nobody_is_preempted_while_an_ended_request_is_about_to_free_blocks() {
+fn no_request_is_preempted_while_an_ended_one_is_about_to_free_blocks() {
     let mut scheduler = scheduler(64, 4, 6);
     let ids = submit(&mut scheduler, &[31, 31, 31]);
     step(&mut scheduler);

@@ -1,4 +1,4 @@
-//! Answers that go on where another engine left off.
+//! Answers that continue where another engine stopped.
 
 use super::*;
 use crate::sampling::Constraint;
@@ -7,11 +7,11 @@ fn resumed(prompt: usize, answered: &[u32], max_tokens: usize) -> Request {
     Request { answered: answered.to_vec(), ..request(prompt, max_tokens) }
 }
 
-/// Allows what it is made of, in this order.
+/// Allows these tokens, in this order.
 #[derive(Debug)]
-struct Spelled(Vec<u32>);
+struct Fixed(Vec<u32>);
 
-impl Constraint for Spelled {
+impl Constraint for Fixed {
     fn mask(&mut self) -> Result<Vec<u32>> {
         Ok(vec![self.0.first().map_or(0, |next| 1 << next)])
     }
@@ -25,7 +25,7 @@ impl Constraint for Spelled {
     }
 
     fn rollback(&mut self, _: usize) -> Result<()> {
-        unreachable!("nothing is drafted")
+        unreachable!("no drafts")
     }
 
     fn is_complete(&self) -> bool {
@@ -34,7 +34,7 @@ impl Constraint for Spelled {
 }
 
 #[test]
-fn the_first_draw_is_the_one_after_what_was_answered() {
+fn the_first_sampled_token_comes_after_the_given_answer() {
     let mut scheduler = scheduler(64, 4, 10);
     let mut ask = Request { min_tokens: 4, ..resumed(20, &[5, 6, 5], 5) };
     ask.sampling.presence_penalty = 0.5;
@@ -74,7 +74,7 @@ fn a_prompt_counts_once_though_it_is_computed_twice() {
 }
 
 #[test]
-fn an_answer_that_is_over_ends_at_once() {
+fn a_finished_answer_ends_at_once() {
     let (stop, length) = (FinishReason::Stop, FinishReason::Length);
     let cases = [
         ("the token limit", resumed(10, &[7; 3], 3), &length),
@@ -89,7 +89,7 @@ fn an_answer_that_is_over_ends_at_once() {
         let mut scheduler = scheduler(64, 4, 2);
         let answered = request.answered.len();
         let id = add(&mut scheduler, request);
-        assert!(!scheduler.is_idle(), "{case}: there is something to tell");
+        assert!(!scheduler.is_idle(), "{case}: there is an event to take");
         assert_eq!(plan(&mut scheduler), StepPlan::default(), "{case}");
         let end = finished(id, reason.clone(), 10, answered);
         assert_eq!(scheduler.take_events(), [end], "{case}");
@@ -98,7 +98,7 @@ fn an_answer_that_is_over_ends_at_once() {
 }
 
 #[test]
-fn a_late_constraint_is_told_what_was_answered() {
+fn a_late_constraint_gets_the_given_answer() {
     let aborted = FinishReason::Error(Error::Aborted);
     let cases = [
         (&[5, 6][..], 10, Some(FinishReason::Stop)),
@@ -112,14 +112,14 @@ fn a_late_constraint_is_told_what_was_answered() {
         let ask = Request { constrained: true, ..resumed(20, &[5, 6], max_tokens) };
         let id = add(&mut scheduler, ask);
         let other = add(&mut scheduler, request(10, 1));
-        // A full answer waits in the queue, and holds nobody up.
+        // A full answer waits in the queue, and delays nobody.
         let rows = if max_tokens > 2 { vec![(0, 0, 21), (1, 0, 10)] } else { vec![(0, 0, 10)] };
         let first = plan(&mut scheduler);
         assert_eq!(shape(&first), rows);
         let end = finished(other, FinishReason::Length, 10, 1);
         assert_eq!(commit(&mut scheduler, &first, TOKEN), [token(other), end]);
         assert!(scheduler.is_idle(), "it has only its constraint to wait for");
-        scheduler.constrain(id, Box::new(Spelled(allowed.to_vec())), NOW);
+        scheduler.constrain(id, Box::new(Fixed(allowed.to_vec())), NOW);
         match ended {
             Some(reason) => {
                 assert_eq!(scheduler.take_events(), [finished(id, reason, 20, 2)]);
@@ -138,7 +138,7 @@ fn a_late_constraint_is_told_what_was_answered() {
 }
 
 #[test]
-fn what_was_answered_is_checked_like_a_prompt() {
+fn a_given_answer_is_checked_like_a_prompt() {
     let mut scheduler = scheduler(64, 4, 20);
     let scored = Request { prompt_logprobs: Some(0), ..resumed(5, &[7], 9) };
     let embedded = Request { goal: Goal::Embed(Pooling::Mean), ..resumed(5, &[7], 9) };
@@ -152,7 +152,7 @@ fn what_was_answered_is_checked_like_a_prompt() {
 }
 
 #[test]
-fn what_was_answered_is_found_in_the_cache_and_shared_by_twins() {
+fn a_given_answer_is_found_in_the_cache_and_shared_by_twins() {
     let mut scheduler = with(64, 4, 20, |options| options.prefix_caching = true);
     let ask = || resumed(10, &[7; 40], 42);
     let ids = scheduler.submit_many(ask(), 2, NOW).unwrap();

@@ -1,4 +1,4 @@
-//! How the rows of a step are dealt.
+//! How many rows of a step each sequence gets.
 
 use super::*;
 use crate::sampling::Constraint;
@@ -26,7 +26,7 @@ fn the_threshold_cuts_prompts_only_beside_others() {
 }
 
 #[test]
-fn no_more_run_than_may() {
+fn no_more_than_max_running_run() {
     let mut scheduler = with(1024, 16, 100, |options| options.max_running = 3);
     submit(&mut scheduler, &[10; 10]);
     assert_eq!(counts(&mut scheduler), [[10; 3]]);
@@ -35,7 +35,7 @@ fn no_more_run_than_may() {
 }
 
 #[test]
-fn chunks_are_cut_to_what_measured_steps_allow() {
+fn prefill_chunks_follow_the_measured_step_times() {
     let mut scheduler = with(1024, 4, 300, |options| options.step_seconds = 0.1);
     submit(&mut scheduler, &[4000]);
     let mut longest = Duration::ZERO;
@@ -52,26 +52,26 @@ fn chunks_are_cut_to_what_measured_steps_allow() {
 }
 
 #[test]
-fn the_executor_is_told_a_block_once() {
+fn each_block_is_sent_to_the_executor_once() {
     let mut scheduler = scheduler(20, 1, 10);
     submit(&mut scheduler, &[30]);
-    let mut told = |rows| {
+    let mut sent = |rows| {
         let plan = plan(&mut scheduler);
         commit(&mut scheduler, &plan, TOKEN);
         let seq = &plan.seqs[0];
         assert_eq!(seq.tokens.count(), rows);
         (seq.first_block, seq.blocks.clone())
     };
-    assert_eq!(told(20), (0, vec![1, 2]));
-    assert_eq!(told(10), (2, vec![]));
-    assert_eq!(told(1), (2, vec![]));
-    assert_eq!(told(1), (2, vec![]));
-    assert_eq!(told(1), (2, vec![3]));
-    assert_eq!(told(1), (3, vec![]));
+    assert_eq!(sent(20), (0, vec![1, 2]));
+    assert_eq!(sent(10), (2, vec![]));
+    assert_eq!(sent(1), (2, vec![]));
+    assert_eq!(sent(1), (2, vec![]));
+    assert_eq!(sent(1), (2, vec![3]));
+    assert_eq!(sent(1), (3, vec![]));
 }
 
 #[test]
-fn stop_tokens_are_told_and_cannot_come_before_the_least_length() {
+fn stop_tokens_are_reported_and_cannot_come_before_min_tokens() {
     let mut scheduler = scheduler(64, 4, 10);
     let ask = Request { stop_tokens: vec![42], min_tokens: 2, ..request(3, 10) };
     let id = add(&mut scheduler, ask);
@@ -80,21 +80,21 @@ fn stop_tokens_are_told_and_cannot_come_before_the_least_length() {
         Mask::Same => None,
         Mask::New(words) => Some(words[token as usize / 32] >> (token % 32) & 1 == 1),
     };
-    let mut seen = Vec::new();
-    for draw in [7, 7, 42] {
+    let mut allowed = Vec::new();
+    for sampled in [7, 7, 42] {
         let plan = plan(&mut scheduler);
-        seen.push([42, END, 7].map(|token| permits(&plan, token)));
-        let events = commit(&mut scheduler, &plan, draw);
-        if draw == 42 {
+        allowed.push([42, END, 7].map(|token| permits(&plan, token)));
+        let events = commit(&mut scheduler, &plan, sampled);
+        if sampled == 42 {
             assert_eq!(events, [finished(id, FinishReason::StopToken(42), 3, 3)]);
         }
     }
     let masked = [Some(false), Some(false), Some(true)];
-    assert_eq!(seen, [masked, [None; 3], [Some(true); 3]], "masked, as before, free");
+    assert_eq!(allowed, [masked, [None; 3], [Some(true); 3]], "masked, as before, free");
 }
 
 #[test]
-fn the_length_limit_comes_before_the_least_length_of_a_short_context() {
+fn the_length_limit_of_a_short_context_comes_before_min_tokens() {
     // Two blocks hold 32 tokens.
     let mut scheduler = scheduler(64, 4, 2);
     let ask = Request { min_tokens: 100, max_tokens: None, ..request(30, 1) };
@@ -106,7 +106,7 @@ fn the_length_limit_comes_before_the_least_length_of_a_short_context() {
 }
 
 #[test]
-fn an_answer_that_goes_in_circles_ends() {
+fn a_repetitive_answer_ends() {
     let mut scheduler = scheduler(64, 4, 10);
     let repetition = Some(Repetition { sizes: 1..=2, count: 3 });
     let ends = [(0, 3, FinishReason::Repetition), (5, 5, FinishReason::Repetition)];
@@ -118,8 +118,8 @@ fn an_answer_that_goes_in_circles_ends() {
             let plan = plan(&mut scheduler);
             events.extend(commit(&mut scheduler, &plan, TOKEN));
         }
-        let (last, told) = events.split_last().unwrap();
-        assert_eq!(told, vec![token(id); tokens]);
+        let (last, sent) = events.split_last().unwrap();
+        assert_eq!(sent, vec![token(id); tokens]);
         assert_eq!(*last, finished(id, reason, 3, tokens));
     }
 }
@@ -150,7 +150,7 @@ impl Constraint for Twice {
 }
 
 #[test]
-fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_holds_nobody_up() {
+fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_delays_nobody() {
     let mut scheduler = scheduler(64, 4, 20);
     let first = add(&mut scheduler, Request { constrained: true, ..request(20, 10) });
     let second = add(&mut scheduler, request(10, 2));
@@ -175,7 +175,7 @@ fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_holds_nobody_
 }
 
 #[test]
-fn scored_rows_stay_within_the_logit_rows_and_the_last_one_draws_alone() {
+fn scored_rows_stay_within_the_logit_rows_and_the_last_one_samples_alone() {
     let mut scheduler = scheduler(64, 4, 20);
     let ask = Request { prompt_logprobs: Some(0), ..request(10, 1) };
     let id = add(&mut scheduler, ask);

@@ -1,4 +1,4 @@
-//! Prefixes that are computed once.
+//! Prefixes that are computed once and shared.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn caching(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
     with(rows, seqs, blocks, |options| options.prefix_caching = true)
 }
 
-/// A prompt of `common` tokens that begin alike for each family, and `own` others.
+/// A prompt of `common` tokens, equal within a family, and `own` tokens.
 fn prompt(family: u32, common: usize, own: &[u32]) -> Vec<u32> {
     let shared = (0..common as u32).map(|i| (i * family + i / 7 + family) % 90 + 1);
     shared.chain(own.iter().copied()).collect()
@@ -48,7 +48,7 @@ fn a_second_request_computes_only_what_the_first_did_not() {
 }
 
 #[test]
-fn the_next_turn_of_a_chat_finds_the_answer_too() {
+fn the_next_turn_of_a_chat_finds_the_answer_in_the_cache_too() {
     let mut scheduler = caching(64, 4, 20);
     let mut chat = prompt(2, 30, &[]);
     add(&mut scheduler, asking(chat.clone()));
@@ -56,12 +56,12 @@ fn the_next_turn_of_a_chat_finds_the_answer_too() {
     chat.extend([TOKEN; 3]);
     chat.extend([9; 10]);
     add(&mut scheduler, asking(chat));
-    // The last token of an answer is drawn, but not computed.
+    // The last token of an answer is sampled, but not computed.
     assert_eq!(step(&mut scheduler), [(0, 32, 11)]);
 }
 
 #[test]
-fn a_prompt_that_is_cached_whole_computes_its_last_block_again() {
+fn a_fully_cached_prompt_computes_its_last_block_again() {
     let mut scheduler = caching(64, 4, 20);
     for expected in [(0, 0, 48), (0, 32, 16)] {
         add(&mut scheduler, asking(prompt(1, 48, &[])));
@@ -82,7 +82,7 @@ fn salts_and_options_keep_prefixes_apart() {
 }
 
 #[test]
-fn nobody_waits_for_a_prefix_of_another_salt() {
+fn no_request_waits_for_a_prefix_of_another_salt() {
     for (salt, expected) in [(0, vec![(0, 0, 32)]), (1, vec![(0, 0, 16), (1, 0, 16)])] {
         let mut scheduler = caching(32, 4, 40);
         scheduler.options.long_prefill_threshold = 16;
@@ -112,7 +112,7 @@ fn a_tab_that_floods_the_cache_evicts_its_own_prefixes() {
 }
 
 #[test]
-fn what_a_closed_tab_left_behind_counts_for_nobody() {
+fn cached_blocks_of_a_closed_tab_count_for_no_tab() {
     let mut scheduler = caching(128, 4, 20);
     let ask = |i| Request { tab: TabId(1), ..asking(prompt(3, 5, &[i; 60])) };
     add(&mut scheduler, ask(1));
@@ -125,12 +125,12 @@ fn what_a_closed_tab_left_behind_counts_for_nobody() {
     assert_eq!(scheduler.cache.owned(1), 0);
     assert!(scheduler.is_idle());
     add(&mut scheduler, Request { tab: TabId(2), ..ask(1) });
-    assert_eq!(cached(&run_to_the_end(&mut scheduler)), [64], "it is found all the same");
-    assert_eq!(scheduler.cache.owned(2), 0, "the last block is free, and holds nothing of use");
+    assert_eq!(cached(&run_to_the_end(&mut scheduler)), [64], "it is still found");
+    assert_eq!(scheduler.cache.owned(2), 0, "the last block is free and holds no cached prefix");
 }
 
 #[test]
-fn whoever_wants_every_row_computes_every_row() {
+fn a_request_that_needs_every_row_computes_every_row() {
     let mut scheduler = caching(64, 64, 20);
     add(&mut scheduler, asking(prompt(1, 40, &[3])));
     run_to_the_end(&mut scheduler);
@@ -151,7 +151,7 @@ fn a_request_waits_for_the_prefix_that_another_is_computing() {
     add(&mut scheduler, asking(prompt(3, 40, &[])));
     assert_eq!(step(&mut scheduler), [(0, 0, 32)]);
     assert_eq!(step(&mut scheduler), [(0, 32, 32)]);
-    // All but one block of what they share is there.
+    // All but one block of the shared prefix is computed.
     let third = plan(&mut scheduler);
     assert_eq!(shape(&third)[..2], [(0, 64, 1), (2, 64, 1)]);
     commit(&mut scheduler, &third, TOKEN);
@@ -181,7 +181,7 @@ fn twins_share_the_blocks_of_their_prompt_and_copy_its_tail() {
 }
 
 #[test]
-fn longer_cached_prefixes_go_first_but_nobody_is_passed_over_for_ever() {
+fn longer_cached_prefixes_go_first_but_no_request_is_passed_over_for_ever() {
     let mut scheduler = caching(64, 1, 40);
     add(&mut scheduler, asking(prompt(1, 48, &[])));
     run_to_the_end(&mut scheduler);
@@ -199,7 +199,7 @@ fn longer_cached_prefixes_go_first_but_nobody_is_passed_over_for_ever() {
 }
 
 #[test]
-fn a_pinned_prefix_survives_others_until_it_is_let_go() {
+fn a_pinned_prefix_is_not_evicted_until_it_is_unpinned() {
     for pinned in [true, false] {
         let mut scheduler = caching(64, 4, 8);
         add(&mut scheduler, asking(prompt(1, 32, &[2])));
@@ -217,7 +217,7 @@ fn a_pinned_prefix_survives_others_until_it_is_let_go() {
 }
 
 #[test]
-fn a_pin_gives_way_to_a_request_that_could_not_run_otherwise() {
+fn a_prefix_is_unpinned_for_a_request_that_could_not_run_otherwise() {
     let mut scheduler = caching(200, 4, 8);
     add(&mut scheduler, asking(prompt(1, 64, &[2])));
     run_to_the_end(&mut scheduler);
@@ -228,7 +228,7 @@ fn a_pin_gives_way_to_a_request_that_could_not_run_otherwise() {
 }
 
 #[test]
-fn what_a_step_in_flight_computes_is_not_found_yet() {
+fn tokens_of_a_step_in_flight_are_not_found_in_the_cache_yet() {
     let mut scheduler = caching(64, 4, 20);
     add(&mut scheduler, asking(prompt(1, 33, &[])));
     let first = plan(&mut scheduler);
@@ -250,7 +250,7 @@ fn the_cache_is_reset_only_when_nothing_runs() {
 }
 
 #[test]
-fn a_reset_may_interrupt_those_who_run_and_they_go_on_in_their_order() {
+fn a_reset_may_preempt_running_requests_and_keeps_their_order() {
     let mut scheduler = caching(64, 4, 20);
     let prompts = [1, 2, 3].map(|family| prompt(family, 20, &[]));
     let ids =

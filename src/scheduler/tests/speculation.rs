@@ -1,11 +1,11 @@
-//! Drafts: who gets them, and what becomes of them.
+//! Speculative decoding: which sequences get drafts, and how drafts are accepted or rejected.
 
 use std::collections::VecDeque;
 
 use super::*;
 use crate::step::{Draft, Follow};
 
-/// Proposes the same tokens whatever came before.
+/// Proposes the same tokens for every sequence.
 #[derive(Debug)]
 struct Always(Vec<u32>);
 
@@ -20,26 +20,26 @@ fn drafting(rows: usize, seqs: usize, blocks: usize, drafts: &[u32]) -> Schedule
         options.max_drafts = 3;
         options.adaptive_drafts = false;
     });
-    // As many as a real executor has.
+    // The number of a real executor.
     let capacity = Capacity { logit_rows: 16, ..scheduler.capacity };
     Scheduler { capacity, ..scheduler.with_drafter(Rc::new(Always(drafts.to_vec()))) }
 }
 
-/// A result in which each sequence's draws that stand are these.
-fn drawn(plan: &StepPlan, draws: &[&[u32]]) -> StepResult {
-    let samples = plan.seqs.iter().zip(draws).flat_map(|(seq, draws)| {
-        draws.iter().map(|token| Sample { slot: seq.slot, token: *token, ..Default::default() })
+/// A result in which each sequence's accepted tokens are these.
+fn accepted(plan: &StepPlan, tokens: &[&[u32]]) -> StepResult {
+    let samples = plan.seqs.iter().zip(tokens).flat_map(|(seq, tokens)| {
+        tokens.iter().map(|token| Sample { slot: seq.slot, token: *token, ..Default::default() })
     });
     StepResult { samples: samples.collect(), ..Default::default() }
 }
 
-fn commit_drawn(scheduler: &mut Scheduler, plan: &StepPlan, draws: &[&[u32]]) -> Vec<Event> {
-    scheduler.commit(plan, &drawn(plan, draws), NOW, NOW);
+fn commit_accepted(scheduler: &mut Scheduler, plan: &StepPlan, tokens: &[&[u32]]) -> Vec<Event> {
+    scheduler.commit(plan, &accepted(plan, tokens), NOW, NOW);
     scheduler.check_integrity();
     scheduler.take_events()
 }
 
-fn told(events: &[Event]) -> Vec<(u32, bool)> {
+fn returned(events: &[Event]) -> Vec<(u32, bool)> {
     let token = |event: &Event| match event {
         Event::Token { token, drafted, .. } => Some((*token, *drafted)),
         _ => None,
@@ -53,53 +53,53 @@ fn drafts(plan: &StepPlan) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn chunks_of_a_prompt_have_no_drafts_and_then_each_step_has() {
+fn prefill_chunks_have_no_drafts_and_decode_steps_have() {
     let mut scheduler = drafting(50, 1, 20, &[7, 8, 9]);
     submit(&mut scheduler, &[80]);
     let mut rows = Vec::new();
-    for draws in [&[][..], &[7], &[7, 8, 9, 7]] {
+    for sampled in [&[][..], &[7], &[7, 8, 9, 7]] {
         let plan = plan(&mut scheduler);
         rows.push(plan.rows());
-        commit_drawn(&mut scheduler, &plan, &[draws]);
+        commit_accepted(&mut scheduler, &plan, &[sampled]);
     }
     assert_eq!(rows, [50, 30, 4]);
 }
 
 #[test]
-fn who_wants_no_guesses_has_none_beside_those_who_do() {
+fn a_request_without_speculation_has_no_drafts_beside_others_that_have() {
     let mut scheduler = drafting(64, 2, 20, &[7, 8, 9]);
     add(&mut scheduler, Request { speculates: false, ..request(10, 1000) });
     add(&mut scheduler, request(10, 1000));
     let prompts = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &prompts, &[&[5], &[5]]);
+    commit_accepted(&mut scheduler, &prompts, &[&[5], &[5]]);
     let round = plan(&mut scheduler);
     assert_eq!(drafts(&round), [vec![], vec![7, 8, 9]]);
-    // Nor does it run ahead of them, alone in a step.
+    // Nor does it get a step of its own before the others.
     assert_eq!(plan(&mut scheduler), StepPlan::default());
-    commit_drawn(&mut scheduler, &round, &[&[5], &[7, 8]]);
+    commit_accepted(&mut scheduler, &round, &[&[5], &[7, 8]]);
     assert_eq!(plan(&mut scheduler).seqs.len(), 2);
 }
 
 #[test]
-fn what_is_right_is_told_and_counted_and_the_rest_computed_again() {
-    // (what stands of a round with the drafts 7, 8 and 9, how many of them are right)
+fn accepted_drafts_are_returned_and_counted_and_rejected_ones_computed_again() {
+    // (tokens sampled in a round with the drafts 7, 8 and 9, how many drafts are accepted)
     let table: [(&[u32], usize); 4] =
         [(&[7, 8, 9, 4], 3), (&[7, 8, 3], 2), (&[7, 3], 1), (&[3], 0)];
-    for (draws, accepted) in table {
+    for (sampled, accepted) in table {
         let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
         let id = submit(&mut scheduler, &[20])[0];
         let prompt = plan(&mut scheduler);
-        commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+        commit_accepted(&mut scheduler, &prompt, &[&[5]]);
         let round = plan(&mut scheduler);
         assert_eq!(shape(&round), [(0, 20, 1)]);
         assert_eq!(drafts(&round), [[7, 8, 9]]);
         assert!(plan(&mut scheduler).seqs.is_empty(), "nothing is planned before it is over");
-        let events = commit_drawn(&mut scheduler, &round, &[draws]);
-        let expected = draws.iter().enumerate().map(|(at, token)| (*token, at < accepted));
-        assert_eq!(told(&events), expected.collect::<Vec<_>>());
+        let events = commit_accepted(&mut scheduler, &round, &[sampled]);
+        let expected = sampled.iter().enumerate().map(|(at, token)| (*token, at < accepted));
+        assert_eq!(returned(&events), expected.collect::<Vec<_>>());
         let next = plan(&mut scheduler);
         assert_eq!(shape(&next), [(0, 21 + accepted as u32, 1)]);
-        assert_eq!(next.seqs[0].tokens, RowTokens::Known(vec![*draws.last().unwrap()]));
+        assert_eq!(next.seqs[0].tokens, RowTokens::Known(vec![*sampled.last().unwrap()]));
         let metrics = scheduler.metrics();
         assert_eq!(metrics.spec_decode.spec_decode_num_draft_tokens, 3);
         assert_eq!(metrics.spec_decode.spec_decode_num_accepted_tokens, accepted as u64);
@@ -130,15 +130,15 @@ fn an_answer_ends_inside_its_drafts() {
         let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
         let id = add(&mut scheduler, ask);
         let prompt = plan(&mut scheduler);
-        commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+        commit_accepted(&mut scheduler, &prompt, &[&[5]]);
         let round = plan(&mut scheduler);
         let all = [7, 8, 9, 4];
         let stands = &all[..=round.seqs[0].drafts.len()];
-        let mut events = commit_drawn(&mut scheduler, &round, &[stands]);
+        let mut events = commit_accepted(&mut scheduler, &round, &[stands]);
         if reason == FinishReason::Cancelled {
             events.extend(finish(&mut scheduler, id, FinishReason::Cancelled));
         }
-        let tokens: Vec<u32> = told(&events).into_iter().map(|(token, _)| token).collect();
+        let tokens: Vec<u32> = returned(&events).into_iter().map(|(token, _)| token).collect();
         assert_eq!(tokens, expected, "{reason:?}");
         let last = events.pop();
         assert!(matches!(last, Some(Event::Finished { reason: found, .. }) if found == reason));
@@ -147,33 +147,33 @@ fn an_answer_ends_inside_its_drafts() {
 }
 
 #[test]
-fn slots_are_reserved_ahead_and_drafts_dropped_where_there_are_none() {
-    // Two blocks hold 32 tokens; the draw after the last draft needs no slot, but counts.
+fn kv_slots_are_reserved_for_drafts_and_drafts_dropped_where_there_are_none() {
+    // Two blocks hold 32 tokens; the token after the last draft needs no slot, but counts.
     for (prompt, expected) in [(27, 3), (28, 2), (29, 1), (30, 0)] {
         let mut scheduler = drafting(64, 1, 2, &[7, 8, 9]);
         submit(&mut scheduler, &[prompt]);
         let first = plan(&mut scheduler);
-        commit_drawn(&mut scheduler, &first, &[&[5]]);
+        commit_accepted(&mut scheduler, &first, &[&[5]]);
         let found = drafts(&plan(&mut scheduler)).first().map_or(0, Vec::len);
         assert_eq!(found, expected, "after {prompt} tokens");
     }
-    // Another holds the block that drafts would need: they are not worth a preemption.
+    // Another sequence holds the block that drafts would need: they are not worth a preemption.
     let mut scheduler = drafting(64, 2, 3, &[7, 8, 9]);
     submit(&mut scheduler, &[15, 17]);
     let first = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &first, &[&[5], &[5]]);
+    commit_accepted(&mut scheduler, &first, &[&[5], &[5]]);
     let second = plan(&mut scheduler);
     assert_eq!(drafts(&second), [vec![], vec![7, 8, 9]]);
     assert_eq!(scheduler.metrics().num_preemptions, 0);
 }
 
 #[test]
-fn drafts_of_several_are_verified_together_and_fewer_the_more_there_are() {
+fn drafts_of_several_sequences_are_verified_together_and_fewer_of_each_the_more_there_are() {
     for (sequences, expected) in [(1, 3), (2, 3), (4, 3), (5, 2), (8, 1), (9, 0)] {
         let mut scheduler = drafting(256, 16, 100, &[7, 8, 9]);
         submit(&mut scheduler, &vec![10; sequences]);
         let first = plan(&mut scheduler);
-        commit_drawn(&mut scheduler, &first, &vec![&[5][..]; sequences]);
+        commit_accepted(&mut scheduler, &first, &vec![&[5][..]; sequences]);
         let round = plan(&mut scheduler);
         assert_eq!(round.seqs.len(), sequences);
         let counts = drafts(&round).iter().map(Vec::len).collect::<Vec<_>>();
@@ -182,11 +182,11 @@ fn drafts_of_several_are_verified_together_and_fewer_the_more_there_are() {
 }
 
 #[test]
-fn a_prompt_is_not_kept_from_its_draw_by_the_drafts_of_others() {
+fn drafts_leave_a_logit_row_for_a_prompt_that_ends() {
     let mut scheduler = drafting(256, 16, 100, &[7, 8, 9]);
     submit(&mut scheduler, &[10; 4]);
     let first = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &first, &[&[5][..]; 4]);
+    commit_accepted(&mut scheduler, &first, &[&[5][..]; 4]);
     submit(&mut scheduler, &[12]);
     let round = plan(&mut scheduler);
     assert_eq!(round.seqs.len(), 5);
@@ -195,35 +195,35 @@ fn a_prompt_is_not_kept_from_its_draw_by_the_drafts_of_others() {
 }
 
 #[test]
-fn a_sequence_waits_for_its_draw_only_where_something_follows_the_guess() {
-    // A single guess is for the token in flight itself.
+fn a_sequence_waits_for_its_token_in_flight_only_if_a_draft_follows_it() {
+    // A single proposed token is for the token in flight itself.
     for (proposal, waits) in [(&[7][..], false), (&[7, 8], true)] {
         let mut scheduler = drafting(64, 1, 20, &[]);
         submit(&mut scheduler, &[20]);
         let prompt = plan(&mut scheduler);
         let ahead = plan(&mut scheduler);
-        assert_eq!(shape(&ahead), [(0, 20, 1)], "nothing is guessed yet");
+        assert_eq!(shape(&ahead), [(0, 20, 1)], "nothing is proposed yet");
         scheduler.drafter = Rc::new(Always(proposal.to_vec()));
-        commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+        commit_accepted(&mut scheduler, &prompt, &[&[5]]);
         assert_eq!(plan(&mut scheduler).seqs.is_empty(), waits, "{proposal:?}");
     }
 }
 
 #[test]
-fn a_step_that_brought_nothing_counts_for_nothing() {
+fn a_step_without_samples_is_no_rejection() {
     let mut scheduler = drafting(64, 1, 20, &[7, 8, 9]);
     submit(&mut scheduler, &[20]);
     let prompt = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    commit_accepted(&mut scheduler, &prompt, &[&[5]]);
     let id = scheduler.running[0].id;
     let round = plan(&mut scheduler);
     finish(&mut scheduler, id, FinishReason::Cancelled);
-    commit_drawn(&mut scheduler, &round, &[&[]]);
+    commit_accepted(&mut scheduler, &round, &[&[]]);
     assert_eq!(scheduler.metrics().spec_decode.spec_decode_num_drafts, 0);
 }
 
 #[test]
-fn only_what_is_right_is_found_in_the_cache() {
+fn rejected_drafts_are_not_found_in_the_cache() {
     let mut scheduler = with(64, 1, 20, |options| {
         options.prefix_caching = true;
         options.adaptive_drafts = false;
@@ -231,16 +231,16 @@ fn only_what_is_right_is_found_in_the_cache() {
     });
     scheduler.capacity.logit_rows = 16;
     scheduler.drafter = Rc::new(Always(vec![7, 8, 9]));
-    // A block has room for the first draw and one more token.
+    // A block has room for the first sampled token and one more.
     submit(&mut scheduler, &[14]);
     let prompt = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    commit_accepted(&mut scheduler, &prompt, &[&[5]]);
     let round = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &round, &[&[3]]);
+    commit_accepted(&mut scheduler, &round, &[&[3]]);
     let probe = |next: u32| [vec![1; 14], vec![5, next, 0]].concat();
-    assert_eq!(scheduler.cache.lookup(&probe(7), 0), 0, "a draft that was wrong");
+    assert_eq!(scheduler.cache.lookup(&probe(7), 0), 0, "a rejected draft");
     let round = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &round, &[&[3]]);
+    commit_accepted(&mut scheduler, &round, &[&[3]]);
     assert_eq!(scheduler.cache.lookup(&probe(3), 0), 16);
     assert_eq!(scheduler.cache.lookup(&probe(7), 0), 0);
 }
@@ -251,7 +251,7 @@ fn drafts_that_the_limits_forbid_are_not_verified() {
     let ask = Request { bad_words: vec![vec![7, 8]], ..request(10, 100) };
     add(&mut scheduler, ask);
     let prompt = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    commit_accepted(&mut scheduler, &prompt, &[&[5]]);
     let round = plan(&mut scheduler);
     let forbids_8 = |mask: &Mask| matches!(mask, Mask::New(words) if words[0] >> 8 & 1 == 0);
     let [Draft { token: Some(7), mask }] = &round.seqs[0].drafts[..] else {
@@ -260,7 +260,7 @@ fn drafts_that_the_limits_forbid_are_not_verified() {
     assert!(forbids_8(mask) && round.seqs[0].mask == Mask::None);
 }
 
-/// A scheduler of an executor with a drafter of its own.
+/// A scheduler for an executor with its own drafter.
 fn with_head(set: impl Fn(&mut Options)) -> Scheduler {
     let mut scheduler = with(64, 4, 40, |options| {
         options.max_drafts = 3;
@@ -272,17 +272,17 @@ fn with_head(set: impl Fn(&mut Options)) -> Scheduler {
 }
 
 #[test]
-fn a_head_follows_every_row_and_drafts_from_the_first_draw_on() {
+fn a_draft_head_reads_every_row_and_drafts_from_the_first_sampled_token_on() {
     let mut scheduler = with_head(|_| {});
     let ask = Request { prompt: (1..=80).collect(), ..request(80, 100) };
     add(&mut scheduler, ask);
     let mut follows = Vec::new();
     let mut drafts = Vec::new();
-    for draws in [&[][..], &[90], &[1, 2, 3, 4], &[5]] {
+    for sampled in [&[][..], &[90], &[1, 2, 3, 4], &[5]] {
         let plan = plan(&mut scheduler);
         follows.push(plan.seqs[0].follow);
         drafts.push(plan.seqs[0].drafts.clone());
-        commit_drawn(&mut scheduler, &plan, &[draws]);
+        commit_accepted(&mut scheduler, &plan, &[sampled]);
     }
     // The prompt comes in chunks of 64 and 16 rows.
     assert_eq!(follows, [Follow::Known(65), Follow::Drawn, Follow::Drawn, Follow::Drawn]);
@@ -291,11 +291,11 @@ fn a_head_follows_every_row_and_drafts_from_the_first_draw_on() {
 }
 
 #[test]
-fn a_round_of_a_head_is_planned_while_the_one_before_runs() {
+fn a_round_of_a_draft_head_is_planned_while_the_one_before_runs() {
     let mut scheduler = with_head(|_| {});
     let id = add(&mut scheduler, Request { max_tokens: Some(13), ..request(10, 100) });
     let prompt = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    commit_accepted(&mut scheduler, &prompt, &[&[5]]);
     let at = |plan: &StepPlan| {
         let [seq] = &plan.seqs[..] else { panic!("{plan:?}") };
         (seq.start, seq.unverified, seq.drafts.len())
@@ -303,16 +303,16 @@ fn a_round_of_a_head_is_planned_while_the_one_before_runs() {
     let first = plan(&mut scheduler);
     assert_eq!(at(&first), (10, 0, 3));
     let second = plan(&mut scheduler);
-    assert_eq!(at(&second), (11, 3, 3), "as if none were right");
+    assert_eq!(at(&second), (11, 3, 3), "as if none were accepted");
     assert_eq!(second.seqs[0].tokens, RowTokens::LastSample);
-    assert_eq!(plan(&mut scheduler), StepPlan::default(), "two behind each other is enough");
-    commit_drawn(&mut scheduler, &first, &[&[1, 2, 3]]);
+    assert_eq!(plan(&mut scheduler), StepPlan::default(), "at most two in flight");
+    commit_accepted(&mut scheduler, &first, &[&[1, 2, 3]]);
     let third = plan(&mut scheduler);
-    assert_eq!(at(&third), (14, 3, 3), "two were right");
-    // Five tokens are known; all but one of these eight may come.
-    commit_drawn(&mut scheduler, &second, &[&[4, 5, 6, 7]]);
+    assert_eq!(at(&third), (14, 3, 3), "two were accepted");
+    // Five tokens are known; up to seven of these eight may come.
+    commit_accepted(&mut scheduler, &second, &[&[4, 5, 6, 7]]);
     assert_eq!(at(&plan(&mut scheduler)), (18, 3, 0), "no more than the answer has room for");
-    commit_drawn(&mut scheduler, &third, &[&[8]]);
+    commit_accepted(&mut scheduler, &third, &[&[8]]);
     let Some(Event::Finished { usage, .. }) =
         finish(&mut scheduler, id, FinishReason::Cancelled).pop()
     else {
@@ -323,20 +323,20 @@ fn a_round_of_a_head_is_planned_while_the_one_before_runs() {
 }
 
 #[test]
-fn rounds_planned_behind_an_answer_are_not_counted() {
+fn rounds_planned_after_the_end_of_an_answer_are_not_counted() {
     let mut scheduler = with_head(|_| {});
     add(&mut scheduler, Request { end_tokens: vec![9], ..request(10, 100) });
     let prompt = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    commit_accepted(&mut scheduler, &prompt, &[&[5]]);
     let [first, second] = [plan(&mut scheduler), plan(&mut scheduler)];
-    let events = commit_drawn(&mut scheduler, &first, &[&[1, 9, 2, 3]]);
-    assert_eq!(told(&events), [(1, true)]);
-    assert_eq!(commit_drawn(&mut scheduler, &second, &[&[4, 5, 6, 7]]), []);
+    let events = commit_accepted(&mut scheduler, &first, &[&[1, 9, 2, 3]]);
+    assert_eq!(returned(&events), [(1, true)]);
+    assert_eq!(commit_accepted(&mut scheduler, &second, &[&[4, 5, 6, 7]]), []);
     assert_eq!(scheduler.metrics().spec_decode.spec_decode_num_draft_tokens, 3);
 }
 
 #[test]
-fn a_head_drafts_nothing_where_masks_would_depend_on_its_drafts() {
+fn a_draft_head_drafts_nothing_where_masks_would_depend_on_its_drafts() {
     let mut scheduler = with_head(|_| {});
     add(&mut scheduler, Request { bad_words: vec![vec![7, 8]], ..request(10, 100) });
     for _ in 0..3 {
@@ -347,23 +347,23 @@ fn a_head_drafts_nothing_where_masks_would_depend_on_its_drafts() {
 }
 
 #[test]
-fn known_guesses_come_before_those_of_a_head_unless_they_are_wrong_more_often() {
+fn prompt_lookup_comes_before_a_draft_head_unless_it_is_rejected_more_often() {
     let mut scheduler = with_head(|_| {});
     submit(&mut scheduler, &[10]);
     let first = plan(&mut scheduler);
     scheduler.drafter = Rc::new(Always(vec![7, 8]));
-    // Nobody has drafted this, but it would have been right.
-    commit_drawn(&mut scheduler, &first, &[&[7]]);
+    // Nobody has drafted this, but lookup would have been accepted.
+    commit_accepted(&mut scheduler, &first, &[&[7]]);
     let round = plan(&mut scheduler);
     assert_eq!(drafts(&round), [[7, 8]]);
-    assert_eq!(round.seqs[0].follow, Follow::Drawn, "the head goes on reading");
-    commit_drawn(&mut scheduler, &round, &[&[5]]);
+    assert_eq!(round.seqs[0].follow, Follow::Drawn, "the draft head goes on reading");
+    commit_accepted(&mut scheduler, &round, &[&[5]]);
     assert_eq!(plan(&mut scheduler).seqs[0].drafts, vec![Draft::default(); 3]);
 }
 
-/// The keys and values of a head at a position depend on the token after it.
+/// The draft head's keys and values at a position depend on the token after it.
 #[test]
-fn a_block_is_found_by_the_token_after_it_too() {
+fn with_a_draft_head_a_cached_block_must_match_the_token_after_it_too() {
     let mut scheduler = with_head(|options| options.prefix_caching = true);
     submit(&mut scheduler, &[32]);
     let found = |scheduler: &Scheduler, next: u32| {
@@ -371,15 +371,15 @@ fn a_block_is_found_by_the_token_after_it_too() {
         scheduler.cache.lookup(&probe, 0)
     };
     let prompt = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &prompt, &[&[5]]);
+    commit_accepted(&mut scheduler, &prompt, &[&[5]]);
     assert_eq!([5, 6].map(|next| found(&scheduler, next)), [16, 16]);
     let round = plan(&mut scheduler);
-    commit_drawn(&mut scheduler, &round, &[&[9]]);
+    commit_accepted(&mut scheduler, &round, &[&[9]]);
     assert_eq!([5, 6].map(|next| found(&scheduler, next)), [32, 16]);
 }
 
 #[test]
-fn a_head_that_does_not_pay_rests_and_reads_again_before_it_is_asked_again() {
+fn a_draft_head_that_does_not_pay_stops_and_reads_again_before_it_drafts_again() {
     let mut scheduler = with_head(|options| options.adaptive_drafts = true);
     add(&mut scheduler, request(10, 4000));
     let mut asked = Vec::new();
@@ -387,21 +387,21 @@ fn a_head_that_does_not_pay_rests_and_reads_again_before_it_is_asked_again() {
         let plan = plan(&mut scheduler);
         let seq = &plan.seqs[0];
         asked.push((seq.follow != Follow::No, seq.drafts.len()));
-        // None is ever right, and rows cost what they weigh.
+        // All drafts are rejected, and each row has its cost.
         let took = Duration::from_millis(plan.rows() as u64);
-        scheduler.commit(&plan, &drawn(&plan, &[&[5]]), took, NOW + Duration::from_secs(at));
+        scheduler.commit(&plan, &accepted(&plan, &[&[5]]), took, NOW + Duration::from_secs(at));
     }
     let drafted = asked.iter().filter(|(_, drafts)| *drafts > 0).count();
     assert!((1..30).contains(&drafted), "{drafted} rounds");
     let followed = asked.iter().filter(|(follows, _)| *follows).count();
     assert!(followed < 60, "{followed} steps");
     for pair in asked.windows(2) {
-        assert!(pair[1].1 == 0 || pair[0].0, "it drafts only after what it has read");
+        assert!(pair[1].1 == 0 || pair[0].0, "it drafts only after rows that it has read");
     }
 }
 
 #[test]
-fn only_long_answers_have_rounds_planned_ahead_where_drafts_have_to_pay() {
+fn with_adaptive_drafts_only_long_answers_have_rounds_planned_ahead() {
     let mut scheduler = with_head(|options| options.adaptive_drafts = true);
     add(&mut scheduler, request(10, 4000));
     let mut in_flight = VecDeque::new();
@@ -417,16 +417,16 @@ fn only_long_answers_have_rounds_planned_ahead_where_drafts_have_to_pay() {
             in_flight.push_back(plan);
         }
         let plan: StepPlan = in_flight.pop_front().unwrap();
-        // All are right, and rows are free.
-        let draws = vec![5; 1 + plan.seqs[0].drafts.len()];
+        // All drafts are accepted, and rows are free.
+        let sampled = vec![5; 1 + plan.seqs[0].drafts.len()];
         let now = NOW + Duration::from_secs(at);
-        scheduler.commit(&plan, &drawn(&plan, &[&draws]), Duration::from_millis(1), now);
+        scheduler.commit(&plan, &accepted(&plan, &[&sampled]), Duration::from_millis(1), now);
     }
-    assert_eq!(ahead, Some(17), "behind the first after 16 that are over, of {rounds} rounds");
+    assert_eq!(ahead, Some(17), "behind round 17, after 16 that are over, of {rounds} rounds");
 }
 
 #[test]
-fn a_head_reads_a_request_again_once_that_pays() {
+fn a_draft_head_reads_a_request_again_once_that_pays() {
     let mut scheduler = with_head(|options| options.adaptive_drafts = true);
     let ids: Vec<RequestId> = (0..4).map(|_| add(&mut scheduler, request(10, 4000))).collect();
     let run = |scheduler: &mut Scheduler, steps| {
@@ -434,29 +434,37 @@ fn a_head_reads_a_request_again_once_that_pays() {
         let mut drafts = 0;
         for at in 0..steps {
             last = plan(scheduler);
-            let draws: Vec<Vec<u32>> =
+            let sampled: Vec<Vec<u32>> =
                 last.seqs.iter().map(|seq| vec![5; 1 + seq.drafts.len()]).collect();
-            let draws: Vec<&[u32]> = draws.iter().map(Vec::as_slice).collect();
+            let sampled: Vec<&[u32]> = sampled.iter().map(Vec::as_slice).collect();
             drafts += last.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
-            // Up to four rows are free, and further ones dear.
+            // Up to four rows are free, and further ones expensive.
             let rows = last.rows() as u64;
             let took = Duration::from_millis(if rows > 4 { 3 * rows } else { 1 });
-            scheduler.commit(&last, &drawn(&last, &draws), took, NOW + Duration::from_secs(at));
+            scheduler.commit(
+                &last,
+                &accepted(&last, &sampled),
+                took,
+                NOW + Duration::from_secs(at),
+            );
         }
         (last, drafts)
     };
     let (last, _) = run(&mut scheduler, 300);
-    assert!(last.seqs.iter().all(|seq| seq.follow == Follow::No), "it does not pay for four");
+    assert!(
+        last.seqs.iter().all(|seq| seq.follow == Follow::No),
+        "drafts do not pay for four sequences"
+    );
     for id in &ids[1..] {
         finish(&mut scheduler, *id, FinishReason::Cancelled);
     }
     let (last, drafts) = run(&mut scheduler, 100);
     assert_eq!(last.seqs.len(), 1);
-    assert!(drafts > 100, "{drafts} drafts of a request that is alone");
+    assert!(drafts > 100, "{drafts} drafts of a single request");
 }
 
 #[test]
-fn in_a_rest_lookup_guesses_nothing_either() {
+fn prompt_lookup_pauses_too() {
     let mut scheduler = with_head(|options| options.adaptive_drafts = true);
     scheduler.drafter = Rc::new(Always(vec![5; 3]));
     add(&mut scheduler, request(10, 4000));
@@ -465,10 +473,10 @@ fn in_a_rest_lookup_guesses_nothing_either() {
         let plan = plan(&mut scheduler);
         let drafts = plan.seqs[0].drafts.len();
         steps.push(drafts > 0);
-        // All are right.
-        let draws = vec![5; 1 + drafts];
+        // All are accepted.
+        let sampled = vec![5; 1 + drafts];
         let took = Duration::from_millis(1);
-        scheduler.commit(&plan, &drawn(&plan, &[&draws]), took, NOW + Duration::from_secs(at));
+        scheduler.commit(&plan, &accepted(&plan, &[&sampled]), took, NOW + Duration::from_secs(at));
     }
     let longest = steps.split(|drafts| *drafts).map(<[bool]>::len).max();
     assert!(steps.contains(&true) && longest >= Some(10), "{steps:?}");

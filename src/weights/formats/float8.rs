@@ -1,5 +1,5 @@
-//! E4M3 floats with scales: as DeepSeek and Qwen publish them, one for each 128 by 128 weights, or
-//! one for a row or the whole matrix.
+//! E4M3 floats with scales: one per 128 by 128 weights, as DeepSeek and Qwen publish them, or one per
+//! row or per matrix.
 //!
 //! `weight` is `[n][k]`; w = weight·scale, even where the scale is called `weight_scale_inv`.
 
@@ -9,7 +9,7 @@ use crate::layout::{Grid, Layout};
 use crate::weights::Encoding;
 use crate::weights::safetensors::Dtype::F8E4m3;
 
-/// Rows and columns that share a scale.
+/// Rows and columns per scale.
 const BLOCK: usize = 128;
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {

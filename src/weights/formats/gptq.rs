@@ -1,8 +1,8 @@
 //! GPTQ as AutoGPTQ and GPTQModel write it: <https://github.com/ModelCloud/GPTQModel>.
 //!
-//! `qweight` is `[k / 8][n]`, `scales` is `[k / g][n]` and `qzeros` is `[k / g][n / 8]`;
-//! w = (q − z)·scale. Of 8 bits these are quarters, and z is 128. The first version of the format stores z − 1; of symmetric files, where z is 8,
-//! not all do. With act-order `g_idx`, `[k]`, is the group of each
+//! `qweight` is `[k / 8][n]`, `scales` is `[k / g][n]` and `qzeros` is `[k / g][n / 8]`; w = (q −
+//! z)·scale. With 8 bits the 8 here is 4, and z is 128. The first version of the format stores z − 1,
+//! except in some symmetric files, where z is 8. With act-order, `g_idx`, `[k]`, is the group of each
 //! column, and columns are stored in the order of the activations.
 
 use super::{Module, scales, scales_around};

@@ -1,7 +1,7 @@
 //! LLM.int8() of bitsandbytes: <https://github.com/bitsandbytes-foundation/bitsandbytes>.
 //!
-//! `weight` is `[n][k]` signed bytes and `SCB` is `[n]`, the greatest magnitude of each row;
-//! w = weight·SCB / 127.
+//! `weight` is `[n][k]` signed bytes and `SCB` is `[n]`, the largest magnitude of each row; w =
+//! weight·SCB / 127.
 
 use super::Module;
 use crate::error::Result;

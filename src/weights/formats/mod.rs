@@ -1,6 +1,6 @@
-//! Quantised matrices as checkpoints store them: which tensors a module has, and what each encodes.
+//! Quantised matrices in checkpoints: the tensors of a module, and their encodings.
 //!
-//! One file per format. Groups follow from the shapes of scales, so that modules of a checkpoint may
+//! One file per format. Group sizes follow from the shapes of scales, so modules of a checkpoint may
 //! differ.
 
 mod awq;
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::layout::{FloatType, Grid, Layout, Number};
 use crate::model::{Param, Quantization, Slice};
 
-/// A module whose matrix is quantised, and the rows of a weight that it fills.
+/// A module with a quantised matrix, and the rows of a weight that it fills.
 pub(super) struct Module<'p, 'a> {
     pub planner: &'p mut Planner<'a>,
     /// For example `model.layers.0.self_attn.q_proj`.
@@ -34,7 +34,7 @@ pub(super) struct Module<'p, 'a> {
     /// Columns.
     pub k: usize,
     pub interleaved: Option<usize>,
-    /// The part of each tensor that is the module's.
+    /// The module's part of each tensor.
     pub slice: Option<Slice>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Module<'_, 'a> {
         }
     }
 
-    /// Without a description only the absence of the matrix, or of the description, can be told.
+    /// Without a description of the format, only what is missing can be reported.
     fn plan_unknown(&mut self) -> Result<Layout> {
         let packed = ["weight_packed", "qweight", "scales", "_scales"];
         match packed.into_iter().find_map(|tensor| self.find(tensor)) {
@@ -72,7 +72,7 @@ impl<'a> Module<'_, 'a> {
     }
 
     fn tensor_name(&self, tensor: &str) -> String {
-        // Those of gpt-oss's experts are not in modules of their own.
+        // Experts of gpt-oss have no modules of their own.
         let dot = if matches!(tensor, "_blocks" | "_scales") { "" } else { "." };
         format!("{}{dot}{tensor}", self.name)
     }
@@ -85,7 +85,7 @@ impl<'a> Module<'_, 'a> {
         self.planner.get(&self.tensor_name(tensor))
     }
 
-    /// Plans a tensor whose elements have to be one of `dtypes`.
+    /// Plans a tensor; its elements must be one of `dtypes`.
     fn take(
         &mut self,
         tensor: &str,
@@ -95,7 +95,7 @@ impl<'a> Module<'_, 'a> {
         columns: usize,
     ) -> Result<()> {
         let place = self.expect(tensor, dtypes, shape)?;
-        // Rows have to end on whole words.
+        // Rows must end on whole words.
         let unit = match encoding {
             Encoding::Bytes { .. } => 4,
             Encoding::Nibbles(_) if place.0.elements != Elements::Plain(Dtype::I32) => 8,
@@ -108,7 +108,7 @@ impl<'a> Module<'_, 'a> {
         }
     }
 
-    /// Finds a tensor whose elements have to be one of `dtypes`.
+    /// Finds a tensor; its elements must be one of `dtypes`.
     fn expect(&self, tensor: &str, dtypes: &[Dtype], shape: &[usize]) -> Result<Place<'a>> {
         let place = self.get(tensor)?;
         let shape = &sliced(self.slice, shape)[..];
@@ -120,7 +120,7 @@ impl<'a> Module<'_, 'a> {
         Ok(place)
     }
 
-    /// Plans a tensor of floats, as `encoding` takes their type.
+    /// Plans a tensor of floats; `encoding` gets their type.
     fn take_floats(
         &mut self,
         tensor: &str,
@@ -137,7 +137,7 @@ impl<'a> Module<'_, 'a> {
         self.planner.add(place, self.job(encoding, columns))
     }
 
-    /// Plans the tensor that says which group each column belongs to.
+    /// Plans the tensor with the group of each column.
     fn take_order(&mut self, tensor: &str, group: usize) -> Result<()> {
         let &mut Module { param, k: columns, .. } = self;
         let place = self.expect(tensor, &[Dtype::I32], &[columns])?;
@@ -151,8 +151,8 @@ impl<'a> Module<'_, 'a> {
         RepackJob { param, encoding, first_row, rows, first_column, columns, interleaved }
     }
 
-    /// The group of the layout and the groups that share a number, for a tensor with so many
-    /// numbers a row in its dimension `axis`.
+    /// Derives the groups from the shape of a tensor; its dimension `axis` is the number of stored
+    /// values per row.
     fn groups(&self, tensor: &str, axis: usize) -> Result<Groups> {
         let (info, ..) = self.get(tensor)?;
         let axis = axis + usize::from(self.slice.is_some());
@@ -169,16 +169,16 @@ impl<'a> Module<'_, 'a> {
     }
 }
 
-/// How the columns of a module share numbers.
+/// How many columns share a stored value.
 #[derive(Clone, Copy)]
 struct Groups {
-    /// Numbers a row.
+    /// Stored values per row.
     stored: usize,
-    /// Columns of a group in the layout.
+    /// Columns per group of the layout.
     layout: usize,
-    /// Columns that share a number.
+    /// Columns per stored value.
     size: usize,
-    /// Groups of the layout that share a number.
+    /// Groups of the layout per stored value.
     each: usize,
 }
 

@@ -1,4 +1,4 @@
-//! MXFP4 as gpt-oss has it: <https://huggingface.co/openai/gpt-oss-20b>.
+//! MXFP4 of gpt-oss: <https://huggingface.co/openai/gpt-oss-20b>.
 //!
 //! `…_blocks` is `[n][k / 32][16]`, two elements a byte, the first in the low nibble; `…_scales` is
 //! `[n][k / 32]`, exponents of powers of two.

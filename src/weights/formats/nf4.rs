@@ -13,7 +13,7 @@ use crate::weights::nested::{BLOCK, NestedPart};
 use crate::weights::safetensors::Dtype::{F32, U8};
 
 const GROUP: usize = 64;
-/// Longer descriptions are not read.
+/// Limit for the description's length.
 const LONGEST_STATE: u64 = 1 << 16;
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
@@ -28,7 +28,7 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
 
     let (absmax, ..) = module.get("weight.absmax")?;
     let stored = absmax.shape.first().map_or(0, |count| *count as usize);
-    // A run of columns that share a scale must not go on in the next row.
+    // A run of columns that share a scale must not cross rows.
     let sizes = [1, 2, 4, 8, 16, 32, 64].map(|groups| groups * GROUP);
     let fits = |size: &usize| k.is_multiple_of(*size) && n * (k / size) == stored;
     let size = sizes.into_iter().find(fits).ok_or_else(|| Error::WrongTensor {

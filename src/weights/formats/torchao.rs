@@ -17,7 +17,7 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     module.take("_weight_qdata", &[I8, U8], &[n, k.div_ceil(2)], codes, k)?;
     let shape = [groups.stored, n];
     module.take_floats("_weight_scale", &shape, scales(grid), groups.stored)?;
-    // The layout's codes are 8 more than these.
+    // The layout's codes are these plus 8.
     let mins = |float| Encoding::Mins { float, grid, shift: -8 };
     module.take_floats("_weight_zero_point", &shape, mins, groups.stored)?;
     Ok(Layout::W4 { group: groups.layout })

@@ -1,20 +1,20 @@
-//! Little-endian values one after the other, from a stream of bytes.
+//! Reads consecutive little-endian values from a byte stream.
 
 use super::{MAX_HEADER, malformed};
 use crate::error::{Error, Result};
 use crate::weights::reader::Reader;
 use crate::weights::source::ByteStream;
 
-/// Most bytes that are copied from the stream at once.
+/// Most bytes copied from the stream at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Reads the header of a file through a buffer, so that small values do not cost a call each.
+/// Reads the header of a file through a buffer, so that each small value does not cost a call.
 pub(super) struct Cursor<'a, S> {
     pub file: &'a str,
     reader: &'a mut Reader<S>,
     /// The bytes from the reader's position on.
     buffer: Vec<u8>,
-    /// How many of them have been taken.
+    /// How many of them have been read.
     used: usize,
 }
 
@@ -23,12 +23,12 @@ impl<'a, S: ByteStream> Cursor<'a, S> {
         Cursor { file, reader, buffer: Vec::new(), used: 0 }
     }
 
-    /// Bytes taken so far.
+    /// Bytes read so far.
     pub fn position(&self) -> u64 {
         self.reader.position() + self.used as u64
     }
 
-    /// Ends reading: the reader stands behind the last byte that was taken.
+    /// Ends reading: moves the reader to the byte after the last one read.
     pub async fn finish(self) -> Result<u64> {
         let end = self.position();
         self.reader.next(self.used as u64).await?;
@@ -96,7 +96,7 @@ impl<'a, S: ByteStream> Cursor<'a, S> {
         self.array().await.map(u64::from_le_bytes)
     }
 
-    /// A text and its length before it; `what` names it in messages.
+    /// A string with its length before it; `what` is for error messages.
     pub async fn text(&mut self, what: &str) -> Result<String> {
         let length = self.u64().await?;
         let bytes = self.bytes(length).await?;

@@ -1,7 +1,7 @@
-//! The header of a GGUF file, read from a stream and checked before anything is allocated by it.
+//! The header of a GGUF file, read from a stream and checked before it causes allocations.
 //!
-//! Memory grows only as bytes arrive, offsets are 64-bit everywhere (a wasm
-//! `usize` is not), and the header is at most [`MAX_HEADER`] bytes long.
+//! Memory grows only as bytes arrive, offsets are 64-bit everywhere (a wasm `usize` is not), and the
+//! header has at most [`MAX_HEADER`] bytes.
 //! Format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
 
 mod blocks;
@@ -20,7 +20,7 @@ use std::collections::HashSet;
 
 pub(super) use parts::{expect_part, other_parts};
 
-/// Most bytes of a header; the vocabularies of published ones take some 20 million.
+/// Limit of the header; vocabularies of published files take some 20 million bytes.
 pub const MAX_HEADER: u64 = 64 << 20;
 /// Most tensors of a file.
 pub const MAX_TENSORS: u64 = 100_000;
@@ -37,13 +37,13 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 const MAX_ALIGNMENT: u64 = 1 << 16;
 const ALIGNMENT: &str = "general.alignment";
 
-/// What a model is, by key. Numbers that JSON does not know (NaN, infinity) are texts.
+/// The metadata by key. Numbers that JSON does not support (NaN, infinity) are strings.
 pub type Metadata = Map<String, Value>;
 
-/// Reads the header from the start of a file and leaves the reader behind it.
+/// Reads the header from the start of a file and leaves the reader after it.
 ///
-/// Tensors are sorted by their place. If the stream knows the file's length,
-/// it is compared with where the last tensor ends; what follows is ignored.
+/// Tensors are sorted by position. If the stream knows the file's length, it is compared with the end
+/// of the last tensor; bytes after that are ignored.
 pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<(Metadata, Header)> {
     let length = reader.length();
     let mut parser = Parser { cursor: Cursor::new(file, reader), elements: 0 };
@@ -75,8 +75,8 @@ pub(super) fn malformed(file: &str, found: String) -> Error {
     Error::Malformed { what: file.into(), expected: "GGUF file".into(), found }
 }
 
-/// Sorts tensors whose `start` is an offset in the data and makes it a position in the file. The
-/// tensors must follow one another with nothing but alignment between them.
+/// Sorts tensors whose `start` is an offset in the data and converts it to a position in the file.
+/// Between tensors there may be only alignment.
 fn place(mut tensors: Vec<TensorInfo>, data_start: u64, alignment: u64) -> Result<Header, String> {
     tensors.sort_by_key(|tensor| tensor.start);
     let mut expected = 0;
@@ -102,7 +102,7 @@ fn place(mut tensors: Vec<TensorInfo>, data_start: u64, alignment: u64) -> Resul
 
 struct Parser<'a, S> {
     cursor: Cursor<'a, S>,
-    /// Elements of lists so far.
+    /// List elements so far.
     elements: u64,
 }
 
@@ -111,7 +111,7 @@ impl<S: ByteStream> Parser<'_, S> {
         malformed(self.cursor.file, found)
     }
 
-    /// Reads magic and version; returns how many tensors and keys there are.
+    /// Reads magic and version; returns the numbers of tensors and keys.
     async fn start(&mut self) -> Result<(u64, u64)> {
         let start: [u8; 8] = self.cursor.array().await?;
         let [magic, version] = [0, 4].map(|at| [0, 1, 2, 3].map(|i| start[at + i]));
@@ -141,7 +141,7 @@ impl<S: ByteStream> Parser<'_, S> {
         Ok((tensors, keys))
     }
 
-    /// Reads all keys with their values, and finds the alignment of tensors.
+    /// Reads all keys with their values, and the alignment of tensors.
     async fn metadata(&mut self, count: u64) -> Result<(Metadata, u64)> {
         let mut metadata = Metadata::new();
         let mut alignment = DEFAULT_ALIGNMENT;
@@ -223,7 +223,7 @@ impl<S: ByteStream> Parser<'_, S> {
         self.malformed(format!("{key:?} has the unknown type {kind}"))
     }
 
-    /// Reads a tensor's description; `start` is its offset in the data.
+    /// Reads the description of a tensor; `start` is its offset in the data.
     async fn tensor(&mut self) -> Result<TensorInfo> {
         let name = self.cursor.text("a tensor's name").await?;
         if name.is_empty() || name.len() > MAX_NAME_BYTES {
@@ -242,7 +242,7 @@ impl<S: ByteStream> Parser<'_, S> {
         for _ in 0..dimensions {
             shape.push(self.cursor.u64().await?);
         }
-        // The file has the length of a row first.
+        // The file has the row length first.
         shape.reverse();
         let id = self.cursor.u32().await?;
         let start = self.cursor.u64().await?;
@@ -266,8 +266,7 @@ fn float(value: f64) -> Value {
     Number::from_f64(value).map_or_else(|| value.to_string().into(), Value::Number)
 }
 
-/// Bytes of a tensor; `None` if its rows do not consist of whole blocks, or if it is empty or
-/// beyond all measure.
+/// Bytes of a tensor; `None` if its rows are not whole blocks, or if it is empty or far too large.
 fn size(elements: Elements, shape: &[u64]) -> Option<u64> {
     let (unit, unit_bytes) = elements.unit();
     let row = shape.last().filter(|row| row.is_multiple_of(unit))?;

@@ -1,4 +1,4 @@
-//! Models that are split over several GGUF files.
+//! Models that are split into several GGUF files.
 
 use super::{Metadata, malformed};
 use crate::error::Result;

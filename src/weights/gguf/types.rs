@@ -1,12 +1,11 @@
-//! The numbers that stand for types of tensors in a GGUF file.
+//! Type numbers of tensors in GGUF files.
 
 use crate::layout::BlockType;
 use crate::weights::header::Elements;
 use crate::weights::safetensors::Dtype;
 
 impl Elements {
-    /// The type with this number in GGUF files; `None` for those that were taken out again, that
-    /// only activations have, or that are not known.
+    /// The type with this number in GGUF files; `None` for removed, unknown, and activation-only types.
     pub(super) const fn from_ggml(id: u32) -> Option<Elements> {
         use BlockType::*;
         Some(match id {
@@ -45,7 +44,7 @@ impl Elements {
         })
     }
 
-    /// Elements that lie in the same bytes, and how many bytes these are.
+    /// Elements of a unit, and its bytes.
     pub(super) const fn unit(self) -> (u64, u64) {
         match self {
             Elements::Plain(dtype) => (1, dtype.bits() / 8),

@@ -2,7 +2,7 @@ use super::*;
 use ::safetensors::SafeTensors;
 use proptest::prelude::*;
 
-/// What the crate makes of a file with this header and as many bytes of data as it asks for.
+/// What the crate returns for a file with this header and the data bytes that it announces.
 fn crate_reads(json: &[u8], data: usize) -> Result<Vec<(String, u64)>, String> {
     let mut file = (json.len() as u64).to_le_bytes().to_vec();
     file.extend(json);
@@ -28,7 +28,7 @@ fn we_read(json: &[u8], data: usize) -> Result<Vec<(String, u64)>, String> {
 }
 
 #[test]
-fn headers_are_judged_as_the_crate_judges_them() {
+fn headers_are_accepted_and_refused_as_by_the_crate() {
     let good: [(&str, usize); 9] = [
         ("{}", 0),
         (r#"{"__metadata__":{"format":"pt"}}"#, 0),
@@ -83,7 +83,7 @@ fn headers_are_judged_as_the_crate_judges_them() {
         tensor("F32", "[4294967296,4294967296]", "[0,4]"),
         tensor("F64", "[2305843009213693952]", "[0,0]"),
         tensor("U8", "[18446744073709551616]", "[0,0]"),
-        // A hole, then an overlap.
+        // A gap, then an overlap.
         r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
             "b":{"dtype":"U8","shape":[2],"data_offsets":[3,5]}}"#
             .into(),
@@ -103,7 +103,7 @@ fn headers_are_judged_as_the_crate_judges_them() {
 }
 
 #[test]
-fn what_the_crate_lets_pass_is_refused_too() {
+fn some_headers_that_the_crate_accepts_are_refused() {
     let tensor = r#"{"dtype":"U8","shape":[1],"data_offsets":[0,1]}"#;
     let twice = format!(r#"{{"a":{tensor},"a":{tensor}}}"#);
     assert!(crate_reads(twice.as_bytes(), 1).is_ok());
@@ -140,9 +140,9 @@ fn dtype_name() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    /// Tensors in a row, now and then with an offset that is off by a little.
+    /// Consecutive tensors, some with a slightly wrong offset.
     #[test]
-    fn any_list_of_tensors_is_judged_as_the_crate_judges_it(
+    fn any_list_of_tensors_is_accepted_or_refused_as_by_the_crate(
         tensors in prop::collection::vec(
             (dtype_name(), prop::collection::vec(0u64..5, 0..4), prop::option::weighted(0.05, 0u64..9)),
             0..6,
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_headers_are_judged_as_the_crate_judges_them(
+    fn damaged_headers_are_accepted_or_refused_as_by_the_crate(
         at in 0usize..200,
         byte in any::<u8>(),
     ) {
@@ -184,7 +184,7 @@ proptest! {
         let at = at % json.len();
         json[at] = byte;
         let (ours, theirs) = (we_read(&json, 32), crate_reads(&json, 32));
-        // The one difference: a name that occurs twice.
+        // The only difference: duplicate names.
         if !ours.as_ref().is_err_and(|error| error.contains("twice")) {
             prop_assert_eq!(ours.ok(), theirs.ok());
         }

@@ -1,4 +1,4 @@
-//! Drafting heads, good and bad, beside a small target.
+//! Draft heads, good and bad, for a small target.
 
 mod torch;
 mod unfit;
@@ -171,7 +171,7 @@ fn a_heads_matrices_are_quantised_as_asked() {
 }
 
 #[test]
-fn the_streams_of_the_target_are_counted_as_their_format_does() {
+fn stream_indices_follow_their_format() {
     let streams = |changes: Value| {
         let mut config = eagle3_config();
         for (field, value) in changes.as_object().unwrap() {
@@ -193,7 +193,7 @@ fn the_streams_of_the_target_are_counted_as_their_format_does() {
     }
 }
 
-/// A way to make a head that its reader must refuse, and what the error says.
+/// A change that makes a head invalid, and a part of the error message.
 type Wrong = (&'static str, fn(&mut Value), fn(&mut Vec<Stored>), &'static str);
 
 fn keep_config(_: &mut Value) {}
@@ -209,7 +209,7 @@ fn set_offset(tensors: &mut [Stored], token: usize, offset: i64) {
 }
 
 #[test]
-fn heads_that_do_not_fit_are_refused_before_any_weight_is_made() {
+fn heads_that_do_not_fit_are_refused_before_any_weight_is_allocated() {
     let cases: [Wrong; 30] = [
         (
             "another width",
@@ -427,7 +427,7 @@ fn heads_that_do_not_fit_are_refused_before_any_weight_is_made() {
 }
 
 #[test]
-fn maps_may_be_of_32_bits_or_left_out_where_they_change_nothing() {
+fn token_maps_may_be_int32_or_absent_if_they_change_nothing() {
     let mut tensors = eagle3_tensors();
     let map = named(&mut tensors, "d2t");
     map.1 = Dtype::I32;
@@ -444,7 +444,7 @@ fn maps_may_be_of_32_bits_or_left_out_where_they_change_nothing() {
 }
 
 #[test]
-fn optional_parts_of_eagle3_are_known_by_their_tensors() {
+fn optional_parts_of_eagle3_are_found_by_their_tensors() {
     let rng = &mut fastrand::Rng::with_seed(3);
     let mut tensors = eagle3_tensors();
     for (name, shape) in [
@@ -735,8 +735,8 @@ fn medusa_heads_are_several_blocks_and_matrices() {
     let name = "medusa_head.1.1.weight";
     assert_eq!(matrix(&weights, Param::MedusaHead(1)), numbers(&tensors, &[name]));
 
-    for told in [json!(2), json!(5), json!("some")] {
-        let config = json!({"medusa_num_heads": told});
+    for stated in [json!(2), json!(5), json!("some")] {
+        let config = json!({"medusa_num_heads": stated});
         let (draft, _) = keep(&folder(&config, &tensors)).unwrap();
         assert_eq!(draft.config.family, DraftFamily::Medusa { heads: 3, blocks: 1 });
     }

@@ -1,4 +1,4 @@
-//! Mixtures of experts, whose tensors may be those of one expert or of all.
+//! Mixtures of experts; a tensor may belong to one expert or to all.
 
 use super::*;
 use crate::layout::{HostMatrix, Layout};
@@ -28,7 +28,7 @@ fn source(config: &Value, tensors: &[Stored]) -> MemorySource {
     ])
 }
 
-/// Joins the tensors of all experts that have the same name but for the expert's number.
+/// Joins the tensors of all experts that differ only in the expert's number.
 fn stacked(tensors: &[Stored]) -> Vec<Stored> {
     let mut joined: BTreeMap<String, BTreeMap<usize, &Stored>> = BTreeMap::new();
     let mut others = Vec::new();
@@ -61,7 +61,7 @@ fn the_experts_of_a_layer_may_be_one_tensor() {
 }
 
 #[test]
-fn so_may_those_that_mlx_quantised() {
+fn the_experts_of_a_layer_quantised_by_mlx_may_be_one_tensor() {
     let (mut config, tensors) = golden("ct_int4_moe_g32_bf16");
     config.as_object_mut().unwrap().remove("quantization_config");
     config["quantization"] = json!({"group_size": 32, "bits": 4, "mode": "affine"});
@@ -114,11 +114,11 @@ fn experts_of_gpt_oss_may_be_floats_by_columns() {
             (Param::ExpertDown(layer), "down_proj", hidden, both / 2),
         ] {
             let values = values(&packed.matrices[&param][0]);
-            // Every value of MXFP4 is one of bfloat16, too.
+            // Every value of MXFP4 is also one of bfloat16.
             let bytes = |value: f32| half::bf16::from_f32(value).to_le_bytes();
             let stored = (0..experts * rows * k).flat_map(|i| {
                 let (expert, column, row) = (i / (rows * k), i / rows % k, i % rows);
-                // Gate and up take turns.
+                // Gate and up rows alternate.
                 let row = if rows == both { row % 2 * (both / 2) + row / 2 } else { row };
                 bytes(values[(expert * rows + row) * k + column])
             });
@@ -147,7 +147,7 @@ fn experts_are_quantised_while_they_load_and_their_router_is_not() {
         let [part] = &weights.matrices[&param][..] else { panic!("{param:?} has parts") };
         assert_eq!((part.layout, part.n), (layout, rows), "{param:?}");
     }
-    // The memory of experts is planned before they are loaded.
+    // The size of experts is known before they are loaded.
     let config = ModelConfig::from_json(config.to_string().as_bytes()).unwrap();
     let source = source(&json!({}), &tensors);
     let checkpoint = block_on(Checkpoint::open(&source)).unwrap();
@@ -160,7 +160,7 @@ fn experts_are_quantised_while_they_load_and_their_router_is_not() {
 }
 
 #[test]
-fn what_does_not_fit_its_experts_is_named() {
+fn errors_name_what_does_not_fit_the_experts() {
     let refused = |name: &str, edit: &dyn Fn(&mut Value, &mut Vec<Stored>)| {
         let (mut config, mut tensors) = golden(name);
         edit(&mut config, &mut tensors);

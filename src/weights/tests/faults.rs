@@ -1,10 +1,10 @@
-//! Bad checkpoints: each gives the error that names its cause.
+//! Bad checkpoints: each gives an error that names the cause.
 
 use super::*;
 use crate::layout::Layout;
 use crate::model::Param;
 
-/// A way to spoil a good checkpoint, and what the load must say.
+/// A change to a good checkpoint, and a check of the error.
 type Fault = (&'static str, fn(&mut MemorySource), fn(&Error) -> bool);
 
 fn edit_tensors(source: &mut MemorySource, edit: impl FnOnce(&mut Vec<Stored>)) {
@@ -26,7 +26,7 @@ fn says(error: &Error, words: &str) -> bool {
 const PAGE: &[u8] = b"<!DOCTYPE html><html><head><title>Not found</title></head></html>";
 
 #[test]
-fn bad_files_are_named_before_any_weight_is_made() {
+fn bad_files_are_reported_before_any_weight_is_allocated() {
     let faults: [Fault; 16] = [
         (
             "no configuration",
@@ -150,7 +150,7 @@ fn a_stream_of_unknown_length_that_ends_early_or_late_is_noticed_at_its_end() {
 }
 
 #[test]
-fn bad_shards_are_named() {
+fn bad_shards_are_reported() {
     let faults: [Fault; 7] = [
         (
             "a shard left out",
@@ -201,7 +201,7 @@ fn bad_shards_are_named() {
 }
 
 #[test]
-fn what_the_model_does_not_use_is_left_out() {
+fn unused_tensors_are_ignored() {
     let plain = load(&tiny_source(), &Quantise::KEEP).unwrap();
     let mut source = tiny_source();
     edit_tensors(&mut source, |tensors| {

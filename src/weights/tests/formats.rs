@@ -1,4 +1,4 @@
-//! Quantised checkpoints that are not what their configuration says.
+//! Quantised checkpoints that contradict their configuration.
 
 use super::*;
 use ::safetensors::SafeTensors;
@@ -36,7 +36,7 @@ fn remove(tensors: &mut Vec<Stored>, name: &str) {
 }
 
 #[test]
-fn what_does_not_fit_its_format_is_named() {
+fn errors_name_what_does_not_fit_the_format() {
     let state = "weight.quant_state.bitsandbytes__nf4";
     let cases: [(&str, Edit, &str, &str); 13] = [
         (
@@ -132,7 +132,7 @@ fn what_does_not_fit_its_format_is_named() {
 fn tensors_may_come_in_any_order() {
     for name in ["bnb_nf4_nested_bf16", "gptq_act_order_g32_f16", "mlx_q8_g64_f16"] {
         let expected = load(&edited(name, |_| ()), &Quantise::KEEP).unwrap();
-        // The library sorts by type and name: other names, other order.
+        // The library sorts by type and name: other names give another order.
         let folder = edited(name, |_| ());
         let (header, data) = folder.files["model.safetensors"][8..].split_at(u64::from_le_bytes(
             *folder.files["model.safetensors"].first_chunk().unwrap(),

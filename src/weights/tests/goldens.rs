@@ -1,4 +1,4 @@
-//! The golden checkpoints, against what the `safetensors` crate and plain arithmetic make of them.
+//! The golden checkpoints, compared with the `safetensors` crate and plain arithmetic.
 
 use super::*;
 use crate::layout::HostMatrix;
@@ -30,7 +30,7 @@ impl Expected {
     }
 
     fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
-        // As models that also see images name it.
+        // The names of models that also take images.
         let long = format!("language_model.{name}");
         let named = |name| {
             let mut files = self.files.iter();
@@ -156,8 +156,8 @@ fn goldens_load_as_they_are_stored() {
     }
 }
 
-/// Floats are kept to the bit. Of nibbles the scale and the min are rounded to halves: within
-/// 2^-11 of the scale for each of up to 15 steps, and of the min.
+/// Floats are kept bit for bit. For nibbles, scale and min are rounded to f16: each within 2^-11, which
+/// the scale contributes up to 15 times.
 fn check(folder: &Path, param: Param, matrix: &HostMatrix, expected: &[f32]) {
     let mut row_values = vec![0.0; matrix.k];
     let row_scales = matrix.layout.row_scales(matrix.k);

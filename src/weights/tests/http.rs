@@ -25,11 +25,11 @@ fn read(script: &Script) -> Result<Vec<u8>> {
     block_on(source.read(FILE))
 }
 
-/// How often a reader waits before it gives up.
+/// How often a reader waits before it fails.
 const PATIENCE: usize = 5;
 
 #[test]
-fn an_interrupted_download_goes_on_where_it_was() {
+fn an_interrupted_download_is_resumed() {
     let faults = [
         vec![Drop(2500)],
         vec![Drop(2500), Refuse, Status(503), Status(429), Drop(1)],
@@ -44,7 +44,7 @@ fn an_interrupted_download_goes_on_where_it_was() {
     for hides_length in [false, true] {
         for acts in &faults {
             if hides_length && matches!(acts[0], End(_)) {
-                continue; // nobody can notice that
+                continue; // undetectable
             }
             let (script, bytes) = script();
             if hides_length {
@@ -57,7 +57,7 @@ fn an_interrupted_download_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_has_come_is_not_asked_for_again() {
+fn received_bytes_are_not_requested_again() {
     let (script, bytes) = script();
     script.act(FILE, [Drop(2500), Drop(0), Drop(4000)]);
     assert_eq!(read(&script), Ok(bytes));
@@ -65,7 +65,7 @@ fn what_has_come_is_not_asked_for_again() {
 }
 
 #[test]
-fn drops_at_random_bytes_leave_every_byte_in_its_place() {
+fn interruptions_at_random_bytes_change_no_byte() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -78,7 +78,7 @@ fn drops_at_random_bytes_leave_every_byte_in_its_place() {
         if rng.bool() {
             script.hide_length();
         }
-        // A server that ignores ranges may end before the reader has all it had.
+        // A server that ignores ranges may break off before the position of the reader.
         let drops = rng.usize(0..10);
         let acts: Vec<Act> = std::iter::repeat_with(|| rng.usize(1..length + 1))
             .flat_map(|kept| [DropAll(kept), Drop(kept)])
@@ -102,7 +102,7 @@ fn waits_grow_and_end() {
     assert!(waits.iter().sum::<Duration>() < Duration::from_secs(30));
     assert_eq!(script.asked(FILE).len(), 1 + PATIENCE);
 
-    // Each byte that comes is a reason to go on.
+    // Each received byte resets the attempts.
     let (script, bytes) = self::script();
     script.act(FILE, (0..50).flat_map(|_| [Drop(10), Refuse]));
     assert_eq!(read(&script), Ok(bytes));
@@ -130,7 +130,7 @@ fn an_address_that_never_worked_is_refused_at_once() {
 }
 
 #[test]
-fn what_will_not_pass_is_not_tried_again() {
+fn permanent_errors_are_not_retried() {
     for status in [400, 401, 403, 404, 451] {
         let (script, _) = script();
         script.act(FILE, [Drop(2500), Status(status)]);
@@ -140,10 +140,10 @@ fn what_will_not_pass_is_not_tried_again() {
 }
 
 #[test]
-fn a_promise_that_is_never_kept_is_told() {
+fn a_body_shorter_than_announced_is_an_error() {
     let (script, _) = script();
     script.act(FILE, vec![End(300); 100]);
-    // Each attempt gets 300 bytes, until nothing is left to promise.
+    // Each attempt gets 300 bytes, until all are received.
     assert!(read(&script).is_ok());
 
     let (script, _) = self::script();
@@ -154,7 +154,7 @@ fn a_promise_that_is_never_kept_is_told() {
 }
 
 #[test]
-fn a_file_that_changes_on_the_way_is_noticed() {
+fn a_file_that_changes_during_the_download_is_an_error() {
     let changes: [fn(&Script, Vec<u8>); 3] = [
         |script, bytes| script.set(FILE, bytes[..9999].to_vec()),
         |script, bytes| script.set(FILE, [bytes, vec![0]].concat()),
@@ -200,7 +200,7 @@ fn a_file_can_be_opened_at_any_byte() {
 }
 
 #[test]
-fn a_checkpoint_survives_its_server() {
+fn a_checkpoint_loads_despite_server_errors() {
     let whole = load(&tiny_source(), &Quantise::KEEP).unwrap();
     let script = Script::new(sharded_source().files);
     script.act("model.safetensors.index.json", [Drop(20)]);

@@ -22,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-/// Files in memory, handed out in chunks of a chosen size.
+/// Files in memory, returned in chunks of a chosen size.
 #[derive(Clone)]
 pub struct MemorySource {
     pub files: BTreeMap<String, Vec<u8>>,
@@ -99,7 +99,7 @@ fn load_observed(
     })
 }
 
-/// A configuration whose sizes leave padding everywhere.
+/// A configuration whose sizes need padding everywhere.
 fn tiny_config() -> Value {
     json!({
         "architectures": ["Qwen2ForCausalLM"], "hidden_size": 20, "intermediate_size": 12,

@@ -56,7 +56,7 @@ fn bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// Three rows in the middle of a matrix of nine, by these encodings.
+/// Three rows in the middle of a matrix of nine, in these encodings.
 fn repack(jobs: &[(Encoding, usize, Vec<u8>)]) -> HostMatrix {
     let layout = Layout::W4 { group: 32 };
     let mut sink = HostSink::new();

@@ -1,4 +1,4 @@
-//! Large files in parts, from a server that misbehaves.
+//! Large files in parts, from a misbehaving server.
 
 use super::server::{Act::*, *};
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const FILE: &str = "model.safetensors";
 const PART: u64 = 1000;
 
-/// A file of so many bytes, behind a server that takes its time and has sent a file before.
+/// A file of this many bytes, on a slow server that has sent a file before.
 fn script(length: usize, rng: &mut fastrand::Rng) -> (Script, Vec<u8>) {
     let bytes: Vec<u8> = (0..length).map(|_| rng.u8(..)).collect();
     let script =
@@ -32,7 +32,7 @@ fn drain(stream: &mut ParallelStream<Script>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Without thousands of numbers where they differ.
+/// Compares without printing thousands of numbers.
 fn assert_same(found: &[u8], expected: &[u8]) {
     let place = found.iter().zip(expected).position(|(a, b)| a != b);
     assert_eq!((found.len(), place), (expected.len(), None), "bytes and the first that differs");
@@ -45,14 +45,14 @@ fn a_large_file_comes_in_parts_a_few_at_a_time() {
     let asked = script.asked_parts(FILE);
     assert_eq!(asked[0], (0, None));
     let (first, _) = asked[1];
-    // What the first transfer gives until the parts take over, and no more.
+    // The first transfer delivers until the parts take over, and no more.
     assert!((PART..3 * PART).contains(&first), "{first}");
     for (i, part) in asked[1..].iter().enumerate() {
         let start = first + i as u64 * PART;
         assert_eq!(*part, (start, Some(20_000.min(start + PART))));
     }
     assert_eq!(asked.last().unwrap().1, Some(20_000));
-    // How many meet is up to the server's pace; four is the most.
+    // How many run at once depends on the server; four is the limit.
     let (now, most) = script.transfers();
     assert!(now == 0 && (2..=4).contains(&most), "{now} transfers, {most} at most");
 }
@@ -71,7 +71,7 @@ fn small_files_and_headers_take_one_transfer() {
     assert_eq!(script.asked_parts(FILE), [(0, None)]);
     assert_eq!(script.transfers().0, 0);
 
-    // A server that hides the length may not have so many bytes.
+    // A server that hides the length may not have that many bytes.
     script.hide_length();
     assert_same(&drain(&mut open(&script, 0)).unwrap(), &bytes);
     assert_eq!(script.asked_parts(FILE), [(0, None); 2]);
@@ -79,7 +79,7 @@ fn small_files_and_headers_take_one_transfer() {
 
 /// Other origins hide the length of a compressed body, and the range of a part.
 #[test]
-fn who_knows_the_length_gets_parts_from_a_server_that_hides_it() {
+fn a_known_length_allows_parts_from_a_server_that_hides_it() {
     for (expected, asked_behind) in [(20_000, 0), (19_000, 0), (21_000, 3)] {
         let (script, bytes) = script(20_000, &mut fastrand::Rng::new());
         script.hide_length();
@@ -95,19 +95,19 @@ fn who_knows_the_length_gets_parts_from_a_server_that_hides_it() {
 }
 
 #[test]
-fn a_server_without_parts_is_left_at_the_first_transfer() {
+fn a_server_without_parts_is_read_over_the_first_transfer() {
     let (script, bytes) = script(20_000, &mut fastrand::Rng::new());
     script.act(FILE, [Serve]);
     script.act(FILE, vec![IgnoreRange; 100]);
     assert_same(&drain(&mut open(&script, 0)).unwrap(), &bytes);
     let asked = script.asked_parts(FILE);
     let whole = asked.iter().filter(|(_, end)| end.is_none()).count();
-    // Three beside the first transfer, and one more in its place when they were to take over.
+    // Three besides the first transfer, and one more in its place.
     assert_eq!((asked.len(), whole), (5, 1));
 }
 
 #[test]
-fn a_file_that_changes_meanwhile_is_not_put_together() {
+fn parts_of_a_changed_file_are_not_joined() {
     let (script, _) = script(20_000, &mut fastrand::Rng::new());
     script.set_version("\"a\"");
     let mut stream = open(&script, 0);
@@ -125,7 +125,7 @@ fn a_file_that_changes_meanwhile_is_not_put_together() {
 }
 
 #[test]
-fn dropped_it_ends_all_transfers() {
+fn dropping_the_stream_ends_all_transfers() {
     let (script, _) = script(20_000, &mut fastrand::Rng::new());
     let mut stream = open(&script, 0);
     while script.transfers().0 < 2 {
@@ -136,7 +136,7 @@ fn dropped_it_ends_all_transfers() {
 }
 
 #[test]
-fn whatever_happens_every_byte_is_in_its_place() {
+fn random_server_errors_change_no_byte() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -157,7 +157,7 @@ fn whatever_happens_every_byte_is_in_its_place() {
             8 => Silent,
             _ => Serve,
         };
-        // The first request is for what there is; after five failures without progress it is over.
+        // The first request is for what there is; five failures without progress end the load.
         let acts: Vec<Act> = (0..rng.usize(..5)).map(|_| act(&mut rng)).collect();
         script.act(FILE, [Serve]);
         script.act(FILE, acts.clone());

@@ -1,4 +1,4 @@
-//! A web server that misbehaves as a test wants, and a store that does.
+//! A misbehaving web server and a misbehaving store.
 
 use super::*;
 use futures::future::pending;
@@ -13,19 +13,19 @@ pub enum Act {
     Serve,
     /// Sends the whole file, with status 200.
     IgnoreRange,
-    /// Breaks off after so many bytes of the body.
+    /// Breaks off after this many bytes of the body.
     Drop(usize),
-    /// The same, but ignores the range too.
+    /// The same, and ignores the range.
     DropAll(usize),
-    /// Sends no more after so many bytes of the body.
+    /// Sends nothing more after this many bytes of the body.
     Hang(usize),
-    /// Ends the body in good order after so many bytes, but has promised all.
+    /// Ends the body regularly after this many bytes, though it announced all.
     End(usize),
-    /// Changes the byte at that place of the file.
+    /// Changes the byte at this position of the file.
     Flip(usize),
-    /// Answers with a status alone.
+    /// Answers with a status only.
     Status(u16),
-    /// A page in place of the file.
+    /// A page instead of the file.
     Page,
     /// Does not answer.
     Refuse,
@@ -33,7 +33,7 @@ pub enum Act {
     Silent,
 }
 
-/// Files, and what the server does with the requests for each, in turn; then it serves.
+/// Files, and a list of acts for the requests of each; after these, it serves.
 #[derive(Clone, Default)]
 pub struct Script(Rc<State>);
 
@@ -45,7 +45,7 @@ struct State {
     /// Held by every body.
     transfers: Rc<()>,
     most_transfers: Cell<usize>,
-    /// Whether bytes take their time.
+    /// Whether bytes are slow.
     dawdles: Cell<bool>,
     waits: RefCell<Vec<Duration>>,
     chunk: Cell<usize>,
@@ -98,30 +98,30 @@ impl Script {
         *self.0.version.borrow_mut() = Some(version.into());
     }
 
-    /// The first bytes asked for of a file since the last call.
+    /// The first requested positions of a file since the last call.
     pub fn asked(&self, file: &str) -> Vec<u64> {
         let asked = self.0.asked.borrow_mut();
         asked.iter().filter(|(name, ..)| name == file).map(|(_, start, _)| *start).collect()
     }
 
-    /// The same with where each transfer was to end.
+    /// The same, with the end of each transfer.
     pub fn asked_parts(&self, file: &str) -> Vec<(u64, Option<u64>)> {
         let asked = self.0.asked.borrow_mut();
         let of_file = asked.iter().filter(|(name, ..)| name == file);
         of_file.map(|(_, start, end)| (*start, *end)).collect()
     }
 
-    /// Lets bytes wait for a while, each time anew.
+    /// Makes all bytes slow, by random waits.
     pub fn dawdle(&self) {
         self.0.dawdles.set(true);
     }
 
-    /// Bodies that somebody holds now, and the most so far.
+    /// Bodies held now, and the most so far.
     pub fn transfers(&self) -> (usize, usize) {
         (Rc::strong_count(&self.0.transfers) - 1, self.0.most_transfers.get())
     }
 
-    /// How many requests there were since the last call.
+    /// Requests since the last call.
     pub fn take_requests(&self) -> usize {
         self.0.asked.take().len()
     }
@@ -227,7 +227,7 @@ impl ByteStream for Body {
     }
 }
 
-/// Is not ready when it is first asked.
+/// Pending on the first poll.
 async fn pending_once() {
     let mut is_first = true;
     futures::future::poll_fn(|context| {
@@ -240,7 +240,7 @@ async fn pending_once() {
     .await;
 }
 
-/// A store in memory, with so much room.
+/// A store in memory with limited room.
 #[derive(Clone, Default)]
 pub struct MemoryStore(Rc<Shelf>);
 
@@ -252,7 +252,7 @@ struct Shelf {
 }
 
 impl MemoryStore {
-    /// Refuses what makes the entries larger than that; tells so before, if it `tells`.
+    /// Refuses writes beyond this size; reports its room if it `tells`.
     pub fn limit(&self, bytes: usize, tells: bool) {
         self.0.most.set(Some(bytes));
         self.0.tells_room.set(tells);
@@ -266,7 +266,7 @@ impl MemoryStore {
         self.0.entries.borrow().values().map(Vec::len).sum()
     }
 
-    /// Does something to an entry.
+    /// Changes an entry.
     pub fn edit(&self, key: &str, edit: impl FnOnce(&mut Vec<u8>)) {
         edit(self.0.entries.borrow_mut().get_mut(key).expect("an entry"));
     }
@@ -285,7 +285,7 @@ impl Store for MemoryStore {
     }
 
     async fn put(&self, key: &str, bytes: &[Chunk]) -> bool {
-        // As where it takes time: what is put must not be needed at once.
+        // As if storing took time: the caller must not rely on it at once.
         pending_once().await;
         let bytes: Vec<u8> = bytes.iter().flat_map(|chunk| chunk.as_slice()).copied().collect();
         let fits = self.0.most.get().is_none_or(|most| self.bytes() + bytes.len() <= most);

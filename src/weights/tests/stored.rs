@@ -1,5 +1,5 @@
-//! Loads by way of a local store: what is kept is not asked for again, and nothing is trusted that is
-//! not what it should be.
+//! Loads through a local store: stored data is not downloaded again, and data without the right digest
+//! is not trusted.
 
 use super::server::{Act::*, *};
 use super::*;
@@ -7,9 +7,9 @@ use crate::manifest::{Digest, FileManifest, Manifest};
 use crate::weights::Stored;
 use sha2::Digest as _;
 
-/// Small enough for some chunks a file.
+/// Small, so that a file has several chunks.
 const CHUNK: u64 = 1000;
-/// The first of the shards, which is opened once.
+/// The first shard, which is opened once.
 const SHARD: &str = "a.safetensors";
 
 fn stored(
@@ -20,7 +20,7 @@ fn stored(
     Stored::with_chunks(script.source(), Some(store.clone()), manifest.cloned(), CHUNK)
 }
 
-/// Loads the weights, and ends the load as an engine would.
+/// Loads the weights, and ends the load as an engine does.
 fn load_with(
     script: &Script,
     store: &MemoryStore,
@@ -48,7 +48,7 @@ fn manifest() -> Manifest {
     Manifest { files: files.collect(), is_partial: false }
 }
 
-/// The same without the digests of chunks.
+/// The same without digests of chunks.
 fn manifest_of_files() -> Manifest {
     let mut manifest = manifest();
     manifest.files.values_mut().for_each(|file| file.chunks.clear());
@@ -65,7 +65,7 @@ fn expected() -> HostWeights {
     load(&sharded_source(), &Quantise::KEEP).unwrap()
 }
 
-/// A store that a model has been loaded into.
+/// A store with a loaded model.
 fn warm() -> (Script, MemoryStore) {
     let (script, store) = (script(), MemoryStore::default());
     load_from(&script, &store).unwrap();
@@ -82,7 +82,7 @@ fn is_integrity(error: &Error, file: &str) -> bool {
 }
 
 #[test]
-fn what_was_loaded_once_needs_no_server() {
+fn a_stored_model_loads_without_a_server() {
     for manifest in [None, Some(manifest()), Some(manifest_of_files())] {
         let (script, store) = (script(), MemoryStore::default());
         let source = stored(&script, &store, manifest.as_ref());
@@ -101,7 +101,7 @@ fn what_was_loaded_once_needs_no_server() {
 }
 
 #[test]
-fn a_load_that_was_interrupted_goes_on_after_its_last_chunk() {
+fn an_interrupted_load_resumes_after_its_last_chunk() {
     for manifest in [None, Some(manifest()), Some(manifest_of_files())] {
         let (script, store) = (script(), MemoryStore::default());
         script.act(SHARD, [Drop(2700)]);
@@ -116,7 +116,7 @@ fn a_load_that_was_interrupted_goes_on_after_its_last_chunk() {
 }
 
 #[test]
-fn a_download_goes_on_only_with_the_same_file() {
+fn a_download_resumes_only_with_the_same_file() {
     let (script, store) = (script(), MemoryStore::default());
     script.set_version("\"one\"");
     script.act(SHARD, [Drop(2700)]);
@@ -128,7 +128,7 @@ fn a_download_goes_on_only_with_the_same_file() {
 }
 
 #[test]
-fn whatever_the_browser_evicts_is_fetched_again_and_nothing_else() {
+fn only_evicted_entries_are_fetched_again() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -142,7 +142,7 @@ fn whatever_the_browser_evicts_is_fetched_again_and_nothing_else() {
         for file in sharded_source().files.keys() {
             assert_eq!(!script.asked(file).is_empty(), touched(file), "{file}: {evicted:?}");
         }
-        assert_eq!(store.keys(), keys, "all is kept again");
+        assert_eq!(store.keys(), keys, "all is stored again");
     }
     let (script, store) = warm();
     store.evict(&entry(SHARD, 2));
@@ -151,7 +151,7 @@ fn whatever_the_browser_evicts_is_fetched_again_and_nothing_else() {
 }
 
 #[test]
-fn what_was_changed_in_the_store_is_fetched_again() {
+fn changed_entries_are_fetched_again() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -174,7 +174,7 @@ fn what_was_changed_in_the_store_is_fetched_again() {
     }
     store.edit(&entry(SHARD, 1), |bytes| bytes.push(0));
     assert_eq!(load_from(&script, &store).unwrap(), expected());
-    // Records that make no sense are no records.
+    // Invalid records are ignored.
     for record in ["", "{}", "[]", "{\"chunk_bytes\": 1000, \"chunks\": [\"zz\"]}"] {
         store.edit(&format!("{FOLDER}{SHARD}?tabloom"), |bytes| *bytes = record.into());
         assert_eq!(load_from(&script, &store).unwrap(), expected());
@@ -193,7 +193,7 @@ fn a_damaged_chunk_is_fetched_once_more() {
 }
 
 #[test]
-fn a_chunk_that_stays_damaged_is_an_error_and_nothing_of_it_is_kept() {
+fn a_chunk_that_stays_damaged_is_an_error_and_not_stored() {
     let (script, store) = (script(), MemoryStore::default());
     script.act(SHARD, [Flip(2500), Flip(2501)]);
     let error = load_with(&script, &store, Some(&manifest())).unwrap_err();
@@ -205,11 +205,11 @@ fn a_chunk_that_stays_damaged_is_an_error_and_nothing_of_it_is_kept() {
     assert!(!store.keys().contains(&entry(SHARD, 2)));
     script.take_requests();
     assert_eq!(load_with(&script, &store, Some(&manifest())).unwrap(), expected());
-    assert_eq!(script.asked(SHARD), [2000], "what was good is kept");
+    assert_eq!(script.asked(SHARD), [2000], "the good chunks are still stored");
 }
 
 #[test]
-fn a_file_that_is_not_the_promised_one_never_becomes_a_model() {
+fn a_file_with_the_wrong_digest_is_never_loaded() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -220,7 +220,7 @@ fn a_file_that_is_not_the_promised_one_never_becomes_a_model() {
             let at = rng.usize(..bytes.len());
             bytes[at] ^= 1 << rng.u8(..8);
             script.set(&file, bytes);
-            // What is damaged may be noticed before its end.
+            // Damage may be noticed before the end of the file.
             assert!(load_with(&script, &store, Some(&manifest)).is_err(), "{file} at {at}");
             let good = sharded_source().files[&file].clone();
             script.set(&file, good);
@@ -234,15 +234,15 @@ fn a_file_that_is_not_the_promised_one_never_becomes_a_model() {
             assert!(load_with(&script, &store, Some(&manifest)).is_err());
         }
     }
-    // Values alone are wrong: only the digest can tell.
+    // Only values are wrong: only the digest shows it.
     let (script, store) = (script(), MemoryStore::default());
     let mut bytes = sharded_source().files[SHARD].clone();
     *bytes.last_mut().unwrap() ^= 1;
     script.set(SHARD, bytes);
     let error = load_with(&script, &store, Some(&manifest_of_files())).unwrap_err();
     assert!(is_integrity(&error, SHARD), "{error}");
-    assert!(!store.keys().iter().any(|key| key.contains(SHARD)), "nothing of it is kept");
-    assert!(load_from(&script, &store).is_ok(), "without a manifest nobody knows better");
+    assert!(!store.keys().iter().any(|key| key.contains(SHARD)), "nothing of it is stored");
+    assert!(load_from(&script, &store).is_ok(), "without a manifest it cannot be noticed");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn files_that_a_manifest_does_not_list_do_not_exist() {
 }
 
 #[test]
-fn another_manifest_replaces_what_was_kept() {
+fn another_manifest_replaces_stored_files() {
     let (script, store) = (script(), MemoryStore::default());
     load_with(&script, &store, Some(&manifest_of_files())).unwrap();
     let mut tensors = tiny_tensors();
@@ -275,22 +275,22 @@ fn another_manifest_replaces_what_was_kept() {
 }
 
 #[test]
-fn what_was_trusted_once_is_not_mixed_with_something_else() {
+fn stored_chunks_are_not_mixed_with_those_of_another_file() {
     let (script, store) = warm();
     let mut bytes = sharded_source().files[SHARD].clone();
     bytes[2500] ^= 1;
     script.set(SHARD, bytes);
-    assert_eq!(load_from(&script, &store).unwrap(), expected(), "all of it is kept");
+    assert_eq!(load_from(&script, &store).unwrap(), expected(), "all of it is stored");
     store.evict(&entry(SHARD, 2));
     let error = load_from(&script, &store).unwrap_err();
     assert!(is_integrity(&error, SHARD), "{error}");
     assert_eq!(script.asked(SHARD), [2000, 2000]);
-    // The next load trusts anew.
+    // The next load trusts the new file.
     assert_ne!(load_from(&script, &store).unwrap(), expected());
 }
 
 #[test]
-fn a_store_without_room_costs_no_more_than_the_store() {
+fn a_load_works_without_room_in_the_store() {
     for tells in [true, false] {
         for room in [0, 500, 3000, 6000] {
             let (script, store) = (script(), MemoryStore::default());
@@ -315,7 +315,7 @@ fn a_store_without_room_costs_no_more_than_the_store() {
 }
 
 #[test]
-fn what_makes_no_model_is_not_kept() {
+fn files_that_do_not_load_are_not_stored() {
     let page = b"<!DOCTYPE html><html><body>Sign in to the network</body></html>";
     for file in ["config.json", SHARD, "model.safetensors.index.json"] {
         let (script, store) = (script(), MemoryStore::default());
@@ -325,7 +325,7 @@ fn what_makes_no_model_is_not_kept() {
         script.set(file, good);
         assert_eq!(load_from(&script, &store).unwrap(), expected(), "{file}");
     }
-    // Nor is it kept that there was no such file, unless a model can do without.
+    // A missing file is not recorded either, unless a model can do without it.
     let (script, store) = (script(), MemoryStore::default());
     script.act(SHARD, [Status(404)]);
     load_from(&script, &store).unwrap_err();

@@ -53,7 +53,7 @@ fn progress_grows_to_the_total() {
 }
 
 #[test]
-fn a_load_stops_when_its_observer_says_so() {
+fn a_load_stops_when_the_callback_breaks() {
     let calls = Cell::new(0);
     let stopped = load_observed(&tiny_source(), &Quantise::KEEP, |_| {
         calls.set(calls.get() + 1);
@@ -63,7 +63,7 @@ fn a_load_stops_when_its_observer_says_so() {
     assert_eq!(calls.get(), 3);
 }
 
-/// Notes what a sink is told, and keeps the staged bytes.
+/// Records the calls of a sink, and the staged bytes.
 #[derive(Default)]
 struct Recorder {
     staged: Vec<u8>,
@@ -91,7 +91,7 @@ impl WeightSink for Recorder {
     }
 
     async fn reorder(&mut self, _: Param, _: &[u32]) -> Result<()> {
-        panic!("nothing has an order of its own")
+        panic!("no matrix is reordered")
     }
 
     async fn finish(&mut self) -> Result<()> {
@@ -103,7 +103,7 @@ impl WeightSink for Recorder {
 
 #[test]
 fn sinks_get_whole_words_of_whole_rows() {
-    // Halves of odd sizes: tensors begin and end amid words, chunks amid halves.
+    // f16 in odd sizes: tensors start and end within words, chunks within f16.
     let mut tensors = tiny_tensors();
     for (_, dtype, _, bytes) in &mut tensors {
         *dtype = Dtype::BF16;

@@ -1,4 +1,4 @@
-//! Messages that no page of ours sends.
+//! Messages that our own pages never send.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use tabloom::host::Call;
 
 use super::page::{World, chat_call, complete_call, hello, text, tokens};
 
-/// Any JSON, with the names and numbers that matter here more often than by chance.
+/// Any JSON, with frequent use of the names and numbers that matter here.
 fn anything() -> impl Strategy<Value = Value> {
     let names = prop::sample::select(vec![
         "type", "id", "request", "moment", "messages", "credit", "resume", "tokens", "options",
@@ -82,7 +82,7 @@ fn nearly_a_call() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever text it gets, the decoder gives a call or says what is wrong.
+    /// For any text, the decoder returns a call or an error.
     #[test]
     fn any_text_is_read_or_refused(
         text in prop_oneof![
@@ -102,9 +102,10 @@ proptest! {
         }
     }
 
-    /// Whatever one tab sends, before a hello or after, the other's stream is what it would be alone.
+    /// Whatever one tab sends, before a hello or after, the other tab's stream is the same as without
+    /// it.
     #[test]
-    fn nobody_else_notices(
+    fn other_tabs_are_not_affected(
         messages in prop::collection::vec((prop_oneof![anything(), nearly_a_call()], any::<bool>()), 1..30),
     ) {
         let mut world = World::new();
@@ -139,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn depth_and_length_have_an_end() {
+fn depth_and_length_are_limited() {
     let deep =
         format!("{{\"type\":\"ping\",\"id\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let (id, error) = Call::read(&deep).unwrap_err();

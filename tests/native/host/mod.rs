@@ -11,7 +11,7 @@ use serde_json::json;
 use tabloom::host::Task;
 
 #[test]
-fn a_page_is_heard_after_a_fitting_hello() {
+fn a_page_is_served_after_a_matching_hello() {
     let mut world = World::new();
     let (tab, early) = (
         world.connect(),
@@ -53,7 +53,7 @@ fn a_page_is_heard_after_a_fitting_hello() {
 }
 
 #[test]
-fn calls_without_a_model_are_told_to_load_one() {
+fn calls_without_a_model_get_an_error() {
     let mut world = World::new();
     let page = Page::greet(&mut world);
     page.chat(&mut world, 1, json!({"stream": false}));
@@ -106,7 +106,7 @@ fn calls_belong_to_the_tab_that_made_them() {
 }
 
 #[test]
-fn a_lost_device_is_told_to_all_who_wait_and_the_model_can_be_loaded_again() {
+fn a_lost_device_is_reported_to_all_waiting_tabs_and_the_model_can_be_loaded_again() {
     let mut world = World::new();
     world.fails_after = Some(3);
     let [one, two] = world.pages(["a", "a"]);

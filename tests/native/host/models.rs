@@ -1,4 +1,4 @@
-//! Which models a host has, for whom, and for how long.
+//! Which models a host has loaded, for which tabs, and for how long.
 
 use serde_json::json;
 use tabloom::{
@@ -48,7 +48,7 @@ fn a_model_is_loaded_once_for_all_who_ask() {
 }
 
 #[test]
-fn files_come_with_local_models_and_with_no_others() {
+fn only_local_models_come_with_files() {
     let mut world = World::new();
     let page = Page::greet(&mut world);
     let load =
@@ -58,7 +58,7 @@ fn files_come_with_local_models_and_with_no_others() {
         assert_eq!(world.take(page.tab)[0]["error"]["param"], "files", "{url}");
     }
     assert_eq!(world.loading(), [""; 0]);
-    // A browser's blobs are empty objects in JSON.
+    // In JSON, a browser's blobs are empty objects.
     world.post(page.tab, load("local:1/a.gguf", json!({"a.gguf": {}})));
     assert_eq!(world.loading(), ["local:1/a.gguf"]);
     let other = Page::greet(&mut world);
@@ -71,7 +71,7 @@ fn files_come_with_local_models_and_with_no_others() {
 }
 
 #[test]
-fn other_options_make_another_model() {
+fn other_options_load_another_model() {
     let mut world = World::new();
     let [one] = world.pages(["a"]);
     let two = Page::greet(&mut world);
@@ -80,7 +80,7 @@ fn other_options_make_another_model() {
     assert_eq!(world.loading(), ["a"]);
     world.finish_loads();
     assert_eq!(urls(&world.metrics(&one)), ["a", "a"]);
-    // The budget is the host's, not the model's.
+    // The budget belongs to the host, not to the model.
     let three = Page::greet(&mut world);
     world.post(three.tab, load(json!({"context": 100, "budgetBytes": 1000})));
     assert_eq!(world.take(three.tab)[0]["value"]["model"], "a");
@@ -104,7 +104,7 @@ fn other_options_make_another_model() {
 }
 
 #[test]
-fn a_page_says_how_far_ahead_is_guessed() {
+fn a_page_chooses_the_number_of_drafts() {
     for (options, most) in [
         (json!({}), 7),
         (json!({"speculation": true}), 7),
@@ -122,7 +122,7 @@ fn a_page_says_how_far_ahead_is_guessed() {
 }
 
 #[test]
-fn a_page_says_what_guesses() {
+fn a_page_chooses_the_drafter() {
     for (draft, expected) in [
         (json!(true), Draft::Beside),
         (json!(false), Draft::Nothing),
@@ -139,7 +139,7 @@ fn a_page_says_what_guesses() {
 }
 
 #[test]
-fn a_load_ends_when_nobody_waits_for_it_any_more() {
+fn a_load_stops_when_no_tab_waits_for_it() {
     let mut world = World::new();
     let [one, two] = [(); 2].map(|()| Page::greet(&mut world));
     one.load(&mut world, 1, "a");
@@ -157,7 +157,7 @@ fn a_load_ends_when_nobody_waits_for_it_any_more() {
 }
 
 #[test]
-fn a_failed_load_is_told_to_all_and_can_be_tried_again() {
+fn a_failed_load_is_reported_to_all_and_can_be_retried() {
     let mut world = World::new();
     let pages = [(); 2].map(|()| Page::greet(&mut world));
     for page in pages {
@@ -189,7 +189,7 @@ fn a_tab_has_one_model() {
 }
 
 #[test]
-fn models_that_nobody_has_make_room_the_longest_unused_first() {
+fn unused_models_are_evicted_the_longest_unused_first() {
     let mut world = World::new();
     let [a, b, c] = world.pages(["a", "b", "c"]);
     let watcher = c;
@@ -217,7 +217,7 @@ fn models_that_nobody_has_make_room_the_longest_unused_first() {
     assert_eq!(refused["error"]["details"], json!({"needed": 100, "budget": 300, "used": 300}));
     assert_eq!(urls(&world.metrics(&watcher)), ["a", "c", "d"], "all are in use");
     assert_eq!(world.metrics(&watcher)["host"]["used_bytes"], 300);
-    // Room that comes free serves the next attempt.
+    // Freed room is available for the next attempt.
     world.post(watcher.tab, json!({"type": "bye"}));
     page.load(&mut world, 2, "e");
     world.finish_loads();
@@ -226,7 +226,7 @@ fn models_that_nobody_has_make_room_the_longest_unused_first() {
 }
 
 #[test]
-fn a_smaller_budget_lets_go_what_nobody_has() {
+fn a_smaller_budget_evicts_unused_models() {
     let mut world = World::new();
     let [a, b, c] = world.pages(["a", "b", "c"]);
     let used = |world: &mut World| world.metrics(&c)["host"]["used_bytes"].clone();

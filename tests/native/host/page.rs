@@ -1,4 +1,4 @@
-//! A host with toy models, and pages that talk to it in JSON as browsers do.
+//! A host with toy models, and pages that send it JSON as browsers do.
 
 use std::{collections::BTreeMap, fs, sync::OnceLock};
 
@@ -13,15 +13,15 @@ use tabloom::{
 
 use super::toy::Toy;
 
-/// A host, what it told its pages, and what it wants done.
+/// A host, the messages to its pages, and its pending work.
 pub struct World {
     pub host: Host<Toy>,
     pub tasks: Vec<Task>,
     /// Models loaded so far.
     pub loads: usize,
-    /// How long executors of models to come work.
+    /// Run time of the executors of later models.
     pub fails_after: Option<usize>,
-    /// Bytes that every model takes.
+    /// Bytes of every model.
     pub bytes: u64,
     told: BTreeMap<TabId, Vec<Value>>,
     loading: Vec<(ModelId, String)>,
@@ -39,14 +39,14 @@ pub fn hello() -> Value {
     json!({"type": "hello", "id": 0, "version": VERSION, "protocol": PROTOCOL, "tab": null, "visible": true})
 }
 
-/// The tokens of a choice that a stream's chunks brought.
+/// The tokens of a choice in a stream's chunks.
 pub fn tokens(answers: &[Value], index: u32) -> Vec<u64> {
     let chunks = answers.iter().filter(|answer| answer["value"]["choices"][0]["index"] == index);
     let tokens = chunks.filter_map(|chunk| chunk["tokens"].as_array());
     tokens.flatten().map(|token| token.as_u64().unwrap()).collect()
 }
 
-/// The text of a choice that a stream's chunks brought.
+/// The text of a choice in a stream's chunks.
 pub fn text(answers: &[Value], index: u32) -> String {
     let choices = answers.iter().map(|answer| &answer["value"]["choices"][0]);
     let chunks = choices.filter(|choice| choice["index"] == index);
@@ -84,13 +84,13 @@ impl World {
         })
     }
 
-    /// A port that has said nothing yet.
+    /// A port without messages yet.
     pub fn connect(&mut self) -> TabId {
         self.connected += 1;
         TabId(self.connected)
     }
 
-    /// A message as it comes from a page.
+    /// Receives a message from a page.
     pub fn post(&mut self, tab: TabId, message: Value) {
         self.host.receive(tab, Call::read(&message.to_string()));
         self.collect();
@@ -111,12 +111,12 @@ impl World {
         assert!(steps.count() < 10_000, "the host never rests");
     }
 
-    /// What a page has been told since the last call.
+    /// Messages to a page since the last call.
     pub fn take(&mut self, tab: TabId) -> Vec<Value> {
         self.told.remove(&tab).unwrap_or_default()
     }
 
-    /// The errors that a page has been told since the last call.
+    /// Errors sent to a page since the last call.
     pub fn codes(&mut self, tab: TabId) -> Vec<String> {
         let answers = self.take(tab);
         answers
@@ -138,7 +138,7 @@ impl World {
         self.loading.iter().map(|(_, url)| url.as_str()).collect()
     }
 
-    /// Loads what is asked for.
+    /// Loads what was requested.
     pub fn finish_loads(&mut self) {
         while !self.loading.is_empty() {
             let (model, url) = self.loading.remove(0);
@@ -149,12 +149,12 @@ impl World {
         }
     }
 
-    /// The model of the load that was asked for first.
+    /// The model of the first requested load.
     pub fn next_load(&mut self) -> ModelId {
         self.loading.remove(0).0
     }
 
-    /// A load ends.
+    /// Ends a load.
     pub fn finish_load(&mut self, model: ModelId, result: Result<String, Error>) {
         self.loads += usize::from(result.is_ok());
         let fails_after = self.fails_after;
@@ -180,7 +180,7 @@ impl World {
         self.collect();
     }
 
-    /// Takes in what the host has to tell and wants done.
+    /// Processes the host's messages and its pending work.
     pub fn collect(&mut self) {
         for (tab, answer) in self.host.take_answers() {
             self.told.entry(tab).or_default().push(serde_json::to_value(answer).unwrap());
@@ -213,18 +213,18 @@ impl Page {
         world.post(self.tab, json!({"type": "load", "id": id, "url": url, "options": {}}));
     }
 
-    /// Asks with a seed that follows from the call's id, and room for any number of chunks.
+    /// Sends a request with a seed derived from the call's id, and unlimited credit for chunks.
     pub fn chat(&self, world: &mut World, id: u32, fields: Value) {
         world.post(self.tab, chat_call(id, fields));
     }
 }
 
-/// A call with a seed that follows from its id.
+/// A call with a seed derived from its id.
 pub fn chat_call(id: u32, fields: Value) -> Value {
     call("chat", id, json!({"messages": [{"role": "user", "content": "Hi!"}]}), fields)
 }
 
-/// As [`chat_call`], of text completions.
+/// The same as [`chat_call`], for text completions.
 pub fn complete_call(id: u32, fields: Value) -> Value {
     call("complete", id, json!({"prompt": "Hi!"}), fields)
 }

@@ -1,4 +1,4 @@
-//! What pages read of their streams: at their own speed, from their own partition, across hosts.
+//! Streams of pages: at their own speed, in their own cache partition, across hosts.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn whole(call: u32, fields: Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_page_that_does_not_read_holds_up_its_own_stream_only() {
+fn a_page_that_does_not_read_delays_only_its_own_stream() {
     let mut world = World::new();
     let [slow, quick] = world.pages(["a", "a"]);
     let mut call = chat_call(1, stream(MANY));
@@ -54,7 +54,7 @@ fn a_page_that_does_not_read_holds_up_its_own_stream_only() {
 }
 
 #[test]
-fn a_held_stream_can_be_cancelled_and_its_tab_can_go() {
+fn a_held_stream_can_be_cancelled_and_its_tab_closed() {
     let mut world = World::new();
     let [slow, other] = world.pages(["a", "a"]);
     for id in [1, 2] {
@@ -77,7 +77,7 @@ fn a_held_stream_can_be_cancelled_and_its_tab_can_go() {
     );
 }
 
-/// What a page sends to go on with what it has of each choice.
+/// What a page sends to continue each choice.
 fn resume(seen: &[Value], choices: u32) -> Value {
     let choice = |index| {
         let of_choice = |answer: &&Value| answer["value"]["choices"][0]["index"] == index;
@@ -89,7 +89,7 @@ fn resume(seen: &[Value], choices: u32) -> Value {
 }
 
 #[test]
-fn a_stream_goes_on_at_another_host_wherever_it_was_cut() {
+fn a_stream_continues_at_another_host_after_any_interruption() {
     for choices in [1, 3] {
         let mut fields = stream(30);
         fields["n"] = json!(choices);
@@ -142,7 +142,7 @@ fn a_stream_goes_on_at_another_host_wherever_it_was_cut() {
 }
 
 #[test]
-fn cached_prefixes_are_found_within_a_partition_alone() {
+fn cached_prefixes_are_shared_only_within_a_partition() {
     let long = "Tell me about the fox and the hen. ".repeat(12);
     let cached = |world: &mut World, page: Page, id: u32| {
         let messages = json!([{"role": "user", "content": long}]);
@@ -170,7 +170,7 @@ fn cached_prefixes_are_found_within_a_partition_alone() {
     world.take(ann.tab);
     assert!(cached(&mut world, ann, 1) >= 64, "the session goes on in another tab");
 
-    // Nobody is told what others look up and find.
+    // The metrics do not show other tabs' cache hits.
     for page in pages {
         let metrics = world.metrics(&page);
         let tabs = metrics["host"]["tabs"].as_array().unwrap();
@@ -188,7 +188,7 @@ fn cached_prefixes_are_found_within_a_partition_alone() {
 }
 
 #[test]
-fn tabs_that_can_be_seen_come_before_those_that_cannot() {
+fn visible_tabs_come_before_hidden_ones() {
     let mut world = World::new();
     let [hidden, seen] = world.pages(["a", "a"]);
     world.post(hidden.tab, json!({"type": "visible", "visible": false}));
@@ -205,7 +205,7 @@ fn tabs_that_can_be_seen_come_before_those_that_cannot() {
 }
 
 #[test]
-fn text_completions_stream_at_the_page_s_speed_and_go_on_at_another_host() {
+fn text_completions_stream_at_the_page_s_speed_and_continue_at_another_host() {
     let fields = || json!({"prompt": ["Hi!", "Ho!"], "n": 2, "echo": true, "max_tokens": 30});
     let mut world = World::new();
     let [page] = world.pages(["a"]);
@@ -244,7 +244,7 @@ fn text_completions_stream_at_the_page_s_speed_and_go_on_at_another_host() {
 }
 
 #[test]
-fn tokens_and_templates_are_told_at_once() {
+fn tokenising_and_templates_are_answered_at_once() {
     let mut world = World::new();
     let [page] = world.pages(["a"]);
     let mut ask = |id: u32, task: &str, request: &Value| {

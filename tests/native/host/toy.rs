@@ -8,7 +8,7 @@ use tabloom::{
 /// Blocks that tokens can be in.
 pub const BLOCKS: usize = 64;
 
-/// Computes steps at once, until it is told to fail.
+/// Computes steps at once, until it is set to fail.
 pub struct Toy {
     plans: Vec<StepPlan>,
     /// Steps after which the device is lost.

@@ -1,10 +1,10 @@
-//! A constraint simple enough to be told again: even and odd tokens take turns.
+//! A constraint simple enough to check: even and odd tokens alternate.
 
 use tabloom::{Result, sampling::Constraint};
 
 use super::scripted::VOCAB;
 
-/// Even tokens first; after six tokens all is said.
+/// Even tokens first; complete after six tokens.
 #[derive(Debug, Default)]
 pub struct Alternate {
     accepted: usize,

@@ -4,18 +4,18 @@ use tabloom::speculate::Drafter;
 
 use super::scripted::{VOCAB, next_token};
 
-/// How good its proposals are.
+/// Quality of the proposals.
 #[derive(Clone, Copy, Debug)]
 pub enum Quality {
-    /// What will be drawn, as far as nothing but the seed decides.
+    /// The tokens that will be sampled, as far as only the seed decides.
     Right,
-    /// Right up to a token that depends on where it is.
+    /// Right, except for tokens at certain positions.
     Mixed,
-    /// None is what will be drawn.
+    /// All wrong.
     Wrong,
 }
 
-/// Knows the seeds of all requests, and so what they will draw.
+/// Knows the seeds of all requests, and so the tokens that they will sample.
 #[derive(Debug)]
 pub struct Oracle {
     pub seeds: Vec<u64>,
@@ -25,8 +25,8 @@ pub struct Oracle {
 impl Drafter for Oracle {
     fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
         let Some((last, before)) = tokens.split_last() else { return Vec::new() };
-        let drew = |seed: &&u64| next_token(before, **seed, u32::MAX) == *last;
-        let seed = self.seeds.iter().find(drew).or(self.seeds.first()).copied().unwrap_or(0);
+        let is_next = |seed: &&u64| next_token(before, **seed, u32::MAX) == *last;
+        let seed = self.seeds.iter().find(is_next).or(self.seeds.first()).copied().unwrap_or(0);
         let mut tokens = tokens.to_vec();
         let proposal = (0..most).map(|at| {
             let right = next_token(&tokens, seed, u32::MAX);

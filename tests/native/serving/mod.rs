@@ -1,4 +1,4 @@
-//! The serving core over a scripted executor: every request gets the text it would get alone.
+//! The serving core over a scripted executor: every request gets the same tokens as when it runs alone.
 
 mod constraint;
 mod drafters;
@@ -26,20 +26,20 @@ use constraint::Alternate;
 use drafters::{Oracle, Quality};
 use scripted::{END, Failure, POISON, Scripted, VOCAB, embedded, logprobs, next_token};
 
-/// How one request went.
+/// Result of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outcome {
-    /// The whole answer, with what was answered before.
+    /// The whole answer, including the given part.
     tokens: Vec<u32>,
-    /// Of the tokens that were told.
+    /// Of the returned tokens.
     logprobs: Vec<Logprobs>,
     prompt_logprobs: Option<Vec<Logprobs>>,
     embedding: Option<Vec<f32>>,
-    /// Why it ended, and after how many tokens.
+    /// Finish reason, and number of tokens.
     end: Option<(FinishReason, usize)>,
 }
 
-/// The tokens that a request permits after `output`, as bits.
+/// The tokens allowed for a request after `output`, as bits.
 fn permitted(request: &Request, output: &[u32]) -> u32 {
     let permits = |token: &u32| {
         let bad = request.bad_words.iter().any(|word| {
@@ -55,7 +55,7 @@ fn permitted(request: &Request, output: &[u32]) -> u32 {
     (0..VOCAB).filter(permits).fold(0, |bits, token| bits | 1 << token)
 }
 
-/// Why an answer ends after so many tokens, if it does, where sequences end at `limit` tokens.
+/// Why an answer ends after this many tokens, if it does; sequences end at `limit` tokens.
 fn complete(request: &Request, answered: usize, limit: usize) -> Option<FinishReason> {
     let most = limit - request.prompt.len();
     let most = request.max_tokens.map_or(most, |max| max.min(most));
@@ -65,7 +65,7 @@ fn complete(request: &Request, answered: usize, limit: usize) -> Option<FinishRe
     (answered == most).then_some(FinishReason::Length)
 }
 
-/// What a request gives by itself, where sequences end at `limit` tokens.
+/// The result of a request that runs alone; sequences end at `limit` tokens.
 fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
     let mut outcome = Outcome { tokens: request.answered.clone(), ..Default::default() };
     let mut tokens = [&request.prompt[..], &request.answered].concat();
@@ -122,7 +122,7 @@ fn request(prompt: Vec<u32>, max_tokens: Option<usize>, seed: u64) -> Request {
     Request { prompt, sampling, end_tokens: vec![END], max_tokens, ..Default::default() }
 }
 
-/// An engine with a record of what its caller asked and was told.
+/// An engine, with a record of requests and results.
 struct Client<E> {
     engine: Engine<E>,
     options: Options,
@@ -133,13 +133,13 @@ struct Client<E> {
     /// Ended by the caller while live.
     ended: BTreeMap<RequestId, FinishReason>,
     unconstrained: BTreeSet<RequestId>,
-    /// Held, and how many tokens they may have at most.
+    /// Held requests, and the most tokens that they may have.
     held: BTreeMap<RequestId, usize>,
     pins: Vec<PinId>,
     steps: usize,
 }
 
-/// A clock that moves on whenever it is read.
+/// A clock that advances with every reading.
 fn ticking() -> Clock {
     let now = Rc::new(Cell::new(0));
     Box::new(move || {
@@ -182,10 +182,10 @@ impl<E: Executor> Client<E> {
         self.submit_many(request, 1);
     }
 
-    /// Submits a request with a part of the answer that it would get.
+    /// Submits a request with a part of its expected answer.
     fn resume(&mut self, request: Request, part: f64, n: usize) {
         let request = Request { prompt_logprobs: None, goal: Goal::Generate, ..request };
-        // Requests that are refused have no answer.
+        // Refused requests have no answer.
         let unconstrained = Request { constrained: false, ..request.clone() };
         if request.prompt.len() >= self.limit || permitted(&unconstrained, &[]) == 0 {
             return self.submit_many(request, n);
@@ -248,7 +248,7 @@ impl<E: Executor> Client<E> {
 
     fn note_end(&mut self, id: RequestId, reason: FinishReason) {
         let request = &self.requests[&id];
-        // It may have been over when it came, and nobody been told yet.
+        // It may already have been over, with its events not taken yet.
         let over = complete(request, request.answered.len(), self.limit).is_some()
             && !self.unconstrained.contains(&id);
         if self.outcomes[&id].end.is_none() && !over {
@@ -259,7 +259,7 @@ impl<E: Executor> Client<E> {
     fn hold(&mut self, nth: usize) {
         let Some(id) = self.nth(nth) else { return };
         self.engine.hold(id, true);
-        // No more are drawn by the steps in flight, at most two of them with drafts.
+        // The steps in flight may add tokens: at most two steps with drafts.
         let most = self.outcomes[&id].tokens.len() + 2 * (1 + MAX_DRAFTS);
         self.held.entry(id).or_insert(most);
     }
@@ -276,7 +276,7 @@ impl<E: Executor> Client<E> {
         }
     }
 
-    /// Brings the constraints that were announced.
+    /// Sets the announced constraints.
     fn constrain(&mut self) {
         for id in std::mem::take(&mut self.unconstrained) {
             self.engine.constrain(id, Box::new(Alternate::default()));
@@ -324,10 +324,10 @@ impl<E: Executor> Client<E> {
         }
     }
 
-    /// Steps until nothing is left, and checks that everybody got what was due.
+    /// Steps until nothing is left, and checks all results.
     fn run_to_the_end(&mut self) {
         self.constrain();
-        // The request that runs first advances at least every third step, and all get their turn.
+        // The first running request advances at least every third step, and each request gets its turn.
         let lengths = self.requests.values().map(|request| {
             let due = alone(request, self.limit, self.window);
             request.prompt.len() + due.end.expect("it ends").1
@@ -358,7 +358,7 @@ impl<E: Executor> Client<E> {
                 assert_eq!(*count, outcome.tokens.len());
             } else {
                 let mut due = due;
-                // A constraint that allows nothing may end a request before its scores are read.
+                // A constraint that allows no token may end a request before its scores are read.
                 if let Some((FinishReason::Error(Error::NoTokenAllowed { drawn: 0 }), _)) = due.end
                     && outcome.prompt_logprobs.is_none()
                 {
@@ -405,7 +405,7 @@ fn tab() -> impl Strategy<Value = TabId> {
     (0..4_u64).prop_map(TabId)
 }
 
-/// Prompts that often begin alike.
+/// Prompts that often share prefixes.
 fn prompt() -> impl Strategy<Value = Vec<u32>> {
     let family = (1..4_u32, 0..70_usize);
     (family, prop::collection::vec(0..POISON, 1..40), prop::bool::weighted(0.05)).prop_map(
@@ -511,7 +511,7 @@ fn options() -> impl Strategy<Value = Options> {
     })
 }
 
-/// Who guesses what comes next; none: prompt lookup.
+/// The drafter; none: prompt lookup.
 fn drafter(quality: Option<Quality>, actions: &[Action]) -> Rc<dyn Drafter> {
     let Some(quality) = quality else { return Rc::new(Ngram { sizes: 1..=3 }) };
     let seeds = actions.iter().flat_map(|action| match action {
@@ -553,10 +553,10 @@ fn serve<E: Executor>(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Whatever arrives and is cancelled when, however small the pool: no token is lost, doubled
-    /// or changed, no block leaks, and everything ends.
+    /// For any order of arrivals and cancellations, however small the pool: no token is lost, doubled
+    /// or changed, no block leaks, and every request ends.
     #[test]
-    fn every_request_gets_the_text_it_would_get_alone(
+    fn every_request_gets_the_same_tokens_as_alone(
         depth in 1..=3,
         rows in 1..40_usize,
         seqs in 1..6_usize,
@@ -621,7 +621,7 @@ fn a_batch_takes_no_more_steps_than_its_longest_request() {
 }
 
 #[test]
-fn rounds_follow_one_another_before_it_is_known_what_was_right() {
+fn rounds_are_planned_before_their_drafts_are_verified() {
     let executor = Scripted::<2>::new(256, 8, 100, 4096).drafting(4);
     let ran_ahead = executor.ran_ahead.clone();
     let adaptive_drafts = false;
@@ -632,7 +632,7 @@ fn rounds_follow_one_another_before_it_is_known_what_was_right() {
     client.submit(long_winded(30, 100));
     client.run_to_the_end();
     let rounds = client.engine.metrics().spec_decode.spec_decode_num_drafts as usize;
-    // All but the first, and those where the answer might have no room for all drafts.
+    // All but the first, and those where the answer may lack room for all drafts.
     assert!(rounds < 100 && ran_ahead.get() > rounds / 2, "{} of {rounds}", ran_ahead.get());
 }
 

@@ -1,5 +1,5 @@
-//! An executor without a model: the next token is a hash of all tokens before it, read back from
-//! where the plans put them. A token in the wrong place changes every token after it.
+//! An executor without a model: the next token is a hash of all tokens before it, read back from where
+//! the plans put them. A token in the wrong place changes all tokens after it.
 
 use std::{cell::Cell, collections::VecDeque, rc::Rc};
 
@@ -13,7 +13,7 @@ use tabloom::{
 
 pub const VOCAB: u32 = 24;
 pub const END: u32 = 0;
-/// A prompt with this token makes logits and embeddings that are not finite. It is never drawn.
+/// A prompt with this token gives logits and embeddings that are not finite. It is never sampled.
 pub const POISON: u32 = VOCAB - 1;
 
 fn hash(tokens: &[u32], seed: u64) -> u32 {
@@ -21,19 +21,19 @@ fn hash(tokens: &[u32], seed: u64) -> u32 {
     (tokens.iter().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix) >> 32) as u32
 }
 
-/// What a token adds to the embedding of its prompt.
+/// The contribution of a token to the embedding of its prompt.
 pub fn embedded(token: u32) -> f32 {
     if token == POISON { f32::NAN } else { token as f32 }
 }
 
-/// The token that follows `tokens`, of those that a bit of `mask` permits.
+/// The token after `tokens`, of those that the bits of `mask` allow.
 pub fn next_token(tokens: &[u32], seed: u64, mask: u32) -> u32 {
     let first = hash(tokens, seed) % POISON;
     let candidates = (0..POISON).map(|i| (first + i) % POISON);
     candidates.into_iter().find(|token| mask >> token & 1 == 1).expect("some token is permitted")
 }
 
-/// What the last of `tokens` scores after those before it.
+/// The score of the last of `tokens` after those before it.
 pub fn logprobs(tokens: &[u32], top: u32) -> Logprobs {
     let score = |of: u32| -((of % 1000) as f32);
     Logprobs {
@@ -49,13 +49,13 @@ pub enum Failure {
     Result(usize),
 }
 
-/// Checks every plan it is given and computes it.
+/// Checks every plan and computes it.
 pub struct Scripted<const DEPTH: usize> {
     pub capacity: Capacity,
     pub failure: Option<Failure>,
     /// Most drafts of its own drafter.
     drafts: usize,
-    /// Sequences in steps that began behind drafts which were not verified.
+    /// Sequences in steps that started behind unverified drafts.
     pub ran_ahead: Rc<Cell<usize>>,
     kv: Vec<u32>, // [blocks][BLOCK_SIZE] tokens
     slots: Vec<Slot>,
@@ -64,25 +64,25 @@ pub struct Scripted<const DEPTH: usize> {
     returned: usize,
 }
 
-/// What is kept of the sequence last seen in a slot.
+/// State of the current sequence of a slot.
 #[derive(Clone, Debug, Default)]
 struct Slot {
     table: Vec<u32>,
     /// Position and token of the last sample.
     sample: Option<(u32, u32)>,
     computed: u32,
-    /// Drafts of the last step, and how many were right.
+    /// Drafts of the last step, and how many of them were accepted.
     drafted: (u32, u32),
-    /// Whether the last step's rows were followed.
+    /// Whether the drafter read the last step's rows.
     followed: bool,
-    /// The masks given last, by the place of their draw.
+    /// The last masks, by their place in a step.
     masks: [Option<u32>; 1 + MAX_DRAFTS],
-    /// The tokens that penalties look at, and how many are the prompt.
+    /// The tokens that penalties count, and how many of them are the prompt.
     history: Option<(Vec<u32>, usize)>,
     pooled: Vec<u32>,
 }
 
-/// The position behind the rows of a sequence, if all drafts before them are right.
+/// The position after the rows of a sequence, if all drafts before them are accepted.
 fn reach(seq: &SeqPlan) -> usize {
     seq.start as usize + seq.unverified as usize + seq.rows()
 }
@@ -111,12 +111,12 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         }
     }
 
-    /// The same with a drafter of its own.
+    /// The same with its own drafter.
     pub fn drafting(self, drafts: usize) -> Self {
         Scripted { drafts, ..self }
     }
 
-    /// The same, but rows see only a window.
+    /// The same with an attention window.
     pub fn windowed(self, window: Window) -> Self {
         let capacity = Capacity { window: Some(window), ..self.capacity };
         Scripted { capacity, ..self }
@@ -156,22 +156,22 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         }
         let end = reach(seq);
         assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
-        // Beyond may lie what drafts of earlier steps took.
+        // Blocks beyond may have been used for drafts of earlier steps.
         let needed = end.div_ceil(BLOCK_SIZE);
         let spare = slot.table.len().checked_sub(needed);
         assert!(spare.is_some_and(|spare| spare <= 1), "{seq:?}");
         assert!(seq.drafts.len() <= MAX_DRAFTS && seq.drafts.iter().all(|d| d.token < Some(VOCAB)));
         assert!(slot.table.iter().all(|block| (*block as usize) < self.capacity.blocks));
-        for position in self.seen(seq.start as usize).chain(seq.start as usize..end) {
+        for position in self.visible(seq.start as usize).chain(seq.start as usize..end) {
             assert_ne!(slot.table[position / BLOCK_SIZE], 0, "position {position} of {seq:?}");
         }
-        // What is written belongs to nobody else in this step or one in flight.
+        // No other sequence in this step or one in flight may use a written block.
         let written = &slot.table[seq.start as usize / BLOCK_SIZE..needed];
         let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
         for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
             let table = &self.slots[other.slot as usize].table;
             let (start, end) = (other.start as usize, reach(other));
-            for position in self.seen(start).chain(start..end) {
+            for position in self.visible(start).chain(start..end) {
                 let block = table[position / BLOCK_SIZE];
                 assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
             }
@@ -186,21 +186,21 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         }
     }
 
-    /// The positions before `position` that its row sees.
-    fn seen(&self, position: usize) -> impl Iterator<Item = usize> + use<DEPTH> {
+    /// The earlier positions that the row at `position` attends to.
+    fn visible(&self, position: usize) -> impl Iterator<Item = usize> + use<DEPTH> {
         let Window { sinks, tokens } =
             self.capacity.window.unwrap_or(Window { sinks: 0, tokens: usize::MAX });
         (0..position).filter(move |at| *at < sinks || at.saturating_add(tokens) > position)
     }
 
-    /// The tokens before position `upto` that the row there sees.
+    /// The tokens before `upto` that the row there attends to.
     fn read(&self, table: &[u32], upto: usize) -> Vec<u32> {
         let place = |at: usize| table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
-        self.seen(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
+        self.visible(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
     }
 
-    /// What its drafter expects after these tokens: mostly what comes.
-    fn guess(&self, tokens: &[u32], seed: u64) -> u32 {
+    /// The drafter's next token: mostly right.
+    fn draft(&self, tokens: &[u32], seed: u64) -> u32 {
         let errs = hash(tokens, !seed).is_multiple_of(4);
         (next_token(tokens, seed, u32::MAX) + u32::from(errs)) % VOCAB
     }
@@ -218,8 +218,8 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         for at in start..end {
             if at >= start + known {
                 let seed = seq.sample.map_or(0, |sampling| sampling.seed);
-                let guess = || self.guess(&self.read(&slot.table, at), seed);
-                ids.push(seq.drafts[at - start - known].token.unwrap_or_else(guess));
+                let draft = || self.draft(&self.read(&slot.table, at), seed);
+                ids.push(seq.drafts[at - start - known].token.unwrap_or_else(draft));
             }
             self.kv[place(at)] = ids[at - start];
         }
@@ -246,17 +246,17 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         if let Some(adjust) = &seq.adjust {
             slot.history = Some((adjust.tokens.clone(), adjust.prompt));
         }
-        let drawn = start + known;
-        // What is drawn after a draft stands if the draft is what was drawn in its place.
-        let mut stands = true;
+        let first = start + known;
+        // A token after a draft is accepted if the draft equals the token sampled in its place.
+        let mut accepted = true;
         let next = ids[known..].iter().copied().map(Some).chain([None]);
         for ((place, mask), draft) in seq.masks().enumerate().zip(next) {
             let Some(sampling) = seq.sample else { break };
-            let tokens = read(drawn + place);
-            if sampling.penalises() && stands {
+            let tokens = read(first + place);
+            if sampling.penalises() && accepted {
                 let (history, prompt) = slot.history.as_mut().expect("penalties know the tokens");
                 assert!(*prompt > 0 && history.len() >= *prompt);
-                // Where all is in sight, the history can be compared.
+                // Without a window, the history can be compared.
                 if self.capacity.window.is_none() {
                     assert_eq!(*history, tokens);
                 }
@@ -267,20 +267,20 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
                 Mask::New(words) => *slot.masks[place].insert(words[0]),
             };
             let token = next_token(&tokens, sampling.seed, mask);
-            if stands {
-                slot.sample = Some(((drawn + place) as u32, token));
-                slot.computed = (drawn + place) as u32;
+            if accepted {
+                slot.sample = Some(((first + place) as u32, token));
+                slot.computed = (first + place) as u32;
                 slot.drafted = (seq.drafts.len() as u32, place as u32);
                 if let Some((history, _)) = &mut slot.history {
                     history.push(token);
                 }
                 let poison = tokens.iter().filter(|token| **token == POISON);
                 let not_finite = poison.count() as u32;
-                let told = [tokens, vec![token]].concat();
-                let logprobs = sampling.logprobs.map(|top| logprobs(&told, top));
+                let scored = [tokens, vec![token]].concat();
+                let logprobs = sampling.logprobs.map(|top| logprobs(&scored, top));
                 result.samples.push(Sample { slot: seq.slot, token, not_finite, logprobs });
             }
-            stands &= draft == Some(token);
+            accepted &= draft == Some(token);
         }
         self.slots[index] = slot;
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench load`: how fast a model comes from a server and from the browser's store, what
 //! each stage costs, and how much memory it takes.
 
-use super::{model, native, table};
+use super::{native, table};
 use crate::process::{Task, minutes};
 use crate::server::Server;
 use crate::{site, tools, workspace};
@@ -13,7 +13,7 @@ use table::Row;
 
 /// Prints the figures of the browser for a model of `mib` MiB, and those of native kernels and digests.
 pub fn run(mib: u64, json: bool, arguments: &[String]) -> Result<()> {
-    let mut figures = browser(mib << 20)?;
+    let mut figures = browser(mib)?;
     let native: Value = serde_json::from_str(&native::output(&["stages", "--json"], arguments)?)
         .context("examples/bench stages printed something else than figures")?;
     let hash = json!({ "wasm": figures["hash_mb_s"].take(), "native": native["hash_mb_s"] });
@@ -28,15 +28,14 @@ pub fn run(mib: u64, json: bool, arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What tests/e2e/bench-load.mjs measures in headless Chromium of a model of `bytes`.
-fn browser(bytes: u64) -> Result<Value> {
+/// What tests/e2e/bench-load.mjs measures in headless Chromium of a model of `mib` MiB.
+fn browser(mib: u64) -> Result<Value> {
     let chromium = tools::chromium()?;
     let root = site::build()?;
     let folder = Generated(root.join("generated"));
-    let text = root.join("model");
-    eprintln!("writing two models of {} MiB", bytes >> 20);
-    model::write(&folder.0.join("model"), &text, bytes)?;
-    model::write_unused(&folder.0.join("unused"), &text, bytes)?;
+    eprintln!("writing two models of {mib} MiB");
+    let (to, text) = (folder.0.display().to_string(), root.join("model").display().to_string());
+    native::output(&["checkpoint", &to, "--text", &text, "--mib", &mib.to_string()], &[])?;
     let server = Server::start(root, 0)?;
     let text = Task::new("loads in the browser", tools::node()?, minutes(60))
         // Node 20 has it behind a switch.

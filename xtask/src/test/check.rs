@@ -6,7 +6,7 @@ use crate::tools::Tool;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-type Work = Box<dyn FnOnce() -> Result<Option<Tally>> + Send>;
+type Work = Box<dyn FnOnce() -> Result<Tally> + Send>;
 
 /// A check that has not run yet.
 pub struct Check {
@@ -20,29 +20,15 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check that either holds or does not.
+    /// A check whose work counts tests, if it has any.
     pub fn new(
-        part: &'static str,
-        title: &str,
-        tools: &[Tool],
-        work: impl FnOnce() -> Result<()> + Send + 'static,
-    ) -> Self {
-        Self::of(part, title, tools, Box::new(|| work().map(|()| None)))
-    }
-
-    /// A check that counts tests.
-    pub fn tests(
         part: &'static str,
         title: &str,
         tools: &[Tool],
         work: impl FnOnce() -> Result<Tally> + Send + 'static,
     ) -> Self {
-        Self::of(part, title, tools, Box::new(|| work()?.check().map(Some)))
-    }
-
-    fn of(part: &'static str, title: &str, tools: &[Tool], work: Work) -> Self {
         let again = format!("--only {part}");
-        Self { title: title.to_owned(), part, again, tools: tools.to_vec(), work }
+        Self { title: title.into(), part, again, tools: tools.to_vec(), work: Box::new(work) }
     }
 
     /// The same check, run again by other arguments.
@@ -69,7 +55,7 @@ pub struct Outcome {
     title: String,
     again: String,
     took: Duration,
-    result: Result<Option<Tally>>,
+    result: Result<Tally>,
 }
 
 impl Outcome {
@@ -86,8 +72,8 @@ impl Outcome {
 impl std::fmt::Display for Outcome {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
         let (word, tests) = match &self.result {
-            Ok(Some(tally)) => ("ok", format!("{} tests", tally.passed)),
-            Ok(None) => ("ok", String::new()),
+            Ok(tally) if tally.passed > 0 => ("ok", format!("{} tests", tally.passed)),
+            Ok(_) => ("ok", String::new()),
             Err(_) => ("FAILED", String::new()),
         };
         let seconds = self.took.as_secs_f64();

@@ -83,5 +83,5 @@ fn run(
         .args(tests)
         .dir(workspace::root());
     watch(with(task), &mut tally)?;
-    Ok(tally)
+    tally.check()
 }

@@ -1,6 +1,7 @@
 //! The parts of `cargo xtask test`, and what each checks.
 
 use super::check::Check;
+use super::tally::Tally;
 use super::{pages, rust};
 use crate::tools::{self, SITE, Tool};
 use crate::{docs, package, workspace};
@@ -37,6 +38,8 @@ pub enum Part {
 
 use Tool::{Chromium, Clippy, Firefox, Lavapipe, Node, NpmPackages, Rustfmt, TypeDoc, WasmTarget};
 
+/// Native programs ask for an adapter, and xtask's own tests for esbuild.
+const NATIVE: &[Tool] = &[Node, NpmPackages, Lavapipe];
 const IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium];
 const IN_FIREFOX: &[Tool] = &[WasmTarget, Node, NpmPackages, Firefox, Lavapipe];
 
@@ -44,61 +47,59 @@ impl Part {
     /// What the part checks, in order.
     pub fn checks(self) -> Vec<Check> {
         match self {
-            Self::Fmt => vec![Check::new("fmt", "formatting", &[Rustfmt], rust::format)],
+            Self::Fmt => vec![Check::new("fmt", "formatting", &[Rustfmt], || done(rust::format()))],
             Self::Clippy => {
-                vec![Check::new("clippy", "clippy", &[Clippy, WasmTarget], rust::clippy)]
-            }
-            Self::Native => {
-                vec![Check::tests(
-                    "native",
-                    "native tests",
-                    &[Lavapipe, Node, NpmPackages],
-                    rust::native,
-                )]
-            }
-            Self::Gpu => vec![
-                Check::tests("gpu", "GPU tests on lavapipe", &[Lavapipe], || {
-                    rust::gpu(&tools::lavapipe()?)
-                }),
-                Check::tests("gpu", "GPU tests on SwiftShader", &[Lavapipe, Chromium], || {
-                    rust::gpu(&tools::swiftshader()?)
-                }),
-            ],
-            Self::Browser => vec![
-                Check::tests(
-                    "browser",
-                    "browser tests in Chromium",
-                    IN_CHROMIUM,
-                    rust::in_chromium,
-                ),
-                Check::tests("browser", "browser tests in Firefox", IN_FIREFOX, rust::in_firefox),
-            ],
-            Self::Serve => {
-                let needs = &[Lavapipe, Node, NpmPackages];
-                let work = pages::native_programs;
-                vec![Check::tests("serve", "tests of the native examples", needs, work)]
+                vec![Check::new("clippy", "lints", &[Clippy, WasmTarget], || done(rust::clippy()))]
             }
             Self::Package => vec![
                 Check::new("package", "the package's size", &SITE, || {
-                    package::run(&Default::default())
+                    done(package::run(&Default::default()))
                 }),
-                Check::tests("package", "tests of the package", IN_CHROMIUM, pages::of_package),
+                Check::new("package", "tests of the package", IN_CHROMIUM, pages::of_package),
             ],
+            Self::Native => vec![Check::new("native", "native tests", NATIVE, rust::native)],
             Self::Docs => {
-                vec![Check::new("docs", "the API reference", &[Node, TypeDoc], docs::write)]
+                vec![Check::new("docs", "the API reference", &[Node, TypeDoc], || {
+                    done(docs::write())
+                })]
             }
-            Self::E2e => vec![in_chromium("e2e", "end-to-end tests", "tests/e2e")],
             Self::Tabs => vec![in_chromium("tabs", "tests of many tabs", "tests/e2e/tabs")],
+            Self::Gpu => vec![
+                Check::new("gpu", "GPU tests on lavapipe", NATIVE, || {
+                    rust::gpu(&tools::lavapipe()?)
+                }),
+                Check::new("gpu", "GPU tests on SwiftShader", &[Chromium, Lavapipe], || {
+                    rust::gpu(&tools::swiftshader()?)
+                }),
+            ],
+            Self::E2e => vec![in_chromium("e2e", "end-to-end tests", "tests/e2e")],
             Self::Firefox => {
-                let title = "the demo page and the element in Firefox";
-                vec![Check::tests("firefox", title, IN_FIREFOX, pages::in_firefox)]
+                vec![Check::new(
+                    "firefox",
+                    "page and element in Firefox",
+                    IN_FIREFOX,
+                    pages::in_firefox,
+                )]
+            }
+            Self::Browser => vec![
+                Check::new("browser", "browser tests in Chromium", IN_CHROMIUM, rust::in_chromium),
+                Check::new("browser", "browser tests in Firefox", IN_FIREFOX, rust::in_firefox),
+            ],
+            Self::Serve => {
+                let title = "tests of the native examples";
+                vec![Check::new("serve", title, NATIVE, pages::native_programs)]
             }
         }
     }
 }
 
 fn in_chromium(part: &'static str, title: &str, folder: &'static str) -> Check {
-    Check::tests(part, title, IN_CHROMIUM, move || pages::in_chromium(pages::files_in(folder)?))
+    Check::new(part, title, IN_CHROMIUM, move || pages::in_chromium(pages::files_in(folder)?))
+}
+
+/// A check that holds and counts no tests.
+fn done(work: Result<()>) -> Result<Tally> {
+    work.map(|()| Tally::default())
 }
 
 /// The tests of one file below `tests/`, by its name without its ending.
@@ -109,19 +110,19 @@ pub fn file(name: &str) -> Result<Check> {
             "no test is called {name}: no {name}.rs, {name}/main.rs or {name}.test.mjs below tests/"
         )
     })?;
-    let again = format!("--file {name}");
-    let parent = found.parent().unwrap_or(&folder).to_owned();
     let check = if found.extension().is_some_and(|ending| ending == "mjs") {
-        Check::tests("file", name, IN_CHROMIUM, || pages::in_chromium(vec![found]))
-    } else if parent == folder || found.ends_with("main.rs") {
-        let target = name.to_owned();
-        Check::tests("file", name, &[Lavapipe], move || rust::target(&target, None))
+        Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![found]))
     } else {
-        let module = name.to_owned();
-        let target = parent.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Check::tests("file", name, &[Lavapipe], move || rust::target(&target, Some(&module)))
+        // A target of its own, or a module of the target that its folder is.
+        let target =
+            found.parent().filter(|parent| *parent != folder && !found.ends_with("main.rs"));
+        let module = target.is_some().then(|| name.to_owned());
+        let target =
+            target.and_then(Path::file_name).map_or(name.into(), |name| name.to_string_lossy());
+        let target = target.into_owned();
+        Check::new("file", name, NATIVE, move || rust::target(&target, module.as_deref()))
     };
-    Ok(check.again_by(again))
+    Ok(check.again_by(format!("--file {name}")))
 }
 
 /// The file of a test, in `folder` or below.

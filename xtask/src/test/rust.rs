@@ -50,7 +50,7 @@ pub fn native() -> Result<Tally> {
         .limit(NATIVE_LIMIT);
     let documentation = watch(documentation, &mut tally);
     outcome.and(documentation)?;
-    Ok(tally)
+    tally.check()
 }
 
 /// The kernels and models on one adapter.
@@ -63,7 +63,7 @@ pub fn gpu(adapter: &Adapter) -> Result<Tally> {
         .limit(NATIVE_LIMIT);
     let mut tally = Tally::default();
     watch(adapter.select(tests), &mut tally)?;
-    Ok(tally)
+    tally.check()
 }
 
 /// The tests of one target, or those of its module `module`.
@@ -74,7 +74,7 @@ pub fn target(name: &str, module: Option<&str>) -> Result<Tally> {
         .limit(NATIVE_LIMIT);
     let mut tally = Tally::default();
     watch(tools::lavapipe()?.select(tests), &mut tally)?;
-    Ok(tally)
+    tally.check()
 }
 
 pub fn in_chromium() -> Result<Tally> {
@@ -127,7 +127,7 @@ fn in_browser(task: impl Fn(&str, &Path) -> Task) -> Result<Tally> {
         total += tally;
     }
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
-    Ok(total)
+    total.check()
 }
 
 /// The name of a test binary without the hash that cargo appends.

@@ -11,7 +11,7 @@ mod vulkan;
 
 pub use browser::{chromedriver, chromium, firefox};
 pub use find::find_program;
-pub use npm::{node, npm_packages, reference_packages};
+pub use npm::{node, npm_packages};
 pub use vulkan::{Adapter, lavapipe, swiftshader};
 
 use crate::process::{Task, minutes};
@@ -35,49 +35,29 @@ pub enum Tool {
     Lavapipe,
 }
 
+/// The folder of what writes the API reference.
+pub const REFERENCE: &str = "docs/api";
+
 /// What builds the package and the demo page.
 pub const SITE: [Tool; 3] = [Tool::WasmTarget, Tool::Node, Tool::NpmPackages];
 
 impl Tool {
-    fn name(self) -> &'static str {
+    /// The name for people, whether it is here, and where it comes from otherwise.
+    fn look_up(self) -> (&'static str, bool, Source) {
         match self {
-            Self::Rustfmt => "rustfmt",
-            Self::Clippy => "clippy",
-            Self::WasmTarget => "Rust's standard library for WebAssembly",
-            Self::Node => "Node",
-            Self::NpmPackages => "npm packages",
-            Self::TypeDoc => "TypeDoc",
-            Self::Chromium => "Chromium and its driver",
-            Self::Firefox => "Firefox",
-            Self::Lavapipe => "Vulkan and the software driver lavapipe",
-        }
-    }
-
-    fn is_here(self) -> bool {
-        match self {
-            Self::Rustfmt => rust::has_component("fmt"),
-            Self::Clippy => rust::has_component("clippy"),
-            Self::WasmTarget => rust::has_wasm_target(),
-            Self::Node => npm::has_node(),
-            Self::NpmPackages => npm::has_packages(),
-            Self::TypeDoc => npm::has_reference_packages(),
-            Self::Chromium => chromium().is_ok() && chromedriver().is_ok(),
-            Self::Firefox => firefox().is_ok(),
-            Self::Lavapipe => lavapipe().is_ok(),
-        }
-    }
-
-    fn source(self) -> Source {
-        match self {
-            Self::Rustfmt => rust::component("rustfmt"),
-            Self::Clippy => rust::component("clippy"),
-            Self::WasmTarget => rust::wasm_target(),
-            Self::Node => npm::node_source(),
-            Self::NpmPackages => npm::packages(),
-            Self::TypeDoc => npm::reference(),
-            Self::Chromium => browser::chromium_source(),
-            Self::Firefox => browser::firefox_source(),
-            Self::Lavapipe => vulkan::lavapipe_source(),
+            Self::Rustfmt => ("rustfmt", rust::has("fmt"), rust::component("rustfmt")),
+            Self::Clippy => ("clippy", rust::has("clippy"), rust::component("clippy")),
+            Self::WasmTarget => (rust::WASM_NAME, rust::has_wasm_target(), rust::wasm_target()),
+            Self::Node => ("Node", npm::has_node(), npm::NODE),
+            Self::NpmPackages => ("npm packages", npm::has_packages("."), npm::packages(".")),
+            Self::TypeDoc => ("TypeDoc", npm::has_packages(REFERENCE), npm::packages(REFERENCE)),
+            Self::Chromium => (
+                "Chromium and its driver",
+                chromium().is_ok() && chromedriver().is_ok(),
+                browser::chromium_source(),
+            ),
+            Self::Firefox => ("Firefox", firefox().is_ok(), browser::firefox_source()),
+            Self::Lavapipe => ("the Vulkan driver lavapipe", lavapipe().is_ok(), vulkan::LAVAPIPE),
         }
     }
 }
@@ -85,35 +65,32 @@ impl Tool {
 /// Finds `tools`, or installs them. Where that is not possible the error holds one command that does.
 pub fn provide(tools: impl IntoIterator<Item = Tool>) -> Result<()> {
     let wanted: BTreeSet<Tool> = tools.into_iter().collect();
-    let missing: Vec<Tool> = wanted.into_iter().filter(|tool| !tool.is_here()).collect();
+    let missing: Vec<_> =
+        wanted.iter().map(|tool| tool.look_up()).filter(|found| !found.1).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let names = names(&missing);
-    let plan = Plan::of(missing.iter().map(|tool| tool.source()));
+    let names = missing.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+    let plan = Plan::of(missing.into_iter().map(|(.., source)| source));
     if let Some(first) = plan.by_hand.first() {
         bail!("missing: {names}. First {first}, then run this command again");
     }
+    let command = plan.command();
     if !plan.packages.is_empty() && !apt::may_install() {
-        bail!("missing: {names}. Installing needs root; run:\n  {}", plan.command());
+        bail!("missing: {names}. Installing needs root; run:\n  {command}");
     }
-    eprintln!("  missing: {names}. Installing:\n  {}", plan.command());
-    plan.run().with_context(|| format!("run this yourself:\n  {}", plan.command()))?;
-    match missing.iter().find(|tool| !tool.is_here()) {
-        Some(tool) => bail!("{} was installed and is still not found", tool.name()),
+    eprintln!("  missing: {names}. Installing:\n  {command}");
+    plan.run().with_context(|| format!("run this yourself:\n  {command}"))?;
+    let lost = wanted.iter().map(|tool| tool.look_up()).find(|found| !found.1);
+    match lost {
+        Some((name, ..)) => bail!("{name} is still not found after installing it"),
         None => Ok(()),
     }
 }
 
 /// The packages of this system that `provide` may install.
 pub fn system_packages() -> Vec<&'static str> {
-    let sources =
-        [browser::chromium_source(), browser::firefox_source(), vulkan::lavapipe_source()];
-    Plan::of(sources).packages
-}
-
-fn names(tools: &[Tool]) -> String {
-    tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ")
+    Plan::of([browser::chromium_source(), browser::firefox_source(), vulkan::LAVAPIPE]).packages
 }
 
 /// All installations of a command.
@@ -178,10 +155,5 @@ mod tests {
              && rustup target add x"
         );
         assert_eq!(plan.by_hand, ["install Node"]);
-    }
-
-    #[test]
-    fn tools_are_named_for_people() {
-        assert_eq!(names(&[Tool::Node, Tool::Firefox]), "Node, Firefox");
     }
 }

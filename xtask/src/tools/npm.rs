@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The oldest major version that everything here runs on.
 const OLDEST: u32 = 20;
+pub const NODE: Source =
+    Source::Hand("install Node 20 or later with npm (https://nodejs.org/en/download)");
 
 pub fn node() -> Result<PathBuf> {
     find_program(&["node"]).context("no Node")
@@ -23,49 +25,25 @@ pub fn has_node() -> bool {
     major.is_some_and(|major| major >= OLDEST) && find_program(&["npm"]).is_some()
 }
 
-pub fn node_source() -> Source {
-    Source::Hand("install Node 20 or later with npm (https://nodejs.org/en/download)")
+/// The packages of the `package.json` in `folder`, which is named from the repository's root.
+pub fn npm_packages(folder: &str) -> PathBuf {
+    workspace::root().join(folder).join("node_modules")
 }
 
-/// The folder of the packages that build and test.
-pub fn npm_packages() -> PathBuf {
-    workspace::root().join("node_modules")
+/// Whether they are those of the lock file: npm writes a list of what it has installed when it is done.
+pub fn has_packages(folder: &str) -> bool {
+    let packages = npm_packages(folder);
+    is_as_new(&packages.with_file_name("package-lock.json"), &packages.join(".package-lock.json"))
 }
 
-/// The folder of the packages that write the API reference.
-pub fn reference_packages() -> PathBuf {
-    workspace::root().join("docs/api/node_modules")
+fn is_as_new(wanted: &Path, installed: &Path) -> bool {
+    let written = |file: &Path| fs::metadata(file)?.modified();
+    matches!((written(wanted), written(installed)), (Ok(wanted), Ok(installed)) if installed >= wanted)
 }
 
-pub fn has_packages() -> bool {
-    is_installed(workspace::root())
-}
-
-pub fn has_reference_packages() -> bool {
-    is_installed(&workspace::root().join("docs/api"))
-}
-
-pub fn packages() -> Source {
-    install(".")
-}
-
-pub fn reference() -> Source {
-    install("docs/api")
-}
-
-fn install(folder: &str) -> Source {
+pub fn packages(folder: &str) -> Source {
     let options = ["--ignore-scripts", "--no-audit", "--no-fund"];
     Source::command(["npm", "--prefix", folder, "ci"].into_iter().chain(options))
-}
-
-/// Whether the packages in `project` are those of its lock file: npm writes a list of what it has
-/// installed when it is done.
-fn is_installed(project: &Path) -> bool {
-    let written = |file: &str| fs::metadata(project.join(file))?.modified();
-    match (written("package-lock.json"), written("node_modules/.package-lock.json")) {
-        (Ok(wanted), Ok(installed)) => installed >= wanted,
-        _ => false,
-    }
 }
 
 #[cfg(test)]
@@ -75,15 +53,13 @@ mod tests {
     #[test]
     fn packages_are_as_new_as_their_lock_file() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |file: &str| fs::write(folder.path().join(file), "{}").unwrap();
-        fs::create_dir(folder.path().join("node_modules")).unwrap();
-        write("package-lock.json");
-        assert!(!is_installed(folder.path()));
-        write("node_modules/.package-lock.json");
-        assert!(is_installed(folder.path()));
+        let (lock, list) = (folder.path().join("lock"), folder.path().join("list"));
+        fs::write(&lock, "").unwrap();
+        assert!(!is_as_new(&lock, &list));
+        fs::write(&list, "").unwrap();
+        assert!(is_as_new(&lock, &list));
         let later = std::time::SystemTime::now() + minutes(1);
-        let lock = fs::File::options().write(true).open(folder.path().join("package-lock.json"));
-        lock.unwrap().set_modified(later).unwrap();
-        assert!(!is_installed(folder.path()));
+        fs::File::options().write(true).open(&lock).unwrap().set_modified(later).unwrap();
+        assert!(!is_as_new(&lock, &list));
     }
 }

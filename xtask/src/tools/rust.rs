@@ -7,13 +7,15 @@ use crate::workspace;
 use std::path::Path;
 
 /// Whether cargo has a command, such as `fmt`.
-pub fn has_component(command: &str) -> bool {
+pub fn has(command: &str) -> bool {
     cargo::task(command).args([command, "--version"]).succeeds()
 }
 
 pub fn component(name: &str) -> Source {
     Source::command(["rustup", "component", "add", name])
 }
+
+pub const WASM_NAME: &str = "Rust's standard library for WebAssembly";
 
 pub fn has_wasm_target() -> bool {
     let libraries = Task::new("rustc", "rustc", minutes(1))

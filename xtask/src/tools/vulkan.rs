@@ -7,6 +7,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub const LAVAPIPE: Source = Source::Apt(&["libvulkan1", "mesa-vulkan-drivers"]);
+
 /// A Vulkan driver that runs on the CPU.
 pub struct Adapter {
     /// A part of the name the adapter gives itself.
@@ -55,10 +57,6 @@ pub fn lavapipe() -> Result<Adapter> {
     };
     let driver = files.map(|entry| entry.path()).find(is_lavapipe).context("no lavapipe")?;
     Ok(Adapter { device: "llvmpipe", driver })
-}
-
-pub fn lavapipe_source() -> Source {
-    Source::Apt(&["libvulkan1", "mesa-vulkan-drivers"])
 }
 
 fn has_loader() -> bool {

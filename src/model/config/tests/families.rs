@@ -1,4 +1,4 @@
-//! What sets the architectures apart from a Llama.
+//! Differences of the architectures from Llama.
 
 use super::*;
 use crate::model::{Act, MatmulOutput, Op, Param, Product, Shape, program};
@@ -34,7 +34,7 @@ fn phi4_mini() -> Value {
 }
 
 #[test]
-fn phi_turns_part_of_a_head_by_one_of_two_lists_of_factors() {
+fn phi_rotates_part_of_a_head_with_one_of_two_lists_of_factors() {
     let config = read(&phi4_mini()).unwrap();
     assert_eq!((config.head_dim, config.window(), config.fused), (128, Some(262_144), true));
     let rope = config.attention[31].rope.clone().unwrap();
@@ -150,7 +150,7 @@ fn olmo2_normalises_after_its_blocks_and_whole_rows() {
     refused(&family("Olmo2ForCausalLM", json!({})), &[("attention_bias", json!(true))]);
 }
 
-/// Gemma 3 1B as published, but for its sizes.
+/// Gemma 3 1B as published, except for its sizes.
 fn gemma3() -> Value {
     let config = without(family("Gemma3ForCausalLM", json!({})), "tie_word_embeddings");
     with(
@@ -226,7 +226,7 @@ fn gemma3_has_five_local_layers_for_each_global_one() {
 
 #[test]
 fn a_model_that_also_sees_images_is_its_text_model() {
-    // Gemma 3 4B as published: what has the usual value is left out.
+    // Gemma 3 4B as published: fields with the usual value are absent.
     let published = json!({
         "architectures": ["Gemma3ForConditionalGeneration"], "eos_token_id": [1, 106],
         "torch_dtype": "bfloat16", "vision_config": {"hidden_size": 1152},
@@ -414,7 +414,7 @@ fn gpt_oss_has_biases_sinks_and_windows_on_every_other_layer() {
     let rope = Rope { theta: 150_000.0, dims: 64, scaling };
     assert!(config.attention.iter().all(|layer| layer.rope.as_ref() == Some(&rope)));
     let mut names = layer_tensors(&config);
-    // Those of all experts are one.
+    // The tensors of all experts are joined.
     names.dedup();
     let expected = [
         "input_layernorm.weight",

@@ -1,4 +1,4 @@
-//! Quantised blocks in plain Rust: their values, and the words of the layouts that keep them.
+//! Quantised blocks on the CPU: their values, and their lossless layouts.
 
 mod unpack;
 
@@ -6,12 +6,12 @@ use crate::layout::{BlockType, Layout, pack_halves, unpack_halves};
 use half::f16;
 use unpack::{Scales, unpack};
 
-/// Most elements of a block that is understood.
+/// Most elements of a supported block.
 const LONGEST: usize = 256;
 
 impl BlockType {
-    /// Writes the values of whole blocks as ggml computes them, to the bit; of types that are not
-    /// understood, nothing.
+    /// Writes the values of whole blocks, bit for bit as ggml computes them; does nothing for
+    /// unsupported types.
     pub fn dequantise(self, blocks: &[u8], out: &mut [f32]) {
         let mut codes = [0; LONGEST];
         for (block, out) in blocks.chunks(self.bytes()).zip(out.chunks_mut(self.elements())) {
@@ -48,7 +48,7 @@ impl BlockType {
         }
     }
 
-    /// The number that a code of a symmetric type stands for.
+    /// The value of a code of a symmetric type.
     fn centred(self, code: u8) -> f32 {
         match self {
             BlockType::Q8_0 => f32::from(code as i8),
@@ -60,8 +60,8 @@ impl BlockType {
         }
     }
 
-    /// Turns a row of blocks into the words and scale words of [`BlockType::layout`]; does nothing
-    /// for types without one.
+    /// Converts a row of blocks to words and scale words of [`BlockType::layout`]; does nothing for
+    /// types without one.
     pub fn repack(self, row: &[u8], words: &mut [u32], scales: &mut [u32]) {
         let Some(layout) = self.layout() else { return };
         let low_bits = 32 / layout.columns_per_word();

@@ -1,4 +1,4 @@
-//! Blocks against the values that ggml gives, and layouts against blocks.
+//! Blocks against the values of ggml, and layouts against blocks.
 
 use super::*;
 use crate::layout::{HostMatrix, unpack_halves};
@@ -33,7 +33,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn values_are_those_of_llama_cpp_to_the_bit() {
+fn values_equal_those_of_llama_cpp_bit_for_bit() {
     for (block, vector) in vectors() {
         let stored = bytes(&vector.bytes_hex);
         let count = vector.rows * vector.cols;
@@ -48,7 +48,7 @@ fn values_are_those_of_llama_cpp_to_the_bit() {
 }
 
 #[test]
-fn layouts_keep_what_blocks_hold() {
+fn layouts_keep_the_values_of_blocks() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let rng = &mut fastrand::Rng::with_seed(seed);
@@ -63,7 +63,7 @@ fn layouts_keep_what_blocks_hold() {
         let mut found = vec![0.0; k];
         matrix.dequantise_row(0, &mut found);
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            // Scales that are products are rounded to halves; codes reach 31, tables 127.
+            // Scales that are products are rounded to f16; codes are up to 31, table values up to 127.
             let bound = match block {
                 BlockType::Q4_K | BlockType::Q5_K => {
                     let record = matrix.scales.len() / (k / 32);

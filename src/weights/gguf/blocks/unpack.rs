@@ -1,19 +1,19 @@
-//! Blocks taken apart: the code of each element, and what turns codes into values.
+//! Unpacks blocks: the code of each element, and the scales that convert codes to values.
 
 use crate::layout::{BlockType, Codebook, power_of_two};
 use half::f16;
 
-/// What turns the codes of a block into values.
+/// How the codes of a block are converted to values.
 pub(super) enum Scales {
     /// (scale, min) of each 32 elements: scale·code + min. The codes of Q8_0 are signed.
     Pairs([(f32, f32); 8]),
-    /// The scale of each 32 elements, whose codes choose from a codebook.
+    /// The scale of each 32 elements; codes are indices into the codebook.
     Codebook(Codebook, [f32; 8]),
-    /// Two halves for all, and a byte for each 16 elements; see [`crate::layout`].
+    /// Two f16 for the whole block, and a byte for each 16 elements; see [`crate::layout`].
     Bytes { halves: u32, bytes: [u8; 16] },
 }
 
-/// Takes a block apart; `None` if its type is not understood.
+/// Unpacks a block; `None` if its type is not supported.
 pub(super) fn unpack(kind: BlockType, block: &[u8], codes: &mut [u8]) -> Option<Scales> {
     Some(match kind {
         BlockType::Q4_0 => {
@@ -63,7 +63,7 @@ pub(super) fn unpack(kind: BlockType, block: &[u8], codes: &mut [u8]) -> Option<
     })
 }
 
-/// The half at byte `at`.
+/// The f16 at byte `at`.
 fn half_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
@@ -77,7 +77,7 @@ fn symmetric(scale: f32, middle: f32) -> Scales {
     one((scale, -middle * scale))
 }
 
-/// 32 nibbles in 16 bytes: the first half in the low nibbles, the second in the high.
+/// 32 nibbles in 16 bytes: the low nibbles are the first half, the high ones the second.
 fn nibbles(bytes: &[u8], codes: &mut [u8]) {
     for (j, byte) in bytes[..16].iter().enumerate() {
         (codes[j], codes[j + 16]) = (byte & 15, byte >> 4);
@@ -99,7 +99,7 @@ fn nibbles_of_32(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// Scale and min of a group of 32 of Q4_K and Q5_K: integers of six bits times two halves.
+/// Scale and min of a group of 32 of Q4_K and Q5_K: six-bit integers times two f16.
 fn scale_and_min(block: &[u8], group: usize) -> (f32, f32) {
     let packed = &block[4..16];
     let (scale, min) = if group < 4 {
@@ -111,7 +111,7 @@ fn scale_and_min(block: &[u8], group: usize) -> (f32, f32) {
     (half_at(block, 0) * f32::from(scale), -(half_at(block, 2) * f32::from(min)))
 }
 
-/// The half at byte `at` as the low half of a word.
+/// The f16 at byte `at`, in the low half of a word.
 fn half_bits(block: &[u8], at: usize) -> u32 {
     u32::from(u16::from_le_bytes([block[at], block[at + 1]]))
 }
@@ -147,7 +147,7 @@ fn q3(block: &[u8], codes: &mut [u8]) -> Scales {
     Scales::Bytes { halves: half_bits(block, 108), bytes }
 }
 
-/// A half of the block is four runs of 32 elements; two of them share the bytes of low nibbles.
+/// Half of the block is four runs of 32 elements; two of them share the bytes of low nibbles.
 fn q6(block: &[u8], codes: &mut [u8]) -> Scales {
     for (j, code) in codes.iter_mut().enumerate() {
         let (part, run, at) = (j / 128, j / 32 % 4, j % 32);

@@ -9,14 +9,14 @@ use crate::weights::{Checkpoint, HostSink, HostWeights, Quantise};
 use pollster::block_on;
 use std::ops::ControlFlow;
 
-/// Numbers of types.
+/// Type numbers.
 const F32: u32 = 0;
 const Q4_0: u32 = 2;
 const Q8_0: u32 = 8;
 const Q6_K: u32 = 14;
 const IQ2_S: u32 = 22;
 
-/// Name, dimensions with the length of a row first.
+/// Name, dimensions with the row length first.
 const TENSORS: [(&str, &[u64]); 11] = [
     ("token_embd.weight", &[256, 8]),
     ("blk.0.attn_norm.weight", &[256]),
@@ -31,7 +31,7 @@ const TENSORS: [(&str, &[u64]); 11] = [
     ("output_norm.weight", &[256]),
 ];
 
-/// A Llama of one layer with two heads of 16, all f32: element i of a tensor is i.
+/// A Llama with one layer and two heads of 16, all f32: element i of a tensor is i.
 fn llama() -> File {
     let mut file = File::new()
         .key("general.architecture", Entry::Text("llama"))
@@ -56,7 +56,7 @@ fn put_blocks(file: &mut File, name: &str, block: BlockType, kind: u32) -> Vec<f
     let tensor = file.tensors.iter_mut().find(|t| t.name == name.as_bytes()).unwrap();
     let count = tensor.dimensions.iter().product::<u64>() as usize;
     let mut rng = fastrand::Rng::with_seed(count as u64);
-    // Small bytes make small halves wherever these are.
+    // Small bytes make small f16 in any position.
     let bytes = (0..count / block.elements() * block.bytes()).map(|_| rng.u8(..40)).collect();
     (tensor.kind, tensor.bytes) = (kind, bytes);
     let mut values = vec![0.0; count];
@@ -100,7 +100,7 @@ fn rows_of_queries_and_keys_get_their_order_back() {
         let weights = load_from(&MemorySource { chunk, ..source(&llama()) }, &Quantise::KEEP);
         let qkv = rows(&weights.unwrap(), Param::Qkv(0));
         let first_of = |row: usize| qkv[row][0] as usize / 256;
-        // Two heads of queries and one of keys, whose stored rows 2i + a are rows i + 8a.
+        // Two query heads and one key head: stored rows 2i + a are rows i + 8a.
         for row in 0..48 {
             let (head, a, i) = (row / 16, row % 16 / 8, row % 8);
             let stored = 16 * head + 2 * i + a;
@@ -110,7 +110,7 @@ fn rows_of_queries_and_keys_get_their_order_back() {
         assert!((48..64).all(|row| first_of(row) == row - 48), "values keep theirs");
         assert!(qkv.iter().all(|row| row[7] - row[0] == 7.0));
     }
-    // Neighbours do not turn together in a Qwen.
+    // In Qwen, rotated pairs are not neighbours.
     let mut qwen = llama();
     for key in &mut qwen.keys {
         key.name = String::from_utf8_lossy(&key.name).replace("llama", "qwen3").into();
@@ -124,7 +124,7 @@ fn rows_of_queries_and_keys_get_their_order_back() {
 }
 
 #[test]
-fn an_output_matrix_and_rope_factors_are_used_if_they_are_there() {
+fn an_output_matrix_and_rope_factors_are_used_if_present() {
     let tied = load(&llama()).unwrap();
     assert!(!tied.matrices.contains_key(&Param::Head));
     let more = llama().tensor("output.weight", &[256, 8], F32, vec![0; 8192]).tensor(
@@ -164,7 +164,7 @@ fn blocks_keep_their_values() {
     assert_eq!(found[..48], qkv[..48]);
     assert_eq!(found[48..].concat(), values);
 
-    // Rows that gate each other need one layout.
+    // Gate and up rows need the same layout.
     let values = put_blocks(&mut file, "blk.0.ffn_up.weight", BlockType::Q6_K, Q6_K);
     let weights = load(&file).unwrap();
     let [gate_up] = &weights.matrices[&Param::GateUp(0)][..] else { panic!("it is in parts") };
@@ -180,7 +180,7 @@ fn blocks_keep_their_values() {
 }
 
 #[test]
-fn tensors_that_do_not_fit_are_named() {
+fn errors_name_tensors_that_do_not_fit() {
     type Change = fn(&mut File);
     let cases: [(&str, Change, &str); 6] = [
         (
@@ -217,7 +217,7 @@ fn tensors_that_do_not_fit_are_named() {
 }
 
 #[test]
-fn data_cut_short_is_missed_when_it_is_read() {
+fn truncated_data_is_an_error_when_read() {
     let whole = llama().bytes();
     for cut in [whole.len() - 100, whole.len() / 2] {
         let cut_source = MemorySource {
@@ -247,7 +247,7 @@ fn parts() -> [File; 2] {
 const PARTS: [&str; 2] = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
 
 #[test]
-fn a_model_may_come_in_parts() {
+fn a_model_may_be_split() {
     let [first, second] = parts();
     let files = [(PARTS[0], first.bytes()), (PARTS[1], second.bytes())];
     let source = MemorySource::new(files);
@@ -256,7 +256,7 @@ fn a_model_may_come_in_parts() {
 }
 
 #[test]
-fn parts_that_are_missing_or_mixed_up_are_named() {
+fn errors_name_missing_or_swapped_parts() {
     let [first, second] = parts().map(|part| part.bytes());
     let refused = |files: Vec<(&'static str, Vec<u8>)>| {
         load_from(&MemorySource::new(files), &Quantise::KEEP).unwrap_err().to_string()

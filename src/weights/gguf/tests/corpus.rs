@@ -1,10 +1,10 @@
-//! Bad files, each a good one with one thing changed, and some odd ones that are good.
+//! Bad files, each a good one with one change, and some unusual good ones.
 
 use super::writer::{Entry, File, Key, Tensor, announced};
 use super::{good, read_bytes};
 use crate::error::Error;
 
-/// What is wrong, how it comes to be, and words of what must be said.
+/// What is wrong, the change, and a part of the error message.
 type Case = (&'static str, fn(&mut File), &'static str);
 
 fn key(kind: u32, value: Vec<u8>) -> Key {
@@ -20,7 +20,7 @@ fn first(file: &mut File) -> &mut Tensor {
 }
 
 #[test]
-fn bad_headers_are_refused_and_named() {
+fn errors_name_bad_headers() {
     let cases: [Case; 66] = [
         ("wrong magic", |f| f.magic = *b"GGJT", "it begins with the bytes [47, 47, 4a, 54]"),
         ("lowercase magic", |f| f.magic = *b"gguf", "instead of \"GGUF\""),
@@ -140,7 +140,7 @@ fn align(file: &mut File, kind: u32, value: Vec<u8>) {
 }
 
 #[test]
-fn other_files_are_named() {
+fn errors_name_other_kinds_of_files() {
     for (bytes, words) in [
         (&b"<!DOCTYPE html><html><head><title>404</title></head></html>"[..], "an HTML page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS pointer"),
@@ -153,10 +153,10 @@ fn other_files_are_named() {
 }
 
 #[test]
-fn a_file_cut_short_says_what_is_missing() {
+fn errors_say_what_a_truncated_file_lacks() {
     let (bytes, keys_end, header_end) = good().parts();
     let mut cuts = vec![0, 3, 4, 7, 8, 23, 24, 30, 60, 200, keys_end, header_end, bytes.len() / 2];
-    // The last tensor has 24 bytes, and 8 of padding behind them that may be missing.
+    // The last tensor has 24 bytes and 8 bytes of padding, which may be missing.
     cuts.extend([bytes.len() - 9, bytes.len() - 33]);
     for cut in cuts {
         for tells_length in [true, false] {

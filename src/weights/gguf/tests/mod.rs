@@ -35,7 +35,7 @@ fn read_bytes(bytes: &[u8], chunk: usize, tells_length: bool) -> Result<(Metadat
 }
 
 #[test]
-fn a_file_is_read_whatever_the_chunks_of_its_stream() {
+fn a_file_is_read_with_any_chunk_sizes() {
     let (bytes, _, header_end) = good().parts();
     let data = header_end.next_multiple_of(32) as u64;
     for chunk in [1, 3, 8, 100, 1 << 20] {
@@ -113,7 +113,7 @@ fn tensors_may_be_described_in_any_order() {
 }
 
 proptest! {
-    /// Whatever is changed, the header is read or refused, and what is read stays within the file.
+    /// After any change the header is read or refused, and what is read stays within the file.
     #[test]
     fn damaged_files_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -133,15 +133,15 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
         }
-        let told = read_bytes(&bytes, chunk, true);
-        if let Ok((_, header, position)) = &told {
+        let known = read_bytes(&bytes, chunk, true);
+        if let Ok((_, header, position)) = &known {
             prop_assert!(header.end <= bytes.len() as u64 && *position <= bytes.len() as u64);
             let mut end = *position;
             for tensor in &header.tensors {
                 prop_assert!(tensor.start >= end);
                 end = tensor.start + tensor.bytes;
             }
-            prop_assert_eq!(&read_bytes(&bytes, chunk, false), &told);
+            prop_assert_eq!(&read_bytes(&bytes, chunk, false), &known);
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Makes GGUF files, good and bad, part by part.
+//! Writes GGUF files, good and bad, part by part.
 
-/// A file to be written; every part can be spoilt.
+/// A file to write; every part can be made wrong.
 #[derive(Clone)]
 pub struct File {
     pub magic: [u8; 4],
     pub version: u32,
-    /// What the header announces, where that differs from what follows.
+    /// What the header announces, if it differs from what follows.
     pub tensor_count: Option<u64>,
     pub key_count: Option<u64>,
     pub keys: Vec<Key>,
     pub tensors: Vec<Tensor>,
-    /// By which the data is laid out, whatever the metadata says.
+    /// The alignment of the data, whatever the metadata say.
     pub alignment: u64,
 }
 
@@ -18,10 +18,10 @@ pub struct File {
 #[derive(Clone)]
 pub struct Key {
     pub name: Vec<u8>,
-    /// Where it differs from the name's.
+    /// If it differs from the name's.
     pub length: Option<u64>,
     pub kind: u32,
-    /// The value as it is in the file.
+    /// The value as in the file.
     pub value: Vec<u8>,
 }
 
@@ -29,10 +29,10 @@ pub struct Key {
 #[derive(Clone)]
 pub struct Tensor {
     pub name: Vec<u8>,
-    /// The length of a row first.
+    /// Row length first.
     pub dimensions: Vec<u64>,
     pub kind: u32,
-    /// Where it differs from where the bytes are put.
+    /// If it differs from the position of the bytes.
     pub offset: Option<u64>,
     pub bytes: Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl File {
         self
     }
 
-    /// Replaces the value of a key that is there.
+    /// Replaces the value of an existing key.
     pub fn set(&mut self, name: &str, entry: Entry) {
         let key = self.keys.iter_mut().find(|key| key.name == name.as_bytes());
         let key = key.expect("the test's own key");
@@ -80,7 +80,7 @@ impl File {
         self
     }
 
-    /// The bytes of the file, and where keys and tensor descriptions end.
+    /// The bytes of the file, and the ends of keys and tensor descriptions.
     pub fn parts(&self) -> (Vec<u8>, usize, usize) {
         let mut out = self.magic.to_vec();
         out.extend(self.version.to_le_bytes());
@@ -139,7 +139,7 @@ fn array(kind: u32, items: impl ExactSizeIterator<Item = Vec<u8>>) -> Vec<u8> {
     start.into_iter().chain(items.flatten()).collect()
 }
 
-/// An array as it would be with any number of elements.
+/// An array that announces any number of elements.
 pub fn announced(kind: u32, count: u64, bytes: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &count.to_le_bytes(), bytes].concat()
 }

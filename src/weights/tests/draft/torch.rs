@@ -1,4 +1,4 @@
-//! Heads in the files of PyTorch, against the same tensors in safetensors.
+//! Heads in PyTorch files, compared with the same tensors in safetensors.
 
 use super::*;
 use crate::model::{ParamSource, ParamSpec, Shape};
@@ -41,7 +41,7 @@ fn both(name: &str) -> [(Draft, HostWeights); 2] {
 }
 
 #[test]
-fn heads_in_files_of_pytorch_are_those_in_safetensors() {
+fn heads_in_pytorch_files_equal_those_in_safetensors() {
     let [eagle3, expected] = both("eagle3");
     assert_eq!(eagle3, expected);
     assert_eq!(eagle3.0.config.family, DraftFamily::Eagle3);
@@ -57,7 +57,7 @@ fn heads_in_files_of_pytorch_are_those_in_safetensors() {
 }
 
 #[test]
-fn a_tensor_of_several_names_becomes_the_same_by_each() {
+fn a_tensor_with_several_names_has_equal_values_under_each() {
     let tensor = |name: &str| TensorInfo {
         name: name.into(),
         elements: Elements::Plain(safetensors::Dtype::F32),
@@ -82,7 +82,7 @@ fn a_tensor_of_several_names_becomes_the_same_by_each() {
     assert!(matches!(&error, Error::WrongTensor { name, .. } if name == "b"), "{error:?}");
 }
 
-/// The archive with so many zeros before its fourth entry, and before the list of entries.
+/// The archive with this many zeros before its fourth entry, and before the list of entries.
 fn stretched(archive: &[u8], zeros: usize) -> Vec<u8> {
     let u16_at = |at: usize| u16::from_le_bytes(archive[at..][..2].try_into().unwrap()) as usize;
     let u32_at = |at: usize| u32::from_le_bytes(archive[at..][..4].try_into().unwrap()) as usize;
@@ -101,7 +101,7 @@ fn stretched(archive: &[u8], zeros: usize) -> Vec<u8> {
         let moved = (position + zeros) as u32;
         end[at - list..][..4].copy_from_slice(&moved.to_le_bytes());
     }
-    // The list is named in the trailer and, for large archives, in a record that another names.
+    // The trailer has the position of the list; large archives have another record with it.
     let locator = trailer - 20;
     assert!(archive[locator..].starts_with(b"PK\x06\x07"));
     for at in [trailer + 16, locator + 8, u32_at(locator + 8) + 48] {
@@ -137,7 +137,7 @@ fn safetensors_are_read_first() {
     keep(&source).unwrap();
 }
 
-/// What the head of these bytes is refused with.
+/// The error for a head with these bytes.
 fn refusal(archive: Vec<u8>) -> Error {
     let config = read("eagle3/config.json");
     let source = MemorySource::new([("config.json", config), ("pytorch_model.bin", archive)]);
@@ -145,7 +145,7 @@ fn refusal(archive: Vec<u8>) -> Error {
 }
 
 #[test]
-fn other_files_of_pytorch_are_refused_by_name() {
+fn unsupported_pytorch_files_are_refused() {
     for (archive, expected) in [
         (read("legacy.bin"), "it is no zip archive, as those of PyTorch 1.6 and later. Convert it"),
         (read("shared.bin"), "\"a\" and \"b\" share bytes. Convert it to safetensors"),
@@ -163,9 +163,9 @@ fn other_files_of_pytorch_are_refused_by_name() {
     assert!(matches!(keep(&source), Err(Error::Fetch { what, .. }) if what == "model.safetensors"));
 }
 
-/// Wherever a byte is wrong or missing, the result is an error or the head.
+/// If any byte is wrong or missing, the result is an error or the head.
 #[test]
-fn damaged_archives_do_no_harm() {
+fn damaged_archives_give_an_error_or_the_head() {
     let archive = read("eagle3/pytorch_model.bin");
     let mut refused = 0;
     for at in (0..archive.len()).step_by(7) {

@@ -1,9 +1,9 @@
-//! Heads of each family that lack a tensor, have one of another shape, or are another model's.
+//! Heads of each family with a missing tensor, a tensor of another shape, or for another model.
 
 use super::*;
 use crate::model::DraftProgram;
 
-/// A head by its family's name: its configuration, and tensors that it cannot be without.
+/// Family name, configuration, and required tensors of a head.
 type Head = (&'static str, Value, Vec<Stored>);
 
 fn heads() -> [Head; 4] {
@@ -49,7 +49,7 @@ fn refusal(config: &Value, tensors: &[Stored]) -> Error {
 }
 
 #[test]
-fn the_tensor_that_is_missing_is_named() {
+fn errors_name_the_missing_tensor() {
     for (family, config, tensors) in heads() {
         keep(&folder(&config, &tensors)).expect(family);
         for missing in &tensors {
@@ -62,7 +62,7 @@ fn the_tensor_that_is_missing_is_named() {
 }
 
 #[test]
-fn the_tensor_of_another_shape_is_named() {
+fn errors_name_the_tensor_of_the_wrong_shape() {
     for (family, config, tensors) in heads() {
         for at in 0..tensors.len() {
             let mut wrong = tensors.clone();
@@ -80,7 +80,7 @@ fn the_tensor_of_another_shape_is_named() {
 }
 
 #[test]
-fn a_head_of_another_model_is_known_by_its_width_or_vocabulary() {
+fn a_head_of_another_model_is_recognised_by_its_width_or_vocabulary() {
     for (family, config, tensors) in heads() {
         for (field, other) in [("hidden_size", 24), ("vocab_size", 12)] {
             let mut config = config.clone();
@@ -95,7 +95,7 @@ fn a_head_of_another_model_is_known_by_its_width_or_vocabulary() {
     }
 }
 
-/// Their targets, Qwen3-Next and Qwen3.5, do not run either.
+/// Their targets, Qwen3-Next and Qwen3.5, are not supported either.
 #[test]
 fn layers_that_gate_their_attention_are_read_and_refused() {
     let target = ModelConfig { hidden: 32, ..target() };

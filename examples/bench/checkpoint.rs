@@ -1,11 +1,12 @@
-//! Checkpoints of any size for measuring how they load: pseudo-random, the same every time.
+//! `checkpoint`: writes checkpoints of any size, to measure how they load. Pseudo-random, the same
+//! every time.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a chunk of a manifest.
 const CHUNK: usize = 32 << 20;
@@ -16,8 +17,25 @@ const VOCABULARY: usize = 151_936;
 
 type Tensor = (String, Vec<usize>);
 
+#[derive(clap::Args)]
+pub struct Options {
+    /// The folder to write `model` and `unused` into.
+    folder: PathBuf,
+    /// A model's folder, whose tokenizer is copied.
+    #[arg(long)]
+    text: PathBuf,
+    /// MiB of each.
+    #[arg(long, default_value_t = 1024)]
+    mib: u64,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    write(&options.folder.join("model"), &options.text, options.mib << 20)?;
+    write_unused(&options.folder.join("unused"), &options.text, options.mib << 20)
+}
+
 /// Writes a folder whose model, of the sizes of Qwen3 0.6B and as many layers, has about `bytes`.
-pub fn write(folder: &Path, text: &Path, bytes: u64) -> Result<()> {
+fn write(folder: &Path, text: &Path, bytes: u64) -> Result<()> {
     let vocabulary = VOCABULARY.min(bytes as usize / (6 * HIDDEN)).max(4096);
     let embeddings = 2 * vocabulary * HIDDEN;
     let layer: usize = layer(0).iter().map(size).sum();
@@ -36,7 +54,7 @@ pub fn write(folder: &Path, text: &Path, bytes: u64) -> Result<()> {
 
 /// Writes a folder with a small model beside tensors that no model asks for, of `bytes` together:
 /// they are fetched, digested and kept like all others, and go no further.
-pub fn write_unused(folder: &Path, text: &Path, bytes: u64) -> Result<()> {
+fn write_unused(folder: &Path, text: &Path, bytes: u64) -> Result<()> {
     let mut tensors: Vec<Tensor> = Vec::new();
     tensors.push(("model.embed_tokens.weight".into(), vec![4096, 64]));
     let name = |name: &str| format!("model.layers.0.{name}.weight");

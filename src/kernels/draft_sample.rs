@@ -1,4 +1,4 @@
-//! Drawing drafts from a drafter's logits.
+//! Samples draft tokens from a drafter's logits.
 
 use minijinja::context;
 
@@ -9,25 +9,25 @@ use super::{
 };
 use crate::{gpu::Shader, layout::row_stride};
 
-/// Draws one draft per sample of the step: the likeliest token at the sample's temperature with the
-/// noise that the target's own draw in its place will have.
+/// Samples one draft per sample of the step: at the sample's temperature, with the same noise that the
+/// target will use in its place.
 ///
-/// The common noise makes both draw the same token more often than chance would; see
+/// The shared noise makes both sample the same token more often than independent noise would; see
 /// [`super::Accept`]. Filters, penalties and masks are left to the target.
 ///
 /// Bindings: step, logits `[logit rows][row_stride(vocab)]`, with `mapped` ids `[vocab]` u32, last
-/// samples (out): the draft goes to the place in its slot that the sample's flags say from bit
+/// samples (out): the draft goes to the place in its slot given by the sample's flags from bit
 /// [`DRAFTS_AT`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Draw {
-    /// Tokens that the drafter knows.
+pub struct DraftSample {
+    /// Tokens in the drafter's vocabulary.
     pub vocab: usize,
-    /// They have other ids than the target's.
+    /// Their ids differ from the target's.
     pub mapped: bool,
 }
 
-impl Draw {
-    /// The same in plain Rust.
+impl DraftSample {
+    /// CPU reference.
     pub fn reference(
         &self,
         batch: &Batch,
@@ -59,7 +59,7 @@ impl Draw {
     }
 }
 
-impl Kernel for Draw {
+impl Kernel for DraftSample {
     fn shader(&self, tuning: Tuning) -> Shader {
         let bindings = Bindings::read(&["step", "logits"]).and("ids", self.mapped);
         let bindings = bindings.write("last_samples");
@@ -73,7 +73,7 @@ impl Kernel for Draw {
             drafts_at => DRAFTS_AT,
             mapped => self.mapped,
         };
-        Shader::render("draw", values, bindings.access())
+        Shader::render("draft_sample", values, bindings.access())
     }
 
     fn grid(&self, _: Tuning, batch: &Batch) -> [u32; 3] {

@@ -1,11 +1,11 @@
-// draw: one draft per sample of the step, argmax over the drafter's tokens of logit / temperature +
-// Gumbel noise keyed (seed, position, the target's id); plain argmax at temperature 0. The lowest
-// place wins ties.
+// draft_sample: one draft per sample of the step, argmax over the drafter's tokens of logit /
+// temperature + Gumbel noise keyed (seed, position, the target's id); plain argmax at temperature 0.
+// The lowest index wins ties.
 // in   logits        array<vec4<u32>> [logit rows][STRIDE / 4]  bit patterns
 {%- if mapped %}
 //      ids           array<u32>       [VOCAB]  the target's ids
 {%- endif %}
-// out  last_samples  array<u32>       [slots][SLOT_TOKENS]  the id, in the place that the flags say
+// out  last_samples  array<u32>       [slots][SLOT_TOKENS]  the id, at the index in the sample's flags
 // grid samples workgroups of THREADS
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> logits: array<vec4<u32>>;
