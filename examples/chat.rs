@@ -1,4 +1,4 @@
-//! Chats in the terminal, with a small built-in model or with any in Hugging Face's layout.
+//! Chats in the terminal, with the small built-in model or any model in Hugging Face's layout.
 //!
 //! ```sh
 //! cargo run --release --example chat -- --model PATH
@@ -31,12 +31,12 @@ struct Arguments {
     model: PathBuf,
     #[arg(long, value_parser = ["cpu", "gpu"], default_value = "gpu")]
     device: String,
-    /// 0 always takes the likeliest token; the default is the model's own.
+    /// 0 means greedy decoding; the default is the model's.
     #[arg(long)]
     temperature: Option<f64>,
 }
 
-/// An answer and how it came.
+/// An answer and its timing.
 struct Answer {
     text: String,
     usage: Option<Usage>,
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
                 eprintln!("{}", answer.summary());
                 messages.push(message("assistant", answer.text));
             }
-            // An engine that has failed says so again at the next question.
+            // A failed engine returns the error again for the next question.
             Err(error) => {
                 eprintln!("{error}");
                 messages.pop();
@@ -103,7 +103,7 @@ async fn load(arguments: &Arguments) -> tabloom::Result<Service<AnyExecutor>> {
     Ok(Service::new(model.loaded.executor, model.chat, name, options, steady_clock()))
 }
 
-/// Asks for an answer and prints it as it comes.
+/// Requests an answer and prints it while it is generated.
 async fn answer(
     service: &mut Service<AnyExecutor>,
     messages: &[RequestMessage],
@@ -146,7 +146,7 @@ async fn answer(
                     return Ok(Answer { text, usage, first, whole: start.elapsed() });
                 }
                 Reply::Error(error) => return Err(error),
-                // To other requests.
+                // These belong to other kinds of requests.
                 Reply::Completion(_)
                 | Reply::TextChunk { .. }
                 | Reply::TextCompletion(_)
@@ -160,7 +160,7 @@ impl Answer {
     fn summary(&self) -> String {
         let tokens = self.usage.map_or(0, |usage| usage.completion_tokens);
         let first = self.first.unwrap_or(self.whole);
-        // The first token's time is the prompt's.
+        // The time to the first token is that of the prefill.
         let rate = tokens.saturating_sub(1) as f64 / (self.whole - first).as_secs_f64().max(1e-9);
         let first = first.as_secs_f64();
         format!("({tokens} tokens, {rate:.1} tokens/s, the first after {first:.2} s)")
@@ -172,7 +172,7 @@ fn message(role: &str, content: String) -> RequestMessage {
     RequestMessage { role: role.into(), content, ..RequestMessage::default() }
 }
 
-/// Prints at once; whoever pipes the output away loses nothing but the view.
+/// Prints at once; a closed pipe is not an error.
 fn show(text: &str) {
     print!("{text}");
     let _ = stdout().flush();

@@ -24,7 +24,7 @@ struct Arguments {
     /// Token ids.
     #[arg(long, value_delimiter = ',', required = true)]
     tokens: Vec<u32>,
-    /// How many tokens to continue by.
+    /// Number of tokens to generate.
     #[arg(long, default_value_t = 0)]
     greedy: usize,
     #[arg(long, value_parser = ["cpu", "gpu"], default_value = "gpu")]
@@ -33,7 +33,7 @@ struct Arguments {
 
 #[derive(Serialize)]
 struct Output {
-    /// What computed it.
+    /// The adapter that computed it.
     adapter: String,
     /// `[tokens][vocab]`
     logits: Vec<Vec<f32>>,
@@ -51,7 +51,7 @@ async fn compute(arguments: &Arguments) -> Result<Output> {
     let Arguments { model, tokens, greedy: count, device } = arguments;
     let options = LoadOptions {
         device: if device == "cpu" { Device::Cpu } else { Device::Gpu },
-        // The continuation's last token is not computed on.
+        // The last generated token is not fed back.
         context: Some(tokens.len() + count.saturating_sub(1)),
         ..LoadOptions::default()
     };
@@ -80,7 +80,7 @@ async fn compute(arguments: &Arguments) -> Result<Output> {
     Ok(Output { adapter, logits, greedy })
 }
 
-/// Runs the tokens of the only sequence from position `start` on.
+/// Runs the tokens of the single sequence from position `start` on.
 async fn step(
     executor: &mut impl Executor,
     tokens: &[u32],
@@ -100,9 +100,9 @@ async fn step(
     executor.result().await
 }
 
-/// The likeliest token after the step's last one.
+/// The most likely token after the step's last one.
 fn greedy_token(step: &StepResult) -> Result<u32> {
-    let sample = step.samples.first().context("the step drew no token")?;
+    let sample = step.samples.first().context("the step sampled no token")?;
     ensure!(sample.not_finite == 0, "{} logits are not finite", sample.not_finite);
     Ok(sample.token)
 }

@@ -383,7 +383,7 @@ export class TabloomChat extends Base {
   /** Stops the answer, and keeps what there is of it, or stops loading. */
   stop() {
     this.#answering.stop();
-    if (!this.engine) this.#leave();
+    if (!this.#engine.current) this.#leave();
     this.#update();
   }
 
@@ -461,7 +461,7 @@ export class TabloomChat extends Base {
     if (this.#engine.loading) return "loading";
     if (this.#answering.busy) return "busy";
     if (this.#problem) return "error";
-    return this.engine ? "ready" : "idle";
+    return this.#engine.current ? "ready" : "idle";
   }
 
   /** Shows the state. */
@@ -498,11 +498,7 @@ export class TabloomChat extends Base {
     else this.setAttribute(attribute, `${value}`);
   }
 
-  /**
-   * Applies a property that was set before the element was upgraded.
-   *
-   * @param {string} name
-   */
+  /** @param {string} name of a property that may have been set before the element was upgraded */
   #upgrade(name) {
     const self = /** @type {any} */ (this);
     if (!Object.hasOwn(self, name)) return;

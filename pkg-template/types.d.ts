@@ -1,4 +1,4 @@
-// The shapes of what goes in and comes out, OpenAI's where there are such.
+// The types of the public API, in OpenAI's shapes where it has them.
 
 export * from "./types/chat.js";
 export * from "./types/completions.js";

@@ -79,11 +79,7 @@ async function introduce(port) {
   }
 }
 
-/**
- * Serves as the leader's worker.
- *
- * @param {Extract<Order, {type: "lead"}>} office
- */
+/** @param {Extract<Order, {type: "lead"}>} office */
 async function lead({ lobby, epoch }) {
   const channel = new BroadcastChannel(lobby);
   channel.onmessage = ({ data }) => {

@@ -16,10 +16,10 @@ use crate::{
     step::{Executor, StepPlan},
 };
 
-/// Tells the time since any moment, always the same one.
+/// The time since a fixed but arbitrary moment.
 pub type Clock = Box<dyn Fn() -> Duration>;
 
-/// The time since now, by the platform's steady clock.
+/// A clock that starts now and never goes backwards.
 pub fn steady_clock() -> Clock {
     let start = web_time::Instant::now();
     Box::new(move || start.elapsed())
@@ -27,14 +27,13 @@ pub fn steady_clock() -> Clock {
 
 /// Serves requests in batches on one executor.
 ///
-/// Call [`Engine::step`] until [`Engine::is_idle`]; submit and cancel between
-/// the calls. After an executor has failed the engine is closed and answers
-/// everything with [`Error::Closed`].
+/// Call [`Engine::step`] until [`Engine::is_idle`]; submit and cancel between the calls. After the
+/// executor has failed, the engine is closed and every call returns [`Error::Closed`].
 pub struct Engine<E> {
     executor: E,
     scheduler: Scheduler,
     clock: Clock,
-    /// Steps submitted and not committed, the oldest first.
+    /// Steps that are submitted but not committed, oldest first.
     in_flight: VecDeque<Submitted>,
     /// When the last step was committed.
     committed: Duration,
@@ -61,7 +60,7 @@ impl<E: Executor> Engine<E> {
         }
     }
 
-    /// The same engine with another drafter than prompt lookup.
+    /// The same engine with a drafter in place of prompt lookup.
     pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Engine<E> {
         Engine { scheduler: self.scheduler.with_drafter(drafter), ..self }
     }
@@ -70,9 +69,9 @@ impl<E: Executor> Engine<E> {
     ///
     /// # Errors
     /// - [`Error::InvalidRequest`]: a parameter is out of range, the prompt is empty, or a token is
-    ///   beyond the vocabulary; an embedding or scored prompt has an answer already.
+    ///   beyond the vocabulary; a request to embed or score a prompt has [`Request::answered`] tokens.
     /// - [`Error::ContextLengthExceeded`]: the prompt leaves no room for an answer.
-    /// - [`Error::NoTokenAllowed`]: the request's limits leave no token to begin with.
+    /// - [`Error::NoTokenAllowed`]: the request's limits exclude every token at the first position.
     /// - [`Error::QueueFull`]: too many requests wait.
     /// - [`Error::Closed`].
     pub fn submit(&mut self, request: Request) -> Result<RequestId> {
@@ -80,8 +79,8 @@ impl<E: Executor> Engine<E> {
         self.open()?.submit(request, now)
     }
 
-    /// Queues `n` requests that differ in their seeds alone: seed, seed + 1, … They share the
-    /// computation and the blocks of their prompt. All go on after the same [`Request::answered`].
+    /// Queues `n` requests that differ only in their seeds: seed, seed + 1, … They share the prefill and
+    /// the KV blocks of their prompt. All continue after the same [`Request::answered`].
     ///
     /// # Errors
     /// As for [`Engine::submit`], for all of them or none.
@@ -90,62 +89,61 @@ impl<E: Executor> Engine<E> {
         self.open()?.submit_many(request, n, now)
     }
 
-    /// Brings the constraint that a request announced with [`Request::constrained`]. Does nothing if
-    /// the request has ended.
+    /// Sets the constraint that a request with [`Request::constrained`] waits for. Does nothing if the
+    /// request has ended.
     pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>) {
         self.scheduler.constrain(id, constraint, (self.clock)());
     }
 
-    /// Gives a request up: it ends with [`FinishReason::Cancelled`] and makes no more tokens. Does
+    /// Cancels a request: it ends with [`FinishReason::Cancelled`] and generates no more tokens. Does
     /// nothing if it has ended.
     pub fn cancel(&mut self, id: RequestId) {
         self.scheduler.finish(id, FinishReason::Cancelled, (self.clock)());
     }
 
-    /// Calls an answer complete, as when a stop string is found in its text: it ends with
-    /// [`FinishReason::Stop`] and makes no more tokens. Does nothing if it has ended.
+    /// Ends a request, as when a stop string is found in its text: it ends with [`FinishReason::Stop`]
+    /// and generates no more tokens. Does nothing if it has ended.
     pub fn finish(&mut self, id: RequestId) {
         self.scheduler.finish(id, FinishReason::Stop, (self.clock)());
     }
 
-    /// Holds a request, or releases it: while it is held, nothing is computed for it. The steps in
-    /// flight, of which there are at most [`Executor::depth`], may still bring it tokens. When others need its
-    /// blocks it gives them up first, to be computed again after its release. Does nothing if the
-    /// request has ended.
+    /// Holds or releases a request. While it is held, nothing is computed for it; the steps in flight, at
+    /// most [`Executor::depth`], may still produce tokens. It is preempted first when others need its KV
+    /// blocks, which are recomputed after its release. Does nothing if the request has ended.
     pub fn hold(&mut self, id: RequestId, held: bool) {
         self.scheduler.hold(id, held);
     }
 
-    /// Says whether a tab can be seen: those that can are served before those that cannot.
+    /// Sets whether a tab is visible: visible tabs are served first.
     pub fn set_visible(&mut self, tab: TabId, visible: bool) {
         self.scheduler.set_visible(tab, visible);
     }
 
-    /// Cancels all requests of a tab and forgets it.
+    /// Cancels all requests of a tab and removes it.
     pub fn close_tab(&mut self, tab: TabId) {
         self.scheduler.close_tab(tab, (self.clock)());
     }
 
-    /// Keeps a prefix that has been computed, a system prompt say, in the cache until
-    /// [`Engine::unpin`], or until a request that runs alone could not go on otherwise. None if not
-    /// even its first block is cached.
+    /// Keeps a computed prefix, such as a system prompt, in the prefix cache until [`Engine::unpin`], or
+    /// until the only running request needs its blocks. Returns `None` if not even the first block is
+    /// cached.
     pub fn pin(&mut self, prefix: &[u32], salt: u64) -> Option<PinId> {
         self.scheduler.pin(prefix, salt)
     }
 
-    /// Lets go of a prefix. Does nothing if it is not pinned any more.
+    /// Unpins a prefix. Does nothing if it is not pinned any more.
     pub fn unpin(&mut self, pin: PinId) {
         self.scheduler.unpin(pin);
     }
 
-    /// Forgets all cached prefixes. Returns false, and forgets nothing, while blocks are in use: by
-    /// pins, or by running requests. If it may `interrupt`, those are computed again later, from the
-    /// next step on that is over; ask again then.
+    /// Clears the prefix cache. While blocks are in use, by pins or by running requests, it clears nothing
+    /// and returns false. With `interrupt` it preempts the running requests, which takes effect once the
+    /// next step has ended; call again then.
     pub fn reset_prefix_cache(&mut self, interrupt: bool) -> bool {
         self.scheduler.reset_prefix_cache(interrupt)
     }
 
-    /// Keeps the executor supplied, waits for its oldest step and returns what happened, in order.
+    /// Submits steps up to the executor's depth, waits for the oldest one and returns the events, in order.
     ///
     /// If the executor fails, every request ends with its error and the engine is closed.
     ///
@@ -164,8 +162,8 @@ impl<E: Executor> Engine<E> {
         Ok(self.scheduler.take_events())
     }
 
-    /// Whether [`Engine::step`] has nothing to do and nothing to tell: no request is left, or only
-    /// held ones and those that have nothing but their constraint to wait for.
+    /// Whether [`Engine::step`] has nothing to do and no events: no request is left, or only those that
+    /// are held or wait for their constraint.
     pub fn is_idle(&self) -> bool {
         self.scheduler.is_idle()
     }
@@ -175,7 +173,7 @@ impl<E: Executor> Engine<E> {
         self.closed
     }
 
-    /// A snapshot of the counters and of the state now.
+    /// A snapshot of the counters and the current state.
     pub fn metrics(&self) -> Metrics {
         self.scheduler.metrics()
     }
@@ -202,7 +200,7 @@ impl<E: Executor> Engine<E> {
         let result = self.executor.result().await?;
         if let Some(Submitted { plan, at }) = self.in_flight.pop_front() {
             let now = (self.clock)();
-            // A step begins when the one before it is over.
+            // A step starts when the previous one has ended.
             let took = now.saturating_sub(at.max(self.committed));
             self.committed = now;
             self.scheduler.commit(&plan, &result, took, now);

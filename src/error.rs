@@ -1,4 +1,4 @@
-//! What can go wrong, one variant per cause a caller can act on.
+//! The error type: one variant per cause that a caller can act on.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,15 +6,14 @@ use serde_json::Value;
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that Tabloom reports as an error.
+/// All errors of Tabloom.
 ///
-/// Each message says what was found, what was expected and what to do. An
-/// error crosses the worker boundary as data ([`Error::to_wire`]), never as
-/// text to be parsed.
+/// Each message says what was found, what was expected and what to do. An error crosses the worker
+/// boundary as data ([`Error::to_wire`]), never as text to parse.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Error {
-    /// A file could not be had: network failure, HTTP status, missing path.
+    /// A file could not be read: network failure, HTTP status, missing path.
     #[error(
         "could not read {what}: {reason}. Check the address and that the server allows this origin (CORS)"
     )]
@@ -25,12 +24,12 @@ pub enum Error {
     /// A file ended before the bytes its header promises.
     #[error("{what} is truncated: {expected} bytes expected, {found} found. Download it again")]
     Truncated { what: String, expected: u64, found: u64 },
-    /// A file is not the one that was promised, or changed while it was read.
+    /// A file does not match its digest, or changed while it was read.
     #[error(
         "{what} is damaged or was changed: {found} found, {expected} expected. Load it again; if that does not help, compare the file with its manifest"
     )]
     Integrity { what: String, expected: String, found: String },
-    /// `config.json` names an architecture that is not known here.
+    /// `config.json` names an unsupported architecture.
     #[error("architecture {found:?} is not supported. Supported: {supported}")]
     UnsupportedArchitecture { found: String, supported: String },
     /// A field of a configuration file is missing, of the wrong type or out of range.
@@ -62,7 +61,7 @@ pub enum Error {
     /// The GPU device was lost; the engine is closed.
     #[error("the GPU device was lost: {reason}. Load the engine again")]
     DeviceLost { reason: String },
-    /// The driver refused something that should be valid.
+    /// The driver refused a valid operation.
     #[error("the GPU refused an operation: {reason}")]
     Gpu { reason: String },
     /// Prompt and answer do not fit the context.
@@ -70,12 +69,12 @@ pub enum Error {
         "{param}: found {prompt} tokens, but the context holds {limit} and must keep room for an answer. Shorten it"
     )]
     ContextLengthExceeded { param: String, prompt: usize, limit: usize },
-    /// Too many requests wait already.
+    /// The queue is full.
     #[error(
         "{waiting} requests wait already, and the queue holds {limit}. Try again when some are answered"
     )]
     QueueFull { waiting: usize, limit: usize },
-    /// The models that tabs have leave too little memory for another.
+    /// The models in use leave too little memory for another.
     #[error(
         "the model needs {needed} bytes, but {used} of the {budget} for all models are in use. Close an engine, or load with a larger budgetBytes"
     )]
@@ -91,9 +90,9 @@ pub enum Error {
     /// A request parameter is missing or out of range.
     #[error("{param}: {message}")]
     InvalidRequest { param: String, message: String },
-    /// What restricts the answer's tokens excludes them all.
+    /// The request's restrictions exclude every token.
     #[error(
-        "no token may follow the first {drawn} of the answer: what allows and forbids tokens excludes them all. Loosen it"
+        "after {drawn} tokens of the answer, the request's restrictions exclude every token, expected at least one. Loosen them"
     )]
     NoTokenAllowed { drawn: usize },
     /// The chat template failed to compile or render.
@@ -115,24 +114,24 @@ pub enum Error {
     Closed,
 }
 
-/// The shape in which an error crosses a worker boundary, like OpenAI's error objects.
+/// An error as it crosses a worker boundary, similar to OpenAI's error objects.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WireError {
     /// The variant's name in snake case, for programs.
     pub code: String,
-    /// The sentence for people.
+    /// The human-readable message.
     pub message: String,
-    /// The offending request parameter, if one is to blame.
+    /// The request parameter that caused the error, if one did.
     pub param: Option<String>,
     /// The variant's fields.
     pub details: Value,
 }
 
-/// Longest text in a wire error, in bytes: who sends nonsense gets only its beginning back.
+/// Longest text in a wire error, in bytes; longer input is echoed only in part.
 const LONGEST: usize = 2000;
 
 impl Error {
-    /// Turns the error into data for the other side of a message port.
+    /// Converts the error into data for a message port.
     pub fn to_wire(&self) -> WireError {
         // An enum serialises as "code" or {"code": {fields}}.
         let (code, mut details) = match serde_json::to_value(self) {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn wire_errors_give_little_of_what_was_sent_back() {
+    fn wire_errors_shorten_echoed_input() {
         let sent = "é".repeat(100_000);
         let wire = Error::InvalidRequest { param: sent.clone(), message: sent }.to_wire();
         let texts = [&wire.message, wire.param.as_ref().unwrap()];

@@ -1,4 +1,4 @@
-//! From a folder of files to a model that runs: configuration, text, weights, executor.
+//! Loads a model from a folder of files: configuration, tokenizer, weights, executor.
 
 use std::{cell::Cell, ops::ControlFlow};
 
@@ -21,15 +21,15 @@ use crate::{
     },
 };
 
-/// Rows of a step: enough to keep a GPU busy with a prompt, few enough to keep a step short.
+/// Rows per step: enough to keep a GPU busy in prefill, few enough to keep a step short.
 const ROWS: usize = 256;
-/// Sequences of a step; the kernels read each weight once for up to 16 rows.
+/// Sequences per step; the kernels read each weight once for up to 16 rows.
 const SEQS: usize = 16;
-/// Memory for the KV cache, where the caller names none and [`KV_TOKENS`] do not need more.
+/// Default memory for the KV cache, unless [`KV_TOKENS`] need more.
 const KV_BYTES: u64 = 256 << 20;
-/// A conversation of this length fits by default.
+/// The default KV cache holds at least this many tokens.
 const KV_TOKENS: usize = 4096;
-/// The longest context of any model.
+/// Upper limit of the context length.
 const MAX_CONTEXT: usize = 1 << 20;
 
 /// How to load a model.
@@ -37,49 +37,48 @@ const MAX_CONTEXT: usize = 1 << 20;
 pub struct LoadOptions {
     pub device: Device,
     pub quantise: Quantise,
-    /// Most tokens of one conversation; if none, the model's own, or 1,048,576 with sinks.
+    /// Context length in tokens; by default the model's, or 1,048,576 with sinks.
     pub context: Option<usize>,
-    /// What each token sees of its conversation, for models that would see everything. With sinks a
-    /// conversation may outgrow the model's context (StreamingLLM); what lies between them and the
-    /// last tokens is forgotten.
+    /// Attention window for models with full attention. With sinks, a conversation may exceed the model's
+    /// context (StreamingLLM): tokens between the sinks and the last tokens are dropped.
     pub window: Option<Window>,
-    /// How keys and values are held; layers for which int8 is unsafe stay in f16.
+    /// Data type of the KV cache; layers for which int8 is unsafe stay in f16.
     pub kv: KvKind,
-    /// What guesses tokens ahead, beside prompt lookup.
+    /// The drafter of speculative decoding, besides prompt lookup.
     pub draft: DraftWith,
-    /// Memory for the KV cache; if none, 256 MiB, or what 4096 tokens need where that is more.
+    /// Bytes for the KV cache; by default 256 MiB, or what 4096 tokens need if that is more.
     pub kv_bytes: Option<u64>,
 }
 
-/// What guesses a model's tokens ahead.
+/// Where the drafter of speculative decoding comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DraftWith {
-    /// The drafting head, or smaller model with the same tokens, in the model's folder `draft`, if there
-    /// is one. Should it not fit, the model does without.
+    /// The draft head, or draft model with the same vocabulary, in the model's subfolder `draft`, if there
+    /// is one. If it cannot be used, the model runs without it.
     #[default]
-    Beside,
-    /// The same in a folder of its own, where it must be. Should it not fit, the model does without.
-    Elsewhere,
+    Bundled,
+    /// The same in a separate folder. If it is missing or cannot be used, the model runs without it.
+    Separate,
     Nothing,
-    /// The model's own first layers, so many of them.
+    /// The model's first layers: this many.
     EarlyExit(usize),
 }
 
-/// What a model runs on.
+/// The device that a model runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     #[default]
     Gpu,
-    /// Plain Rust on the processor: slow, but it needs nothing.
+    /// Plain Rust on the CPU: slow, but without requirements.
     Cpu,
 }
 
-/// How far loading has come.
+/// The progress of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// Bytes of all weight files together; `file` is being read.
     Download { file: &'a str, loaded: u64, total: u64 },
-    /// Kernels that are ready to run.
+    /// Number of compiled kernels.
     Compile { done: usize, total: usize },
 }
 
@@ -89,28 +88,27 @@ pub struct Model {
     pub loaded: Loaded,
 }
 
-/// Where weights go.
+/// The destination of weights.
 type AnySink<'a, 'g> = Either<&'a mut HostSink, &'a mut GpuSink<'g>>;
 
-/// Weights on an executor.
+/// A loaded model without its tokenizer.
 pub struct Loaded {
     pub config: ModelConfig,
     pub executor: AnyExecutor,
-    /// Most tokens of one conversation, by context and KV cache.
+    /// Longest sequence in tokens, limited by context and KV cache.
     pub context: usize,
-    /// Bytes of weights in memory, a drafting head's included.
+    /// Bytes of weights in memory, the drafter's included.
     pub weight_bytes: u64,
-    /// What came of the drafter, if there is one: its bytes, or what is wrong with it.
+    /// If there is a drafter: the bytes of its weights, or why it cannot be used.
     pub draft: Option<Result<u64>>,
 }
 
 /// Loads a model from a folder in Hugging Face's layout, or from a GGUF file.
 ///
-/// `on_progress` ends the load with [`Error::Aborted`] by [`ControlFlow::Break`].
+/// [`ControlFlow::Break`] from `on_progress` aborts the load with [`Error::Aborted`].
 ///
 /// # Errors
-/// Whatever is wrong with the files is found before memory is allocated, as far as their headers
-/// tell.
+/// Errors that the files' headers show are returned before memory is allocated.
 pub async fn model(
     source: &impl Source,
     options: &LoadOptions,
@@ -125,7 +123,7 @@ pub async fn model(
     Ok(Model { chat, loaded })
 }
 
-/// Loads a model without its text side.
+/// Loads a model without its tokenizer.
 pub async fn executor(
     source: &impl Source,
     options: &LoadOptions,
@@ -144,7 +142,7 @@ pub struct Opened<'a, S: Source> {
     config: ModelConfig,
     quantization: Option<Quantization>,
     checkpoint: Checkpoint<'a, S>,
-    /// Its files hold a drafting head as well.
+    /// Whether its files contain a draft head.
     has_head: bool,
 }
 
@@ -166,7 +164,7 @@ impl<'a, S: Source> Opened<'a, S> {
         Ok(Opened { source, config, quantization, checkpoint, has_head })
     }
 
-    /// Loads the text side of the model.
+    /// Loads the model's tokenizer, template and defaults.
     pub async fn chat(&self) -> Result<Chat> {
         let chat = match (self.source.gguf(), self.checkpoint.metadata()) {
             (Some(file), Some(metadata)) => Chat::from_gguf(file, metadata)?,
@@ -184,43 +182,45 @@ impl<'a, S: Source> Opened<'a, S> {
         Ok(chat)
     }
 
-    /// Reads what there is to know of a drafter before its weights; none if the folder has none.
+    /// Reads a drafter's configuration and headers; `None` if the folder has no drafter.
     pub async fn draft<'d, D: Source>(
         &self,
         folder: &'d D,
         options: &LoadOptions,
-    ) -> Option<Result<Beside<'d, D>>> {
+    ) -> Option<Result<OpenedDraft<'d, D>>> {
         match options.draft {
             DraftWith::Nothing => return None,
             DraftWith::EarlyExit(layers) => {
                 let program = DraftProgram::early_exit(&self.config, layers);
-                return Some(program.map(|program| Beside { program, files: Files::None(layers) }));
+                return Some(
+                    program.map(|program| OpenedDraft { program, files: Files::None(layers) }),
+                );
             }
-            DraftWith::Beside if self.source.gguf().is_some() => return None,
-            DraftWith::Beside | DraftWith::Elsewhere => {}
+            DraftWith::Bundled if self.source.gguf().is_some() => return None,
+            DraftWith::Bundled | DraftWith::Separate => {}
         }
         let json = match options.draft {
-            DraftWith::Elsewhere => folder.read("config.json").await.map(Some),
+            DraftWith::Separate => folder.read("config.json").await.map(Some),
             _ => folder.read_optional("config.json").await,
         };
         match json {
             Ok(None) => None,
-            Ok(Some(json)) => Some(self.beside(folder, &json, options).await),
+            Ok(Some(json)) => Some(self.open_draft(folder, &json, options).await),
             Err(error) => Some(Err(error)),
         }
     }
 
-    async fn beside<'d, D: Source>(
+    async fn open_draft<'d, D: Source>(
         &self,
         folder: &'d D,
         json: &[u8],
         options: &LoadOptions,
-    ) -> Result<Beside<'d, D>> {
+    ) -> Result<OpenedDraft<'d, D>> {
         let (target, quantise) = (&self.config, &options.quantise);
         match weights::open_draft(folder, target, quantise).await {
             Ok(head) => {
                 let program = DraftProgram::head(&head.draft.config, target)?;
-                Ok(Beside { program, files: Files::Head(Box::new(head)) })
+                Ok(OpenedDraft { program, files: Files::Head(Box::new(head)) })
             }
             Err(Error::UnsupportedArchitecture { .. }) => {
                 let config = ModelConfig::from_json(json)?;
@@ -228,13 +228,13 @@ impl<'a, S: Source> Opened<'a, S> {
                 self.expect_same_tokens(folder).await?;
                 let checkpoint = Checkpoint::open(folder).await?;
                 let plan = checkpoint.plan(&config, Quantization::from_json(json)?, quantise)?;
-                Ok(Beside { program, files: Files::Model(checkpoint, plan) })
+                Ok(OpenedDraft { program, files: Files::Model(checkpoint, plan) })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Refuses a drafting model whose tokens are others, as far as the files of both tell.
+    /// Refuses a draft model whose tokens differ, as far as the files of both show.
     async fn expect_same_tokens(&self, folder: &impl Source) -> Result<()> {
         let file = "tokenizer.json";
         let Some(drafted) = folder.read_optional(file).await? else { return Ok(()) };
@@ -252,11 +252,11 @@ impl<'a, S: Source> Opened<'a, S> {
             file: file.into(),
             field: format!("token {id}"),
             found: format!("{found:?}"),
-            expected: "the target's, of a drafting model".into(),
+            expected: "the same token as in the target model".into(),
         })
     }
 
-    /// Plans how the model will lie in memory.
+    /// Plans the model's memory layout.
     pub fn prepare(self, options: &LoadOptions) -> Result<Prepared<'a, S>> {
         let Opened { config, quantization, checkpoint, .. } = self;
         let plan = checkpoint.plan(&config, quantization, &options.quantise)?;
@@ -268,15 +268,16 @@ impl<'a, S: Source> Opened<'a, S> {
 }
 
 impl<'a, S: Source> Opened<'a, Within<'a, S>> {
-    /// The folder in which the model's drafter lies, if it has one: `draft` in its own, or its own
-    /// where a layer for multi-token prediction is among its weights.
+    /// The folder of the model's bundled drafter: its subfolder `draft`, or the model's own folder if its
+    /// weights include a layer for multi-token prediction.
     ///
-    /// Such a layer is read in a second pass over the files that hold the model.
+    /// Such a layer is read in a second pass over the model's files.
     pub async fn draft_folder(&self) -> Within<'a, S> {
-        let beside = Within { folder: "draft", source: self.source.source };
-        match self.has_head && !matches!(beside.read_optional("config.json").await, Ok(Some(_))) {
-            true => Within { folder: "", ..beside },
-            false => beside,
+        let subfolder = Within { folder: "draft", source: self.source.source };
+        match self.has_head && !matches!(subfolder.read_optional("config.json").await, Ok(Some(_)))
+        {
+            true => Within { folder: "", ..subfolder },
+            false => subfolder,
         }
     }
 }
@@ -287,26 +288,26 @@ pub struct Prepared<'a, S: Source, D: Source = S> {
     options: LoadOptions,
     checkpoint: Checkpoint<'a, S>,
     plan: LoadPlan,
-    draft: Option<Result<Beside<'a, D>>>,
+    draft: Option<Result<OpenedDraft<'a, D>>>,
     kv_bytes: u64,
 }
 
 /// A drafter whose headers have been checked; nothing is allocated yet.
-pub struct Beside<'a, D: Source> {
+pub struct OpenedDraft<'a, D: Source> {
     program: DraftProgram,
     files: Files<'a, D>,
 }
 
-/// What a drafter is loaded from.
+/// The files of a drafter.
 enum Files<'a, D: Source> {
-    /// It is in so many of the target's first layers.
+    /// This many of the target model's first layers.
     None(usize),
     Head(Box<PreparedDraft<'a, D>>),
     Model(Checkpoint<'a, D>, LoadPlan),
 }
 
-impl<D: Source> Beside<'_, D> {
-    /// Bytes that its weights will take.
+impl<D: Source> OpenedDraft<'_, D> {
+    /// Bytes that its weights will take in memory.
     fn bytes(&self) -> u64 {
         match &self.files {
             Files::None(_) => 0,
@@ -315,7 +316,7 @@ impl<D: Source> Beside<'_, D> {
         }
     }
 
-    /// Bytes of its files.
+    /// Size of its files.
     fn file_bytes(&self) -> u64 {
         match &self.files {
             Files::None(_) => 0,
@@ -339,7 +340,7 @@ impl<D: Source> Beside<'_, D> {
         })
     }
 
-    /// Bytes that its keys and values take in a block.
+    /// Bytes of its keys and values per KV block.
     fn block_bytes(&self) -> u64 {
         let DraftProgram { config, is_inside, .. } = &self.program;
         if *is_inside { 0 } else { block_bytes(config, &vec![KvKind::F16; config.layers]) }
@@ -350,7 +351,7 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
     /// The same model with a drafter.
     pub fn with_draft<E: Source>(
         self,
-        draft: Option<Result<Beside<'a, E>>>,
+        draft: Option<Result<OpenedDraft<'a, E>>>,
     ) -> Result<Prepared<'a, S, E>> {
         let Prepared { config, options, checkpoint, plan, .. } = self;
         let mut prepared = Prepared { config, options, checkpoint, plan, draft, kv_bytes: 0 };
@@ -358,29 +359,29 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
         Ok(prepared)
     }
 
-    /// Bytes that weights, keys and values will take, unless the device binds less.
+    /// Bytes of weights and KV cache, unless the device's binding limit makes the cache smaller.
     pub fn bytes(&self) -> u64 {
         let draft = self.draft.as_ref().and_then(|draft| draft.as_ref().ok());
-        self.plan.bytes() + draft.map_or(0, Beside::bytes) + self.kv_bytes
+        self.plan.bytes() + draft.map_or(0, OpenedDraft::bytes) + self.kv_bytes
     }
 
     fn size_of_kv(&mut self) -> Result<u64> {
         let Prepared { config, options, draft, .. } = self;
         let kinds = vec![options.kv; config.layers];
-        let blocks = capacity_beside(draft, config, options, &kinds, u64::MAX)?.blocks;
+        let blocks = capacity_with_draft(draft, config, options, &kinds, u64::MAX)?.blocks;
         Ok(blocks as u64 * (block_bytes(config, &kinds) + draft_block_bytes(draft)))
     }
 
-    /// Loads the weights and makes the executor ready.
+    /// Loads the weights and creates the executor.
     pub async fn load(
         self,
         mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Loaded> {
         let Prepared { config, options, checkpoint, plan, mut draft, .. } = self;
-        // The model's files, then the drafter's.
+        // Progress counts the model's files, then the drafter's.
         let (own, before) = (checkpoint.file_bytes(), Cell::new(0));
         let drafter = draft.as_ref().and_then(|draft| draft.as_ref().ok());
-        let total = own + drafter.map_or(0, Beside::file_bytes);
+        let total = own + drafter.map_or(0, OpenedDraft::file_bytes);
         let mut on_bytes = |progress: weights::Progress| {
             let weights::Progress { file, loaded, .. } = progress;
             on_progress(Progress::Download { file, loaded: before.get() + loaded, total })
@@ -394,7 +395,8 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
                 before.set(own);
                 let weights = sink.into_weights();
                 let kinds = host_kv_kinds(&config, &weights, options.kv)?;
-                let capacity = capacity_beside(&mut draft, &config, &options, &kinds, u64::MAX)?;
+                let capacity =
+                    capacity_with_draft(&mut draft, &config, &options, &kinds, u64::MAX)?;
                 let mut sink = HostSink::new();
                 let draft =
                     load_draft(draft, &mut AnySink::Left(&mut sink), &mut on_bytes, &mut outcome)
@@ -413,7 +415,7 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
                 let weights = sink.into_weights();
                 let kinds = gpu_kv_kinds(&gpu, &config, &weights, options.kv).await?;
                 let largest = gpu.largest_binding();
-                let capacity = capacity_beside(&mut draft, &config, &options, &kinds, largest)?;
+                let capacity = capacity_with_draft(&mut draft, &config, &options, &kinds, largest)?;
                 let mut sink = GpuSink::new(&gpu, largest).await?;
                 let draft =
                     load_draft(draft, &mut AnySink::Right(&mut sink), &mut on_bytes, &mut outcome)
@@ -442,16 +444,16 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
     }
 }
 
-/// Bytes of the keys and values that a drafter has in a block.
-fn draft_block_bytes<D: Source>(draft: &Option<Result<Beside<'_, D>>>) -> u64 {
+/// Bytes of a drafter's keys and values per KV block.
+fn draft_block_bytes<D: Source>(draft: &Option<Result<OpenedDraft<'_, D>>>) -> u64 {
     let draft = draft.as_ref().and_then(|draft| draft.as_ref().ok());
-    draft.map_or(0, Beside::block_bytes)
+    draft.map_or(0, OpenedDraft::block_bytes)
 }
 
-/// Loads a drafter into `sink`; what is wrong with it goes into `outcome`, and is no error of the
-/// model's unless the load was broken off.
+/// Loads a drafter into `sink`. Its errors are stored in `outcome` and do not fail the model's load,
+/// except [`Error::Aborted`].
 async fn load_draft<D: Source>(
-    draft: Option<Result<Beside<'_, D>>>,
+    draft: Option<Result<OpenedDraft<'_, D>>>,
     sink: &mut impl WeightSink,
     on_bytes: impl FnMut(weights::Progress) -> ControlFlow<()>,
     outcome: &mut Option<Result<u64>>,
@@ -477,9 +479,9 @@ async fn load_draft<D: Source>(
     }
 }
 
-/// The model does without a drafter, because of this.
+/// Logs why the model runs without its drafter.
 fn without_drafter(error: Error) -> Result<u64> {
-    log::warn!("tokens are guessed without the drafter beside the model: {error}");
+    log::warn!("the drafter cannot be used, speculative decoding runs without it: {error}");
     Err(error)
 }
 
@@ -500,12 +502,12 @@ async fn read_chat(source: &impl Source) -> Result<Chat> {
     })
 }
 
-/// Sizes an executor for a model whose layers hold keys and values as `kinds` say, on a device that
-/// can bind buffers of `largest_binding` bytes.
+/// The executor's sizes for a model whose layers have KV caches of these kinds, on a device that can
+/// bind buffers of `largest_binding` bytes.
 ///
 /// # Errors
-/// [`Error::InvalidRequest`] for a context or window the model was not trained for, or a KV cache
-/// without room for a block.
+/// [`Error::InvalidRequest`] for a context or window that the model was not trained for, or a KV cache
+/// too small for one block.
 pub fn capacity(
     config: &ModelConfig,
     options: &LoadOptions,
@@ -515,18 +517,18 @@ pub fn capacity(
     sized(config, options, kinds, 0, largest_binding)
 }
 
-/// The same for a model with a drafter, whose keys and values take a part of each block's memory. If
-/// that leaves too little for a block, the model does without.
-fn capacity_beside<D: Source>(
-    draft: &mut Option<Result<Beside<'_, D>>>,
+/// The same for a model with a drafter, whose keys and values take part of each KV block's memory. If
+/// the cache is then too small for one block, the drafter is not used.
+fn capacity_with_draft<D: Source>(
+    draft: &mut Option<Result<OpenedDraft<'_, D>>>,
     config: &ModelConfig,
     options: &LoadOptions,
     kinds: &[KvKind],
     largest_binding: u64,
 ) -> Result<Capacity> {
-    let beside = draft_block_bytes(draft);
-    match sized(config, options, kinds, beside, largest_binding) {
-        Err(error) if beside > 0 => {
+    let draft_bytes = draft_block_bytes(draft);
+    match sized(config, options, kinds, draft_bytes, largest_binding) {
+        Err(error) if draft_bytes > 0 => {
             let capacity = capacity(config, options, kinds, largest_binding)?;
             *draft = Some(Err(error));
             Ok(capacity)
@@ -535,12 +537,12 @@ fn capacity_beside<D: Source>(
     }
 }
 
-/// The same where a drafter has so many bytes in each block.
+/// The same with `draft_bytes` bytes of a drafter in each KV block.
 fn sized(
     config: &ModelConfig,
     options: &LoadOptions,
     kinds: &[KvKind],
-    beside: u64,
+    draft_bytes: u64,
     largest_binding: u64,
 ) -> Result<Capacity> {
     let refuse =
@@ -557,8 +559,8 @@ fn sized(
             format!("found {context}, expected 1 to {longest}, which the model can take"),
         );
     }
-    let block = block_bytes(config, kinds) + beside;
-    // One more block than hold tokens: the null block.
+    let block = block_bytes(config, kinds) + draft_bytes;
+    // One extra block: the null block.
     let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE) + 1) as u64);
     let kv_bytes = options.kv_bytes.unwrap_or(default);
     if kv_bytes < 2 * block {
@@ -567,7 +569,7 @@ fn sized(
     }
     // A layer's keys and values are one binding.
     let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
-    let layer = layer.max(beside);
+    let layer = layer.max(draft_bytes);
     let most = (context.div_ceil(BLOCK_SIZE) * SEQS + 1) as u64;
     Ok(Capacity {
         rows: ROWS,
@@ -580,7 +582,7 @@ fn sized(
     })
 }
 
-/// What rows see: as asked for, within what the model was trained for.
+/// The attention window: the requested one, if the model was trained for it.
 fn window(config: &ModelConfig, asked: Option<Window>) -> Result<Option<Window>> {
     let own = config.window().map(|tokens| Window { sinks: 0, tokens });
     let Some(Window { sinks, tokens }) = asked else { return Ok(own) };
@@ -598,7 +600,7 @@ fn window(config: &ModelConfig, asked: Option<Window>) -> Result<Option<Window>>
     Ok(asked)
 }
 
-/// Quantisation of everything that is stored in 16 or 32 bits.
+/// Quantises all tensors that are stored in 16 or 32 bits.
 pub fn quantise_all(layout: Layout) -> Quantise {
     Quantise { matrices: Some(layout), embeddings: Some(Layout::W8 { group: 32 }) }
 }
@@ -607,7 +609,7 @@ pub fn quantise_all(layout: Layout) -> Quantise {
 mod tests {
     use super::*;
 
-    /// 2 layers of 2 KV heads of 16 dims: in halves, 128 bytes a token and layer.
+    /// 2 layers of 2 KV heads of 16 dims: in f16, 128 bytes per token and layer.
     fn config(architecture: &str, context: usize) -> ModelConfig {
         let json = format!(
             r#"{{"architectures": ["{architecture}"], "hidden_size": 64, "intermediate_size": 64,
@@ -634,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_is_the_models_own_unless_a_shorter_one_is_asked_for() {
+    fn the_context_is_the_model_s_unless_a_shorter_one_is_requested() {
         let context = |asked| LoadOptions { context: asked, ..Default::default() };
         assert_eq!(sized(&llama(131_072), context(None)).unwrap().context, 131_072);
         assert_eq!(sized(&llama(131_072), context(Some(100))).unwrap().context, 100);
@@ -646,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_has_the_blocks_that_its_memory_holds() {
+    fn the_kv_cache_has_as_many_blocks_as_fit_its_memory() {
         let config = llama(65_536);
         let blocks = |kv, kv_bytes, largest_binding| {
             let options = LoadOptions { kv, kv_bytes, ..Default::default() };

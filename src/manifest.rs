@@ -1,38 +1,38 @@
-//! What the files of a model must be: their digests.
+//! Expected digests of a model's files.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of each chunk of a file but the last, in manifests and in the local store.
+/// Chunk size of files in manifests and in the local store; the last chunk may be shorter.
 pub const CHUNK_BYTES: u64 = 32 << 20;
 
-/// A digest of 32 bytes, as text in hexadecimal.
+/// A digest of 32 bytes; its text form is hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Digest(pub [u8; 32]);
 
-/// What the files of a model are, by name.
+/// The digests of a model's files, by file name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub files: BTreeMap<String, FileManifest>,
-    /// Whether the model may have files that are not listed, which are trusted on first use.
+    /// Whether the model may have files that are not listed; these are trusted on first use.
     #[serde(skip)]
     pub is_partial: bool,
 }
 
-/// What one file is.
+/// The digests of one file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileManifest {
     /// SHA-256 of the file.
     pub sha256: Digest,
-    /// Length of the file, if it is known.
+    /// Length of the file, if known.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// BLAKE3 of each chunk of [`CHUNK_BYTES`], so that a damaged one is noticed when it ends; may
-    /// be left out.
+    /// BLAKE3 of each chunk of [`CHUNK_BYTES`], so that a damaged chunk is detected as soon as it is
+    /// complete. May be empty.
     #[serde(default)]
     pub chunks: Vec<Digest>,
 }

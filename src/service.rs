@@ -1,4 +1,4 @@
-//! Chat, text completions and embeddings over an engine: requests in, answers in OpenAI's shapes out.
+//! Chat completions, text completions and embeddings over an engine, in OpenAI's shapes.
 
 mod answer;
 mod completion;
@@ -20,10 +20,10 @@ pub use self::resume::Resumed;
 
 use self::{
     answer::Answer,
-    completion::Completing,
+    completion::Adapter,
     conversation::Conversation,
     embeddings::Job,
-    request::{Asked, blame, engine_request, name},
+    request::{Prepared, blame, engine_request, name},
 };
 use crate::{
     Result,
@@ -40,45 +40,45 @@ use crate::{
     text::Chat,
 };
 
-/// Answers conversations, goes on with texts and embeds them, with one model.
+/// Serves chat completions, text completions and embeddings of one model.
 pub struct Service<E> {
     engine: Engine<E>,
     chat: Chat,
     model: String,
     capacity: Capacity,
     compiler: Option<Box<dyn Compiler>>,
-    /// What requests announced and is not compiled yet.
+    /// Constraints that are not compiled yet, with the requests that wait for them.
     specs: Vec<(RequestId, Spec)>,
-    /// By the engine's names for them.
+    /// By the engine's ids.
     answers: HashMap<RequestId, Answer>,
-    /// Requests for chat completions, by the engine's name for their first answer.
+    /// Chat and text completion requests, by the engine's id of their first answer.
     conversations: HashMap<RequestId, Conversation>,
-    /// Those of them that are told as text completions.
-    completions: HashMap<RequestId, Completing>,
-    /// Requests for embeddings, by the engine's name for their first input.
+    /// Those that are text completions.
+    completions: HashMap<RequestId, Adapter>,
+    /// Embedding requests, by the engine's id of their first input.
     jobs: BTreeMap<RequestId, Job>,
-    /// What is to be told at the end of the next step.
+    /// Replies to return at the end of the next step.
     outbox: Vec<(RequestId, Reply)>,
 }
 
-/// Something to tell whoever asked.
+/// A reply to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The next piece of a stream.
     Chunk {
         value: ChatCompletionChunk,
-        /// The tokens of the answer whose text, and whose log-probabilities, this chunk tells, in order.
+        /// The tokens of this chunk's text and log-probabilities, in order.
         tokens: Vec<u32>,
-        /// In the chunk with the finish reason: the answer's tokens as usage counts them.
+        /// In the chunk with the finish reason: the answer's token count, as in `usage`.
         ended: Option<usize>,
     },
     /// The stream is over.
     End,
-    /// The whole answer, where no stream was asked for.
+    /// The whole answer, if not streamed.
     Completion(ChatCompletion),
-    /// The next piece of a stream of text completions; the fields are those of a chunk.
+    /// The next piece of a stream of text completions; fields as in [`Reply::Chunk`].
     TextChunk { value: Completion, tokens: Vec<u32>, ended: Option<usize> },
-    /// All text completions at once, where no stream was asked for.
+    /// All text completions at once, if not streamed.
     TextCompletion(Completion),
     /// The vectors of a request for embeddings; nothing follows.
     Embeddings(EmbeddingResponse),
@@ -86,28 +86,28 @@ pub enum Reply {
     Error(Error),
 }
 
-/// What the core, which knows neither clock nor chance nor who asks, is told beside a request.
+/// Time, randomness and origin of a request: the core has no clock and no random generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Seconds since 1970.
     pub now: u64,
-    /// Names the request, and seeds it if it brings no seed.
+    /// Makes up the request's id, and its seed if it has none.
     pub entropy: u64,
-    /// Who asks. Tabs share the engine fairly.
+    /// The tab that sent the request. Tabs share the engine fairly.
     pub tab: TabId,
-    /// Requests share cached prefixes only with those of the same salt.
+    /// Only requests with the same salt share cached prefixes.
     pub salt: u64,
 }
 
 impl Reply {
-    /// A chunk that tells no tokens.
+    /// A chunk without tokens.
     fn plain(value: ChatCompletionChunk) -> Reply {
         Reply::Chunk { value, tokens: Vec::new(), ended: None }
     }
 }
 
 impl<E: Executor> Service<E> {
-    /// A service without requests; `model` is how it names itself in answers.
+    /// A service without requests; `model` is its name in answers.
     pub fn new(
         executor: E,
         chat: Chat,
@@ -132,25 +132,25 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// The same service, which takes requests that constrain their answers.
+    /// The same service with a compiler, so that it accepts constrained requests.
     pub fn with_compiler(self, compiler: Box<dyn Compiler>) -> Service<E> {
         Service { compiler: Some(compiler), ..self }
     }
 
-    /// The same service with another drafter than prompt lookup.
+    /// The same service with a drafter in place of prompt lookup.
     pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Service<E> {
         Service { engine: self.engine.with_drafter(drafter), ..self }
     }
 
     /// Queues a request; its replies come from [`Service::step`].
     ///
-    /// A stream that another service began goes on where `resume` says, one entry per answer: with the
-    /// same request and moment its chunks are those that were not told yet, and the usage at the end
-    /// if that was asked for. A stream begins anew where `resume` is empty.
+    /// `resume` continues a stream that another service began, with one entry per answer: given the same
+    /// request and context, the replies are the chunks that were not sent yet, and the usage if
+    /// requested. An empty `resume` starts a new stream.
     ///
     /// # Errors
-    /// What [`Chat::prompt`] and [`Engine::submit`] refuse; [`Error::InvalidRequest`] for token ids
-    /// beyond the vocabulary, and for a `resume` that cannot be of this request.
+    /// Those of [`Chat::prompt`] and [`Engine::submit`]; [`Error::InvalidRequest`] for token ids beyond
+    /// the vocabulary, and for a `resume` that does not fit this request.
     pub fn submit(
         &mut self,
         request: ChatRequest,
@@ -158,24 +158,24 @@ impl<E: Executor> Service<E> {
         resume: &[Resumed],
     ) -> Result<RequestId> {
         let prompt = self.chat.prompt(&request.conversation, Some(moment.now.cast_signed()))?;
-        let asked = engine_request(&request, prompt, &self.chat, self.capacity.vocab, moment)?;
-        let asked = vec![asked];
-        resume::check(resume, &request, &asked, &self.capacity)?;
-        self.begin("chatcmpl", "messages", &request, asked, moment, resume)
+        let prepared = engine_request(&request, prompt, &self.chat, self.capacity.vocab, moment)?;
+        let prepared = vec![prepared];
+        resume::check(resume, &request, &prepared, &self.capacity)?;
+        self.begin("chatcmpl", "messages", &request, prepared, moment, resume)
     }
 
-    /// Queues the answers to one prompt or several, which are asked of the engine and came from the
-    /// parameter `param`.
+    /// Queues `n` answers for each of the engine requests, whose prompts came from the parameter
+    /// `param`.
     fn begin(
         &mut self,
         kind: &str,
         param: &str,
         request: &ChatRequest,
-        asked: Vec<Asked>,
+        prepared: Vec<Prepared>,
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
-        let constraint = asked.iter().find_map(|asked| asked.constraint.clone());
+        let constraint = prepared.iter().find_map(|prepared| prepared.constraint.clone());
         if let (Some(spec), None) = (&constraint, &self.compiler) {
             let message = "found a constraint, expected none: answers cannot be constrained here";
             let param = spec.param.clone();
@@ -190,11 +190,11 @@ impl<E: Executor> Service<E> {
         };
         let n = request.n;
         let mut ids = Vec::new();
-        let count = asked.len();
-        for (i, asked) in asked.iter().enumerate() {
+        let count = prepared.len();
+        for (i, prepared) in prepared.iter().enumerate() {
             let submitted = match resume {
-                [] => self.engine.submit_many(asked.request.clone(), n),
-                _ => resume::submit(&mut self.engine, &asked.request, &resume[i * n..][..n]),
+                [] => self.engine.submit_many(prepared.request.clone(), n),
+                _ => resume::submit(&mut self.engine, &prepared.request, &resume[i * n..][..n]),
             };
             match submitted {
                 Ok(more) => ids.extend(more),
@@ -209,13 +209,13 @@ impl<E: Executor> Service<E> {
             let resumed = resume.get(index).cloned().unwrap_or_default();
             let responder = Responder { index: index as u32, ..responder.clone() };
             let tokenizer = self.chat.tokenizer().clone();
-            let Asked { request: Request { prompt, .. }, reading, .. } = &asked[index / n];
+            let Prepared { request: Request { prompt, .. }, reading, .. } = &prepared[index / n];
             let begins = (&prompt[..], reading, moment.entropy);
             Answer::new(first, responder, request, tokenizer, begins, &resumed)
         };
         let answers: Result<Vec<_>> = (0..ids.len()).map(answer).collect();
         let answers = answers.inspect_err(|_| ids.iter().for_each(|id| self.engine.cancel(*id)))?;
-        // What is over is not computed again.
+        // The usage counts a prompt with its first answer that is still computed.
         let computed = answers.chunks(n).zip(ids.chunks(n)).map(|(answers, ids)| {
             ids[answers.iter().position(|answer| !answer.is_over()).unwrap_or(0)]
         });
@@ -232,15 +232,15 @@ impl<E: Executor> Service<E> {
         Ok(first)
     }
 
-    /// Holds all answers of a conversation, or lets them go on: while they are held, nothing is
-    /// computed for them. Steps in flight may still bring them tokens.
+    /// Holds or releases all answers of a conversation. While they are held, nothing is computed for
+    /// them; steps in flight may still produce tokens.
     pub fn hold(&mut self, id: RequestId, held: bool) {
         if let Some(conversation) = self.conversations.get(&id) {
             conversation.answers().iter().for_each(|id| self.engine.hold(*id, held));
         }
     }
 
-    /// Gives a request up; it gets no more replies.
+    /// Cancels a request; it gets no more replies.
     pub fn cancel(&mut self, id: RequestId) {
         self.outbox.retain(|(other, _)| *other != id);
         self.completions.remove(&id);
@@ -256,10 +256,10 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Advances all requests by one step and returns what there is to tell, in order.
+    /// Advances all requests by one step and returns the replies, in order.
     ///
     /// # Errors
-    /// [`Error::Closed`] once the executor has failed and every request has been told.
+    /// [`Error::Closed`] once the executor has failed and every request has got that error.
     pub async fn step(&mut self) -> Result<Vec<(RequestId, Reply)>> {
         for event in self.engine.step().await? {
             match event {
@@ -281,28 +281,28 @@ impl<E: Executor> Service<E> {
             }
         }
         self.compile();
-        Ok(self.told())
+        Ok(self.take_replies())
     }
 
-    /// Whether [`Service::step`] has nothing to do and nothing to tell: all conversations are over,
-    /// held, or waiting for a compiler that is not ready.
+    /// Whether [`Service::step`] has nothing to do and no replies: all conversations are over, held, or
+    /// waiting for a compiler that is not ready.
     pub fn is_idle(&self) -> bool {
         let ready = self.compiler.as_ref().is_some_and(|compiler| compiler.is_ready());
         let compiles = ready && !self.specs.is_empty();
         self.engine.is_idle() && self.outbox.is_empty() && !compiles
     }
 
-    /// Whether the executor has failed; every call is then answered with [`Error::Closed`].
+    /// Whether the executor has failed; every call then returns [`Error::Closed`].
     pub fn is_closed(&self) -> bool {
         self.engine.is_closed()
     }
 
-    /// Says whether a tab can be seen: those that can are served before those that cannot.
+    /// Sets whether a tab is visible: visible tabs are served first.
     pub fn set_visible(&mut self, tab: TabId, visible: bool) {
         self.engine.set_visible(tab, visible);
     }
 
-    /// Forgets a tab whose requests have been cancelled.
+    /// Removes a tab whose requests have been cancelled.
     pub fn close_tab(&mut self, tab: TabId) {
         self.engine.close_tab(tab);
     }
@@ -315,7 +315,7 @@ impl<E: Executor> Service<E> {
     fn token(&mut self, id: RequestId, token: u32, logprobs: Option<&Logprobs>, drafted: bool) {
         let Some(answer) = self.answers.get_mut(&id) else { return };
         if answer.is_over() {
-            // It came in the round of the token that ended the text.
+            // This token comes from the same step as the one that ended the text.
             answer.beyond += usize::from(drafted);
             return;
         }
@@ -330,7 +330,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Compiles announced constraints, while the device works on their prompts.
+    /// Compiles constraints while the device runs the prefill of their requests.
     fn compile(&mut self) {
         for (id, spec) in std::mem::take(&mut self.specs) {
             let Some(compiler) = &mut self.compiler else { continue };
@@ -350,7 +350,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Ends a whole conversation because one of its answers failed.
+    /// Cancels a whole conversation because one of its answers failed.
     fn fail(&mut self, id: RequestId, error: Error) {
         let Some(answer) = self.answers.get(&id) else { return };
         let conversation = answer.conversation;

@@ -1,6 +1,6 @@
-//! Recognises what servers and version control send in place of a file.
+//! Recognises HTML pages and Git LFS pointers that are served in place of a file.
 
-/// Names what `start`, the first bytes of a file, shows the file to be, if it is not a model's.
+/// Describes the file if `start`, its first bytes, shows that it is not a model file.
 pub fn impostor(start: &[u8]) -> Option<&'static str> {
     let text = start.trim_ascii_start();
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
@@ -18,7 +18,7 @@ mod tests {
     use super::impostor;
 
     #[test]
-    fn pages_and_pointers_are_told_from_files() {
+    fn pages_and_pointers_are_recognised() {
         for page in ["<!DOCTYPE html>", "<html>\n<", "\r\n  <!doct", "\u{feff}<?xml ve"] {
             assert!(impostor(page.as_bytes()).is_some_and(|found| found.contains("HTML")));
         }

@@ -1,7 +1,7 @@
-//! What the scheduler asks of an executor for one step, and what comes back.
+//! The interface between scheduler and executor: a step's plan and its result.
 //!
-//! There is no prefill mode and no decode mode: a step is a ragged list of
-//! sequences, each with one row (decode) or several (a chunk of a prompt).
+//! There is no prefill mode and no decode mode: a step is a ragged batch of sequences, each with one
+//! row (decode) or several (a chunk of a prompt, or draft tokens).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,14 +13,14 @@ pub const BLOCK_SIZE: usize = 16;
 /// One step over a ragged batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepPlan {
-    /// Blocks to copy, in all layers, one after the other, before any row is computed.
+    /// KV blocks to copy, in all layers and in this order, before any row is computed.
     pub copies: Vec<BlockCopy>,
     pub seqs: Vec<SeqPlan>,
-    /// Whether the result carries the logits of every row; at most `Capacity::logit_rows` rows then.
+    /// Whether the result has the logits of every row; then at most `Capacity::logit_rows` rows.
     pub read_logits: bool,
 }
 
-/// A copy of the keys and values of a whole block.
+/// A copy of one KV block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockCopy {
     pub from: u32,
@@ -30,39 +30,39 @@ pub struct BlockCopy {
 /// The rows of one sequence in a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeqPlan {
-    /// The sequence's place in the executor's tables of blocks, last samples and sampling state;
-    /// unique among live sequences.
+    /// The sequence's index into the executor's block tables, last samples and sampling state; unique
+    /// among running sequences.
     pub slot: u32,
     pub tokens: RowTokens,
-    /// Position of the first row = tokens of this sequence already in the KV cache.
+    /// Position of the first row = number of the sequence's tokens in the KV cache.
     pub start: u32,
-    /// Drafts of the slot's step before, if the host does not know yet how many of them were right: the
-    /// rows begin so many positions after `start`, and the blocks reach as far as if all were. The rows'
-    /// tokens are then [`RowTokens::LastSample`] and what the executor's own drafter proposes.
+    /// Number of draft tokens in the slot's previous step, if the host does not know yet how many were
+    /// accepted, else 0. The executor adds the accepted count to `start`; the blocks suffice for all. The
+    /// rows' tokens are then [`RowTokens::LastSample`] and proposals of the executor's own drafter.
     pub unverified: u32,
-    /// Index of the first of `blocks` in the slot's block table.
+    /// Index of `blocks[0]` in the slot's block table.
     pub first_block: u32,
-    /// Entries of the slot's block table from `first_block` on: KV block of positions 16·i .. 16·i + 15.
-    /// The executor keeps those before, which earlier steps of the sequence have set, and all of them
-    /// if this is empty; together they reach the last row's position. Entries that neither these rows
-    /// nor later ones see may be anything.
+    /// Entries of the slot's block table from `first_block` on; the table's entry i is the KV block of
+    /// positions 16·i .. 16·i + 15. The executor keeps the earlier entries, set by previous steps. Together
+    /// they cover the last row's position. Entries that no current or later row attends to may be anything.
     pub blocks: Vec<u32>,
-    /// Draws a token from the logits of the last of these rows into `slot`.
+    /// Samples a token from the logits of the last of these rows into `slot`.
     pub sample: Option<Sampling>,
-    /// Tokens that are guessed to come next, at most [`MAX_DRAFTS`], with a row each. A token is drawn
-    /// after each of them as well; what stands is the first draw, and one more for each draft, in
-    /// order, that is the token drawn in its place. Needs `sample`, and goes with no `score`.
+    /// Draft tokens, at most [`MAX_DRAFTS`], one row each. A token is sampled after each of them, too. A
+    /// draft is accepted if it equals the token sampled at its position and all drafts before it are
+    /// accepted; the result has the first sample and one more per accepted draft. Needs `sample`; excludes
+    /// `score`.
     pub drafts: Vec<Draft>,
-    /// Whether the executor's own drafter reads these rows, so that it can draft after them, and what
-    /// follows them.
+    /// Whether the executor's own drafter processes these rows, so that it can draft after them, and the
+    /// token after the rows.
     pub follow: Follow,
-    /// Tokens whose log-probabilities are told with that of the drawn one, at most
+    /// Tokens whose log-probabilities are returned with that of the sampled token, at most
     /// [`MAX_LOGPROB_TOKENS`].
     pub logprob_tokens: Arc<[u32]>,
-    /// Replaces what the slot's draws are adjusted by. A sequence that draws with penalties or a
-    /// bias brings it along with its first rows.
+    /// Replaces the slot's penalty and bias state. A sequence with penalties or a bias sets it with its
+    /// first rows.
     pub adjust: Option<Box<Adjust>>,
-    /// The tokens that the first draw may choose.
+    /// Mask of the first sample.
     pub mask: Mask,
     /// Log-probabilities of given tokens under each row's logits.
     pub score: Option<Score>,
@@ -70,69 +70,69 @@ pub struct SeqPlan {
     pub pool: Option<Pool>,
 }
 
-/// A token that a drafter expects, and what may be drawn after it.
+/// A draft token, and the mask of the sample after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
-    /// If none, the executor's own drafter proposes it, see [`Executor::drafts`]; then it does so for
-    /// all drafts of the sequence.
+    /// If `None`, the executor's own drafter proposes it, see [`Executor::drafts`]; then it proposes all
+    /// drafts of the sequence.
     pub token: Option<u32>,
-    /// The tokens that the draw after it may choose.
+    /// Mask of the sample after it.
     pub mask: Mask,
 }
 
 /// The token after the rows of a sequence in a step, for the executor's own drafter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Follow {
-    /// The drafter does not read these rows.
+    /// The drafter does not process these rows.
     #[default]
     No,
-    /// The rows draw, and what they draw follows.
+    /// The token that is sampled after the rows.
     Drawn,
     Known(u32),
 }
 
-/// What a slot's draws are adjusted by: penalties look at the tokens, the bias is added to logits.
+/// A slot's state for adjusting logits: the tokens that penalties apply to, and the bias.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adjust {
-    /// All tokens of the sequence that the host knows. Tokens drawn later count by themselves.
+    /// All tokens of the sequence that the host knows. The executor adds later samples itself.
     pub tokens: Vec<u32>,
-    /// How many of them are the prompt.
+    /// Number of prompt tokens among them.
     pub prompt: usize,
-    /// (token, what is added to its logit), at most [`MAX_BIAS`].
+    /// (token, value added to its logit), at most [`MAX_BIAS`].
     pub bias: Vec<(u32, f32)>,
 }
 
-/// The tokens that a draw may choose.
+/// The tokens that may be sampled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Mask {
-    /// All.
+    /// All tokens.
     #[default]
     None,
-    /// Those of the [`Mask::New`] that the slot was given last for a draw in this place of a step: for
-    /// the first draw, for that after the first draft, and so on.
+    /// The slot's last [`Mask::New`] at the same index in a step: of the first sample, of the sample after
+    /// the first draft, and so on.
     Same,
     /// One bit per token, `[ceil(vocab / 32)]`; token t is bit t mod 32 of word t / 32.
     New(Vec<u32>),
 }
 
-/// Tokens whose log-probabilities are wanted.
+/// Tokens whose log-probabilities to compute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// One per row: the token after it.
+    /// One per row: the token that follows it.
     pub targets: Vec<u32>,
-    /// How many of each row's likeliest tokens to tell as well, at most [`MAX_LOGPROBS`].
+    /// Number of top tokens to return per row, at most [`MAX_LOGPROBS`].
     pub top: u32,
 }
 
-/// How the rows of a step become part of an embedding.
+/// How to add the rows of a step to an embedding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
     pub pooling: Pooling,
-    /// Whether the sequence ends with these rows; the result then carries the embedding.
+    /// Whether the sequence ends with these rows; the result then has the embedding.
     pub last: bool,
 }
 
-/// How final hidden states become one embedding.
+/// How to pool final hidden states into one embedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pooling {
     /// The mean of all positions.
@@ -142,24 +142,24 @@ pub enum Pooling {
     Last,
 }
 
-/// Most drafts of a sequence in a step.
+/// Most draft tokens per sequence and step.
 pub const MAX_DRAFTS: usize = 7;
 
-/// Most entries of a bias.
+/// Most entries of a logit bias.
 pub const MAX_BIAS: usize = 1024;
 
-/// Most of the likeliest tokens that a log-probability comes with.
+/// Most top tokens per log-probability.
 pub const MAX_LOGPROBS: u32 = 20;
 
-/// Most tokens that are named for their log-probabilities.
+/// Most tokens whose log-probabilities a request may name.
 pub const MAX_LOGPROB_TOKENS: usize = 128;
 
-/// Where the token ids of a sequence's rows come from.
+/// Token ids of a sequence's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowTokens {
-    /// Ids the host knows, one per row.
+    /// One id per row, known to the host.
     Known(Vec<u32>),
-    /// One row, whose id is the slot's last draw that stands; the host need not have seen it.
+    /// One row, whose id is the slot's last sample after verification; the host may not know it yet.
     LastSample,
 }
 
@@ -180,17 +180,17 @@ impl RowTokens {
 }
 
 impl SeqPlan {
-    /// Number of rows, those of drafts included.
+    /// Number of rows, drafts included.
     pub fn rows(&self) -> usize {
         self.tokens.count() + self.drafts.len()
     }
 
-    /// Number of tokens drawn, whether they stand or not.
+    /// Number of tokens sampled, accepted or not.
     pub fn draws(&self) -> usize {
         self.sample.map_or(0, |_| 1 + self.drafts.len())
     }
 
-    /// The masks of its draws, the first of which follows the last token that is no draft.
+    /// The masks of its samples, in order.
     pub fn masks(&self) -> impl Iterator<Item = &Mask> {
         [&self.mask].into_iter().chain(self.drafts.iter().map(|draft| &draft.mask))
     }
@@ -202,7 +202,8 @@ impl StepPlan {
         self.seqs.iter().map(SeqPlan::rows).sum()
     }
 
-    /// The plan once it is known how many drafts of a slot's step before were right.
+    /// The plan with `unverified` resolved: `accepted` gives the number of accepted drafts in a slot's
+    /// previous step.
     pub fn resolved(&self, accepted: impl Fn(u32) -> u32) -> Cow<'_, StepPlan> {
         let mut plan = Cow::Borrowed(self);
         if self.seqs.iter().any(|seq| seq.unverified > 0) {
@@ -215,19 +216,19 @@ impl StepPlan {
     }
 }
 
-/// How a token is drawn from logits. Already validated: ranges hold.
+/// Sampling parameters, already validated.
 ///
-/// A token at position p is argmax over v of (log p(v) + Gumbel noise keyed
-/// (seed, p, v)), so it depends on neither batch nor schedule.
+/// The token at position p is argmax over v of (log p(v) + Gumbel noise keyed (seed, p, v)), so it
+/// depends on neither batch nor schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// 0 is greedy.
+    /// 0 means greedy.
     pub temperature: f32,
     /// Keep the k most likely tokens; 0 keeps all.
     pub top_k: u32,
     /// Keep the smallest set of most likely tokens whose mass reaches this; 1 keeps all.
     pub top_p: f32,
-    /// Drop tokens less likely than this share of the likeliest; 0 keeps all.
+    /// Drop tokens with a probability below this fraction of the highest; 0 keeps all.
     pub min_p: f32,
     pub seed: u64,
     /// Subtracted from the logit of each token of the output so far; 0 changes nothing.
@@ -239,7 +240,7 @@ pub struct Sampling {
     pub repetition_penalty: f32,
     /// Whether the slot has a bias, see [`Adjust`].
     pub bias: bool,
-    /// Asks for the log-probability of the drawn token, and of this many of the likeliest, at most
+    /// Returns the log-probability of the sampled token, and of this many top tokens, at most
     /// [`MAX_LOGPROBS`]: before penalties, bias, mask, temperature and filters.
     pub logprobs: Option<u32>,
 }
@@ -259,25 +260,25 @@ impl Sampling {
         logprobs: None,
     };
 
-    /// Whether draws depend on the tokens before them.
+    /// Whether sampling depends on the previous tokens.
     pub fn penalises(&self) -> bool {
         (self.presence_penalty, self.frequency_penalty, self.repetition_penalty) != (0.0, 0.0, 1.0)
     }
 }
 
-/// What a step produced.
+/// The result of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepResult {
-    /// The draws that stand, in the plan's order: of each sequence that samples, the first and as many
-    /// more as it had drafts that were right.
+    /// In the plan's order: for each sequence that samples, the first sample and one more per accepted
+    /// draft.
     pub samples: Vec<Sample>,
-    /// One entry per row that is scored, in the plan's order.
+    /// One entry per scored row, in the plan's order.
     pub scores: Vec<Logprobs>,
-    /// One embedding per sequence whose pooling ended, in the plan's order: `[hidden]`, of length 1.
+    /// One embedding per sequence whose pooling ended, in the plan's order: `[hidden]`, Euclidean length 1.
     pub embeddings: Vec<Vec<f32>>,
-    /// `[rows][vocab]`, if the plan asked for it.
+    /// `[rows][vocab]`, if the plan has `read_logits`.
     pub logits: Vec<f32>,
-    /// Time the device spent on the step, where it can tell.
+    /// Time that the device spent on the step, if it can measure that.
     pub device_nanos: Option<u64>,
 }
 
@@ -286,39 +287,39 @@ pub struct StepResult {
 pub struct Sample {
     pub slot: u32,
     pub token: u32,
-    /// How many of the row's logits were NaN or infinite; the token means nothing unless this is 0.
+    /// Number of NaN or infinite logits in the row; the token is valid only if this is 0.
     pub not_finite: u32,
-    /// If [`Sampling::logprobs`] asked for them.
+    /// If [`Sampling::logprobs`] requested them.
     pub logprobs: Option<Logprobs>,
 }
 
-/// How likely a token was.
+/// Log-probabilities at one position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logprobs {
     /// Natural logarithm of the token's probability; NaN if a logit of its row is NaN or infinite.
     pub chosen: f32,
-    /// The likeliest tokens and their log-probabilities, the likeliest first; then those that were
-    /// named.
+    /// The top tokens and their log-probabilities, most likely first; then those of
+    /// [`SeqPlan::logprob_tokens`].
     pub top: Vec<(u32, f32)>,
 }
 
-/// Runs steps. The one seam between the serving core and the hardware.
+/// Runs steps. The only interface between the serving core and the hardware.
 ///
-/// Steps run in the order of submission. At most [`Executor::depth`] may be
-/// in flight: the caller submits the next step before it has read the last
-/// one's samples, which stay on the device and feed [`RowTokens::LastSample`].
+/// Steps run in the order of submission. At most [`Executor::depth`] may be in flight: the caller can
+/// submit the next step before it has read the previous one's samples, which stay on the device as
+/// [`RowTokens::LastSample`].
 #[allow(async_fn_in_trait)] // single-threaded by design: no future crosses threads
 pub trait Executor {
     /// What the executor can hold.
     fn capacity(&self) -> Capacity;
 
-    /// Steps that may be in flight: 1 for an executor that computes a step while it is submitted.
+    /// Most steps in flight; 1 for an executor that computes a step inside [`Executor::submit`].
     fn depth(&self) -> usize;
 
-    /// Most tokens that a drafter of its own proposes for a sequence in a step; 0: it has none.
+    /// Most draft tokens per sequence and step of the executor's own drafter; 0 if it has none.
     ///
-    /// It drafts after the rows that it [follows](SeqPlan::follow): after those of the slot's step
-    /// before, and the better the more of the rows before these it has followed.
+    /// It can draft for a slot if it [processed](SeqPlan::follow) the rows of the slot's previous step.
+    /// The more of the earlier rows it processed, the better the drafts.
     fn drafts(&self) -> usize {
         0
     }
@@ -326,36 +327,35 @@ pub trait Executor {
     /// Starts a step. The plan must respect [`Executor::capacity`]; it is checked.
     fn submit(&mut self, plan: &StepPlan) -> Result<()>;
 
-    /// Waits for the oldest step in flight and returns what it produced.
+    /// Waits for the oldest step in flight and returns its result.
     async fn result(&mut self) -> Result<StepResult>;
 }
 
-/// Sizes fixed when an executor is made.
+/// Sizes that are fixed when an executor is created.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
     /// Rows per step.
     pub rows: usize,
     /// Sequences per step, and size of the table of last samples.
     pub seqs: usize,
-    /// Rows per step whose logits are computed: at least `seqs`.
+    /// Rows per step whose logits are computed; at least `seqs`.
     pub logit_rows: usize,
-    /// KV blocks, the null block among them: block 0, which holds no tokens.
+    /// KV blocks, including block 0, the null block, which holds no tokens.
     pub blocks: usize,
-    /// Most tokens in one sequence.
+    /// Most tokens per sequence.
     pub context: usize,
     pub vocab: usize,
-    /// What a row sees of its sequence; everything if none. Blocks out of sight of all rows to come
-    /// need not be kept.
+    /// The attention window; `None` is full attention. Blocks outside the window of all later rows can be
+    /// freed.
     pub window: Option<Window>,
 }
 
 impl Capacity {
-    /// Most tokens of one sequence that the blocks have room for: with a window, only what rows see
-    /// takes any.
+    /// Longest sequence that fits into the KV blocks; with a window, only positions in it need blocks.
     pub fn longest(&self) -> usize {
         let pool = self.blocks.saturating_sub(1) * BLOCK_SIZE;
         match self.window {
-            // What a step's rows see, wherever its first and last block begin.
+            // The blocks that a step's rows attend to, for any alignment of the first and last block.
             Some(Window { sinks, tokens })
                 if sinks.saturating_add(tokens)
                     <= pool.saturating_sub(self.rows + 2 * BLOCK_SIZE) =>
@@ -367,23 +367,23 @@ impl Capacity {
     }
 }
 
-/// A limited view of the past: the last `tokens` positions, and the first `sinks`.
+/// An attention window: the last `tokens` positions and the first `sinks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
-    /// Positions at the beginning that stay visible, whole blocks of them (StreamingLLM's attention
-    /// sinks); 0 for models trained with a sliding window.
+    /// Positions at the start that stay visible, in whole blocks (StreamingLLM's attention sinks); 0 for
+    /// models trained with a sliding window.
     pub sinks: usize,
-    /// The row's own position included.
+    /// Including the row's own position.
     pub tokens: usize,
 }
 
 impl Window {
-    /// The first of the last positions that a row at `position` sees; the sinks may reach beyond it.
+    /// First position of the window of a row at `position`; the sinks may overlap it.
     pub fn start(&self, position: usize) -> usize {
         (position + 1).saturating_sub(self.tokens)
     }
 
-    /// How many positions, between the sinks and those, a row at `position` does not see.
+    /// Number of positions between the sinks and the window of a row at `position`.
     pub fn hidden(&self, position: usize) -> usize {
         self.start(position).saturating_sub(self.sinks)
     }

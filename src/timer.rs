@@ -1,4 +1,4 @@
-//! Timers of pages and of workers of all kinds.
+//! Timers for pages and all kinds of workers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ extern "C" {
     fn clear_timeout(timer: &JsValue);
 }
 
-/// Waits so long, or somewhat longer.
+/// Waits at least this long.
 pub fn sleep(time: Duration) -> impl Future<Output = ()> {
     let mut handle = JsValue::UNDEFINED;
     let fired = Promise::new(&mut |resolve, _| {
@@ -28,7 +28,7 @@ pub fn sleep(time: Duration) -> impl Future<Output = ()> {
     }
 }
 
-/// Dropped, it does not go off.
+/// A running timer; dropping it cancels it.
 struct Timer {
     handle: JsValue,
 }

@@ -1,4 +1,4 @@
-//! Single kernels of a model's sizes, each over so many buffers that no cache holds them.
+//! Times single kernels at a model's sizes, each over more buffers than any cache holds.
 
 use anyhow::Result;
 use tabloom::{
@@ -27,7 +27,7 @@ const CAPACITY: Capacity = Capacity {
     window: None,
 };
 const LAYOUT: Layout = Layout::W4 { group: 32 };
-/// Bytes that are read before any is read again.
+/// Bytes that are read before a buffer is read again.
 const ROTATED_BYTES: u64 = 128 << 20;
 
 struct Bench<'a> {
@@ -41,15 +41,15 @@ struct Bench<'a> {
     rows: Vec<Row>,
 }
 
-/// What limits a kernel, and so what its speed is told in.
+/// What limits a kernel; its speed is reported in this unit.
 enum Work {
-    /// Bytes that it must read.
+    /// Bytes to read.
     Bytes(u64),
     /// Multiplications and additions.
     Flops(f64),
 }
 
-/// Times every kernel that matters; `copied` is the rate of a plain copy in bytes a second.
+/// Times the important kernels; `copied` is the rate of a plain copy in bytes per second.
 pub async fn measure(gpu: &Gpu, adapter: &str, copied: f64, runs: usize) -> Result<Vec<Row>> {
     let mut bench = Bench {
         gpu,
@@ -109,7 +109,7 @@ impl Bench<'_> {
         // Scale 1, min -8.
         let scales = vec![0xc800_3c00; n * LAYOUT.row_scales(k)];
         let bytes = LAYOUT.bytes(n, k);
-        // Products of many rows do not wait for memory.
+        // Products with many rows are not limited by memory.
         let calls = copies(bytes * rows as u64);
         let mut sequence = Sequence::new();
         for _ in 0..calls {
@@ -207,7 +207,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Times a sequence of `calls` of one kernel.
+    /// Times `calls` consecutive calls of one kernel.
     async fn finish(
         &mut self,
         name: &str,
@@ -233,12 +233,12 @@ impl Bench<'_> {
     }
 }
 
-/// How many copies of a buffer it takes to read [`ROTATED_BYTES`].
+/// Number of copies of a buffer that add up to [`ROTATED_BYTES`].
 fn copies(bytes: u64) -> u64 {
     ROTATED_BYTES.div_ceil(bytes)
 }
 
-/// The last `rows` tokens of one sequence of `context`.
+/// The last `rows` tokens of one sequence of `context` tokens.
 fn batch(rows: usize, context: usize, sampling: Sampling) -> Result<(Batch, BlockTables)> {
     let seq = SeqPlan {
         slot: 0,

@@ -4,8 +4,8 @@
 //! cargo run --release --example bench
 //! ```
 //!
-//! The binary needs neither files nor network, so it can be carried to a machine that has nothing
-//! but a driver. Every speed is the median of several runs, after one to warm up.
+//! The binary needs no files and no network, so it can be copied to a machine that has only a driver.
+//! Every speed is the median of several runs after a warm-up.
 
 mod checkpoint;
 mod kernels;
@@ -42,10 +42,10 @@ struct Arguments {
     /// Columns that share a scale: 32, 64 or 128.
     #[arg(long, default_value_t = 32)]
     group: usize,
-    /// Divides layers and vocabulary; 16 by default where a processor plays the GPU.
+    /// Divides layers and vocabulary; 16 by default on a software adapter.
     #[arg(long)]
     scale: Option<usize>,
-    /// Tokens of each prompt.
+    /// Tokens per prompt.
     #[arg(long)]
     prompt: Option<usize>,
 }
@@ -59,14 +59,14 @@ enum Command {
     Stages(stages::Options),
 }
 
-/// How much is measured.
+/// The amount of work to measure.
 #[derive(Clone, Copy)]
 struct Effort {
-    /// What layers and vocabulary are divided by.
+    /// Divisor of layers and vocabulary.
     scale: usize,
-    /// Tokens of each prompt.
+    /// Tokens per prompt.
     prompt: usize,
-    /// Tokens decoded after it.
+    /// Tokens to decode after it.
     tokens: usize,
     /// Runs to take the median of.
     runs: usize,
@@ -110,7 +110,7 @@ async fn measure(arguments: &Arguments) -> Result<Vec<Row>> {
         rows.extend(kernels::measure(&gpu, &adapter, copied, effort.runs).await?);
         return Ok(rows);
     }
-    // Each model opens the device for itself, as any user of the crate does.
+    // Each model opens its own device, as users of the crate do.
     drop(gpu);
     for shape in SHAPES {
         if arguments.model.as_deref().is_none_or(|name| name == shape.name) {

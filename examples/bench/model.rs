@@ -1,4 +1,4 @@
-//! Checkpoints of real shapes that are made up while they are read.
+//! Synthetic checkpoints of real shapes, generated while they are read.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -43,11 +43,11 @@ pub const SHAPES: [LlamaShape; 2] = [
     },
 ];
 
-/// Bytes of a chunk, as a file's stream would give them.
+/// Chunk size of the stream.
 const CHUNK_BYTES: usize = 1 << 20;
 
 impl LlamaShape {
-    /// The same with fewer layers and a smaller vocabulary.
+    /// The same shape with fewer layers and a smaller vocabulary.
     pub fn scaled(self, scale: usize) -> LlamaShape {
         let (layers, vocab) = ((self.layers / scale).max(1), self.vocab / scale);
         LlamaShape { layers, vocab, ..self }
@@ -79,14 +79,14 @@ impl LlamaShape {
     }
 }
 
-/// A folder whose `model.safetensors` holds random int4 matrices and bf16 embeddings.
+/// A folder whose `model.safetensors` has random int4 matrices and bf16 embeddings.
 pub struct Synthetic {
     config: Vec<u8>,
     header: Vec<u8>,
     tensors: Vec<(u64, Fill)>,
 }
 
-/// What the 16-bit words of a tensor are: random bits where `random` has ones, else those of `fixed`.
+/// Contents of a tensor's 16-bit words: random bits where `random` has ones, else the bits of `fixed`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Fill {
     random: u16,
@@ -95,7 +95,7 @@ struct Fill {
 
 impl Fill {
     const NIBBLES: Fill = Fill { random: 0xffff, fixed: 0 };
-    /// f16 from 2^-8 on: sums of some thousand products stay near 1.
+    /// f16 from 2^-8 up: sums of some thousand products stay near 1.
     const SCALES: Fill = Fill { random: 0x00ff, fixed: 0x1c00 };
     /// bf16 of either sign, from 2^-6 to 2^-5.
     const EMBEDDINGS: Fill = Fill { random: 0x807f, fixed: 0x3c80 };
@@ -133,7 +133,7 @@ impl Synthetic {
         Ok(Synthetic { config, header, tensors })
     }
 
-    /// Bytes of the weights as they are read.
+    /// Size of the weights in the file.
     pub fn bytes(&self) -> u64 {
         self.tensors.iter().map(|(bytes, _)| bytes).sum()
     }
@@ -141,7 +141,7 @@ impl Synthetic {
 
 type Tensor = (String, &'static str, Vec<usize>, Fill);
 
-/// The tensors that hold a weight: name, type, shape and contents.
+/// The tensors of a weight: name, type, shape and contents.
 fn tensors_of(spec: &ParamSpec, group: usize) -> Vec<Tensor> {
     use tabloom::model::Shape::{Matrix, Vector};
     let mut tensors = Vec::new();
@@ -162,7 +162,7 @@ fn tensors_of(spec: &ParamSpec, group: usize) -> Vec<Tensor> {
     tensors
 }
 
-/// A file in pieces that share a few blocks of random bytes.
+/// A stream of a file in chunks that reuse a few blocks of random bytes.
 pub struct Stream {
     length: u64,
     chunks: VecDeque<Chunk>,

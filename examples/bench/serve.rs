@@ -1,4 +1,4 @@
-//! Many tabs on one engine, with modelled time or on this machine's GPU.
+//! Many tabs on one engine, in simulated time or on this machine's GPU.
 
 use std::{ops::ControlFlow, path::PathBuf};
 
@@ -16,22 +16,22 @@ use crate::load::{
     scenarios::{Setup, Traffic, measure},
 };
 
-/// Serve many tabs at once, and tell how long they wait.
+/// Serve many tabs at once, and report their latencies.
 #[derive(clap::Args)]
 pub struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// Run the built-in model on the GPU; without this, time is modelled and nothing is computed.
+    /// Run the built-in model on the GPU; without this, time is simulated and nothing is computed.
     #[arg(long)]
     gpu: bool,
     /// Run the model in this folder on the GPU, in Hugging Face's layout.
     #[arg(long)]
     model: Option<PathBuf>,
-    /// Requests of each mixed load, over all tabs; 400 by default, 48 on a GPU.
+    /// Requests per mixed load, over all tabs; 400 by default, 48 on a GPU.
     #[arg(long)]
     requests: Option<usize>,
-    /// Requests a second of each tab; 0.05 by default, 1 on a GPU.
+    /// Requests per second and tab; 0.05 by default, 1 on a GPU.
     #[arg(long)]
     rate: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What loading asks of the processor and of the GPU: digests, and turning bytes into layouts.
+//! Costs of loading on CPU and GPU: digests, and repacking bytes into layouts.
 
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,9 @@ use tabloom::{
 
 use super::timing;
 
-/// Columns of the matrix whose rows are staged.
+/// Columns of the staged matrix.
 const COLUMNS: usize = 2048;
-/// Long enough for a rate.
+/// Shortest time for measuring a rate.
 const LEAST: Duration = Duration::from_millis(500);
 
 /// Measure digests and the repacking of staged bytes.
@@ -81,7 +81,7 @@ pub async fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Name, step, layout that is written, and bytes of a staged row.
+/// Name, repack step, written layout, and bytes per staged row.
 fn kinds() -> Vec<(&'static str, Repack, Layout, usize)> {
     let (w4, w8) = (Layout::W4 { group: 32 }, Layout::W8 { group: 32 });
     let numbers = |to| Repack::Numbers { from: Layout::Bf16, to };
@@ -119,7 +119,7 @@ fn numbers(count: usize) -> Vec<u32> {
     (0..count).map(|_| rng.u32(..) & 0x807f_807f | 0x3c80_3c80).collect()
 }
 
-/// MB a second that this processor digests.
+/// Digest rates of this CPU in MB/s.
 fn hashes() -> Value {
     let bytes = vec![7; 32 << 20];
     let rate = |digest: &dyn Fn(&[u8])| {

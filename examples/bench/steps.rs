@@ -1,4 +1,4 @@
-//! Whole models: loading, prefill and decode, through the executor as the engine drives it.
+//! Whole models: loading, prefill and decode, with the executor driven as by the engine.
 
 use std::{
     ops::ControlFlow,
@@ -21,25 +21,25 @@ use super::{
     table::Row,
 };
 
-/// Sequences of a step.
+/// Sequences per step.
 const BATCHES: [usize; 3] = [1, 4, 16];
 
-/// A model with what is known about its speed.
+/// A model and its measurements so far.
 struct Bench {
     executor: Box<GpuExecutor>,
     config: ModelConfig,
     effort: Effort,
-    /// Bytes a second of a plain copy.
+    /// Rate of a plain copy in bytes per second.
     copied: f64,
     place: String,
     rows: Vec<Row>,
 }
 
-/// How long some steps took.
+/// The duration of some steps.
 #[derive(Clone, Copy)]
 struct Timing {
     wall: Duration,
-    /// What the device says, where it can.
+    /// Time on the device, if it can measure that.
     device: Option<Duration>,
 }
 
@@ -71,7 +71,7 @@ pub async fn measure(
     let ready = start.elapsed();
     let read = read.context("no kernel was compiled")?;
     let AnyExecutor::Gpu(executor) = loaded.executor else {
-        anyhow::bail!("the model was loaded on the processor");
+        anyhow::bail!("the model was loaded on the CPU");
     };
 
     let mut place = format!("Llama {}, int4 in groups of {group}, int8 embeddings", shape.name);
@@ -120,7 +120,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Decodes behind the prompts that [`Bench::prefill`] has left in the cache.
+    /// Decodes after the prompts that [`Bench::prefill`] has left in the KV cache.
     async fn decode(&mut self, batch: usize) -> Result<()> {
         let plans = self.decode_plans(batch);
         let before = self.executor.work();
@@ -150,7 +150,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Steps that compute the prompts of `batch` sequences, as many tokens of each as fit.
+    /// Prefill steps for the prompts of `batch` sequences, in chunks that fit.
     fn prefill_plans(&self, batch: usize) -> Vec<StepPlan> {
         let Effort { prompt, .. } = self.effort;
         let chunk = self.executor.capacity().rows / batch;
@@ -166,7 +166,7 @@ impl Bench {
         chunks.map(plan).collect()
     }
 
-    /// Steps of one token in each of `batch` sequences.
+    /// Decode steps for `batch` sequences.
     fn decode_plans(&self, batch: usize) -> Vec<StepPlan> {
         let Effort { prompt, tokens, .. } = self.effort;
         let plan = |position| {
@@ -191,7 +191,7 @@ impl Bench {
         }
     }
 
-    /// Runs the steps once to warm up, then several times; returns the median.
+    /// Runs the steps once as a warm-up, then several times; returns the median.
     async fn median(&mut self, plans: &[StepPlan]) -> Result<Timing> {
         self.run(plans).await?;
         let mut timings = Vec::new();
@@ -220,12 +220,12 @@ impl Bench {
         Ok(Timing { wall: start.elapsed(), device: nanos.map(Duration::from_nanos) })
     }
 
-    /// Weights of the matrices that every row is multiplied with.
+    /// Number of weights in the layers' matrices.
     fn layer_weights(&self) -> usize {
         self.matrices(|param| !matches!(param, Param::Embed | Param::Head))
     }
 
-    /// Weights of the matrix that makes logits.
+    /// Number of weights in the output matrix.
     fn head_weights(&self) -> usize {
         self.matrices(|param| param == self.config.head())
     }

@@ -1,11 +1,11 @@
-//! Measured numbers, and the table that shows them.
+//! Measurements and their table.
 
 use serde::{Deserialize, Serialize};
 
-/// One measured number.
+/// One measurement.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Row {
-    /// Where it was measured: an adapter, a model, or what was weighed.
+    /// What it was measured on: an adapter, a model, or a file.
     pub on: String,
     /// What was measured, e.g. `decode, batch 4`.
     pub name: String,
@@ -19,7 +19,7 @@ impl Row {
     }
 }
 
-/// The rows as text, grouped by where they were measured.
+/// The rows as text, grouped by `on`.
 pub fn text(rows: &[Row]) -> String {
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
@@ -36,7 +36,7 @@ pub fn text(rows: &[Row]) -> String {
     text
 }
 
-/// Three digits or so: more would pretend to a precision that measurements lack.
+/// About three digits: the measurements are not more precise.
 fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 || size.fract() == 0.0 => 0,

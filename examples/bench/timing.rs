@@ -1,4 +1,4 @@
-//! How long dispatches take, and how fast the device moves bytes.
+//! Times dispatches, and measures the device's memory bandwidth.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use tabloom::{
     },
 };
 
-/// Long enough that starting and waiting do not count.
+/// Shortest measured time, so that submission and waiting are negligible.
 const LEAST: Duration = Duration::from_millis(50);
-/// Bytes of each side of the copy: beyond any cache, within the smallest allowed binding.
+/// Bytes to copy: larger than any cache, within the smallest binding limit.
 const COPY_BYTES: u64 = 128 << 20;
 
 const COPY: &str = "
@@ -24,13 +24,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 ";
 
-/// Dispatches that run one after the other, and their grids.
+/// Dispatches that run in order, and their grids.
 pub type Sequence = Vec<(Dispatch, [u32; 3])>;
 
-/// Seconds that one round of `sequence` takes: the median of `runs`.
+/// Seconds per round of `sequence`: the median of `runs`.
 pub async fn time(gpu: &Gpu, sequence: &Sequence, runs: usize) -> Result<f64> {
     let mut rounds = 1;
-    // Warms up too.
+    // This is also the warm-up.
     while run(gpu, sequence, rounds).await? < LEAST {
         rounds *= 2;
     }
@@ -57,7 +57,7 @@ async fn run(gpu: &Gpu, sequence: &Sequence, rounds: u32) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// Bytes a second, read and written together, of a kernel that only copies.
+/// Bandwidth of a copy kernel in bytes per second, reads and writes together.
 pub async fn copy(gpu: &Gpu, kernels: &mut Kernels, runs: usize) -> Result<f64> {
     let source = gpu.storage("copy's source", COPY_BYTES).await?;
     let target = gpu.storage("copy's target", COPY_BYTES).await?;

@@ -1,4 +1,4 @@
-//! The tensors of a safetensors folder, read one at a time.
+//! A safetensors checkpoint whose tensors are read one at a time.
 
 use std::{
     borrow::Cow,
@@ -28,7 +28,7 @@ pub struct Stored {
     pub dtype: Dtype,
     pub shape: Vec<usize>,
     file: PathBuf,
-    /// Of its first byte.
+    /// Position of its first byte in the file.
     position: u64,
     bytes: usize,
 }
@@ -45,8 +45,8 @@ impl Checkpoint {
         Ok(Checkpoint { tensors })
     }
 
-    /// The name under which a folder has a tensor: models with more than text prefix it, base
-    /// models leave its first word out.
+    /// The name of a tensor in this checkpoint: multimodal models prefix it, base models omit its first
+    /// part.
     pub fn name<'a>(&'a self, name: &'a str) -> Result<&'a str> {
         let long = format!("language_model.{name}");
         let short = name.strip_prefix("model.").unwrap_or(name);
@@ -61,7 +61,7 @@ impl Checkpoint {
         self.tensors.values().map(|tensor| tensor.bytes as u64).sum()
     }
 
-    /// The type of a tensor's numbers.
+    /// The number type of a tensor.
     pub fn float(&self, name: &str) -> Result<FloatType> {
         let dtype = self.tensors[self.name(name)?].dtype;
         Ok(match dtype {
@@ -83,7 +83,7 @@ impl View for Stored {
     }
 
     /// # Panics
-    /// If the file is gone, or has become shorter, since its header was read.
+    /// If the file was removed or truncated since its header was read.
     fn data(&self) -> Cow<'_, [u8]> {
         let mut bytes = vec![0; self.bytes];
         let read = File::open(&self.file).and_then(|mut file| {
@@ -133,7 +133,7 @@ fn read_header(path: &Path, tensors: &mut BTreeMap<String, Stored>) -> Result<()
     Ok(())
 }
 
-/// A number as a type holds it.
+/// Rounds a number to a type.
 pub fn round(float: FloatType, value: f32) -> f32 {
     match float {
         FloatType::F32 => value,
@@ -142,7 +142,7 @@ pub fn round(float: FloatType, value: f32) -> f32 {
     }
 }
 
-/// Numbers as a file has them.
+/// Encodes numbers for a file.
 pub fn encode(float: FloatType, values: &[f32]) -> (Dtype, Vec<u8>) {
     let values = values.iter().copied();
     match float {

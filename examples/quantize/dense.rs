@@ -1,4 +1,4 @@
-//! Matrices of plain numbers.
+//! Dense matrices in f32.
 
 use rayon::prelude::*;
 use tabloom::layout::HostMatrix;
@@ -12,7 +12,7 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// The values of a matrix in parts, from the top down.
+    /// Dequantises a matrix that is stored in parts, stacked from the top.
     pub fn of(parts: &[HostMatrix]) -> Dense {
         let (n, k) = (parts.iter().map(|part| part.n).sum(), parts[0].k);
         let mut values = vec![0.0; n * k];
@@ -26,13 +26,13 @@ impl Dense {
         Dense { n, k, values }
     }
 
-    /// What has to be added to this to get the other.
+    /// `other` − `self`.
     pub fn difference(&self, other: &Dense) -> Dense {
         let values = self.values.iter().zip(&other.values).map(|(a, b)| b - a).collect();
         Dense { n: self.n, k: self.k, values }
     }
 
-    /// Multiplies each column by its factor and divides each row by its own; none if empty.
+    /// Multiplies each column and divides each row by its factor; an empty list changes nothing.
     pub fn scale(&mut self, columns: &[f32], rows: &[f32]) {
         for (row, values) in self.values.chunks_exact_mut(self.k).enumerate() {
             let divisor = rows.get(row).copied().unwrap_or(1.0);

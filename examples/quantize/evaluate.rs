@@ -1,4 +1,4 @@
-//! How far a quantised model is from its original, on text that neither has been fitted to.
+//! Compares a quantised model with its original on held-out text.
 
 use anyhow::Result;
 use pollster::block_on;
@@ -9,13 +9,13 @@ use tabloom::{
 
 use super::model::Model;
 
-/// Rows of a step: few enough to hold their logits.
+/// Rows per step: few enough to store their logits.
 const ROWS: usize = 64;
 
-/// What two models make of the same text.
+/// A comparison of two models on the same text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Comparison {
-    /// Perplexity: of the original, and of the other.
+    /// Perplexity of the original and of the other.
     pub perplexity: [f64; 2],
     /// The mean of KL(original ‖ other) over all positions, in nats.
     pub divergence: f64,
@@ -59,7 +59,7 @@ pub fn compare(original: Model, other: Model, sequences: &[Vec<u32>]) -> Result<
     })
 }
 
-/// The logits of tokens `start` to `end` of the only sequence: `[end − start][vocab]`.
+/// The logits of tokens `start` to `end` of the single sequence: `[end − start][vocab]`.
 fn logits(
     executor: &mut CpuExecutor,
     tokens: &[u32],

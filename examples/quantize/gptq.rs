@@ -1,8 +1,8 @@
-//! GPTQ (<https://arxiv.org/abs/2210.17323>): what a column loses by rounding, later columns make up.
+//! GPTQ (<https://arxiv.org/abs/2210.17323>): later columns compensate for a column's rounding error.
 //!
 //! With H = R Rᵀ, R upper triangular, the output error of a row is ‖e R‖², where e = w − ŵ. Column
-//! j of e R has e only up to e_j, so that rounding w_j + Σ_{i<j} e_i R_ij / R_jj brings it as near to
-//! 0 as it can be. The codes are those of the paper, without the inverse of H
+//! j of e R depends only on e_0 .. e_j, so rounding w_j + Σ_{i<j} e_i R_ij / R_jj makes it as small as
+//! possible. The codes equal those of the paper, without the inverse of H
 //! (<https://arxiv.org/abs/2507.18553>).
 
 use rayon::prelude::*;
@@ -14,12 +14,12 @@ use super::{
     rtn::{Format, put, rows_mut},
 };
 
-/// What is added to the diagonal of H, as a share of its mean.
+/// Damping: added to the diagonal of H, as a fraction of its mean.
 const DAMPING: f64 = 0.01;
-/// Rows of W that share one reading of R.
+/// Rows of W per pass over R.
 const ROWS: usize = 8;
 
-/// Rounds column after column. Scales are chosen for a group when its first column is reached.
+/// Rounds the columns in order. A group's scale is chosen when its first column is reached.
 pub fn quantise(format: &Format, matrix: &Dense, gram: &Gram) -> HostMatrix {
     let Dense { n, k, ref values } = *matrix;
     let feedback = feedback(gram);
@@ -39,7 +39,7 @@ pub fn quantise(format: &Format, matrix: &Dense, gram: &Gram) -> HostMatrix {
                 }
             }
             for (row, errors) in errors.chunks_exact_mut(k).enumerate() {
-                // Where the columns would go if none of these were rounded.
+                // The columns of this group, if none of them were rounded.
                 let mut free = errors[columns.clone()].to_vec();
                 for (c, i) in columns.clone().enumerate() {
                     let error = values[row * k + i] - free[c];
@@ -50,7 +50,7 @@ pub fn quantise(format: &Format, matrix: &Dense, gram: &Gram) -> HostMatrix {
                 for i in columns.clone() {
                     let (code, value) = group.round(errors[i]);
                     put(&mut words[row * row_words..][..row_words], format.bits, i, code);
-                    // e = w − ŵ, where the target has become w + what other columns lost.
+                    // e = w − ŵ; the target is w plus the error of other columns.
                     let error = values[row * k + i] - value;
                     errors[i] = error;
                     let later = i + 1..columns.end;
@@ -79,13 +79,13 @@ fn feedback(gram: &Gram) -> Vec<f32> {
     r.into_iter().map(|r| r as f32).collect()
 }
 
-/// The upper triangular R with R Rᵀ = H, damped: `[k][k]`; below the diagonal lies rubbish.
+/// The upper triangular R with R Rᵀ = H, damped: `[k][k]`; values below the diagonal are undefined.
 fn factor(gram: &Gram) -> Vec<f64> {
-    /// Columns that are finished together.
+    /// Columns per block.
     const BLOCK: usize = 64;
     let k = gram.k;
     let mean = gram.diagonal().iter().copied().map(f64::from).sum::<f64>() / k as f64;
-    // Without any input every code is as good.
+    // Without any input, all codes are equally good.
     let damping = if mean > 0.0 { DAMPING * mean } else { 1.0 };
     let mut r: Vec<f64> = (0..k).flat_map(|i| gram.row(i)).copied().map(f64::from).collect();
     (0..k).for_each(|i| r[i * k + i] += damping);

@@ -1,4 +1,4 @@
-//! The Gram matrix of what a product reads: all that is needed to tell what rounding its weights costs.
+//! The Gram matrix of a product's input: it determines the output error of rounding the weights.
 
 use rayon::prelude::*;
 
@@ -6,7 +6,7 @@ use tabloom::kernels::matmul::dot;
 
 use super::dense::Dense;
 
-/// H = Σ x xᵀ / rows over the rows x of a product.
+/// H = Σ x xᵀ / rows over the rows x of a product's input.
 ///
 /// When weights change by D, the product's mean squared change is tr(D H Dᵀ).
 pub struct Gram {
@@ -15,9 +15,9 @@ pub struct Gram {
     values: Vec<f32>,
 }
 
-/// Rows of x whose products are summed at once.
+/// Rows of x per chunk of the sum.
 const CHUNK: usize = 256;
-/// Rows that share one reading of the other operand.
+/// Rows per pass over the other operand.
 const BLOCK: usize = 8;
 
 impl Gram {
@@ -70,7 +70,7 @@ impl Gram {
         let energies = blocks.flat_map_iter(|rows| {
             let mut energies = [0.0; BLOCK];
             for i in 0..self.k {
-                // What lies below the diagonal counts for what lies above it as well.
+                // H is symmetric: values below the diagonal count twice.
                 let (below, diagonal) = (&self.row(i)[..i], self.row(i)[i]);
                 for (energy, d) in energies.iter_mut().zip(rows.chunks_exact(self.k)) {
                     let sum = 2.0 * dot(below, &d[..i]) + diagonal * d[i];

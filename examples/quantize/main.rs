@@ -1,11 +1,11 @@
-//! Quantises a checkpoint to int4 or int8 in the format of compressed-tensors.
+//! Quantises a checkpoint to int4 or int8 in the compressed-tensors format.
 //!
 //! ```sh
 //! cargo run --release --example quantize -- --model PATH --out PATH --method gptq --calibration TEXT
 //! ```
 //!
-//! The folder that it writes is read by Tabloom and by transformers with compressed-tensors.
-//! The matrices of the layers become codes; embeddings, the output matrix and norms stay as they are.
+//! Tabloom, and transformers with compressed-tensors, can load the written folder. Only the layers'
+//! matrices are quantised; embeddings, the output matrix and norms stay unchanged.
 
 pub mod awq;
 pub mod checkpoint;
@@ -41,7 +41,7 @@ use model::Model;
 use rtn::Format;
 use text::Text;
 
-/// Quantises a checkpoint to int4 or int8 in the format of compressed-tensors.
+/// Quantises a checkpoint to int4 or int8 in the compressed-tensors format.
 #[derive(Clone, Debug, Parser)]
 pub struct Arguments {
     /// A folder in Hugging Face's layout: safetensors in f32, f16 or bf16.
@@ -52,26 +52,26 @@ pub struct Arguments {
     pub out: PathBuf,
     #[arg(long, value_enum, default_value = "rtn")]
     pub method: Method,
-    /// Bits of a weight.
+    /// Bits per weight.
     #[arg(long, default_value_t = 4, value_parser = parse_bits)]
     pub bits: usize,
     /// Columns that share a scale.
     #[arg(long, default_value_t = 32, value_parser = parse_group)]
     pub group: usize,
-    /// Scales without zero points: smaller by a little, worse by more. 8 bits never have them.
+    /// Symmetric scales without zero points: slightly smaller, less accurate. Always used with 8 bits.
     #[arg(long)]
     pub symmetric: bool,
-    /// A text like those that the model will see, control tokens included: a file of some hundred
-    /// kilobytes. GPTQ and AWQ need it; with it, errors are measured too.
+    /// A text file of some hundred kilobytes that resembles the model's inputs, control tokens included.
+    /// Required by GPTQ and AWQ; it is also used to measure errors.
     #[arg(long)]
     pub calibration: Option<PathBuf>,
-    /// Most tokens of the text to calibrate with.
+    /// Most tokens for calibration.
     #[arg(long, default_value_t = 8192)]
     pub tokens: usize,
-    /// Most tokens after those to measure on.
+    /// Most tokens, after those, for measuring errors.
     #[arg(long, default_value_t = 2048)]
     pub held_out: usize,
-    /// Tokens of a sequence.
+    /// Tokens per sequence.
     #[arg(long, default_value_t = 512)]
     pub sequence: usize,
 }
@@ -98,7 +98,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Checks everything that can be checked, quantises, writes, and measures what was written.
+/// Checks the input, quantises, writes, and measures the written checkpoint.
 pub fn run(arguments: &Arguments) -> Result<Report> {
     let Arguments { model: from, out: to, method, .. } = arguments;
     ensure!(
@@ -133,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     let losses = quantised.losses;
     drop(quantised.model);
     let compare = |text: &Text| {
-        eprintln!("Measuring what was written");
+        eprintln!("Measuring the written checkpoint");
         evaluate::compare(Model::load(from)?, Model::load(to)?, &text.held_out)
     };
     Ok(Report {
@@ -144,7 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<Report> {
     })
 }
 
-/// The format of the codes, if the checkpoint can have it.
+/// The format of the codes, if it fits the checkpoint.
 fn format(arguments: &Arguments, config: &ModelConfig, checkpoint: &Checkpoint) -> Result<Format> {
     let Arguments { bits, group, symmetric, .. } = *arguments;
     let mut scales = FloatType::F16;
@@ -152,7 +152,10 @@ fn format(arguments: &Arguments, config: &ModelConfig, checkpoint: &Checkpoint) 
         let Shape::Matrix { k, .. } = spec.shape else { continue };
         for source in &spec.sources {
             let name = &source.name;
-            ensure!(!source.by_columns, "{name} lies column after column, which codes cannot");
+            ensure!(
+                !source.by_columns,
+                "{name} is stored by columns, which is not supported for quantisation"
+            );
             scales = checkpoint.float(name)?;
             ensure!(
                 k % group == 0,
@@ -170,7 +173,7 @@ fn read_text(file: &Path, arguments: &Arguments, config: &ModelConfig) -> Result
     Text::read(file, model, *tokens, *held_out, length)
 }
 
-/// A sentence on the memory that quantising takes at its peak.
+/// A description of the work and its peak memory.
 fn needs(
     config: &ModelConfig,
     checkpoint: &Checkpoint,
@@ -182,13 +185,13 @@ fn needs(
     let mut matrices = 0;
     for spec in quantiser::matrices(config) {
         if let Shape::Matrix { n, k } = spec.shape {
-            // The matrix, rounded and their difference; H and its factors; what is read.
+            // The matrix, the rounded one and their difference; H and its factors; the input.
             let gram = if text.is_empty() { 0 } else { 16 * k * k + 8 * tokens * k };
             largest = largest.max(16 * n * k + gram);
             matrices += n * k;
         }
     }
-    // Enlarged columns are held in f32.
+    // Scaled columns are stored in f32.
     let enlarged = if method == Method::Awq { 4 * matrices } else { 0 };
     let width = 4 * config.hidden + config.qkv_rows() + 2 * config.attention_width();
     let activations = 4 * tokens * (width + config.intermediate);

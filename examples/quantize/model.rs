@@ -1,4 +1,4 @@
-//! The model as Tabloom runs it on the processor.
+//! The model on Tabloom's CPU executor.
 
 use std::{ops::ControlFlow, path::Path};
 
@@ -19,7 +19,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Loads a folder, its matrices as they are.
+    /// Loads a folder without quantising.
     pub fn load(folder: &Path) -> Result<Model> {
         let source = FolderSource::new(folder);
         let json = block_on(source.read("config.json"))?;
@@ -32,8 +32,8 @@ impl Model {
         Ok(Model { config, weights: sink.into_weights() })
     }
 
-    /// An executor whose steps take sequences of up to `longest` tokens, `rows` rows in all, and
-    /// tell the logits of `logit_rows`.
+    /// An executor for sequences of up to `longest` tokens, with `rows` rows and `logit_rows` rows of
+    /// logits per step.
     pub fn executor(
         self,
         sequences: usize,
@@ -55,7 +55,7 @@ impl Model {
     }
 }
 
-/// A step over whole sequences, each with blocks of its own.
+/// A step over whole sequences, each with its own KV blocks.
 pub fn plan(sequences: &[Vec<u32>]) -> StepPlan {
     let mut next = 1;
     let seqs = (0..).zip(sequences).map(|(slot, tokens)| {

@@ -1,4 +1,4 @@
-//! From a model in 16 or 32 bits to one in codes, product after product.
+//! Quantises a model in 16 or 32 bits, one product at a time.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use tabloom::{
 };
 
 use super::{
-    awq::{self, Giver},
+    awq::{self, Producer},
     checkpoint::{self, Checkpoint},
     dense::Dense,
     gptq,
@@ -21,38 +21,38 @@ use super::{
     rtn::{self, Format},
 };
 
-/// How codes are chosen.
+/// The quantisation method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
-    /// The nearest; needs no text.
+    /// Round to nearest; needs no text.
     Rtn,
-    /// Columns make up for what rounding the ones before them has lost.
+    /// Columns compensate for the rounding error of previous ones.
     Gptq,
-    /// The nearest, after columns that read large numbers have been enlarged.
+    /// Round to nearest, after scaling up columns with large activations.
     Awq,
 }
 
-/// A model whose matrices are codes.
+/// A quantised model.
 pub struct Quantised {
     pub model: Model,
-    /// The matrices that are codes now.
+    /// The quantised matrices.
     pub rounded: Vec<ParamSpec>,
-    /// Vectors that are not those of the checkpoint any more.
+    /// Vectors that differ from the checkpoint.
     pub changed: Vec<Param>,
-    /// What rounding has cost each module of the checkpoint, by name.
+    /// The rounding error of each module of the checkpoint, by name.
     pub losses: BTreeMap<String, Loss>,
 }
 
-/// What rounding has cost a module.
+/// The rounding error of a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loss {
     /// Σ ΔW² / Σ W²
     pub weights: f64,
-    /// tr(ΔW H ΔWᵀ) / tr(W H Wᵀ), if a text tells H.
+    /// tr(ΔW H ΔWᵀ) / tr(W H Wᵀ); `None` without a calibration text.
     pub outputs: Option<f64>,
 }
 
-/// The matrices of the layers' products, which become codes.
+/// The matrices of the layers' products, which are quantised.
 pub fn matrices(config: &ModelConfig) -> Vec<ParamSpec> {
     let weight = |op| match op {
         Op::Matmul(product) if product.weight != config.head() => Some(product.weight),
@@ -62,8 +62,8 @@ pub fn matrices(config: &ModelConfig) -> Vec<ParamSpec> {
     config.params().into_iter().filter(|spec| weights.contains(&spec.param)).collect()
 }
 
-/// Quantises a model by a method. With a text, what a product reads comes from products that are
-/// quantised already.
+/// Quantises a model. With a text, each product's input is computed with the previous products already
+/// quantised.
 pub fn quantise(
     mut model: Model,
     checkpoint: &Checkpoint,
@@ -85,7 +85,7 @@ pub fn quantise(
         };
         *parts = vec![codes];
         let spec = rounded.iter().find(|spec| spec.param == param);
-        let spec = spec.with_context(|| format!("{param:?} is no matrix of a layer"))?;
+        let spec = spec.with_context(|| format!("{param:?} is not a matrix of a layer"))?;
         losses.extend(loss(spec, &matrix, &matrix.difference(&Dense::of(parts)), gram));
         Ok(())
     };
@@ -108,11 +108,11 @@ pub fn quantise(
     Ok(Quantised { model, rounded, changed, losses })
 }
 
-/// The Gram matrix of what a product reads.
+/// The Gram matrix of a product's input.
 fn gram(product: &Product, x: &[f32], parts: &[HostMatrix]) -> Result<Gram> {
     let gram = Gram::of(x, parts[0].k);
     let is_finite = gram.diagonal().into_iter().all(f32::is_finite);
-    ensure!(is_finite, "what {:?} reads is not finite: the weights are damaged", product.weight);
+    ensure!(is_finite, "the input of {:?} is not finite: the weights are damaged", product.weight);
     Ok(gram)
 }
 
@@ -130,8 +130,8 @@ fn over(
     Ok(Model { config, weights: executor.into_weights() })
 }
 
-/// Enlarges columns, and makes smaller what they read, by what the model reads as it is; it computes
-/// the same. Returns the vectors that have changed, too.
+/// Scales up columns and scales down their producers, with factors from the unquantised model's
+/// activations; the model's output stays the same. Also returns the vectors that changed.
 pub fn equalise(
     model: Model,
     checkpoint: &Checkpoint,
@@ -149,11 +149,13 @@ pub fn equalise(
     let mut model = over(model, text, |product, x, parts| {
         progress("Enlarging", done, total);
         done += 1;
-        let giver = Giver::of(&config, product);
-        if let Some(giver) = giver.filter(|_| product.norm.is_none_or(|norm| readers(norm) == 1)) {
+        let producer = Producer::of(&config, product);
+        if let Some(producer) =
+            producer.filter(|_| product.norm.is_none_or(|norm| readers(norm) == 1))
+        {
             let gram = gram(product, x, parts)?;
-            let factors = awq::search(format, &Dense::of(parts), &gram, &giver);
-            found.push((product.weight, giver, factors));
+            let factors = awq::search(format, &Dense::of(parts), &gram, &producer);
+            found.push((product.weight, producer, factors));
         }
         Ok(())
     })?;
@@ -175,7 +177,7 @@ pub fn equalise(
     Ok((model, changed))
 }
 
-/// What each module of a matrix has lost.
+/// The rounding error of each module of a matrix.
 fn loss(
     spec: &ParamSpec,
     matrix: &Dense,

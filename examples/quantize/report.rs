@@ -1,4 +1,4 @@
-//! What quantising a model has cost and gained, as a table.
+//! A report on sizes and errors of a quantised model.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,18 +6,18 @@ use super::{evaluate::Comparison, quantiser::Loss};
 
 /// Sizes and errors of a quantised folder.
 pub struct Report {
-    /// Bits of a weight that is a code, scales included, and of one that is not.
+    /// Bits per quantised weight, scales included, and per unquantised weight.
     pub bits_per_weight: [f64; 2],
-    /// By the name of the module's weight.
+    /// Rounding errors by the name of the module's weight.
     pub losses: BTreeMap<String, Loss>,
     /// Bytes of all tensors, before and after.
     pub bytes: [u64; 2],
-    /// On held-out text, if there is a text.
+    /// On held-out text, if there is one.
     pub comparison: Option<Comparison>,
 }
 
 impl Report {
-    /// Errors by kind of module, means over the layers.
+    /// Mean errors over the layers, by kind of module.
     fn kinds(&self) -> Vec<(&str, Loss)> {
         let mut kinds: Vec<(&str, Vec<Loss>)> = Vec::new();
         for (name, loss) in &self.losses {
@@ -30,7 +30,7 @@ impl Report {
         kinds.into_iter().map(|(kind, losses)| (kind, mean(losses.iter()))).collect()
     }
 
-    /// Errors of all modules, on average.
+    /// Mean errors of all modules.
     pub fn mean(&self) -> Loss {
         mean(self.losses.values())
     }

@@ -1,4 +1,4 @@
-//! Round to nearest: the codes that compressed-tensors can write, and the nearest of them.
+//! Round to nearest, with the codes of compressed-tensors.
 
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -6,23 +6,23 @@ use tabloom::layout::{FloatType, HostMatrix, Layout, pack_halves, quantise, unpa
 
 use super::dense::Dense;
 
-/// What codes stand for: scale · (q − zero), with one scale, and at most one zero, a group.
+/// The format of codes q: a weight is scale · (q − zero), with a scale and optional zero per group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Format {
     /// 4 or 8.
     pub bits: usize,
     /// Columns that share a scale: 32, 64 or 128.
     pub group: usize,
-    /// Whether the zero of nibbles is 8 everywhere; that of bytes is 0.
+    /// Whether the zero is constant: 8 for nibbles, 0 for bytes.
     pub symmetric: bool,
-    /// The type of the scales in the file.
+    /// Number type of the scales in the file.
     pub scales: FloatType,
 }
 
-/// A group of columns of a row, once its scale and zero are chosen.
+/// Scale and zero of a group of columns in a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
-    /// (scale, −zero · scale) as [`tabloom::layout`] has it.
+    /// (scale, −zero · scale) as in [`tabloom::layout`].
     pub pair: u32,
     scale: f32,
     min: f32,
@@ -31,7 +31,7 @@ pub struct Group {
 }
 
 impl Format {
-    /// How Tabloom holds such codes.
+    /// Tabloom's layout of these codes.
     pub fn layout(&self) -> Layout {
         match self.bits {
             8 => Layout::W8 { group: self.group },
@@ -39,18 +39,18 @@ impl Format {
         }
     }
 
-    /// Whether groups have zeros of their own.
+    /// Whether groups have zeros.
     pub fn has_zeros(&self) -> bool {
         self.bits == 4 && !self.symmetric
     }
 
-    /// Bits of a weight, scales and zeros included.
+    /// Bits per weight, scales and zeros included.
     pub fn bits_per_weight(&self) -> f64 {
         let zero = if self.has_zeros() { 4 } else { 0 };
         self.bits as f64 + (8 * self.scales.bytes() + zero) as f64 / self.group as f64
     }
 
-    /// Chooses scale and zero for the values of a group, as loading does where it quantises.
+    /// Chooses scale and zero for the values of a group, as quantisation at load time does.
     pub fn fit(&self, values: &[f32]) -> Group {
         let pair = if self.bits == 8 {
             let scale = self.round(quantise::byte_scale(values));
@@ -60,7 +60,7 @@ impl Format {
             let peak = high.max(-low);
             quantise::search(values, [-peak, peak], |scale, _| self.pair(scale, 8.0))
         } else {
-            // 0 has a code of its own, so the range must hold it.
+            // 0 must have an exact code, so the range must include it.
             let [low, high] = quantise::range(values);
             quantise::search(values, [low.min(0.0), high.max(0.0)], |scale, min| {
                 let zero = (-min * quantise::inverse(scale)).round_ties_even();
@@ -71,14 +71,14 @@ impl Format {
         Group { pair, scale, min, inverse: quantise::inverse(scale), bits: self.bits }
     }
 
-    /// The word of nibbles with a scale, once it is rounded, and a zero.
+    /// The packed pair of a rounded scale and a zero, for nibbles.
     fn pair(&self, scale: f32, zero: f32) -> u32 {
         let scale = self.round(scale);
-        // Memory has −0 for the zero 0; of two zeros, clamping may leave either.
+        // The memory layout has −0 for the zero 0; clamping may return either.
         pack_halves(f16::from_f32(scale), f16::from_f32(-zero.abs() * scale))
     }
 
-    /// A scale as both the file and memory hold it.
+    /// Rounds a scale to a value that both the file and the memory layout can store.
     fn round(&self, scale: f32) -> f32 {
         let half = f16::from_f32(scale).to_f32();
         match self.scales {
@@ -89,7 +89,7 @@ impl Format {
 }
 
 impl Group {
-    /// The code nearest to a value as its bits in a word, and what it stands for.
+    /// The nearest code to a value, as bits in a word, and its value.
     pub fn round(&self, value: f32) -> (u32, f32) {
         let q = match self.bits {
             8 => quantise::byte(value, self.inverse),
@@ -122,7 +122,7 @@ pub fn quantise(format: &Format, matrix: &Dense) -> HostMatrix {
     rounded
 }
 
-/// The words and scales of every so many rows of a matrix.
+/// Words and scales of a matrix in chunks of rows.
 pub fn rows_mut(
     matrix: &mut HostMatrix,
     rows: usize,
@@ -131,7 +131,7 @@ pub fn rows_mut(
     matrix.words.par_chunks_mut(rows * words).zip(matrix.scales.par_chunks_mut(rows * scales))
 }
 
-/// Sets a column of a row whose bits are 0.
+/// Sets the code of a column in a row; its bits must be 0 before.
 pub fn put(words: &mut [u32], bits: usize, column: usize, code: u32) {
     words[column * bits / 32] |= code << (column * bits % 32);
 }

@@ -1,23 +1,23 @@
-//! A text as sequences of tokens: some to calibrate with, some held out to measure on.
+//! A text as sequences of tokens: some for calibration, some held out for measuring errors.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use tabloom::text::Tokenizer;
 
-/// Bytes of a text that are turned into tokens at once.
+/// Bytes of text per call of the tokenizer.
 const PIECE: usize = 1 << 16;
 
 /// Tokens of a text, cut into sequences.
 pub struct Text {
     pub calibration: Vec<Vec<u32>>,
-    /// What comes after those.
+    /// The sequences after those.
     pub held_out: Vec<Vec<u32>>,
 }
 
 impl Text {
-    /// Takes the first tokens of a file, at most a fifth of all to be held out. Control tokens in the
-    /// text count as such. Each sequence begins like a prompt of the tokenizer.
+    /// Reads the first tokens of a file; at most a fifth of all is held out. Control tokens in the text are
+    /// parsed. Each sequence starts like a prompt of the tokenizer.
     pub fn read(
         file: &Path,
         folder: &Path,
@@ -43,7 +43,7 @@ impl Text {
         let tokens = tokens.min(all.len() - held_out);
         let sequences = |tokens: &[u32]| {
             let parts = tokens.chunks(length - begin.len());
-            // A short rest tells little.
+            // A short rest is not representative.
             let parts = parts.filter(|part| part.len() > 8);
             parts.map(|part| [&begin, part].concat()).collect::<Vec<_>>()
         };
@@ -61,7 +61,7 @@ impl Text {
     }
 }
 
-/// The text in pieces that end with a line, where lines end in time.
+/// The text in pieces that end with a line, unless a line is too long.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let piece = &text[..text.floor_char_boundary(PIECE)];

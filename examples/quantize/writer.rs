@@ -1,4 +1,4 @@
-//! A compressed-tensors folder: codes in words, everything else as it was.
+//! Writes a compressed-tensors folder: packed codes, everything else unchanged.
 
 use std::{
     borrow::Cow,
@@ -18,12 +18,12 @@ use super::{
     rtn::{Format, Group},
 };
 
-/// Most bytes of a file of weights.
+/// Largest file of weights, in bytes.
 pub const SHARD_BYTES: u64 = 5 << 30;
 
-/// Files that are not copied: those of weights, and what is written anew.
+/// Files that are not copied, because they are written anew.
 const OWN: [&str; 3] = ["config.json", INDEX, "model.safetensors"];
-/// Endings of the files that are.
+/// Extensions of the files that are copied.
 const COPIED: [&str; 4] = ["json", "jinja", "model", "txt"];
 
 /// A tensor of the new folder.
@@ -32,7 +32,7 @@ pub enum Tensor {
     Made { dtype: Dtype, shape: Vec<usize>, bytes: Vec<u8> },
 }
 
-/// Writes a folder in files of at most `shard_bytes`; returns how many bytes of tensors it has.
+/// Writes a folder with files of at most `shard_bytes`; returns the size of all tensors in bytes.
 pub fn write(
     quantised: &Quantised,
     format: &Format,
@@ -58,7 +58,7 @@ pub fn write(
     Ok(total)
 }
 
-/// What `config.json` says of the codes.
+/// The `quantization_config` of `config.json`.
 fn description(format: &Format, ignored: &[String]) -> Value {
     let mut description = json!({
         "quant_method": "compressed-tensors",
@@ -87,7 +87,7 @@ fn description(format: &Format, ignored: &[String]) -> Value {
     description
 }
 
-/// Modules with a matrix that is kept.
+/// Modules with an unquantised matrix.
 fn ignored(tensors: &BTreeMap<String, Tensor>) -> Vec<String> {
     let kept = tensors.iter().filter_map(|(name, tensor)| match tensor {
         Tensor::Kept(stored) if stored.shape.len() == 2 => name.strip_suffix(".weight"),
@@ -95,14 +95,14 @@ fn ignored(tensors: &BTreeMap<String, Tensor>) -> Vec<String> {
     });
     let mut ignored: Vec<String> =
         kept.filter(|name| !name.ends_with("embed_tokens")).map(String::from).collect();
-    // Where it is tied to the embeddings no tensor names it.
+    // If it is tied to the embeddings, it has no tensor.
     if !ignored.iter().any(|name| name == "lm_head") {
         ignored.push("lm_head".into());
     }
     ignored
 }
 
-/// Bits of a number in the tensors that are kept.
+/// Bits per number in the unquantised tensors.
 pub fn kept_bits(quantised: &Quantised, checkpoint: &Checkpoint) -> Result<f64> {
     let sources = quantised.rounded.iter().flat_map(|spec| &spec.sources);
     let names: Result<BTreeSet<&str>> =
@@ -115,7 +115,7 @@ pub fn kept_bits(quantised: &Quantised, checkpoint: &Checkpoint) -> Result<f64> 
     Ok(8.0 * bytes as f64 / count.max(1) as f64)
 }
 
-/// Every tensor of the new folder.
+/// All tensors of the new folder.
 fn tensors(
     quantised: &Quantised,
     format: &Format,
@@ -153,7 +153,7 @@ fn tensors(
     Ok(tensors)
 }
 
-/// The tensors of a module, whose codes are rows of a matrix.
+/// The packed tensors of a module, which is some rows of a matrix.
 fn packed(
     weight: &str,
     format: &Format,
@@ -166,7 +166,7 @@ fn packed(
     let groups = k / format.group;
     let words = &matrix.words[first * row_words..][..n * row_words];
     let pairs = &matrix.scales[first * groups..][..n * groups];
-    // Signed bytes are written with 128 added.
+    // Signed bytes are stored with an offset of 128.
     let flip = if format.bits == 8 { 0x8080_8080 } else { 0 };
     let words = words.iter().flat_map(|word| (word ^ flip).to_le_bytes()).collect();
     let scales: Vec<f32> = pairs.iter().map(|pair| unpack_halves(*pair)[0]).collect();
@@ -182,7 +182,7 @@ fn packed(
         tensor("shape", Dtype::I64, &[2], shape),
     ];
     if format.has_zeros() {
-        // Eight rows a word.
+        // Eight rows per word.
         let mut zeros = vec![0u32; n.div_ceil(8) * groups];
         for (i, pair) in pairs.iter().enumerate() {
             let (row, group) = (i / groups, i % groups);

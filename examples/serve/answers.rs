@@ -1,4 +1,4 @@
-//! From replies to HTTP: one JSON object, or server-sent events.
+//! Converts replies to HTTP responses: one JSON object, or server-sent events.
 
 use std::convert::Infallible;
 
@@ -23,23 +23,23 @@ pub fn json(value: &impl Serialize) -> Response {
     }
 }
 
-/// The answer to a request that asked for no stream.
+/// The response to a request without streaming.
 pub async fn whole(mut replies: UnboundedReceiver<Reply>) -> Result<Response, Failure> {
     match replies.next().await {
         Some(Reply::Completion(completion)) => Ok(json(&completion)),
         Some(Reply::TextCompletion(completion)) => Ok(json(&completion)),
         Some(Reply::Embeddings(embeddings)) => Ok(json(&embeddings)),
         Some(Reply::Error(error)) => Err(error.into()),
-        // Only in streams.
+        // These occur only in streams.
         Some(Reply::Chunk { .. } | Reply::TextChunk { .. } | Reply::End) | None => {
             Err(Error::Closed.into())
         }
     }
 }
 
-/// The answer to a request that asked for a stream: an event per chunk, and `[DONE]` or an error.
+/// The response to a streaming request: an event per chunk, then `[DONE]` or an error.
 pub fn streamed(replies: UnboundedReceiver<Reply>) -> Response {
-    // Replies that end without a last one are those of a device that failed.
+    // If the replies end without a final one, the device has failed.
     let closed = stream::once(async { Reply::Error(Error::Closed) });
     let events = replies.chain(closed).scan(false, |over, reply| {
         let event = (!*over).then(|| {

@@ -1,4 +1,4 @@
-//! The thread that owns the model: handlers send it work, it steps and tells.
+//! The thread that owns the model: it runs the handlers' jobs, steps the service and sends replies.
 
 use std::{
     collections::HashMap,
@@ -24,17 +24,17 @@ use tabloom::{
 
 use crate::Arguments;
 
-/// A handle on the thread; it ends when all handles are gone.
+/// A handle to the thread; the thread ends when all handles are dropped.
 pub struct Engine {
     jobs: Sender<Job>,
 }
 
 type Job = Box<dyn FnOnce(&mut Serving) + Send>;
 
-/// What the thread has.
+/// The state of the thread.
 struct Serving {
     service: Service<AnyExecutor>,
-    /// Whom the answers to requests go to.
+    /// The channels for the replies to requests.
     callers: HashMap<RequestId, UnboundedSender<Reply>>,
 }
 
@@ -42,21 +42,21 @@ impl Engine {
     /// Starts the thread, which loads the model.
     pub async fn start(arguments: Arguments) -> Result<Engine> {
         let (jobs, queue) = channel();
-        let (told, loaded) = oneshot::channel();
+        let (report, loaded) = oneshot::channel();
         thread::spawn(move || match load(&arguments) {
             Ok(service) => {
-                if told.send(Ok(())).is_ok() {
+                if report.send(Ok(())).is_ok() {
                     Serving { service, callers: HashMap::new() }.run(&queue);
                 }
             }
-            // Whoever started it may have given up.
-            Err(error) => drop(told.send(Err(error))),
+            // The receiver may be gone.
+            Err(error) => drop(report.send(Err(error))),
         });
         loaded.await.unwrap_or(Err(Error::Closed))?;
         Ok(Engine { jobs })
     }
 
-    /// Does something with the service between two of its steps.
+    /// Runs a job on the service between two steps.
     ///
     /// # Errors
     /// [`Error::Closed`] once the device has failed.
@@ -67,20 +67,20 @@ impl Engine {
         self.work(move |serving| work(&mut serving.service)).await
     }
 
-    /// Queues a request, which `submit` hands to the service. Its replies end with the last one, or
-    /// early if the device fails. It is cancelled when they are dropped.
+    /// Queues a request with `submit`. The stream of its replies ends with the last one, or early if the
+    /// device fails. Dropping the stream cancels the request.
     ///
     /// # Errors
-    /// What `submit` gives, and [`Error::Closed`].
-    pub async fn ask(
+    /// Those of `submit`, and [`Error::Closed`].
+    pub async fn submit(
         &self,
         submit: impl FnOnce(&mut Service<AnyExecutor>, Moment) -> Result<RequestId> + Send + 'static,
     ) -> Result<UnboundedReceiver<Reply>> {
-        let (tell, replies) = unbounded();
+        let (sender, replies) = unbounded();
         let queued = self.work(move |serving| {
             let moment = Moment { now: now(), entropy: fastrand::u64(..), tab: TabId(0), salt: 0 };
             let id = submit(&mut serving.service, moment)?;
-            serving.callers.insert(id, tell);
+            serving.callers.insert(id, sender);
             Ok(())
         });
         queued.await??;
@@ -91,10 +91,10 @@ impl Engine {
         &self,
         work: impl FnOnce(&mut Serving) -> T + Send + 'static,
     ) -> Result<T> {
-        let (tell, result) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
         let job: Job = Box::new(move |serving| {
-            // Who asked may have gone.
-            let _ = tell.send(work(serving));
+            // The receiver may be gone.
+            let _ = sender.send(work(serving));
         });
         self.jobs.send(job).map_err(|_| Error::Closed)?;
         result.await.map_err(|_| Error::Closed)
@@ -102,7 +102,7 @@ impl Engine {
 }
 
 impl Serving {
-    /// Works and steps until nobody can ask any more, or the device fails.
+    /// Runs jobs and steps until all handles are dropped, or the device fails.
     fn run(mut self, jobs: &Receiver<Job>) {
         loop {
             if self.service.is_idle() {
@@ -110,7 +110,7 @@ impl Serving {
                 job(&mut self);
             }
             jobs.try_iter().for_each(|job| job(&mut self));
-            self.drop_the_gone();
+            self.drop_disconnected();
             if self.service.is_idle() {
                 continue;
             }
@@ -118,7 +118,7 @@ impl Serving {
             for (id, reply) in replies {
                 let Some(caller) = self.callers.get(&id) else { continue };
                 let over = !matches!(reply, Reply::Chunk { .. } | Reply::TextChunk { .. });
-                // Whoever is gone is dropped before the next step.
+                // Disconnected callers are removed before the next step.
                 let _ = caller.unbounded_send(reply);
                 if over {
                     self.callers.remove(&id);
@@ -127,8 +127,8 @@ impl Serving {
         }
     }
 
-    /// Cancels the requests of those who do not listen any more.
-    fn drop_the_gone(&mut self) {
+    /// Cancels the requests whose callers have disconnected.
+    fn drop_disconnected(&mut self) {
         let Serving { service, callers } = self;
         callers.retain(|id, caller| {
             let gone = caller.is_closed();
@@ -150,7 +150,7 @@ fn load(arguments: &Arguments) -> Result<Service<AnyExecutor>> {
     let options = Options {
         seed: fastrand::u64(..),
         max_queue,
-        // All requests are those of one tab.
+        // All requests belong to one tab.
         max_queue_per_tab: max_queue,
         ..Default::default()
     };

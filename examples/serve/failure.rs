@@ -1,4 +1,4 @@
-//! Errors as OpenAI's API tells them.
+//! Errors in the shape of OpenAI's API.
 
 use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
@@ -7,7 +7,7 @@ use axum::{
 use serde_json::{Value, json};
 use tabloom::Error;
 
-/// An error with its status.
+/// An error with its HTTP status.
 #[derive(Debug)]
 pub struct Failure {
     status: u16,
@@ -17,7 +17,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An error that is the client's.
+    /// An error caused by the client.
     pub fn new(status: StatusCode, code: &str, param: Option<&str>, message: String) -> Failure {
         let (code, param) = (code.into(), param.map(Into::into));
         Failure { status: status.as_u16(), code, param, message }

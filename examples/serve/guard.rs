@@ -1,4 +1,4 @@
-//! Who may ask: keys, and pages of other origins.
+//! Access control: API key and CORS.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use axum::{
 
 use crate::{failure::Failure, routes::App};
 
-/// Refuses requests without the key, if there is one; whether the server is well, anybody may know.
+/// Refuses requests without the API key, if one is set; `/health` is public.
 pub async fn key(
     State(app): State<Arc<App>>,
     request: Request,
@@ -26,7 +26,7 @@ pub async fn key(
     let Some(key) = &app.arguments.api_key else { return Ok(next.run(request).await) };
     let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    // Digests compare in constant time.
+    // blake3 digests compare in constant time.
     let fits = blake3::hash(given.as_bytes()) == blake3::hash(key.as_bytes());
     if fits || request.uri().path() == "/health" {
         return Ok(next.run(request).await);
@@ -35,7 +35,7 @@ pub async fn key(
     Err(Failure::new(StatusCode::UNAUTHORIZED, "invalid_api_key", None, message))
 }
 
-/// Lets pages of one origin ask, if there is one.
+/// Allows requests from pages of one origin, if one is set.
 pub async fn origin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let Some(origin) = app.arguments.cors.clone() else { return next.run(request).await };
     let mut response = match *request.method() {
@@ -44,7 +44,7 @@ pub async fn origin(State(app): State<Arc<App>>, request: Request, next: Next) -
     };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    // `*` does not stand for Authorization.
+    // `*` does not include Authorization.
     let allowed = HeaderValue::from_static("authorization, *");
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));

@@ -6,7 +6,8 @@
 //!   -d '{"messages": [{"role": "user", "content": "Hi!"}]}'
 //! ```
 //!
-//! Ctrl-C lets the requests under way end, for ten seconds at most; a second one ends them at once.
+//! Ctrl-C stops the server once the running requests have ended, after at most ten seconds; a second
+//! Ctrl-C stops it at once.
 
 mod answers;
 mod engine;
@@ -24,7 +25,7 @@ use tokio::{net::TcpListener, select, time::sleep};
 use engine::Engine;
 use routes::App;
 
-/// How long requests may go on after Ctrl-C.
+/// How long requests may continue after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves one model over HTTP with OpenAI's API.
@@ -33,26 +34,26 @@ pub struct Arguments {
     /// A folder in Hugging Face's layout, or a GGUF file.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/www/model"))]
     pub model: PathBuf,
-    /// What requests call the model; by default the name of its folder or file.
+    /// The model's name in requests; by default the name of its folder or file.
     #[arg(long)]
     pub name: Option<String>,
     #[arg(long, value_parser = ["cpu", "gpu"], default_value = "gpu")]
     pub device: String,
-    /// Most tokens of one conversation; by default the model's own.
+    /// Context length in tokens; by default the model's.
     #[arg(long)]
     pub context: Option<usize>,
-    /// Requests that may wait; more are answered with status 429.
+    /// Size of the queue; further requests get status 429.
     #[arg(long, default_value_t = 512)]
     pub max_queue: usize,
     #[arg(long, default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// 0 takes any that is free.
+    /// 0 chooses a free one.
     #[arg(long, default_value_t = 8000)]
     pub port: u16,
-    /// Requests must bear this key (`Authorization: Bearer KEY`).
+    /// API key that requests must send (`Authorization: Bearer KEY`).
     #[arg(long)]
     pub api_key: Option<String>,
-    /// Pages of this origin may ask, or of any if it is `*`.
+    /// Origin whose pages may send requests, or `*` for any.
     #[arg(long)]
     pub cors: Option<HeaderValue>,
 }
@@ -81,7 +82,7 @@ async fn serve(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Resolves when the requests under way have had their time.
+/// Resolves when the grace period for running requests has ended.
 async fn give_up() {
     stop().await;
     eprintln!("ending");
@@ -91,7 +92,7 @@ async fn give_up() {
     }
 }
 
-/// Resolves when the process is asked to end.
+/// Resolves when the process gets a signal to stop.
 async fn stop() {
     #[cfg(unix)]
     {
@@ -104,7 +105,7 @@ async fn stop() {
             return;
         }
     }
-    // Fails only where there are no signals, and then nothing ends it.
+    // Fails only without signal support; then nothing stops the server.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -29,12 +29,12 @@ use crate::{
     guard,
 };
 
-/// Longest body, in bytes: far more than the longest context.
+/// Largest accepted body in bytes: far more than the longest context.
 const LONGEST: usize = 64 << 20;
-/// Bytes that are read of a longer one.
+/// Bytes to read of a larger body before the response.
 const MOST_READ: usize = 1 << 30;
 
-/// What handlers share.
+/// State shared by the handlers.
 pub struct App {
     engine: Engine,
     model: Model,
@@ -45,7 +45,7 @@ type Shared = State<Arc<App>>;
 type Answer = Result<Response, Failure>;
 
 impl Arguments {
-    /// What requests call the model.
+    /// The model's name in requests.
     pub fn name(&self) -> String {
         let own = || self.model.file_name().map(|name| name.to_string_lossy().into_owned());
         self.name.clone().or_else(own).unwrap_or_else(|| "model".into())
@@ -57,7 +57,7 @@ impl App {
         App { engine, model: Model::new(arguments.name(), now()), arguments }
     }
 
-    /// Refuses requests for another model; those that name none get the one there is.
+    /// Refuses requests for another model; a request without a model name is accepted.
     fn check_model(&self, name: Option<&str>) -> Result<(), Failure> {
         let known = &self.model.id;
         match name.filter(|name| name != known) {
@@ -94,7 +94,7 @@ async fn chat(State(app): Shared, Json(body): Json) -> Answer {
     app.check_model(request.model.as_deref())?;
     let request = request.validate()?;
     let stream = request.stream;
-    let asked = app.engine.ask(move |service, moment| service.submit(request, moment, &[]));
+    let asked = app.engine.submit(move |service, moment| service.submit(request, moment, &[]));
     let replies = asked.await?;
     if stream { Ok(streamed(replies)) } else { whole(replies).await }
 }
@@ -103,7 +103,7 @@ async fn complete(State(app): Shared, Json(body): Json) -> Answer {
     let request = CompletionRequest::read(&body)?.validate()?;
     app.check_model(request.settings.model.as_deref())?;
     let stream = request.settings.stream;
-    let asked = app.engine.ask(move |service, moment| service.complete(request, moment, &[]));
+    let asked = app.engine.submit(move |service, moment| service.complete(request, moment, &[]));
     let replies = asked.await?;
     if stream { Ok(streamed(replies)) } else { whole(replies).await }
 }
@@ -113,7 +113,7 @@ async fn embed(State(app): Shared, Json(body): Json) -> Answer {
     app.check_model(request.model.as_deref())?;
     let request = request.validate()?;
     let asked =
-        app.engine.ask(move |service, moment| service.embed(request, moment.tab, moment.salt));
+        app.engine.submit(move |service, moment| service.embed(request, moment.tab, moment.salt));
     whole(asked.await?).await
 }
 
@@ -138,7 +138,7 @@ async fn detokenize(State(app): Shared, Json(body): Json) -> Answer {
     Ok(json(&app.engine.with(move |service| service.detokenize(&request)).await??))
 }
 
-/// 200 as long as the device works.
+/// 200 while the device works.
 async fn health(State(app): Shared) -> Answer {
     app.engine.with(|_| ()).await?;
     Ok(StatusCode::OK.into_response())
@@ -161,7 +161,7 @@ async fn no_method(method: Method, uri: Uri) -> Failure {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", None, message)
 }
 
-/// A body of JSON.
+/// A JSON body.
 struct Json(Value);
 
 impl<S: Sync> FromRequest<S> for Json {
@@ -171,14 +171,14 @@ impl<S: Sync> FromRequest<S> for Json {
         check_type(request.headers())?;
         let bytes = read(request.into_body()).await?;
         serde_json::from_slice(&bytes).map(Json).map_err(|error| {
-            let message = format!("found a body that is no JSON: {error}");
+            let message = format!("found a body that is not JSON: {error}");
             Failure::new(StatusCode::BAD_REQUEST, "invalid_request", None, message)
         })
     }
 }
 
-/// Refuses a body that is not JSON. Of other types a page of any origin could send bodies without being
-/// asked.
+/// Refuses a body whose content type is not JSON. A page of any origin can send bodies of some other
+/// types without a CORS preflight.
 fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().map(str::trim) == Some("application/json") {
@@ -188,7 +188,8 @@ fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", None, message))
 }
 
-/// Reads a body. One that is too long is read on for a while: clients listen when they have written.
+/// Reads a body. Of one that is too large, more is read before the error: clients read the response only
+/// after they have sent the body.
 async fn read(body: Body) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let mut length = 0;

@@ -1,5 +1,5 @@
-//! What is done with bytes that may be anything: read as a file of a model, and used as far as it
-//! goes. Whatever they are, it ends with a result or an [`Error`].
+//! Reads arbitrary bytes as a model's files, and uses the result if there is one. Any input must give
+//! a result or an [`Error`].
 //!
 //! The fuzz targets call these functions, and so does `tests/fuzz.rs` of the main crate.
 
@@ -14,18 +14,18 @@ use tabloom::{
     weights::{ByteStream, Chunk, HostSink, Quantise, Reader, Source, open_draft, safetensors},
 };
 
-/// Larger models are planned and not loaded.
+/// Larger models are planned, but not loaded.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// A text with letters, digits, white space, an emoji, and what looks like control tokens.
+/// A text with letters, digits, white space, an emoji and control token look-alikes.
 const TEXT: &str = "Hi  there,\n<|user|>1234 <s>[INST]é🙂</s><think>\tx y";
 
 /// Reads the header of a safetensors file.
 pub fn safetensors(data: &[u8]) {
-    for tells_length in [true, false] {
-        let mut reader = Reader::new(Bytes::new(data, tells_length));
+    for has_length in [true, false] {
+        let mut reader = Reader::new(Bytes::new(data, has_length));
         let header = block_on(safetensors::read("model.safetensors", &mut reader));
-        if let (Ok(header), true) = (header, tells_length) {
+        if let (Ok(header), true) = (header, has_length) {
             assert_eq!(header.end, data.len() as u64);
         }
     }
@@ -50,8 +50,8 @@ fn use_config(config: &ModelConfig) {
     let _ = load::capacity(config, &LoadOptions::default(), &kinds, u64::MAX);
 }
 
-/// Loads a folder: `config.json`, the index of the shards if there are more than two files, and a
-/// file of weights, with a zero byte between them.
+/// Loads a folder from a zero-separated input: `config.json`, the shard index if there are more than
+/// two parts, and a file of weights.
 pub fn checkpoint(data: &[u8]) {
     let (config, rest) = cut(data);
     let folder = match cut(rest) {
@@ -63,7 +63,7 @@ pub fn checkpoint(data: &[u8]) {
     let _ = block_on(open(&folder));
 }
 
-/// Loads a GGUF file, and its text side.
+/// Loads a GGUF file and its tokenizer.
 pub fn gguf(data: &[u8]) {
     let folder = Folder { config: b"", index: None, weights: data, gguf: Some("model.gguf") };
     let _ = block_on(open(&folder));
@@ -85,7 +85,7 @@ async fn open(folder: &Folder<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Loads a drafting head: `config.json` and a file of PyTorch, with a zero byte between them.
+/// Loads a draft head from a zero-separated input: `config.json` and a PyTorch file.
 pub fn draft(data: &[u8]) {
     let (config, weights) = cut(data);
     let target = json!({"architectures": ["Qwen2ForCausalLM"], "hidden_size": 20,
@@ -125,7 +125,8 @@ fn use_tokenizer(tokenizer: &Tokenizer) {
     let _ = tokenizer.spellings(300);
 }
 
-/// Compiles a chat template, and renders it unless it does what minijinja is known not to survive.
+/// Compiles a chat template, and renders it unless it has features with which minijinja is known to
+/// panic or use unlimited memory.
 pub fn template(data: &[u8]) {
     let Ok(source) = str::from_utf8(data) else { return };
     let Ok(template) = ChatTemplate::new(source.into(), "<s>", "</s>") else { return };
@@ -150,10 +151,10 @@ pub fn template(data: &[u8]) {
     let _ = template.render(&messages, &options);
 }
 
-/// Whether a template may have slices with steps, which can panic where they go backwards.
+/// Whether a template may have slices with steps, which can panic if the step is negative.
 ///
-/// Namespaces are left out as well: they may hold themselves, and a text that is doubled in a loop.
-/// Fuel bounds how many instructions run, and not what one of them makes.
+/// Namespaces are skipped as well: they may contain themselves, or a string that doubles in a loop. Fuel
+/// limits the number of instructions, not the size of their results.
 fn has_steps(source: &str) -> bool {
     source.match_indices('[').any(|(at, _)| {
         let tag = source[at..].split('}').next().unwrap_or_default();
@@ -161,7 +162,7 @@ fn has_steps(source: &str) -> bool {
     })
 }
 
-/// What comes before the first zero byte, and what after it.
+/// Splits at the first zero byte.
 fn cut(data: &[u8]) -> (&[u8], &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
     (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
@@ -171,7 +172,7 @@ fn cut(data: &[u8]) -> (&[u8], &[u8]) {
 struct Folder<'a> {
     config: &'a [u8],
     index: Option<&'a [u8]>,
-    /// Of every file that is not one of the others.
+    /// The contents of all other files.
     weights: &'a [u8],
     gguf: Option<&'a str>,
 }
@@ -194,7 +195,7 @@ impl<'a> Source for Folder<'a> {
     }
 }
 
-/// The folder of a drafting head in memory.
+/// The folder of a draft head in memory.
 struct Head<'a> {
     config: &'a [u8],
     weights: &'a [u8],
@@ -212,15 +213,15 @@ impl<'a> Source for Head<'a> {
     }
 }
 
-/// What is left of a file.
+/// The rest of a file.
 struct Bytes<'a> {
     rest: &'a [u8],
     length: Option<u64>,
 }
 
 impl<'a> Bytes<'a> {
-    fn new(rest: &'a [u8], tells_length: bool) -> Bytes<'a> {
-        Bytes { rest, length: tells_length.then_some(rest.len() as u64) }
+    fn new(rest: &'a [u8], has_length: bool) -> Bytes<'a> {
+        Bytes { rest, length: has_length.then_some(rest.len() as u64) }
     }
 }
 
@@ -230,7 +231,7 @@ impl ByteStream for Bytes<'_> {
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>, Error> {
-        // No multiple of anything a tensor is made of.
+        // A chunk size that no element size divides.
         let (chunk, rest) = self.rest.split_at(self.rest.len().min(997));
         self.rest = rest;
         Ok((!chunk.is_empty()).then(|| chunk.to_vec().into()))

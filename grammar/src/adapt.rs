@@ -1,7 +1,7 @@
-//! JSON schemas in the compiler's terms.
+//! Rewrites JSON schemas for the compiler.
 //!
-//! The compiler takes patterns for Rust's, where JSON Schema means those of ECMAScript, and some formats
-//! and multiples for wider than they are. Where it would, the schema is said in other words.
+//! The compiler reads patterns as Rust's `regex`, but JSON Schema uses ECMAScript's; and it allows too
+//! much for some formats and multiples. Such parts of a schema are rewritten as equivalent ones.
 
 use serde_json::{Map, Value, json};
 
@@ -10,26 +10,26 @@ use crate::schema::{Held, held, rust_pattern};
 const DAY: &str = concat!(
     r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])",
     r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))",
-    // The leap years.
+    // 29 February in leap years.
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)",
 );
 
-/// Without leap seconds: which exist depends on the time zone.
+/// Without leap seconds: which ones exist depends on the time zone.
 const TIME: &str = concat!(
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?",
     r"(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])",
 );
 
-/// Without names in Punycode, and others with two hyphens in a row.
+/// Without Punycode names and others with two hyphens in a row.
 const HOST: &str = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*(?:\.[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*)*";
 
-/// Labels of a host are at most this long.
+/// Labels of a host name have at most 63 characters.
 const SHORT_LABELS: &str = r"^(?:[^@]*@)?[^.@]{1,63}(?:\.[^.@]{1,63})*$";
 
-/// Multiples are followed up to this many steps: beyond, readers round them to others.
+/// Largest multiple, in steps: above it, JSON parsers round to other values.
 const MAX_STEPS: f64 = 1e12;
 
-/// Says a schema that was found to be well-formed in the compiler's terms.
+/// Rewrites a schema that has passed the check.
 pub fn adapt(schema: &mut Value) {
     let Value::Object(keywords) = schema else { return };
     for (keyword, value) in keywords.iter_mut() {
@@ -64,7 +64,7 @@ pub fn adapt(schema: &mut Value) {
     }
 }
 
-/// What stands for a format that the compiler takes for wider than it is.
+/// The replacement of a format for which the compiler allows too much.
 fn format(name: &str) -> Option<Vec<Value>> {
     let whole = |pattern: &str| json!({ "pattern": format!("^(?:{pattern})$") });
     Some(match name {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_besides_stands_behind_what_was_there() {
+    fn added_schemas_come_after_the_existing_ones() {
         let mut schema = json!({
             "allOf": [{"properties": {"a": {"format": "date"}}}],
             "format": "uuid",

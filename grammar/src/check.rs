@@ -1,7 +1,7 @@
-//! What is asked of a form before it is compiled.
+//! Checks of a form before it is compiled.
 //!
-//! The compiler takes much for granted: well-formed keywords of JSON schemas, small numbers, a
-//! stack as deep as the nesting of what it reads.
+//! The compiler relies on well-formed keywords of JSON schemas, small numbers, and a stack that is
+//! deep enough for the nesting of its input.
 
 use regex_syntax::ast::{Ast, Visitor, parse::ParserBuilder, visit};
 use serde_json::{Map, Value};
@@ -11,29 +11,30 @@ use crate::{
     schema::{Held, held, inside, rust_pattern},
 };
 
-/// Most bytes of any form.
+/// Largest form in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Deepest nesting of a schema.
 const MAX_DEPTH: usize = 64;
 
-/// Numbers beyond are not told apart by JSON's readers.
+/// Above this, JSON parsers cannot distinguish all integers.
 const MAX_NUMBER: f64 = 9_007_199_254_740_992.0; // 2^53
 
-/// Most lengths and counts.
+/// Largest length or count.
 const MAX_COUNT: u64 = 1 << 20;
 
-/// Steps of `multipleOf` in `1 / STEPS`, and most of them in the least common multiple of all.
+/// `multipleOf` is counted in steps of `1 / STEPS`; [`MAX_MULTIPLE`] limits the least common multiple of
+/// all, in steps.
 const STEPS: f64 = 1000.0;
 const MAX_MULTIPLE: u64 = 10_000;
 
-/// Most rules and terminals of a grammar: each may lead to the next, down one stack.
+/// Most rules and terminals of a grammar: a chain of them uses one stack.
 const MAX_RULES: usize = 300;
 
-/// Most texts to choose from.
+/// Most texts in a choice.
 const MAX_CHOICES: usize = 2000;
 
-/// Keywords that ask for what the compiler cannot hold an answer to.
+/// Keywords that the compiler cannot enforce.
 const REFUSED: [&str; 18] = [
     "$dynamicAnchor",
     "$dynamicRef",
@@ -58,7 +59,7 @@ const REFUSED: [&str; 18] = [
 const FORMATS: [&str; 10] =
     ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"];
 
-/// What texts can be written with.
+/// The characters that texts may contain.
 const WRITABLE: &str = "no control characters other than \\b, \\t, \\n, \\f and \\r";
 
 const DRAFT_7: &str = "http://json-schema.org/draft-07/schema";
@@ -92,7 +93,7 @@ fn parsed(regex: &str) -> Result<Ast> {
 pub fn grammar(grammar: &str) -> Result<()> {
     length(grammar.len())?;
     let mut rules = grammar.matches(':').count();
-    // Schemas inside are held to what schemas by themselves are held to.
+    // Schemas inside a grammar get the same checks as separate ones.
     for (at, schema) in inside(grammar) {
         json_schema(&schema)?;
         rules -= grammar[at].matches(':').count().min(rules);
@@ -118,14 +119,14 @@ fn length(bytes: usize) -> Result<()> {
     }
 }
 
-/// A walk over a JSON schema as the compiler reads it: the values of `const`, `enum` and annotations
-/// are data, the rest is schemas and their keywords.
+/// Walks a JSON schema as the compiler does: values of `const`, `enum` and annotations are data, all
+/// else is schemas and their keywords.
 struct Walk<'a> {
     root: &'a Value,
-    /// Every value that is a schema.
+    /// All values that are schemas.
     schemas: Vec<&'a Value>,
     references: Vec<&'a str>,
-    /// Whether references are relative to a schema inside the root.
+    /// Whether references are relative to a schema inside the root, because it has an `$id`.
     below_id: bool,
     /// The least common multiple of all `multipleOf`, in steps.
     multiple: u64,
@@ -257,13 +258,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Checks a regular expression for texts in JSON.
+/// Checks a regular expression for JSON strings.
 fn pattern(pattern: &str) -> Result<()> {
     length(pattern.len())?;
     visit(&parsed(&rust_pattern(pattern))?, Writable).map_err(|()| Error::found(pattern, WRITABLE))
 }
 
-/// Finds characters in a pattern that no answer can write.
+/// Finds characters in a pattern that no answer can contain.
 struct Writable;
 
 impl Visitor for Writable {
@@ -282,14 +283,14 @@ impl Visitor for Writable {
     }
 }
 
-/// Checks a keyword against those it stands beside.
+/// Checks a keyword against the other keywords of its schema.
 fn beside(keyword: &str, value: &Value, keywords: &Map<String, Value>) -> Result<()> {
     match keyword {
-        // The compiler would leave out those first items.
+        // The compiler would ignore the prefix items.
         "additionalItems" if keywords.contains_key("prefixItems") => {
             Err(wrong(value, "prefixItems and items without it"))
         }
-        // Of names that an answer makes up, two can be the same.
+        // Two names that the model makes up can be equal, so the count could be wrong.
         "minProperties"
             if keywords.get("additionalProperties") != Some(&Value::Bool(false))
                 || keywords.contains_key("patternProperties") =>
@@ -304,8 +305,8 @@ fn beside(keyword: &str, value: &Value, keywords: &Map<String, Value>) -> Result
     }
 }
 
-/// The value that a reference names. The compiler does not unescape names: those with escapes are not
-/// found.
+/// The value that a reference points to. The compiler does not unescape names, so names with escapes
+/// are not found.
 fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     if reference == "#" {
         return Some(root);
@@ -320,7 +321,7 @@ fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     })
 }
 
-/// Checks a value that answers may have to equal.
+/// Checks a value of `const` or `enum`.
 fn data(value: &Value, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(Error::found("deeper nesting", "at most 64 levels"));
@@ -334,7 +335,7 @@ fn data(value: &Value, depth: usize) -> Result<()> {
     }
 }
 
-/// Whether an answer cannot write a character: it has no escapes by number.
+/// Whether an answer cannot contain a character: `\u` escapes are not allowed.
 fn is_unwritable(char: char) -> bool {
     char.is_ascii_control() && !matches!(char, '\u{8}' | '\t' | '\n' | '\u{C}' | '\r')
 }

@@ -1,11 +1,10 @@
-//! Schemas that lead back to themselves before any value is complete.
+//! Finds schemas whose references recur forever, so that no finite value matches.
 
 use std::{collections::HashSet, ptr};
 
 use serde_json::{Map, Value};
 
-/// Whether some value of each of these targets can come to an end; `resolve` finds what a reference
-/// names.
+/// Whether each of these targets has a finite value; `resolve` finds the schema of a reference.
 pub fn all_end<'a>(targets: Vec<&'a Value>, resolve: impl Fn(&str) -> Option<&'a Value>) -> bool {
     let mut known = HashSet::new();
     let mut waiting = targets;
@@ -29,7 +28,7 @@ pub fn all_end<'a>(targets: Vec<&'a Value>, resolve: impl Fn(&str) -> Option<&'a
     }
 }
 
-/// Whether a value can be complete, if those that end are what `ends` says of references.
+/// Whether a schema has a finite value; `ends` says which references have one.
 fn can_end(schema: &Value, ends: &dyn Fn(&str) -> bool) -> bool {
     let Value::Object(keywords) = schema else { return true };
     let list = |keyword: &str| keywords.get(keyword).and_then(Value::as_array);
@@ -47,7 +46,7 @@ fn can_end(schema: &Value, ends: &dyn Fn(&str) -> bool) -> bool {
             }))
 }
 
-/// The types that a schema allows; any other stands for all.
+/// The types that a schema allows; an unknown one stands for all.
 fn types(keywords: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let names = match keywords.get("type") {
         Some(Value::Array(names)) => names.as_slice(),

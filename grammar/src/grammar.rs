@@ -1,4 +1,4 @@
-//! A constraint at work on one answer.
+//! The state of a constraint for one answer.
 
 use std::{fmt, sync::Arc};
 
@@ -7,51 +7,51 @@ use serde_json::{Value, json};
 
 use crate::{Error, Form, Result, Vocabulary, adapt::adapt, schema::inside};
 
-/// White space between the parts of a JSON text, bounded so that a weak model cannot go on with
-/// nothing else.
+/// White space between the parts of a JSON text; limited, so that a weak model cannot generate it
+/// forever.
 const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,32}";
 
-/// What may be escaped in a text, and by which letter. Never by number: names of properties would have
-/// further spellings, which the compiler takes for other names.
+/// Letters of the allowed escapes in strings. `\u` is not allowed: it would give property names further
+/// spellings, which the compiler takes for other names.
 const ESCAPES: &str = "nrbtf\\\"";
 
-/// Enough for the deepest forms that are not refused at once.
+/// Enough for the deepest form that passes the checks.
 #[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 64 << 20;
 
-/// What may come next in one answer.
+/// A compiled form, and its state for one answer.
 pub struct Grammar {
     vocabulary: Arc<Vocabulary>,
     matcher: Matcher,
-    /// Characters that the beginning of the answer may lose.
+    /// Characters that may still be stripped from the start of the answer.
     strip: usize,
-    /// Tokens so far: first those that the beginning lost, then those that the matcher has seen.
-    lost: usize,
+    /// Number of tokens so far that were stripped at the start; the matcher has seen the others.
+    stripped: usize,
     matched: usize,
 }
 
 impl Grammar {
-    /// Compiles a form, at the beginning of an answer.
+    /// Compiles a form, for the start of an answer.
     ///
     /// # Errors
-    /// What the form gets wrong, or that it is too large or too complex.
+    /// The form is invalid, too large or too complex.
     pub fn compile(vocabulary: &Arc<Vocabulary>, form: &Form) -> Result<Grammar> {
         form.check()?;
         let parser = parse(vocabulary, form).map_err(refused)?;
         let strip = vocabulary.strip.as_ref().map_or(0, |strip| strip.count);
         let matcher = Matcher::new(Ok(parser));
         let vocabulary = vocabulary.clone();
-        let mut grammar = Grammar { vocabulary, matcher, strip, lost: 0, matched: 0 };
-        // What allows nothing at all is told before the answer begins.
+        let mut grammar = Grammar { vocabulary, matcher, strip, stripped: 0, matched: 0 };
+        // Report a form that allows no token at all before the answer starts.
         grammar.mask()?;
         Ok(grammar)
     }
 
-    /// The tokens that may come next: token t is bit t mod 32 of word t / 32. End tokens are among
-    /// them where the answer may end.
+    /// The tokens that may come next: token t is bit t mod 32 of word t / 32. End tokens are included if
+    /// the answer may end.
     ///
     /// # Errors
-    /// No token of the vocabulary continues the answer, or to find out took too long.
+    /// No token of the vocabulary continues the answer, or the computation exceeded its limits.
     pub fn mask(&mut self) -> Result<Vec<u32>> {
         let allowed = self.matcher.compute_mask_or_eos().map_err(failed)?;
         let size = self.vocabulary.size;
@@ -72,14 +72,14 @@ impl Grammar {
         }
     }
 
-    /// Takes in the token that was drawn.
+    /// Advances by a sampled token.
     ///
     /// # Errors
     /// The token was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<()> {
         if let Some(strip) = self.vocabulary.strip.as_ref().filter(|_| self.strips()) {
             if strip.alone.binary_search(&token).is_ok() {
-                self.lost += 1;
+                self.stripped += 1;
                 return Ok(());
             }
             if strip.longer.binary_search(&token).is_ok() {
@@ -91,7 +91,7 @@ impl Grammar {
         Ok(())
     }
 
-    /// Takes back the last `count` tokens that it took in; all, if there were fewer.
+    /// Removes the last `count` tokens; all, if there are fewer.
     ///
     /// # Errors
     /// The answer had failed before.
@@ -99,13 +99,13 @@ impl Grammar {
         let matched = count.min(self.matched);
         self.matcher.rollback(matched).map_err(failed)?;
         self.matched -= matched;
-        self.lost -= (count - matched).min(self.lost);
+        self.stripped -= (count - matched).min(self.stripped);
         Ok(())
     }
 
-    /// Whether the next token may be lost.
+    /// Whether the next token may be stripped.
     fn strips(&self) -> bool {
-        self.matched == 0 && self.lost < self.strip
+        self.matched == 0 && self.stripped < self.strip
     }
 
     /// Whether the answer is complete and nothing can follow.
@@ -120,7 +120,7 @@ impl fmt::Debug for Grammar {
     }
 }
 
-/// What the compiler says of a form, in terms of the form alone.
+/// An error of the compiler, reworded for the author of the form.
 fn refused(error: impl fmt::Display) -> Error {
     let message = format!("{error:#}");
     match message.contains("oneOf constraints") {
@@ -135,7 +135,7 @@ fn failed(error: impl fmt::Display) -> Error {
     Error::new(format!("the answer cannot go on: {reason}"))
 }
 
-/// Compiles on a stack of its own: compilers and parsers recurse, and threads' stacks differ.
+/// Compiles on a separate stack: compiler and parser recurse, and threads' stacks differ in size.
 #[cfg(not(target_arch = "wasm32"))]
 fn parse(vocabulary: &Vocabulary, form: &Form) -> anyhow::Result<TokenParser> {
     let parse = || vocabulary.factory.create_parser(source(form));
@@ -146,13 +146,13 @@ fn parse(vocabulary: &Vocabulary, form: &Form) -> anyhow::Result<TokenParser> {
     })
 }
 
-/// The module's stack is as large as its build says, and a form that exceeds it ends the module.
+/// The size of the module's stack is set at build time; a form that exceeds it traps the module.
 #[cfg(target_arch = "wasm32")]
 fn parse(vocabulary: &Vocabulary, form: &Form) -> anyhow::Result<TokenParser> {
     vocabulary.factory.create_parser(source(form))
 }
 
-/// A form in llguidance's terms.
+/// A form as input for llguidance.
 fn source(form: &Form) -> TopLevelGrammar {
     match form {
         Form::JsonObject => json_source(json!({ "type": "object" })),
@@ -178,7 +178,7 @@ fn json_source(mut schema: Value) -> TopLevelGrammar {
     TopLevelGrammar::from_json_schema(schema)
 }
 
-/// Schemas inside a grammar keep the options that they bring.
+/// Rewrites the schemas inside a grammar; they keep their options.
 fn with_adapted_schemas(grammar: &str) -> String {
     let mut adapted = String::new();
     let mut done = 0;

@@ -1,7 +1,7 @@
-//! Constrained answers: what may come next, token by token.
+//! Structured output: which tokens may come next in a constrained answer.
 //!
-//! A [`Grammar`] is compiled from a [`Form`] for the [`Vocabulary`] of one model. It knows neither
-//! model nor engine, so that a browser can load it on its own, when a request first asks for it.
+//! A [`Grammar`] is compiled from a [`Form`] for the [`Vocabulary`] of one model. The crate depends on
+//! neither model nor engine, so that a browser can load it separately, on first use.
 
 #[cfg(feature = "compile")]
 mod adapt;
@@ -21,7 +21,7 @@ pub use grammar::Grammar;
 #[cfg(feature = "compile")]
 pub use vocabulary::{Strip, Vocabulary};
 
-/// What an answer must look like.
+/// The constraint on an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -29,19 +29,19 @@ pub enum Form {
     JsonObject,
     /// JSON that is valid under a schema.
     JsonSchema(Value),
-    /// Text that matches a regular expression as a whole, in the syntax of Rust's `regex`.
+    /// Text that a regular expression matches completely, in the syntax of Rust's `regex`.
     Regex(String),
-    /// Text of a grammar in llguidance's dialect of Lark.
+    /// Text that matches a grammar in llguidance's dialect of Lark.
     Grammar(String),
     /// One of these texts.
     Choice(Vec<String>),
 }
 
 impl Form {
-    /// Checks what can be told without a vocabulary, quickly.
+    /// Quick checks that need no vocabulary.
     ///
     /// # Errors
-    /// What is malformed or beyond the bounds.
+    /// The form is malformed or exceeds the limits.
     pub fn check(&self) -> Result<()> {
         match self {
             Form::JsonObject => Ok(()),
@@ -53,11 +53,11 @@ impl Form {
     }
 }
 
-/// Why a form was refused, or an answer cannot go on.
+/// Why a form was refused, or an answer cannot continue.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// Where in the form, such as `.properties.age.minimum`; empty for the whole.
+    /// Path in the form, such as `.properties.age.minimum`; empty for the whole.
     pub path: String,
     /// What was found and what was expected.
     pub message: String,
@@ -72,7 +72,7 @@ impl Error {
         Error::new(format!("found {found}, expected {expected}"))
     }
 
-    /// The same error seen from one level further up.
+    /// The same error with a path one level further up.
     fn below(mut self, name: &str) -> Error {
         self.path = format!(".{name}{}", self.path);
         self

@@ -1,25 +1,25 @@
-//! JSON schemas as they are read: where schemas stand in schemas and in grammars, and what patterns mean.
+//! Reading JSON schemas: subschemas, schemas inside grammars, and patterns.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// White space in patterns: as in ECMAScript, with the mark of byte order and without NEXT LINE.
+/// ECMAScript's white space: with the byte order mark, without NEXT LINE.
 const WHITE_SPACE: &str =
     r"\t-\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
 
-/// What a keyword of a schema holds.
+/// The kind of a keyword's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     Schema,
-    /// An array of them.
+    /// An array of schemas.
     Schemas,
-    /// An object of them.
+    /// An object of schemas.
     NamedSchemas,
     Data,
 }
 
-/// What a keyword holds, as the compiler reads it.
+/// The kind of a keyword's value, as the compiler reads it.
 pub fn held(keyword: &str, value: &Value) -> Held {
     match keyword {
         "properties" | "patternProperties" | "$defs" | "definitions" => Held::NamedSchemas,
@@ -30,8 +30,8 @@ pub fn held(keyword: &str, value: &Value) -> Held {
     }
 }
 
-/// A pattern of ECMAScript in Rust's syntax, as far as the two differ in meaning: what `\s` and `.` are,
-/// and that classes do not nest. The compiler itself sees to `\d` and `\w`.
+/// Translates a pattern from ECMAScript to Rust: the meaning of `\s` and `.` differs, and classes do not
+/// nest in ECMAScript. The compiler itself handles `\d` and `\w`.
 pub fn rust_pattern(pattern: &str) -> String {
     let mut rust = String::new();
     let mut in_class = false;
@@ -54,7 +54,7 @@ pub fn rust_pattern(pattern: &str) -> String {
     rust
 }
 
-/// The JSON schemas inside a grammar: where they stand, and what they are.
+/// The JSON schemas inside a grammar, with their positions.
 pub fn inside(grammar: &str) -> impl Iterator<Item = (Range<usize>, Value)> {
     grammar.match_indices("%json").filter_map(|(at, word)| {
         let start = at + word.len();
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_mean_what_they_mean_in_ecmascript() {
+    fn patterns_have_the_meaning_of_ecmascript() {
         for (pattern, rust) in [
             (r"^a\.b$", r"^a\.b$"),
             ("a.b", r"a[^\n\r\u{2028}\u{2029}]b"),

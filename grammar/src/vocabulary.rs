@@ -1,4 +1,4 @@
-//! The tokens of a model, as constraints see them.
+//! A model's vocabulary, prepared for constraints.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use llguidance::{
 
 use crate::{Error, Result};
 
-/// Longer tokens are never allowed; the trie holds no deeper ones.
+/// Longer tokens are never allowed: the trie is not deeper.
 const MAX_TOKEN_BYTES: usize = 1000;
 
-/// What the trie can hold.
+/// Capacity of the trie.
 const MAX_VOCABULARY_BYTES: usize = 4 << 20;
 const MAX_TOKENS: usize = 1 << 22;
 
-/// No UTF-8 has this byte; the trie keeps it for tokens that are not text.
+/// This byte never occurs in UTF-8; in the trie it marks tokens that are not text.
 const NO_TEXT: u8 = 0xFF;
 
-/// Grammars may name tokens that are not text. None is known by name here, but the trie wants one.
+/// Grammars may name special tokens. None has a name here, but the trie needs one.
 const NAMELESS: &[u8] = b"\xFF<|none|>";
 
-/// Bounds for what one constraint may cost: steps of its compilation and of each mask, items and
-/// states held. Schemas met in practice stay far below.
+/// Limits for one constraint: steps of its compilation and of each mask, stored items and states.
+/// Schemas in practice stay far below.
 const LIMITS: ParserLimits = ParserLimits {
     max_items_in_row: 2000,
     initial_lexer_fuel: 1_000_000,
@@ -37,7 +37,7 @@ const LIMITS: ParserLimits = ParserLimits {
     verbose_errors: false,
 };
 
-/// The tokens of a model, made ready once for all its constraints.
+/// A model's vocabulary, prepared once for all constraints.
 pub struct Vocabulary {
     pub(crate) factory: ParserFactory,
     /// Number of tokens.
@@ -45,33 +45,33 @@ pub struct Vocabulary {
     pub(crate) strip: Option<StrippedTokens>,
 }
 
-/// What the beginning of an answer loses when its tokens are turned into text.
+/// The characters that are stripped from the start of an answer when it is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strip {
     pub content: char,
-    /// How many of it at most.
+    /// At most this many.
     pub count: usize,
 }
 
-/// Tokens at the beginning of an answer that are not the text they spell.
+/// Tokens from which characters are stripped at the start of an answer.
 #[derive(Clone)]
 pub(crate) struct StrippedTokens {
-    /// How many characters are lost at most.
+    /// At most this many characters are stripped.
     pub count: usize,
-    /// Those that are the character alone: they spell nothing. Sorted.
+    /// Tokens that are only the character: they give no text. Sorted.
     pub alone: Vec<u32>,
-    /// The others that begin with it. Sorted.
+    /// Other tokens that start with it. Sorted.
     pub longer: Vec<u32>,
 }
 
 impl Vocabulary {
     /// Prepares the tokens of a model.
     ///
-    /// `tokens[id]` is what the token adds to the text: nothing for control tokens. `end_ids` end
-    /// an answer. A mask has a bit for each of `tokens`.
+    /// `tokens[id]` is the token's text in bytes, empty for control tokens. `end_ids` end an answer. A mask
+    /// has a bit per token.
     ///
     /// # Errors
-    /// Vocabularies of more than 4 MiB of text or 4 million tokens.
+    /// The vocabulary has more than 4 MiB of text or 4 million tokens.
     pub fn new(mut tokens: Vec<Vec<u8>>, end_ids: &[u32], strip: Option<Strip>) -> Result<Self> {
         let bytes: usize = tokens.iter().map(Vec::len).sum();
         if tokens.is_empty() || tokens.len() > MAX_TOKENS || bytes > MAX_VOCABULARY_BYTES {

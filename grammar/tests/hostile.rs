@@ -1,5 +1,5 @@
-//! Forms made to hang, to exhaust memory or the stack, or to bring the compiler to a panic: each is
-//! refused, or followed within bounds.
+//! Forms that try to hang the compiler, exhaust memory or the stack, or cause a panic: each is refused,
+//! or runs within the limits.
 
 use std::{sync::Arc, thread};
 
@@ -8,7 +8,7 @@ use tabloom_grammar::{Error, Form, Grammar, Result, Strip, Vocabulary};
 
 const END: u32 = 256;
 
-/// Every byte, the end, and some words.
+/// Every byte, the end token, and some words.
 fn vocabulary() -> Arc<Vocabulary> {
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
     let words = ["<end>", "aa", "aaaa", "a b", "{\"", "\":", "\"}", "true", "é", "\u{1F600}", ""];
@@ -23,18 +23,18 @@ fn allowed(grammar: &mut Grammar) -> Result<Vec<u32>> {
         .collect())
 }
 
-/// Compiles a form and follows it for some tokens, on a stack as small as threads have.
+/// Compiles a form and samples some tokens, on a small thread's stack.
 fn follow(form: Form) -> Result<Vec<u32>> {
     let run = move || {
         let mut random = fastrand::Rng::new();
         let mut grammar = Grammar::compile(&vocabulary(), &form)?;
-        let mut drawn = Vec::new();
-        while drawn.len() < 40 && !grammar.is_complete() {
+        let mut sampled = Vec::new();
+        while sampled.len() < 40 && !grammar.is_complete() {
             let token = *random.choice(&allowed(&mut grammar)?).expect("something is allowed");
             grammar.accept(token)?;
-            drawn.push(token);
+            sampled.push(token);
         }
-        Ok(drawn)
+        Ok(sampled)
     };
     let result = thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
     if let Err(Error { message, .. }) = &result {
@@ -52,7 +52,7 @@ fn refused(result: Result<Vec<u32>>, part: &str) {
         Err(Error { path, message }) => {
             assert!(format!("{path}: {message}").contains(part), "{path}: {message}");
         }
-        Ok(drawn) => panic!("expected a refusal for {part:?}, got {drawn:?}"),
+        Ok(sampled) => panic!("expected a refusal for {part:?}, got {sampled:?}"),
     }
 }
 
@@ -116,7 +116,7 @@ fn huge_quantifiers_cost_no_more_than_small_ones() {
 }
 
 #[test]
-fn exponential_expressions_stay_within_bounds() {
+fn exponential_expressions_stay_within_the_limits() {
     for regex in [
         "(a|b)*a(a|b){30}",
         "(a*)*b",
@@ -172,7 +172,7 @@ fn recursion_is_followed_or_refused() {
 }
 
 #[test]
-fn what_nothing_meets_is_refused() {
+fn forms_without_any_value_are_refused() {
     refused(schema(json!(false)), "false");
     refused(schema(json!({"enum": []})), "");
     refused(schema(json!({"type": "integer", "minimum": 5, "maximum": 4})), "minimum");
@@ -185,7 +185,7 @@ fn what_nothing_meets_is_refused() {
     refused(follow(Form::Regex("[a&&b]".into())), "");
     refused(follow(Form::Choice(vec![])), "0 texts");
     refused(follow(Form::Grammar(String::new())), "");
-    // Nothing in the vocabulary spells the answer.
+    // No token of the vocabulary spells the answer.
     let words = Arc::new(Vocabulary::new(vec![b"a".to_vec(), vec![]], &[1], None).unwrap());
     let refusal = Grammar::compile(&words, &Form::Regex("b".into())).unwrap_err();
     assert!(refusal.message.contains("cannot go on"), "{refusal}");
@@ -288,7 +288,7 @@ fn multiples_do_not_overflow_together() {
     refused(schema(json!({"allOf": [of(0.007), of(0.011), of(0.013), of(0.017)]})), "multipleOf");
 }
 
-/// Whether the whole of an answer can be this text.
+/// Whether the form allows exactly this text.
 fn takes(form: &Form, text: &str) -> bool {
     let mut grammar = Grammar::compile(&vocabulary(), form).unwrap();
     text.bytes().all(|byte| !grammar.is_complete() && grammar.accept(byte.into()).is_ok())
@@ -296,7 +296,7 @@ fn takes(form: &Form, text: &str) -> bool {
 }
 
 #[test]
-fn what_the_compiler_takes_for_wider_is_as_narrow_as_it_should_be() {
+fn rewritten_schemas_are_as_narrow_as_specified() {
     let schema = |schema: &Value| Form::JsonSchema(schema.clone());
     let inside = |schema: &Value| Form::Grammar(format!("start: %json {schema}"));
     let string = |keyword: &str, value: &str| json!({"type": "string", keyword: value});
@@ -319,7 +319,7 @@ fn what_the_compiler_takes_for_wider_is_as_narrow_as_it_should_be() {
     }
 }
 
-/// Whatever a mutation does to a schema, there is an answer or a refusal.
+/// Every mutated schema gives an answer or is refused.
 #[test]
 fn mutated_schemas_do_not_panic() {
     let seed = fastrand::u64(..);
@@ -413,10 +413,10 @@ fn value(random: &mut fastrand::Rng, keyword: &str, keywords: &[&str], depth: us
 }
 
 #[test]
-fn vocabularies_beyond_the_bounds_are_refused() {
+fn vocabularies_beyond_the_limits_are_refused() {
     assert!(Vocabulary::new(vec![], &[], None).is_err());
     assert!(Vocabulary::new(vec![vec![b'x'; 1000]; 5000], &[], None).is_err());
-    // Odd ones are taken: no end, ends out of range, tokens too long or spelled like markers.
+    // Unusual ones are accepted: no end, ends out of range, tokens too long or spelled like markers.
     let tokens = vec![b"a".to_vec(), vec![b'b'; 5000], b"\xFF[1]".to_vec(), b"a".to_vec(), vec![]];
     let odd = Arc::new(Vocabulary::new(tokens, &[9, 4], None).unwrap());
     let mut grammar = Grammar::compile(&odd, &Form::Regex("a+".into())).unwrap();
@@ -427,7 +427,7 @@ fn vocabularies_beyond_the_bounds_are_refused() {
 }
 
 #[test]
-fn a_character_that_the_beginning_loses_is_not_part_of_the_answer() {
+fn a_character_stripped_at_the_start_is_not_part_of_the_answer() {
     let tokens = [" ", " a", "a", " b", "b"].map(|token| token.as_bytes().to_vec()).to_vec();
     let strip = Some(Strip { content: ' ', count: 1 });
     let vocabulary = Arc::new(Vocabulary::new(tokens, &[], strip).unwrap());

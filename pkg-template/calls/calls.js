@@ -161,8 +161,6 @@ class Streamed {
 }
 
 /**
- * The result of a call.
- *
  * @template T
  * @param {Serving} session
  * @param {Call & {result: Promise<T>}} call

@@ -3,11 +3,11 @@ import { TEXTS } from "./texts.js";
 
 /** @import { TabloomChatEventMap, TabloomChatMessage } from "./types.js" */
 
-/** Errors after which an engine has given up. */
+/** Errors after which an engine is of no use. */
 const GONE = ["engine_crashed", "no_gpu", "closed"];
 
 /**
- * What is answered, and who hears of it.
+ * The chat whose conversation is answered.
  *
  * @typedef {object} Chat
  * @property {import("./view/view.js").View} view
@@ -34,12 +34,12 @@ export class Answering {
     return this.#controller !== null;
   }
 
-  /** Stops the answer, of which what there is stays. */
+  /** Stops the answer, and keeps what there is of it. */
   stop() {
     this.#controller?.abort();
   }
 
-  /** Stops it at once: its conversation is gone. */
+  /** Stops the answer to a conversation that was replaced. */
   drop() {
     this.stop();
     this.#controller = null;
@@ -76,7 +76,7 @@ export class Answering {
     if (GONE.includes(problem?.code)) engine.discard();
     shown.end();
     const { content } = shown;
-    // Another conversation may have begun meanwhile.
+    // The conversation may have been replaced meanwhile.
     if (this.#controller === controller) this.#controller = null;
     if (conversation.messages !== asked) {
       onChange();

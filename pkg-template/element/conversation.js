@@ -2,7 +2,7 @@ import { History } from "./history.js";
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
-/** What was said: shown, and kept for the next visit where the page wants that. */
+/** The messages: shown, and kept in the browser's storage if the page asks for that. */
 export class Conversation {
   /** @type {Message[]} */
   messages = [];
@@ -15,13 +15,13 @@ export class Conversation {
     this.#view = view;
   }
 
-  /** Where the last question is; -1 if there is none. */
+  /** Index of the last question; -1 if there is none. */
   get question() {
     return this.messages.findLastIndex(({ role }) => role === "user");
   }
 
   /**
-   * Goes on with what was kept, unless something was said already.
+   * Shows the messages that were kept, unless there are others.
    *
    * @param {string | null} storage
    * @param {string} name
@@ -43,11 +43,7 @@ export class Conversation {
     return message;
   }
 
-  /**
-   * Shows another conversation.
-   *
-   * @param {Message[]} messages
-   */
+  /** @param {Message[]} messages another conversation */
   show(messages) {
     this.#view.cut(0);
     this.messages = messages;
@@ -55,11 +51,7 @@ export class Conversation {
     this.#view.toEnd();
   }
 
-  /**
-   * Removes the messages from one on.
-   *
-   * @param {number} from
-   */
+  /** @param {number} from the first message to remove */
   cut(from) {
     this.messages.length = from;
     this.#view.cut(from);

@@ -16,7 +16,7 @@ export function html(name, attributes = {}, ...children) {
 }
 
 /**
- * A picture of 24 by 24, drawn in the colour of the text.
+ * An icon of 24 by 24, in the colour of the text.
  *
  * @param {string} path
  */
@@ -32,8 +32,8 @@ export function icon(path) {
 }
 
 /**
- * Makes the nodes of a parent like others, and keeps those that are so already: what is selected,
- * focused or scrolled stays so.
+ * Makes the child nodes of a parent equal to others. Those that are equal stay, with their selection, focus
+ * and scroll position.
  *
  * @param {Element} parent
  * @param {Node[]} nodes

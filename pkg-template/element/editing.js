@@ -1,4 +1,4 @@
-/** The last question, taken back into the input. */
+/** Edits the last question in the input. */
 export class Editing {
   #view;
   #conversation;
@@ -30,7 +30,7 @@ export class Editing {
     this.#view.editing = false;
   }
 
-  /** Takes the text out of the input; a question that was edited is removed with its answer. */
+  /** Takes the text out of the input. A question that was edited is removed, with its answer. */
   take() {
     const text = this.#view.input.value;
     if (this.#before !== null) {

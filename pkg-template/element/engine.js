@@ -4,7 +4,7 @@ import { Lease } from "./engines.js";
 /** @import { LoadOptions, Progress } from "../types.js" */
 
 /**
- * What an engine is loaded for.
+ * The chat that an engine is loaded for.
  *
  * @typedef {object} Chat
  * @property {() => {model: string, options: LoadOptions}} wanted throws where there is no model
@@ -13,9 +13,9 @@ import { Lease } from "./engines.js";
  * @property {(engine: Engine) => void} onReady
  */
 
-/** The engine of a chat: a part in one that elements share, or one that the page gave. */
+/** The engine of a chat: shared with other elements, or set by the page. */
 export class ChatEngine {
-  /** @type {Engine | null} once it is there */
+  /** @type {Engine | null} null until it is loaded */
   current = null;
   #chat;
   /** @type {Lease | null} */
@@ -56,7 +56,7 @@ export class ChatEngine {
     this.#lease = this.current = null;
   }
 
-  /** The engine has given up: nobody shall get it. */
+  /** The same for an engine that is of no use, so that no element gets it again. */
   discard() {
     this.#lease?.discard();
     this.#lease = this.current = null;

@@ -1,4 +1,4 @@
-// Elements that ask for the same model in the same way share one engine.
+// Elements with the same model and options share one engine.
 import { Engine } from "../index.js";
 import { addressOf, isAddress } from "../models/address.js";
 
@@ -15,7 +15,7 @@ import { addressOf, isAddress } from "../models/address.js";
 /** @type {Map<string, Shared>} */
 const engines = new Map();
 
-/** A part in an engine. */
+/** A share in an engine. */
 export class Lease {
   #key;
   #shared;
@@ -36,7 +36,7 @@ export class Lease {
     this.#shared = shared;
     shared.leases.add(this);
     if (shared.progress) onProgress(shared.progress);
-    // An engine that could not be loaded is loaded anew by who asks next.
+    // After a failed load, the next element tries again.
     shared.engine.catch(() => this.#forget());
   }
 
@@ -50,7 +50,7 @@ export class Lease {
     this.#onProgress(progress);
   }
 
-  /** Gives the part back; the last to do so closes the engine. */
+  /** Gives the share back; the last one closes the engine. */
   release() {
     this.#onProgress = () => {};
     const { leases, loading, engine } = this.#shared;
@@ -63,7 +63,7 @@ export class Lease {
     );
   }
 
-  /** The engine is of no use any more, to nobody. */
+  /** The same for an engine that is of no use: the next element loads another. */
   discard() {
     this.#forget();
     this.release();

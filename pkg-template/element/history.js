@@ -1,10 +1,10 @@
-// Conversations that outlive the page, in the browser's own storage.
+// Conversations in the browser's storage.
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
 const STORES = { session: "sessionStorage", local: "localStorage" };
 
-/** A place for one conversation; without a storage it keeps nothing. */
+/** The storage of one conversation; without a kind of storage it keeps nothing. */
 export class History {
   #store;
   #key;
@@ -23,7 +23,7 @@ export class History {
     try {
       return checked(JSON.parse(this.#storage()?.getItem(this.#key) ?? "[]"));
     } catch {
-      // The browser denies it, or somebody else has written there.
+      // The browser denies it, or another script has written there.
       return [];
     }
   }
@@ -34,7 +34,7 @@ export class History {
       if (messages.length === 0) this.#storage()?.removeItem(this.#key);
       else this.#storage()?.setItem(this.#key, JSON.stringify(messages));
     } catch {
-      // Denied or full: the conversation is on the page.
+      // Denied or full: the conversation is only on the page.
     }
   }
 
@@ -45,7 +45,7 @@ export class History {
 }
 
 /**
- * Messages as far as they are such; throws where they are not.
+ * A copy of valid messages; throws where they are not valid.
  *
  * @param {any} messages
  * @returns {Message[]}

@@ -1,4 +1,4 @@
-// Lines of pictures, 24 by 24.
+// Paths of icons, 24 by 24.
 export const ARROW_UP = "M12 19V5M5.5 11.5 12 5l6.5 6.5";
 export const ARROW_DOWN = "M12 5v14M5.5 12.5 12 19l6.5-6.5";
 export const SQUARE = "M7 7h10v10H7z";

@@ -1,5 +1,5 @@
 /**
- * What the element is made of, for pages that build a chat of their own.
+ * Parts of `<tabloom-chat>`, for pages that build a chat of their own.
  *
  * @module tabloom/element/parts
  */

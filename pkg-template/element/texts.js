@@ -1,4 +1,4 @@
-/** What the element says, in English; a page that speaks another language changes it. */
+/** The element's texts; a page in another language changes them. */
 export const TEXTS = {
   conversation: "Conversation",
   user: "You",

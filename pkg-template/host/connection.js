@@ -90,8 +90,6 @@ export class Connection {
   }
 
   /**
-   * Sends a call.
-   *
    * @param {Request} message
    * @param {(answer: Answer) => void} answered called with each of its answers
    * @returns {number} the call's id
@@ -104,11 +102,7 @@ export class Connection {
     return id;
   }
 
-  /**
-   * Cancels a call, which gets no more answers.
-   *
-   * @param {number} id
-   */
+  /** @param {number} id of a call, which gets no more answers */
   cancel(id) {
     if (this.#calls.delete(id)) this.send({ type: "cancel", id });
   }

@@ -9,14 +9,8 @@ import { addressOf } from "../models/address.js";
 
 /** Error codes for which the server may answer. */
 const REASONS = /** @type {const} */ ([
-  "no_gpu",
-  "too_large",
-  "out_of_memory",
-  "over_budget",
-  "queue_full",
-  "no_host",
-  "start_failed",
-  "engine_crashed",
+  "no_gpu", "too_large", "out_of_memory", "over_budget",
+  "queue_full", "no_host", "start_failed", "engine_crashed",
 ]);
 
 /** @type {Record<string, string>} the server's path for each type of call; other calls have none */
@@ -179,8 +173,6 @@ export class Fallback {
   }
 
   /**
-   * Asks the server.
-   *
    * @param {Call} call
    * @param {Error} error of the device
    * @param {AbortSignal} [signal]
@@ -344,11 +336,7 @@ function failed(code, message, details, param) {
   return new TabloomError({ code, message, param, details: { ...details, served_by: "fallback" } });
 }
 
-/**
- * The server in the options.
- *
- * @param {any} options
- */
+/** @param {any} options */
 function check({ baseURL, model, apiKey }) {
   const isAddress = typeof baseURL === "string" || baseURL instanceof URL;
   const address = isAddress ? resolved(baseURL) : "";

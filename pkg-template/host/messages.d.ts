@@ -1,10 +1,8 @@
-// What a page and a host say to each other, in the words of `src/host/protocol.rs`, and what pages and
-// workers say before.
-import type { ChatCompletion, ChatCompletionChunk } from "../types/chat.js";
-import type { Completion, CompletionChunk } from "../types/completions.js";
-import type { EngineInfo, LoadOptions, Progress } from "../types/load.js";
-import type { EngineMetrics } from "../types/metrics.js";
-import type { EmbeddingResponse } from "../types/requests.js";
+// The messages between a page and a host, in the words of `src/host/protocol.rs`, and those by which they find
+// each other.
+import type { TabloomError } from "../error.js";
+import type { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "../types.js";
+import type { EmbeddingResponse, EngineInfo, EngineMetrics, LoadOptions, Progress } from "../types.js";
 
 /** What messages go through: a MessagePort or a BroadcastChannel. */
 export interface Port<Sent, Received> {
@@ -44,7 +42,7 @@ export type Request =
   | { type: "metrics" }
   | { type: "ping" };
 
-/** What a stream answers, or a whole answer. */
+/** A chat or a text completion, streamed or whole. */
 export interface CompletionRequest {
   type: "chat" | "complete";
   request: { stream?: boolean; stream_options?: { include_usage?: boolean } };
@@ -105,26 +103,18 @@ export type Value =
   | EngineMetrics
   | null;
 
-export interface WireError {
-  code: string;
-  message: string;
-  param?: string | null;
-  details?: unknown;
-}
+export type WireError = ConstructorParameters<typeof TabloomError>[0];
 
 /** The worker ends: all calls fail. */
-export interface Failed {
-  type: "failed";
-  error: WireError;
-}
+export type Failed = { type: "failed"; error: WireError };
 
-/** What a page sends to a dedicated worker: that a port comes along, or that it serves the leader. */
+/** To a dedicated worker: a page's port comes with it, or the worker is to serve the leader. */
 export type Order = { type: "connect" } | { type: "lead"; lobby: string; epoch: number };
 
 /** What the leader's worker answers. */
 export type Leading = Pick<Greeting, "host">;
 
-/** What is said in the leader's lobby: a page would join, a worker is up, a leader leaves. */
+/** In the leader's lobby: a page wants to join, a worker is up, a leader leaves. */
 export type Lobby =
   | { type: "join"; channel: string; epoch: number }
   | { type: "up"; epoch: number }

@@ -60,8 +60,6 @@ export class Session {
   }
 
   /**
-   * Loads the model.
-   *
    * @param {AbortSignal} [signal]
    * @param {(progress: Progress) => void} [onProgress]
    */
@@ -110,21 +108,13 @@ export class Session {
     if (id !== null) this.#host?.connection.send({ ...message, id });
   }
 
-  /**
-   * Cancels a call.
-   *
-   * @param {Call} call
-   */
+  /** @param {Call} call */
   cancel(call) {
     const id = this.#forget(call);
     if (id !== null) this.#host?.connection.cancel(id);
   }
 
-  /**
-   * Ends the session; open calls fail with `error`.
-   *
-   * @param {Error} error
-   */
+  /** @param {Error} error of the open calls */
   close(error) {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort(error);
@@ -208,11 +198,7 @@ export class Session {
     });
   }
 
-  /**
-   * The host is gone: its calls go to another.
-   *
-   * @param {Error} reason
-   */
+  /** @param {Error} reason why the host is gone */
   #lost(reason) {
     this.#host = null;
     if (this.#closed.signal.aborted) return;

@@ -1,16 +1,11 @@
-// Addresses of models, and texts that are such.
+// Addresses of models.
 
-/** A file of a GGUF model in several, but the first. */
+/** A file of a GGUF model in several files, other than the first. */
 export const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
-/** Text that is an address and no name. */
+/** An address has a scheme, begins with `/` or `.`, ends with `/` or `.gguf`, or has a `?` or `#`. */
 const ADDRESS = /^(?!hf:)(?:[a-z][\w+.-]*:|[./]|.*(?:\/|\.gguf)$|.*[?#])/i;
 
-/**
- * Whether a text is an address: it begins with a scheme, `/` or `.`, ends with `/` or `.gguf`,
- * or has a `?` or `#`.
- *
- * @param {string} text
- */
+/** @param {string} text */
 export function isAddress(text) {
   return ADDRESS.test(text);
 }

@@ -1,19 +1,16 @@
-// What the keys of a store say: of which file an entry is, and of what kind.
+// The keys of a store's entries: the address of a file, and what the entry is.
 import { openStore } from "./store.js";
 
 /**
- * What stands behind the address in a key: nothing in that of a file's record, `=` and its number in a
- * chunk's, `-used` in what notes when the model was last loaded, `-at=` in what notes the name that led
- * to this address.
+ * Follows the address in a key. After it comes nothing for a file's record, `=` and a number for a chunk,
+ * `-used` for the time of the last load, or `-at=` and a pin: the name that was resolved to this address.
  */
 export const MARK = "?tabloom";
 
 /**
- * Notes that a model has been loaded from a store, or into it.
- *
  * @param {string} kind
  * @param {string} url
- * @param {string} [pin] what led to this address
+ * @param {string} [pin] the name that was resolved to this address
  */
 export async function noteUse(kind, url, pin) {
   const store = await openStore(kind);
@@ -22,7 +19,7 @@ export async function noteUse(kind, url, pin) {
 }
 
 /**
- * The address below `folder` to which a pin led before, if that is noted.
+ * The address below `folder` that a pin was resolved to before, if there is one.
  *
  * @param {string} kind
  * @param {string} folder
@@ -34,11 +31,7 @@ export async function pinned(kind, folder, pin) {
   return noted.find(({ address, rest }) => rest === `-at=${pin}` && address.startsWith(folder))?.address;
 }
 
-/**
- * The entries of models among those of a store.
- *
- * @param {string[]} keys
- */
+/** @param {string[]} keys of a store */
 export function entries(keys) {
   return keys.filter((key) => key.includes(MARK)).map((key) => {
     const end = key.lastIndexOf(MARK);

@@ -1,14 +1,14 @@
-// Models made of files that the page has.
+// Models of files that the page has.
 import { TabloomError } from "../error.js";
 import { LATER_PART } from "./address.js";
 
 /** Files that may be a model's. */
 const OF_A_MODEL = /\.(json|jinja|safetensors|gguf)$/i;
-/** Bytes that are digested at a time. */
+/** Bytes per digest. */
 const PIECE = 32 * 2 ** 20;
 
 /**
- * A model of files, and what tabs know it by.
+ * A model of files, with an address of its own.
  *
  * @param {Exclude<import("../types.js").ModelSource, string | URL>} source
  * @returns {Promise<import("./source.js").Model>}
@@ -19,13 +19,13 @@ export async function local(source) {
 }
 
 /**
- * The files of a model; its name ends like its address would.
+ * The files of a model, and its name, which ends as an address would.
  *
  * @param {Exclude<import("../types.js").ModelSource, string | URL>} source
  * @returns {Promise<{name: string, files: Map<string, Blob>}>}
  */
 async function gather(source) {
-  // By their tags: a frame's files are files, too, and some pages have no handles.
+  // Not by `instanceof`: files of a frame are of other classes, and some browsers have no handles.
   const given = /** @type {any} */ (source);
   switch (tagOf(given)) {
     case "Blob":
@@ -50,7 +50,7 @@ function gguf(file) {
 }
 
 /**
- * The files of a handle's folder that may be a model's, its drafter's included.
+ * The files of a folder that may be a model's or its drafter's.
  *
  * @param {any} folder
  * @param {string} [path] of the folder
@@ -99,12 +99,12 @@ function choose(entries, folderName) {
 }
 
 /**
- * What tabs know files by: names, sizes and dates of those on disk, the bytes of others.
+ * A digest of names, sizes and dates of files on disk, and of the bytes of others.
  *
  * @param {Map<string, Blob>} files
  */
 async function identity(files) {
-  // Without https, pages have no digests, and no engine to share either.
+  // Without https, pages have no digests. They have no engine to share either, so any text will do.
   if (!globalThis.crypto?.subtle) return `${Math.random()}`.slice(2);
   const facts = [];
   for (const [name, file] of files) {
@@ -116,7 +116,7 @@ async function identity(files) {
 }
 
 /**
- * Digests of a blob's pieces: no more of it than one is in memory.
+ * Digests of a blob's pieces, of which one at a time is in memory.
  *
  * @param {Blob} file
  */
@@ -177,7 +177,7 @@ function pathed(file) {
 }
 
 /**
- * A file's name as an address can end with it.
+ * A file's name, fit to end an address.
  *
  * @param {string} path
  */

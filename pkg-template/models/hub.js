@@ -10,7 +10,7 @@ const HUB = "https://huggingface.co/";
 /** `org/name`, `@` and a revision, and a path within the repository. */
 const NAME = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?:@([^/@\s]+))?((?:\/[^/?#\s]+)*)$/;
 const COMMIT = /^[\da-f]{40}$/;
-/** GGUF files that are no language model. */
+/** GGUF files that are not language models. */
 const OTHER = /(^|\/)mmproj/i;
 /** Milliseconds for an answer. */
 const PATIENCE = 60_000;
@@ -20,12 +20,12 @@ const PATIENCE = 60_000;
  *
  * @typedef {object} Found
  * @property {string} url
- * @property {string} [pin] what led there, to be led there again; none where it always does
+ * @property {string} [pin] the name that was resolved to it; none where a name always gives the same address
  */
 
 /**
- * A branch or tag of a repository, or what a commit has of a quantisation: which files these are is to
- * be asked.
+ * A branch or tag of a repository, or the file of a quantisation: the hub has to be asked for the commit
+ * and the file.
  *
  * @typedef {object} Branch
  * @property {string} hub
@@ -33,16 +33,14 @@ const PATIENCE = 60_000;
  * @property {string} revision
  * @property {string} path of the folder or file within the repository, after a slash
  * @property {string | undefined} quantisation
- * @property {string} commits where the repository's commits are
+ * @property {string} commits the address of the repository's commits
  * @property {string} pin
  */
 
 /**
- * Finds a model by its name.
- *
  * @param {unknown} name
  * @param {import("../types.js").LoadOptions} options
- * @param {string} [param] which one of a call's models it is, for errors
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {Promise<Found>}
  */
 export async function find(name, options, param) {
@@ -62,11 +60,11 @@ export async function find(name, options, param) {
 }
 
 /**
- * Where the models are that a name has led to and that are kept. Nobody else is asked.
+ * The addresses of kept models that a name was resolved to. The hub is not asked.
  *
  * @param {unknown} name
  * @param {import("../types.js").NameOptions} options
- * @param {string} [param] which one of a call's models it is, for errors
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {Promise<string[]>}
  */
 export async function kept(name, options, param) {
@@ -77,11 +75,11 @@ export async function kept(name, options, param) {
 }
 
 /**
- * What a name says: where the model is, or which branch.
+ * The address or the branch that a name stands for.
  *
  * @param {unknown} name
  * @param {import("../types.js").NameOptions} options
- * @param {string} [param] which one of a call's models it is, for errors
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {{url: string} | Branch}
  */
 function read(name, { registry, quantisation, hub: mirror = HUB }, param = "model") {
@@ -105,7 +103,7 @@ function read(name, { registry, quantisation, hub: mirror = HUB }, param = "mode
 }
 
 /**
- * The GGUF file to load of those in a folder; none if the folder itself is the model.
+ * The GGUF file to load from a folder; empty if the folder itself is the model.
  *
  * @param {string[]} files
  * @param {string | undefined} quantisation
@@ -118,7 +116,7 @@ function choose(files, quantisation, where) {
   const models = files.filter((file) => /\.gguf$/i.test(file) && !LATER_PART.test(file) && !OTHER.test(file));
   const wanted = models.filter((file) => !quantisation || words(file).includes(words(quantisation)));
   if (wanted.length === 1) return wanted[0];
-  // What is wrong with a folder that is no model says who loads it.
+  // If the folder is no model, loading it reports why.
   if (!quantisation && models.length === 0) return "";
   const found = (wanted.length > 0 ? wanted : models).join(", ") || "no GGUF files";
   const advice = "name the file (hf:org/name/file.gguf) or its quantisation";
@@ -126,7 +124,7 @@ function choose(files, quantisation, where) {
 }
 
 /**
- * A path with its words framed, of which `Q4_K_M` is one.
+ * A path with `-` around each of its words, of which `Q4_K_M` is one.
  *
  * @param {string} path
  */

@@ -1,4 +1,4 @@
-// The models that the site keeps, for pages that show or delete them; no engine is needed.
+// The models that the site keeps. No engine is needed to list or delete them.
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
 import { MARK, entries } from "./entries.js";
@@ -8,13 +8,13 @@ import { KINDS, estimate, openStore } from "./store.js";
 /** @import { StoreSize, StoredModel } from "../types.js" */
 /** @import { Store } from "./store.js" */
 
-/** The later files of a GGUF model in several. */
+/** A file of a GGUF model in several files. */
 const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;
 
-/** What is kept of models between visits. */
+/** The models that are kept between visits. */
 export class Models {
   /**
-   * The models that are kept, whole or in part, the one used last first.
+   * Lists the models that are kept, whole or in part, the one used last first.
    *
    * @returns {Promise<StoredModel[]>}
    */
@@ -24,8 +24,8 @@ export class Models {
   }
 
   /**
-   * Bytes that the models take, and those that the site takes of the browser's storage and may take at
-   * most, where the browser tells.
+   * Bytes of the models, and those that the site uses of the browser's storage and may use at most, where
+   * the browser reports them.
    *
    * @returns {Promise<StoreSize>}
    */
@@ -35,13 +35,11 @@ export class Models {
   }
 
   /**
-   * Deletes what is kept of a model; true if there was anything. Engines that have it loaded keep it,
-   * but would have to download it again.
+   * Deletes a model from the store; true if there was anything of it. Engines that have it loaded keep it,
+   * but would have to download it again. Rejects with code `model_busy` while the model is being loaded.
    *
-   * Rejects with code `model_busy` while the model is being loaded.
-   *
-   * @param {string | URL} model its address or name, as it was loaded
-   * @param {import("../types.js").NameOptions} [options] of a name, those with which it was loaded
+   * @param {string | URL} model address or name, as it was loaded
+   * @param {import("../types.js").NameOptions} [options] those of a name with which it was loaded
    * @returns {Promise<boolean>}
    */
   async delete(model, options = {}) {
@@ -51,7 +49,7 @@ export class Models {
 
   /** @param {string} url */
   async #delete(url) {
-    // Where locks are denied, so is storage.
+    // Where locks are denied, storage is too.
     if (!(await available())) return false;
     return navigator.locks.request(loading(url), { ifAvailable: true }, async (lock) => {
       if (!lock) throw busy(url);
@@ -62,12 +60,9 @@ export class Models {
   }
 }
 
-/**
- * The lock that is held by the worker that downloads a model.
- *
- * @param {string} url
- */
+/** @param {string} url */
 function loading(url) {
+  // The worker that downloads the model holds this lock.
   return `tabloom ${url}`;
 }
 
@@ -100,10 +95,10 @@ async function listed(kind) {
 }
 
 /**
- * Adds a file to what is told of its model.
+ * Adds a file to the entry of its model.
  *
  * @param {StoredModel} model
- * @param {Set<number>} kept the numbers of its chunks that are there
+ * @param {Set<number>} kept numbers of its chunks in the store
  * @param {any} record
  */
 function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_absent }) {
@@ -114,7 +109,7 @@ function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_
 }
 
 /**
- * What is known of a file; empty if it cannot be read.
+ * The record of a file; empty if it cannot be read.
  *
  * @param {Store} store
  * @param {string} address
@@ -143,7 +138,7 @@ async function text(store, key) {
  */
 async function remove(store, url) {
   const own = entries(await store.keys()).filter(({ address }) => modelOf(address) === url);
-  // The records last: what is deleted in part is noticed, and mended by the next load.
+  // The records last: by them the next load notices what was deleted in part, and downloads it again.
   own.sort((a, b) => b.rest.length - a.rest.length);
   for (const { address, rest } of own) await store.delete(address + MARK + rest);
   return own.length > 0;
@@ -157,7 +152,7 @@ async function remove(store, url) {
 function modelOf(address) {
   const { pathname } = new URL(address);
   if (/\.gguf$/i.test(pathname)) return address.replace(PART, "-00001$1");
-  // A model's drafter is in a folder of its own, and part of it.
+  // A drafter in the folder `draft` is part of its model.
   return address.slice(0, address.lastIndexOf("/") + 1).replace(/\/draft\/$/, "/");
 }
 

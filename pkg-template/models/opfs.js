@@ -1,15 +1,15 @@
-// The origin private file system as a store. Dedicated workers, those of the leader and of a single page,
-// have synchronous access, which is several times faster than the rest and than the Cache API.
+// The origin private file system as a store. Dedicated workers (rungs `leader` and `private`) have synchronous
+// access, several times faster than asynchronous access and the Cache API.
 
 /** @import { Store } from "./store.js" */
 
-/** Longest name of a file: systems take 255 bytes. */
+/** Longest name of a file; systems allow 255 bytes. */
 const LONGEST = 200;
-/** Bytes that are read at a time. */
+/** Bytes per read. */
 const PIECE = 2 * 2 ** 20;
 
 /**
- * Entries as files; what a long key is too long for becomes folders.
+ * Entries as files; a long key is split into folders.
  *
  * @implements {Store}
  */
@@ -58,7 +58,7 @@ export class FileStore {
       const { folder, name } = await this.#find(key);
       await folder.removeEntry(name);
     } catch {
-      // It is not there, or is being read.
+      // The file does not exist, or is being read.
     }
   }
 
@@ -67,8 +67,6 @@ export class FileStore {
   }
 
   /**
-   * Where a key's file is.
-   *
    * @param {string} key
    * @param {{create?: boolean}} [options]
    */
@@ -76,7 +74,7 @@ export class FileStore {
     const names = encodeURIComponent(key).match(new RegExp(`.{1,${LONGEST}}`, "g")) ?? [];
     const name = names.pop() ?? "";
     let folder = this.#root;
-    // No name of a file has a plus in it.
+    // No file's name contains a plus, so no folder has the name of a file.
     for (const part of names) folder = await folder.getDirectoryHandle(`${part}+`, options);
     return { folder, name };
   }
@@ -88,7 +86,7 @@ function isSynchronous(handle) {
 }
 
 /**
- * A file's bytes, read when they are asked for.
+ * A file's bytes, as a stream that reads on demand.
  *
  * @param {any} handle
  * @returns {Promise<ReadableStream<Uint8Array>>}
@@ -114,7 +112,7 @@ async function read(handle) {
 }
 
 /**
- * Writes a file. One that is cut off is noticed when it is read: what is kept has digests.
+ * Writes a file. If it is cut off, its digest will not match.
  *
  * @param {any} handle
  * @param {Uint8Array<ArrayBuffer>[]} bytes
@@ -132,7 +130,7 @@ async function write(handle, bytes) {
 }
 
 /**
- * Writes a file that takes the name when it is whole.
+ * Writes a file that gets its name when it is whole.
  *
  * @param {FileSystemFileHandle} handle
  * @param {Uint8Array<ArrayBuffer>[]} bytes
@@ -149,7 +147,7 @@ async function replace(handle, bytes) {
 }
 
 /**
- * The keys of all files below a folder, each after what the folder stands for.
+ * The keys of all files below a folder, each with the folder's part of the key.
  *
  * @param {FileSystemDirectoryHandle} folder
  * @param {string} before

@@ -1,5 +1,5 @@
 /**
- * Models by short names, each at a commit of its repository on Hugging Face.
+ * Models by short names, each pinned to a commit on Hugging Face.
  *
  * @type {Readonly<Record<string, string>>}
  */

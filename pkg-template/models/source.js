@@ -1,21 +1,21 @@
-// What a page can name as a model, and how hosts and tabs know it.
+// What `Engine.load` takes as a model, and the address by which hosts and tabs know it.
 import { addressOf, isAddress } from "./address.js";
 
 /**
- * A model as a host is told of it: at an address, or made of files that the page has.
+ * A model as it is sent to a host: an address, and files if the page has them.
  *
  * @typedef {object} Model
- * @property {string} url an address; of files, `local:` with what they are known by
+ * @property {string} url of files: `local:` with their digest and name
  * @property {Map<string, Blob>} [files] by name
  */
 
 /**
- * Finds out what a model is known by, and its files if the page has them.
+ * Resolves what `Engine.load` was given.
  *
  * @param {import("../types.js").ModelSource} source
  * @param {import("../types.js").LoadOptions} [options]
- * @param {string} [param] which one of a call's models it is, for errors
- * @returns {Promise<Model & {pin?: string}>} `pin`: how a name led to the address
+ * @param {string} [param] the name of the parameter, for errors
+ * @returns {Promise<Model & {pin?: string}>} `pin`: the name that was resolved to the address
  */
 export async function identify(source, options = {}, param) {
   if (isPlain(source, options)) return { url: addressOf(source) };
@@ -24,11 +24,11 @@ export async function identify(source, options = {}, param) {
 }
 
 /**
- * Where the models are that are kept under an address or a name.
+ * The addresses of kept models that an address or a name stands for.
  *
  * @param {string | URL} source
  * @param {import("../types.js").NameOptions} options
- * @param {string} [param] which one of a call's models it is, for errors
+ * @param {string} [param] the name of the parameter, for errors
  * @returns {Promise<string[]>}
  */
 export async function addresses(source, options, param) {
@@ -36,7 +36,7 @@ export async function addresses(source, options, param) {
 }
 
 /**
- * Whether a model is at an address that is told.
+ * Whether a source is an address.
  *
  * @param {import("../types.js").ModelSource} source
  * @param {import("../types.js").NameOptions} options

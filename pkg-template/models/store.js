@@ -1,20 +1,19 @@
-// What the site keeps of models between visits. By default it is in the browser's Cache API: workers of
-// all kinds have it, its entries are whole or not there, and they are read as streams.
+// The store for models between visits. The default is the Cache API: all kinds of workers have it, its
+// entries are whole or do not exist, and they are read as streams.
 
-/** Where files can be kept. */
 export const KINDS = /** @type {const} */ (["cache", "opfs"]);
 
 /**
- * Entries by address. Nothing here rejects: a model can be loaded without.
+ * Entries by key. Nothing here rejects: a model can be loaded without a store.
  *
  * @typedef {object} Store
  * @property {(key: string) => Promise<ReadableStream | null>} get the bytes of an entry; null if there
  *   is none
  * @property {(key: string, bytes: Uint8Array<ArrayBuffer>[]) => Promise<boolean>} put keeps bytes, whole
- *   or not at all; false where the browser does not let it
+ *   or not at all; false where the browser refuses
  * @property {(key: string) => Promise<void>} delete
  * @property {() => Promise<string[]>} keys of all entries
- * @property {() => Promise<number | undefined>} room bytes that the browser lets the site add, if it tells
+ * @property {() => Promise<number | undefined>} room bytes that the site may still add, if known
  */
 
 /** @implements {Store} */
@@ -64,7 +63,7 @@ async function room() {
 }
 
 /**
- * What the site takes of the browser's storage and may take at most, in bytes.
+ * Bytes that the site uses of the browser's storage, and may use at most.
  *
  * @returns {Promise<StorageEstimate>}
  */
@@ -73,7 +72,7 @@ export async function estimate() {
 }
 
 /**
- * Opens the site's store; null where there is none: in frames of other sites, without https.
+ * Opens the site's store; null where there is none, as in frames of other sites or without https.
  *
  * @param {string} kind
  * @returns {Promise<Store | null>}
@@ -90,7 +89,7 @@ export async function openStore(kind) {
   }
 }
 
-/** Asks the browser to keep what is stored, which it may decline; only pages can. */
+/** Asks the browser never to evict what is stored, which it may decline; only pages can ask. */
 export async function persist() {
   await globalThis.navigator.storage?.persist?.().catch(() => false);
 }

@@ -1,7 +1,7 @@
-// What the Prompt API holds answers to, in the engine's terms.
+// The Prompt API's constraints of answers, in the engine's terms.
 
 /**
- * What an answer must be: for the engine, for the model (`hint`), and as a check of what has come.
+ * What an answer must be: for the engine, as a text for the model (`hint`), and as a check of the answer.
  *
  * @typedef {object} Constraint
  * @property {import("../types.js").StructuredOutputs} [structured_outputs]
@@ -47,7 +47,7 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput =
 }
 
 /**
- * JavaScript's syntax in that of Rust's crate `regex`, for a text that matches as a whole.
+ * A pattern in the syntax of Rust's crate `regex`, for a text that matches as a whole.
  *
  * @param {RegExp} pattern
  */
@@ -67,7 +67,7 @@ function toRust({ source, flags }) {
       case "]":
         inClass = false;
         return token;
-      // Sets in classes, which JavaScript has not.
+      // In Rust, but not in JavaScript, these are operators of character classes.
       case "&&": case "--": case "~~":
         return inClass ? `${token[0]}\\${token[1]}` : token;
       default: return token;

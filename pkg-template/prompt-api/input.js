@@ -1,11 +1,11 @@
-// What the Prompt API takes, checked and put in the engine's terms.
+// The Prompt API's input, checked, in the engine's terms.
 
 /** @import { ChatMessage, LanguageModelExpected as Expected } from "../types.js" */
 
 const ROLES = ["system", "user", "assistant"];
 const TYPES = ["text", "image", "audio", "tool-call", "tool-response"];
 
-/** Temperatures by mode; in between the model's own. */
+/** Temperatures by mode; `balanced` is the model's own. */
 const TEMPERATURES = {
   "most-predictable": 0,
   predictable: 0.3,
@@ -20,7 +20,7 @@ const MOST_K = 2 ** 31 - 1;
 /** @typedef {{mode: Mode, temperature?: number, topK?: number}} Sampling */
 
 /**
- * Refuses what is not text; languages are up to the model.
+ * Throws for what is not text; languages are up to the model.
  *
  * @param {Iterable<Expected>} [inputs]
  * @param {Iterable<Expected>} [outputs]
@@ -29,7 +29,7 @@ const MOST_K = 2 ** 31 - 1;
 export function expectText(inputs = [], outputs = [], tools = []) {
   for (const { type, languages } of [...inputs, ...outputs]) {
     if (!TYPES.includes(type)) throw new TypeError(`found type "${type}", expected one of ${TYPES}`);
-    // Throws where one is no language tag.
+    // This throws for what is no language tag.
     Intl.getCanonicalLocales(languages && [...languages]);
     if (type !== "text") throw unsupported(`found ${type}, expected text: the model takes and gives no other`);
   }
@@ -66,11 +66,11 @@ export function samplingOf({ samplingMode, temperature, topK }) {
 }
 
 /**
- * The messages of a prompt; `prefix` is the text of the last one if that is to be gone on with.
+ * The messages of a prompt; `prefix` is the text of the last one if the model continues it.
  *
  * @param {import("../types.js").LanguageModelPrompt} input
- * @param {boolean} late something was said before
- * @param {string} [hint] what the user's last message says besides
+ * @param {boolean} late whether the conversation has messages already
+ * @param {string} [hint] added to the user's last message
  * @returns {{messages: ChatMessage[], prefix: string | null}}
  */
 export function messagesOf(input, late, hint = "") {

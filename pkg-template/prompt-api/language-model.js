@@ -1,6 +1,6 @@
 // The Prompt API's shape (https://webmachinelearning.github.io/prompt-api) over an engine: sessions
-// that remember what was said. Turns are kept as messages; keys and values of what several sessions
-// have in common are the engine's to share.
+// that remember what was said. Turns are kept as messages; the engine's prefix cache has the keys and values
+// that sessions have in common.
 import { unlessAborted, whenAborted } from "../abort.js";
 import { constraintOf } from "./constraint.js";
 import { expectText, messagesOf, samplingOf } from "./input.js";
@@ -53,7 +53,7 @@ export function availability(engine, options = {}) {
 }
 
 /**
- * Sessions are for this device alone: their answers could not say that a server gave them.
+ * Throws where only a fallback answers: a session's answers could not say that a server gave them.
  *
  * @param {Engine} engine
  */
@@ -64,7 +64,7 @@ function expectModel({ info }) {
 }
 
 /**
- * A model that is loaded already has been downloaded.
+ * Reports the download of the model, which has ended.
  *
  * @param {CreateOptions["monitor"]} monitor
  */
@@ -79,7 +79,7 @@ function watch(monitor) {
 }
 
 /**
- * What is remembered of a conversation: `turns` are what was asked and answered at once, or appended.
+ * What is remembered of a conversation. A turn is a prompt with its answer, or what was appended.
  *
  * @typedef {{initial: ChatMessage[], turns: ChatMessage[][], usage: number}} Memory
  */
@@ -117,7 +117,7 @@ export class LanguageModelSession extends EventTarget {
     return this.#memory.usage;
   }
 
-  /** Most tokens of the conversation with a further prompt; answers have room beyond. */
+  /** Most tokens of the conversation with another prompt, so that an answer has room. */
   get contextWindow() {
     return this.#engine.info.context - Math.floor(this.#engine.info.context * ANSWERS);
   }
@@ -163,7 +163,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * Answers, after what was asked before.
+   * Answers a prompt, after earlier ones.
    *
    * @param {Prompt} input
    * @param {PromptOptions} [options]
@@ -174,7 +174,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * The same in pieces. Cancelling the stream gives the prompt up.
+   * The same in pieces. Cancelling the stream cancels the prompt.
    *
    * @param {Prompt} input
    * @param {PromptOptions} [options]
@@ -185,9 +185,9 @@ export class LanguageModelSession extends EventTarget {
     const signals = [left.signal, ...(options.signal ? [options.signal] : [])];
     return new ReadableStream({
       start: (controller) => {
-        const told = (/** @type {string} */ text) => controller.enqueue(text);
-        // The stream is as fast as the model: a reader that waits holds up no later prompt.
-        this.#respond(input, options, AbortSignal.any(signals), told).then(
+        const onText = (/** @type {string} */ text) => controller.enqueue(text);
+        // Pieces are queued as the model writes them, so that a slow reader does not delay later prompts.
+        this.#respond(input, options, AbortSignal.any(signals), onText).then(
           () => controller.close(),
           (error) => controller.error(error),
         );
@@ -197,7 +197,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * Adds to the conversation without an answer; resolves when the model has read it.
+   * Adds to the conversation without an answer; resolves when it is computed.
    *
    * @param {Prompt} input
    * @param {{signal?: AbortSignal}} [options]
@@ -253,7 +253,7 @@ export class LanguageModelSession extends EventTarget {
     return new LanguageModelSession(this.#engine, this.#sampling, memory);
   }
 
-  /** Ends the session and all that it is asked. */
+  /** Ends the session and its open prompts. */
   destroy() {
     this.end(new DOMException("The session was destroyed.", "AbortError"));
   }
@@ -267,7 +267,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * Has the model read the initial prompts.
+   * Computes the initial prompts.
    *
    * @ignore
    */
@@ -283,9 +283,9 @@ export class LanguageModelSession extends EventTarget {
    * @param {Prompt} input
    * @param {PromptOptions} options
    * @param {AbortSignal | undefined} signal
-   * @param {(text: string) => void} told
+   * @param {(text: string) => void} onText
    */
-  async #respond(input, options, signal, told) {
+  async #respond(input, options, signal, onText) {
     const { structured_outputs, hint, check } = constraintOf(options);
     return this.#after(signal, async (signal) => {
       const { messages, prefix } = messagesOf(input, this.contextUsage > 0, hint);
@@ -305,7 +305,7 @@ export class LanguageModelSession extends EventTarget {
         const text = choices[0]?.delta.content;
         if (!text) continue;
         answer += text;
-        told(text);
+        onText(text);
       }
       check(answer);
       const asked = prefix === null ? messages : messages.slice(0, -1);
@@ -334,7 +334,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * Forgets as many of the oldest turns as it takes for messages to fit; gives the tokens then.
+   * Forgets the oldest turns until messages fit; gives the tokens of all that is left.
    *
    * @param {ChatMessage[]} messages
    * @param {AbortSignal} signal
@@ -364,7 +364,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * Computes keys and values, which the engine keeps for whoever comes with the same messages.
+   * Computes keys and values, so that later requests with these messages find them in the prefix cache.
    *
    * @param {ChatMessage[]} messages
    * @param {AbortSignal} signal
@@ -374,11 +374,7 @@ export class LanguageModelSession extends EventTarget {
     await this.#engine.chat.completions.create(request, { signal, fallback: false });
   }
 
-  /**
-   * Ends with the session, too.
-   *
-   * @param {AbortSignal} [signal]
-   */
+  /** @param {AbortSignal} [signal] combined with that of the session */
   #signal(signal) {
     const any = AbortSignal.any([this.#life.signal, ...(signal ? [signal] : [])]);
     any.throwIfAborted();
@@ -386,7 +382,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /**
-   * Runs after all that was asked before, unless it is aborted.
+   * Runs `work` after all that was asked before, unless it is aborted.
    *
    * @template T
    * @param {AbortSignal | undefined} signal
@@ -417,7 +413,7 @@ export class LanguageModelSession extends EventTarget {
 }
 
 /**
- * What `work` gives; errors of the engine become the API's.
+ * The result of `work`, with the engine's errors as the API's.
  *
  * @template T
  * @param {() => Promise<T>} work

@@ -11,13 +11,8 @@ export interface LanguageModel {
   availability(options?: LanguageModelCoreOptions): Promise<"available" | "unavailable">;
 }
 
-/** How varied answers are; in between, and by default, as the model's makers propose. */
-export type LanguageModelSamplingMode =
-  | "most-predictable"
-  | "predictable"
-  | "balanced"
-  | "creative"
-  | "most-creative";
+/** How varied answers are; default `balanced`, the model's own sampling. */
+export type LanguageModelSamplingMode = "most-predictable" | "predictable" | "balanced" | "creative" | "most-creative";
 
 export interface LanguageModelCoreOptions {
   /** Not together with `temperature` or `topK`. */
@@ -43,10 +38,10 @@ export interface LanguageModelCreateOptions extends LanguageModelCoreOptions {
   initialPrompts?: LanguageModelMessage[];
 }
 
-/** What is said, or answered, in a session. */
+/** Kinds of input or output. */
 export interface LanguageModelExpected {
   type: "text" | "image" | "audio" | "tool-call" | "tool-response";
-  /** BCP 47; which of them it knows is up to the model. */
+  /** BCP 47; the model may not know them all. */
   languages?: string[];
 }
 
@@ -57,52 +52,45 @@ export interface LanguageModelMessage {
   /** `system` only in the first message of a session. */
   role: "system" | "user" | "assistant";
   content: string | { type: LanguageModelExpected["type"]; value: unknown }[];
-  /** The answer goes on with this, the assistant's last message. */
+  /** The model continues this, the assistant's last message. */
   prefix?: boolean;
 }
 
 export interface LanguageModelPromptOptions {
   /**
-   * A JSON schema, or a regular expression, to which the answer keeps; `NotSupportedError` if it
-   * cannot be, `SyntaxError` if the answer ends before it does.
+   * A JSON schema or regular expression that the answer matches. `NotSupportedError` if the engine cannot
+   * enforce it, `SyntaxError` if the answer ends too early.
    */
   responseConstraint?: object | null;
-  /** Whether the model is not told of the constraint. */
+  /** Leaves the constraint out of the prompt. */
   omitResponseConstraintInput?: boolean;
   signal?: AbortSignal;
 }
 
 /**
- * A conversation. Prompts are answered in order; one that fails or is aborted leaves no trace. Where
- * one does not fit, the oldest turns after the initial prompts are forgotten, which the events
- * `contextoverflow` and `quotaoverflow` tell; if that is not enough it fails with `QuotaExceededError`.
+ * A conversation. Prompts are answered in order; one that fails or is aborted leaves no trace. If one does
+ * not fit, the oldest turns after the initial prompts are forgotten, with the events `contextoverflow` and
+ * `quotaoverflow`; if that is not enough, it fails with `QuotaExceededError`.
  */
 export interface LanguageModelSession extends EventTarget {
-  /** Answers. */
   prompt(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<string>;
-  /** Answers in pieces; cancelling the stream gives the prompt up. */
-  promptStreaming(
-    input: LanguageModelPrompt,
-    options?: LanguageModelPromptOptions,
-  ): ReadableStream<string>;
-  /** Adds to the conversation; resolves when the model has read it. */
+  /** Answers in pieces; cancelling the stream cancels the prompt. */
+  promptStreaming(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): ReadableStream<string>;
+  /** Adds to the conversation; resolves when it is computed. */
   append(input: LanguageModelPrompt, options?: { signal?: AbortSignal }): Promise<void>;
   /** How many tokens a prompt would add. */
-  measureContextUsage(
-    input: LanguageModelPrompt,
-    options?: LanguageModelPromptOptions,
-  ): Promise<number>;
+  measureContextUsage(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<number>;
   /** Tokens of the conversation so far. */
   readonly contextUsage: number;
-  /** Most tokens of the conversation with a further prompt; answers have room beyond. */
+  /** Most tokens of the conversation with another prompt, so that an answer has room. */
   readonly contextWindow: number;
   oncontextoverflow: EventListener | null;
   readonly samplingMode: LanguageModelSamplingMode;
   readonly temperature: number | undefined;
   readonly topK: number | undefined;
-  /** A session with the same conversation, which shares its keys and values. */
+  /** A session with the same conversation. */
   clone(options?: { signal?: AbortSignal }): Promise<LanguageModelSession>;
-  /** Ends the session; what it is asked fails with `AbortError`. */
+  /** Ends the session; its prompts fail with `AbortError`. */
   destroy(): void;
   /** `measureContextUsage` by its older name. */
   measureInputUsage: LanguageModelSession["measureContextUsage"];

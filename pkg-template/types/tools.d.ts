@@ -4,13 +4,13 @@
 export interface Tool {
   type: "function";
   function: {
-    /** 1 to 64 letters, digits, `_` and `-`; no other tool has it. */
+    /** 1 to 64 letters, digits, `_` and `-`; unique. */
     name: string;
     /** What it does, for the model. */
     description?: string | null;
-    /** The JSON schema of its arguments, an object; left out, it has none. */
+    /** The JSON schema of its arguments, an object; without it there are none. */
     parameters?: { [keyword: string]: unknown } | null;
-    /** Holds the arguments of each call to the schema, also where the model is free to call. */
+    /** Enforces the schema for the arguments of each call, also with `auto`. */
     strict?: boolean | null;
   };
 }
@@ -22,20 +22,17 @@ export interface NamedTool {
 }
 
 /**
- * Whether tools are called: `none`; `auto` (default where there are tools), as the model sees fit;
- * `required`, at least one; a tool, that one and once; or some of the tools, of which no other is
- * called. Where a call is required the answer is nothing but calls with valid arguments.
+ * Whether tools are called: `none`; `auto` (default where there are tools), as the model decides;
+ * `required`, at least one; a tool: that one, once; or only some of the tools. Where a call is required,
+ * the answer consists of calls with valid arguments.
  */
 export type ToolChoice =
-  | "none"
-  | "auto"
-  | "required"
-  | NamedTool
+  | "none" | "auto" | "required" | NamedTool
   | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: NamedTool[] } };
 
 /** A call of a tool. */
 export interface ToolCall {
-  /** By which the result names it. */
+  /** Names the call in its result. */
   id: string;
   type: "function";
   function: {
@@ -56,7 +53,7 @@ export interface ToolCallDelta {
   function: {
     /** In the first piece. */
     name?: string;
-    /** More of the JSON. */
+    /** The next piece of the JSON. */
     arguments: string;
   };
 }

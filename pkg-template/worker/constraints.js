@@ -1,11 +1,7 @@
 // The compiler of constraints is a WebAssembly module of its own: few pages need it, and a hostile schema
 // that crashes it does not touch the engine.
 
-/**
- * Loads the module.
- *
- * @returns what the engine calls: `vocabulary` takes a model's tokens, `reset` starts the module again
- */
+/** @returns what the engine calls: `vocabulary` takes a model's tokens, `reset` starts the module again */
 export async function loadGrammar() {
   const { default: init, Grammars, __wbg_reset_state } = await import("../wasm/grammar.js");
   await init();

@@ -1,4 +1,4 @@
-//! OpenAI's text completions, the older form: texts in, what follows them out.
+//! OpenAI's text completions (the legacy API): a prompt in, its continuation out.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::error::Result;
 const MAX_TOKENS: i64 = 16;
 /// OpenAI's own limit.
 const MAX_LOGPROBS: i64 = 5;
-/// Answers to all prompts of a request: as many as may wait for one tab.
+/// Most answers to all prompts of a request: the engine's queue limit for one tab.
 const MAX_CHOICES: usize = 128;
 
-/// Fields that mean what they mean in a chat.
+/// Fields with the same meaning as in a chat completion request.
 const SHARED_FIELDS: [&str; 28] = [
     "allowed_token_ids",
     "bad_words",
@@ -50,17 +50,16 @@ const SHARED_FIELDS: [&str; 28] = [
     "user",
 ];
 
-/// Fields that are harmless with these values.
+/// Unsupported fields, accepted with these values because they then change nothing.
 const NEUTRAL_FIELDS: &[Neutral] = &[("suffix", |v| v == "")];
 
 /// A request for text completions as it comes over the wire, not yet checked.
 ///
-/// Besides those fields of a [`ChatCompletionRequest`] that say how to answer it takes its own:
-/// `model`, `prompt` (an [`Input`]), `echo`, `max_tokens` (16 by default; 0 together with `echo` tells
-/// of the prompt alone), `logprobs` (0 to 5 of the likeliest tokens beside each), `best_of` (nothing
-/// but the same as `n`) and `add_special_tokens` (whether prompts get the tokens that the tokenizer
-/// frames a text with; true by default). [`CompletionRequest::validate`] turns it into a
-/// [`CompleteRequest`].
+/// It takes the sampling and output fields of a [`ChatCompletionRequest`], and these of its own:
+/// `model`, `prompt` (an [`Input`]), `echo`, `max_tokens` (default 16; 0 with `echo` returns only the
+/// prompt), `logprobs` (0 to 5 top tokens per position), `best_of` (must equal `n`) and
+/// `add_special_tokens` (default true: the tokenizer adds its begin and end tokens to each prompt).
+/// [`CompletionRequest::validate`] turns it into a [`CompleteRequest`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompletionRequest {
     pub fields: Fields,
@@ -73,7 +72,7 @@ pub struct CompleteRequest {
     pub prompts: Vec<TextInput>,
     pub add_special_tokens: bool,
     pub echo: bool,
-    /// Whether only the prompt is told.
+    /// Whether only the prompt is returned.
     pub echo_only: bool,
     /// How to answer; without messages.
     pub settings: ChatRequest,
@@ -101,13 +100,13 @@ impl CompletionRequest {
         let add_special_tokens = fields.take("add_special_tokens")?.unwrap_or(true);
         let shared = fields.split_off(&SHARED_FIELDS);
         refuse_unsupported("", &fields.into_map(), NEUTRAL_FIELDS)?;
-        let prompts = Input::read(prompt, "prompt", MAX_CHOICES, "something to go on with")?;
+        let prompts = Input::read(prompt, "prompt", MAX_CHOICES, "a text to continue")?;
         if let Some(count) = logprobs.filter(|count| !(0..=MAX_LOGPROBS).contains(count)) {
             return Err(invalid("logprobs", count, "0 to 5"));
         }
         let echo_only = echo && max_tokens == Some(0);
         let max_tokens = match echo_only {
-            // The model tells of a prompt as it goes on with it.
+            // The log-probabilities of a prompt need a request that generates at least one token.
             true => 1,
             false => max_tokens.unwrap_or(MAX_TOKENS),
         };
@@ -141,9 +140,9 @@ pub struct Completion {
     /// Seconds since 1970.
     pub created: u64,
     pub model: String,
-    /// For each prompt in order as many as were asked for; in a chunk one, or none beside the usage.
+    /// `n` per prompt, in the order of the prompts; one in a chunk, none in the chunk with the usage.
     pub choices: Vec<CompletionChoice>,
-    /// Left out of streams unless asked for; then null in all chunks but the last.
+    /// Left out of streams unless the request asks for it; then null in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Option<Usage>>,
 }
@@ -153,17 +152,17 @@ pub struct Completion {
 pub struct CompletionChoice {
     pub index: u32,
     pub text: String,
-    /// Null unless asked for.
+    /// Null unless requested.
     pub logprobs: Option<CompletionLogprobs>,
     /// Null in all chunks but the last.
     pub finish_reason: Option<FinishReason>,
-    /// The one of the request's stop tokens that ended the answer, if one did.
+    /// The token of `stop_token_ids` that ended the answer, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<u32>,
-    /// If asked for: null for the first token of the prompt, then one entry per token.
+    /// If requested: null for the first token of the prompt, then one entry per token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
-    /// In a chunk, whether the text was guessed before it was drawn; left out where it was not.
+    /// In a chunk: whether all its tokens are accepted draft tokens. Left out if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drafted: bool,
 }
@@ -182,21 +181,22 @@ impl CompletionChoice {
     }
 }
 
-/// How likely the tokens of a text were: lists with one entry per token.
+/// Log-probabilities of a text's tokens: lists with one entry per token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CompletionLogprobs {
-    /// Texts; of a token whose bytes are no text `bytes:` and these, as `\x` and two digits each.
+    /// The tokens' texts; a token that is not valid UTF-8 is `bytes:` and each byte as `\x` and two
+    /// hexadecimal digits.
     pub tokens: Vec<String>,
-    /// Null for the first token of a prompt, which follows nothing.
+    /// Null for the first token of a prompt, which has no context.
     pub token_logprobs: Vec<Option<f32>>,
-    /// The token itself, and the likeliest in its place.
+    /// The token itself and the most likely ones at its position.
     pub top_logprobs: Vec<Option<BTreeMap<String, f32>>>,
-    /// Where in the text each begins, in characters.
+    /// Where each token starts in the text, in characters.
     pub text_offset: Vec<usize>,
 }
 
 impl CompletionLogprobs {
-    /// Adds the tokens that follow.
+    /// Appends the tokens of the next piece.
     pub fn extend(&mut self, next: CompletionLogprobs) {
         self.tokens.extend(next.tokens);
         self.token_logprobs.extend(next.token_logprobs);
@@ -204,37 +204,37 @@ impl CompletionLogprobs {
         self.text_offset.extend(next.text_offset);
     }
 
-    /// Tells of tokens that `text` consists of, which begins after `before` characters, and of those
-    /// that have no part in it. Each comes with its bytes and with what is known of it; `top` of the
-    /// likeliest in its place are told.
+    /// The log-probabilities of the tokens that `text` was decoded from. `text` starts `before` characters
+    /// into the whole text. `tokens` are pairs of a token's bytes and its log-probability; a token
+    /// without text, such as a special token, is allowed. At most `top` alternatives are listed.
     pub fn new<'a>(
         text: &str,
         before: usize,
         top: usize,
         tokens: impl IntoIterator<Item = (Vec<u8>, Option<&'a TokenLogprob>)>,
     ) -> CompletionLogprobs {
-        let mut told = CompletionLogprobs::default();
+        let mut lists = CompletionLogprobs::default();
         let mut rest = text.as_bytes();
         for (bytes, logprob) in tokens {
             let begun = text.len() - rest.len();
             let lead = |byte: &&u8| **byte & 0xC0 != 0x80;
             let chars = text.as_bytes()[..begun].iter().filter(lead).count();
-            // A token may begin within a character.
+            // A token may start in the middle of a character's bytes.
             let within = rest.first().is_some_and(|byte| !lead(&byte));
-            told.text_offset.push(before + chars - usize::from(within));
-            // The blank before the first word of a text may not be part of it.
-            let blank = if begun == 0 { bytes.strip_prefix(b" ") } else { None };
-            let shown = [Some(&bytes[..]), blank].into_iter().flatten();
+            lists.text_offset.push(before + chars - usize::from(within));
+            // The detokenizer may strip the space before the first word.
+            let stripped = if begun == 0 { bytes.strip_prefix(b" ") } else { None };
+            let shown = [Some(&bytes[..]), stripped].into_iter().flatten();
             rest = shown.filter_map(|bytes| rest.strip_prefix(bytes)).next().unwrap_or(rest);
-            told.tokens.push(name(&bytes));
-            told.token_logprobs.push(logprob.map(|logprob| logprob.chosen.logprob));
-            told.top_logprobs.push(logprob.map(|TokenLogprob { chosen, top_logprobs }| {
-                let likeliest = top_logprobs.iter().take(top);
+            lists.tokens.push(name(&bytes));
+            lists.token_logprobs.push(logprob.map(|logprob| logprob.chosen.logprob));
+            lists.top_logprobs.push(logprob.map(|TokenLogprob { chosen, top_logprobs }| {
+                let top = top_logprobs.iter().take(top);
                 let entry = |token: &TopLogprob| (name(&token.bytes), token.logprob);
-                [chosen].into_iter().chain(likeliest).map(entry).collect()
+                [chosen].into_iter().chain(top).map(entry).collect()
             }));
         }
-        told
+        lists
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_or_out_of_range_is_refused_by_name() {
+    fn unsupported_and_out_of_range_fields_are_refused_by_name() {
         for (field, param, found) in [
             (json!({ "prompt": null }), "prompt", "nothing"),
             (json!({ "prompt": "" }), "prompt", "an empty text"),
@@ -336,19 +336,19 @@ mod tests {
 
     #[test]
     fn offsets_count_characters_whatever_the_tokens() {
-        // A special token, a word whose blank is left out, a character in two tokens, a comma.
+        // A special token, a word whose space is stripped, a character in two tokens, a comma.
         let tokens: [&[u8]; 5] = [b"<s>", b" caf", b"\xc3", b"\xa9", b", ok"];
         let known = TokenLogprob {
             chosen: TopLogprob::new(b"x".into(), -1.0),
             top_logprobs: vec![TopLogprob::new(b"y".into(), -0.5), TopLogprob::default()],
         };
         let items = tokens.iter().map(|bytes| (bytes.to_vec(), Some(&known)));
-        let told = CompletionLogprobs::new("café, ok", 10, 1, items);
-        assert_eq!(told.text_offset, [10, 10, 13, 13, 14]);
-        assert_eq!(told.tokens, ["<s>", " caf", "bytes:\\xc3", "bytes:\\xa9", ", ok"]);
-        assert_eq!(told.token_logprobs, [Some(-1.0); 5]);
+        let lists = CompletionLogprobs::new("café, ok", 10, 1, items);
+        assert_eq!(lists.text_offset, [10, 10, 13, 13, 14]);
+        assert_eq!(lists.tokens, ["<s>", " caf", "bytes:\\xc3", "bytes:\\xa9", ", ok"]);
+        assert_eq!(lists.token_logprobs, [Some(-1.0); 5]);
         let top = BTreeMap::from([("x".into(), -1.0), ("y".into(), -0.5)]);
-        assert_eq!(told.top_logprobs[4], Some(top));
+        assert_eq!(lists.top_logprobs[4], Some(top));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a request asks of its answer's form: `response_format` and `structured_outputs`.
+//! Structured output: the parameters `response_format` and `structured_outputs`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ResponseFormat {
-    /// Whatever the model says.
+    /// No constraint.
     Text,
     /// Any JSON object.
     JsonObject,
@@ -27,7 +27,7 @@ pub struct JsonSchemaFormat {
     /// A label; it changes nothing.
     pub description: Option<String>,
     pub schema: Option<Value>,
-    /// Schemas are always enforced, whatever this says.
+    /// It changes nothing: schemas are always enforced.
     pub strict: Option<bool>,
 }
 
@@ -37,9 +37,9 @@ pub struct JsonSchemaFormat {
 pub struct StructuredOutputs {
     /// A JSON schema.
     pub json: Option<Value>,
-    /// A regular expression that the whole answer matches, in the syntax of Rust's `regex`.
+    /// A regular expression that must match the whole answer, in the syntax of Rust's `regex`.
     pub regex: Option<String>,
-    /// Texts of which the answer is one.
+    /// The answer is one of these texts.
     pub choice: Option<Vec<String>>,
     /// A grammar in llguidance's dialect of Lark.
     pub grammar: Option<String>,
@@ -47,26 +47,26 @@ pub struct StructuredOutputs {
     pub json_object: Option<bool>,
 }
 
-/// What an answer must look like, and which parameter says so.
+/// The constraint on an answer, and the parameter that set it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     pub form: Form,
-    /// For errors.
+    /// Named in errors.
     pub param: String,
 }
 
 impl Spec {
-    /// What a parameter asks for.
+    /// A checked constraint that came from the parameter `param`.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] for what is malformed or beyond the bounds.
+    /// [`Error::InvalidRequest`] if it is malformed or exceeds the limits.
     pub fn new(form: Form, param: &str) -> Result<Spec> {
         let spec = Spec { form, param: param.into() };
         spec.form.check().map_err(|error| spec.refused(error))?;
         Ok(spec)
     }
 
-    /// Reads the two parameters; at most one of them asks for something.
+    /// Reads the two parameters; at most one of them may set a constraint.
     pub(super) fn read(
         format: Option<ResponseFormat>,
         outputs: Option<StructuredOutputs>,
@@ -123,7 +123,7 @@ impl Spec {
         }
     }
 
-    /// Tells what is wrong with the form as an error of the request.
+    /// Turns an error about the form into an error of the request.
     pub fn refused(&self, error: tabloom_grammar::Error) -> Error {
         let param = format!("{}{}", self.param, error.path);
         Error::InvalidRequest { param, message: error.message }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_path() {
+    fn errors_name_the_path_of_the_parameter() {
         for (json, param, found) in [
             (r#"{"structured_outputs":{}}"#, "structured_outputs", "0 of them"),
             (

@@ -1,4 +1,4 @@
-//! OpenAI's embeddings: what a client sends and receives.
+//! OpenAI's embeddings: request and response types.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::step::Pooling;
 /// OpenAI's own limit.
 const MAX_INPUTS: usize = 2048;
 
-/// Fields that are harmless with these values.
+/// Unsupported fields, accepted with these values because they then change nothing.
 const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 
 /// A request for embeddings as it comes over the wire, not yet checked.
@@ -30,14 +30,14 @@ pub struct EmbeddingRequest {
     pub encoding_format: Option<String>,
     /// `last` (default) or `mean`.
     pub pooling: Option<String>,
-    /// Every other field, so that none is ignored in silence.
+    /// All other fields, so that none is ignored silently.
     pub other: BTreeMap<String, Value>,
 }
 
 /// A request for embeddings whose every value is in range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbedRequest {
-    /// The model's name as the client gave it, to be echoed.
+    /// The model's name as the client gave it; the response repeats it.
     pub model: Option<String>,
     /// At least one.
     pub inputs: Vec<TextInput>,
@@ -112,7 +112,7 @@ pub struct Embedding {
     pub embedding: Vector,
 }
 
-/// A vector of length 1, as asked for.
+/// A vector of Euclidean length 1, in the requested encoding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Vector {
@@ -120,16 +120,16 @@ pub enum Vector {
     Base64(String),
 }
 
-/// How many tokens the inputs have together.
+/// Token counts, summed over all inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct EmbeddingUsage {
     pub prompt_tokens: u32,
-    /// The same: nothing is generated.
+    /// Equals `prompt_tokens`: nothing is generated.
     pub total_tokens: u32,
 }
 
 impl EmbeddingResponse {
-    /// The answer with these vectors, one per input.
+    /// The response with these vectors, one per input.
     pub fn new(
         model: String,
         vectors: Vec<Vec<f32>>,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_embedded_is_refused_by_name() {
+    fn bad_inputs_are_refused_by_name() {
         for (request, param, found) in [
             (json!({}), "input", "nothing"),
             (json!({ "input": null }), "input", "nothing"),

@@ -1,4 +1,4 @@
-//! The fields of a request that are read one by one, in less code than a type of their own takes.
+//! A request's fields, read one by one. This takes less code in the wasm module than a derived type.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::typed;
 use super::validate::{brief, invalid};
 use crate::error::{Error, Result};
 
-/// The fields of a request by name, not yet checked; null is the same as none.
+/// The fields of a request by name, not yet checked; null counts as absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields(BTreeMap<String, Value>);
 
@@ -18,7 +18,7 @@ impl Fields {
     /// Reads an object from any serde format.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] where it is none.
+    /// [`Error::InvalidRequest`] if the value is not an object.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Fields> {
         let refused = |message| Error::InvalidRequest { param: "request".into(), message };
         match Value::deserialize(deserializer) {
@@ -28,12 +28,12 @@ impl Fields {
         }
     }
 
-    /// Removes the field `name` as it is.
+    /// Removes the field `name` and returns it unread.
     pub(crate) fn value(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
     }
 
-    /// Removes the field `name`, which must be there, and reads it.
+    /// Removes the required field `name` and reads it.
     pub(crate) fn need<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         self.take(name)?.ok_or_else(|| invalid(name, "nothing", "this field"))
     }
@@ -42,7 +42,7 @@ impl Fields {
     pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         let value = self.0.remove(name);
         let misfit = |(path, message): (Option<String>, String)| {
-            // An item of a list follows without a dot.
+            // A list index follows without a dot: `prompt[1]`.
             let param = match path {
                 None => name.into(),
                 Some(path) if path.starts_with('[') => format!("{name}{path}"),
@@ -53,12 +53,12 @@ impl Fields {
         value.map(|value| typed(&value).map_err(misfit)).transpose()
     }
 
-    /// Removes the fields of these names.
+    /// Removes the fields with these names and returns them.
     pub(super) fn split_off(&mut self, names: &[&str]) -> Fields {
         Fields(names.iter().filter_map(|name| self.0.remove_entry(*name)).collect())
     }
 
-    /// What these fields say as a request for a chat.
+    /// Reads these fields as a chat completion request.
     pub(super) fn chat(mut self) -> Result<ChatCompletionRequest> {
         macro_rules! request {
             ($($field:ident)*) => {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_its_path() {
+    fn type_errors_name_the_path() {
         let param = |error| match error {
             Error::InvalidRequest { param, .. } => param,
             other => panic!("{other:?}"),

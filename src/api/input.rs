@@ -1,4 +1,4 @@
-//! Texts as clients send them: one or several, as strings or as token ids.
+//! Input texts of a request: one or several, as strings or as token ids.
 
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ pub enum Input {
     TokenLists(Vec<Vec<i64>>),
 }
 
-/// One text whose tokens are known, or can be found.
+/// One text, as a string or already tokenised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextInput {
     /// Not empty.
@@ -28,7 +28,7 @@ pub enum TextInput {
 }
 
 impl Input {
-    /// Checks each text of the parameter `param`, of which there may be `most`.
+    /// Checks each text of the parameter `param`; at most `most` texts are allowed.
     pub(super) fn read(
         input: Option<Input>,
         param: &str,

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 use super::tools::Tools;
 
-/// A conversation, as the model's chat template gets it.
+/// A conversation, as it is passed to the model's chat template.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     pub messages: Vec<Message>,
     pub tools: Tools,
     /// More variables of the template, such as `enable_thinking`.
     pub variables: Map<String, Value>,
-    /// Whether the last message, the assistant's, is to be gone on with.
+    /// Whether the answer continues the last message, which is the assistant's.
     pub continues: bool,
 }
 
@@ -26,14 +26,14 @@ impl From<Vec<Message>> for Conversation {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     pub role: Role,
-    /// Absent only where the assistant calls tools and says nothing.
+    /// Absent only if the assistant calls tools and writes no text.
     pub content: Option<String>,
-    /// What the assistant thought before it answered.
+    /// The assistant's reasoning before its answer.
     pub reasoning: Option<String>,
     /// The tools that the assistant calls.
     pub calls: Vec<ToolCall>,
-    /// In a message of a tool: the call that it answers, which an earlier message made.
-    pub answers: Option<String>,
+    /// In a message of role `tool`: the id of the earlier call that it answers.
+    pub tool_call_id: Option<String>,
 }
 
 /// A call of a tool in an earlier message.
@@ -55,13 +55,13 @@ pub enum Role {
 }
 
 impl Message {
-    /// A message that is nothing but text.
+    /// A message with text only.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
         let content = Some(content.into());
-        Message { role, content, reasoning: None, calls: Vec::new(), answers: None }
+        Message { role, content, reasoning: None, calls: Vec::new(), tool_call_id: None }
     }
 
-    /// A message from the person.
+    /// A message from the user.
     pub fn user(content: impl Into<String>) -> Self {
         Message::new(Role::User, content)
     }
@@ -76,8 +76,8 @@ impl Message {
         Message::new(Role::System, content)
     }
 
-    /// What a tool gave for a call.
+    /// A tool's result for the call with the id `call`.
     pub fn tool(call: impl Into<String>, content: impl Into<String>) -> Self {
-        Message { answers: Some(call.into()), ..Message::new(Role::Tool, content) }
+        Message { tool_call_id: Some(call.into()), ..Message::new(Role::Tool, content) }
     }
 }

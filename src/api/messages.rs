@@ -1,4 +1,4 @@
-//! From a request's messages to a conversation that holds together.
+//! Turns a request's messages into a conversation and checks that they are consistent.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::error::Result;
 
 const MAX_CALL_ID: usize = 256;
 
-/// Fields of a message that are harmless with these values.
+/// Unsupported fields of a message, accepted with these values because they then change nothing.
 const NEUTRAL_FIELDS: &[Neutral] =
     &[("annotations", |v| v.as_array().is_some_and(|list| list.is_empty()))];
 
-/// Checks the messages one by one, and what they say of each other.
+/// Checks each message and its references to earlier ones.
 pub(super) fn conversation(
     messages: Vec<RequestMessage>,
     continues: Option<bool>,
@@ -48,18 +48,18 @@ pub(super) fn conversation(
     Ok(Conversation { messages, tools, variables, continues })
 }
 
-/// Reads messages and keeps what later ones may refer to.
+/// Reads messages and remembers the tool calls that later messages may answer.
 #[derive(Default)]
 struct Reader {
     messages: Vec<Message>,
-    /// The calls so far by their ids: the name of the tool, while no message has answered.
+    /// The calls so far by id: the tool's name, or `None` once a message has answered the call.
     calls: BTreeMap<String, Option<String>>,
 }
 
 impl Reader {
     fn message(&mut self, at: &str, message: RequestMessage) -> Result<()> {
         let role = match message.role.as_str() {
-            // The newer name of the same thing.
+            // `developer` is OpenAI's newer name of `system`.
             "system" | "developer" => Role::System,
             "user" => Role::User,
             "assistant" => Role::Assistant,
@@ -101,12 +101,12 @@ impl Reader {
         let calls = tool_calls.into_iter().enumerate();
         let calls = calls.map(|(c, call)| self.call(&format!("{at}tool_calls[{c}]."), call));
         let calls = calls.collect::<Result<_>>()?;
-        let answers = match role {
+        let tool_call_id = match role {
             Role::Tool => Some(self.answered(at, tool_call_id, name)?),
             _ => None,
         };
         let reasoning = reasoning_content;
-        self.messages.push(Message { role, content, reasoning, calls, answers });
+        self.messages.push(Message { role, content, reasoning, calls, tool_call_id });
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl Reader {
         Ok(ToolCall { id, name: function.name, arguments })
     }
 
-    /// The call that a tool's message answers.
+    /// The id of the call that a tool's message answers.
     fn answered(&mut self, at: &str, id: Option<String>, name: Option<String>) -> Result<String> {
         let param = format!("{at}tool_call_id");
         let expected = "the id of an earlier call that has no answer yet";
@@ -149,7 +149,7 @@ impl Reader {
     }
 }
 
-/// The text of a content.
+/// A content's text; the texts of several parts are joined.
 fn text(at: &str, content: Content) -> Result<String> {
     let parts = match content {
         Content::Text(text) => return Ok(text),
@@ -209,7 +209,7 @@ mod tests {
                 content: None,
                 reasoning: Some("Hm.".into()),
                 calls: vec![called("a", json!({ "x": [1] })), called("b", json!({}))],
-                answers: None,
+                tool_call_id: None,
             },
             Message::tool("b", "2"),
             Message::tool("a", ""),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_together_is_refused_by_path() {
+    fn inconsistent_messages_are_refused_by_path() {
         let calls = |calls: Value| json!({ "role": "assistant", "tool_calls": calls });
         let result = |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": "1" });
         let once = calls(json!([call("a", "{}")]));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_message_of_the_assistant_is_gone_on_with() {
+    fn a_last_message_of_the_assistant_is_continued() {
         let ends = |last: Value| json!([{ "role": "user", "content": "go" }, last]);
         let said = json!({ "role": "assistant", "content": "Once" });
         let marked = json!({ "role": "assistant", "content": "Once", "prefix": true });

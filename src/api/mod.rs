@@ -1,6 +1,6 @@
-//! The OpenAI-shaped surface: wire types, their validation, and the shapes of answers.
+//! The OpenAI-compatible API: wire types of requests and responses, and validation.
 //!
-//! Nothing here knows the engine. A request arrives as a
+//! This module does not depend on the engine. A request arrives as a
 //! [`ChatCompletionRequest`], becomes a checked [`ChatRequest`], and is
 //! answered through a [`Responder`]; likewise a [`CompletionRequest`] becomes a
 //! [`CompleteRequest`], answered by a [`Completion`], and an [`EmbeddingRequest`] an
@@ -43,7 +43,7 @@ pub use response::{
     ResponseCall, ResponseFunction, ResponseMessage, TokenLogprob, ToolCallDelta, TopLogprob,
     Usage,
 };
-pub use sampling::{Circles, SamplingParams, TokenRules};
+pub use sampling::{RepetitionLimit, SamplingParams, TokenRules};
 pub use tabloom_grammar::Form;
 pub use tokens::{
     DetokenizeRequest, DetokenizeResponse, ToTokenize, TokenSource, TokenizeRequest,

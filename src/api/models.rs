@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The models that can be asked.
+/// The models that are loaded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelList {
     /// Always `list`.
@@ -10,7 +10,7 @@ pub struct ModelList {
     pub data: Vec<Model>,
 }
 
-/// A model that can be asked.
+/// A loaded model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Model {
     pub id: String,
@@ -23,14 +23,14 @@ pub struct Model {
 }
 
 impl ModelList {
-    /// The list of these models.
+    /// A list of these models.
     pub fn new(data: Vec<Model>) -> ModelList {
         ModelList { object: "list", data }
     }
 }
 
 impl Model {
-    /// A model of this name that was loaded at this time.
+    /// A model with this name that was loaded at `created`.
     pub fn new(id: String, created: u64) -> Model {
         Model { id, object: "model", created, owned_by: "tabloom" }
     }

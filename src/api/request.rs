@@ -1,4 +1,4 @@
-//! What a client sends: OpenAI's chat completion request.
+//! OpenAI's chat completion request, as a client sends it.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,12 @@ use crate::error::Result;
 
 /// A request for a chat completion as it comes over the wire, not yet checked.
 ///
-/// Besides OpenAI's fields it takes some of vLLM's: `top_k`, `min_p`, `repetition_penalty`,
+/// Besides OpenAI's fields it takes these of vLLM: `top_k`, `min_p`, `repetition_penalty`,
 /// `allowed_token_ids`, `bad_words`, `stop_token_ids`, `min_tokens`, `ignore_eos`,
 /// `repetition_detection`, `include_stop_str_in_output`, `skip_special_tokens`, `prompt_logprobs`,
 /// `logprob_token_ids`, `thinking_token_budget`, `chat_template_kwargs`, `continue_final_message` and
-/// `structured_outputs`; `speculative_decoding` is its own. [`ChatCompletionRequest::validate`] turns it into a [`crate::api::ChatRequest`].
+/// `structured_outputs`. `speculative_decoding` is Tabloom's own. [`ChatCompletionRequest::validate`]
+/// turns it into a [`crate::api::ChatRequest`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatCompletionRequest {
     pub model: Option<String>,
@@ -34,7 +35,7 @@ pub struct ChatCompletionRequest {
     pub presence_penalty: Option<f64>,
     pub frequency_penalty: Option<f64>,
     pub repetition_penalty: Option<f64>,
-    /// Token ids to what is added to their logits.
+    /// Token id → value added to its logit.
     pub logit_bias: Option<BTreeMap<String, f64>>,
     pub logprobs: Option<bool>,
     pub top_logprobs: Option<i64>,
@@ -57,13 +58,13 @@ pub struct ChatCompletionRequest {
     pub tool_choice: Option<ToolChoice>,
     pub parallel_tool_calls: Option<bool>,
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// More variables of the chat template.
+    /// Further variables for the chat template.
     pub chat_template_kwargs: Option<Map<String, Value>>,
-    /// Whether a last message of the assistant is gone on with; true unless said otherwise.
+    /// Whether the answer continues a last message of the assistant; default true.
     pub continue_final_message: Option<bool>,
-    /// Whether tokens may be guessed before they are drawn.
+    /// Whether speculative decoding may be used.
     pub speculative_decoding: Option<bool>,
-    /// Every other field, so that none is ignored in silence.
+    /// All other fields, so that none is ignored silently.
     pub other: BTreeMap<String, Value>,
 }
 
@@ -73,22 +74,22 @@ pub struct ChatCompletionRequest {
 pub struct RequestMessage {
     pub role: String,
     pub content: Option<Content>,
-    /// What the assistant thought.
+    /// The assistant's reasoning.
     pub reasoning_content: Option<String>,
-    /// The assistant's calls of tools.
+    /// The assistant's tool calls.
     pub tool_calls: Option<Vec<RequestCall>>,
-    /// The call that a message of a tool answers.
+    /// In a message of role `tool`: the id of the call that it answers.
     pub tool_call_id: Option<String>,
-    /// The name of the tool that answers.
+    /// The name of that tool.
     pub name: Option<String>,
-    /// Whether the answer goes on with this message, the last and the assistant's.
+    /// Whether the answer continues this message; only for a last message of the assistant.
     pub prefix: Option<bool>,
-    /// Every other field, so that none is ignored in silence.
+    /// All other fields, so that none is ignored silently.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
 }
 
-/// A call of a tool in a message of the assistant.
+/// A tool call in a message of the assistant.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestCall {
@@ -97,7 +98,7 @@ pub struct RequestCall {
     #[serde(rename = "type")]
     pub kind: Option<String>,
     pub function: RequestCallFunction,
-    /// Where it was in a stream; it changes nothing.
+    /// The call's index in a stream; it changes nothing.
     pub index: Option<u32>,
 }
 
@@ -110,7 +111,7 @@ pub struct RequestCallFunction {
     pub arguments: String,
 }
 
-/// How much a model thinks before it answers, as far as its chat template knows such a thing.
+/// How much the model reasons before it answers, if its chat template supports that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningEffort {
@@ -146,15 +147,15 @@ pub enum Stop {
     Many(Vec<String>),
 }
 
-/// A pattern of tokens that, coming again and again, ends an answer.
+/// Ends an answer that repeats a pattern of tokens.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RepetitionDetection {
-    /// Most tokens of a pattern; 0 looks for none.
+    /// Longest pattern in tokens; 0 turns the detection off.
     pub max_pattern_size: i64,
-    /// Fewest tokens of a pattern; 0 means 1.
+    /// Shortest pattern in tokens; 0 means 1.
     pub min_pattern_size: i64,
-    /// How often it must come one after the other.
+    /// How many times in a row it must occur.
     pub min_count: i64,
 }
 

@@ -1,4 +1,4 @@
-//! What a client receives: OpenAI's chat completions, whole or in chunks.
+//! OpenAI's chat completions, whole or in chunks, as a client receives them.
 
 use serde::Serialize;
 
@@ -11,11 +11,11 @@ pub struct ChatCompletion {
     /// Seconds since 1970.
     pub created: u64,
     pub model: String,
-    /// As many as were asked for, in order.
+    /// `n` answers, in order.
     pub choices: Vec<Choice>,
     pub usage: Usage,
-    /// If asked for: null for the first token of the prompt, which follows nothing, then one entry
-    /// per token.
+    /// If requested: null for the first token of the prompt, which has no context, then one entry per
+    /// token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
 }
@@ -25,10 +25,10 @@ pub struct ChatCompletion {
 pub struct Choice {
     pub index: u32,
     pub message: ResponseMessage,
-    /// Null unless asked for.
+    /// Null unless requested.
     pub logprobs: Option<ChoiceLogprobs>,
     pub finish_reason: FinishReason,
-    /// The one of the request's stop tokens that ended the answer, if one did.
+    /// The token of `stop_token_ids` that ended the answer, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<u32>,
 }
@@ -41,36 +41,36 @@ impl Choice {
     }
 }
 
-/// How likely the tokens of a text were.
+/// Log-probabilities of a text's tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ChoiceLogprobs {
     pub content: Vec<TokenLogprob>,
-    /// Always null: a refusal is plain content here.
+    /// Always null: a refusal is part of the content here.
     pub refusal: (),
 }
 
-/// How likely a token was, before penalties, bias, temperature and filters.
+/// A token's log-probability before penalties, bias, temperature and filters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TokenLogprob {
     #[serde(flatten)]
     pub chosen: TopLogprob,
-    /// The likeliest tokens in its place, as many as asked for.
+    /// The most likely tokens at its position, as many as requested.
     pub top_logprobs: Vec<TopLogprob>,
 }
 
 /// A token and its log-probability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TopLogprob {
-    /// The token's text; bytes that are no character come as U+FFFD.
+    /// The token's text; invalid UTF-8 becomes U+FFFD.
     pub token: String,
     /// Not below −9999.
     pub logprob: f32,
-    /// From which a client can put split characters together.
+    /// The token's bytes: a client can join characters that are split over tokens.
     pub bytes: Vec<u8>,
 }
 
 impl TopLogprob {
-    /// A token that stands for these bytes.
+    /// A token with these bytes.
     pub fn new(bytes: Vec<u8>, logprob: f32) -> TopLogprob {
         let token = String::from_utf8_lossy(&bytes).into_owned();
         TopLogprob { token, logprob: logprob.max(-9999.0), bytes }
@@ -82,20 +82,20 @@ impl TopLogprob {
 pub struct ResponseMessage {
     /// Always `assistant`.
     pub role: &'static str,
-    /// Null where the model thought, or called tools, and said nothing.
+    /// Null if the model wrote only reasoning or tool calls.
     pub content: Option<String>,
-    /// What it thought before; left out if nothing.
+    /// The reasoning before the answer; left out if empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// The tools it calls; left out if none.
+    /// The tool calls; left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ResponseCall>,
-    /// Always null: a refusal is plain content here.
+    /// Always null: a refusal is part of the content here.
     pub refusal: (),
 }
 
 impl ResponseMessage {
-    /// What the model said, thought and called.
+    /// A message with the answer's text, reasoning and tool calls.
     pub fn new(content: String, reasoning: String, tool_calls: Vec<ResponseCall>) -> Self {
         let nothing = reasoning.is_empty() && tool_calls.is_empty();
         ResponseMessage {
@@ -108,10 +108,10 @@ impl ResponseMessage {
     }
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResponseCall {
-    /// By which the message with the tool's result names it.
+    /// The message with the tool's result refers to this id.
     pub id: String,
     /// Always `function`.
     #[serde(rename = "type")]
@@ -128,7 +128,7 @@ pub struct ResponseFunction {
 }
 
 impl ResponseCall {
-    /// A call of a function.
+    /// A call of the function `name`.
     pub fn new(id: String, name: String, arguments: String) -> Self {
         ResponseCall { id, kind: "function", function: ResponseFunction { name, arguments } }
     }
@@ -144,9 +144,9 @@ pub struct ChatCompletionChunk {
     /// Seconds since 1970, the same in all chunks of an answer.
     pub created: u64,
     pub model: String,
-    /// One, or none in the chunk that carries the usage.
+    /// One choice; none in the chunk with the usage.
     pub choices: Vec<ChunkChoice>,
-    /// Left out unless the request asked for it; then null in all chunks but the last.
+    /// Left out unless requested; then null in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Option<Usage>>,
 }
@@ -156,13 +156,13 @@ pub struct ChatCompletionChunk {
 pub struct ChunkChoice {
     pub index: u32,
     pub delta: Delta,
-    /// Of the tokens of this chunk's text; null unless asked for.
+    /// Log-probabilities of this chunk's tokens; null unless requested.
     pub logprobs: Option<ChoiceLogprobs>,
     pub finish_reason: Option<FinishReason>,
-    /// The one of the request's stop tokens that ended the answer, if one did.
+    /// The token of `stop_token_ids` that ended the answer, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<u32>,
-    /// Whether the text was guessed before it was drawn; left out where it was not.
+    /// Whether all tokens of the chunk are accepted draft tokens. Left out if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drafted: bool,
 }
@@ -175,23 +175,23 @@ pub struct Delta {
     pub role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// More of what the model thinks before it answers.
+    /// More of the reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Calls of tools, or more of their arguments.
+    /// New tool calls, or more of their arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallDelta>,
 }
 
-/// What a chunk adds to a call: its name first, then its arguments, piece by piece.
+/// What a chunk adds to a tool call: first its name, then its arguments piece by piece.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolCallDelta {
-    /// Which of the message's calls it is.
+    /// The call's index in the message.
     pub index: usize,
-    /// In the first piece.
+    /// Only in the first piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// `function`, in the first piece.
+    /// `function`; only in the first piece.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
     pub function: FunctionDelta,
@@ -200,7 +200,7 @@ pub struct ToolCallDelta {
 /// The function of a [`ToolCallDelta`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FunctionDelta {
-    /// In the first piece.
+    /// Only in the first piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// More of the JSON.
@@ -214,7 +214,7 @@ impl ToolCallDelta {
         ToolCallDelta { index, id: Some(id), kind: Some("function"), function }
     }
 
-    /// A further piece of its arguments.
+    /// A later piece with more of the arguments.
     pub fn more(index: usize, arguments: String) -> Self {
         let function = FunctionDelta { name: None, arguments };
         ToolCallDelta { index, function, ..Default::default() }
@@ -234,12 +234,12 @@ impl From<&str> for Delta {
 }
 
 impl Delta {
-    /// Whether it adds anything.
+    /// Whether it adds nothing.
     pub fn is_empty(&self) -> bool {
         *self == Delta::default()
     }
 
-    /// Adds what a later chunk adds.
+    /// Appends a later delta.
     pub fn extend(&mut self, later: Delta) {
         let texts = [
             (&mut self.content, later.content),
@@ -271,13 +271,13 @@ pub enum FinishReason {
     Stop,
     /// The token limit or the context was reached.
     Length,
-    /// The answer went in circles, as `repetition_detection` describes them.
+    /// The answer repeated a pattern, as `repetition_detection` defines it.
     Repetition,
-    /// The model ended its turn, having called tools.
+    /// The model called tools and ended its turn.
     ToolCalls,
 }
 
-/// How many tokens a request took.
+/// Token counts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Usage {
     pub prompt_tokens: u32,
@@ -287,26 +287,26 @@ pub struct Usage {
     pub completion_tokens_details: CompletionTokensDetails,
 }
 
-/// What is to be known of a prompt's tokens.
+/// Details of the prompt's token count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PromptTokensDetails {
-    /// Those that an earlier request had computed already.
+    /// Tokens found in the prefix cache.
     pub cached_tokens: u32,
 }
 
-/// What is to be known of an answer's tokens.
+/// Details of the answer's token count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompletionTokensDetails {
-    /// Those that were guessed before they were drawn.
+    /// Accepted draft tokens.
     pub accepted_prediction_tokens: u32,
-    /// Guesses that were wrong.
+    /// Rejected draft tokens.
     pub rejected_prediction_tokens: u32,
-    /// Those of what the model thought before it answered.
+    /// Tokens of the reasoning.
     pub reasoning_tokens: u32,
 }
 
 impl Usage {
-    /// Counts of a prompt, of those of its tokens that were cached, and of its answer.
+    /// Usage without details of the completion.
     pub fn new(prompt_tokens: u32, cached_tokens: u32, completion_tokens: u32) -> Self {
         let total_tokens = prompt_tokens.saturating_add(completion_tokens);
         let prompt_tokens_details = PromptTokensDetails { cached_tokens };
@@ -331,7 +331,7 @@ pub struct Responder {
     /// Seconds since 1970.
     pub created: u64,
     pub model: String,
-    /// Which of the request's answers the chunks belong to.
+    /// Index of the answer within the request.
     pub index: u32,
     /// Whether a last chunk carries the token counts.
     pub include_usage: bool,
@@ -345,8 +345,8 @@ impl Responder {
         self.choice(ChunkChoice { delta, ..Default::default() })
     }
 
-    /// A chunk that adds to the message, how likely its tokens were, and whether they were guessed
-    /// before.
+    /// A chunk with the next piece of the message, the log-probabilities of its tokens, and whether
+    /// they are accepted draft tokens.
     pub fn delta(
         &self,
         delta: impl Into<Delta>,
@@ -357,7 +357,8 @@ impl Responder {
         self.choice(ChunkChoice { delta, logprobs, drafted, ..Default::default() })
     }
 
-    /// The chunk that says why the answer ended, and with which stop token. It adds what is left.
+    /// The chunk with the finish reason and the stop token that ended the answer, if one did. `delta` is
+    /// the rest of the message.
     pub fn finish(
         &self,
         delta: Delta,
@@ -380,7 +381,7 @@ impl Responder {
         self.include_usage.then(|| self.chunk(Vec::new(), Some(usage)))
     }
 
-    /// All answers at once.
+    /// The whole completion with all answers.
     pub fn complete(
         &self,
         choices: Vec<Choice>,

@@ -1,4 +1,4 @@
-//! The parameters that decide how tokens are drawn, and their ranges.
+//! Sampling parameters and their ranges.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::step::{MAX_BIAS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS};
 
 const MAX_BAD_WORDS: usize = 256;
 const MAX_BAD_WORD_CHARS: usize = 256;
-/// Most tokens of a pattern that ends an answer by coming again.
+/// Longest pattern of `repetition_detection`, in tokens.
 const MAX_PATTERN: u32 = 1024;
 
-/// What a request says about sampling; whatever is absent is the model's own default.
+/// A request's sampling parameters; an absent one takes the model's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SamplingParams {
     /// 0 ..= 2.
@@ -32,40 +32,41 @@ pub struct SamplingParams {
     pub repetition_penalty: Option<f32>,
     /// (token, −100 ..= 100), each token once, at most [`MAX_BIAS`].
     pub logit_bias: Vec<(u32, f32)>,
-    /// How many of the likeliest tokens to tell with each token's log-probability, if those are
-    /// wanted.
+    /// How many top tokens to return with each token's log-probability; `None` returns no
+    /// log-probabilities.
     pub logprobs: Option<u32>,
-    /// Tokens whose log-probabilities are told as well, at most [`MAX_LOGPROB_TOKENS`].
+    /// Tokens whose log-probabilities are always returned, at most [`MAX_LOGPROB_TOKENS`].
     pub logprob_tokens: Vec<u32>,
 }
 
-/// What a request says about the tokens of its answer. Ids may lie beyond the vocabulary.
+/// A request's rules on the tokens of its answer. Token ids are not yet checked against the
+/// vocabulary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenRules {
-    /// The only tokens that may be drawn; not empty.
+    /// The only tokens that may be sampled; not empty.
     pub allowed: Option<Vec<u32>>,
-    /// Texts that may not appear, none of them empty.
+    /// Texts that must not appear; none is empty.
     pub bad_words: Vec<String>,
-    /// Tokens that end the answer, besides the model's own.
+    /// Tokens that end the answer, in addition to the model's end-of-sequence tokens.
     pub stop: Vec<u32>,
-    /// Whether the model's own end tokens do not.
+    /// Whether the model's end-of-sequence tokens do not end the answer.
     pub ignore_eos: bool,
-    /// Before so many tokens, none of either can be drawn.
+    /// Until the answer has this many tokens, stop and end-of-sequence tokens are masked.
     pub min_tokens: u32,
-    /// After so many tokens of thinking, the model is made to end it.
+    /// After this many tokens of reasoning, the model is forced to end it.
     pub thinking: Option<u32>,
-    /// What ends the answer for going in circles.
-    pub repetition: Option<Circles>,
+    /// When a repeated pattern ends the answer.
+    pub repetition: Option<RepetitionLimit>,
 }
 
-/// A pattern of tokens that comes again and again.
+/// An answer ends when a pattern of `min_size` to `max_size` tokens occurs `count` times in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Circles {
-    /// Fewest tokens of the pattern, at least 1.
-    pub least_size: u32,
-    /// Most tokens of the pattern, at most [`MAX_PATTERN`].
-    pub most_size: u32,
-    /// How often it comes, at least twice.
+pub struct RepetitionLimit {
+    /// At least 1.
+    pub min_size: u32,
+    /// At most [`MAX_PATTERN`].
+    pub max_size: u32,
+    /// At least 2.
     pub count: u32,
 }
 
@@ -133,26 +134,26 @@ impl TokenRules {
             },
             thinking: thinking(request)?,
             repetition: match &request.repetition_detection {
-                Some(detection) => circles(detection)?,
+                Some(detection) => repetition_limit(detection)?,
                 None => None,
             },
         })
     }
 }
 
-/// Checks how many of the likeliest tokens are wanted for each token of the prompt.
+/// Checks `prompt_logprobs`, the number of top tokens per token of the prompt.
 pub(super) fn prompt_logprobs(count: Option<i64>, stream: bool) -> Result<Option<u32>> {
     if stream && let Some(count) = count {
         return Err(invalid("prompt_logprobs", count, "none unless stream is false"));
     }
-    count.map(|count| likeliest("prompt_logprobs", count)).transpose()
+    count.map(|count| top_count("prompt_logprobs", count)).transpose()
 }
 
 fn logprobs(wanted: Option<bool>, top: Option<i64>) -> Result<Option<u32>> {
     match (wanted.unwrap_or(false), top) {
         (false, Some(top)) => Err(invalid("top_logprobs", top, "none unless logprobs is true")),
         (false, None) => Ok(None),
-        (true, top) => likeliest("top_logprobs", top.unwrap_or(0)).map(Some),
+        (true, top) => top_count("top_logprobs", top.unwrap_or(0)).map(Some),
     }
 }
 
@@ -168,7 +169,7 @@ fn logprob_tokens(request: &ChatCompletionRequest) -> Result<Vec<u32>> {
     token_ids(PARAM, ids)
 }
 
-/// Checks how many tokens the model may think for.
+/// Checks `thinking_token_budget`.
 fn thinking(request: &ChatCompletionRequest) -> Result<Option<u32>> {
     const PARAM: &str = "thinking_token_budget";
     let Some(budget) = request.thinking_token_budget else { return Ok(None) };
@@ -178,7 +179,7 @@ fn thinking(request: &ChatCompletionRequest) -> Result<Option<u32>> {
     u32::try_from(budget).map(Some).map_err(|_| invalid(PARAM, budget, "0 or more"))
 }
 
-fn likeliest(param: &str, count: i64) -> Result<u32> {
+fn top_count(param: &str, count: i64) -> Result<u32> {
     match u32::try_from(count) {
         Ok(count) if count <= MAX_LOGPROBS => Ok(count),
         _ => Err(invalid(param, count, "0 to 20")),
@@ -191,7 +192,7 @@ fn logit_bias(bias: Option<&BTreeMap<String, f64>>) -> Result<Vec<(u32, f32)>> {
         return Err(invalid("logit_bias", format!("{} entries", bias.len()), "at most 1024"));
     }
     let entry = |(id, value): (&String, &f64)| {
-        // One spelling per id, so that none comes twice.
+        // Only the canonical spelling of an id (no `+1`, no `01`), so that none occurs twice.
         let token = id.parse::<u32>().ok().filter(|token| token.to_string() == *id);
         let token = token.ok_or_else(|| invalid("logit_bias", format!("{id:?}"), "token ids"))?;
         let value = number(&format!("logit_bias.{id}"), Some(*value), "-100 to 100", |value| {
@@ -202,7 +203,7 @@ fn logit_bias(bias: Option<&BTreeMap<String, f64>>) -> Result<Vec<(u32, f32)>> {
     bias.iter().map(entry).filter(|entry| !matches!(entry, Ok((_, 0.0)))).collect()
 }
 
-fn circles(detection: &RepetitionDetection) -> Result<Option<Circles>> {
+fn repetition_limit(detection: &RepetitionDetection) -> Result<Option<RepetitionLimit>> {
     let RepetitionDetection { max_pattern_size, min_pattern_size, min_count } = *detection;
     let within = |field, value, least: u32, most: u32| match u32::try_from(value) {
         Ok(value) if (least..=most).contains(&value) => Ok(value),
@@ -211,13 +212,13 @@ fn circles(detection: &RepetitionDetection) -> Result<Option<Circles>> {
             Err(invalid(param, value, &format!("{least} to {most}")))
         }
     };
-    let most_size = within("max_pattern_size", max_pattern_size, 0, MAX_PATTERN)?;
-    if most_size == 0 {
+    let max_size = within("max_pattern_size", max_pattern_size, 0, MAX_PATTERN)?;
+    if max_size == 0 {
         return Ok(None);
     }
-    let least_size = within("min_pattern_size", min_pattern_size, 0, most_size)?.max(1);
+    let min_size = within("min_pattern_size", min_pattern_size, 0, max_size)?.max(1);
     let count = within("min_count", min_count, 2, u32::MAX)?;
-    Ok(Some(Circles { least_size, most_size, count }))
+    Ok(Some(RepetitionLimit { min_size, max_size, count }))
 }
 
 pub(super) fn token_ids(param: &str, ids: &[i64]) -> Result<Vec<u32>> {
@@ -234,7 +235,7 @@ fn number(
     in_range: impl Fn(f64) -> bool,
 ) -> Result<Option<f32>> {
     match value {
-        // NaN is in no range.
+        // NaN is outside every range.
         Some(value) if !in_range(value) => Err(invalid(param, format!("{value:?}"), expected)),
         value => Ok(value.map(|value| value as f32)),
     }

@@ -1,4 +1,4 @@
-//! Text to tokens and back, in vLLM's shapes.
+//! Tokenize and detokenize requests, in vLLM's shapes.
 
 use serde::{Deserializer, Serialize};
 
@@ -7,12 +7,13 @@ use super::sampling::token_ids;
 use super::validate::{ChatRequest, invalid, refuse_unsupported};
 use crate::error::Result;
 
-/// A request for the tokens of a text or a conversation as it comes over the wire, not yet checked.
+/// A request to tokenise a text or a conversation as it comes over the wire, not yet checked.
 ///
-/// Its fields are `model`; `prompt` and `add_special_tokens` (whether it gets the tokens that the
-/// tokenizer frames a text with; true by default), or else `messages`, what else a chat says about its
-/// prompt, and `add_generation_prompt` (whether it ends with the beginning of the assistant's turn;
-/// true by default); and `return_token_strs`, whether each token's text is told as well.
+/// Its fields are `model`, `return_token_strs` (whether to return each token's text) and either
+/// - `prompt` and `add_special_tokens` (whether the tokenizer adds its begin and end tokens; default
+///   true), or
+/// - `messages`, the other fields of a chat request that change its prompt, and
+///   `add_generation_prompt` (whether to append the start of the assistant's turn; default true).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenizeRequest {
     pub fields: Fields,
@@ -27,7 +28,7 @@ pub struct ToTokenize {
     pub return_token_strs: bool,
 }
 
-/// Where tokens come from.
+/// The text or conversation to tokenise.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TokenSource {
     Text { text: String, add_special_tokens: bool },
@@ -77,14 +78,14 @@ impl TokenizeRequest {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TokenizeResponse {
     pub count: usize,
-    /// Most tokens of a conversation.
+    /// Longest sequence in tokens: prompt and answer together.
     pub max_model_len: usize,
     pub tokens: Vec<u32>,
-    /// Each token's text, special tokens by their names; null unless asked for.
+    /// Each token's text, special tokens by name; null unless requested.
     pub token_strs: Option<Vec<String>>,
 }
 
-/// A request for the text of tokens.
+/// A request to detokenise token ids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DetokenizeRequest {
     /// The model's name as the client gave it.
@@ -107,7 +108,7 @@ impl DetokenizeRequest {
     }
 }
 
-/// The text of tokens, in which special ones show by their names.
+/// The text of the tokens; special tokens appear by name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DetokenizeResponse {
     pub prompt: String,

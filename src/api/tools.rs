@@ -26,7 +26,7 @@ pub struct RequestTool {
 pub struct RequestFunction {
     pub name: String,
     pub description: Option<String>,
-    /// The JSON schema of its arguments, an object; absent, there are none.
+    /// The JSON schema of its arguments, an object; absent means no arguments.
     pub parameters: Option<Value>,
     pub strict: Option<bool>,
 }
@@ -43,7 +43,7 @@ pub enum ToolChoice {
     Pick(ToolPick),
 }
 
-/// Whether tools are called.
+/// Whether the model may, must or must not call tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolMode {
@@ -56,9 +56,9 @@ pub enum ToolMode {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToolPick {
-    /// This one is called.
+    /// The model must call this one.
     Function { function: ToolName },
-    /// No others are called.
+    /// The model may call only these.
     AllowedTools { allowed_tools: AllowedTools },
 }
 
@@ -69,7 +69,7 @@ pub struct ToolName {
     pub name: String,
 }
 
-/// Tools of which some are called, or one must be.
+/// The tools that the model may call, or of which it must call one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllowedTools {
@@ -87,25 +87,25 @@ pub enum AllowedTool {
 /// A function that the model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Letters, digits, `_` and `-`, 1 to 64 of them; no other tool has it.
+    /// 1 to 64 letters, digits, `_` and `-`; unique among the tools.
     pub name: String,
     pub description: Option<String>,
     /// A JSON schema of an object.
     pub parameters: Option<Map<String, Value>>,
-    /// Whether its arguments are held to that schema.
+    /// Whether the arguments are constrained to that schema.
     pub strict: bool,
-    /// Whether this request lets it be called.
+    /// Whether `tool_choice` allows it to be called.
     pub callable: bool,
 }
 
-/// What a request says about tools.
+/// A request's tools and how they may be called.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tools {
-    /// What the model is told of; none where none may be called.
+    /// The tools passed to the chat template; empty if none may be called.
     pub list: Vec<Tool>,
-    /// Whether the answer is nothing but calls.
+    /// Whether the answer must consist of tool calls only.
     pub required: bool,
-    /// Whether the answer has one call at most.
+    /// Whether the answer may have at most one call.
     pub single: bool,
 }
 
@@ -164,7 +164,7 @@ impl Tools {
         self.list.iter().filter(|tool| tool.callable)
     }
 
-    /// Whether calls are held to their tools' schemas.
+    /// Whether calls are constrained to their tools' schemas.
     pub fn constrain(&self) -> bool {
         self.required || self.callable().any(|tool| tool.strict)
     }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_path() {
+    fn errors_name_the_path_of_the_parameter() {
         let named = json!({ "type": "function", "function": { "name": "subtract" } });
         let same = json!({ "type": "function", "function": { "name": "f" } });
         let many: Vec<Value> = (0..129)
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_the_template_are_those_named_and_the_effort_s() {
+    fn template_variables_come_from_the_request_and_its_reasoning_effort() {
         for (fields, variables) in [
             (json!({}), json!({})),
             (json!({ "reasoning_effort": "low" }), json!({ "reasoning_effort": "low" })),

@@ -1,4 +1,4 @@
-//! From a wire request to a checked one: every range holds, nothing is ignored in silence.
+//! Validates a wire request: every value is in range and no field is ignored silently.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use super::sampling::{SamplingParams, TokenRules, prompt_logprobs};
 use super::tools::Tools;
 use crate::error::{Error, Result};
 
-/// Answers to one request.
+/// Largest `n`.
 const MAX_ANSWERS: i64 = 16;
 const MAX_STOPS: usize = 16;
 const MAX_STOP_CHARS: usize = 256;
@@ -21,36 +21,36 @@ const MAX_STOP_CHARS: usize = 256;
 /// A chat request whose every value is in range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatRequest {
-    /// The model's name as the client gave it, to be echoed.
+    /// The model's name as the client gave it; the response repeats it.
     pub model: Option<String>,
-    /// At least one message, except where only settings are asked for.
+    /// At least one message, except in [`ChatCompletionRequest::settings`].
     pub conversation: Conversation,
-    /// How many answers are wanted, 1 ..= 16.
+    /// Number of answers, 1 ..= 16.
     pub n: usize,
     pub stream: bool,
     pub include_usage: bool,
-    /// At least 1; absent means as many as the context holds.
+    /// At least 1; `None` means up to the context length.
     pub max_tokens: Option<u32>,
     pub sampling: SamplingParams,
     pub tokens: TokenRules,
-    /// How many of the likeliest tokens to tell with the log-probability of each token of the prompt,
-    /// if those are wanted; only where no stream is.
+    /// How many top tokens to return with the log-probability of each prompt token; `None` returns no
+    /// log-probabilities. `None` in a stream.
     pub prompt_logprobs: Option<u32>,
     pub text: TextRules,
-    /// What the answer must look like.
+    /// The structured output that is required.
     pub constraint: Option<Spec>,
-    /// Whether tokens may be guessed before they are drawn.
+    /// Whether speculative decoding may be used.
     pub speculates: bool,
 }
 
-/// What a request says about the text of its answer.
+/// A request's rules on the text of its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextRules {
-    /// Strings that end it; none is empty.
+    /// Stop strings; none is empty.
     pub stop: Vec<String>,
-    /// Whether the one that ended it stays.
+    /// Whether the stop string stays in the text (`include_stop_str_in_output`).
     pub keeps_stop: bool,
-    /// Whether special tokens show by their names.
+    /// Whether special tokens appear in the text, by name (`skip_special_tokens: false`).
     pub shows_special: bool,
 }
 
@@ -80,7 +80,7 @@ impl ChatCompletionRequest {
         Ok(ChatRequest { conversation, ..request })
     }
 
-    /// Checks every field but those of the conversation.
+    /// Checks every field except those of the conversation.
     pub(super) fn settings(self) -> Result<ChatRequest> {
         refuse_unsupported("", &self.other, NEUTRAL_FIELDS)?;
         let stream = self.stream.unwrap_or(false);
@@ -116,7 +116,7 @@ impl ChatCompletionRequest {
 /// An unsupported field, and the values of it that change nothing.
 pub(crate) type Neutral = (&'static str, fn(&Value) -> bool);
 
-/// Fields of a request that are harmless with these values.
+/// Unsupported fields, accepted with these values because they then change nothing.
 const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 
 pub(crate) fn refuse_unsupported(
@@ -172,11 +172,11 @@ fn stop(stop: Option<Stop>) -> Result<Vec<String>> {
     Ok(stops)
 }
 
-/// Variables that a template gets from elsewhere.
+/// Template variables that the engine sets itself.
 const RESERVED: [&str; 6] =
     ["messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"];
 
-/// The variables of the template that a request names, and those that its effort stands for.
+/// The template variables that a request sets, and those that `reasoning_effort` stands for.
 fn variables(
     named: Option<Map<String, Value>>,
     effort: Option<ReasoningEffort>,
@@ -203,7 +203,7 @@ pub(crate) fn invalid(param: impl Into<String>, found: impl Display, expected: &
     Error::InvalidRequest { param: param.into(), message }
 }
 
-/// A value short enough for a message.
+/// A value, shortened for an error message.
 pub(super) fn brief(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
@@ -216,7 +216,7 @@ pub(super) fn brief(value: &Value) -> String {
 mod tests {
     use super::super::message::Message;
     use super::super::request::RequestMessage;
-    use super::super::sampling::Circles;
+    use super::super::sampling::RepetitionLimit;
     use super::*;
 
     fn read(json: &str) -> Result<ChatRequest> {
@@ -290,7 +290,7 @@ mod tests {
                     ignore_eos: true,
                     min_tokens: 7,
                     thinking: Some(5),
-                    repetition: Some(Circles { least_size: 1, most_size: 20, count: 4 }),
+                    repetition: Some(RepetitionLimit { min_size: 1, max_size: 20, count: 4 }),
                 },
                 prompt_logprobs: None,
                 text: TextRules { stop: vec!["x".into()], keeps_stop: true, shows_special: true },

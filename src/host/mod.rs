@@ -1,7 +1,7 @@
-//! The host: tabs that come and go, the models they share, and who is told what.
+//! The host: the tabs that are connected, the models they share, and the routing of answers.
 //!
-//! It knows neither ports nor files: whoever drives it hands in messages and loaded models, steps it,
-//! and carries out its [`Task`]s.
+//! It has no access to ports or files: its driver passes in messages and loaded models, steps it, and
+//! runs its [`Task`]s.
 
 mod models;
 mod outlet;
@@ -37,54 +37,54 @@ use crate::{
     step::Executor,
 };
 
-/// Every tab's lock has a name that begins so: nobody can make the host wait for another lock.
+/// Prefix of the names of tabs' locks, so that no page can make the host wait for another lock.
 const TAB_LOCK: &str = "tabloom tab ";
 const LONGEST_LOCK: usize = 100;
 
-/// What is to be told to whom, in order.
+/// Answers to send, in order.
 pub type Outbox = Vec<(TabId, Answer)>;
 
 /// Serves any number of tabs with any number of models.
 ///
-/// Each tab has one model at most. Tabs that ask for the same model with the same options share it.
+/// Each tab has at most one model. Tabs that load the same model with the same options share it.
 pub struct Host<E> {
     identity: Identity,
     tabs: BTreeMap<TabId, Tab>,
     models: Models<E>,
-    /// Whether all tabs so far share their prefixes.
+    /// Whether all tabs so far share their prefix cache.
     all_share: bool,
     tasks: Vec<Task>,
     outbox: Outbox,
 }
 
-/// What a host is told about itself.
+/// Properties of a host that its driver sets.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// A Web Lock that the host holds as long as it lives, where there are such locks.
+    /// The Web Lock that the host holds while it lives, if the browser has Web Locks.
     pub lock: Option<String>,
-    /// A random number that nobody else knows.
+    /// A secret random number.
     pub secret: u64,
-    /// Tells the size of the WebAssembly memory, in bytes.
+    /// Returns the size of the WebAssembly memory, in bytes.
     pub heap_bytes: fn() -> usize,
 }
 
-/// Something that the host needs done.
+/// A task for the driver of the host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
-    /// Load a model: tell [`Host::sized`] its size, go on if that agrees, tell [`Host::progress`], and
-    /// in the end [`Host::loaded`]. The files of a local one came with a tab's call.
+    /// Load a model: call [`Host::sized`] and continue if it returns true, then [`Host::progress`], at
+    /// the end [`Host::loaded`]. The files of a local model came with a tab's call.
     Load { model: ModelId, url: String, options: Options },
-    /// Give up loading a model; nobody waits for it.
+    /// Abort the load of a model; no call waits for it.
     Abort { model: ModelId },
-    /// Call [`Host::close`] once this Web Lock can be had.
+    /// Call [`Host::close`] once this Web Lock is free.
     Watch { tab: TabId, lock: String },
     /// Close the tab's port.
-    Hang { tab: TabId },
+    ClosePort { tab: TabId },
 }
 
 struct Tab {
     visible: bool,
-    /// Whose prefixes it may share.
+    /// Tabs with the same salt share their prefix cache.
     salt: u64,
     model: Option<ModelId>,
 }
@@ -102,7 +102,7 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    /// Takes in a message of a tab.
+    /// Handles a message from a tab.
     pub fn receive(&mut self, tab: TabId, message: Result<Call, Refused>) {
         let call = match message {
             Ok(call) => call,
@@ -125,7 +125,7 @@ impl<E: Executor> Host<E> {
                         Err(invalid("files", "expected with a local model, and with no other"))
                     }
                 };
-                self.tell_failure(tab, id, result);
+                self.send_failure(tab, id, result);
             }
             Call::Chat { id, request, moment: Asked { now, entropy }, credit, resume } => {
                 let moment = Moment { now, entropy, tab, salt };
@@ -148,7 +148,7 @@ impl<E: Executor> Host<E> {
                 self.answer_later(tab, id, result, credit);
             }
             Call::Tokens { id, task, request, now } => {
-                let told = self.ready(tab, id).and_then(|ready| {
+                let result = self.ready(tab, id).and_then(|ready| {
                     let service = &ready.service;
                     if let TokensTask::Detokenize = task {
                         let request = DetokenizeRequest::read(request)?;
@@ -162,11 +162,11 @@ impl<E: Executor> Host<E> {
                         _ => Value::Tokens(service.tokenize(&request, now)?),
                     })
                 });
-                self.answer(tab, id, told);
+                self.answer(tab, id, result);
             }
             Call::Embed { id, request } => {
                 let result = self.embed(tab, id, request, salt);
-                self.tell_failure(tab, id, result);
+                self.send_failure(tab, id, result);
             }
             Call::Credit { id, chunks } => {
                 if let Some((ready, outbox)) = self.model_of(tab) {
@@ -196,43 +196,43 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    /// Forgets a tab that has gone: ends its requests and lets go of its model.
+    /// Removes a tab: cancels its requests and releases its model.
     pub fn close(&mut self, tab: TabId) {
         self.stop_waiting(tab, None);
         if let Some(Tab { model: Some(model), .. }) = self.tabs.remove(&tab) {
-            self.models.let_go(model, tab);
+            self.models.release(model, tab);
         }
         self.outbox.retain(|(to, _)| *to != tab);
-        self.tasks.push(Task::Hang { tab });
+        self.tasks.push(Task::ClosePort { tab });
     }
 
-    /// Takes in how many bytes a model needs and makes room for them: models that nobody has go, the
-    /// longest unused first. Returns whether loading should go on; if not, who waits has been told.
+    /// Reserves the bytes that a model needs; models that no tab uses are evicted, least recently used
+    /// first. Returns whether to continue the load; if not, the calls that wait have got the error.
     pub fn sized(&mut self, model: ModelId, bytes: u64) -> bool {
         let room = self.models.make_room(model, bytes);
         room.map_err(|error| self.fail_load(model, &error)).is_ok()
     }
 
-    /// Tells who waits for a model how far loading is.
+    /// Sends a load's progress to the calls that wait for it.
     pub fn progress(&mut self, model: ModelId, progress: &Progress) {
         let Some(loading) = self.models.loading(model) else { return };
         loading.progress = Some(progress.clone());
-        let told = |(tab, id): &(TabId, u32)| {
+        let answer = |(tab, id): &(TabId, u32)| {
             (*tab, Answer::Progress { id: *id, progress: progress.clone() })
         };
-        self.outbox.extend(loading.waiting.iter().map(told));
+        self.outbox.extend(loading.waiting.iter().map(answer));
     }
 
-    /// Takes in a model, or why there is none.
+    /// Stores a loaded model, or reports why loading failed.
     pub fn loaded(&mut self, model: ModelId, result: Result<(Service<E>, Info)>) {
         match result {
             Ok((service, info)) => {
                 for (tab, id) in self.models.insert(model, service, info) {
-                    self.have(tab, id, model);
+                    self.assign(tab, id, model);
                 }
             }
-            // Models that nobody has may be in the way.
-            Err(Error::OutOfMemory { .. }) if self.models.drop_idle() => {
+            // Evict a model that no tab uses, and load again.
+            Err(Error::OutOfMemory { .. }) if self.models.evict() => {
                 self.tasks.extend(self.models.get(model).map(|entry| Task::Load {
                     model,
                     url: entry.url.clone(),
@@ -243,7 +243,7 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    /// Advances all requests by a step of their models.
+    /// Runs one step of every model that is not idle.
     pub async fn step(&mut self) {
         let steps = self.models.busy().map(|(model, ready)| async move {
             let result = ready.service.step().await;
@@ -258,7 +258,7 @@ impl<E: Executor> Host<E> {
                 stopped.push(model);
             }
         }
-        // Whoever asked has been told; to ask again, a tab loads again.
+        // All requests have got the error. The tabs must load the model again.
         for model in stopped {
             self.models.remove(model);
             self.tabs.values_mut().filter(|tab| tab.model == Some(model)).for_each(|tab| {
@@ -272,12 +272,12 @@ impl<E: Executor> Host<E> {
         self.models.busy().next().is_none()
     }
 
-    /// What is to be done, in order.
+    /// Removes and returns the tasks, in order.
     pub fn take_tasks(&mut self) -> Vec<Task> {
         std::mem::take(&mut self.tasks)
     }
 
-    /// What is to be told to whom, in order.
+    /// Answers to send, in order.
     pub fn take_answers(&mut self) -> Outbox {
         std::mem::take(&mut self.outbox)
     }
@@ -311,7 +311,7 @@ impl<E: Executor> Host<E> {
         Ok(Welcome { version: VERSION, protocol: PROTOCOL, host })
     }
 
-    /// Tells apart, by a number that pages cannot foresee, whose prefixes a tab may share.
+    /// A number that pages cannot predict; tabs with the same salt share their prefix cache.
     fn salt(&self, tab: TabId, isolation: &Isolation) -> u64 {
         let own = (*isolation == Isolation::Tab).then_some(tab.0);
         let mut hasher = DefaultHasher::new();
@@ -319,20 +319,20 @@ impl<E: Executor> Host<E> {
         hasher.finish()
     }
 
-    /// The model of a tab if it answers, and where its answers go.
+    /// A tab's model if it is loaded, and the outbox.
     fn model_of(&mut self, tab: TabId) -> Option<(&mut Ready<E>, &mut Outbox)> {
         let model = self.tabs.get(&tab)?.model?;
         Some((self.models.ready(model)?, &mut self.outbox))
     }
 
-    /// Lets a tab, or one of its calls, wait for no model any more.
+    /// Stops waiting for a model, for one call of a tab or for all its calls.
     fn stop_waiting(&mut self, tab: TabId, id: Option<u32>) {
         if let Some(model) = self.models.stop_waiting(tab, id) {
             self.tasks.push(Task::Abort { model });
         }
     }
 
-    /// Lets a tab have a model, at once or when it is loaded.
+    /// Assigns a model to a tab, at once or when it is loaded.
     fn load(&mut self, tab: TabId, id: u32, url: &str, options: Result<Options>) -> Result<()> {
         let options = options?;
         if let Some(bytes) = options.budget_bytes {
@@ -345,7 +345,7 @@ impl<E: Executor> Host<E> {
         if other || self.models.is_waiting(tab) {
             return Err(invalid("url", "found a second model, expected one for each engine"));
         }
-        let (model, is_new) = self.models.find_or_announce(url, &options);
+        let (model, is_new) = self.models.find_or_create(url, &options);
         if is_new {
             self.tasks.push(Task::Load { model, url: url.to_owned(), options });
         }
@@ -356,14 +356,14 @@ impl<E: Executor> Host<E> {
                     self.outbox.push((tab, Answer::Progress { id, progress }));
                 }
             }
-            None => self.have(tab, id, model),
+            None => self.assign(tab, id, model),
         }
         self.models.trim();
         Ok(())
     }
 
-    /// Gives a tab a model that answers.
-    fn have(&mut self, tab: TabId, id: u32, model: ModelId) {
+    /// Assigns a loaded model to a tab.
+    fn assign(&mut self, tab: TabId, id: u32, model: ModelId) {
         let (Some(known), Some(ready)) = (self.tabs.get_mut(&tab), self.models.ready(model)) else {
             return;
         };
@@ -383,7 +383,7 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    /// The model of a tab, for a new call.
+    /// The model of a tab, for a new call with this id.
     fn ready(&mut self, tab: TabId, id: u32) -> Result<&mut Ready<E>> {
         let model = self.tabs.get(&tab).and_then(|tab| tab.model);
         let ready = model.and_then(|model| self.models.ready(model)).ok_or(Error::Closed)?;
@@ -393,17 +393,17 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    /// Notes who waits for the answers to a request, which may be streams.
-    fn answer_later(&mut self, tab: TabId, id: u32, asked: Result<(RequestId, bool)>, credit: u32) {
-        let result = asked.and_then(|(request, stream)| {
+    /// Registers a call for the answers to its request; the flag is whether they are streamed.
+    fn answer_later(&mut self, tab: TabId, id: u32, sent: Result<(RequestId, bool)>, credit: u32) {
+        let result = sent.and_then(|(request, stream)| {
             let outlet = stream.then(|| Outlet::new(id, credit));
-            self.ready(tab, id)?.ask(tab, id, request, outlet);
+            self.ready(tab, id)?.register(tab, id, request, outlet);
             if stream {
                 self.outbox.push((tab, Answer::Accepted { id }));
             }
             Ok(())
         });
-        self.tell_failure(tab, id, result);
+        self.send_failure(tab, id, result);
     }
 
     fn embed(
@@ -414,13 +414,13 @@ impl<E: Executor> Host<E> {
         salt: u64,
     ) -> Result<()> {
         let ready = self.ready(tab, id)?;
-        let asked = ready.service.embed(request?.validate()?, tab, salt)?;
-        ready.ask(tab, id, asked, None);
+        let request = ready.service.embed(request?.validate()?, tab, salt)?;
+        ready.register(tab, id, request, None);
         Ok(())
     }
 
-    /// Tells a call that it has failed.
-    fn tell_failure(&mut self, tab: TabId, id: u32, result: Result<()>) {
+    /// Sends the error of a failed call.
+    fn send_failure(&mut self, tab: TabId, id: u32, result: Result<()>) {
         if let Err(error) = result {
             self.answer(tab, id, Err(error));
         }

@@ -1,4 +1,4 @@
-//! The models of a host: which there are, who has them, and what they may take.
+//! The models of a host, the tabs that use them, and their memory budget.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,20 +15,20 @@ use crate::{
     step::Executor,
 };
 
-/// Memory for all models, where no page says otherwise.
+/// Default memory budget for all models.
 const BUDGET: u64 = 4 << 30;
 
-/// Names a model of a host.
+/// Identifies a model of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ModelId(pub u64);
 
-/// All models, loaded or on their way, within a budget of memory.
+/// All models, loaded or loading, within a memory budget.
 pub struct Models<E> {
     entries: BTreeMap<ModelId, Model<E>>,
     budget: u64,
-    /// Models announced so far.
-    announced: u64,
-    /// How often a tab has let go of a model.
+    /// Number of models created so far; the next id.
+    created: u64,
+    /// Number of times that a tab released a model.
     released: u64,
 }
 
@@ -36,59 +36,59 @@ pub struct Models<E> {
 pub struct Model<E> {
     pub url: String,
     pub options: Options,
-    /// Weights, keys and values; 0 as long as that is not known.
+    /// Weights and KV cache; 0 until known.
     pub bytes: u64,
-    /// When a tab last let go of it, in [`Models::released`].
+    /// The value of [`Models::released`] when a tab last released it.
     released: u64,
     pub state: State<E>,
 }
 
-/// How far a model is.
+/// The state of a model.
 pub enum State<E> {
     Loading(Loading),
     Ready(Box<Ready<E>>),
 }
 
-/// A model on its way.
+/// A model that is loading.
 #[derive(Default)]
 pub struct Loading {
-    /// Tabs that wait for it, and their calls.
+    /// Tabs that wait for it, and the ids of their calls.
     pub waiting: Vec<(TabId, u32)>,
-    /// What they were told last.
+    /// The last progress that was sent to them.
     pub progress: Option<Progress>,
 }
 
-/// A model that answers.
+/// A loaded model.
 pub struct Ready<E> {
     pub service: Service<E>,
     pub info: Info,
-    /// The tabs that have it.
+    /// The tabs that use it.
     pub tabs: BTreeSet<TabId>,
     callers: HashMap<RequestId, Caller>,
 }
 
-/// Who waits for the answer to a request.
+/// The call that a request belongs to.
 struct Caller {
     tab: TabId,
     id: u32,
-    /// Where a stream was asked for.
+    /// If the answer is streamed.
     outlet: Option<Outlet>,
-    /// Whether its request waits for the page to read.
+    /// Whether its request is held until the page reads.
     held: bool,
 }
 
 impl<E: Executor> Models<E> {
     /// No models.
     pub fn new() -> Models<E> {
-        Models { entries: BTreeMap::new(), budget: BUDGET, announced: 0, released: 0 }
+        Models { entries: BTreeMap::new(), budget: BUDGET, created: 0, released: 0 }
     }
 
-    /// Bytes that all models may take, and those they take.
+    /// The memory budget and the memory in use, in bytes.
     pub fn memory(&self) -> (u64, u64) {
         (self.budget, self.entries.values().map(|model| model.bytes).sum())
     }
 
-    /// Sets what all models may take.
+    /// Sets the memory budget.
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes;
     }
@@ -103,7 +103,7 @@ impl<E: Executor> Models<E> {
         self.entries.get(&model)
     }
 
-    /// A model that answers.
+    /// A loaded model.
     pub fn ready(&mut self, model: ModelId) -> Option<&mut Ready<E>> {
         match &mut self.entries.get_mut(&model)?.state {
             State::Ready(ready) => Some(ready),
@@ -111,7 +111,7 @@ impl<E: Executor> Models<E> {
         }
     }
 
-    /// A model on its way.
+    /// A model that is loading.
     pub fn loading(&mut self, model: ModelId) -> Option<&mut Loading> {
         match &mut self.entries.get_mut(&model)?.state {
             State::Loading(loading) => Some(loading),
@@ -119,7 +119,7 @@ impl<E: Executor> Models<E> {
         }
     }
 
-    /// The models with requests to compute.
+    /// The loaded models that are not idle.
     pub fn busy(&mut self) -> impl Iterator<Item = (ModelId, &mut Ready<E>)> {
         self.entries.iter_mut().filter_map(|(id, model)| match &mut model.state {
             State::Ready(ready) if !ready.service.is_idle() => Some((*id, &mut **ready)),
@@ -127,33 +127,33 @@ impl<E: Executor> Models<E> {
         })
     }
 
-    /// The model of that address and those options, or a new one that is to be loaded, as the second
-    /// part says.
-    pub fn find_or_announce(&mut self, url: &str, options: &Options) -> (ModelId, bool) {
+    /// The model with this URL and these options, created if there is none. The second value is whether
+    /// it is new and must be loaded.
+    pub fn find_or_create(&mut self, url: &str, options: &Options) -> (ModelId, bool) {
         let same = |model: &Model<E>| model.url == url && model.options == *options;
         if let Some((id, _)) = self.entries.iter().find(|(_, model)| same(model)) {
             return (*id, false);
         }
-        let id = ModelId(self.announced);
-        self.announced += 1;
+        let id = ModelId(self.created);
+        self.created += 1;
         let (url, options) = (url.to_owned(), options.clone());
         let state = State::Loading(Loading::default());
         self.entries.insert(id, Model { url, options, bytes: 0, released: 0, state });
         (id, true)
     }
 
-    /// Reserves `bytes` for a model on its way. Models that no tab has go for it, the longest unused
-    /// first.
+    /// Reserves `bytes` for a model that is loading. Models that no tab uses are evicted for it, least
+    /// recently used first.
     ///
     /// # Errors
-    /// [`Error::OverBudget`] if those that tabs have leave too little.
+    /// [`Error::OverBudget`] if the models in use leave too little.
     pub fn make_room(&mut self, model: ModelId, bytes: u64) -> Result<()> {
         let set = |models: &mut Models<E>, bytes| {
             models.entries.get_mut(&model).map(|model| model.bytes = bytes)
         };
         set(self, 0);
         while self.memory().1.saturating_add(bytes) > self.budget {
-            if !self.drop_idle() {
+            if !self.evict() {
                 let (budget, used) = self.memory();
                 return Err(Error::OverBudget { needed: bytes, budget, used });
             }
@@ -162,8 +162,8 @@ impl<E: Executor> Models<E> {
         Ok(())
     }
 
-    /// Drops the model that no tab has had for longest. Returns false if tabs have them all.
-    pub fn drop_idle(&mut self) -> bool {
+    /// Evicts the least recently used model. Returns false if tabs use all models.
+    pub fn evict(&mut self) -> bool {
         let idle =
             |model: &Model<E>| matches!(&model.state, State::Ready(ready) if ready.tabs.is_empty());
         let all = self.entries.iter().filter(|(_, model)| idle(model));
@@ -171,17 +171,17 @@ impl<E: Executor> Models<E> {
         oldest.is_some_and(|oldest| self.entries.remove(&oldest).is_some())
     }
 
-    /// Drops models that no tab has, the longest unused first, until all are within the budget.
+    /// Evicts models that no tab uses, least recently used first, until the budget holds.
     pub fn trim(&mut self) {
-        while self.memory().1 > self.budget && self.drop_idle() {}
+        while self.memory().1 > self.budget && self.evict() {}
     }
 
-    /// Forgets a model.
+    /// Removes a model.
     pub fn remove(&mut self, model: ModelId) -> Option<Model<E>> {
         self.entries.remove(&model)
     }
 
-    /// A model on its way has come. Returns the calls that waited for it.
+    /// Stores a model whose load has finished. Returns the calls that waited for it.
     pub fn insert(&mut self, model: ModelId, service: Service<E>, info: Info) -> Vec<(TabId, u32)> {
         let Some(entry) = self.entries.get_mut(&model) else { return Vec::new() };
         let State::Loading(loading) = &mut entry.state else { return Vec::new() };
@@ -191,8 +191,8 @@ impl<E: Executor> Models<E> {
         waiting
     }
 
-    /// A tab lets go of a model, which stays loaded as long as its memory is not needed.
-    pub fn let_go(&mut self, model: ModelId, tab: TabId) {
+    /// Releases a tab's model; it stays loaded until its memory is needed.
+    pub fn release(&mut self, model: ModelId, tab: TabId) {
         self.released += 1;
         let Some(entry) = self.entries.get_mut(&model) else { return };
         entry.released = self.released;
@@ -202,8 +202,8 @@ impl<E: Executor> Models<E> {
         self.trim();
     }
 
-    /// The calls of a tab that wait for a model are dropped, or the one of that id. Returns the model
-    /// that nobody waits for any more.
+    /// Removes a tab's calls that wait for a model, or only the call `id`. Removes and returns the model
+    /// if no call waits for it any more.
     pub fn stop_waiting(&mut self, tab: TabId, id: Option<u32>) -> Option<ModelId> {
         let waits = |call: &(TabId, u32)| call.0 == tab && id.is_none_or(|id| call.1 == id);
         for (model, entry) in &mut self.entries {
@@ -228,9 +228,8 @@ impl<E: Executor> Models<E> {
 }
 
 impl<E: Executor> Ready<E> {
-    /// Notes that the answer to `request` belongs to a call, and through which outlet it goes if it is
-    /// a stream.
-    pub fn ask(&mut self, tab: TabId, id: u32, request: RequestId, outlet: Option<Outlet>) {
+    /// Registers the call that `request` belongs to, with an outlet if the answer is streamed.
+    pub fn register(&mut self, tab: TabId, id: u32, request: RequestId, outlet: Option<Outlet>) {
         self.callers.insert(request, Caller { tab, id, outlet, held: false });
     }
 
@@ -247,7 +246,7 @@ impl<E: Executor> Ready<E> {
         self.callers.len()
     }
 
-    /// Gives up a tab's call.
+    /// Cancels a tab's call.
     pub fn cancel(&mut self, tab: TabId, id: u32) {
         if let Some(request) = self.find(tab, id) {
             self.callers.remove(&request);
@@ -255,7 +254,7 @@ impl<E: Executor> Ready<E> {
         }
     }
 
-    /// A tab's page has room for so many chunks more.
+    /// Adds credit for `chunks` more chunks to a tab's stream.
     pub fn refill(&mut self, tab: TabId, id: u32, chunks: u32, outbox: &mut Outbox) {
         let Some(request) = self.find(tab, id) else { return };
         if let Some(outlet) =
@@ -266,7 +265,7 @@ impl<E: Executor> Ready<E> {
         }
     }
 
-    /// Passes on what the service has to tell about a request.
+    /// Sends a reply of the service to the request's call.
     pub fn reply(&mut self, request: RequestId, reply: Reply, outbox: &mut Outbox) {
         let Some(caller) = self.callers.get_mut(&request) else { return };
         let id = caller.id;
@@ -274,11 +273,11 @@ impl<E: Executor> Ready<E> {
         let last = match reply {
             Reply::Chunk { value: chunk, tokens, ended } => {
                 let piece = Piece { chunk: Chunk::Chat(chunk), tokens, ended };
-                return self.pass_on(request, piece, outbox);
+                return self.send_piece(request, piece, outbox);
             }
             Reply::TextChunk { value: chunk, tokens, ended } => {
                 let piece = Piece { chunk: Chunk::Text(chunk), tokens, ended };
-                return self.pass_on(request, piece, outbox);
+                return self.send_piece(request, piece, outbox);
             }
             Reply::End => Answer::End { id },
             Reply::Completion(completion) => value(Value::Completion(completion)),
@@ -298,8 +297,8 @@ impl<E: Executor> Ready<E> {
         }
     }
 
-    /// Sends a piece of a stream, now or later.
-    fn pass_on(&mut self, request: RequestId, piece: Piece, outbox: &mut Outbox) {
+    /// Sends a piece of a stream, or queues it.
+    fn send_piece(&mut self, request: RequestId, piece: Piece, outbox: &mut Outbox) {
         let caller = self.callers.get_mut(&request);
         if let Some(outlet) = caller.and_then(|caller| caller.outlet.as_mut()) {
             outlet.push(piece);
@@ -307,7 +306,7 @@ impl<E: Executor> Ready<E> {
         self.flush(request, outbox);
     }
 
-    /// Sends what a stream's page has room for, and lets its request wait while that is too little.
+    /// Sends as many pieces as the stream has credit for, and holds its request while the outlet is full.
     fn flush(&mut self, request: RequestId, outbox: &mut Outbox) {
         let Some(caller) = self.callers.get_mut(&request) else { return };
         let Some(outlet) = &mut caller.outlet else { return };
@@ -325,7 +324,7 @@ impl<E: Executor> Ready<E> {
         }
     }
 
-    /// Ends all requests of a tab.
+    /// Cancels all requests of a tab.
     fn leave(&mut self, tab: TabId) {
         let of_tab =
             |(request, caller): (&RequestId, &Caller)| (caller.tab == tab).then_some(*request);

@@ -1,27 +1,27 @@
-//! One stream on its way to a page that may read slower than the model writes.
+//! Flow control of one stream: the page may read slower than the model generates.
 
 use std::collections::VecDeque;
 
 use super::protocol::Answer;
 use crate::api::{Chunk, ChunkChoice, CompletionChoice};
 
-/// A stream that has so many tokens unsent is not computed further.
+/// A stream with this many unsent tokens is full, and its request is held.
 const MOST_TOKENS: usize = 64;
-/// Nobody has room for more chunks than this.
+/// Upper limit of the credit, in chunks.
 const MOST_CREDIT: u32 = 1 << 16;
 
-/// Sends chunks as far as the page has room for them and merges the others, so that what waits is
-/// never more than a few chunks for each choice.
+/// Sends chunks while the page has given credit for them, and merges the others, so that at most a few
+/// chunks per choice are queued.
 #[derive(Debug)]
 pub struct Outlet {
     id: u32,
     credit: u32,
     pending: VecDeque<Piece>,
-    /// What comes after the last chunk.
+    /// The answer after the last chunk.
     last: Option<Answer>,
 }
 
-/// A chunk with what the page has to know to ask for the rest of the stream.
+/// A chunk, with the tokens that the page needs to resume the stream.
 #[derive(Debug)]
 pub struct Piece {
     pub chunk: Chunk,
@@ -30,12 +30,12 @@ pub struct Piece {
 }
 
 impl Outlet {
-    /// The stream of a call, whose page has room for `credit` chunks.
+    /// The stream of a call, with credit for `credit` chunks.
     pub fn new(id: u32, credit: u32) -> Outlet {
         Outlet { id, credit: credit.min(MOST_CREDIT), pending: VecDeque::new(), last: None }
     }
 
-    /// Takes in a chunk.
+    /// Queues a chunk, or merges it with the choice's last queued one.
     pub fn push(&mut self, piece: Piece) {
         let earlier =
             self.pending.iter_mut().rev().find(|earlier| earlier.index() == piece.index());
@@ -45,17 +45,17 @@ impl Outlet {
         }
     }
 
-    /// Takes in what comes after the last chunk.
+    /// Sets the answer after the last chunk.
     pub fn finish(&mut self, last: Answer) {
         self.last = Some(last);
     }
 
-    /// Takes note that the page has room for `chunks` more.
+    /// Adds credit for `chunks` more chunks.
     pub fn refill(&mut self, chunks: u32) {
         self.credit = self.credit.saturating_add(chunks).min(MOST_CREDIT);
     }
 
-    /// What can be sent now.
+    /// The next answer that may be sent now.
     pub fn next(&mut self) -> Option<Answer> {
         if self.pending.is_empty() {
             return self.last.take();
@@ -65,7 +65,7 @@ impl Outlet {
         Some(Answer::Chunk { id: self.id, value: chunk, tokens, ended })
     }
 
-    /// Whether the stream should be computed no further until the page has read some of it.
+    /// Whether to hold the request until the page has read some of the stream.
     pub fn is_full(&self) -> bool {
         self.pending.iter().map(|piece| piece.tokens.len()).sum::<usize>() >= MOST_TOKENS
     }
@@ -79,12 +79,12 @@ impl Piece {
         }
     }
 
-    /// Whether another chunk's text can be added to this one's.
+    /// Whether another chunk can be merged into this one.
     fn takes(&self, next: &Piece) -> bool {
         self.adds() && next.adds()
     }
 
-    /// Whether it adds to the answer, and nothing but that.
+    /// Whether it only appends to the answer.
     fn adds(&self) -> bool {
         match &self.chunk {
             Chunk::Chat(chunk) => chunk
@@ -108,7 +108,7 @@ impl Piece {
                 let pair = chunk.choices.first_mut().zip(next.choices.into_iter().next());
                 pair.into_iter().for_each(|(choice, more)| CompletionChoice::extend(choice, more));
             }
-            // A stream has chunks of one kind.
+            // All chunks of a stream are of one kind.
             (Chunk::Chat(_), Chunk::Text(_)) | (Chunk::Text(_), Chunk::Chat(_)) => {}
         }
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_had_to_wait_come_in_one_chunk() {
+    fn queued_texts_are_merged_into_one_chunk() {
         let piece = |text: &str, finish_reason| {
             let choice =
                 CompletionChoice { text: text.into(), finish_reason, ..Default::default() };
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!((next(), next()), (("ab".into(), 2), ("c".into(), 1)));
     }
 
-    /// Text, tokens and end of one choice in what was sent.
+    /// Text, tokens and end of one choice in the sent answers.
     fn received(sent: &[Answer], index: u32) -> (String, Vec<u32>, Option<usize>) {
         let mut all = (String::new(), vec![], None);
         for answer in sent {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_pass_as_they_come_while_there_is_room() {
+    fn chunks_pass_at_once_while_there_is_credit() {
         let mut outlet = Outlet::new(7, 2);
         let mut sent = Vec::new();
         for piece in [start(0), text(0, 1), text(0, 2), text(0, 3)] {
@@ -207,22 +207,22 @@ mod tests {
         assert_eq!(sent.len(), 2);
         outlet.refill(1);
         let Some(Answer::Chunk { id: 7, tokens, .. }) = outlet.next() else { panic!() };
-        assert_eq!(tokens, [2, 3], "what had to wait comes in one chunk");
+        assert_eq!(tokens, [2, 3], "queued chunks are merged");
         assert!(outlet.next().is_none());
     }
 
     #[test]
-    fn what_comes_in_one_chunk_was_guessed_if_all_of_it_was() {
-        let guessed = |token| {
+    fn a_merged_chunk_is_drafted_if_all_its_parts_are() {
+        let drafted_text = |token| {
             let mut piece = text(0, token);
             let Chunk::Chat(chunk) = &mut piece.chunk else { panic!() };
             chunk.choices[0].drafted = true;
             piece
         };
         for (pieces, drafted) in [
-            ([guessed(1), guessed(2)], true),
-            ([guessed(1), text(0, 2)], false),
-            ([text(0, 1), guessed(2)], false),
+            ([drafted_text(1), drafted_text(2)], true),
+            ([drafted_text(1), text(0, 2)], false),
+            ([text(0, 1), drafted_text(2)], false),
         ] {
             let mut outlet = Outlet::new(7, 1);
             pieces.into_iter().for_each(|piece| outlet.push(piece));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_comes_last_and_needs_no_room() {
+    fn the_end_comes_last_and_needs_no_credit() {
         let mut outlet = Outlet::new(7, 0);
         outlet.push(finish(0, 0));
         outlet.finish(Answer::End { id: 7 });
@@ -258,8 +258,8 @@ mod tests {
     }
 
     proptest! {
-        /// However the reader gives room, each choice's text and tokens come whole and in order, and
-        /// no more chunks wait than a few for each choice.
+        /// For any sequence of credits, each choice's text and tokens arrive complete and in order, and
+        /// at most a few chunks per choice are queued.
         #[test]
         fn nothing_is_lost_or_twice(
             writes in prop::collection::vec((0u32..3, 0u32..4), 1..200),

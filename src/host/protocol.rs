@@ -1,8 +1,7 @@
 //! The messages between a page and the host.
 //!
-//! A page sends [`Call`]s, most with an id of its own choice; every [`Answer`] names the id it
-//! answers. A call is over with its first `value`, `end` or `error`. The first call is
-//! [`Call::Hello`].
+//! A page sends [`Call`]s, most with an id that it chooses; every [`Answer`] has the id of its call. A
+//! call ends with its first `value`, `end` or `error`. The first call is [`Call::Hello`].
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Map;
@@ -26,20 +25,20 @@ use super::HostMetrics;
 pub const PROTOCOL: u32 = 1;
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Models that are made of files of a page have names that begin so.
+/// URL prefix of models whose files the page passes in.
 pub const LOCAL: &str = "local:";
 /// Longest message, in bytes of JSON: far more than the longest context.
 const LONGEST: usize = 64 << 20;
 
-/// What a page asks for.
+/// A message from a page.
 #[derive(Debug)]
 pub enum Call {
-    /// Says who asks, and is answered with [`Welcome`].
+    /// Introduces the page; answered by a `value` with [`Welcome`].
     Hello {
         id: u32,
         version: String,
         protocol: u32,
-        /// A Web Lock that the page holds as long as it lives.
+        /// A Web Lock that the page holds while it lives.
         tab: Option<String>,
         visible: bool,
         isolation: Isolation,
@@ -49,20 +48,20 @@ pub enum Call {
         id: u32,
         url: String,
         options: Result<Options>,
-        /// What a local model is made of, which JSON cannot express.
+        /// Whether the message has the files of a local model; JSON cannot hold the files themselves.
         files: Option<IgnoredAny>,
     },
-    /// Answer a conversation; streams give `accepted`, `chunk`… and `end`, others a `value`.
+    /// Run a chat completion; a stream gives `accepted`, `chunk`… and `end`, others a `value`.
     Chat {
         id: u32,
         request: Box<Result<ChatCompletionRequest>>,
         moment: Asked,
-        /// Chunks of the stream that the page has room for.
+        /// Number of chunks that the page accepts for now.
         credit: u32,
-        /// What the page has of each choice of a stream that another host began.
+        /// Resumes a stream that another host began: the part of each choice that the page has.
         resume: Option<Vec<Resumed>>,
     },
-    /// Go on with texts; answered as `Chat`.
+    /// Run a text completion; answered as `Chat`.
     Complete {
         id: u32,
         request: Box<Result<CompletionRequest>>,
@@ -70,7 +69,7 @@ pub enum Call {
         credit: u32,
         resume: Option<Vec<Resumed>>,
     },
-    /// Tell what tokenizer or template make of something; answered by a `value`.
+    /// Tokenise, detokenise or render the chat template; answered by a `value`.
     Tokens {
         id: u32,
         task: TokensTask,
@@ -82,22 +81,22 @@ pub enum Call {
     },
     /// Embed texts; answered by a `value`.
     Embed { id: u32, request: Result<EmbeddingRequest> },
-    /// The page has room for so many chunks more of that stream.
+    /// The page accepts this many more chunks of that stream.
     Credit { id: u32, chunks: u32 },
-    /// Drop the call of that id; it gets no more answers.
+    /// Cancel the call with that id; it gets no more answers.
     Cancel { id: u32 },
-    /// Whether the page can be seen.
+    /// Whether the page is visible.
     Visible { visible: bool },
     /// A snapshot of the metrics, as a `value` with [`HostMetrics`].
     Metrics { id: u32 },
-    /// Answered with null, to show that the host lives.
+    /// Answered with null, to show that the host is alive.
     Ping { id: u32 },
-    /// The page takes its leave.
+    /// The page disconnects.
     Bye {},
 }
 
-/// When a request was first asked, and a random number: they name, date and seed its answer, also when
-/// it is asked again of another host.
+/// The time at which a request was first sent, and a random number. They set the id, date and seed of
+/// its answer, and stay the same when the request is sent again to another host.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
@@ -106,32 +105,32 @@ pub struct Asked {
     pub entropy: u64,
 }
 
-/// What is to be told of tokens.
+/// The task of [`Call::Tokens`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokensTask {
-    /// Those of a text or a conversation.
+    /// The tokens of a text or a conversation.
     Tokenize,
-    /// Their text.
+    /// The text of tokens.
     Detokenize,
-    /// The text of a conversation.
+    /// The rendered text of a conversation.
     Template,
 }
 
-/// Whose cached prefixes a page may share.
+/// The pages that a page shares its prefix cache with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// Those of all pages that say so too.
+    /// All pages that choose this.
     #[default]
     Shared,
-    /// Nobody's.
+    /// No other page.
     Tab,
-    /// Those of the pages that name the same session.
+    /// Pages with the same session name.
     Session(String),
 }
 
-/// How to load.
+/// How to load a model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Options {
@@ -143,13 +142,13 @@ pub struct Options {
     pub sliding_window: Option<SlidingWindow>,
     pub speculation: Speculation,
     pub draft: Draft,
-    /// Memory for weights, keys and values of all models of the host; the last load that names it
-    /// counts.
+    /// Memory budget for weights and KV caches of all models of the host; the last load that sets it
+    /// wins.
     pub budget_bytes: Option<u64>,
     pub store: Keep,
-    /// What the files must be.
+    /// Expected digests of the files.
     pub integrity: Option<Manifest>,
-    /// Where Hugging Face's repositories are, if not there; ends with `/`.
+    /// Base URL of Hugging Face's repositories, if not the default; ends with `/`.
     pub hub: Option<String>,
 }
 
@@ -175,7 +174,7 @@ pub enum Keep {
     None,
 }
 
-/// How 16- and 32-bit matrices are held.
+/// How to quantise 16- and 32-bit matrices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantize {
@@ -185,7 +184,7 @@ pub enum Quantize {
     W4,
 }
 
-/// How keys and values are held.
+/// Data type of the KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kv {
@@ -194,14 +193,14 @@ pub enum Kv {
     Int8,
 }
 
-/// What each token sees of its conversation.
+/// The attention window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlidingWindow {
-    /// Tokens at the beginning that stay visible; one block by default.
+    /// Tokens at the start that stay visible; one block by default.
     #[serde(default = "SlidingWindow::sinks")]
     pub sinks: usize,
-    /// Last tokens, itself included.
+    /// Last tokens, the current one included.
     pub tokens: usize,
 }
 
@@ -211,14 +210,14 @@ impl SlidingWindow {
     }
 }
 
-/// Most tokens that are guessed ahead of a draw: as many as can be unless the page says otherwise.
+/// Most draft tokens per step of speculative decoding; [`MAX_DRAFTS`] by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Guesses")]
+#[serde(try_from = "SpeculationJson")]
 pub struct Speculation {
     pub max_drafts: usize,
 }
 
-/// [`Speculation`] as a page writes it.
+/// [`Speculation`] in JSON.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -226,7 +225,7 @@ pub struct Speculation {
     deny_unknown_fields,
     expecting = "expected true, false or {maxDrafts: 0 to 7}"
 )]
-enum Guesses {
+enum SpeculationJson {
     Switch(bool),
     Limit { max_drafts: Option<usize> },
 }
@@ -237,14 +236,16 @@ impl Default for Speculation {
     }
 }
 
-impl TryFrom<Guesses> for Speculation {
+impl TryFrom<SpeculationJson> for Speculation {
     type Error = String;
 
-    fn try_from(guesses: Guesses) -> Result<Speculation, String> {
-        let max_drafts = match guesses {
-            Guesses::Switch(false) => 0,
-            Guesses::Switch(true) | Guesses::Limit { max_drafts: None } => MAX_DRAFTS,
-            Guesses::Limit { max_drafts: Some(most) } => most,
+    fn try_from(json: SpeculationJson) -> Result<Speculation, String> {
+        let max_drafts = match json {
+            SpeculationJson::Switch(false) => 0,
+            SpeculationJson::Switch(true) | SpeculationJson::Limit { max_drafts: None } => {
+                MAX_DRAFTS
+            }
+            SpeculationJson::Limit { max_drafts: Some(most) } => most,
         };
         if max_drafts > MAX_DRAFTS {
             return Err(format!("found {max_drafts} maxDrafts, expected 0 to {MAX_DRAFTS}"));
@@ -253,21 +254,21 @@ impl TryFrom<Guesses> for Speculation {
     }
 }
 
-/// What guesses the tokens.
+/// The drafter of speculative decoding, besides prompt lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Guesser")]
+#[serde(from = "DraftJson")]
 pub enum Draft {
-    /// What lies beside the model.
+    /// The drafter in the model's own folder, if there is one.
     #[default]
-    Beside,
+    Bundled,
     Nothing,
-    /// The model's own first layers, so many of them.
+    /// The model's first layers: this many.
     EarlyExit(usize),
-    /// What is in the folder with this address.
+    /// The drafter in the folder with this URL.
     Folder(String),
 }
 
-/// [`Draft`] as a page writes it.
+/// [`Draft`] in JSON.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -275,24 +276,24 @@ pub enum Draft {
     deny_unknown_fields,
     expecting = "expected true, false, the address of a folder or {earlyExit: layers}"
 )]
-enum Guesser {
+enum DraftJson {
     Switch(bool),
     Folder(String),
     Own { early_exit: usize },
 }
 
-impl From<Guesser> for Draft {
-    fn from(guesser: Guesser) -> Draft {
-        match guesser {
-            Guesser::Switch(true) => Draft::Beside,
-            Guesser::Switch(false) => Draft::Nothing,
-            Guesser::Folder(url) => Draft::Folder(url),
-            Guesser::Own { early_exit } => Draft::EarlyExit(early_exit),
+impl From<DraftJson> for Draft {
+    fn from(json: DraftJson) -> Draft {
+        match json {
+            DraftJson::Switch(true) => Draft::Bundled,
+            DraftJson::Switch(false) => Draft::Nothing,
+            DraftJson::Folder(url) => Draft::Folder(url),
+            DraftJson::Own { early_exit } => Draft::EarlyExit(early_exit),
         }
     }
 }
 
-/// What a page is told.
+/// A message to a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
@@ -306,9 +307,9 @@ pub enum Answer {
     Chunk {
         id: u32,
         value: Chunk,
-        /// The choice's tokens that are new since its last chunk.
+        /// The tokens of this chunk.
         tokens: Vec<u32>,
-        /// In the chunk that ends a choice: its tokens, all told.
+        /// In the chunk that ends a choice: its total token count.
         ended: Option<usize>,
     },
     End {
@@ -340,16 +341,16 @@ pub enum Value {
     Pong(()),
 }
 
-/// Who answers.
+/// The answer to [`Call::Hello`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Welcome {
     pub version: &'static str,
     pub protocol: u32,
-    /// A Web Lock that the host holds as long as it lives.
+    /// A Web Lock that the host holds while it lives.
     pub host: Option<String>,
 }
 
-/// How far loading is.
+/// The progress of a load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Progress {
     /// `download` or `compile`.
@@ -361,7 +362,7 @@ pub struct Progress {
     pub rate: f64,
 }
 
-/// What was loaded, and on what.
+/// The loaded model and its device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Info {
@@ -375,11 +376,11 @@ pub struct Info {
     pub weight_bytes: f64,
     /// Whether the files are kept for the next load.
     pub stored: bool,
-    /// What came of the drafter; null if there is none.
+    /// The drafter; null if there is none.
     pub draft: Option<DraftInfo>,
 }
 
-/// A drafter that is used, or why it is not.
+/// The drafter that is used, or why it is not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DraftInfo {
@@ -388,11 +389,11 @@ pub enum DraftInfo {
     Error(String),
 }
 
-/// What is wrong with a message, and the id of its call where it names one.
+/// The id of an invalid message's call, 0 if it has none, and the error.
 pub type Refused = (u32, Error);
 
 impl Call {
-    /// The page's name for it, or 0.
+    /// The call's id, or 0 if it has none.
     pub fn id(&self) -> u32 {
         match self {
             Call::Hello { id, .. }
@@ -412,8 +413,7 @@ impl Call {
     /// Reads a message.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] where it is no call. What is wrong with the parameters of a call is in
-    /// the call itself.
+    /// [`Error::InvalidRequest`] if it is no call. Errors in a call's parameters are inside the [`Call`].
     pub fn read(json: &str) -> Result<Call, Refused> {
         let refused = |id, message| {
             let error = Error::InvalidRequest { param: "message".into(), message };
@@ -438,7 +438,7 @@ impl Call {
         })
     }
 
-    /// The call of these fields and of an id, which is `known` if it is one of a call.
+    /// Reads a call from its fields. `known` is the id if it is a valid one.
     fn from_fields(id: serde_json::Value, known: Option<u32>, mut fields: Fields) -> Result<Call> {
         let f = &mut fields;
         let kind: String = f.need("type")?;
@@ -494,12 +494,12 @@ impl Call {
     }
 }
 
-/// The request of a call; what is wrong with it is for the call's answer to say.
+/// The request of a call, unread: its errors belong to the call's answer.
 fn request(fields: &mut Fields) -> serde_json::Value {
     fields.value("request").unwrap_or_default()
 }
 
-/// As with a request, with the option to blame.
+/// Reads the load options; errors name the option.
 fn options(value: serde_json::Value) -> Result<Options> {
     typed(&value).map_err(|(path, message)| Error::InvalidRequest {
         param: path.unwrap_or_else(|| "options".into()),

@@ -1,4 +1,4 @@
-//! What a host tells about itself.
+//! Metrics and state of the host, as a tab may see them.
 
 use serde::Serialize;
 
@@ -10,33 +10,33 @@ use crate::{Error, Result, engine::TabId, metrics::Metrics, step::Executor};
 pub struct HostMetrics {
     #[serde(flatten)]
     pub engine: Metrics,
-    /// Size of the WebAssembly memory, which never shrinks: the peak so far.
+    /// Size of the WebAssembly memory in bytes; it never shrinks, so this is the peak.
     pub wasm_heap_bytes: usize,
     pub host: HostState,
 }
 
-/// What a host has, as far as the tab that asks may know.
+/// Tabs, models and memory of a host, limited to what the asking tab may see.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostState {
-    /// The Web Lock that it holds as long as it lives.
+    /// The Web Lock that the host holds while it lives.
     pub name: Option<String>,
-    /// The tabs whose prefixes the asking one may share.
+    /// Tabs whose prefix cache the asking tab may share.
     pub tabs: Vec<TabState>,
-    /// Their models, and those that nobody has.
+    /// Models of these tabs, and models that no tab uses.
     pub models: Vec<ModelState>,
-    /// Memory for weights, keys and values of all models.
+    /// Memory limit for weights and KV caches of all models.
     pub budget_bytes: u64,
     pub used_bytes: u64,
 }
 
-/// A tab as others see it.
+/// A tab, as other tabs see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TabState {
     pub id: u64,
     pub visible: bool,
-    /// The address of its model.
+    /// URL of its model.
     pub model: Option<String>,
-    /// Whether it is the one that asks.
+    /// Whether it is the asking tab.
     pub you: bool,
 }
 
@@ -44,16 +44,16 @@ pub struct TabState {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelState {
     pub url: String,
-    /// Weights, keys and values.
+    /// Weights and KV cache.
     pub bytes: u64,
-    /// How many tabs have it.
+    /// Number of tabs that use it.
     pub tabs: usize,
-    /// Requests that are being answered or wait.
+    /// Requests that run or wait.
     pub requests: usize,
 }
 
 impl<E: Executor> Host<E> {
-    /// What a tab may know: nothing of those whose prefixes it does not share.
+    /// The metrics for a tab, without those of tabs whose prefix cache it does not share.
     pub(super) fn metrics(&mut self, tab: TabId) -> Result<HostMetrics> {
         let (asking, heap_bytes) = (tab, self.identity.heap_bytes);
         let known = self.tabs.get(&tab).ok_or(Error::Handshake)?;

@@ -1,15 +1,15 @@
-//! Observations in buckets of fixed bounds.
+//! Histograms with fixed buckets.
 
 use serde::Serialize;
 
-/// How often values fell into each bucket, as Prometheus counts them.
+/// Counts of observed values per bucket, for Prometheus.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Histogram {
-    /// The largest value of each bucket, ascending. One more bucket, without a bound, follows.
+    /// Upper bound of each bucket, ascending. A last bucket without a bound follows.
     pub bounds: &'static [f64],
-    /// Observations by bucket, each counted once: `[bounds + 1]`.
+    /// Observations per bucket, not cumulative: `[bounds + 1]`.
     pub counts: Vec<u64>,
-    /// Of all observations.
+    /// Sum of all observations.
     pub sum: f64,
     /// Number of observations.
     pub count: u64,
@@ -28,9 +28,9 @@ impl Histogram {
         self.count += 1;
     }
 
-    /// The value that a share `q` of the observations does not exceed, as far as buckets can tell:
-    /// values are taken to lie evenly between 0 or the bound below and the bucket's own. Beyond the
-    /// last bound it is that bound. None without observations.
+    /// An estimate of the `q`-quantile: values are assumed to be spread evenly within their bucket, which
+    /// starts at 0 or the bound below. In the last bucket it is the last bound. `None` without
+    /// observations.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let rank = q.clamp(0.0, 1.0) * self.count as f64;
         let (mut below, mut lower) = (0, 0.0);
@@ -44,7 +44,7 @@ impl Histogram {
         (self.count > 0).then_some(lower)
     }
 
-    /// Observations up to each bound, and all of them.
+    /// Cumulative counts: observations up to each bound, then all of them.
     pub(super) fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         bounds.zip(&self.counts).scan(0, |total, (bound, count)| {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_counts_in_the_first_bucket_that_holds_it() {
+    fn a_value_counts_in_the_first_bucket_that_contains_it() {
         let mut histogram = Histogram::new(&[1.0, 2.0, 4.0]);
         observe(&mut histogram, &[0.0, 1.0, 1.5, 2.0, 4.0, 4.1, 100.0]);
         assert_eq!(histogram.counts, [2, 2, 1, 2]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_lie_between_the_bounds_of_their_bucket() {
+    fn quantiles_are_between_the_bounds_of_their_bucket() {
         let mut histogram = Histogram::new(&[1.0, 2.0, 4.0]);
         assert_eq!(histogram.quantile(0.5), None);
         observe(&mut histogram, &[1.5; 4]);

@@ -1,10 +1,10 @@
-//! How well the prefix cache does of late.
+//! The recent hit rate of the prefix cache.
 
 use std::collections::VecDeque;
 
 use serde::{Serialize, Serializer};
 
-/// How much of the latest requests' prompts was found in the prefix cache.
+/// The prefix cache's hit rate over the latest requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HitRate {
     most: usize,
@@ -19,7 +19,7 @@ impl Default for HitRate {
     }
 }
 
-/// As the rate, or null.
+/// Serialised as the rate, or null.
 impl Serialize for HitRate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.rate().serialize(serializer)
@@ -32,7 +32,7 @@ impl HitRate {
         HitRate { most, sums: [0; 3], latest: VecDeque::new() }
     }
 
-    /// Takes in `requests` that looked up `queries` tokens and found `hits` of them.
+    /// Counts `requests` that looked up `queries` tokens and found `hits` of them.
     pub fn observe(&mut self, requests: usize, queries: usize, hits: usize) {
         if requests == 0 {
             return;
@@ -48,7 +48,7 @@ impl HitRate {
         }
     }
 
-    /// The share of tokens that were found, from 0 to 1; none if none were looked up.
+    /// The fraction of tokens that were found, 0 to 1; `None` if none were looked up.
     pub fn rate(&self) -> Option<f64> {
         let [_, queries, hits] = self.sums;
         (queries > 0).then(|| hits as f64 / queries as f64)

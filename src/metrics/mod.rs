@@ -1,4 +1,4 @@
-//! What the serving core counts, under the names that vLLM gives it.
+//! Metrics of the serving core, with vLLM's names.
 
 mod histogram;
 mod hit_rate;
@@ -14,50 +14,49 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-/// The state of an engine at one moment, and its counters since the start. Times are in seconds.
+/// A snapshot of an engine's state, and its counters since the start. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
-    /// Requests that hold KV blocks and are being computed.
+    /// Requests that hold KV blocks and run.
     pub num_requests_running: usize,
     /// Requests that wait to be admitted, for the first time or after a preemption.
     pub num_requests_waiting: usize,
-    /// The share of KV blocks that are held, from 0 to 1.
+    /// Fraction of KV blocks in use, 0 to 1.
     pub kv_cache_usage_perc: f64,
-    /// The share of the held blocks' places that hold a token, from 0 to 1; 0 if none is held.
+    /// Fraction of the slots in used blocks that hold a token, 0 to 1; 0 if no block is in use.
     pub kv_block_utilisation: f64,
-    /// Tokens that were looked for in the prefix cache.
+    /// Tokens looked up in the prefix cache.
     pub prefix_cache_queries: u64,
-    /// Tokens that were found there.
+    /// Tokens found in the prefix cache.
     pub prefix_cache_hits: u64,
-    /// The share that was found over the last 1000 requests.
+    /// Hit rate over the last 1000 requests.
     pub prefix_cache_hit_rate: HitRate,
-    /// Tokens that were looked for when a preempted request came back; not in the counts above.
+    /// Tokens looked up when a preempted request was resumed; not in the counts above.
     pub preempted_queries: u64,
-    /// Tokens that were found then.
+    /// Tokens found then.
     pub preempted_hits: u64,
-    /// How often a request gave up its blocks, to be computed again.
+    /// Number of preemptions: a request lost its blocks and is recomputed.
     pub num_preemptions: u64,
-    /// Tokens of the prompts that have been computed or found in the cache.
+    /// Prompt tokens that were computed or found in the cache.
     pub prompt_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
-    /// What came of drafts.
+    /// Counters of speculative decoding.
     #[serde(flatten)]
     pub spec_decode: SpecDecode,
-    /// How much longer the same tokens would have taken without drafts, by what steps without them
-    /// took.
+    /// Estimated time saved by speculative decoding, from the duration of steps without drafts.
     pub spec_decode_seconds_saved: f64,
-    /// Requests that ended, by reason.
+    /// Finished requests by reason.
     pub request_success: RequestSuccess,
-    /// Steps that the executor has run.
+    /// Number of steps run.
     pub steps: u64,
-    /// Rows of each step.
+    /// Rows per step.
     pub iteration_tokens_total: Histogram,
-    /// From one step's result to the next, or from submission where the executor was idle.
+    /// From one step's result to the next, or from submission if the executor was idle.
     pub step_time_seconds: Histogram,
     /// From arrival to the first token.
     pub time_to_first_token_seconds: Histogram,
-    /// From one token to the next.
+    /// From each token to the next.
     pub inter_token_latency_seconds: Histogram,
     /// From the first token to the last, divided by the tokens after the first.
     pub request_time_per_output_token_seconds: Histogram,
@@ -71,48 +70,48 @@ pub struct Metrics {
     pub request_decode_time_seconds: Histogram,
     /// From admission to the last token.
     pub request_inference_time_seconds: Histogram,
-    /// Each tab's part, by its id.
+    /// Metrics per tab, by its id.
     #[serde(serialize_with = "by_name")]
     pub tabs: BTreeMap<u64, TabMetrics>,
 }
 
-/// Ended requests by reason.
+/// Finished requests by reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RequestSuccess {
     /// An end token or a stop string.
     pub stop: u64,
     /// The token limit or the context length.
     pub length: u64,
-    /// An answer that went in circles.
+    /// A repeated pattern, see `repetition_detection`.
     pub repetition: u64,
     /// Cancelled by the caller.
     pub abort: u64,
     pub error: u64,
 }
 
-/// What one tab has asked for and got.
+/// The metrics of one tab.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TabMetrics {
-    /// Requests that are being computed.
+    /// Running requests.
     pub running: usize,
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: usize,
-    /// Entries of the block tables of its requests; a block that several share counts for each.
+    /// Block table entries of its requests; a shared block counts once per request.
     pub kv_blocks: usize,
-    /// Tokens of its prompts that have been computed or found in the cache.
+    /// Tokens of its prompts that were computed or found in the cache.
     pub prompt_tokens: u64,
-    /// Tokens of its requests that were looked up in the prefix cache.
+    /// Its tokens that were looked up in the prefix cache.
     pub prefix_cache_queries: u64,
-    /// How many of them were found there.
+    /// Number of them that were found.
     pub cached_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
-    /// What came of drafts.
+    /// Counters of speculative decoding.
     #[serde(flatten)]
     pub spec_decode: SpecDecode,
 }
 
-/// Why a request ended, as metrics tell it.
+/// Why a request finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishedReason {
     Stop,
@@ -123,8 +122,8 @@ pub enum FinishedReason {
 }
 
 impl Metrics {
-    /// A tab's request looked for `queries` tokens in the prefix cache and found `hits` of them;
-    /// `again` if it had been preempted.
+    /// A tab's request looked up `queries` tokens in the prefix cache and found `hits` of them; `again` if
+    /// it had been preempted.
     pub fn looked_up(&mut self, tab: u64, queries: usize, hits: usize, again: bool) {
         let (queries, hits) = (queries as u64, hits as u64);
         if again {
@@ -140,34 +139,34 @@ impl Metrics {
         }
     }
 
-    /// A tab's prompt of so many tokens is complete in the cache.
+    /// The prefill of a tab's prompt of `tokens` tokens is complete.
     pub fn prefilled(&mut self, tab: u64, tokens: usize) {
         self.prompt_tokens += tokens as u64;
         self.tab(tab).prompt_tokens += tokens as u64;
     }
 
-    /// A tab got a token.
+    /// A token was generated for a tab.
     pub fn generated(&mut self, tab: u64) {
         self.generation_tokens += 1;
         self.tab(tab).generation_tokens += 1;
     }
 
-    /// Of `drafted` tokens of a tab's sequence the first `accepted` were right.
+    /// `drafted` tokens of a tab's sequence were verified, and the first `accepted` were accepted.
     pub fn verified(&mut self, tab: u64, drafted: usize, accepted: usize) {
         self.spec_decode.observe(drafted, accepted);
         self.tab(tab).spec_decode.observe(drafted, accepted);
     }
 
-    /// The executor ran a step of so many rows.
+    /// The executor ran a step with `rows` rows.
     pub fn stepped(&mut self, rows: usize, took: Duration) {
         self.steps += 1;
         self.iteration_tokens_total.observe(rows as f64);
         self.step_time_seconds.observe(took.as_secs_f64());
     }
 
-    /// Leaves out what concerns other tabs than these: tokens, drafts, and what was looked up and found
-    /// in the prefix cache, become their part. The rows of all steps stay, and who knew all tokens could
-    /// tell from them how many were found.
+    /// Removes the metrics of other tabs: the counts of tokens, drafts and prefix cache lookups become the
+    /// sums over these tabs. The rows per step stay those of all tabs; with them and the number of all
+    /// prompt tokens, the cache hits of others could be computed.
     pub fn restrict_to(&mut self, own: impl Fn(u64) -> bool) {
         self.tabs.retain(|tab, _| own(*tab));
         let sum = |count: fn(&TabMetrics) -> u64| self.tabs.values().map(count).sum::<u64>();
@@ -182,7 +181,7 @@ impl Metrics {
         self.tabs.values().for_each(|tab| self.spec_decode.add(&tab.spec_decode));
     }
 
-    /// A tab's part.
+    /// The metrics of a tab.
     pub fn tab(&mut self, tab: u64) -> &mut TabMetrics {
         self.tabs.entry(tab).or_default()
     }
@@ -225,7 +224,7 @@ impl Default for Metrics {
 }
 
 impl RequestSuccess {
-    /// Counts an ended request.
+    /// Counts a finished request.
     pub fn count(&mut self, reason: FinishedReason) {
         *match reason {
             FinishedReason::Stop => &mut self.stop,
@@ -237,7 +236,7 @@ impl RequestSuccess {
     }
 }
 
-// Bounds of the buckets: vLLM's, so that dashboards made for it fit.
+// Bucket bounds are vLLM's, so that its dashboards work.
 const ROWS: &[f64] =
     &[1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 const TO_FIRST_TOKEN: &[f64] = &[
@@ -252,11 +251,11 @@ const PER_REQUEST: &[f64] = &[
     0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0,
     480.0, 960.0, 1920.0, 7680.0,
 ];
-/// vLLM has none; a GPU may be reset after two seconds in one step.
+/// vLLM has no such metric. A GPU may be reset if one step takes two seconds.
 const PER_STEP: &[f64] =
     &[0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.0];
 
-/// Writes ids as strings, as keys of objects must be.
+/// Serialises ids as strings, as JSON keys must be.
 fn by_name<S: Serializer>(
     tabs: &BTreeMap<u64, TabMetrics>,
     serializer: S,
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lookups_of_preempted_requests_are_counted_apart() {
+    fn lookups_of_preempted_requests_are_counted_separately() {
         let mut metrics = Metrics::default();
         metrics.looked_up(3, 100, 32, false);
         metrics.looked_up(3, 110, 96, true);

@@ -1,13 +1,13 @@
-//! Metrics as Prometheus reads them: its text exposition format, version 0.0.4.
+//! Metrics in Prometheus' text exposition format, version 0.0.4.
 //!
-//! Names are vLLM's where it has the metric; counters end in `_total`.
+//! Names are vLLM's if it has the metric; counters end in `_total`.
 
 use std::fmt::Display;
 
 use super::{Histogram, Metrics, TabMetrics};
 
 impl Metrics {
-    /// The metrics in Prometheus' text format. As in vLLM, every sample bears a label `model_name`.
+    /// The metrics in Prometheus' text format. As in vLLM, every sample has a label `model_name`.
     pub fn to_prometheus(&self, model: &str) -> String {
         let mut page = Page { text: String::new(), model: escape(model) };
         self.gauges(&mut page);
@@ -22,12 +22,12 @@ impl Metrics {
     fn gauges(&self, page: &mut Page) {
         let (running, waiting) = (self.num_requests_running, self.num_requests_waiting);
         let gauges = [
-            ("vllm:num_requests_running", "Requests being computed.", running as f64),
+            ("vllm:num_requests_running", "Requests running.", running as f64),
             ("vllm:num_requests_waiting", "Requests waiting to be admitted.", waiting as f64),
-            ("vllm:kv_cache_usage_perc", "Share of KV blocks held.", self.kv_cache_usage_perc),
+            ("vllm:kv_cache_usage_perc", "Fraction of KV blocks in use.", self.kv_cache_usage_perc),
             (
                 "tabloom:kv_block_utilisation",
-                "Share of the held KV blocks' places that hold a token.",
+                "Fraction of the slots in used KV blocks that hold a token.",
                 self.kv_block_utilisation,
             ),
         ];
@@ -42,7 +42,7 @@ impl Metrics {
         let counters = [
             (
                 "vllm:prefix_cache_queries_total",
-                "Tokens looked for in the prefix cache.",
+                "Tokens looked up in the prefix cache.",
                 self.prefix_cache_queries,
             ),
             (
@@ -52,7 +52,7 @@ impl Metrics {
             ),
             (
                 "tabloom:preempted_queries_total",
-                "Tokens looked for in the prefix cache after a preemption.",
+                "Tokens looked up in the prefix cache after a preemption.",
                 self.preempted_queries,
             ),
             (
@@ -66,17 +66,17 @@ impl Metrics {
             ("tabloom:steps_total", "Steps run.", self.steps),
             (
                 "vllm:spec_decode_num_drafts_total",
-                "Rounds of speculation.",
+                "Sequence steps with draft tokens.",
                 drafts.spec_decode_num_drafts,
             ),
             (
                 "vllm:spec_decode_num_draft_tokens_total",
-                "Tokens drafted.",
+                "Draft tokens.",
                 drafts.spec_decode_num_draft_tokens,
             ),
             (
                 "vllm:spec_decode_num_accepted_tokens_total",
-                "Drafted tokens that were right.",
+                "Accepted draft tokens.",
                 drafts.spec_decode_num_accepted_tokens,
             ),
         ];
@@ -85,12 +85,12 @@ impl Metrics {
             page.sample(name, None, value);
         }
         let name = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
-        page.family(name, "counter", "Drafted tokens that were right, by their place in a round.");
+        page.family(name, "counter", "Accepted draft tokens, by position in the draft.");
         for (at, count) in drafts.spec_decode_num_accepted_tokens_per_pos.iter().enumerate() {
             page.sample(name, Some(("position", &at.to_string())), count);
         }
         let name = "tabloom:spec_decode_seconds_saved";
-        page.family(name, "gauge", "Time that steps without drafts would have taken beyond.");
+        page.family(name, "gauge", "Estimated time saved by speculative decoding.");
         page.sample(name, None, self.spec_decode_seconds_saved);
         let ended = &self.request_success;
         let reasons = [
@@ -100,7 +100,7 @@ impl Metrics {
             ("abort", ended.abort),
             ("error", ended.error),
         ];
-        page.family("vllm:request_success_total", "counter", "Requests that ended, by reason.");
+        page.family("vllm:request_success_total", "counter", "Finished requests, by reason.");
         for (reason, count) in reasons {
             page.sample("vllm:request_success_total", Some(("finished_reason", reason)), count);
         }
@@ -160,13 +160,13 @@ impl Metrics {
     fn tabs(&self, page: &mut Page) {
         type Value = fn(&TabMetrics) -> u64;
         let gauges: [(_, _, Value); 3] = [
-            ("running", "Requests being computed", |tab| tab.running as u64),
+            ("running", "Requests running", |tab| tab.running as u64),
             ("waiting", "Requests waiting", |tab| tab.waiting as u64),
             ("kv_blocks", "KV blocks in block tables", |tab| tab.kv_blocks as u64),
         ];
         let counters: [(_, _, Value); 6] = [
             ("prompt_tokens_total", "Prompt tokens", |tab| tab.prompt_tokens),
-            ("prefix_cache_queries_total", "Tokens looked for in the prefix cache", |tab| {
+            ("prefix_cache_queries_total", "Tokens looked up in the prefix cache", |tab| {
                 tab.prefix_cache_queries
             }),
             ("cached_tokens_total", "Tokens found in the prefix cache", |tab| tab.cached_tokens),
@@ -174,7 +174,7 @@ impl Metrics {
             ("draft_tokens_total", "Tokens drafted", |tab| {
                 tab.spec_decode.spec_decode_num_draft_tokens
             }),
-            ("accepted_tokens_total", "Drafted tokens that were right", |tab| {
+            ("accepted_tokens_total", "Accepted draft tokens", |tab| {
                 tab.spec_decode.spec_decode_num_accepted_tokens
             }),
         ];
@@ -190,10 +190,10 @@ impl Metrics {
     }
 }
 
-/// The text so far.
+/// The text that is being written.
 struct Page {
     text: String,
-    /// Value of the label that every sample bears, escaped.
+    /// Escaped value of the label `model_name`.
     model: String,
 }
 
@@ -202,7 +202,7 @@ impl Page {
         self.text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
-    /// `label`: one more label, whose value needs no escaping.
+    /// `label` is a second label, whose value needs no escaping.
     fn sample(&mut self, name: &str, label: Option<(&str, &str)>, value: impl Display) {
         let label = label.map(|(name, value)| format!(",{name}=\"{value}\"")).unwrap_or_default();
         self.text += &format!("{name}{{model_name=\"{}\"{label}}} {value}\n", self.model);
@@ -219,7 +219,7 @@ impl Page {
     }
 }
 
-/// A label's value as it stands between quotes.
+/// Escapes a label's value.
 fn escape(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
 }
@@ -241,7 +241,7 @@ mod tests {
     const HISTOGRAMS: usize = 10;
     const PER_PLACE: &str = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
 
-    /// Metrics in which no two numbers are alike by chance.
+    /// Metrics with different numbers everywhere, so that none is confused.
     fn lived() -> Metrics {
         let mut metrics = Metrics {
             num_requests_running: 3,
@@ -275,7 +275,7 @@ mod tests {
         metrics
     }
 
-    /// The families of a page by name.
+    /// The metric families of a page by name.
     fn parse(page: &str) -> BTreeMap<&str, Family<'_>> {
         let (rest, families) = parser::prometheus(page).expect("a valid page");
         assert_eq!(rest, "");
@@ -286,7 +286,7 @@ mod tests {
         named
     }
 
-    /// The value of the one sample of this name and, if given, label besides the model's.
+    /// The value of the only sample with this name and, if given, this second label.
     fn value(family: &Family, name: &str, label: Option<(&str, &str)>) -> f64 {
         let expected = [("model_name", MODEL)].into_iter().chain(label);
         let found: Vec<f64> = family

@@ -1,27 +1,28 @@
-//! How much of what was drafted came true.
+//! Counters of speculative decoding.
 
 use serde::Serialize;
 
 use crate::step::MAX_DRAFTS;
 
-/// Drafts that have been verified, counted per round: a step in which a sequence had drafts.
+/// Verified drafts. A draft is the draft tokens of one sequence in one step.
 ///
-/// A round brings one token more than it has drafts that are right: the mean acceptance length is
-/// 1 + accepted / rounds, of counts or of their growth over any time.
+/// A draft gives one token more than it has accepted draft tokens: the mean acceptance length is
+/// 1 + accepted / drafts, of the counts or of their growth over any time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SpecDecode {
-    /// Rounds.
+    /// Number of drafts.
     pub spec_decode_num_drafts: u64,
-    /// Tokens drafted.
+    /// Number of draft tokens.
     pub spec_decode_num_draft_tokens: u64,
-    /// Those of them that were right.
+    /// Number of accepted draft tokens.
     pub spec_decode_num_accepted_tokens: u64,
-    /// The same by their place in a round.
+    /// Accepted draft tokens by position in the draft.
     pub spec_decode_num_accepted_tokens_per_pos: [u64; MAX_DRAFTS],
 }
 
 impl SpecDecode {
-    /// Of `drafted` tokens of a round the first `accepted` were right. Without drafts there is no round.
+    /// Counts a draft of `drafted` tokens, of which the first `accepted` were accepted; nothing if
+    /// `drafted` is 0.
     pub fn observe(&mut self, drafted: usize, accepted: usize) {
         self.spec_decode_num_drafts += u64::from(drafted > 0);
         self.spec_decode_num_draft_tokens += drafted as u64;
@@ -45,8 +46,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_counted_with_their_drafts_and_what_came_true() {
-        // (drafted and accepted of each round) → drafts, proposed, accepted, by place
+    fn drafts_and_accepted_tokens_are_counted() {
+        // (drafted, accepted) of each draft → drafts, draft tokens, accepted tokens; accepted by position
         type Case = (&'static [(usize, usize)], [u64; 3], [u64; 3]);
         let table: [Case; 5] = [
             (&[(3, 3)], [1, 3, 3], [1, 1, 1]),

@@ -1,14 +1,14 @@
-//! When things happened to one request, and what that says about the engine.
+//! Times of a request's events, and the latencies observed from them.
 
 use std::time::Duration;
 
 use super::{FinishedReason, Metrics};
 
-/// The moments of one request on the engine's clock, which it turns into observations as they come.
+/// Times of one request's events on the engine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestTimes {
     pub arrival: Duration,
-    /// Of the first admission; a preemption does not undo it.
+    /// The first admission; a preemption does not change it.
     pub admitted: Option<Duration>,
     pub first_token: Option<Duration>,
     pub last_token: Option<Duration>,
@@ -17,7 +17,7 @@ pub struct RequestTimes {
 }
 
 impl RequestTimes {
-    /// Of a request that is queued now.
+    /// The times of a request that is queued now.
     pub fn new(now: Duration) -> RequestTimes {
         RequestTimes {
             arrival: now,
@@ -28,7 +28,7 @@ impl RequestTimes {
         }
     }
 
-    /// The request gets its blocks, for the first time or again.
+    /// The request was admitted, for the first time or again.
     pub fn admitted(&mut self, now: Duration) {
         self.admitted.get_or_insert(now);
     }
@@ -44,7 +44,7 @@ impl RequestTimes {
         self.tokens += 1;
     }
 
-    /// The request ended. Only complete answers tell how long a request takes.
+    /// The request finished. Latencies are observed only for complete answers.
     pub fn finished(&self, now: Duration, reason: FinishedReason, metrics: &mut Metrics) {
         metrics.request_success.count(reason);
         if !matches!(

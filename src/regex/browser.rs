@@ -1,4 +1,4 @@
-//! Regular expressions by the browser's own `RegExp`.
+//! Regular expressions with the browser's `RegExp`.
 
 use js_sys::JsString;
 use tokenizers::Result;
@@ -14,7 +14,7 @@ extern "C" {
     #[wasm_bindgen(constructor, catch)]
     fn new(pattern: &str, flags: &str) -> std::result::Result<RegExp, JsValue>;
 
-    /// The next match from `lastIndex` on, which it moves to the match's end.
+    /// The next match from `lastIndex` on; sets `lastIndex` to its end.
     #[wasm_bindgen(method)]
     fn exec(this: &RegExp, text: &JsString) -> Option<Match>;
 
@@ -34,11 +34,11 @@ pub struct Regex(RegExp);
 impl Regex {
     pub fn new(pattern: &str) -> Result<Regex> {
         let translated = ecmascript::translate(pattern)?;
-        let refused = |_| format!("this browser does not know the regular expression {pattern:?}");
+        let refused = |_| format!("this browser cannot use the regular expression {pattern:?}");
         Ok(Regex(RegExp::new(&translated, "gv").map_err(refused)?))
     }
 
-    /// Begins and ends of all matches, in order, in bytes.
+    /// Start and end of all matches, in order, in bytes.
     pub fn find_all(&self, text: &str) -> Result<Vec<(usize, usize)>> {
         let script = JsString::from(text);
         let mut bytes = Bytes { text, index: 0, byte: 0 };
@@ -47,7 +47,7 @@ impl Regex {
         while let Some(at) = self.0.exec(&script) {
             let (start, end) = (at.index(), self.0.last_index());
             let (start_byte, end_byte) = (bytes.at(start), bytes.at(end));
-            // Nothing, right behind a match, is none.
+            // An empty match right after a match does not count.
             let is_end = found.last().is_some_and(|&(_, last)| last == end_byte);
             if start < end || !is_end {
                 found.push((start_byte, end_byte));
@@ -60,7 +60,7 @@ impl Regex {
     }
 }
 
-/// A place in a text, counted in JavaScript's units of 16 bits and in bytes.
+/// A position in a text, in UTF-16 code units and in bytes.
 struct Bytes<'a> {
     text: &'a str,
     index: u32,
@@ -68,7 +68,7 @@ struct Bytes<'a> {
 }
 
 impl Bytes<'_> {
-    /// The byte at an index that is not before the last one.
+    /// Converts an index to a byte position; indices must not decrease.
     fn at(&mut self, index: u32) -> usize {
         for c in self.text[self.byte..].chars() {
             if self.index >= index {
@@ -80,7 +80,7 @@ impl Bytes<'_> {
         self.byte
     }
 
-    /// Units of the character here; 1 at the end.
+    /// Code units of the character here; 1 at the end.
     fn next_char(&self) -> u32 {
         self.text[self.byte..].chars().next().map_or(1, |c| c.len_utf16() as u32)
     }

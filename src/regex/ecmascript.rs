@@ -1,17 +1,17 @@
-//! Regular expressions as Oniguruma writes them, written for ECMAScript's flag `v`.
+//! Translates regular expressions from Oniguruma to ECMAScript with the flag `v`.
 //!
-//! Both sides: <https://github.com/kkos/oniguruma/blob/master/doc/RE>,
+//! Syntax: <https://github.com/kkos/oniguruma/blob/master/doc/RE>,
 //! <https://tc39.es/ecma262/#sec-patterns>.
 
 use tokenizers::Result;
 
-/// Groups and sets within one another.
+/// Deepest nesting of groups and sets.
 const MOST_DEPTH: usize = 64;
 
 const WORD: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]";
 const NO_WORD: &str = r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]";
 
-/// Properties with long names; all other long names are scripts.
+/// Properties with long names; any other long name is a script.
 const PROPERTIES: [&str; 14] = [
     "Alphabetic",
     "Any",
@@ -29,7 +29,7 @@ const PROPERTIES: [&str; 14] = [
     "White_Space",
 ];
 
-/// The same expression for JavaScript; fails at what JavaScript cannot say, or we do not.
+/// Translates an expression. Fails at features that JavaScript lacks or that are not implemented.
 pub fn translate(pattern: &str) -> Result<String> {
     let mut translator =
         Translator { pattern, rest: pattern, ignores_case: false, atomic: 0, depth: 0 };
@@ -42,22 +42,22 @@ pub fn translate(pattern: &str) -> Result<String> {
 
 struct Translator<'a> {
     pattern: &'a str,
-    /// What of it is not translated yet.
+    /// The rest to translate.
     rest: &'a str,
     ignores_case: bool,
-    /// Groups so far that keep what they matched.
+    /// Number of atomic groups so far.
     atomic: usize,
     depth: usize,
 }
 
-/// What stands for itself, or for one of several characters.
+/// An element of a set: a character or a class.
 enum Item {
     Char(char),
     Set(String),
 }
 
 impl Translator<'_> {
-    /// Up to the end of the group.
+    /// Alternatives, up to the end of the group.
     fn alternatives(&mut self) -> Result<String> {
         let ignores_case = self.ignores_case;
         let mut all = String::new();
@@ -73,13 +73,13 @@ impl Translator<'_> {
         Ok(all)
     }
 
-    /// An atom, and how often it follows itself.
+    /// An atom and its quantifier.
     fn repeated(&mut self) -> Result<String> {
         let mut atom = self.atom()?;
         let Some(count) = self.count() else { return Ok(atom) };
         atom += &count;
         if self.take("+") {
-            return Ok(self.kept(&atom));
+            return Ok(self.atomic_group(&atom));
         }
         if self.take("?") {
             atom.push('?');
@@ -87,7 +87,7 @@ impl Translator<'_> {
         Ok(atom)
     }
 
-    /// A quantifier; a brace that begins none stands for itself.
+    /// A quantifier, if there is one; a brace that starts none is a literal.
     fn count(&mut self) -> Option<String> {
         if let Some(sign) = self.peek().filter(|c| "*+?".contains(*c)) {
             self.next();
@@ -106,8 +106,8 @@ impl Translator<'_> {
         Some(format!("{{{least}{comma}{most}}}"))
     }
 
-    /// What matches and is never tried otherwise: a look ahead is not, once it is over.
-    fn kept(&mut self, inner: &str) -> String {
+    /// An atomic group, written as a lookahead with a back reference: a lookahead does not backtrack.
+    fn atomic_group(&mut self, inner: &str) -> String {
         self.atomic += 1;
         let name = self.atomic;
         format!(r"(?:(?=(?<a{name}>{inner}))\k<a{name}>)")
@@ -142,7 +142,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Behind the `(`.
+    /// A group, after its `(`.
     fn group(&mut self) -> Result<String> {
         let mut begin = "(?:";
         let mut keeps = false;
@@ -178,10 +178,10 @@ impl Translator<'_> {
         if !self.take(")") {
             return self.refuse("a ( without its )");
         }
-        Ok(if keeps { self.kept(&inner) } else { format!("{begin}{inner})") })
+        Ok(if keeps { self.atomic_group(&inner) } else { format!("{begin}{inner})") })
     }
 
-    /// Behind the `[`.
+    /// A set, after its `[`.
     fn set(&mut self) -> Result<String> {
         let not = if self.take("^") { "^" } else { "" };
         let mut parts = vec![String::new()];
@@ -215,7 +215,7 @@ impl Translator<'_> {
         })
     }
 
-    /// What follows a `-` in a set, unless the `-` stands for itself.
+    /// The end of a range after `-` in a set; `None` if the `-` is a literal.
     fn range_end(&mut self) -> Result<Option<char>> {
         let before = self.rest;
         if self.take("-") {
@@ -247,7 +247,7 @@ impl Translator<'_> {
         Ok(range)
     }
 
-    /// Behind the `\`, where it means the same in a set and outside.
+    /// An escape after its `\` that means the same inside and outside a set.
     fn escaped(&mut self) -> Result<Item> {
         let Some(c) = self.next() else { return self.refuse("a \\ at its end") };
         Ok(Item::Char(match c {
@@ -272,7 +272,7 @@ impl Translator<'_> {
         }))
     }
 
-    /// Behind `\p`.
+    /// A property, after its `\p`.
     fn property(&mut self, not: bool) -> Result<String> {
         let (name, rest) = match self.rest.strip_prefix('{') {
             Some(braced) => braced.split_once('}').unwrap_or_default(),
@@ -297,7 +297,7 @@ impl Translator<'_> {
         Ok(format!(r"\{}{{{script}{name}}}", if not { 'P' } else { 'p' }))
     }
 
-    /// A character by its number, of so many digits or in braces.
+    /// A character by its code, with this many hexadecimal digits or in braces.
     fn code(&mut self, digits: usize) -> Result<char> {
         let (code, rest) = match self.rest.strip_prefix('{') {
             Some(braced) => braced.split_once('}').unwrap_or_default(),
@@ -314,7 +314,7 @@ impl Translator<'_> {
         if self.ignores_case { format!("[{}]", self.variants(c)) } else { quoted(c) }
     }
 
-    /// The character, in both cases where case does not matter.
+    /// The character; in both cases if the match is case-insensitive.
     fn variants(&self, c: char) -> String {
         let mut all = quoted(c);
         if self.ignores_case {
@@ -353,7 +353,7 @@ impl Translator<'_> {
         next
     }
 
-    /// Goes past a text if it comes next.
+    /// Consumes a text if it comes next.
     fn take(&mut self, text: &str) -> bool {
         let rest = self.rest.strip_prefix(text);
         self.rest = rest.unwrap_or(self.rest);
@@ -370,7 +370,7 @@ impl Translator<'_> {
     }
 }
 
-/// A character that stands for itself, in a set and outside.
+/// A literal character, escaped for use inside and outside a set.
 fn quoted(c: char) -> String {
     if c.is_ascii_alphanumeric() || !c.is_ascii() {
         c.into()
@@ -386,7 +386,7 @@ mod tests {
     use super::translate;
 
     #[test]
-    fn what_differs_is_translated() {
+    fn differences_are_translated() {
         for (pattern, expected) in [
             ("a|bc*", "a|bc*"),
             (r"(a)(?:b)(?=c)(?!d)(?<=e)(?<!f)", "(?:a)(?:b)(?=c)(?!d)(?<=e)(?<!f)"),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_named() {
+    fn unsupported_features_are_named() {
         for (pattern, named) in [
             ("(", "("),
             (")", ")"),

@@ -1,7 +1,7 @@
-//! Regular expressions as tokenizers are written with: Oniguruma's, with Unicode's classes.
+//! Regular expressions of tokenizers: Oniguruma's syntax with Unicode classes.
 //!
-//! A browser has an engine for them already, with Unicode's tables; one of our own would be the
-//! largest part of the module that visitors download.
+//! In the browser, its own regex engine and Unicode tables are used: ours would be the largest part of
+//! the module that visitors download.
 
 #[cfg(target_arch = "wasm32")]
 mod browser;

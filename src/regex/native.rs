@@ -1,4 +1,4 @@
-//! Regular expressions by the crate `fancy-regex`.
+//! Regular expressions with the crate `fancy-regex`.
 
 use tokenizers::Result;
 
@@ -10,9 +10,9 @@ impl Regex {
         Ok(Regex(fancy_regex::Regex::new(pattern)?))
     }
 
-    /// Begins and ends of all matches, in order, in bytes.
+    /// Start and end of all matches, in order, in bytes.
     ///
-    /// Fails where looking for them takes too many steps back.
+    /// Fails if the search backtracks too often.
     pub fn find_all(&self, text: &str) -> Result<Vec<(usize, usize)>> {
         self.0.find_iter(text).map(|found| Ok(found.map(|at| (at.start(), at.end()))?)).collect()
     }

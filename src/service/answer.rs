@@ -1,4 +1,4 @@
-//! An answer in the making: tokens in, OpenAI's shapes out.
+//! An answer that is being generated: tokens in, OpenAI's shapes out.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::{
     text::{CallPiece, End, Piece, Pieces, Reading, Tokenizer},
 };
 
-/// The text of an answer so far, and what is known of its tokens.
+/// The state of an answer: its text so far and its tokens' log-probabilities.
 pub struct Answer {
-    /// The request that it answers, perhaps with others.
+    /// The request that it belongs to; several answers may belong to one.
     pub conversation: RequestId,
-    /// The count of its tokens, if its end has been told before.
+    /// Its token count, if its last chunk was sent before the stream was resumed.
     pub ended: Option<usize>,
-    /// Guesses that were right, but behind the end of its text.
+    /// Accepted draft tokens after the end of its text.
     pub beyond: usize,
     responder: Responder,
     stream: bool,
-    /// Whether its first chunk has been told before.
+    /// Whether its first chunk was sent before the stream was resumed.
     started: bool,
     tokenizer: Arc<Tokenizer>,
     pieces: Pieces<Token>,
-    /// Tokens taken in.
+    /// Number of tokens received.
     count: usize,
-    /// Whether log-probabilities are told.
-    tells: bool,
-    /// The random number of the request, which names its calls of tools.
+    /// Whether log-probabilities are returned.
+    has_logprobs: bool,
+    /// The request's random number; it makes up the ids of tool calls.
     entropy: u64,
-    /// What there is so far, and its log-probabilities, kept where no stream was asked for.
+    /// The message so far and its log-probabilities, if not streamed.
     message: Delta,
-    told: Vec<TokenLogprob>,
-    /// The prompt's tokens, where their log-probabilities were asked for.
+    logprobs: Vec<TokenLogprob>,
+    /// The prompt's tokens, if their log-probabilities are requested.
     prompt: Vec<u32>,
     prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
 }
@@ -45,29 +45,28 @@ pub struct Answer {
 /// A token of an answer.
 struct Token {
     id: u32,
-    /// If it is told how likely it was.
+    /// If requested.
     logprob: Option<TokenLogprob>,
-    /// Whether it was guessed before it was drawn.
+    /// Whether it is an accepted draft token.
     drafted: bool,
 }
 
-/// How an answer ended, and how many of its tokens were thinking.
+/// The end of an answer, and its number of reasoning tokens.
 pub struct Ended {
     pub reasoning_tokens: usize,
-    pub told: Told,
+    pub last: Last,
 }
 
-/// What an answer's end brings.
-pub enum Told {
-    /// The last chunk of its stream, unless that has been told before.
+/// The output at an answer's end.
+pub enum Last {
+    /// The last chunk of its stream, unless it was sent before.
     Streamed(Option<Reply>),
-    /// The choice, and the log-probabilities of the prompt if they were asked for.
+    /// The choice, and the prompt's log-probabilities if requested.
     Whole(Choice, Option<Vec<Option<TokenLogprob>>>),
 }
 
 impl Answer {
-    /// The answer to a request, which begins after `prompt`, is to be read as `reading` says and goes
-    /// on where `resumed` says.
+    /// An answer to `prompt` that is parsed as `reading` says and continues at `resumed`.
     pub fn new(
         conversation: RequestId,
         responder: Responder,
@@ -86,40 +85,40 @@ impl Answer {
             pieces: Pieces::new(tokenizer.clone(), &request.text, reading, &resumed.tokens)?,
             tokenizer,
             count: resumed.tokens.len(),
-            tells: request.sampling.logprobs.is_some(),
+            has_logprobs: request.sampling.logprobs.is_some(),
             entropy,
             message: Delta::default(),
-            told: Vec::new(),
+            logprobs: Vec::new(),
             prompt: if request.prompt_logprobs.is_some() { prompt.to_vec() } else { Vec::new() },
             prompt_logprobs: None,
         })
     }
 
-    /// What there is to tell before the next token.
+    /// The reply before the first token: the first chunk of a stream.
     pub fn start(&self) -> Option<Reply> {
         let silent = !self.stream || self.started || self.ended.is_some();
         (!silent).then(|| Reply::plain(self.responder.start()))
     }
 
-    /// Takes in how likely the prompt's tokens were, from the second on.
+    /// Takes the log-probabilities of the prompt's tokens, from the second one on.
     pub fn prompt_logprobs(&mut self, logprobs: &[Logprobs]) -> Result<()> {
         let tokens = self.prompt.iter().skip(1).zip(logprobs);
-        let told = tokens.map(|(token, logprobs)| self.describe(*token, logprobs).map(Some));
-        self.prompt_logprobs = Some([Ok(None)].into_iter().chain(told).collect::<Result<_>>()?);
+        let entries = tokens.map(|(token, logprobs)| self.describe(*token, logprobs).map(Some));
+        self.prompt_logprobs = Some([Ok(None)].into_iter().chain(entries).collect::<Result<_>>()?);
         Ok(())
     }
 
-    /// Hands out what was taken in of the prompt's tokens.
+    /// Removes and returns the log-probabilities of the prompt's tokens.
     pub fn take_prompt_logprobs(&mut self) -> Option<Vec<Option<TokenLogprob>>> {
         self.prompt_logprobs.take()
     }
 
-    /// Which of the request's answers it is.
+    /// Its index among the request's answers.
     pub fn index(&self) -> u32 {
         self.responder.index
     }
 
-    /// Takes in the next token and returns what there is to tell.
+    /// Takes the next token and returns the next chunk, if there is one.
     pub fn token(
         &mut self,
         id: u32,
@@ -132,68 +131,68 @@ impl Answer {
         let Some(mut piece) = self.pieces.push(id, token)? else { return Ok(None) };
         let items = std::mem::take(&mut piece.items);
         let drafted = items.iter().all(|token| token.drafted);
-        let (tokens, told) = split(items);
+        let (tokens, logprobs) = split(items);
         let delta = delta(piece, &self.responder, self.entropy);
         if self.stream {
-            let value = self.responder.delta(delta, choice_logprobs(self.tells, told), drafted);
+            let value =
+                self.responder.delta(delta, choice_logprobs(self.has_logprobs, logprobs), drafted);
             return Ok(Some(Reply::Chunk { value, tokens, ended: None }));
         }
         self.message.extend(delta);
-        self.told.extend(told);
+        self.logprobs.extend(logprobs);
         Ok(None)
     }
 
-    /// Whether no more tokens are wanted: a stop string has ended the text, or its end has been told.
+    /// Whether no more tokens are needed: a stop string ended the text, or the last chunk was sent before.
     pub fn is_over(&self) -> bool {
         self.pieces.stopped() || self.ended.is_some()
     }
 
-    /// How many tokens there are up to the end of a stop string, if one has ended the text.
+    /// The token count up to the end of the stop string, if one ended the text.
     pub fn stopped(&self) -> Option<usize> {
         self.pieces.stopped().then_some(self.count)
     }
 
-    /// What there is to tell at the end, given the stop token that ended the answer, if one did, and
-    /// how many tokens it took: the last chunk of a stream, or the choice.
+    /// Ends the answer and returns the last chunk of a stream, or the choice. `stop` is the stop token
+    /// that ended it, if one did, and `count` its token count.
     pub fn finish(self, reason: FinishReason, stop: Option<u32>, count: usize) -> Ended {
-        let Answer { responder, pieces, tells, entropy, mut message, .. } = self;
+        let Answer { responder, pieces, has_logprobs, entropy, mut message, .. } = self;
         let stopped = pieces.stopped();
         let End { mut piece, called, reasoning_tokens } = pieces.finish();
         if self.ended.is_some() {
-            return Ended { reasoning_tokens, told: Told::Streamed(None) };
+            return Ended { reasoning_tokens, last: Last::Streamed(None) };
         }
-        // The token that completed a stop string may also have been the last one allowed, or have come
-        // with a stop token.
+        // The token that completed a stop string may be the last allowed one, or come with a stop token.
         let stop = stop.filter(|_| !stopped);
         let reason = match if stopped { FinishReason::Stop } else { reason } {
             FinishReason::Stop if called => FinishReason::ToolCalls,
             reason => reason,
         };
-        let (tokens, told) = split(std::mem::take(&mut piece.items));
+        let (tokens, logprobs) = split(std::mem::take(&mut piece.items));
         let delta = delta(piece, &responder, entropy);
-        let told = if self.stream {
-            let logprobs = choice_logprobs(tells && !told.is_empty(), told);
+        let last = if self.stream {
+            let logprobs = choice_logprobs(has_logprobs && !logprobs.is_empty(), logprobs);
             let value = responder.finish(delta, logprobs, reason, stop);
-            Told::Streamed(Some(Reply::Chunk { value, tokens, ended: Some(count) }))
+            Last::Streamed(Some(Reply::Chunk { value, tokens, ended: Some(count) }))
         } else {
             message.extend(delta);
-            let told = self.told.into_iter().chain(told).collect();
+            let logprobs = self.logprobs.into_iter().chain(logprobs).collect();
             let choice = Choice {
                 index: responder.index,
                 message: whole(message),
-                logprobs: choice_logprobs(tells, told),
+                logprobs: choice_logprobs(has_logprobs, logprobs),
                 stop_reason: stop,
                 ..Choice::new("", reason)
             };
-            Told::Whole(choice, self.prompt_logprobs)
+            Last::Whole(choice, self.prompt_logprobs)
         };
-        Ended { reasoning_tokens, told }
+        Ended { reasoning_tokens, last }
     }
 
     fn describe(&self, token: u32, logprobs: &Logprobs) -> Result<TokenLogprob> {
         let spelled = |token, logprob| Ok(TopLogprob::new(self.tokenizer.spell(token)?, logprob));
         let top = logprobs.top.iter().enumerate();
-        // A token that was named may be among the likeliest, and one may be named twice.
+        // A requested token may be among the top tokens, and may be requested twice.
         let first = |(i, (token, _)): &(usize, &(u32, f32))| {
             logprobs.top[..*i].iter().all(|(other, _)| other != token)
         };
@@ -205,7 +204,7 @@ impl Answer {
     }
 }
 
-/// What a piece adds to the message. The same request, asked again, names its calls the same.
+/// What a piece adds to the message. Call ids depend only on the request: a resumed stream repeats them.
 fn delta(piece: Piece<Token>, responder: &Responder, entropy: u64) -> Delta {
     let call = |CallPiece { index, name, arguments }: CallPiece| match name {
         Some(name) => {
@@ -221,7 +220,7 @@ fn delta(piece: Piece<Token>, responder: &Responder, entropy: u64) -> Delta {
     }
 }
 
-/// The message that all pieces make.
+/// The message that all pieces add up to.
 fn whole(message: Delta) -> ResponseMessage {
     let call = |call: ToolCallDelta| {
         let name = call.function.name.unwrap_or_default();
@@ -232,8 +231,8 @@ fn whole(message: Delta) -> ResponseMessage {
     ResponseMessage::new(text, message.reasoning_content.unwrap_or_default(), calls)
 }
 
-fn choice_logprobs(tells: bool, content: Vec<TokenLogprob>) -> Option<ChoiceLogprobs> {
-    tells.then_some(ChoiceLogprobs { content, refusal: () })
+fn choice_logprobs(wanted: bool, content: Vec<TokenLogprob>) -> Option<ChoiceLogprobs> {
+    wanted.then_some(ChoiceLogprobs { content, refusal: () })
 }
 
 fn split(tokens: Vec<Token>) -> (Vec<u32>, Vec<TokenLogprob>) {

@@ -1,4 +1,4 @@
-//! Text completions: conversations without a template, told in OpenAI's older shape.
+//! Text completions: conversations without a template, in the shape of OpenAI's legacy API.
 
 use super::{
     Moment, Reply, Resumed, Service,
@@ -17,37 +17,37 @@ use crate::{
     text::{Detokenizer, Tokenizer},
 };
 
-/// Turns what a conversation tells into text completions.
-pub(super) struct Completing {
+/// Converts a conversation's replies into text completions.
+pub(super) struct Adapter {
     stream: bool,
-    /// How many of the likeliest tokens are told beside each, if they are.
+    /// Number of top tokens per token, if log-probabilities are returned.
     logprobs: Option<usize>,
-    /// As `logprobs`, of the prompt for itself.
+    /// The same for the `prompt_logprobs` field.
     prompt_logprobs: Option<usize>,
     echo: bool,
     echo_only: bool,
-    choices: Vec<Told>,
-    /// The answers so far, where no stream was asked for.
+    choices: Vec<AnswerState>,
+    /// The answers so far, if not streamed.
     whole: Completion,
 }
 
-/// How far one of the answers is.
-struct Told {
-    /// The prompt as it is echoed.
+/// The state of one answer.
+struct AnswerState {
+    /// The prompt's text, for `echo`.
     prompt: String,
-    /// The bytes that its tokens show as, where their log-probabilities are told.
+    /// The bytes of the prompt's tokens, if their log-probabilities are returned.
     prompt_tokens: Vec<Vec<u8>>,
-    /// Whether some of it was told before, by another service.
+    /// Whether another service already sent a part of it.
     started: bool,
-    /// Characters of the answer told so far, an echo included.
+    /// Characters sent so far, the echo included.
     chars: usize,
 }
 
 impl<E: Executor> Service<E> {
-    /// Queues a request for text completions; as [`Service::submit`], but answered with
+    /// Queues a request for text completions. As [`Service::submit`], but the replies are
     /// [`Reply::TextChunk`] and [`Reply::TextCompletion`].
     ///
-    /// Control tokens in a prompt count as such: it is the caller who writes what a template would.
+    /// Control tokens in a prompt are parsed: the caller writes what a template would.
     ///
     /// # Errors
     /// As for [`Service::submit`].
@@ -60,14 +60,14 @@ impl<E: Executor> Service<E> {
         let CompleteRequest { prompts, add_special_tokens, echo, echo_only, settings } = request;
         let n = settings.n;
         let logprobs = settings.sampling.logprobs;
-        let (stream, told) = (settings.stream, settings.prompt_logprobs);
+        let (stream, top) = (settings.stream, settings.prompt_logprobs);
         let inner = ChatRequest {
             stream: true,
             include_usage: settings.include_usage || !stream,
-            prompt_logprobs: if echo { told.max(logprobs) } else { told },
+            prompt_logprobs: if echo { top.max(logprobs) } else { top },
             ..settings.clone()
         };
-        let asked = |(i, input): (usize, &TextInput)| {
+        let prepared = |(i, input): (usize, &TextInput)| {
             let tokens = match input {
                 TextInput::Text(text) => {
                     self.chat.tokenizer().encode_raw(text, add_special_tokens)?
@@ -75,42 +75,42 @@ impl<E: Executor> Service<E> {
                 TextInput::Tokens(tokens) => tokens.clone(),
             };
             self.check_prompt(&name("prompt", i, prompts.len()), &tokens)?;
-            // Prompts that are the same get answers of their own.
+            // Equal prompts must get different seeds.
             let entropy = moment.entropy.wrapping_add((i * n) as u64);
             let moment = Moment { entropy, ..moment };
             engine_request(&inner, tokens.into(), &self.chat, self.capacity.vocab, moment)
         };
-        let asked = prompts.iter().enumerate().map(asked).collect::<Result<Vec<_>>>()?;
-        resume::check(resume, &settings, &asked, &self.capacity)?;
+        let prepared = prompts.iter().enumerate().map(prepared).collect::<Result<Vec<_>>>()?;
+        resume::check(resume, &settings, &prepared, &self.capacity)?;
 
         let tokenizer = self.chat.tokenizer().clone();
         let mut choices = Vec::new();
-        for (input, asked) in prompts.iter().zip(&asked) {
+        for (input, prepared) in prompts.iter().zip(&prepared) {
             let prompt = match input {
                 TextInput::Text(text) => text.clone(),
                 TextInput::Tokens(_) => {
-                    shown(Detokenizer::new(tokenizer.clone(), true), &asked.request.prompt)?
+                    shown(Detokenizer::new(tokenizer.clone(), true), &prepared.request.prompt)?
                 }
             };
-            let prompt_tokens = match asked.request.prompt_logprobs {
-                Some(_) => spell(&tokenizer, &asked.request.prompt)?,
+            let prompt_tokens = match prepared.request.prompt_logprobs {
+                Some(_) => spell(&tokenizer, &prepared.request.prompt)?,
                 None => Vec::new(),
             };
             for _ in 0..n {
                 let resumed = resume.get(choices.len()).cloned().unwrap_or_default();
                 let shows_special = inner.text.shows_special;
                 let detokenizer = Detokenizer::new(tokenizer.clone(), shows_special);
-                let told = shown(detokenizer, &resumed.tokens)?;
+                let sent = shown(detokenizer, &resumed.tokens)?;
                 let echoed = if echo { prompt.chars().count() } else { 0 };
-                choices.push(Told {
+                choices.push(AnswerState {
                     prompt: prompt.clone(),
                     prompt_tokens: prompt_tokens.clone(),
                     started: resumed.started,
-                    chars: echoed + told.chars().count(),
+                    chars: echoed + sent.chars().count(),
                 });
             }
         }
-        let id = self.begin("cmpl", "prompt", &inner, asked, moment, resume)?;
+        let id = self.begin("cmpl", "prompt", &inner, prepared, moment, resume)?;
         if let Some(conversation) = self.conversations.get(&id) {
             let Responder { id: name, created, model, .. } = conversation.responder().clone();
             let whole = Completion {
@@ -121,19 +121,19 @@ impl<E: Executor> Service<E> {
                 choices: (0..choices.len() as u32)
                     .map(|index| CompletionChoice { index, ..Default::default() })
                     .collect(),
-                // Of a chunk without usage.
+                // A chunk without usage has null.
                 usage: settings.include_usage.then_some(None),
             };
             let [logprobs, prompt_logprobs] =
-                [logprobs, told].map(|top| top.map(|top| top as usize));
-            let completing =
-                Completing { stream, logprobs, prompt_logprobs, echo, echo_only, choices, whole };
-            self.completions.insert(id, completing);
+                [logprobs, top].map(|top| top.map(|top| top as usize));
+            let adapter =
+                Adapter { stream, logprobs, prompt_logprobs, echo, echo_only, choices, whole };
+            self.completions.insert(id, adapter);
         }
         Ok(id)
     }
 
-    /// Refuses a prompt that the engine would, by its name.
+    /// Refuses a prompt that the engine would refuse, but names its parameter.
     fn check_prompt(&self, param: &str, tokens: &[u32]) -> Result<()> {
         let refuse = |message| Err(Error::InvalidRequest { param: param.into(), message });
         let vocab = self.capacity.vocab;
@@ -146,61 +146,61 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Tells of the prompt of a text completion, if the answer `id` belongs to one.
+    /// Sends the prompt's log-probabilities, if the answer `id` belongs to a text completion.
     pub(super) fn echo(&mut self, id: RequestId) {
         let Some(answer) = self.answers.get_mut(&id) else { return };
-        let Some(completing) = self.completions.get_mut(&answer.conversation) else { return };
+        let Some(adapter) = self.completions.get_mut(&answer.conversation) else { return };
         let Some(logprobs) = answer.take_prompt_logprobs() else { return };
-        let chunk = completing.prompt(answer.index(), logprobs);
+        let chunk = adapter.prompt(answer.index(), logprobs);
         self.outbox.extend(chunk.map(|chunk| (answer.conversation, chunk)));
     }
 
-    /// What there is to tell, in order, and nothing of it twice.
-    pub(super) fn told(&mut self) -> Vec<(RequestId, Reply)> {
+    /// Removes and returns the replies in the outbox, in order.
+    pub(super) fn take_replies(&mut self) -> Vec<(RequestId, Reply)> {
         let outbox = std::mem::take(&mut self.outbox);
-        let told = |(id, reply)| match self.completions.get_mut(&id) {
+        let convert = |(id, reply)| match self.completions.get_mut(&id) {
             None => Some((id, reply)),
-            Some(completing) => {
+            Some(adapter) => {
                 let over = matches!(reply, Reply::End);
-                let reply = completing.tell(reply);
+                let reply = adapter.convert(reply);
                 if over {
                     self.completions.remove(&id);
                 }
                 reply.map(|reply| (id, reply))
             }
         };
-        outbox.into_iter().filter_map(told).collect()
+        outbox.into_iter().filter_map(convert).collect()
     }
 }
 
-impl Completing {
-    /// Takes in how likely the tokens of an answer's prompt were.
+impl Adapter {
+    /// Converts the log-probabilities of a prompt's tokens.
     fn prompt(&mut self, index: u32, known: Vec<Option<TokenLogprob>>) -> Option<Reply> {
-        let told = self.choices.get(index as usize).filter(|told| !told.started)?;
+        let state = self.choices.get(index as usize).filter(|state| !state.started)?;
         let echoes = self.echo && self.logprobs.is_some();
-        let likeliest = |top: usize| {
+        let top_entries = |top: usize| {
             let first = |known: &TokenLogprob| TokenLogprob {
                 top_logprobs: known.top_logprobs.iter().take(top).cloned().collect(),
                 ..known.clone()
             };
             known.iter().map(|known| known.as_ref().map(first)).collect()
         };
-        let tokens = told.prompt_tokens.iter().cloned().zip(known.iter().map(Option::as_ref));
+        let tokens = state.prompt_tokens.iter().cloned().zip(known.iter().map(Option::as_ref));
         let choice = CompletionChoice {
             index,
-            text: if echoes { told.prompt.clone() } else { String::new() },
+            text: if echoes { state.prompt.clone() } else { String::new() },
             logprobs: self
                 .logprobs
                 .filter(|_| echoes)
-                .map(|top| CompletionLogprobs::new(&told.prompt, 0, top, tokens)),
-            prompt_logprobs: self.prompt_logprobs.map(likeliest),
+                .map(|top| CompletionLogprobs::new(&state.prompt, 0, top, tokens)),
+            prompt_logprobs: self.prompt_logprobs.map(top_entries),
             ..Default::default()
         };
         self.push(Some(choice), None, Vec::new(), None)
     }
 
-    /// The same in the shape of text completions.
-    fn tell(&mut self, reply: Reply) -> Option<Reply> {
+    /// Converts a reply into the shape of text completions.
+    fn convert(&mut self, reply: Reply) -> Option<Reply> {
         match reply {
             Reply::Chunk { mut value, tokens, ended } => {
                 let choice = match value.choices.pop() {
@@ -216,10 +216,10 @@ impl Completing {
         }
     }
 
-    /// A piece of an answer; none if it has nothing to tell.
+    /// Converts a piece of an answer; `None` if nothing is left to send.
     fn choice(&mut self, choice: ChunkChoice) -> Option<CompletionChoice> {
         let ChunkChoice { index, delta, logprobs, finish_reason, stop_reason, drafted } = choice;
-        let told = self.choices.get_mut(index as usize)?;
+        let state = self.choices.get_mut(index as usize)?;
         let begins = delta.role.is_some();
         let mut text = delta.content.unwrap_or_default();
         let echoes = begins && self.echo && self.logprobs.is_none();
@@ -229,7 +229,7 @@ impl Completing {
         let mut piece =
             CompletionChoice { index, finish_reason, stop_reason, drafted, ..Default::default() };
         if echoes {
-            text = told.prompt.clone();
+            text = state.prompt.clone();
         } else if self.echo_only {
             piece.finish_reason = Some(FinishReason::Length);
             (piece.stop_reason, piece.drafted) = (None, false);
@@ -238,14 +238,14 @@ impl Completing {
             piece.logprobs = logprobs.zip(self.logprobs).map(|(logprobs, top)| {
                 let tokens = logprobs.content.iter();
                 let tokens = tokens.map(|token| (token.chosen.bytes.clone(), Some(token)));
-                CompletionLogprobs::new(&text, told.chars, top, tokens)
+                CompletionLogprobs::new(&text, state.chars, top, tokens)
             });
-            told.chars += text.chars().count();
+            state.chars += text.chars().count();
         }
         Some(CompletionChoice { text, ..piece })
     }
 
-    /// Tells a chunk, or keeps it where no stream was asked for.
+    /// Returns a chunk of a stream; if not streamed, adds it to the whole.
     fn push(
         &mut self,
         choice: Option<CompletionChoice>,
@@ -279,7 +279,7 @@ impl Completing {
     }
 }
 
-/// The text of tokens.
+/// Decodes tokens.
 fn shown(mut detokenizer: Detokenizer, tokens: &[u32]) -> Result<String> {
     let text = tokens.iter().map(|token| detokenizer.push(*token)).collect::<Result<String>>()?;
     Ok(text + &detokenizer.finish())

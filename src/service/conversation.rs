@@ -1,8 +1,8 @@
-//! The answers to one request, which end one by one and are told together.
+//! The answers to one request: they end one by one and share one usage and one end.
 
 use super::{
     Reply,
-    answer::{Ended, Told},
+    answer::{Ended, Last},
 };
 use crate::{
     api::{self, Choice, CompletionTokensDetails, Responder, TokenLogprob},
@@ -12,7 +12,7 @@ use crate::{
 /// A request for one answer or several.
 pub struct Conversation {
     answers: Vec<RequestId>,
-    /// For each prompt the first of them that is computed: with it the prompt.
+    /// The first computed answer of each prompt: the usage counts the prompt with it.
     firsts: Vec<RequestId>,
     responder: Responder,
     ended: usize,
@@ -20,13 +20,13 @@ pub struct Conversation {
     cached_tokens: usize,
     completion_tokens: usize,
     details: CompletionTokensDetails,
-    /// Where no stream was asked for.
+    /// If not streamed.
     choices: Vec<Choice>,
     prompt_logprobs: Option<Vec<Option<TokenLogprob>>>,
 }
 
 impl Conversation {
-    /// None of the answers has ended.
+    /// A conversation of which no answer has ended.
     pub fn new(
         answers: Vec<RequestId>,
         firsts: Vec<RequestId>,
@@ -46,12 +46,12 @@ impl Conversation {
         }
     }
 
-    /// The engine's names for the answers.
+    /// The engine's ids of the answers.
     pub fn answers(&self) -> &[RequestId] {
         &self.answers
     }
 
-    /// What tells the answers.
+    /// The responder of the first answer.
     pub fn responder(&self) -> &Responder {
         &self.responder
     }
@@ -61,7 +61,7 @@ impl Conversation {
         self.ended == self.answers.len()
     }
 
-    /// Takes in the end of an answer and returns what there is to tell. A prompt counts once.
+    /// Takes the end of an answer and returns the replies.
     pub fn ended(&mut self, id: RequestId, ended: Ended, usage: Usage) -> Vec<Reply> {
         self.ended += 1;
         self.completion_tokens += usage.completion_tokens;
@@ -78,8 +78,8 @@ impl Conversation {
             completion_tokens_details: self.details,
             ..api::Usage::new(prompt, cached, completion)
         };
-        match ended.told {
-            Told::Streamed(last) => {
+        match ended.last {
+            Last::Streamed(last) => {
                 let mut replies = Vec::from_iter(last);
                 if self.is_over() {
                     replies.extend(self.responder.usage(usage).map(Reply::plain));
@@ -87,9 +87,9 @@ impl Conversation {
                 }
                 replies
             }
-            Told::Whole(choice, prompt_logprobs) => {
+            Last::Whole(choice, prompt_logprobs) => {
                 self.choices.push(choice);
-                // All answers were asked for those of the same prompt.
+                // All answers have the same prompt, so one entry is enough.
                 self.prompt_logprobs = self.prompt_logprobs.take().or(prompt_logprobs);
                 if !self.is_over() {
                     return Vec::new();

@@ -1,4 +1,4 @@
-//! Embeddings over an engine: the texts of a request in, one vector for each out.
+//! Embeddings over an engine: one vector per input text.
 
 use std::{collections::BTreeMap, iter::Enumerate, vec};
 
@@ -12,35 +12,35 @@ use crate::{
     text::Chat,
 };
 
-/// Inputs of one request that the engine has at a time: enough to fill its steps, few enough to leave
-/// its queue to others.
+/// Inputs of one request that are in the engine at a time: enough to fill its steps, few enough to
+/// leave room in its queue.
 const AT_ONCE: usize = 16;
 
-/// A request for embeddings under way.
+/// An embedding request in progress.
 pub(super) struct Job {
     model: String,
     encoding: Encoding,
     pooling: Pooling,
     tab: TabId,
     salt: u64,
-    /// Prompts that the engine has not got yet.
+    /// Prompts that are not submitted yet.
     waiting: Enumerate<vec::IntoIter<Vec<u32>>>,
-    /// The engine's requests and their inputs.
+    /// The engine's request ids and the inputs' indices.
     running: BTreeMap<RequestId, usize>,
-    /// `[inputs][hidden]`, empty where still to come.
+    /// `[inputs][hidden]`; empty until computed.
     vectors: Vec<Vec<f32>>,
     prompt_tokens: usize,
 }
 
 impl<E: Executor> Service<E> {
-    /// Queues a request for embeddings; [`Service::step`] answers it with [`Reply::Embeddings`].
+    /// Queues an embedding request; [`Service::step`] returns [`Reply::Embeddings`] for it.
     ///
-    /// Each text gets the tokens that the tokenizer adds to a text, and no chat template. Its tab and its
-    /// salt are what [`Moment`](super::Moment) says of a chat's.
+    /// The tokenizer adds its begin and end tokens to each text; the chat template is not used. `tab` and
+    /// `salt` are as in [`Moment`](super::Moment).
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further what
-    /// [`Engine::submit`] refuses.
+    /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further those
+    /// of [`Engine::submit`].
     pub fn embed(&mut self, request: EmbedRequest, tab: TabId, salt: u64) -> Result<RequestId> {
         let inputs = request.inputs.into_iter().enumerate();
         let prompts = inputs.map(|(i, input)| prompt(&self.chat, i, input));
@@ -57,7 +57,7 @@ impl<E: Executor> Service<E> {
             prompt_tokens: 0,
         };
         let fed = job.feed(&mut self.engine);
-        // It goes by the name of its first input.
+        // The request's id is that of its first input.
         let first = job.running.keys().next().copied();
         match (fed, first) {
             (Ok(()), Some(id)) => {
@@ -72,7 +72,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Takes in the vector of one input.
+    /// Stores the vector of one input.
     pub(super) fn embedded(&mut self, id: RequestId, vector: Vec<f32>) {
         for job in self.jobs.values_mut() {
             if let Some(input) = job.running.get(&id) {
@@ -82,13 +82,13 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Takes in the end of one input, if it is one.
+    /// Ends one input, if the id belongs to one.
     pub(super) fn finish_input(&mut self, id: RequestId, reason: &FinishReason, usage: Usage) {
         let of = |(name, job): (&RequestId, &mut Job)| job.running.remove(&id).map(|_| *name);
         let Some(name) = self.jobs.iter_mut().find_map(of) else { return };
         let Some(mut job) = self.jobs.remove(&name) else { return };
         job.prompt_tokens += usage.prompt_tokens;
-        let went_on = match reason {
+        let fed = match reason {
             FinishReason::Error(error) => Err(error.clone()),
             FinishReason::Cancelled => Err(Error::Aborted),
             FinishReason::Stop
@@ -96,7 +96,7 @@ impl<E: Executor> Service<E> {
             | FinishReason::Length
             | FinishReason::Repetition => job.feed(&mut self.engine),
         };
-        match went_on {
+        match fed {
             Ok(()) if job.running.is_empty() => {
                 let Job { model, encoding, vectors, prompt_tokens, .. } = job;
                 let response =
@@ -115,7 +115,7 @@ impl<E: Executor> Service<E> {
 }
 
 impl Job {
-    /// Hands inputs to the engine.
+    /// Submits inputs to the engine.
     fn feed<E: Executor>(&mut self, engine: &mut Engine<E>) -> Result<()> {
         while self.running.len() < AT_ONCE {
             let Some((input, prompt)) = self.waiting.next() else { break };
@@ -129,7 +129,7 @@ impl Job {
         Ok(())
     }
 
-    /// Gives all inputs up.
+    /// Cancels all inputs.
     pub(super) fn cancel<E: Executor>(self, engine: &mut Engine<E>) {
         self.running.into_keys().for_each(|id| engine.cancel(id));
     }
@@ -146,7 +146,7 @@ fn prompt(chat: &Chat, i: usize, input: TextInput) -> Result<Vec<u32>> {
     }
 }
 
-/// What the engine refuses about a prompt, said of the input.
+/// Renames the parameter in the engine's error about a prompt.
 fn blame(i: usize, error: Error) -> Error {
     match error {
         Error::InvalidRequest { message, .. } => invalid(name(i), message),

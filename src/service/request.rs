@@ -1,21 +1,21 @@
-//! From a chat request to what the engine is asked.
+//! Converts a chat request into an engine request.
 
 use super::Moment;
 use crate::{
     Error, Result,
-    api::{ChatRequest, Circles, Spec, TokenRules},
+    api::{ChatRequest, RepetitionLimit, Spec, TokenRules},
     engine::{Repetition, Request, ThinkingBudget},
     text::{Chat, Prompt, Reading, Tokenizer},
 };
 
-/// A request as the engine gets it, what constrains its answers, and how to read them.
-pub struct Asked {
+/// An engine request, the constraint on its answers, and how to parse them.
+pub struct Prepared {
     pub request: Request,
     pub constraint: Option<Spec>,
     pub reading: Reading,
 }
 
-/// What to ask an engine whose model has `vocab` tokens, given the prompt.
+/// The engine request for this prompt; `vocab` is the size of the model's vocabulary.
 ///
 /// # Errors
 /// [`Error::InvalidRequest`] for token ids beyond the vocabulary.
@@ -25,7 +25,7 @@ pub fn engine_request(
     chat: &Chat,
     vocab: usize,
     moment: Moment,
-) -> Result<Asked> {
+) -> Result<Prepared> {
     let ChatRequest { sampling, tokens, .. } = request;
     let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens, thinking, repetition } =
         tokens;
@@ -45,7 +45,7 @@ pub fn engine_request(
     let Prompt { ids, mut reading, form } = prompt;
     let constraint = match (&request.constraint, form) {
         (Some(constraint), _) => {
-            // What has a form is neither thoughts nor calls.
+            // A constrained answer has no reasoning and no tool calls.
             reading = Reading { continues: reading.continues, ..Reading::default() };
             Some(constraint.clone())
         }
@@ -59,8 +59,8 @@ pub fn engine_request(
         stop_tokens: stop.clone(),
         min_tokens: *min_tokens as usize,
         max_tokens: request.max_tokens.map(|max| max as usize),
-        repetition: repetition.map(|Circles { least_size, most_size, count }| Repetition {
-            sizes: least_size as usize..=most_size as usize,
+        repetition: repetition.map(|RepetitionLimit { min_size, max_size, count }| Repetition {
+            sizes: min_size as usize..=max_size as usize,
             count: count as usize,
         }),
         logit_bias: sampling.logit_bias.clone(),
@@ -75,10 +75,10 @@ pub fn engine_request(
         salt: moment.salt,
         ..Default::default()
     };
-    Ok(Asked { request, constraint, reading })
+    Ok(Prepared { request, constraint, reading })
 }
 
-/// What the engine refuses about a prompt, said of the parameter that it came from.
+/// Renames the parameter in the engine's error about a prompt.
 pub fn blame(param: &str, error: Error) -> Error {
     let param = param.to_owned();
     match error {
@@ -92,12 +92,12 @@ pub fn blame(param: &str, error: Error) -> Error {
     }
 }
 
-/// The name of one of `count` prompts.
+/// The parameter's name for prompt `i` of `count`.
 pub fn name(param: &str, i: usize, count: usize) -> String {
     if count == 1 { param.into() } else { format!("{param}[{i}]") }
 }
 
-/// What thinking begins and ends with, in models that think.
+/// Tokens around the reasoning, in models that have it.
 const THINKING: [&str; 2] = ["<think>", "</think>"];
 
 fn thinking_budget(tokenizer: &Tokenizer, tokens: u32) -> Result<ThinkingBudget> {
@@ -115,7 +115,7 @@ fn thinking_budget(tokenizer: &Tokenizer, tokens: u32) -> Result<ThinkingBudget>
     }
 }
 
-/// The tokens of each text as it is and with the other choice of a leading space.
+/// The tokens of each text, with and without a leading space.
 fn spellings(tokenizer: &Tokenizer, texts: &[String]) -> Result<Vec<Vec<u32>>> {
     let mut found = Vec::new();
     for text in texts {

@@ -1,8 +1,8 @@
-//! Streams that go on where another service left off.
+//! Resumes streams that another service began.
 
 use serde::Deserialize;
 
-use super::request::Asked;
+use super::request::Prepared;
 use crate::{
     Error, Result,
     api::ChatRequest,
@@ -10,26 +10,26 @@ use crate::{
     step::{Capacity, Executor},
 };
 
-/// How far an answer had come whose stream was cut off.
+/// The progress of an answer whose stream was interrupted.
 ///
-/// Every chunk brings the tokens whose text it tells, so the tokens received say what was told; those
-/// whose text was still held back are drawn again.
+/// Every chunk carries the tokens of its text, so the received tokens say which text was sent. Tokens
+/// whose text was still held back are sampled again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resumed {
-    /// The tokens that its chunks brought, in order.
+    /// The tokens of its chunks, in order.
     pub tokens: Vec<u32>,
-    /// Whether it had any chunk.
+    /// Whether any chunk was received.
     pub started: bool,
-    /// What its last chunk said of its tokens, if it came to an end.
+    /// The token count in its last chunk, if the answer ended.
     pub ended: Option<usize>,
 }
 
-/// Checks that the answers to a request, of which the engine is asked `asked`, may have come so far.
+/// Checks that `resume` fits the request and its engine requests `prepared`.
 pub fn check(
     resume: &[Resumed],
     request: &ChatRequest,
-    asked: &[Asked],
+    prepared: &[Prepared],
     capacity: &Capacity,
 ) -> Result<()> {
     let refuse = |message: String| Err(Error::InvalidRequest { param: "resume".into(), message });
@@ -37,14 +37,14 @@ pub fn check(
         return Ok(());
     }
     if !request.stream {
-        return refuse("found answers to go on with, expected none unless stream is true".into());
+        return refuse("found answers to resume, expected none unless stream is true".into());
     }
-    let (answers, n) = (resume.len(), asked.len() * request.n);
+    let (answers, n) = (resume.len(), prepared.len() * request.n);
     if answers != n {
         return refuse(format!("found {answers} answers, expected {n}"));
     }
     let prompts =
-        asked.iter().flat_map(|asked| std::iter::repeat_n(&asked.request.prompt, request.n));
+        prepared.iter().flat_map(|one| std::iter::repeat_n(&one.request.prompt, request.n));
     for (prompt, Resumed { tokens, ended, .. }) in prompts.zip(resume) {
         let most = capacity.longest().saturating_sub(prompt.len());
         let count = tokens.len().max(ended.unwrap_or(0));
@@ -59,21 +59,21 @@ pub fn check(
     Ok(())
 }
 
-/// Asks for what is left of answers that differ in their seeds: seed, seed + 1, …
+/// Submits the rest of answers that differ in their seeds: seed, seed + 1, …
 ///
 /// # Errors
 /// As for [`Engine::submit`], for all of them or none.
 pub fn submit<E: Executor>(
     engine: &mut Engine<E>,
-    asked: &Request,
+    prepared: &Request,
     resume: &[Resumed],
 ) -> Result<Vec<RequestId>> {
     let mut ids = Vec::new();
     for (i, resumed) in (0..).zip(resume) {
-        let mut rest = Request { answered: resumed.tokens.clone(), ..asked.clone() };
-        rest.sampling.seed = asked.sampling.seed.wrapping_add(i);
+        let mut rest = Request { answered: resumed.tokens.clone(), ..prepared.clone() };
+        rest.sampling.seed = prepared.sampling.seed.wrapping_add(i);
         if !rest.answered.is_empty() {
-            // Told before.
+            // They were sent before the first token.
             rest.prompt_logprobs = None;
         }
         match engine.submit(rest) {

@@ -1,4 +1,4 @@
-//! What the model's tokenizer and template make of texts and conversations, and back.
+//! Tokenises texts and conversations, detokenises, and renders the chat template.
 
 use super::Service;
 use crate::{
@@ -10,13 +10,13 @@ use crate::{
 };
 
 impl<E: Executor> Service<E> {
-    /// The tokens of a text, or those that a conversation is answered after. `now` is for templates
-    /// that print a date, in seconds since 1970.
+    /// The tokens of a text, or of the prompt for a conversation. `now` is in seconds since 1970, for
+    /// templates that print a date.
     ///
-    /// Control tokens in a text count as such; those in a message do not.
+    /// Control tokens are parsed in a text, but not in a message.
     ///
     /// # Errors
-    /// What [`Chat::tokens`](crate::text::Chat::tokens) refuses.
+    /// Those of [`Chat::tokens`](crate::text::Chat::tokens).
     pub fn tokenize(&self, request: &ToTokenize, now: u64) -> Result<TokenizeResponse> {
         let tokenizer = self.chat.tokenizer();
         let tokens = match &request.source {
@@ -40,7 +40,7 @@ impl<E: Executor> Service<E> {
         })
     }
 
-    /// The text of tokens.
+    /// Decodes tokens.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] for token ids beyond the vocabulary.
@@ -59,10 +59,10 @@ impl<E: Executor> Service<E> {
         Ok(DetokenizeResponse { prompt })
     }
 
-    /// The text that a conversation is for the model, as its template writes it.
+    /// The text of a conversation, as the template renders it.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] where it is no conversation; what the template raises.
+    /// [`Error::InvalidRequest`] if it is no conversation, or if the template raises an exception.
     pub fn apply_chat_template(&self, request: &ToTokenize, now: u64) -> Result<String> {
         match &request.source {
             TokenSource::Text { .. } => Err(Error::InvalidRequest {

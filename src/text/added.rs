@@ -1,4 +1,4 @@
-//! Added tokens: text that is one token wherever it stands, whatever surrounds it.
+//! Added tokens: strings that are matched in the raw text and always become one token.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use tokenizers::{AddedToken, Result};
 
 use crate::regex::Regex;
 
-/// Finds added tokens in text as it is written, the longest of those that begin first.
+/// Finds added tokens in raw text; leftmost match first, then the longest.
 pub struct Splitter {
     /// `None` if there are no tokens.
     finder: Option<DoubleArrayAhoCorasick<u32>>,
@@ -33,7 +33,7 @@ impl Splitter {
         Ok(Splitter { finder, tokens, word: Regex::new(r"\w")? })
     }
 
-    /// The text in pieces, of which those that are added tokens have their ids.
+    /// Splits the text at added tokens; their pieces carry their ids.
     pub fn split(&self, text: &str) -> Result<PreTokenizedString> {
         let mut pieces = Vec::new();
         let mut end = 0;
@@ -47,7 +47,7 @@ impl Splitter {
             {
                 continue;
             }
-            // Blanks may be part of the token before already.
+            // The previous token may already have taken the spaces.
             if token.lstrip {
                 from = before.trim_end().len().max(end);
             }

@@ -1,9 +1,9 @@
-//! GPT-2's alphabet: a printable character for every byte, so that bytes can be text to merge.
+//! GPT-2's byte alphabet: each byte maps to a printable character, so that BPE merges work on text.
 
 use tokenizers::Result;
 use tokenizers::tokenizer::{NormalizedString, PreTokenizedString, PreTokenizer};
 
-/// Puts a blank before text that begins with none.
+/// Prepends a space to text that does not start with one.
 pub struct BlankFirst;
 
 impl PreTokenizer for BlankFirst {
@@ -17,13 +17,13 @@ impl PreTokenizer for BlankFirst {
     }
 }
 
-/// Writes each byte of the text as its character.
+/// Maps each byte of the text to its character.
 pub struct BytesAsChars;
 
 impl PreTokenizer for BytesAsChars {
     fn pre_tokenize(&self, text: &mut PreTokenizedString) -> Result<()> {
         text.normalize(|piece: &mut NormalizedString| {
-            // Each character of the text is replaced by one, and more are put behind it.
+            // The first byte replaces the character; the others are inserted after it.
             let chars = piece.get().bytes().map(|byte| {
                 let continues = byte & 0xC0 == 0x80;
                 (char_of(byte), isize::from(continues))
@@ -35,8 +35,8 @@ impl PreTokenizer for BytesAsChars {
     }
 }
 
-/// The character that stands for a byte: printable Latin-1 for itself, U+0100 and up for the 68
-/// others, in order.
+/// The character of a byte: printable Latin-1 maps to itself, the other 68 bytes to U+0100 and up, in
+/// order.
 fn char_of(byte: u8) -> char {
     let code = u32::from(byte);
     let code = match byte {
@@ -48,7 +48,7 @@ fn char_of(byte: u8) -> char {
     char::from_u32(code).expect("below the surrogates")
 }
 
-/// The byte behind a character of the alphabet.
+/// The byte of a character of the alphabet.
 pub fn byte_of(c: char) -> Option<u8> {
     let code = u32::from(c);
     let byte = match code {

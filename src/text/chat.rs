@@ -1,4 +1,4 @@
-//! A model's text side in one place: messages in, token ids out.
+//! Tokenizer, chat template and generation defaults of a model: messages in, token ids out.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use super::tools::{self, Dialect, Reading, THINK, Thinking};
 use crate::api::{Conversation, Form, Message, Role, Tool, ToolCall};
 use crate::error::{Error, Result};
 
-/// The bytes of the files of a model folder that concern text; only the tokenizer is needed.
+/// Contents of a checkpoint's text files; only the tokenizer is required.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChatFiles<'a> {
     /// `tokenizer.json`
     pub tokenizer: &'a [u8],
     /// `tokenizer_config.json`
     pub tokenizer_config: Option<&'a [u8]>,
-    /// `chat_template.jinja`, preferred to all other templates.
+    /// `chat_template.jinja`, preferred over all other templates.
     pub chat_template_jinja: Option<&'a [u8]>,
-    /// `chat_template.json`, preferred to the template of `tokenizer_config.json`.
+    /// `chat_template.json`, preferred over the template of `tokenizer_config.json`.
     pub chat_template_json: Option<&'a [u8]>,
     /// `generation_config.json`
     pub generation_config: Option<&'a [u8]>,
@@ -39,23 +39,23 @@ pub struct Chat {
     defaults: GenerationDefaults,
 }
 
-/// What a model is given, and how its answer is to be taken.
+/// A model's prompt, and how to parse the answer to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompt {
     pub ids: Vec<u32>,
     pub reading: Reading,
-    /// What the answer is held to by the tools of the conversation.
+    /// The grammar that the conversation's tools impose on the answer.
     pub form: Option<Form>,
 }
 
 impl From<Vec<u32>> for Prompt {
-    /// A prompt that no template wrote.
+    /// A prompt without a chat template.
     fn from(ids: Vec<u32>) -> Self {
         Prompt { ids, ..Default::default() }
     }
 }
 
-/// The fields of `tokenizer_config.json` and `chat_template.json` that matter here.
+/// The fields used of `tokenizer_config.json` and `chat_template.json`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Fields {
@@ -94,8 +94,8 @@ struct NamedTemplate {
 impl Chat {
     /// Reads a model's files.
     ///
-    /// A model without a chat template loads; it can continue text, and
-    /// [`Chat::prompt`] says what is missing.
+    /// A model without a chat template loads: it can complete text, and [`Chat::prompt`] returns an
+    /// error that names the missing template.
     pub fn new(files: &ChatFiles) -> Result<Self> {
         let tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
         let fields: Fields = match files.tokenizer_config {
@@ -115,15 +115,15 @@ impl Chat {
         Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
     }
 
-    /// Reads the metadata of a GGUF file, which `file` names in messages.
+    /// Reads the metadata of a GGUF file; `file` is its name in error messages.
     pub fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
         let GgufText { tokenizer, bos, eos, template, defaults } = GgufText::read(file, metadata)?;
         let template = template.map(|source| ChatTemplate::new(source, &bos, &eos)).transpose()?;
         Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
     }
 
-    /// The prompt of a conversation: up to the beginning of the assistant's next turn, or to the end
-    /// of its last message where that is to be gone on with.
+    /// The prompt of a conversation. It ends with the start of the assistant's next turn, or inside the
+    /// last message if the answer continues that message.
     ///
     /// `now` is the reader's wall clock in seconds since 1970, for templates that
     /// print a date.
@@ -136,8 +136,7 @@ impl Chat {
         Ok(Prompt { ids, reading, form })
     }
 
-    /// The token ids of a conversation; unless `begins`, without the beginning of the assistant's next
-    /// turn.
+    /// The token ids of a conversation; with the start of the assistant's next turn if `begins`.
     pub fn tokens(
         &self,
         conversation: &Conversation,
@@ -147,8 +146,8 @@ impl Chat {
         self.encode(&self.render(self.template()?, conversation, now, begins)?.0)
     }
 
-    /// The text of a conversation as the template writes it. Unlike in [`Chat::tokens`], what merely
-    /// looks like a control token in a message cannot be told from one.
+    /// The text of a conversation as the template renders it. Unlike in [`Chat::tokens`], a control token
+    /// that a message spells out looks like a real one.
     pub fn text(
         &self,
         conversation: &Conversation,
@@ -175,7 +174,7 @@ impl Chat {
         Ok(ids)
     }
 
-    /// The text of a prompt, quoted, and how calls are to be written in the answer.
+    /// The rendered prompt, quoted, and the dialect of tool calls in the answer.
     fn render(
         &self,
         template: &ChatTemplate,
@@ -189,15 +188,14 @@ impl Chat {
         }
         let end = rendered.rfind(END).ok_or_else(|| Error::InvalidRequest {
             param: "messages".into(),
-            message:
-                "found a last message to go on with, but the model's chat template leaves out \
+            message: "found a last message to continue, but the model's chat template leaves out \
                       its text; end with another message or set continue_final_message to false"
-                    .into(),
+                .into(),
         })?;
         Ok((rendered[..end].replace(END, ""), dialect))
     }
 
-    /// The same with what a template writes after a last message that is to be gone on with.
+    /// As `render`, but with the text that the template adds after a last message to continue.
     fn whole(
         &self,
         template: &ChatTemplate,
@@ -208,9 +206,9 @@ impl Chat {
         let messages = self.messages(template, conversation);
         let list = &conversation.tools.list;
         let tools: Vec<Value> = list.iter().map(|tool| self.tool(tool)).collect();
-        let options = |told: bool| {
+        let options = |with_tools: bool| {
             let mut variables = self.variables(&conversation.variables);
-            if told {
+            if with_tools {
                 variables.insert("tools".into(), tools.clone().into());
             }
             let add_generation_prompt = begins && !conversation.continues;
@@ -223,9 +221,9 @@ impl Chat {
                 return Ok((plain(&messages)?, dialect.unwrap_or(Dialect::Hermes)));
             }
             Some(dialect) => {
-                let told = template.render(&messages, &options(true))?;
-                if plain(&messages).ok().as_ref() != Some(&told) {
-                    return Ok((told, dialect));
+                let with_tools = template.render(&messages, &options(true))?;
+                if plain(&messages).ok().as_ref() != Some(&with_tools) {
+                    return Ok((with_tools, dialect));
                 }
             }
             None => {}
@@ -233,7 +231,7 @@ impl Chat {
         let instructions = (!tools.is_empty()).then(|| tools::instructions(&tools));
         let worded =
             |in_system| plain(&tools::worded(messages.clone(), instructions.as_deref(), in_system));
-        // Some templates refuse system messages.
+        // Some templates raise an exception on system messages.
         let rendered = match worded(true) {
             Err(Error::InvalidRequest { .. }) if instructions.is_some() => worded(false)?,
             rendered => rendered?,
@@ -241,7 +239,7 @@ impl Chat {
         Ok((rendered, Dialect::Hermes))
     }
 
-    /// Messages as templates expect them.
+    /// The messages as templates expect them.
     fn messages(&self, template: &ChatTemplate, conversation: &Conversation) -> Vec<Value> {
         let mistral = matches!(template.dialect(), Some(Dialect::Mistral | Dialect::MistralNamed));
         let id =
@@ -272,7 +270,7 @@ impl Chat {
                 };
                 json["tool_calls"] = message.calls.iter().map(call).collect();
             }
-            if let Some(answered) = &message.answers {
+            if let Some(answered) = &message.tool_call_id {
                 json["tool_call_id"] = id(answered).into();
                 if let Some(call) = calls().find(|call| call.id == *answered) {
                     json["name"] = self.tokenizer.quote(Role::User, &call.name).into();
@@ -296,7 +294,8 @@ impl Chat {
         json!({ "type": "function", "function": self.tokenizer.quote_json(&function.into()) })
     }
 
-    /// Variables of a request. A template compares them with words, which are no markup.
+    /// The request's template variables. Plain words stay as they are, since templates compare them; all
+    /// other values are quoted.
     fn variables(&self, variables: &Map<String, Value>) -> Map<String, Value> {
         let is_word = |text: &str| {
             let word = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -309,7 +308,7 @@ impl Chat {
         variables.iter().map(|(name, given)| (name.clone(), value(given))).collect()
     }
 
-    /// How the answer to a prompt is to be read.
+    /// How to parse the answer to a prompt.
     fn reading(
         &self,
         template: &ChatTemplate,
@@ -353,18 +352,18 @@ impl Chat {
         }
     }
 
-    /// The tokenizer, to be shared with detokenisers.
+    /// The tokenizer; detokenisers share it.
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.tokenizer
     }
 
-    /// What holds where a request says nothing, and the ids that end an answer.
+    /// Sampling defaults and end-of-sequence ids.
     pub fn defaults(&self) -> &GenerationDefaults {
         &self.defaults
     }
 }
 
-/// The id of a call as Mistral's templates want it: nine letters and digits.
+/// A call's id in the form that Mistral's templates require: nine letters and digits.
 fn short_id(id: &str) -> String {
     if id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()) {
         return id.into();
@@ -372,7 +371,7 @@ fn short_id(id: &str) -> String {
     blake3::hash(id.as_bytes()).to_hex()[..9].into()
 }
 
-/// The first of the places where a template may be.
+/// The chat template, from the first source that has one.
 fn template_source(files: &ChatFiles, in_config: Option<Templates>) -> Result<Option<String>> {
     if let Some(bytes) = files.chat_template_jinja {
         return match str::from_utf8(bytes) {
@@ -467,7 +466,7 @@ mod tests {
         assert!(chat("{}", jinja).err().unwrap().to_string().contains("chat_template.jinja"));
     }
 
-    /// A conversation of a request's JSON.
+    /// A conversation from a request's JSON.
     fn conversation(messages: Value, fields: Value) -> Conversation {
         let mut request = json!({ "messages": messages });
         request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -481,7 +480,7 @@ mod tests {
         chat("{}", jinja).unwrap()
     }
 
-    /// The text of a prompt, control tokens by their names.
+    /// A prompt's text, control tokens by name.
     fn rendered(chat: &Chat, conversation: &Conversation) -> Result<String> {
         let ids = chat.prompt(conversation, None)?.ids;
         let bytes: Result<Vec<Vec<u8>>> =
@@ -564,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_message_is_gone_on_with_after_its_text() {
+    fn a_last_message_is_continued_after_its_text() {
         let ends = |text: &str| json!([{ "role": "user", "content": "ab" }, { "role": "assistant", "content": text }]);
         let plain = "{% for m in messages %}<|user|>{{ m.content }}<|end|>{% endfor %}\
                      {% if add_generation_prompt %}<|user|>{% endif %}";
@@ -587,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_tells_whether_the_answer_begins_with_thinking() {
+    fn the_prompt_shows_whether_the_answer_starts_with_reasoning() {
         let user = json!([{ "role": "user", "content": "<think>" }]);
         let amid = |text: &str| json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": text }]);
         let begun =

@@ -7,34 +7,33 @@ use crate::error::Result;
 
 /// Turns a stream of token ids into pieces of text.
 ///
-/// The pieces joined are [`Tokenizer::decode`] of all ids. A piece never holds
-/// part of a character: bytes that may yet become one wait for the next token.
+/// The joined pieces equal [`Tokenizer::decode`] of all ids. A piece never holds part of a character:
+/// the bytes of an incomplete one wait for the next token.
 pub struct Detokenizer {
     tokenizer: Arc<Tokenizer>,
-    /// Whether special tokens give their names; else they give no text.
+    /// Whether special tokens appear by name; otherwise they give no text.
     shows_special: bool,
-    /// Special tokens that give their names in any case.
+    /// Special tokens that always appear by name.
     shown: Vec<u32>,
-    /// The beginning of a character: at most 3 bytes between calls.
+    /// An incomplete character: at most 3 bytes between calls.
     pending: Vec<u8>,
-    /// Characters that may still be stripped from the beginning of the text.
+    /// Characters that may still be stripped from the start of the text.
     strip: Option<(char, usize)>,
 }
 
 impl Detokenizer {
-    /// A detokeniser at the beginning of a text, which holds the names of special tokens if
-    /// `shows_special`.
+    /// A detokeniser at the start of a text; special tokens appear by name if `shows_special`.
     pub fn new(tokenizer: Arc<Tokenizer>, shows_special: bool) -> Self {
         let strip = tokenizer.leading_strip();
         Detokenizer { tokenizer, shows_special, shown: Vec::new(), pending: Vec::new(), strip }
     }
 
-    /// The same, but these special tokens give their names.
+    /// The same, but these special tokens always appear by name.
     pub fn showing(self, shown: Vec<u32>) -> Self {
         Detokenizer { shown, ..self }
     }
 
-    /// The same in the midst of a text: nothing is stripped.
+    /// The same in the middle of a text: nothing is stripped.
     pub fn amid(self) -> Self {
         Detokenizer { strip: None, ..self }
     }
@@ -51,12 +50,12 @@ impl Detokenizer {
         Ok(text)
     }
 
-    /// Ends the text; bytes that never became a character come out as U+FFFD.
+    /// Ends the text; an incomplete character becomes U+FFFD.
     pub fn finish(&mut self) -> String {
         self.take(Vec::new())
     }
 
-    /// The pending bytes as text, replaced by `rest`.
+    /// Takes the pending bytes as text and leaves `rest` in their place.
     fn take(&mut self, rest: Vec<u8>) -> String {
         let bytes = std::mem::replace(&mut self.pending, rest);
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
@@ -72,10 +71,10 @@ impl Detokenizer {
     }
 }
 
-/// How many bytes at the end begin a character without completing it.
+/// Number of bytes at the end that belong to an incomplete character.
 fn unfinished(bytes: &[u8]) -> usize {
     let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
-    // Only at the end of input is an invalid part a possible beginning.
+    // `error_len` is `None` only if the invalid part is at the end of input and may be completed.
     match std::str::from_utf8(last) {
         Err(error) if error.error_len().is_none() => last.len(),
         _ => 0,
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_becomes_a_character_is_replaced_once_it_is_known() {
+    fn invalid_bytes_are_replaced_as_soon_as_they_are_known() {
         let words = words();
         let byte = |byte: u8| words.token_id(&format!("<0x{byte:02X}>")).unwrap();
         let a = words.token_id("a").unwrap();
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn one_blank_at_the_beginning_goes_and_no_other() {
+    fn only_one_space_at_the_start_is_stripped() {
         let words = words();
         let [hi, blank] = ["▁hi", "▁"].map(|token| words.token_id(token).unwrap());
         assert_eq!(stream(&words, &[1, hi, hi]), ["", "hi", " hi", ""]);
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn special_tokens_show_where_they_are_asked_for() {
+    fn special_tokens_appear_where_requested() {
         for tokenizer in [bytes(), words()] {
             let ids: Vec<u32> = (0..=tokenizer.max_id()).collect();
             let special = |id: &&u32| tokenizer.bytes(**id).unwrap().is_empty();
@@ -156,7 +155,7 @@ mod tests {
             choices in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..40),
         ) {
             for tokenizer in [bytes(), words()] {
-                // Half of the ids are bytes of one emoji, so that whole characters come about.
+                // Half of the ids are bytes of one emoji, so that complete characters occur.
                 let emoji = tokenizer.encode_plain("🙂", false).unwrap();
                 let ids: Vec<u32> = choices
                     .iter()
@@ -168,7 +167,7 @@ mod tests {
                 let whole = tokenizer.decode(&ids).unwrap();
                 let pieces = stream(&tokenizer, &ids);
                 prop_assert_eq!(pieces.concat(), whole.clone());
-                // What has come out is never taken back, and never begins a character.
+                // Emitted text is final and never ends inside a character.
                 for cut in 0..=ids.len() {
                     let so_far = pieces[..cut].concat();
                     let decoded = tokenizer.decode(&ids[..cut]).unwrap();

@@ -1,4 +1,4 @@
-//! What a model's files say about generating: where answers end, how tokens are drawn.
+//! Generation defaults of a model: end-of-sequence ids and sampling parameters.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,13 +10,13 @@ use crate::step::Sampling;
 
 const FILE: &str = "generation_config.json";
 
-/// Below this, a temperature means greedy.
+/// Temperatures below this mean greedy decoding.
 const MIN_TEMPERATURE: f32 = 1e-5;
 
 /// The defaults of a model, from `generation_config.json` and `config.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GenerationDefaults {
-    /// Ids that end an answer.
+    /// End-of-sequence ids.
     pub eos_ids: Vec<u32>,
     /// 0 is greedy.
     pub temperature: f32,
@@ -43,7 +43,7 @@ impl Default for GenerationDefaults {
     }
 }
 
-/// The fields of the files that matter here.
+/// The fields used of these files.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Fields {
@@ -56,7 +56,7 @@ struct Fields {
     repetition_penalty: Option<f64>,
 }
 
-/// The fields that GGUF files have under `general.sampling.`, by their names there.
+/// GGUF keys under `general.sampling.`, and the fields that they stand for.
 const GGUF_KEYS: [(&str, &str); 5] = [
     ("temperature", "temp"),
     ("top_k", "top_k"),
@@ -66,7 +66,7 @@ const GGUF_KEYS: [(&str, &str); 5] = [
 ];
 
 impl Fields {
-    /// What the fields of a file say, but for ids.
+    /// The defaults in a file's fields, except for the ids.
     fn defaults(&self, file: &str) -> Result<GenerationDefaults> {
         let defaults = GenerationDefaults::default();
         let within =
@@ -116,9 +116,9 @@ impl From<OneOrMany> for Vec<u32> {
 }
 
 impl GenerationDefaults {
-    /// Reads the bytes of `generation_config.json` and `config.json`, either of which may be missing.
+    /// Reads the bytes of `generation_config.json` and `config.json`; either may be missing.
     ///
-    /// Sampling comes from the first alone; end ids from the second where the first has none.
+    /// Sampling parameters come from the first only; end ids from the second if the first has none.
     pub fn from_files(generation_config: Option<&[u8]>, config: Option<&[u8]>) -> Result<Self> {
         let fields: Fields = match generation_config {
             Some(bytes) => json::parse(FILE, bytes)?,
@@ -132,7 +132,7 @@ impl GenerationDefaults {
         Ok(GenerationDefaults { eos_ids: eos.map(Vec::from).unwrap_or_default(), ..defaults })
     }
 
-    /// Reads what the metadata of a GGUF file say about sampling.
+    /// Reads the sampling parameters in the metadata of a GGUF file.
     pub(super) fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
         let named = GGUF_KEYS.iter().filter_map(|(name, key)| {
             Some((name.to_string(), metadata.get(&format!("general.sampling.{key}"))?.clone()))
@@ -143,7 +143,7 @@ impl GenerationDefaults {
         fields.defaults(file)
     }
 
-    /// How to draw tokens for a request; `seed` is for requests that name none.
+    /// Sampling parameters for a request; `seed` is used if the request has none.
     pub fn sampling(&self, asked: &SamplingParams, seed: u64) -> Sampling {
         let greedy = Sampling {
             seed: asked.seed.unwrap_or(seed),

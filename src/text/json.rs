@@ -1,4 +1,4 @@
-//! The JSON files of a model folder.
+//! Reads the JSON files of a checkpoint.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,19 +8,19 @@ use crate::error::{Error, Result};
 
 const JSON: &str = "JSON file of its kind";
 
-/// Reads a small JSON file; `file` is its name for error messages.
+/// Reads a small JSON file; `file` is its name in error messages.
 pub fn parse<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
     let value: Value = parse_large(file, bytes)?;
     typed(&value).map_err(|misfit| misfitting(file, JSON, misfit))
 }
 
-/// The error for a file, of which something else was expected than a value in it.
+/// The error for a file with a value that does not fit `expected`.
 pub fn misfitting(file: &str, expected: &str, (path, message): Misfit) -> Error {
     let found = path.map_or(message.clone(), |path| format!("{path}: {message}"));
     Error::Malformed { what: file.into(), expected: expected.into(), found }
 }
 
-/// Reads a JSON file; an error tells the line and the column instead of the path.
+/// Reads a large JSON file; errors name line and column instead of the path.
 pub fn parse_large<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| {
         let found = match bytes.trim_ascii_start().first() {

@@ -1,11 +1,10 @@
 //! Text to tokens and back: tokenizer, chat template, detokeniser, stop strings.
 //!
-//! Control tokens (`<|im_end|>`, `[INST]`, …) steer a model, so they come from
-//! its chat template alone. [`Tokenizer::quote`] marks what merely looks like
-//! one in a message; the marks vanish again when the rendered prompt has been
-//! split at its control tokens.
+//! Control tokens (`<|im_end|>`, `[INST]`, …) steer a model, so only its chat template may produce
+//! them. [`Tokenizer::quote`] inserts marks into message text that looks like a control token; the
+//! marks are removed after the rendered prompt has been split at its control tokens.
 //!
-//! What a model thinks, says and calls is one text to it; a [`Reader`] tells them apart.
+//! A [`Reader`] separates reasoning, content and tool calls in the model's text.
 
 mod added;
 mod bytes;

@@ -1,4 +1,4 @@
-//! What parts of a tokenizer look for in text, and what they do where they find it.
+//! Patterns of a tokenizer: literal or regex, and the steps that split or replace at matches.
 
 use serde::Deserialize;
 use tokenizers::Result;
@@ -9,11 +9,11 @@ use tokenizers::tokenizer::{
 
 use crate::regex::Regex;
 
-/// How GPT-2 splits text into words; most others do nearly the same.
+/// GPT-2's regex that splits text into words; most other models use a similar one.
 pub const GPT_2: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-/// A pattern as `tokenizer.json` has it.
+/// A pattern as written in `tokenizer.json`.
 #[derive(Debug, Deserialize)]
 pub enum Written {
     String(String),
@@ -32,7 +32,7 @@ impl From<&str> for Written {
     }
 }
 
-/// A pattern that can be looked for.
+/// A compiled pattern.
 pub enum Pattern {
     Text(String),
     Regex(Regex),
@@ -48,7 +48,7 @@ impl Pattern {
 }
 
 impl Finds for &Pattern {
-    /// Pieces that cover the text, each with whether it is a match.
+    /// Pieces that cover the whole text, each with whether it is a match.
     fn find_matches(&self, inside: &str) -> Result<Vec<(Offsets, bool)>> {
         let matches = match self {
             Pattern::Text(text) => inside
@@ -73,7 +73,7 @@ impl Finds for &Pattern {
     }
 }
 
-/// Splits text where a pattern is found, or between those places.
+/// Splits text at matches, or between them if inverted.
 pub struct Split {
     pattern: Pattern,
     behavior: SplitDelimiterBehavior,
@@ -85,7 +85,7 @@ impl Split {
         Ok(Split { pattern: Pattern::new(pattern)?, behavior, invert })
     }
 
-    /// Each match, and what is between matches, becomes a piece of its own.
+    /// Makes each match and each text between matches a separate piece.
     pub fn isolating(pattern: &str) -> Result<Split> {
         Split::new(Written::regex(pattern), SplitDelimiterBehavior::Isolated, false)
     }
@@ -100,7 +100,7 @@ impl PreTokenizer for Split {
     }
 }
 
-/// Puts a text in place of each match.
+/// Replaces each match with a text.
 pub struct Replace {
     pattern: Pattern,
     content: String,
@@ -111,7 +111,7 @@ impl Replace {
         Ok(Replace { pattern: Pattern::new(pattern)?, content })
     }
 
-    /// The text with its matches replaced.
+    /// Replaces the matches in a text.
     pub fn apply(&self, text: &str) -> Result<String> {
         let pieces = (&self.pattern).find_matches(text)?.into_iter();
         Ok(pieces

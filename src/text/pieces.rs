@@ -1,4 +1,4 @@
-//! The text of an answer in pieces, each of whole tokens.
+//! Splits an answer's text into pieces of whole tokens, for streaming.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -10,49 +10,48 @@ use super::{
 };
 use crate::{api::TextRules, error::Result};
 
-/// Turns the tokens of an answer into pieces of text, and tells what belongs to each token with its
-/// text.
+/// Turns an answer's tokens into pieces of text. Each token comes with an item, such as its
+/// log-probability, which is returned in the piece with the token's text.
 ///
-/// Text is held back while it may be part of a character, of a stop string or of a marker. A piece
-/// ends where a token's text ends: the tokens of the pieces so far therefore say all about the text so
-/// far, and [`Pieces::new`] goes on from them.
+/// Text is held back while it may be part of an incomplete character, a stop string or a marker. A
+/// piece ends where a token's text ends, so the tokens of the emitted pieces are enough to resume a
+/// stream: see [`Pieces::new`].
 pub struct Pieces<T> {
     detokenizer: Detokenizer,
     stops: StopFilter,
     reader: Reader,
-    /// The tokens that are not told yet: where the text of each ends, in bytes.
+    /// Tokens not emitted yet: the end of each token's text in bytes, and its item.
     waiting: VecDeque<(usize, T)>,
-    /// Their text.
+    /// Text of those tokens.
     text: String,
-    /// Bytes of text before that.
-    told: usize,
-    /// What parts of the text are, from one that is not told as a whole on, and where they end.
+    /// Bytes of text already emitted.
+    emitted: usize,
+    /// End and kind of each part of the text, from the first one that is not completely emitted.
     spans: VecDeque<(usize, Kind)>,
-    /// Bytes of text that they reach to.
+    /// Bytes of text whose kind is known: the end of the last span.
     settled: usize,
-    /// Where the text of each token ends, in answers that may begin with thinking.
+    /// The end of each token's text in bytes, if the answer may start with reasoning.
     ends: Option<Vec<usize>>,
 }
 
-/// What some tokens add to an answer, and what belongs to them.
+/// What some tokens add to an answer, and these tokens' items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece<T> {
-    /// What it says.
+    /// Content.
     pub text: String,
-    /// What it thinks.
     pub reasoning: String,
-    /// What it calls.
+    /// Tool calls.
     pub calls: Vec<CallPiece>,
     /// One per token.
     pub items: Vec<T>,
 }
 
-/// A piece of a call.
+/// A piece of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPiece {
-    /// Which of the answer's calls it is.
+    /// The call's index in the answer.
     pub index: usize,
-    /// In the first piece.
+    /// Only in the first piece.
     pub name: Option<String>,
     pub arguments: String,
 }
@@ -60,11 +59,11 @@ pub struct CallPiece {
 /// The end of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End<T> {
-    /// What was held back.
+    /// The text that was held back.
     pub piece: Piece<T>,
     /// Whether the answer has called tools.
     pub called: bool,
-    /// Its tokens of thinking.
+    /// Number of tokens of reasoning.
     pub reasoning_tokens: usize,
 }
 
@@ -76,7 +75,7 @@ impl<T> Default for Piece<T> {
 }
 
 impl<T> Piece<T> {
-    /// Whether it adds nothing, whatever tokens it has.
+    /// Whether it adds no text, reasoning or call; it may still have tokens.
     fn is_silent(&self) -> bool {
         self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()
     }
@@ -90,13 +89,13 @@ impl<T> Piece<T> {
 }
 
 impl<T> Pieces<T> {
-    /// The pieces of an answer whose text is as `rules` say and which is read as `reading` says; those
-    /// of the tokens `told` have been told before.
+    /// The pieces of an answer under these rules. `emitted` are the tokens of the pieces that were
+    /// already sent when a stream is resumed.
     pub fn new(
         tokenizer: Arc<Tokenizer>,
         rules: &TextRules,
         reading: &Reading,
-        told: &[u32],
+        emitted: &[u32],
     ) -> Result<Pieces<T>> {
         let shown = reading.markers.iter().map(|(id, _)| *id).collect();
         let detokenizer = Detokenizer::new(tokenizer, rules.shows_special).showing(shown);
@@ -107,32 +106,32 @@ impl<T> Pieces<T> {
             reader: Reader::new(reading.clone(), rules.shows_special),
             waiting: VecDeque::new(),
             text: String::new(),
-            told: 0,
+            emitted: 0,
             spans: VecDeque::new(),
             settled: 0,
             ends: thinks.then(Vec::new),
         };
-        for token in told {
+        for token in emitted {
             pieces.take(*token)?;
         }
-        pieces.told = pieces.text.len();
+        pieces.emitted = pieces.text.len();
         pieces.text.clear();
-        pieces.spans.retain(|(end, _)| *end > pieces.told);
+        pieces.spans.retain(|(end, _)| *end > pieces.emitted);
         Ok(pieces)
     }
 
-    /// Takes the next token and what belongs to it; returns the next piece if that adds anything.
+    /// Takes the next token and its item; returns the next piece, unless it is empty.
     pub fn push(&mut self, token: u32, item: T) -> Result<Option<Piece<T>>> {
         let end = self.take(token)?;
         self.waiting.push_back((end, item));
         let ready = self.waiting.iter().take_while(|(end, _)| *end <= self.settled);
-        let (count, end) = ready.fold((0, self.told), |(count, _), (end, _)| (count + 1, *end));
+        let (count, end) = ready.fold((0, self.emitted), |(count, _), (end, _)| (count + 1, *end));
         let mut piece = self.piece(end);
         if piece.is_silent() {
             return Ok(None);
         }
-        self.text.drain(..end - self.told);
-        self.told = end;
+        self.text.drain(..end - self.emitted);
+        self.emitted = end;
         self.spans.retain(|(last, _)| *last > end);
         piece.items = self.waiting.drain(..count).map(|(_, item)| item).collect();
         Ok(Some(piece))
@@ -143,8 +142,8 @@ impl<T> Pieces<T> {
         self.stops.stopped()
     }
 
-    /// Ends the answer and returns what was held back, up to the stop string if there is one: then of
-    /// the tokens that have some text before it.
+    /// Ends the answer and returns the text that was held back. If a stop string was found, this is the
+    /// text before it, with the tokens that have some of that text.
     pub fn finish(mut self) -> End<T> {
         let tail = self.detokenizer.finish();
         self.text.push_str(&tail);
@@ -155,9 +154,9 @@ impl<T> Pieces<T> {
         self.settle(spans);
         let spans = self.reader.finish();
         self.settle(spans);
-        let end = self.settled.max(self.told);
+        let end = self.settled.max(self.emitted);
         let mut piece = self.piece(end);
-        let mut start = self.told;
+        let mut start = self.emitted;
         let of_text =
             |(last, _): &(usize, T)| !stopped || std::mem::replace(&mut start, *last) < end;
         piece.items = self.waiting.into_iter().take_while(of_text).map(|(_, item)| item).collect();
@@ -168,14 +167,14 @@ impl<T> Pieces<T> {
         End { piece, called: self.reader.calls() > 0, reasoning_tokens }
     }
 
-    /// Takes a token's text, and returns where it ends.
+    /// Appends a token's text and returns where it ends.
     fn take(&mut self, token: u32) -> Result<usize> {
         let text = self.detokenizer.push(token)?;
         self.text.push_str(&text);
         let certain = self.stops.push(&text);
         let spans = self.reader.push(&certain);
         self.settle(spans);
-        let end = self.told + self.text.len();
+        let end = self.emitted + self.text.len();
         self.ends.iter_mut().for_each(|ends| ends.push(end));
         Ok(end)
     }
@@ -187,16 +186,16 @@ impl<T> Pieces<T> {
         }
     }
 
-    /// What the text up to there adds to what has been told, without its tokens.
+    /// The piece from the emitted text to `end`, without its items.
     fn piece(&self, end: usize) -> Piece<T> {
         let mut piece = Piece::default();
-        let mut start = self.told;
+        let mut start = self.emitted;
         for (last, kind) in &self.spans {
             let stop = end.min(*last);
             if start >= stop {
                 continue;
             }
-            let text = &self.text[start - self.told..stop - self.told];
+            let text = &self.text[start - self.emitted..stop - self.emitted];
             match kind {
                 Kind::Content => piece.text.push_str(text),
                 Kind::Reasoning => piece.reasoning.push_str(text),
@@ -219,19 +218,19 @@ mod tests {
     use super::super::samples;
     use super::*;
 
-    /// The pieces after the first `told` tokens, whose items are the tokens' places; the last is what
-    /// the end brings.
+    /// The pieces after the first `emitted` tokens; items are the tokens' indices. The last one is the
+    /// piece of [`Pieces::finish`].
     fn pieces(
         tokenizer: &Arc<Tokenizer>,
         rules: &TextRules,
         ids: &[u32],
-        told: usize,
+        emitted: usize,
     ) -> (Vec<Piece<usize>>, bool) {
         let plain = Reading::default();
         let mut pieces =
-            Pieces::new(tokenizer.clone(), rules, &plain, &ids[..told]).expect("valid ids");
+            Pieces::new(tokenizer.clone(), rules, &plain, &ids[..emitted]).expect("valid ids");
         let mut found = Vec::new();
-        for (place, id) in ids.iter().enumerate().skip(told) {
+        for (place, id) in ids.iter().enumerate().skip(emitted) {
             if !pieces.stopped() {
                 found.extend(pieces.push(*id, place).expect("a valid id"));
             }
@@ -275,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_go_on_after_every_cut(
+        fn pieces_resume_after_every_cut(
             choices in prop::collection::vec((0..4, any::<prop::sample::Index>()), 0..40),
             stop in prop::collection::vec("[hi🙂\u{FFFD} ]{1,3}", 0..4),
             (keeps_stop, shows_special) in any::<(bool, bool)>(),
@@ -308,16 +307,16 @@ mod tests {
                 prop_assert!(places.iter().copied().eq(0..places.len()));
                 prop_assert!(stop || places.len() == ids.len());
 
-                let (mut told, mut detokenizer) = (0, detokenizer());
+                let (mut emitted, mut detokenizer) = (0, detokenizer());
                 for (cut, piece) in whole.iter().enumerate() {
-                    prop_assert_eq!(&pieces(&tokenizer, &rules, &ids, told).0, &whole[cut..]);
+                    prop_assert_eq!(&pieces(&tokenizer, &rules, &ids, emitted).0, &whole[cut..]);
                     if cut + 1 < whole.len() {
                         prop_assert!(!piece.text.is_empty());
-                        let texts = ids[told..].iter().map(|id| detokenizer.push(*id));
+                        let texts = ids[emitted..].iter().map(|id| detokenizer.push(*id));
                         let texts = texts.take(piece.items.len()).collect::<Result<String>>();
                         prop_assert_eq!(&piece.text, &texts.expect("valid ids"));
                     }
-                    told += piece.items.len();
+                    emitted += piece.items.len();
                 }
             }
         }

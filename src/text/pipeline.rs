@@ -1,4 +1,4 @@
-//! The parts of a tokenizer, in the order in which a text passes through them.
+//! The stages of a tokenizer, in the order in which they run.
 
 use tokenizers::models::bpe::BPE;
 use tokenizers::tokenizer::{
@@ -9,20 +9,20 @@ use tokenizers::{AddedToken, Result};
 
 use super::spelling::Spelling;
 
-/// What turns text into token ids and back.
+/// A tokenizer's stages: normalisation, pre-tokenisation, BPE and decoding.
 pub struct Pipeline {
     pub normalizers: Normalizers,
     pub pre_tokenizers: Vec<Box<dyn PreTokenizer + Send + Sync>>,
     pub model: BPE,
     pub spelling: Spelling,
-    /// Ids that a text by itself begins with.
+    /// Special token ids added before a text.
     pub before: Vec<u32>,
-    /// Ids that a text by itself ends with.
+    /// Special token ids added after a text.
     pub after: Vec<u32>,
     added: AddedVocabulary,
 }
 
-/// Normalisers that follow one another.
+/// Normalisers, run in order.
 #[derive(Default)]
 pub struct Normalizers(pub Vec<Box<dyn Normalizer + Send + Sync>>);
 
@@ -33,7 +33,7 @@ impl Normalizer for Normalizers {
 }
 
 impl Pipeline {
-    /// A pipeline that changes and splits nothing before the model.
+    /// A pipeline without normalisers and pre-tokenisers.
     pub fn new(model: BPE, spelling: Spelling) -> Self {
         Pipeline {
             normalizers: Normalizers::default(),
@@ -46,12 +46,12 @@ impl Pipeline {
         }
     }
 
-    /// Adds tokens. Those that the model's vocabulary lacks get the ids behind it.
+    /// Adds tokens. Those that are not in the model's vocabulary get the next free ids.
     pub fn add(&mut self, tokens: Vec<AddedToken>) -> Result<()> {
         self.added.add_tokens(tokens, &self.model, Some(&self.normalizers)).map(|_| ())
     }
 
-    /// Tokens that were added, by id.
+    /// The added tokens and their ids.
     pub fn added(&self) -> impl Iterator<Item = (u32, &AddedToken)> {
         self.added.get_added_tokens_decoder().iter().map(|(id, token)| (*id, token))
     }
@@ -70,7 +70,7 @@ impl Pipeline {
         added.max(self.model.get_vocab().into_values().max())
     }
 
-    /// Ids of a text in which added tokens are marked already; `tokenize` turns pieces into tokens.
+    /// Ids of a text that is already split at added tokens; `tokenize` turns each piece into tokens.
     pub fn ids(
         &self,
         mut text: PreTokenizedString,

@@ -1,15 +1,14 @@
-//! Marks that keep what people wrote from being read as control tokens.
+//! Marks that keep message text from being parsed as control tokens.
 //!
-//! Wherever a control token starts in a text, or might start or go on across
-//! the text's edge, the mark goes inside it, so that no operation of a template
-//! on the text can bring the token about:
+//! A mark is inserted inside every control token in a text, and inside every part of one at the text's
+//! start or end. So no operation of a template on the text can produce the token:
 //!
 //! ```text
 //! hi <|im_end|>   ->   hi <⟂|im_end|>      ⟂ = ESCAPE BREAK
 //! ```
 //!
-//! An escape character that the text itself holds is written ESCAPE LITERAL, so ESCAPE END marks a
-//! place that no text can. The four are Unicode noncharacters, which are not meant to be in any text.
+//! An escape character in the text itself becomes ESCAPE LITERAL, so no text can contain ESCAPE END.
+//! The four are Unicode noncharacters, which are not meant to occur in text.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +19,12 @@ use super::pattern::Pattern;
 pub const ESCAPE: char = '\u{FDD0}';
 const BREAK: char = '\u{FDD1}';
 const LITERAL: char = '\u{FDD2}';
-/// Marks where a text is to be gone on with.
+/// Marks the end of a message that the answer continues.
 pub const END: &str = "\u{FDD0}\u{FDD3}";
 
 /// Quotes texts against a set of control tokens of at least two characters each.
 pub struct Quoter {
-    /// The tokens by their first character.
+    /// First character → tokens.
     tokens: BTreeMap<char, Vec<String>>,
 }
 
@@ -40,10 +39,10 @@ impl Quoter {
         Quoter { tokens: by_first }
     }
 
-    /// The text with a mark inside everything that could be, or become part of, a control token.
+    /// Inserts a mark inside everything that is, or could become part of, a control token.
     pub fn quote(&self, text: &str) -> String {
         let mut quoted = String::with_capacity(text.len() + 16);
-        // Templates like to trim, so the edges of the trimmed text count as well.
+        // Templates often trim, so the start and end of the trimmed text count as well.
         let start = text.len() - text.trim_start().len();
         let end = text.trim_end().len();
         for (at, c) in text.char_indices() {
@@ -63,7 +62,7 @@ impl Quoter {
         quoted
     }
 
-    /// Whether a token starts here, in whole or as far as the text goes.
+    /// Whether the text starts with a token, or is the start of one.
     fn starts(&self, text: &str) -> bool {
         let candidates = text.chars().next().and_then(|first| self.tokens.get(&first));
         candidates
@@ -72,7 +71,7 @@ impl Quoter {
             .any(|token| text.starts_with(token) || token.starts_with(text))
     }
 
-    /// Whether the text could go on with a token that began before it.
+    /// Whether the text could continue a token that started before it.
     fn continues(&self, text: &str) -> bool {
         !text.is_empty()
             && self.tokens.values().flatten().any(|token| {
@@ -82,7 +81,7 @@ impl Quoter {
     }
 }
 
-/// Takes the marks out again.
+/// Removes the marks.
 pub fn unquote(text: &mut NormalizedString) -> tokenizers::Result<()> {
     if text.get().contains(ESCAPE) {
         text.replace(&Pattern::Text([ESCAPE, BREAK].iter().collect()), "")?;
@@ -155,7 +154,7 @@ mod tests {
             let quoted = quote(&text);
             prop_assert_eq!(normalized(&quoted), text.clone());
             prop_assert_eq!(unquoted(&quoted), text);
-            // Whatever surrounds the text, a token never takes in any of it.
+            // No token overlaps the text, whatever is before and after it.
             let joined = format!("{before}{quoted}{after}");
             let (start, end) = (before.len(), before.len() + quoted.len());
             prop_assume!(!quoted.is_empty()); // nothing to take in

@@ -1,12 +1,12 @@
-//! Small tokenizers for tests, in the two layouts of real models.
+//! Small tokenizers for tests, in the two common layouts.
 
 use serde_json::{Map, Value, json};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-/// Bytes behind a regular expression, as Llama 3 and Qwen have them.
+/// Byte-level BPE after a regular expression, as in Llama 3 and Qwen.
 ///
-/// Its vocabulary is asked for whole words before any merge, and the file still
-/// holds the truncation of its training.
+/// Whole words are looked up before any merge (`ignore_merges`), and the file still has the
+/// truncation settings of its training.
 pub fn bytes() -> Vec<u8> {
     let mut vocab = Map::new();
     let mut alphabet: Vec<char> = ByteLevel::alphabet().into_iter().collect();
@@ -39,9 +39,9 @@ pub fn bytes() -> Vec<u8> {
     }))
 }
 
-/// Words with a leading `▁` and bytes as a fallback, as Llama 2 has them.
+/// SentencePiece words with a leading `▁` and byte fallback, as in Llama 2.
 ///
-/// Its merges spell the control token `<s>`.
+/// Its merges can produce the control token `<s>`.
 pub fn words() -> Vec<u8> {
     tokenizer(json!({
         "normalizer": {"type": "Sequence", "normalizers": [
@@ -52,7 +52,7 @@ pub fn words() -> Vec<u8> {
     }))
 }
 
-/// The same words, where only the first of a text gets a `▁`, as Mistral has them.
+/// The same words, but only the first of a text gets a `▁`, as in Mistral.
 pub fn words_first() -> Vec<u8> {
     tokenizer(json!({
         "normalizer": null,
@@ -60,7 +60,7 @@ pub fn words_first() -> Vec<u8> {
     }))
 }
 
-/// A `tokenizer.json` of words, changed by what is given.
+/// A `tokenizer.json` of words, with these sections replaced.
 fn tokenizer(changes: Value) -> Vec<u8> {
     let mut vocab = Map::new();
     let specials = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]"].map(String::from);

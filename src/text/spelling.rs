@@ -1,4 +1,4 @@
-//! How a vocabulary spells text: the bytes behind each token.
+//! A tokenizer's decoder: the bytes of each token.
 //!
 //! A text is the concatenation of its tokens' bytes, read as UTF-8. Any decoder
 //! for which that holds can be streamed; others are refused.
@@ -8,28 +8,28 @@ use tokenizers::Result;
 use super::bytes::byte_of;
 use super::pattern::{Replace, Written};
 
-/// A step from tokens to text.
+/// A step of the decoder.
 #[derive(Debug)]
 pub enum Step {
     /// Every character of a token stands for one byte (GPT-2's alphabet).
     ByteLevel,
     /// Tokens such as `<0x0A>` are bytes.
     ByteFallback,
-    /// Changes each token by itself, such as `▁` to a space.
+    /// Replaces within each token, such as `▁` by a space.
     Replace(Written, String),
     /// Joins the tokens.
     Fuse,
-    /// Takes `content` off both ends, as often as told.
+    /// Strips up to `start` and `stop` times `content` from the start and the end.
     Strip { content: char, start: usize, stop: usize },
 }
 
-/// What the steps amount to.
+/// The combined effect of the steps.
 #[derive(Default)]
 pub struct Spelling {
     byte_level: bool,
     byte_fallback: bool,
     replacements: Vec<Replace>,
-    /// What a whole text does not begin with, and how many of it at most.
+    /// The character that is stripped from the start of a text, and how often at most.
     strip: Option<(char, usize)>,
 }
 
@@ -51,14 +51,14 @@ impl Spelling {
                 other => return Err(unsupported(&format!("{other:?}"))),
             }
         }
-        // Without either, tokens would not simply be joined.
+        // Without either, the library joins tokens with spaces.
         if !spelling.byte_level && !fused {
             return Err(unsupported("one that joins words by spaces"));
         }
         Ok(spelling)
     }
 
-    /// The bytes a token stands for.
+    /// The bytes of a token.
     pub fn bytes(&self, token: String) -> Result<Vec<u8>> {
         if self.byte_level
             && let Some(bytes) = token.chars().map(byte_of).collect()
@@ -73,7 +73,7 @@ impl Spelling {
         Ok(fallback.map_or_else(|| text.into_bytes(), |byte| vec![byte]))
     }
 
-    /// The character a text loses at its beginning, and how many of it at most.
+    /// The character that is stripped from the start of a text, and how often at most.
     pub fn strip(&self) -> Option<(char, usize)> {
         self.strip
     }

@@ -1,32 +1,32 @@
-//! Stop strings: what might become one is held back until it is known.
+//! Stop strings: text that may become one is held back until that is decided.
 
-/// Cuts a stream of text before, or behind, the first stop string to be completed.
+/// Cuts a stream of text before or after the first stop string that is completed.
 ///
 /// The result does not depend on how the stream is cut into pieces.
 pub struct StopFilter {
     stops: Vec<String>,
-    /// Whether the string that ends the text stays.
+    /// Whether the stop string stays in the text.
     keeps: bool,
-    /// Text held back: the beginning of at least one stop string.
+    /// Text held back: the start of at least one stop string.
     held: String,
     stopped: bool,
 }
 
 impl StopFilter {
-    /// A filter for these strings, of which the first to come stays if `keeps`; empty ones are never
-    /// found.
+    /// A filter for these stop strings; the one that is found stays in the text if `keeps`. Empty strings
+    /// never match.
     pub fn new(mut stops: Vec<String>, keeps: bool) -> Self {
         stops.retain(|stop| !stop.is_empty());
         StopFilter { stops, keeps, held: String::new(), stopped: false }
     }
 
-    /// Takes the next piece and returns the text that is now certain to come before the cut.
+    /// Takes the next piece and returns the text that is now certain to be before the cut.
     pub fn push(&mut self, piece: &str) -> String {
         if self.stopped {
             return String::new();
         }
         self.held.push_str(piece);
-        // The string completed first counts; of those that end together, the longest.
+        // The string completed first wins; of those that end together, the longest.
         let found = self.stops.iter().filter_map(|stop| {
             let start = self.held.find(stop.as_str())?;
             Some((start + stop.len(), start))
@@ -46,7 +46,7 @@ impl StopFilter {
         text
     }
 
-    /// Whether a stop string was found; nothing more comes out then.
+    /// Whether a stop string was found; no more text is returned then.
     pub fn stopped(&self) -> bool {
         self.stopped
     }
@@ -56,7 +56,7 @@ impl StopFilter {
         std::mem::take(&mut self.held)
     }
 
-    /// Length of the longest end of the held text that begins a stop string.
+    /// Length of the longest suffix of the held text that is a prefix of a stop string.
     fn undecided(&self) -> usize {
         let overlap = |stop: &String| {
             let mut cuts = stop.char_indices().map(|(at, _)| at).rev();
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// What each piece lets through, then what the end does.
+    /// The output for each piece, then that of `finish`.
     fn run(stops: &[&str], pieces: &[&str]) -> (Vec<String>, String, bool) {
         let mut filter = StopFilter::new(stops.iter().map(|s| s.to_string()).collect(), false);
         let out = pieces.iter().map(|piece| filter.push(piece)).collect();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_string_and_what_follows_never_come_out() {
+    fn the_stop_string_and_the_text_after_it_are_cut() {
         let (out, rest, stopped) = run(&["\n\n", "Q:"], &["A\n", "\nQ", ": more"]);
         assert_eq!(out, ["A", "", ""]);
         assert_eq!((rest.as_str(), stopped), ("", true));
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn the_string_completed_first_counts_and_then_the_longest() {
+    fn the_string_completed_first_wins_and_then_the_longest() {
         assert_eq!(run(&["abcd", "bc"], &["xabcd"]).0, ["xa"]);
         assert_eq!(run(&["abcd", "bc"], &["xa", "bcd"]).0, ["x", "a"]);
         assert_eq!(run(&["c", "abc"], &["xabc"]).0, ["x"]);
     }
 
     #[test]
-    fn without_stop_strings_all_passes_at_once() {
+    fn without_stop_strings_all_text_passes_at_once() {
         let (out, rest, stopped) = run(&[""], &["abc", "é"]);
         assert_eq!((out.concat().as_str(), rest.as_str(), stopped), ("abcé", "", false));
     }

@@ -1,4 +1,4 @@
-//! Chat templates: Jinja as transformers renders it, within bounds.
+//! Chat templates: Jinja as transformers renders it, with limits on time and output.
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
@@ -17,16 +17,16 @@ use crate::error::{Error, Result};
 const NAME: &str = "chat_template";
 const MAX_SOURCE: usize = 1 << 20;
 const MAX_OUTPUT: usize = 16 << 20;
-/// Instructions in one rendering; a long conversation takes some tens of thousands.
+/// Instructions per rendering; a long conversation takes tens of thousands.
 const MAX_FUEL: u64 = 5_000_000;
 const MAX_DEPTH: usize = 100;
-/// What a template may ask for by a number: columns of an indent, items of a batch.
+/// Largest count that a template may pass to a filter: columns of an indent, items of a batch.
 const MAX_COUNT: u64 = 10_000;
 
 /// A compiled chat template.
 ///
-/// A template is part of a model and not trusted: its size, its running time
-/// and its output are bounded, and it sees nothing but its variables.
+/// A template is part of a model and not trusted: its size, run time and output are limited, and it
+/// can access only its variables.
 pub struct ChatTemplate {
     environment: Environment<'static>,
     dialect: Option<Dialect>,
@@ -35,12 +35,12 @@ pub struct ChatTemplate {
     eos_token: String,
 }
 
-/// What a rendering needs besides the messages.
+/// Inputs of a rendering besides the messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemplateOptions {
-    /// Whether the prompt ends with the beginning of the assistant's turn.
+    /// Whether the prompt ends with the start of the assistant's turn.
     pub add_generation_prompt: bool,
-    /// Seconds since 1970 on the reader's wall clock; absent, `strftime_now` is undefined.
+    /// Seconds since 1970 on the reader's wall clock; without it, `strftime_now` is undefined.
     pub now: Option<i64>,
     /// More variables, such as `tools` or `enable_thinking`.
     pub variables: serde_json::Map<String, serde_json::Value>,
@@ -60,7 +60,7 @@ impl ChatTemplate {
             return Err(Error::Template { message });
         }
         let mut environment = Environment::new();
-        // As transformers sets up Jinja.
+        // Jinja's settings in transformers.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(failed)?);
         environment.set_unknown_method_callback(python_method);
@@ -79,20 +79,20 @@ impl ChatTemplate {
         Ok(ChatTemplate { environment, dialect, thinks, bos_token, eos_token })
     }
 
-    /// How the model writes calls of tools, as far as its template shows.
+    /// The model's format of tool calls, if the template shows it.
     pub fn dialect(&self) -> Option<Dialect> {
         self.dialect
     }
 
-    /// Whether the template knows of thinking.
+    /// Whether the template mentions reasoning.
     pub fn thinks(&self) -> bool {
         self.thinks
     }
 
     /// Renders a list of messages.
     ///
-    /// Where the template itself raises an exception, the conversation is at
-    /// fault: the error is [`Error::InvalidRequest`].
+    /// If the template raises an exception, the conversation is at fault: the error is
+    /// [`Error::InvalidRequest`].
     pub fn render(&self, messages: &impl Serialize, options: &TemplateOptions) -> Result<String> {
         let mut variables = context! {
             ..Value::from(Serde(&options.variables)),
@@ -167,7 +167,7 @@ fn strftime(format: &str, now: i64) -> Result<String, minijinja::Error> {
     written.then_some(text).ok_or_else(|| invalid(format!("{format:?} is no format of a time")))
 }
 
-/// One of minijinja's filters, which would allocate whatever a number asks for, within bounds.
+/// Wraps a filter of minijinja that allocates as much as its argument says, and limits the argument.
 fn bounded(
     filter: Value,
 ) -> impl Fn(&mut State, Rest<ValueOrKwargs>) -> Result<Value, minijinja::Error> {
@@ -181,15 +181,13 @@ fn bounded(
         });
         match asked.filter_map(|number| u64::try_from(number).ok()).find(|&asked| asked > MAX_COUNT)
         {
-            Some(asked) => {
-                Err(invalid(format!("{asked} is asked for, expected at most {MAX_COUNT}")))
-            }
+            Some(asked) => Err(invalid(format!("found {asked}, expected at most {MAX_COUNT}"))),
             None => filter.call(state, &arguments),
         }
     }
 }
 
-/// The `format` filter, but for fields of any width.
+/// The `format` filter with limited field widths.
 fn format(
     state: &mut State,
     format: &Value,
@@ -199,7 +197,7 @@ fn format(
     filters::format(state, format, arguments)
 }
 
-/// Python's methods of strings, lists and dictionaries.
+/// Python's methods of strings, lists and dictionaries, with the same limits.
 fn python_method(
     state: &mut State,
     value: &Value,
@@ -212,7 +210,7 @@ fn python_method(
     unknown_method_callback(state, value, method, arguments)
 }
 
-/// A format string in which no number can ask for more than 9999 characters.
+/// Refuses a format string with a number above 9999, which would be a field's width.
 fn narrow(format: &Value) -> Result<(), minijinja::Error> {
     let format = format.as_str().unwrap_or_default();
     let mut fields = format.split(['%', '{']).skip(1);
@@ -227,7 +225,7 @@ fn narrow(format: &Value) -> Result<(), minijinja::Error> {
     }
 }
 
-/// `tojson` as transformers has it: Python's `json.dumps` without escapes for HTML or beyond ASCII.
+/// `tojson` as in transformers: Python's `json.dumps` without HTML escapes and `ensure_ascii`.
 fn to_json(
     value: &Value,
     indent: Option<usize>,
@@ -349,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_templates_run_out_of_fuel_or_room() {
+    fn hostile_templates_exceed_the_fuel_or_output_limit() {
         let loops = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
         assert!(template_error(render(loops, json!([]))).contains("fuel"));
         let flood = "{% for i in range(9999) %}{{ 'x' * 10000 }}{% endfor %}";
@@ -359,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_asks_for_no_more_than_it_may() {
+    fn counts_in_filters_are_limited() {
         for source in [
             "{{ 'a' | indent(99999999000000000) }}",
             "{{ 'a' | indent(width=99999999000000000) }}",
@@ -378,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_conversation_is_well_within_bounds() {
+    fn a_long_conversation_is_well_within_the_limits() {
         let source = "{% for m in messages[::-1] %}{% for c in m.content.split(' ') %}{{ c }}{% endfor %}{% endfor %}";
         let messages = vec![json!({"role": "user", "content": "a b c d e f g h"}); 5000];
         assert_eq!(render(source, messages.into()).unwrap().len(), 40_000);

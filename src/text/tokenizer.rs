@@ -1,4 +1,4 @@
-//! Text to token ids, by a `tokenizer.json`.
+//! Text to token ids, with the pipeline of a `tokenizer.json`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,22 +14,21 @@ use super::tokenizer_json::TokenizerJson;
 use crate::api::Role;
 use crate::error::{Error, Result};
 
-/// A tokenizer that gives control tokens only where a chat template wrote them.
+/// A tokenizer that produces control tokens only where a chat template wrote them.
 ///
-/// The ids are those of the file's own pipeline. The difference is in added
-/// tokens that look like markup: they are looked for in [`Tokenizer::encode_prompt`],
-/// but never found in a text that was [`Tokenizer::quote`]d.
+/// The ids equal those of the file's own pipeline, except for added tokens that look like markup:
+/// [`Tokenizer::encode_prompt`] finds them, but never in text that was [`Tokenizer::quote`]d.
 pub struct Tokenizer {
     pipeline: Pipeline,
-    /// Finds added tokens in text as it is written, before any normalisation.
+    /// Finds added tokens in raw text, before normalisation.
     splitter: Splitter,
-    /// Ids that no text but a template's may give.
+    /// Ids that only a template's text may produce.
     control: HashSet<u32>,
-    /// Ids that decode to nothing.
+    /// Ids that decode to no text.
     special: HashSet<u32>,
-    /// Against all control tokens.
+    /// Quotes all control tokens.
     quoter: Quoter,
-    /// Against those control tokens that the model never writes as text.
+    /// Quotes the control tokens that the model never writes as text.
     quoter_for_model: Quoter,
     max_id: u32,
 }
@@ -67,13 +66,13 @@ impl Tokenizer {
 
     /// Ids of a text in which nothing is a control token.
     ///
-    /// With `add_special`, it gets the tokens that the file frames a text with, such as the begin
-    /// token of Llama models.
+    /// `add_special` adds the file's begin and end tokens, such as the BOS token of Llama models.
     pub fn encode_plain(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
         self.framed(self.encode(&self.quoter.quote(text))?, add_special)
     }
 
-    /// Ids of a text whose author may write control tokens, framed as in [`Tokenizer::encode_plain`].
+    /// Ids of a text whose author may write control tokens; `add_special` as in
+    /// [`Tokenizer::encode_plain`].
     pub fn encode_raw(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
         self.framed(self.encode(text)?, add_special)
     }
@@ -83,7 +82,7 @@ impl Tokenizer {
         self.encode_raw(rendered, false)
     }
 
-    /// Prepares a message's text for a template, so that no control token can come from it.
+    /// Prepares a message's text for a template, so that it cannot produce a control token.
     ///
     /// In a text by the assistant, control tokens that the model writes as text
     /// (`</think>`, `<tool_call>`) stay: templates look for them there.
@@ -94,7 +93,7 @@ impl Tokenizer {
         }
     }
 
-    /// The same for all texts of a JSON value, names among them, whoever wrote it.
+    /// Quotes all strings in a JSON value, keys included, against all control tokens.
     pub fn quote_json(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.quoter.quote(text).into(),
@@ -128,8 +127,8 @@ impl Tokenizer {
         self.pipeline.token_to_id(content)
     }
 
-    /// The first id of another tokenizer that is a different token here, or whose token has a different
-    /// id here. Tokens that only one of them has are no difference.
+    /// The first id whose token differs between the two tokenizers, or whose token has different ids.
+    /// Tokens that only one of them has are ignored.
     pub fn first_difference(&self, other: &Tokenizer) -> Option<u32> {
         (0..=other.max_id).find(|id| {
             let Some(token) = other.pipeline.id_to_token(*id) else { return false };
@@ -155,12 +154,12 @@ impl Tokenizer {
         self.control.contains(&id)
     }
 
-    /// What each of the ids below `count` adds to a text: nothing for special and unknown ones.
+    /// The bytes of each id below `count`; empty for special and unknown ids.
     pub fn spellings(&self, count: usize) -> Result<Vec<Vec<u8>>> {
         (0..count as u32).map(|id| self.bytes(id)).collect()
     }
 
-    /// The bytes of text a token stands for; none for special and unknown ids.
+    /// The bytes of a token; empty for special and unknown ids.
     pub(super) fn bytes(&self, id: u32) -> Result<Vec<u8>> {
         match self.pipeline.id_to_token(id) {
             Some(token) if !self.special.contains(&id) => {
@@ -170,7 +169,7 @@ impl Tokenizer {
         }
     }
 
-    /// The bytes that a token shows as: its text, or its name if it is special.
+    /// The bytes to display a token with: its text, or its name if it is special.
     pub fn spell(&self, id: u32) -> Result<Vec<u8>> {
         match self.pipeline.id_to_token(id) {
             Some(name) if self.special.contains(&id) => Ok(name.into_bytes()),
@@ -178,12 +177,12 @@ impl Tokenizer {
         }
     }
 
-    /// The character that is stripped from the beginning of a text, and how many at most.
+    /// The character that is stripped from the start of a text, and how often at most.
     pub fn leading_strip(&self) -> Option<(char, usize)> {
         self.pipeline.spelling.strip()
     }
 
-    /// The file's pipeline with our splitter, and with the marks taken out behind it.
+    /// Runs our splitter, removes the marks, then runs the rest of the file's pipeline.
     fn encode(&self, quoted: &str) -> Result<Vec<u32>> {
         let run = || {
             let mut text = self.splitter.split(quoted)?;
@@ -201,8 +200,8 @@ impl Tokenizer {
     fn tokenize_plain(&self, piece: &str) -> tokenizers::Result<Vec<Token>> {
         let model = &self.pipeline.model;
         let tokens = model.tokenize(piece)?;
-        // A vocabulary may itself spell a control token. The unknown token, which
-        // stands for other text than its own name, is not meant.
+        // Merges may produce a control token. The unknown token is exempt: it stands for other text than
+        // its own name.
         let spelled = |token: &Token| {
             self.is_control(token.id)
                 && piece.get(token.offsets.0..token.offsets.1) == Some(token.value.as_str())
@@ -237,20 +236,20 @@ impl Tokenizer {
     }
 }
 
-/// Added tokens that steer a model; words and white space that were merely added are text.
+/// Whether an added token steers the model; added words and white space are ordinary text.
 fn is_control(token: &AddedToken) -> bool {
     let is_text = |c: char| c.is_alphanumeric() || c.is_whitespace();
     token.special || !token.content.chars().all(is_text)
 }
 
-/// A mark fits inside a token of two characters or more, unless the mark is part of it.
+/// Whether quoting can break the token: it needs two characters, and no mark among them.
 fn is_guarded(token: &AddedToken) -> bool {
     token.content.chars().nth(1).is_some() && !token.content.contains(ESCAPE)
 }
 
-/// Finds the tokens in text as written, whatever the normaliser would make of it.
+/// Finds added tokens in raw text, regardless of the normaliser.
 fn splitter(mut added: BTreeMap<u32, AddedToken>) -> tokenizers::Result<Splitter> {
-    // A control token that cannot be guarded is not looked for at all.
+    // A control token that quoting cannot break is never matched.
     added.retain(|_, token| is_guarded(token) || !is_control(token));
     Splitter::new(added)
 }
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_text_gets_a_blank_where_the_file_says_so() {
+    fn only_the_first_text_gets_a_space_where_the_file_says_so() {
         let (tokenizer, _) = both(&samples::words_first());
         let ids = |text| tokenizer.encode_prompt(text).unwrap();
         let [blank_hi, hi] = ["▁hi", "hi"].map(|token| tokenizer.token_id(token).unwrap());
@@ -438,7 +437,7 @@ mod tests {
         fn no_control_token_comes_from_a_message(texts in prop::collection::vec(tricky(), 1..4)) {
             for json in samples() {
                 let (tokenizer, _) = both(&json);
-                // Texts between control tokens, next to each other, and within half a token.
+                // Texts between control tokens, next to each other, and inside part of a token.
                 let prompt = |texts: &[String]| {
                     format!("<|user|><s>[INST]{}<|{}|><|end|></s>", texts.concat(), texts.join("<"))
                 };

@@ -1,7 +1,7 @@
-//! What a `tokenizer.json` says.
+//! Reads `tokenizer.json`.
 //!
-//! The kinds of parts are those of vocabularies whose texts are their tokens' bytes in a row; other
-//! kinds are refused by name.
+//! Supported are the components with which a text is the concatenation of its tokens' bytes; an error
+//! names any other.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,10 +23,10 @@ use super::spelling::{Spelling, Step};
 
 /// Highest id of a token: no model has embeddings for more.
 const HIGHEST_ID: u32 = (1 << 21) - 1;
-/// How many times longer replacements may make a text.
+/// Largest factor by which replacements may lengthen a text.
 const MOST_GROWTH: usize = 256;
 
-/// The sections of the file. Truncation and padding are left from training and not read.
+/// The sections of the file. Truncation and padding are settings of training and not read.
 #[derive(Deserialize)]
 pub struct TokenizerJson {
     #[serde(default)]
@@ -85,7 +85,7 @@ enum PreTokenizerPart {
     Metaspace {
         replacement: char,
         prepend_scheme: Option<PrependScheme>,
-        /// What older files say instead of a scheme.
+        /// Older files have this instead of a scheme.
         add_prefix_space: Option<bool>,
         #[serde(default = "yes")]
         split: bool,
@@ -104,7 +104,7 @@ enum PostProcessorPart {
     Sequence {
         processors: Vec<PostProcessorPart>,
     },
-    /// Changes where tokens begin and end, not which there are.
+    /// It changes the tokens' offsets only.
     ByteLevel,
     TemplateProcessing {
         single: Vec<Piece>,
@@ -112,7 +112,7 @@ enum PostProcessorPart {
     },
 }
 
-/// A piece of a text with its frame.
+/// An item of a post-processing template.
 #[derive(Deserialize)]
 enum Piece {
     Sequence {},
@@ -154,7 +154,7 @@ struct ModelPart {
     ignore_merges: bool,
 }
 
-/// Two tokens that make a third: a pair, or both in a string with a space between.
+/// A BPE merge: a pair of tokens, or a string of both with a space between.
 struct Merge(String, String);
 
 impl<'de> Deserialize<'de> for Merge {
@@ -196,7 +196,7 @@ fn yes() -> bool {
 }
 
 impl TokenizerJson {
-    /// Makes what the file describes.
+    /// Builds the pipeline that the file describes.
     pub fn build(self) -> Result<Pipeline> {
         let growths = [
             self.normalizer.as_ref().map_or(1, NormalizerPart::growth),
@@ -238,7 +238,7 @@ impl ModelPart {
         if let Some(id) = self.vocab.values().find(|id| **id > HIGHEST_ID) {
             return Err(format!("it has the id {id}, expected at most {HIGHEST_ID}").into());
         }
-        // The library reports merges that make no token, but panics where they are longer than any.
+        // The library reports merges whose result is no token, but panics if it is longer than any token.
         let longest = self.vocab.keys().map(String::len).max().unwrap_or(0);
         if let Some(Merge(a, b)) =
             self.merges.iter().find(|Merge(a, b)| a.len() + b.len() > longest)
@@ -259,7 +259,7 @@ impl ModelPart {
 }
 
 impl NormalizerPart {
-    /// How many times longer it can make a text.
+    /// Largest factor by which it can lengthen a text.
     fn growth(&self) -> usize {
         match self {
             NormalizerPart::Sequence { normalizers } => {
@@ -369,7 +369,7 @@ fn product(growths: impl Iterator<Item = usize>) -> usize {
 }
 
 impl DecoderPart {
-    /// How many times longer it can make a token.
+    /// Largest factor by which it can lengthen a token.
     fn growth(&self) -> usize {
         match self {
             DecoderPart::Sequence { decoders } => product(decoders.iter().map(DecoderPart::growth)),
@@ -400,7 +400,7 @@ mod tests {
 
     const TEXT: &str = "Hi hi  hi! Ａ 1234-56 é e\u{301}\n";
 
-    /// A sample of bytes or of words, with some of its sections replaced.
+    /// A sample tokenizer with some of its sections replaced.
     fn file(sample: Vec<u8>, changes: Value) -> Vec<u8> {
         let mut file: Value = serde_json::from_slice(&sample).unwrap();
         for (section, part) in changes.as_object().unwrap() {
@@ -409,9 +409,9 @@ mod tests {
         file.to_string().into_bytes()
     }
 
-    /// Every kind of part gives the ids that the library's own pipeline gives.
+    /// Every kind of component gives the same ids as the library's own pipeline.
     #[test]
-    fn parts_do_what_the_library_s_do() {
+    fn components_behave_as_the_library_s() {
         let bytes = json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true});
         let split = |pattern: Value| json!({"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": false});
         let template = |sequence: &str| {
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_named() {
+    fn unsupported_components_are_named() {
         let merges = |merge: Value| json!({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [merge]}});
         let model = |key: &str, value: Value| {
             let mut model = json!({"vocab": {"a": 0}, "merges": []});

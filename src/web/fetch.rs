@@ -1,4 +1,4 @@
-//! Model files over HTTP: the browser's `fetch` as a server that files come from.
+//! Model files over HTTP, with the browser's `fetch`.
 
 use std::{future::Future, time::Duration};
 
@@ -14,7 +14,7 @@ use super::stream::{JsStream, failed};
 
 #[wasm_bindgen]
 extern "C" {
-    // The global function, not the method of `Window`: workers of all kinds have it too.
+    // The global function, not the method of `Window`: all kinds of workers have it, too.
     #[wasm_bindgen(js_name = fetch)]
     fn global_fetch(address: &str, options: &RequestInit) -> Promise;
 }
@@ -31,12 +31,12 @@ pub struct Fetch {
 impl Fetch {
     /// `signal` ends every transfer with [`Error::Aborted`].
     ///
-    /// The browser resolves a relative address: in a worker, against the worker's own script.
+    /// The browser resolves relative URLs; in a worker, relative to the worker's script.
     pub fn new(signal: Option<AbortSignal>) -> Fetch {
         Fetch { signal }
     }
 
-    /// What a web server would answer that has no such file.
+    /// The response of a web server without such a file.
     fn absent(&self, address: &str) -> Result<Answer<JsStream>> {
         let signal = self.signal.as_ref();
         let empty = ReadableStream::new().map_err(|reason| failed(address, signal, &reason))?;
@@ -58,11 +58,11 @@ impl Server for Fetch {
         let signal = self.signal.as_ref();
         let options = RequestInit::new();
         options.set_signal(signal);
-        // What is worth keeping is kept in a store of our own; another copy would only take room,
-        // and a damaged one would come again.
+        // The HTTP cache is bypassed: our store keeps the files, a second copy would take space, and a
+        // damaged copy would be served again.
         options.set_cache(RequestCache::NoStore);
         if start > 0 || end.is_some() {
-            // Such a range needs no preflight, which some hosts refuse.
+            // A range in this form needs no CORS preflight, which some servers refuse.
             let last = end.map(|end| (end - 1).to_string()).unwrap_or_default();
             let range = Array::of2(&"range".into(), &format!("bytes={start}-{last}").into());
             options.set_headers(&Array::of1(&range));
@@ -70,7 +70,7 @@ impl Server for Fetch {
         let fetched = JsFuture::from(global_fetch(address, &options)).await;
         let response = match fetched.map_err(|reason| failed(address, signal, &reason)) {
             Ok(response) => response.unchecked_into::<Response>(),
-            // Only HTTP can say that a file is not there: an extension's address fails.
+            // Only HTTP has a status for a missing file; a request to an extension's URL fails.
             Err(Error::Fetch { .. }) if !is_http(address) => return self.absent(address),
             Err(error) => return Err(error),
         };
@@ -85,9 +85,9 @@ impl Server for Fetch {
             is_page: header(&response, "content-type")
                 .is_some_and(|kind| kind.starts_with("text/html")),
             content_range: header(&response, "content-range"),
-            // A weak one may stay when bytes change.
+            // A weak ETag may stay the same when bytes change.
             version: header(&response, "etag").filter(|tag| tag.starts_with('"')),
-            // Dropped unread, it stops the transfer.
+            // Dropping it aborts the transfer.
             body: JsStream::new(address, body, self.signal.clone(), length)?,
         })
     }
@@ -105,9 +105,9 @@ fn header(response: &Response, name: &str) -> Option<String> {
     response.headers().get(name).ok().flatten()
 }
 
-/// Bytes of the body, unless it is compressed and the header counts the compressed bytes.
+/// Length of the body; `None` if the body is compressed, as the header has the compressed length.
 fn content_length(response: &Response) -> Option<u64> {
-    // Other origins show their length, but not whether they compress.
+    // Cross-origin responses expose their length, but not their encoding.
     if response.type_() == ResponseType::Cors {
         return None;
     }

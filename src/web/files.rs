@@ -1,4 +1,4 @@
-//! Files that a page has: those the visitor chose, or bytes.
+//! Files that a page passes in: chosen by the visitor, or bytes.
 
 use js_sys::Map;
 use wasm_bindgen::prelude::*;
@@ -21,9 +21,9 @@ extern "C" {
     fn stream(this: &Blob) -> ReadableStream;
 }
 
-/// A folder of files that a page handed over, or a GGUF file among them.
+/// A folder of files that a page passed in, or one GGUF file.
 ///
-/// The browser has their bytes, on disk if they were there; a page that goes leaves them.
+/// The browser holds their bytes, on disk if they come from there, and keeps them when the page goes.
 #[derive(Clone, Debug)]
 pub struct Files {
     folder: String,
@@ -33,7 +33,7 @@ pub struct Files {
     signal: AbortSignal,
 }
 
-/// The bytes of such a file.
+/// The bytes of one file.
 #[derive(Debug)]
 pub struct FileStream(JsStream);
 
@@ -87,7 +87,7 @@ impl ByteStream for FileStream {
 
     async fn next(&mut self) -> Result<Option<Chunk>> {
         self.0.next().await.map_err(|error| match error {
-            // The browser reads no other file than the one that was chosen.
+            // The browser refuses to read a file that has changed since it was chosen.
             Error::Fetch { what, .. } => Error::Integrity {
                 what,
                 expected: "the file as it was when it was chosen".into(),

@@ -1,5 +1,5 @@
-//! Constraints compiled in a WebAssembly module of their own, loaded when a request first asks for
-//! one. What goes wrong there ends the answers in hand, not the engine.
+//! Compiles constraints in a separate WebAssembly module, which is loaded on first use. A failure
+//! there ends the constrained answers, not the engine.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,7 +20,7 @@ use crate::{
 
 #[wasm_bindgen]
 extern "C" {
-    /// What `worker.js` makes of the module.
+    /// The module, as `worker.js` wraps it.
     #[derive(Clone)]
     type Module;
     #[wasm_bindgen(method, structural, catch)]
@@ -32,7 +32,7 @@ extern "C" {
         strip: Option<char>,
         strip_count: u32,
     ) -> Result<Grammars, JsValue>;
-    /// Makes the module anew; what came from it before is void.
+    /// Creates a new instance; objects of the old one become invalid.
     #[wasm_bindgen(method, structural, catch)]
     fn reset(this: &Module) -> Result<(), JsValue>;
 
@@ -56,7 +56,7 @@ extern "C" {
 
 /// Compiles constraints in the package's second module.
 pub struct ModuleCompiler {
-    /// Gives a promise of the module.
+    /// Returns a promise of the module.
     load: Function,
     /// Called once the promise is settled.
     wake: Rc<dyn Fn()>,
@@ -64,14 +64,14 @@ pub struct ModuleCompiler {
     vocabulary: Option<(Grammars, u32)>,
 }
 
-/// How far the module has come.
+/// The state of the module.
 enum Loading {
     NotBegun,
     UnderWay,
     Over(Result<Rc<Instance>>),
 }
 
-/// The module, and how often it was made anew.
+/// The module, and how often it was reset.
 struct Instance {
     module: Module,
     generation: Cell<u32>,
@@ -85,8 +85,7 @@ struct ModuleConstraint {
 }
 
 impl ModuleCompiler {
-    /// A compiler that calls `load` for the module when it is first needed, and `wake` when it is
-    /// ready.
+    /// A compiler that calls `load` when the module is first needed, and `wake` when it is ready.
     pub fn new(load: Function, wake: impl Fn() + 'static) -> ModuleCompiler {
         let module = Rc::new(RefCell::new(Loading::NotBegun));
         ModuleCompiler { load, wake: Rc::new(wake), module, vocabulary: None }
@@ -163,30 +162,30 @@ impl Compiler for ModuleCompiler {
 }
 
 impl Instance {
-    /// What the module threw as an error of the request. Where that is no refusal but a trap or
-    /// exhaustion, the module is made anew: its memory may be in any state.
+    /// Turns what the module threw into an error of the request. After a trap or exhaustion, unlike after
+    /// a refusal, the module is reset: its memory may be in any state.
     fn failed(&self, thrown: JsValue, spec: &Spec) -> Error {
         if let Some(refusal) = thrown.dyn_ref::<Array>() {
             let part = |index| refusal.get(index).as_string().unwrap_or_default();
             return spec.refused(tabloom_grammar::Error { path: part(0), message: part(1) });
         }
-        log::warn!("the module of constrained answers is made anew after {thrown:?}");
+        log::warn!("resetting the grammar module after {thrown:?}");
         self.generation.set(self.generation.get() + 1);
         if let Err(error) = self.module.reset() {
-            log::error!("the module of constrained answers could not be made anew: {error:?}");
+            log::error!("the grammar module could not be reset: {error:?}");
         }
-        gone(spec)
+        lost(spec)
     }
 }
 
 impl ModuleConstraint {
-    fn is_void(&self) -> bool {
+    fn is_stale(&self) -> bool {
         self.generation != self.instance.generation.get()
     }
 
     fn call<T>(&self, call: impl FnOnce(&Matcher) -> Result<T, JsValue>) -> Result<T> {
-        if self.is_void() {
-            return Err(gone(&self.spec));
+        if self.is_stale() {
+            return Err(lost(&self.spec));
         }
         call(&self.matcher).map_err(|thrown| self.instance.failed(thrown, &self.spec))
     }
@@ -212,8 +211,8 @@ impl Constraint for ModuleConstraint {
 
 impl Drop for ModuleConstraint {
     fn drop(&mut self) {
-        if !self.is_void() {
-            // The module frees what is left when its handle is collected.
+        if !self.is_stale() {
+            // On failure, the module frees it when the handle is garbage collected.
             let _ = self.matcher.free();
         }
     }
@@ -226,14 +225,11 @@ impl fmt::Debug for ModuleConstraint {
 }
 
 fn not_loaded(error: JsValue) -> Error {
-    Error::Fetch {
-        what: "the package's module of constrained answers".into(),
-        reason: format!("{error:?}"),
-    }
+    Error::Fetch { what: "the package's grammar module".into(), reason: format!("{error:?}") }
 }
 
-fn gone(spec: &Spec) -> Error {
-    let message = "found a form that takes too much time or memory, or was lost with another one \
-                   that does; expected a simpler one";
+fn lost(spec: &Spec) -> Error {
+    let message = "found a constraint that takes too much time or memory, or that was lost because another \
+                   one does; expected a simpler one";
     Error::InvalidRequest { param: spec.param.clone(), message: message.into() }
 }

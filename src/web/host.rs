@@ -1,5 +1,4 @@
-//! Runs a [`host::Host`] in a worker: hands it the messages of its ports and the models that it wants
-//! loaded.
+//! Runs a [`host::Host`] in a worker: passes in the messages of its ports and runs its tasks.
 
 use std::collections::BTreeMap;
 
@@ -28,33 +27,33 @@ use crate::{
     service::Service,
 };
 
-/// The unit that WebAssembly memory grows by.
+/// Page size of WebAssembly memory.
 const WASM_PAGE_BYTES: usize = 65_536;
 
 #[wasm_bindgen]
 extern "C" {
-    /// What the worker's script offers.
+    /// Functions that the worker's script provides.
     #[derive(Clone)]
     #[wasm_bindgen(
         typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(kind: string): Promise<object | null>, hold(lock: string, signal: AbortSignal): Promise<void> }"
     )]
     pub type Environment;
-    /// The Web Lock that the worker holds as long as it lives, where there are such locks.
+    /// The Web Lock that the worker holds while it lives, if the browser has Web Locks.
     #[wasm_bindgen(method, structural, getter)]
     fn name(this: &Environment) -> Option<String>;
-    /// Gives a promise of the module of constrained answers.
+    /// Returns a promise of the grammar module, which constrains answers.
     #[wasm_bindgen(method, structural, getter, js_name = loadGrammar)]
     pub(super) fn load_grammar(this: &Environment) -> Function;
-    /// Gives a message as text.
+    /// Converts a message to JSON.
     #[wasm_bindgen(method, structural, getter, js_name = toJson)]
     fn to_json(this: &Environment) -> Function;
-    /// Gives a promise that is kept once nobody holds a Web Lock.
+    /// Returns a promise that resolves once a Web Lock is free.
     #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
     fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
-    /// Gives a promise of where files are kept, `cache` or `opfs`, if they are.
+    /// Returns a promise of the store for files, `cache` or `opfs`; null if there is none.
     #[wasm_bindgen(method, structural, js_name = openStore)]
     pub(super) fn open_store(this: &Environment, kind: &str) -> Promise;
-    /// Gives a promise that is kept once a Web Lock is held, until `signal` is aborted.
+    /// Returns a promise that resolves once a Web Lock is held; it is held until `signal` is aborted.
     #[wasm_bindgen(method, structural)]
     pub(super) fn hold(this: &Environment, lock: &str, signal: &AbortSignal) -> Promise;
 }
@@ -65,16 +64,16 @@ pub struct Host {
     inbox: UnboundedSender<Event>,
 }
 
-/// Something that happened.
+/// An event for the host's loop.
 pub(super) enum Event {
     Connected(Port),
-    /// A message, and the files of a model to load.
+    /// A message, and the files of a local model to load.
     Called(TabId, Result<Call, Refused>, JsValue),
     Gone(TabId),
     Sized(ModelId, u64, oneshot::Sender<()>),
     Progress(ModelId, Progress),
     Loaded(ModelId, Box<Result<(Service<AnyExecutor>, Info)>>),
-    /// A model that had nothing to do has something to do.
+    /// An idle model may have work again.
     Woken,
 }
 
@@ -102,38 +101,38 @@ impl Host {
         Host { inbox }
     }
 
-    /// Takes calls from a port and answers there.
+    /// Serves the calls of a port.
     pub fn connect(&self, port: Port) {
-        tell(&self.inbox, Event::Connected(port));
+        send(&self.inbox, Event::Connected(port));
     }
 }
 
-/// A host at work.
+/// The running host.
 struct Serving {
     host: host::Host<AnyExecutor>,
     environment: Environment,
     inbox: UnboundedSender<Event>,
     lines: BTreeMap<TabId, Line>,
-    /// Ports connected so far.
+    /// Number of ports connected so far; the next tab id.
     connected: u64,
-    /// The files that tabs have handed over, and what the model of each is known by.
+    /// The URLs and files of local models, by the tab that passed them in.
     files: BTreeMap<TabId, (String, JsValue)>,
-    /// The loads under way.
+    /// The loads in progress.
     loads: BTreeMap<ModelId, Load>,
 }
 
-/// A model on its way.
+/// A model that is loading.
 struct Load {
-    /// Ends it, and gives back what it has of the browser.
+    /// Aborts it, and releases its browser resources.
     controller: AbortController,
-    /// Who handed over its files.
+    /// The tab that passed in its files.
     from: Option<TabId>,
     url: String,
     options: Options,
 }
 
 impl Serving {
-    /// Takes in what has happened and steps the models, one after the other, for ever.
+    /// Handles events and steps the models, in turn, forever.
     async fn run(mut self, mut events: UnboundedReceiver<Event>) {
         let turn = Turn::new();
         loop {
@@ -148,7 +147,7 @@ impl Serving {
                 Some(event) => self.handle(event),
                 None => {
                     self.host.step().await;
-                    // Messages that came meanwhile are delivered now, even if the step never had to wait.
+                    // Let the event loop deliver messages, even if the step never had to wait.
                     turn.end().await;
                 }
             }
@@ -156,7 +155,7 @@ impl Serving {
                 self.send(tab, &answer);
             }
             for task in self.host.take_tasks() {
-                self.carry_out(task);
+                self.run_task(task);
             }
         }
     }
@@ -167,7 +166,7 @@ impl Serving {
                 let (tab, inbox) = (TabId(self.connected), self.inbox.clone());
                 self.connected += 1;
                 let line = Line::open(port, self.environment.to_json(), move |call, files| {
-                    tell(&inbox, Event::Called(tab, call, files))
+                    send(&inbox, Event::Called(tab, call, files))
                 });
                 self.lines.insert(tab, line);
             }
@@ -180,16 +179,16 @@ impl Serving {
             Event::Gone(tab) => self.host.close(tab),
             Event::Sized(model, bytes, go_on) => {
                 if self.host.sized(model, bytes) {
-                    // Who asked may have been told to stop meanwhile.
+                    // The load may have been aborted meanwhile.
                     let _ = go_on.send(());
                 }
             }
             Event::Progress(model, progress) => self.host.progress(model, &progress),
             Event::Loaded(model, result) => {
                 let load = self.end_load(model);
-                match load.filter(|load| result.is_err() && self.can_begin_anew(load)) {
+                match load.filter(|load| result.is_err() && self.can_retry(load)) {
                     Some(Load { url, options, .. }) => {
-                        self.carry_out(Task::Load { model, url, options });
+                        self.run_task(Task::Load { model, url, options });
                     }
                     None => self.host.loaded(model, *result),
                 }
@@ -198,21 +197,21 @@ impl Serving {
         }
     }
 
-    /// Gives back what a load has of the browser, whether it is over or not.
+    /// Aborts a load if it is not over, and releases its browser resources.
     fn end_load(&mut self, model: ModelId) -> Option<Load> {
         let load = self.loads.remove(&model)?;
         load.controller.abort();
         Some(load)
     }
 
-    /// Whether the tab that handed over a model's files is gone, and perhaps their bytes with it, and
-    /// another has them.
-    fn can_begin_anew(&self, load: &Load) -> bool {
+    /// Whether to load again: the tab that passed in the model's files is gone, perhaps with their bytes,
+    /// and another tab has passed in the same files.
+    fn can_retry(&self, load: &Load) -> bool {
         load.from.is_some_and(|tab| !self.files.contains_key(&tab))
             && self.files.values().any(|(name, _)| *name == load.url)
     }
 
-    fn carry_out(&mut self, task: Task) {
+    fn run_task(&mut self, task: Task) {
         match task {
             Task::Load { model, url, options } => {
                 let Ok(controller) = AbortController::new() else { return };
@@ -226,7 +225,7 @@ impl Serving {
                 spawn_local(async move {
                     let load = load(model, &url, files, &options, signal, &environment, &inbox);
                     let result = load.await;
-                    tell(&inbox, Event::Loaded(model, Box::new(result)));
+                    send(&inbox, Event::Loaded(model, Box::new(result)));
                 });
             }
             Task::Abort { model } => drop(self.end_load(model)),
@@ -234,13 +233,13 @@ impl Serving {
                 let Ok(gone) = self.environment.when_gone(&lock) else { return };
                 let inbox = self.inbox.clone();
                 spawn_local(async move {
-                    // Fails only where there are no locks, and then nobody names one.
+                    // Fails only without Web Locks, and then no tab names one.
                     if JsFuture::from(gone).await.is_ok() {
-                        tell(&inbox, Event::Gone(tab));
+                        send(&inbox, Event::Gone(tab));
                     }
                 });
             }
-            Task::Hang { tab } => {
+            Task::ClosePort { tab } => {
                 self.files.remove(&tab);
                 self.lines.remove(&tab);
             }
@@ -254,7 +253,7 @@ impl Serving {
     }
 }
 
-/// Hands an event to the loop, which lives as long as the worker.
-pub(super) fn tell(inbox: &UnboundedSender<Event>, event: Event) {
+/// Sends an event to the loop, which lives as long as the worker.
+pub(super) fn send(inbox: &UnboundedSender<Event>, event: Event) {
     let _ = inbox.unbounded_send(event);
 }

@@ -1,4 +1,4 @@
-//! Loads models for a host: by `fetch`, or from files of a page.
+//! Loads models for a host: by `fetch`, or from files that a page passes in.
 
 use std::{ops::ControlFlow, pin::pin, time::Duration};
 
@@ -12,7 +12,7 @@ use web_sys::AbortSignal;
 
 use super::{
     BrowserStore, Fetch, FetchSource, Files, ModuleCompiler,
-    host::{Environment, Event, tell},
+    host::{Environment, Event, send},
 };
 use crate::{
     Error, Result, engine,
@@ -29,12 +29,12 @@ use crate::{
     weights::{self, Parallel, Quantise, Server, Stored, Within},
 };
 
-/// The longest wait for another worker that loads the same model, and may be frozen.
+/// Longest wait for another worker that loads the same model: it may be frozen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Loads the model in the folder `url`, or made of `files`, as far as the host agrees to its size.
+/// Loads the model in the folder `url`, or from `files`, if the host accepts its size.
 ///
-/// What the load takes of the browser it has until `signal` is aborted.
+/// The load keeps browser resources, such as its Web Lock, until `signal` is aborted.
 pub async fn load(
     model: ModelId,
     url: &str,
@@ -46,7 +46,7 @@ pub async fn load(
 ) -> Result<(Service<AnyExecutor>, Info)> {
     let integrity = options.integrity.clone();
     let source = match files {
-        // They are on the visitor's machine already.
+        // They are on the visitor's machine already: no store is needed.
         Some(files) => {
             let files = Files::new(url, &files, signal.clone())?;
             Stored::new(Either::Right(files), None, integrity)
@@ -61,7 +61,7 @@ pub async fn load(
     let loaded = load_from(sources, model, url, options, signal, environment, inbox).await;
     if let Some(drafter) = &drafter {
         let came = loaded.as_ref().map(|_| ()).map_err(Error::clone);
-        // What it was is told of the model.
+        // Its error is also part of the model's result.
         let _ = drafter.finish(came).await;
     }
     let (service, mut info) = source.finish(loaded).await?;
@@ -69,10 +69,10 @@ pub async fn load(
     Ok((service, info))
 }
 
-/// A folder's files, or a GGUF file: by way of the store, and from a server.
+/// A source of files: a server or the page, behind a store in the browser.
 type Kept = Stored<Either<Parallel<Fetch>, Files>, BrowserStore>;
 
-/// What a server has at an address.
+/// The files at a URL, behind the store.
 async fn served(
     url: &str,
     integrity: Option<Manifest>,
@@ -90,7 +90,7 @@ async fn served(
     Stored::new(Either::Left(source), store, manifest)
 }
 
-/// Opens the store for a model that no other worker downloads.
+/// Opens the store, and waits while another worker downloads the same model.
 async fn open_store(
     url: &str,
     keep: Keep,
@@ -104,7 +104,7 @@ async fn open_store(
         Keep::None => return None,
     };
     let store = BrowserStore::new(JsFuture::from(environment.open_store(kind)).await.ok()?)?;
-    // Whoever waits for it finds the files in the store. Where it is denied, nobody waits.
+    // After the wait, the other worker's files are in the store. If the lock is denied, do not wait.
     let held = environment.hold(&format!("tabloom {url}"), signal);
     select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;
     Some(store)
@@ -130,8 +130,8 @@ async fn load_from(
     let draft = opened.draft(&folder, &wanted).await;
     let prepared = opened.prepare(&wanted)?.with_draft(draft)?;
     let (go_on, agreed) = oneshot::channel();
-    tell(inbox, Event::Sized(model, prepared.bytes(), go_on));
-    // If not, who waited has been told.
+    send(inbox, Event::Sized(model, prepared.bytes(), go_on));
+    // If the size was refused, the waiting calls have got the error.
     agreed.await.map_err(|_| Error::Aborted)?;
 
     let mut clock = ("", 0.0);
@@ -148,7 +148,7 @@ async fn load_from(
         let seconds = ((js_sys::Date::now() - clock.1) / 1000.0).max(1e-3);
         let rate = loaded / seconds;
         let progress = Progress { stage, file: file.into(), loaded, total, rate };
-        tell(inbox, Event::Progress(model, progress));
+        send(inbox, Event::Progress(model, progress));
         match signal.aborted() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -158,7 +158,7 @@ async fn load_from(
     let info = describe(&loaded, url);
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
     let inbox = inbox.clone();
-    let wake = move || tell(&inbox, Event::Woken);
+    let wake = move || send(&inbox, Event::Woken);
     let max_drafts = options.speculation.max_drafts;
     let options = engine::Options { seed, max_drafts, ..Default::default() };
     let Loaded { executor, .. } = loaded;
@@ -188,10 +188,10 @@ fn load_options(options: &Options) -> LoadOptions {
         },
         kv_bytes: options.kv_bytes,
         draft: match options.draft {
-            Draft::Beside => DraftWith::Beside,
+            Draft::Bundled => DraftWith::Bundled,
             Draft::Nothing => DraftWith::Nothing,
             Draft::EarlyExit(layers) => DraftWith::EarlyExit(layers),
-            Draft::Folder(_) => DraftWith::Elsewhere,
+            Draft::Folder(_) => DraftWith::Separate,
         },
     }
 }

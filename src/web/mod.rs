@@ -1,4 +1,4 @@
-//! The browser's side: message ports, fetch, storage, the event loop.
+//! The browser: message ports, fetch, storage, the event loop.
 
 mod fetch;
 mod files;

@@ -1,4 +1,4 @@
-//! What the host talks to a tab through.
+//! The message port between the host and a tab.
 
 use js_sys::{Function, Reflect};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::{
 
 #[wasm_bindgen]
 extern "C" {
-    /// A `MessagePort`, or a `BroadcastChannel` that only one tab listens to.
+    /// A `MessagePort`, or a `BroadcastChannel` with a single listening tab.
     #[wasm_bindgen(typescript_type = "MessagePort | BroadcastChannel")]
     pub type Port;
     #[wasm_bindgen(method, structural, catch, js_name = postMessage)]
@@ -23,15 +23,15 @@ extern "C" {
     fn close(this: &Port);
 }
 
-/// A port that is listened to.
+/// An open port.
 pub struct Line {
     port: Port,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
 }
 
 impl Line {
-    /// Listens to a port, whose messages `to_json` turns into text; a call to load comes with the
-    /// model's files, if it has any.
+    /// Listens to a port; `to_json` converts its messages. The second argument of the callback is the
+    /// files of a local model to load.
     pub fn open(
         port: Port,
         to_json: Function,
@@ -50,7 +50,7 @@ impl Line {
         Line { port, _on_message: on_message }
     }
 
-    /// Posts an answer.
+    /// Sends an answer.
     pub fn send(&self, answer: &Answer) {
         let serializer = serde_wasm_bindgen::Serializer::json_compatible();
         match answer.serialize(&serializer) {
@@ -59,7 +59,7 @@ impl Line {
                     log::error!("an answer could not be posted: {error:?}");
                 }
             }
-            Err(error) => log::error!("an answer could not be turned into a message: {error}"),
+            Err(error) => log::error!("an answer could not be serialised: {error}"),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Drop for Line {
     }
 }
 
-/// Reads a message by way of JSON, which neither cycles nor depth nor exotic objects can upset.
+/// Reads a message through JSON: robust against cycles, deep nesting and unusual objects.
 fn read(data: &JsValue, to_json: &Function) -> Result<Call, Refused> {
     match to_json.call1(&JsValue::NULL, data).ok().and_then(|json| json.as_string()) {
         Some(json) => Call::read(&json),

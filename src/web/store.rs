@@ -1,4 +1,4 @@
-//! The browser's storage as a store of files.
+//! A store of files in the browser's storage.
 
 use crate::weights::{Chunk, Pool, Store};
 use js_sys::{Array, Promise};
@@ -11,7 +11,7 @@ use super::stream::JsStream;
 
 #[wasm_bindgen]
 extern "C" {
-    /// What `pkg-template/models/store.js` opens.
+    /// The object that `pkg-template/models/store.js` opens.
     #[wasm_bindgen(
         typescript_type = "{ get(key: string): Promise<ReadableStream | null>, put(key: string, bytes: Uint8Array[]): Promise<boolean>, delete(key: string): Promise<unknown>, room(): Promise<number | undefined> }"
     )]
@@ -26,14 +26,14 @@ extern "C" {
     fn room(this: &Storage) -> Promise;
 }
 
-/// What the site keeps in the browser.
+/// The site's files in the browser.
 pub struct BrowserStore {
     storage: Storage,
     pool: Rc<Pool>,
 }
 
 impl BrowserStore {
-    /// Takes what a promise of `pkg-template/models/store.js` has given; `None` if that is nothing.
+    /// Wraps the object that `pkg-template/models/store.js` opened; `None` if it is null.
     pub fn new(opened: JsValue) -> Option<BrowserStore> {
         let storage = opened.is_object().then(|| opened.unchecked_into())?;
         Some(BrowserStore { storage, pool: Rc::default() })
@@ -56,7 +56,7 @@ impl Store for BrowserStore {
     }
 
     async fn delete(&self, key: &str) {
-        // What cannot be deleted is not found to be what it should be when it is read.
+        // A failure is harmless: a stale file fails its digest check when it is read.
         let _ = JsFuture::from(self.storage.delete(key)).await;
     }
 

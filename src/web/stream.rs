@@ -1,4 +1,4 @@
-//! Streams of JavaScript as the bytes of a file.
+//! Reads a file's bytes from a JavaScript stream.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::{
 
 #[wasm_bindgen]
 extern "C" {
-    // That of `web-sys` has no options.
+    // The binding in `web-sys` has no options.
     #[derive(Debug)]
     type ReadableStreamBYOBReader;
     #[wasm_bindgen(constructor, catch)]
@@ -25,18 +25,18 @@ extern "C" {
     fn cancel(this: &ReadableStreamBYOBReader) -> Promise;
 }
 
-/// A stream of JavaScript, as of a response.
+/// A JavaScript stream, such as a response's body.
 #[derive(Debug)]
 pub struct JsStream {
     what: String,
     signal: Option<AbortSignal>,
     reader: Reader,
-    /// The bytes after those that were handed out, which come while those are dealt with.
+    /// The next read, started early so that it overlaps the processing of the previous bytes.
     next: Option<JsFuture>,
     length: Option<u64>,
 }
 
-/// Who says where the bytes go.
+/// The reader: it decides which memory the bytes are written to.
 #[derive(Debug)]
 enum Reader {
     Stream(ReadableStreamDefaultReader),
@@ -44,7 +44,7 @@ enum Reader {
 }
 
 impl JsStream {
-    /// Reads a stream of byte arrays, of that many bytes if that is known.
+    /// Reads a stream of byte arrays; `length` is its total number of bytes, if known.
     pub fn new(
         what: &str,
         stream: ReadableStream,
@@ -62,13 +62,13 @@ impl JsStream {
         })
     }
 
-    /// Reads a stream into memory of `pool`, where the browser can do that.
+    /// Reads a stream into buffers of `pool`, if the browser supports it.
     pub fn pooled(what: &str, stream: ReadableStream, pool: &Rc<Pool>) -> Result<JsStream> {
         let Ok(reader) = ReadableStreamBYOBReader::new(&stream) else {
             return JsStream::new(what, stream, None, None);
         };
         let options = Object::new();
-        // Cannot fail. Browsers that do not know it fill less at a time, which then is copied.
+        // Cannot fail. Browsers that do not support it fill less at a time, which is then copied.
         let _ = Reflect::set(&options, &"min".into(), &Pool::BYTES.into());
         let reader = Reader::Pool { reader, options, pool: pool.clone() };
         let next = Some(reader.read());
@@ -82,7 +82,7 @@ impl ByteStream for JsStream {
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>> {
-        // What was read ahead is nobody's business any more.
+        // Discard what was read ahead.
         if self.signal.as_ref().is_some_and(AbortSignal::aborted) {
             return Err(Error::Aborted);
         }
@@ -109,14 +109,14 @@ impl Drop for JsStream {
     fn drop(&mut self) {
         let cancelled = self.reader.cancel();
         spawn_local(async {
-            // Fails if the transfer has failed, which was reported then.
+            // Fails only if the transfer failed, which was already reported.
             let _ = cancelled.await;
         });
     }
 }
 
 impl Reader {
-    /// Asks for the next bytes.
+    /// Starts reading the next bytes.
     fn read(&self) -> JsFuture {
         JsFuture::from(match self {
             Reader::Stream(reader) => reader.read(),
@@ -124,7 +124,7 @@ impl Reader {
         })
     }
 
-    /// Takes an array that was read.
+    /// Wraps an array that was read.
     fn chunk(&self, array: Uint8Array) -> Chunk {
         match self {
             Reader::Stream(_) => Chunk::owned(array),
@@ -132,7 +132,7 @@ impl Reader {
         }
     }
 
-    /// Ends the transfer.
+    /// Cancels the transfer.
     fn cancel(&self) -> JsFuture {
         JsFuture::from(match self {
             Reader::Stream(reader) => reader.cancel(),
@@ -141,7 +141,7 @@ impl Reader {
     }
 }
 
-/// The error that a rejected promise stands for.
+/// The error of a rejected promise.
 pub fn failed(what: &str, signal: Option<&AbortSignal>, reason: &JsValue) -> Error {
     if signal.is_some_and(AbortSignal::aborted) {
         return Error::Aborted;

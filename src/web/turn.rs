@@ -1,4 +1,4 @@
-//! Giving way to the event loop without a timer.
+//! Yields to the event loop without a timer.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -6,9 +6,9 @@ use futures::channel::oneshot;
 use wasm_bindgen::prelude::*;
 use web_sys::{MessageChannel, MessagePort};
 
-/// Ends the current turn of the event loop and begins another.
+/// Ends the current turn of the event loop and starts another.
 ///
-/// Timers are throttled in hidden tabs; a message to oneself is not.
+/// It uses a message channel: timers are throttled in hidden tabs, messages are not.
 pub struct Turn {
     port: Option<MessagePort>,
     waiting: Rc<RefCell<Option<oneshot::Sender<()>>>>,
@@ -22,7 +22,7 @@ impl Turn {
         let waiter = waiting.clone();
         let on_message = Closure::<dyn FnMut()>::new(move || {
             if let Some(sender) = waiter.borrow_mut().take() {
-                // Gone only if the wait was given up.
+                // The receiver is gone only if the wait was dropped.
                 let _ = sender.send(());
             }
         });

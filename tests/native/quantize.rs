@@ -331,7 +331,7 @@ fn errors_say_why_something_cannot_be_quantised() {
         (&built_in, &out, String::new(), "is quantised already"),
         (&float8, &out, String::new(), "is quantised already"),
         (&golden, &out, "--group 128".into(), "64 columns, which groups of 128 do not divide"),
-        (&gpt2, &out, String::new(), "lies column after column"),
+        (&gpt2, &out, String::new(), "is stored by columns"),
         (&golden, &out, "--method gptq".into(), "needs a text: --calibration FILE"),
         (&golden, &out, format!("--calibration {text}"), "tokenizer.json, which a text needs"),
         (&model, &out, "--calibration nowhere.txt".into(), "cannot read the text nowhere.txt"),

@@ -77,7 +77,7 @@ fn loaded(device: Device, beside: DraftBy) -> load::Model {
     let source = built_in();
     let draft = match beside {
         DraftBy::Nothing => DraftWith::Nothing,
-        DraftBy::Head | DraftBy::Model => DraftWith::Beside,
+        DraftBy::Head | DraftBy::Model => DraftWith::Bundled,
         DraftBy::EarlyExit => DraftWith::EarlyExit(3),
     };
     let folder = if beside == DraftBy::Model { "" } else { "draft" };

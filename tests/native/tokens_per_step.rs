@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, fs};
 use pollster::block_on;
 use tabloom::load::Device;
 
-use runner::{Beside, Drafting, Ran, Ready};
+use runner::{DraftBy, Drafting, Ran, Ready};
 
 /// Most drafts per step.
 const DRAFTS: usize = 5;
@@ -22,9 +22,9 @@ const DRAFTS: usize = 5;
 const CHATS: usize = 8;
 
 /// Counts of greedy answers, by task.
-fn ran(beside: Beside, drafting: Drafting, tasks: impl Fn(&str) -> bool) -> BTreeMap<String, Ran> {
+fn ran(beside: DraftBy, drafting: Drafting, tasks: impl Fn(&str) -> bool) -> BTreeMap<String, Ran> {
     block_on(async {
-        let chat = runner::load(Device::Cpu, Beside::Nothing).await?.chat;
+        let chat = runner::load(Device::Cpu, DraftBy::Nothing).await?.chat;
         let mut runner = Ready::load(Device::Cpu, beside).await?.runner(drafting);
         let mut found = BTreeMap::new();
         for (task, prompts) in prompts::prompts(&chat)? {
@@ -47,7 +47,7 @@ fn tokens_per_step<'a>(ran: impl IntoIterator<Item = &'a Ran>) -> f64 {
 #[test]
 fn several_drafts_in_a_row_of_the_head_are_accepted() {
     let drafting = Drafting { lookup: false, most: DRAFTS, adaptive: false };
-    let ran = ran(Beside::Head, drafting, |_| true);
+    let ran = ran(DraftBy::Head, drafting, |_| true);
     let (all, hardest) = (tokens_per_step(ran.values()), tokens_per_step([&ran["word lists"]]));
     println!("{all:.2} tokens a step, {hardest:.2} of word lists");
     assert!(all >= 4.0, "{all}");
@@ -57,7 +57,7 @@ fn several_drafts_in_a_row_of_the_head_are_accepted() {
 #[test]
 fn prompt_lookup_finds_answers_that_are_already_in_the_chat() {
     let drafting = Drafting { lookup: true, most: DRAFTS, adaptive: false };
-    let ran = ran(Beside::Nothing, drafting, |task| task == "asked again");
+    let ran = ran(DraftBy::Nothing, drafting, |task| task == "asked again");
     let found = tokens_per_step(ran.values());
     println!("{found:.2} tokens a step");
     assert!(found >= 3.0, "{found}");

@@ -137,7 +137,7 @@ fn a_draft_model_may_be_too_wide_for_the_device() {
         gpu.largest_binding()
     };
     let folder = scratch("wide");
-    let options = LoadOptions { draft: DraftWith::Elsewhere, ..Default::default() };
+    let options = LoadOptions { draft: DraftWith::Separate, ..Default::default() };
     let rows = load_alone(options).executor.capacity().rows as u64;
     // The MLP activations of a step are one binding.
     write_wide_model(&folder, (largest / (4 * rows) + 1).next_multiple_of(32));

@@ -47,7 +47,7 @@ const SOURCES = ["www", "pkg-template", "play"].filter((name) => existsSync(join
 const files = (folder) =>
   sirv(folder, {
     dev: true,
-    extensions: [],
+    extensions: ["html"], // a folder is its index.html
     setHeaders(response) {
       response.setHeader("Cache-Control", "no-store");
       response.setHeader("Content-Security-Policy", POLICY);

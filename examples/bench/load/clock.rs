@@ -1,4 +1,4 @@
-//! The time that an engine and its visitors live by.
+//! The clock of an engine and its visitors.
 
 use std::{
     cell::Cell,
@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A time that never goes back.
+/// A clock that never goes backwards.
 pub trait Clock: Clone + 'static {
-    /// Since the clock was made.
+    /// Time since the clock was created.
     fn now(&self) -> Duration;
 
-    /// Lets time pass until `time`, or not at all if that is over.
+    /// Waits until `time`; returns at once if it has passed.
     fn wait_until(&self, time: Duration);
 }
 
@@ -37,7 +37,7 @@ impl Clock for WallClock {
     }
 }
 
-/// Time that passes only where a model of the world says so.
+/// Simulated time: it advances only by `wait_until`.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedClock(Rc<Cell<Duration>>);
 

@@ -1,4 +1,4 @@
-//! Lets visitors use an engine, and writes down how they are served.
+//! Drives an engine with visitors' requests, and records latencies.
 
 use std::{
     cmp::Reverse,
@@ -19,59 +19,59 @@ use super::{
     workload::{Kind, Load, Question, Visitor},
 };
 
-/// How one request went.
+/// The record of one request.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub tab: usize,
     pub kind: Kind,
-    /// When the visitor asked, which may be before the engine could be told.
-    pub asked: Duration,
-    /// When each token came.
+    /// When the visitor sent the request; the engine may have got it later.
+    pub arrival: Duration,
+    /// The time of each token.
     pub tokens: Vec<Duration>,
     pub usage: Usage,
 }
 
-/// What came of a load.
+/// The outcome of a load.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Requests in the order of their ends; those of background tabs only if they ended.
+    /// Requests in the order in which they ended; those of background tabs only if they ended.
     pub records: Vec<Record>,
-    /// Requests for which the queue was full.
+    /// Requests that were refused because the queue was full.
     pub refused: usize,
-    /// When the visitors came.
+    /// When the load started.
     pub start: Duration,
-    /// Until the last token for a tab that is not in the background.
+    /// Time until the last token of a foreground tab.
     pub duration: Duration,
-    /// Time from each step's beginning to its result.
+    /// Duration of each step, from its start to its result.
     pub steps: Vec<Duration>,
-    /// Mean share of the held blocks' places that hold a token, over all steps.
+    /// Fraction of the slots in used KV blocks that hold a token, mean over all steps.
     pub kv_utilisation: f64,
-    /// The engine's own, at the end.
+    /// The engine's metrics at the end.
     pub metrics: Metrics,
 }
 
 /// Runs a load to its end.
 ///
 /// # Errors
-/// If the engine fails, or ends a request before its last token.
+/// The engine failed, or ended a request before its last token.
 pub async fn drive<E: Executor>(
     engine: &mut Engine<E>,
     capacity: Capacity,
     clock: &impl Clock,
     load: &Load,
 ) -> Result<Outcome> {
-    let mut crowd = Crowd::new(load.visitors(capacity.vocab, capacity.context), clock.now());
+    let mut clients = Clients::new(load.visitors(capacity.vocab, capacity.context), clock.now());
     let start = clock.now();
     let (mut steps, mut utilisation, mut stuck) = (Vec::new(), 0.0, 0);
     loop {
-        while let Some((asked, tab)) = crowd.next_before(clock.now()) {
-            crowd.ask(engine, asked, tab)?;
+        while let Some((arrival, tab)) = clients.next_before(clock.now()) {
+            clients.send(engine, arrival, tab)?;
         }
-        if !crowd.is_busy() {
+        if !clients.is_busy() {
             break;
         }
         if engine.is_idle() {
-            clock.wait_until(crowd.next().unwrap_or_default());
+            clock.wait_until(clients.next().unwrap_or_default());
             continue;
         }
         let before = clock.now();
@@ -82,12 +82,12 @@ pub async fn drive<E: Executor>(
         stuck = if events.is_empty() && now == before { stuck + 1 } else { 0 };
         ensure!(stuck < 1000, "the engine has requests but computes nothing");
         for event in events {
-            crowd.hear(event, now)?;
+            clients.on_event(event, now)?;
         }
     }
     Ok(Outcome {
-        records: crowd.records,
-        refused: crowd.refused,
+        records: clients.records,
+        refused: clients.refused,
         start,
         duration: clock.now() - start,
         kv_utilisation: utilisation / steps.len().max(1) as f64,
@@ -96,10 +96,10 @@ pub async fn drive<E: Executor>(
     })
 }
 
-/// Everybody who comes, and what they wait for.
-struct Crowd {
+/// All visitors and their running requests.
+struct Clients {
     visitors: Vec<Visitor>,
-    /// When each tab asks next, the soonest first.
+    /// When each tab sends its next request, earliest first.
     due: BinaryHeap<Reverse<(Duration, usize)>>,
     live: HashMap<RequestId, Live>,
     records: Vec<Record>,
@@ -112,35 +112,35 @@ struct Live {
     answer: Vec<u32>,
 }
 
-impl Crowd {
-    fn new(visitors: Vec<Visitor>, now: Duration) -> Crowd {
+impl Clients {
+    fn new(visitors: Vec<Visitor>, now: Duration) -> Clients {
         let tabs = 0..visitors.len();
-        let mut crowd = Crowd {
+        let mut clients = Clients {
             visitors,
             due: BinaryHeap::new(),
             live: HashMap::new(),
             records: Vec::new(),
             refused: 0,
         };
-        tabs.for_each(|tab| crowd.pause(tab, now));
-        crowd
+        tabs.for_each(|tab| clients.pause(tab, now));
+        clients
     }
 
-    /// Whether somebody asks or waits who is not in the background.
+    /// Whether a foreground tab has requests to send or to wait for.
     fn is_busy(&self) -> bool {
         let due = self.due.iter().map(|Reverse((_, tab))| *tab);
         let mut tabs = due.chain(self.live.values().map(|live| live.record.tab));
         tabs.any(|tab| !self.visitors[tab].is_background())
     }
 
-    /// When somebody asks next.
+    /// Time of the next request.
     fn next(&self) -> Option<Duration> {
-        self.due.peek().map(|Reverse((asked, _))| *asked)
+        self.due.peek().map(|Reverse((arrival, _))| *arrival)
     }
 
-    /// Who asks next, if it is by `now`.
+    /// The tab that sends the next request, if that is due by `now`.
     fn next_before(&mut self, now: Duration) -> Option<(Duration, usize)> {
-        self.next().filter(|asked| *asked <= now)?;
+        self.next().filter(|arrival| *arrival <= now)?;
         self.due.pop().map(|Reverse(next)| next)
     }
 
@@ -149,10 +149,10 @@ impl Crowd {
         self.due.extend(pause.map(|pause| Reverse((from + pause, tab))));
     }
 
-    fn ask<E: Executor>(
+    fn send<E: Executor>(
         &mut self,
         engine: &mut Engine<E>,
-        asked: Duration,
+        arrival: Duration,
         tab: usize,
     ) -> Result<()> {
         let visitor = &mut self.visitors[tab];
@@ -160,7 +160,7 @@ impl Crowd {
         match engine.submit(question.request.clone()) {
             Ok(id) => {
                 let (kind, usage) = (question.kind, Usage::default());
-                let record = Record { tab, kind, asked, tokens: Vec::new(), usage };
+                let record = Record { tab, kind, arrival, tokens: Vec::new(), usage };
                 self.live.insert(id, Live { question, record, answer: Vec::new() });
             }
             Err(Error::QueueFull { .. }) => {
@@ -170,12 +170,12 @@ impl Crowd {
             Err(error) => return Err(error.into()),
         }
         if self.visitors[tab].is_open_loop() {
-            self.pause(tab, asked);
+            self.pause(tab, arrival);
         }
         Ok(())
     }
 
-    fn hear(&mut self, event: Event, now: Duration) -> Result<()> {
+    fn on_event(&mut self, event: Event, now: Duration) -> Result<()> {
         match event {
             Event::Token { id, token, .. } => {
                 if let Some(live) = self.live.get_mut(&id) {

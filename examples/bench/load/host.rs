@@ -1,4 +1,4 @@
-//! What a step costs the host, whatever device it runs on.
+//! Host time per step, independent of the device.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ const SEQS: usize = 16;
 const STEPS: usize = 1000;
 const PROMPT: usize = 1000;
 
-/// The median time that planning a step of 16 sequences that decode and taking in its samples take
-/// together, in seconds of the wall clock.
+/// Median time to plan a decode step of 16 sequences and to commit its samples, in seconds of wall clock
+/// time.
 pub fn step_seconds() -> Result<f64> {
     let context = PROMPT + 2 * STEPS;
     let capacity = Capacity {

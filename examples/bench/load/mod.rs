@@ -1,4 +1,4 @@
-//! Visitors of a site and the engine they share: who asks what and when, and how they are served.
+//! Load tests: visitors of a site share an engine.
 
 pub mod clock;
 pub mod drive;

@@ -1,4 +1,4 @@
-//! An executor that computes nothing, but takes the time that a model on a device would.
+//! An executor that computes nothing and simulates the time of a model on a device.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -9,15 +9,15 @@ use tabloom::{
 
 use super::clock::{Clock, SimulatedClock};
 
-/// What a step costs: it reads all weights and the keys and values it looks at, or computes,
-/// whichever takes longer.
+/// The cost of a step: reading all weights and the attended keys and values, or computing, whichever
+/// takes longer.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Seconds of every step.
+    /// Fixed seconds per step.
     pub overhead: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: f64,
-    /// Multiplications and additions a second.
+    /// Multiplications and additions per second.
     pub flops: f64,
     /// Bytes of weights that every step reads.
     pub weight_bytes: f64,
@@ -25,15 +25,15 @@ pub struct Cost {
     pub kv_bytes: f64,
     /// Multiplications and additions per row.
     pub row_flops: f64,
-    /// The same per row and token that it attends to.
+    /// The same per row and attended token.
     pub attention_flops: f64,
-    /// The same per row whose logits are computed.
+    /// The same per row with logits.
     pub logit_flops: f64,
 }
 
 impl Cost {
-    /// Llama 3.2 1B in int4 with int8 embeddings, on a laptop's GPU that reaches four fifths of
-    /// 100 GB/s and 2.5 TFLOP/s.
+    /// Llama 3.2 1B in int4 with int8 embeddings, on a laptop GPU that reaches 80 % of 100 GB/s and
+    /// 2.5 TFLOP/s.
     pub const LAPTOP: Cost = Cost {
         overhead: 1.5e-3,
         bandwidth: 80e9,
@@ -59,19 +59,19 @@ impl Cost {
     }
 }
 
-/// Takes simulated time for each step. The token it draws follows from the row's token and position.
+/// Takes simulated time for each step. The sampled token is a function of the row's token and position.
 pub struct Modelled {
     cost: Cost,
     clock: SimulatedClock,
     capacity: Capacity,
     last_samples: Vec<u32>, // [seqs]
     in_flight: VecDeque<(Duration, StepResult)>,
-    /// When the device is done with all steps so far.
+    /// When the device has finished all steps so far.
     free: Duration,
 }
 
 impl Modelled {
-    /// An executor of the sizes that loading Llama 3.2 1B gives, with a context of 8192.
+    /// An executor with the capacity of a loaded Llama 3.2 1B with a context of 8192.
     pub fn new(cost: Cost, clock: SimulatedClock) -> Modelled {
         let (seqs, context) = (16, 8192);
         let capacity = Capacity {
@@ -93,7 +93,7 @@ impl Modelled {
         }
     }
 
-    fn draw(&mut self, seq: &SeqPlan) -> Option<Sample> {
+    fn sample(&mut self, seq: &SeqPlan) -> Option<Sample> {
         let slot = seq.slot as usize;
         let last = match &seq.tokens {
             RowTokens::Known(tokens) => tokens.last().copied().unwrap_or_default(),
@@ -119,7 +119,7 @@ impl Executor for Modelled {
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         assert!((1..=self.capacity.rows).contains(&plan.rows()), "{} rows", plan.rows());
-        let samples = plan.seqs.iter().filter_map(|seq| self.draw(seq)).collect();
+        let samples = plan.seqs.iter().filter_map(|seq| self.sample(seq)).collect();
         self.free = self.free.max(self.clock.now()) + self.cost.step(plan);
         self.in_flight.push_back((self.free, StepResult { samples, ..StepResult::default() }));
         Ok(())

@@ -1,4 +1,4 @@
-//! What a load's records come to.
+//! Summaries of a load's records.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,45 +9,45 @@ use super::{
     workload::Kind,
 };
 
-/// Limits in seconds to the first token and to the mean time per token after it: those that MLPerf
-/// sets an 8B model in conversations and in interactive use.
+/// Limits in seconds of the time to first token and the time per output token: MLPerf's for an 8B model
+/// in conversations and in interactive use.
 const RELAXED: (f64, f64) = (2.0, 0.1);
 const STRICT: (f64, f64) = (0.5, 0.03);
 
-/// How a load was served. Times in seconds, rates per second.
+/// The summary of a load. Times in seconds, rates per second.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     pub name: String,
-    /// Requests that were answered.
+    /// Answered requests.
     pub requests: usize,
-    /// Requests for which the queue was full.
+    /// Requests that were refused because the queue was full.
     pub refused: usize,
     pub duration: f64,
-    /// From the question to the first token.
+    /// From the request's arrival to the first token.
     pub time_to_first_token: Percentiles,
-    /// Mean of each answer, after its first token.
+    /// Mean per answer, after its first token.
     pub time_per_output_token: Percentiles,
-    /// Of all tokens but each answer's first.
+    /// Over all tokens except each answer's first.
     pub inter_token_latency: Percentiles,
-    /// Tokens of the answers.
+    /// Generated tokens per second.
     pub output_tokens_per_second: f64,
-    /// Tokens of the prompts, cached or computed.
+    /// Prompt tokens per second, cached or computed.
     pub prompt_tokens_per_second: f64,
-    /// Answers a second that met both limits, 2 s and 100 ms.
+    /// Answers per second that met both limits, 2 s and 100 ms.
     pub goodput_relaxed: f64,
-    /// Answers a second that met both limits, 0.5 s and 30 ms.
+    /// Answers per second that met both limits, 0.5 s and 30 ms.
     pub goodput_strict: f64,
-    /// The same as shares of all requests.
+    /// The same as fractions of all requests.
     pub met_relaxed: f64,
     pub met_strict: f64,
-    /// The share of the prompts' tokens that was found in the prefix cache.
+    /// Fraction of prompt tokens found in the prefix cache.
     pub cache_hit_rate: f64,
     pub kv_utilisation: f64,
     pub preemptions: u64,
     pub longest_step: f64,
 }
 
-/// Of values in seconds.
+/// Percentiles in seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Percentiles {
     pub p50: f64,
@@ -55,21 +55,21 @@ pub struct Percentiles {
     pub p99: f64,
 }
 
-/// What `--json` prints: the key figures of the mixed load of eight tabs, and every run.
+/// The output of `--json`: the key figures of the mixed load of eight tabs, and every run.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// What served.
+    /// What was measured: an adapter, or simulated time.
     pub on: String,
-    /// Tokens a second of eight tabs, against one request at a time.
+    /// Tokens per second of eight tabs, relative to one request at a time.
     pub throughput_ratio_8_tabs: f64,
-    /// (p99 time to the first token beside a long prompt − the longest step) / the same alone.
+    /// (p99 time to the first token during a long prompt − the longest step) / the same alone.
     pub ttft_p99_ratio: f64,
     pub kv_utilisation: f64,
     pub cache_hit_rate: f64,
     pub goodput_relaxed: f64,
     pub goodput_strict: f64,
     pub preemptions: u64,
-    /// Seconds of this machine's own time that scheduling a step of 16 sequences takes.
+    /// Host seconds to schedule a step of 16 sequences on this machine.
     pub host_step_seconds: f64,
     pub runs: Vec<Summary>,
 }
@@ -78,7 +78,7 @@ impl Record {
     /// Seconds to the first token.
     pub fn first_token(&self) -> f64 {
         let first = self.tokens.first().expect("an answer has a token");
-        (*first - self.asked).as_secs_f64()
+        (*first - self.arrival).as_secs_f64()
     }
 
     fn per_token(&self) -> Option<f64> {
@@ -98,7 +98,7 @@ impl Outcome {
         self.records.iter().filter(move |record| record.kind == kind)
     }
 
-    /// Tokens of the answers per second, as long as every tab still asked.
+    /// Generated tokens per second while every tab was active.
     pub fn busy_throughput(&self) -> f64 {
         let mut ends = BTreeMap::new();
         for record in &self.records {
@@ -118,7 +118,7 @@ impl Outcome {
         let (records, duration) = (&self.records, self.duration.as_secs_f64());
         let met = |limits| records.iter().filter(|record| record.meets(limits)).count() as f64;
         let (relaxed, strict) = (met(RELAXED), met(STRICT));
-        let asked = (records.len() + self.refused).max(1) as f64;
+        let sent = (records.len() + self.refused).max(1) as f64;
         let gaps = records.iter().flat_map(|record| record.tokens.windows(2));
         let prompts: usize = records.iter().map(|record| record.usage.prompt_tokens).sum();
         let answers: usize = records.iter().map(|record| record.tokens.len()).sum();
@@ -137,8 +137,8 @@ impl Outcome {
             prompt_tokens_per_second: prompts as f64 / duration,
             goodput_relaxed: relaxed / duration,
             goodput_strict: strict / duration,
-            met_relaxed: relaxed / asked,
-            met_strict: strict / asked,
+            met_relaxed: relaxed / sent,
+            met_strict: strict / sent,
             cache_hit_rate: cached as f64 / prompts.max(1) as f64,
             kv_utilisation: self.kv_utilisation,
             preemptions: self.metrics.num_preemptions,
@@ -148,7 +148,7 @@ impl Outcome {
 }
 
 impl Percentiles {
-    /// Of the values, interpolated linearly between neighbours; 0 of none.
+    /// Percentiles of the values, interpolated linearly; 0 without values.
     pub fn of(values: impl Iterator<Item = f64>) -> Percentiles {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -168,7 +168,7 @@ impl Percentiles {
 }
 
 impl Report {
-    /// The report as a table, a row for each figure and a column for each run.
+    /// The report as a table: a row per figure, a column per run.
     pub fn text(&self) -> String {
         type Cell = fn(&Summary) -> String;
         let rows: [(&str, Cell); 14] = [
@@ -183,7 +183,7 @@ impl Report {
             ("goodput/s, 2 s and 100 ms", |run| share(run.goodput_relaxed, run.met_relaxed)),
             ("goodput/s, 0.5 s and 30 ms", |run| share(run.goodput_strict, run.met_strict)),
             ("prompt tokens cached", |run| format!("{:.0} %", 100.0 * run.cache_hit_rate)),
-            ("places used in held blocks", |run| format!("{:.1} %", 100.0 * run.kv_utilisation)),
+            ("slots filled in used blocks", |run| format!("{:.1} %", 100.0 * run.kv_utilisation)),
             ("preemptions", |run| run.preemptions.to_string()),
             ("longest step, ms", |run| format!("{:.0}", run.longest_step * 1e3)),
         ];
@@ -193,15 +193,15 @@ impl Report {
             text += &format!("  {name:28}{}\n", cells.collect::<String>());
         }
         text += &format!(
-            "eight tabs against one request at a time: {:.2} times the tokens\n",
+            "eight tabs, relative to one request at a time: {:.2} times the tokens\n",
             self.throughput_ratio_8_tabs
         );
         text += &format!(
-            "short request beside a long prompt: first token after {:.2} times alone + one step\n",
+            "short request during a long prompt: first token after {:.2} times alone + one step\n",
             self.ttft_p99_ratio
         );
         text += &format!(
-            "scheduling a step of 16 sequences: {:.0} µs of the processor\n",
+            "scheduling a step of 16 sequences: {:.0} µs on the CPU\n",
             self.host_step_seconds * 1e6
         );
         text

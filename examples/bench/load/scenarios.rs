@@ -1,4 +1,4 @@
-//! The loads that are run, and what each is to show.
+//! The load tests and what each measures.
 
 use anyhow::Result;
 use tabloom::{
@@ -14,19 +14,19 @@ use super::{
     workload::{Kind, Load, Pace, Tab},
 };
 
-/// An engine that has served nobody yet, what its executor can hold, and the clock of both.
+/// A fresh engine, its executor's capacity, and their clock.
 pub struct Setup<E, C> {
     engine: Engine<E>,
     capacity: Capacity,
     clock: C,
 }
 
-/// How much is asked.
+/// The amount of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
-    /// Requests of the mixed load, over all tabs.
+    /// Requests in the mixed load, over all tabs.
     pub requests: usize,
-    /// Requests a second of each tab.
+    /// Requests per second and tab.
     pub rate: f64,
 }
 
@@ -41,13 +41,13 @@ impl<E: Executor, C: Clock> Setup<E, C> {
         }
     }
 
-    /// Runs a load on it.
+    /// Runs a load on the engine.
     pub async fn drive(mut self, load: &Load) -> Result<Outcome> {
         drive(&mut self.engine, self.capacity, &self.clock, load).await
     }
 }
 
-/// Tabs that each ask this often, whatever becomes of the answers.
+/// An open loop: each tab sends requests at this rate, independent of the answers.
 pub fn mixed(tabs: usize, requests: usize, rate: f64) -> Load {
     let tab = Tab {
         mix: Kind::MIXED,
@@ -57,8 +57,8 @@ pub fn mixed(tabs: usize, requests: usize, rate: f64) -> Load {
     Load::alike(tabs, tab, 1)
 }
 
-/// Eight tabs in conversations without a pause, `requests` each: first with all of them running at
-/// once, then one at a time.
+/// Eight tabs in conversations without pauses, `requests` each: first all at once, then one at a
+/// time.
 pub async fn without_a_pause<E: Executor, C: Clock>(
     mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
     requests: usize,
@@ -71,9 +71,9 @@ pub async fn without_a_pause<E: Executor, C: Clock>(
     Ok([together, setup(one).await?.drive(&load).await?])
 }
 
-/// Short requests without and with a tab beside them that always has a long prompt computed: times
-/// to their first token, and the longest step then, all in seconds.
-pub async fn beside_a_long_prompt<E: Executor, C: Clock>(
+/// Short requests, without and with another tab that always has a long prompt in prefill: their times
+/// to first token, and the longest step in the second case, all in seconds.
+pub async fn with_a_long_prompt<E: Executor, C: Clock>(
     mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
     requests: usize,
 ) -> Result<(Percentiles, Percentiles, f64)> {
@@ -81,16 +81,16 @@ pub async fn beside_a_long_prompt<E: Executor, C: Clock>(
         Tab { mix: &[Kind::Short], pace: Pace::Closed { think: 0.5 }, requests: Some(requests) };
     let long = Tab { mix: &[Kind::Long], pace: Pace::Closed { think: 0.0 }, requests: None };
     let alone = Load::alike(1, short.clone(), 3);
-    let beside = Load { tabs: vec![short, long], ..alone.clone() };
+    let with_long = Load { tabs: vec![short, long], ..alone.clone() };
     let alone = setup(Options::default()).await?.drive(&alone).await?;
-    let beside = setup(Options::default()).await?.drive(&beside).await?;
+    let with_long = setup(Options::default()).await?.drive(&with_long).await?;
     let first_token = |outcome: &Outcome| {
         Percentiles::of(outcome.of(Kind::Short).map(|record| record.first_token()))
     };
-    Ok((first_token(&alone), first_token(&beside), beside.longest_step()))
+    Ok((first_token(&alone), first_token(&with_long), with_long.longest_step()))
 }
 
-/// Runs all loads, each on an engine of its own.
+/// Runs all loads, each on a new engine.
 pub async fn measure<E: Executor, C: Clock>(
     on: String,
     mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
@@ -111,11 +111,11 @@ pub async fn measure<E: Executor, C: Clock>(
     let [together, in_turn] = without_a_pause(&mut setup, requests.div_ceil(16)).await?;
     runs.push(together.summary("8 chats without pause"));
     runs.push(in_turn.summary("one at a time"));
-    let (alone, beside, step) = beside_a_long_prompt(&mut setup, requests.div_ceil(2)).await?;
+    let (alone, with_long, step) = with_a_long_prompt(&mut setup, requests.div_ceil(2)).await?;
     Ok(Report {
         on,
         throughput_ratio_8_tabs: together.busy_throughput() / in_turn.busy_throughput(),
-        ttft_p99_ratio: (beside.p99 - step) / alone.p99,
+        ttft_p99_ratio: (with_long.p99 - step) / alone.p99,
         kv_utilisation: eight.kv_utilisation,
         cache_hit_rate: eight.cache_hit_rate,
         goodput_relaxed: eight.goodput_relaxed,

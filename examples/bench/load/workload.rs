@@ -1,11 +1,10 @@
-//! What the tabs of a site ask, and when.
+//! The requests of a site's tabs, and their timing.
 
 use std::ops::Range;
 
 use tabloom::engine::{Request, TabId};
 
-/// Tokens that requests of a kind are made of, for a context of [`CONTEXT`]; smaller contexts get
-/// proportionally less.
+/// Lengths in tokens for a context of [`CONTEXT`]; for smaller contexts, proportionally less.
 const CONTEXT: usize = 8192;
 const SYSTEM_PROMPT: usize = 256;
 const CONVERSATION: usize = 1024;
@@ -15,20 +14,20 @@ const DOCUMENTS: usize = 4;
 /// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The next turn of a conversation, behind its history and a system prompt that all tabs share.
+    /// The next turn of a conversation, after its history and a system prompt that all tabs share.
     Chat,
     /// A question about one of a few documents that all tabs share.
     Document,
-    /// A prompt of 4096 tokens like no other.
+    /// A unique prompt of 4096 tokens.
     Long,
-    /// The same with 1024 to 2048 tokens, of lower priority: a summary made in the background.
+    /// A unique prompt of 1024 to 2048 tokens with lower priority: a summary in the background.
     Summary,
-    /// A prompt of 128 tokens like no other, and an answer of 16.
+    /// A unique prompt of 128 tokens, and an answer of 16.
     Short,
 }
 
 impl Kind {
-    /// What visitors ask, each as often as it stands here.
+    /// A mix of kinds, weighted by repetition.
     pub const MIXED: &[Kind] = {
         use Kind::{Chat, Document, Long, Summary};
         &[
@@ -38,33 +37,33 @@ impl Kind {
     };
 }
 
-/// When a tab asks.
+/// When a tab sends requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Open loop, a Poisson process of so many requests a second: whether answers are late or not.
+    /// Open loop: a Poisson process with this many requests per second, independent of the answers.
     Poisson(f64),
-    /// Closed loop: once an answer has ended, after so many seconds on average.
+    /// Closed loop: `think` seconds, on average, after an answer has ended.
     Closed { think: f64 },
 }
 
 /// One tab's behaviour.
 #[derive(Clone, Debug)]
 pub struct Tab {
-    /// What it asks, in any order.
+    /// The kinds of its requests, chosen at random.
     pub mix: &'static [Kind],
     pub pace: Pace,
-    /// How many it asks. None: until all others have been answered.
+    /// Number of requests. `None`: until all other tabs are done.
     pub requests: Option<usize>,
 }
 
-/// All tabs, and the seed of their draws.
+/// All tabs, and the random seed.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub tabs: Vec<Tab>,
     pub seed: u64,
 }
 
-/// A tab with its conversations, which asks one request after another.
+/// A tab with its conversations; it sends one request at a time.
 pub struct Visitor {
     tab: Tab,
     id: TabId,
@@ -73,11 +72,11 @@ pub struct Visitor {
     conversations: Vec<Conversation>,
 }
 
-/// What all tabs share.
+/// Prompts that all tabs share.
 #[derive(Clone)]
 struct Site {
     vocab: u32,
-    /// What the lengths above are multiplied by.
+    /// Factor of the lengths above.
     scale: f64,
     system_prompt: Vec<u32>,
     documents: Vec<Vec<u32>>,
@@ -86,11 +85,11 @@ struct Site {
 #[derive(Default)]
 struct Conversation {
     history: Vec<u32>,
-    /// An answer is on its way.
+    /// Whether it waits for an answer.
     waiting: bool,
 }
 
-/// A request, and the conversation that its answer belongs to.
+/// A request, and the conversation that its answer is added to.
 pub struct Question {
     pub kind: Kind,
     pub request: Request,
@@ -98,12 +97,12 @@ pub struct Question {
 }
 
 impl Load {
-    /// The same behaviour in every tab.
+    /// A load in which all tabs behave the same.
     pub fn alike(tabs: usize, tab: Tab, seed: u64) -> Load {
         Load { tabs: vec![tab; tabs], seed }
     }
 
-    /// The tabs' visitors, for a model of this vocabulary and context.
+    /// The tabs' visitors, for a model with this vocabulary and context.
     pub fn visitors(&self, vocab: usize, context: usize) -> Vec<Visitor> {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let mut site = Site {
@@ -135,7 +134,8 @@ impl Visitor {
         matches!(self.tab.pace, Pace::Poisson(_))
     }
 
-    /// Seconds until the next request, from the one before or from its end; None after the last.
+    /// Seconds until the next request, counted from the previous one or from its end; `None` after the
+    /// last.
     pub fn pause(&mut self) -> Option<f64> {
         if let Some(requests) = &mut self.tab.requests {
             *requests = requests.checked_sub(1)?;
@@ -179,7 +179,7 @@ impl Visitor {
         Question { kind, request, conversation }
     }
 
-    /// An answer has ended.
+    /// Takes the answer to a request.
     pub fn hear(&mut self, question: &Question, answer: &[u32]) {
         let Some(at) = question.conversation else { return };
         let conversation = &mut self.conversations[at];
@@ -187,7 +187,7 @@ impl Visitor {
         conversation.waiting = false;
     }
 
-    /// A conversation that waits for no answer; one that has grown long starts again.
+    /// A conversation that does not wait for an answer; one that is too long starts again.
     fn conversation(&mut self) -> usize {
         let at = self.conversations.iter().position(|conversation| !conversation.waiting);
         let at = at.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What guessing ahead is worth: the built-in model with drafts and without.
+//! The speed-up of speculative decoding with the built-in model.
 
 mod prompts;
 mod report;
@@ -12,31 +12,31 @@ use tabloom::{executor::AnyExecutor, load::Device};
 
 use report::{ALL, Figures, Report};
 use rows::quartiles;
-use runner::{Beside, Drafting, Ran, Ready};
+use runner::{DraftBy, Drafting, Ran, Ready};
 
-/// What drafts on the device, by name.
-const DRAFTERS: [(&str, Beside); 3] =
-    [("head", Beside::Head), ("model", Beside::Model), ("early exit", Beside::EarlyExit)];
+/// The drafters on the device, by name.
+const DRAFTERS: [(&str, DraftBy); 3] =
+    [("head", DraftBy::Head), ("model", DraftBy::Model), ("early exit", DraftBy::EarlyExit)];
 
-/// Measure what drafts are worth to the built-in model.
+/// Measure the speed-up of speculative decoding with the built-in model.
 #[derive(clap::Args)]
 pub struct Options {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
-    /// Run on the processor instead of the GPU.
+    /// Run on the CPU instead of the GPU.
     #[arg(long)]
     cpu: bool,
-    /// Drafts of a step where their number is fixed.
+    /// Draft tokens per step, if their number is fixed.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=7))]
     drafts: u8,
-    /// Runs of each kind, in turn.
+    /// Number of runs of each kind; the kinds alternate.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(3..))]
     rounds: u8,
-    /// Sequences at a time.
+    /// Batch sizes.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8])]
     batches: Vec<usize>,
-    /// Only speeds: no tokens for each step.
+    /// Measure only speeds, not tokens per step.
     #[arg(long)]
     speed: bool,
 }
@@ -45,15 +45,15 @@ pub async fn run(options: &Options) -> Result<()> {
     let device = if options.cpu { Device::Cpu } else { Device::Gpu };
     let (drafts, rounds) = (usize::from(options.drafts), usize::from(options.rounds));
     let mut costs = BTreeMap::new();
-    let mut model = runner::load(device, Beside::Nothing).await?;
+    let mut model = runner::load(device, DraftBy::Nothing).await?;
     let prompts = prompts::prompts(&model.chat)?;
     let adapter = match &model.loaded.executor {
         AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
         AnyExecutor::Cpu(_) => "the processor".into(),
     };
-    for (name, beside) in DRAFTERS {
+    for (name, kind) in DRAFTERS {
         eprintln!("{adapter}: steps, {name}");
-        model = runner::load(device, beside).await?;
+        model = runner::load(device, kind).await?;
         let found = rows::measure(&mut model.loaded.executor, drafts, 20 * rounds).await?;
         eprintln!("{found:.2?}");
         costs.insert(name, found);
@@ -85,7 +85,7 @@ pub async fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Tokens for each step of the target, by drafter and task.
+/// Tokens per step of the target model, by drafter and task.
 async fn tokens_per_step(
     device: Device,
     drafts: usize,
@@ -93,15 +93,15 @@ async fn tokens_per_step(
 ) -> Result<Figures<String>> {
     let mut found = Figures::new();
     let mut drafters = vec![
-        ("none", false, Beside::Nothing),
-        ("lookup", true, Beside::Nothing),
-        ("both", true, Beside::Head),
+        ("none", false, DraftBy::Nothing),
+        ("lookup", true, DraftBy::Nothing),
+        ("both", true, DraftBy::Head),
     ];
-    drafters.extend(DRAFTERS.map(|(name, beside)| (name, false, beside)));
-    for (name, lookup, beside) in drafters {
-        eprintln!("tokens for each step, {name}");
+    drafters.extend(DRAFTERS.map(|(name, kind)| (name, false, kind)));
+    for (name, lookup, kind) in drafters {
+        eprintln!("tokens per step, {name}");
         let most = if name == "none" { 0 } else { drafts };
-        let ready = Ready::load(device, beside).await?;
+        let ready = Ready::load(device, kind).await?;
         let mut runner = ready.runner(Drafting { lookup, most, adaptive: false });
         let (mut of_tasks, mut all) = (BTreeMap::new(), Ran::default());
         for (task, prompts) in prompts {
@@ -116,15 +116,15 @@ async fn tokens_per_step(
     Ok(found)
 }
 
-/// Tokens a second by batch, and by how much they are more than without drafts.
+/// Tokens per second by batch size, and the speed-up over decoding without drafts.
 async fn speeds(
     device: Device,
     drafts: usize,
     options: &Options,
     prompts: &[Vec<u32>],
 ) -> Result<(Figures<usize>, Figures<usize, [f64; 3]>)> {
-    // Of one executor, so that they differ in what they guess alone.
-    let ready = Ready::load(device, Beside::Head).await?;
+    // All share one executor, so that only the drafting differs.
+    let ready = Ready::load(device, DraftBy::Head).await?;
     let off = Drafting { lookup: false, most: 0, adaptive: false };
     let fixed = Drafting { lookup: true, most: drafts, adaptive: false };
     let adaptive = Drafting { most: tabloom::step::MAX_DRAFTS, adaptive: true, ..fixed };
@@ -134,14 +134,14 @@ async fn speeds(
     let rounds = usize::from(options.rounds);
     for &batch in &options.batches {
         eprintln!("tokens a second, {batch} at a time");
-        // One at a time, they take turns after each answer: the machine changes within a round, too.
+        // With batch 1, alternate after each answer: the machine's speed can change within a round.
         let turn = if batch == 1 { 1 } else { prompts.len() };
         let (mut all, mut of_rounds) = (Speeds::default(), BTreeMap::<_, Vec<f64>>::new());
-        // The first round warms up.
+        // The first round is a warm-up.
         for round in 0..=rounds {
             let mut found = Speeds::default();
             for prompts in prompts.chunks(turn) {
-                // None is always the first.
+                // Rotate the order, so that none is always first.
                 runners.rotate_left(1);
                 for (name, runner) in &mut runners {
                     found.add(name, runner.run(prompts, batch).await?);
@@ -162,7 +162,7 @@ async fn speeds(
     Ok((speeds, ratios))
 }
 
-/// What answers took, by name of who gave them.
+/// Measurements by name of the drafting.
 #[derive(Default)]
 struct Speeds(BTreeMap<&'static str, Ran>);
 

@@ -1,48 +1,47 @@
-//! The figures, as JSON and as tables.
+//! The results as JSON and as tables.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// By name of what answers, and by task or batch.
+/// Results by drafting, and by task or batch size.
 pub type Figures<Column, Figure = f64> = BTreeMap<&'static str, BTreeMap<Column, Figure>>;
 
-/// All tasks together.
+/// The name of the total over all tasks.
 pub const ALL: &str = "all";
 
-/// What guessing ahead was found to be worth.
+/// The measured effect of speculative decoding.
 #[derive(Serialize)]
 pub struct Report {
     pub adapter: String,
-    /// Drafts of a step where their number is fixed.
+    /// Draft tokens per step, if their number is fixed.
     pub drafts: usize,
-    /// Tokens for each step of the target, one answer at a time: `{drafter: {task: number}}`.
+    /// Tokens per step of the target model, one answer at a time: `{drafter: {task: number}}`.
     pub tokens_per_step: Figures<String>,
-    /// Tokens of all answers a second: `{off, adaptive or fixed: {batch: number}}`.
+    /// Tokens per second over all answers: `{off, adaptive or fixed: {batch: number}}`.
     pub tokens_per_second: Figures<usize>,
-    /// By `off`, all rounds together, between the quartiles of single rounds:
+    /// Speed relative to `off`: over all rounds, with the quartiles of single rounds:
     /// `{adaptive or fixed: {batch: [low, all, high]}}`.
     pub over_off: Figures<usize, [f64; 3]>,
-    /// The time of a step with 1, 2, … rows of one sequence by that of a step with one.
+    /// Time of a step with 1, 2, … rows of one sequence, relative to a step with one row.
     pub row_costs: Vec<f64>,
-    /// The time of one draft by that of a step with one row: `{drafter: number}`.
+    /// Time per draft token, relative to a step with one row: `{drafter: number}`.
     pub draft_costs: BTreeMap<&'static str, f64>,
-    /// The time in which a drafter reads one row, by that of a step with one row.
+    /// Time in which a drafter processes one row, relative to a step with one row.
     pub follow_costs: BTreeMap<&'static str, f64>,
-    /// Seconds of a step with one row, its wait included.
+    /// Seconds per step with one row, the wait included.
     pub step_seconds: f64,
 }
 
 impl Report {
     /// The report as tables.
     pub fn text(&self) -> String {
-        let mut text =
-            format!("{}\n\ntokens for each step, {} drafts\n", self.adapter, self.drafts);
+        let mut text = format!("{}\n\ntokens per step, {} drafts\n", self.adapter, self.drafts);
         let number = |number: &f64| format!("{number:.2}");
         text += &table(&self.tokens_per_step, |task| task == ALL, number);
-        text += "\ntokens/s, by sequences at a time\n";
+        text += "\ntokens/s, by batch size\n";
         text += &table(&self.tokens_per_second, |_| false, number);
-        text += "\nby off: all rounds, and the quartiles of single ones\n";
+        text += "\nrelative to off: all rounds, and the quartiles of single ones\n";
         let quartiles = |[low, all, high]: &[f64; 3]| format!("{all:.3} {low:.2}-{high:.2}");
         text += &table(&self.over_off, |_| false, quartiles);
         text += &format!("\na step with one row: {:.2} ms\n", self.step_seconds * 1e3);
@@ -59,7 +58,7 @@ impl Report {
     }
 }
 
-/// A line for each column of the figures, those that are to be last at the end.
+/// A line per column of the figures; those in `last` come at the end.
 fn table<Column: Ord + ToString, Figure>(
     figures: &Figures<Column, Figure>,
     last: fn(&Column) -> bool,

@@ -1,4 +1,4 @@
-//! What further rows of a step cost, and drafts of the executor's own drafter.
+//! The cost of additional rows per step, and of the executor's own drafter.
 
 use std::time::Instant;
 
@@ -10,34 +10,34 @@ use tabloom::{
     },
 };
 
-/// Tokens before those of the steps.
+/// Tokens in the KV cache before the measured steps.
 const CONTEXT: usize = 64;
-/// Any token.
+/// An arbitrary token.
 const TOKEN: u32 = 100;
 
-/// Steps of one sequence, each waited for.
+/// Costs of steps of one sequence; each step is waited for.
 #[derive(Debug)]
 pub struct Costs {
-    /// Seconds of a step with one row.
+    /// Seconds per step with one row.
     pub step: f64,
-    /// Steps with 1, 2, … rows, the first of which is 1.
+    /// Time of steps with 1, 2, … rows, relative to one row: the first value is 1.
     pub rows: Vec<f64>,
-    /// What a draft takes of a step with one row, with its part of what the drafter reads.
+    /// Time per draft token, relative to a step with one row, the drafter's processing of its row included.
     pub draft: f64,
-    /// What the drafter's reading of one row takes of a step with one row.
+    /// Time in which the drafter processes one row, relative to a step with one row.
     pub follow: f64,
 }
 
-/// A step that is measured.
+/// A kind of measured step.
 #[derive(Clone, Copy)]
 struct Kind {
     drafts: usize,
-    /// The executor's own drafter proposes them.
+    /// Whether the executor's own drafter proposes the draft tokens.
     proposed: bool,
     follow: bool,
 }
 
-/// Medians of so many rounds of steps of each kind in turn.
+/// Medians over `rounds` rounds; the kinds of steps alternate.
 pub async fn measure(executor: &mut AnyExecutor, drafts: usize, rounds: usize) -> Result<Costs> {
     let plain = |drafts| Kind { drafts, proposed: false, follow: false };
     let mut kinds: Vec<Kind> = (0..=MAX_DRAFTS).map(plain).collect();
@@ -52,7 +52,7 @@ pub async fn measure(executor: &mut AnyExecutor, drafts: usize, rounds: usize) -
     };
     time(executor, begin).await?;
     let mut times = vec![Vec::new(); kinds.len()];
-    // The first round warms up.
+    // The first round is a warm-up.
     for round in 0..=rounds {
         for (kind, times) in kinds.iter().zip(&mut times) {
             let seconds = time(executor, kind.step()).await?;
@@ -94,12 +94,12 @@ async fn time(executor: &mut AnyExecutor, seq: SeqPlan) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// The middle one, the higher of two.
+/// The median; of an even count, the higher of the two middle values.
 pub fn median(values: Vec<f64>) -> f64 {
     quartiles(values)[1]
 }
 
-/// Those a quarter, a half and three quarters of the way from the least to the greatest.
+/// The quartiles.
 pub fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_unstable_by(f64::total_cmp);
     [1, 2, 3].map(|part| values[part * values.len() / 4])

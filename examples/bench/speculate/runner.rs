@@ -1,4 +1,4 @@
-//! An engine of the built-in model that drafts in one way, and what its answers take.
+//! Runs the built-in model with one kind of drafting, and measures it.
 
 use std::{cell::RefCell, ops::ControlFlow, rc::Rc, time::Instant};
 
@@ -12,32 +12,32 @@ use tabloom::{
     weights::{FolderSource, Within},
 };
 
-/// What drafts on the device.
+/// The drafter on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Beside {
+pub enum DraftBy {
     Nothing,
-    /// The built-in model's head.
+    /// The built-in model's draft head.
     Head,
-    /// The built-in model a second time, as if it were a smaller one.
+    /// The built-in model itself as the draft model.
     Model,
-    /// Its first layers.
+    /// The built-in model's first layers.
     EarlyExit,
 }
 
-/// Layers of an early exit; the model has four.
+/// Layers before the early exit; the model has four.
 const EXIT: usize = 3;
 
-/// How tokens are guessed.
+/// Settings of speculative decoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drafting {
     pub lookup: bool,
-    /// Most drafts of a sequence in a step; 0: none.
+    /// Most draft tokens per sequence and step; 0 turns speculative decoding off.
     pub most: usize,
-    /// As many as pay, not as many as may be.
+    /// Whether the number of draft tokens adapts to their benefit; otherwise it is always the maximum.
     pub adaptive: bool,
 }
 
-/// An executor of several engines that take turns.
+/// An executor that several engines share in turn.
 #[derive(Clone)]
 pub struct Shared(Rc<RefCell<AnyExecutor>>);
 
@@ -64,32 +64,32 @@ impl Executor for Shared {
     }
 }
 
-/// The built-in model and what drafts beside it, for engines that differ in how they guess alone.
+/// The loaded model with its drafter, for engines that differ only in their drafting.
 pub struct Ready {
     executor: Shared,
     end_tokens: Vec<u32>,
 }
 
-/// Answers greedily.
+/// An engine that answers greedily.
 pub struct Runner {
     engine: Engine<Shared>,
     end_tokens: Vec<u32>,
 }
 
-/// What answers took.
+/// Measurements of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ran {
-    /// Tokens of the answers, their ends included.
+    /// Generated tokens, end tokens included.
     pub tokens: usize,
     pub answers: usize,
-    /// Steps that brought tokens.
+    /// Steps that produced tokens.
     pub steps: usize,
     pub seconds: f64,
 }
 
 impl Ran {
-    /// Tokens after each answer's first for each step after its prompt's, of answers one at a time;
-    /// none where there was no such step.
+    /// Tokens per decode step, without each answer's first token, for answers one at a time; `None`
+    /// without decode steps.
     pub fn tokens_per_step(&self) -> Option<f64> {
         let (tokens, steps) = (self.tokens - self.answers, self.steps - self.answers);
         (steps > 0).then(|| tokens as f64 / steps as f64)
@@ -107,14 +107,14 @@ impl Ran {
     }
 }
 
-/// Loads the built-in model and what drafts beside it.
-pub async fn load(device: Device, beside: Beside) -> Result<Model> {
+/// Loads the built-in model with a drafter.
+pub async fn load(device: Device, kind: DraftBy) -> Result<Model> {
     let source = FolderSource::new(concat!(env!("CARGO_MANIFEST_DIR"), "/www/model"));
-    let (draft, folder) = match beside {
-        Beside::Nothing => (DraftWith::Nothing, "draft"),
-        Beside::Head => (DraftWith::Beside, "draft"),
-        Beside::Model => (DraftWith::Beside, ""),
-        Beside::EarlyExit => (DraftWith::EarlyExit(EXIT), "draft"),
+    let (draft, folder) = match kind {
+        DraftBy::Nothing => (DraftWith::Nothing, "draft"),
+        DraftBy::Head => (DraftWith::Bundled, "draft"),
+        DraftBy::Model => (DraftWith::Bundled, ""),
+        DraftBy::EarlyExit => (DraftWith::EarlyExit(EXIT), "draft"),
     };
     let options = LoadOptions { device, draft, ..LoadOptions::default() };
     let opened = Opened::open(&source).await?;
@@ -130,13 +130,13 @@ pub async fn load(device: Device, beside: Beside) -> Result<Model> {
 }
 
 impl Ready {
-    pub async fn load(device: Device, beside: Beside) -> Result<Ready> {
-        let Model { chat, loaded } = load(device, beside).await?;
+    pub async fn load(device: Device, kind: DraftBy) -> Result<Ready> {
+        let Model { chat, loaded } = load(device, kind).await?;
         let executor = Shared(Rc::new(RefCell::new(loaded.executor)));
         Ok(Ready { executor, end_tokens: chat.defaults().eos_ids.clone() })
     }
 
-    /// An engine that has answered nothing yet.
+    /// A new engine.
     pub fn runner(&self, drafting: Drafting) -> Runner {
         let Drafting { lookup, most, adaptive } = drafting;
         let options = Options { max_drafts: most, adaptive_drafts: adaptive, ..Options::default() };
@@ -153,7 +153,7 @@ impl Runner {
     /// Answers all prompts, `batch` at a time.
     pub async fn run(&mut self, prompts: &[Vec<u32>], batch: usize) -> Result<Ran> {
         let (mut ran, mut begun) = (Ran::default(), 0);
-        // Others have written over what it knew of prompts.
+        // Other engines have overwritten the cached KV blocks.
         ensure!(self.engine.reset_prefix_cache(false), "blocks are in use");
         let start = Instant::now();
         while ran.answers < prompts.len() {
@@ -171,7 +171,7 @@ impl Runner {
             }
         }
         ran.seconds = start.elapsed().as_secs_f64();
-        // Rows that were planned before an answer's end was known.
+        // Finish steps that were planned before an answer's end was known.
         while !self.engine.is_idle() {
             self.engine.step().await?;
         }
@@ -179,7 +179,7 @@ impl Runner {
     }
 
     fn request(&self, prompt: &[u32]) -> Request {
-        /// Of the answers that the head has learnt from.
+        /// The longest answer in the draft head's training data.
         const LONGEST: usize = 300;
         Request {
             prompt: prompt.to_vec(),

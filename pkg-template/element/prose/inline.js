@@ -1,4 +1,4 @@
-// What stands in a line of Markdown: emphasis, code and links, as plain data, in linear time.
+// Inline Markdown: emphasis, code and links, as plain data, in linear time.
 
 /**
  * @typedef {string | Span} Inline
@@ -8,11 +8,11 @@
  *   | {type: "link", href: string, inside: Inline[]}} Span
  */
 
-/** Schemes that links may have; they open a page or a letter, and run nothing. */
+/** Schemes that links may have: none of them runs a script. */
 const SCHEMES = ["http:", "https:", "mailto:"];
-/** Parentheses in parentheses of an address. */
+/** How deep parentheses may be nested in an address. */
 const MOST_PARENTHESES = 8;
-/** What may be open at once. */
+/** How many delimiters and brackets may be open at once. */
 const MOST_OPEN = 32;
 
 const PUNCTUATION = /[\p{P}\p{S}]/u;
@@ -23,18 +23,18 @@ const BARE = /https?:\/\/[^\s<>`[\]]+/iy;
 const TITLE = /[ \t]+(?:"[^"\n]*"|'[^'\n]*')/y;
 
 /**
- * A run of delimiters, or a bracket, that may open something; until it is closed it is text.
+ * A run of delimiters, or a bracket, that may open a span; until that is closed it is text.
  *
  * @typedef {object} Open
  * @property {string} mark
- * @property {number} count how many there are left
- * @property {number} length how many there were
- * @property {boolean} closes whether it might have closed something, too
+ * @property {number} count characters of the run that are left
+ * @property {number} length of the run
+ * @property {boolean} closes whether it could also close a span
  */
 
 /**
- * Reads a text; `growing` tells that there may be more of it, so that emphasis and code that are
- * open at its end are shown as what they are about to be.
+ * Parses a text. If it is still `growing`, emphasis and code that are open at its end count as closed
+ * there.
  *
  * @param {string} text
  * @param {boolean} [growing]
@@ -45,7 +45,7 @@ export function inline(text, growing = false) {
 }
 
 /**
- * An address that a link may have, or null.
+ * The address, if a link may have it, or null.
  *
  * @param {string} address
  */
@@ -102,7 +102,7 @@ class Reader {
   }
 
   /**
-   * Reads what a character begins, unless that is nothing.
+   * Reads the span that a character begins, if any.
    *
    * @param {string} character
    */
@@ -142,12 +142,12 @@ class Reader {
   /** @param {Open} open */
   #push(open) {
     this.#pieces.push(open);
-    // The first gives way: nothing is nested without end, and no search is long.
+    // The oldest becomes text, so that nesting and searches are bounded.
     if (this.#open.push(open) > MOST_OPEN) this.#open.shift();
   }
 
   /**
-   * What has come since something was opened; whatever was opened since is text.
+   * The pieces since a delimiter; later delimiters that are open become text.
    *
    * @param {Open} open
    */
@@ -157,7 +157,7 @@ class Reader {
   }
 
   /**
-   * Makes emphasis of all since a run of delimiters.
+   * Makes emphasis of the pieces since a run of delimiters.
    *
    * @param {Open} open
    * @param {number} count
@@ -241,7 +241,7 @@ class Reader {
     return true;
   }
 
-  /** A bracket closes: a link if an address follows. */
+  /** Closes a bracket, which is a link if an address follows. */
   #link() {
     const open = this.#open.findLast(({ mark }) => mark.endsWith("["));
     if (!open) return false;
@@ -253,7 +253,7 @@ class Reader {
     const image = open.mark === "![";
     const inside = this.#since(open).flatMap(unlinked);
     this.#pieces.pop();
-    // Links hold no links, and pictures, which are links here, no pictures.
+    // Links contain no links, and images, which are links here, no images.
     this.#open = this.#open.filter((open) => (image ? open.mark !== "![" : !open.mark.endsWith("[")));
     if (inside.length === 0) inside.push(image ? "image" : target.address);
     const href = safe(target.address);
@@ -263,11 +263,7 @@ class Reader {
     return true;
   }
 
-  /**
-   * The address in parentheses at a place.
-   *
-   * @param {number} start
-   */
+  /** @param {number} start where an address in parentheses may begin */
   #target(start) {
     const text = this.#text;
     if (text[start] !== "(") return null;
@@ -310,7 +306,7 @@ class Reader {
     return true;
   }
 
-  /** Two spaces at the end of a line break it. */
+  /** Two spaces at the end of a line are a line break. */
   #line() {
     const last = this.#pieces[this.#pieces.length - 1];
     if (typeof last !== "string" || !this.#text.endsWith("  ", this.#at)) return false;
@@ -320,7 +316,7 @@ class Reader {
     return true;
   }
 
-  /** An address as such. */
+  /** A bare address. */
   #bare() {
     const text = this.#text;
     if (/[\p{L}\p{N}]/u.test(characterBefore(text, this.#at))) return false;
@@ -336,11 +332,11 @@ class Reader {
 }
 
 /**
- * Whether a run of delimiters closes another. By CommonMark's rule of three, which leaves
- * `*a**b*` its inner stars.
+ * Whether a run of delimiters closes another, by CommonMark's rule of three: in `*a**b*` the inner stars are
+ * text.
  *
  * @param {Open} open
- * @param {boolean} opens whether the run might also open something
+ * @param {boolean} opens whether the run could also open a span
  * @param {number} length
  */
 function matches(open, opens, length) {
@@ -349,7 +345,7 @@ function matches(open, opens, length) {
 }
 
 /**
- * Pieces of which those that have opened nothing are text.
+ * The pieces, with open delimiters as text.
  *
  * @param {(Inline | Open)[]} pieces
  */
@@ -366,7 +362,7 @@ function settled(pieces) {
 }
 
 /**
- * How often the character at a place is repeated.
+ * Length of the run of one character.
  *
  * @param {string} text
  * @param {number} i
@@ -378,7 +374,7 @@ function runAt(text, i) {
 }
 
 /**
- * An address without the punctuation that follows it, and without what is around it.
+ * A bare address without the punctuation and brackets after it.
  *
  * @param {string} address
  */
@@ -395,7 +391,7 @@ function trimmed(address) {
 }
 
 /**
- * What a link may hold.
+ * The pieces that a link may contain.
  *
  * @param {Inline} piece
  * @returns {Inline[]}
@@ -407,7 +403,7 @@ function unlinked(piece) {
 }
 
 /**
- * Whether a run of delimiters stands close to the character on one side, seen from the other.
+ * Whether a run of delimiters is flanking, in CommonMark's sense, on one side.
  *
  * @param {string} near
  * @param {string} far

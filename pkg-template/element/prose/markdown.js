@@ -1,6 +1,5 @@
-// The structure of what a model writes: blocks of a subset of Markdown, as plain data. Every step is
-// linear in the text, whatever is in it, and a line is never judged by one that comes after it, so
-// that of a text that grows all blocks but the last are final.
+// Blocks of a subset of Markdown, as plain data. Every step is linear in the text, and no line depends on a
+// later one, so that in a growing text all blocks but the last are final.
 
 /**
  * @typedef {{type: "paragraph", text: string}
@@ -12,9 +11,9 @@
  *   | {type: "table", align: string[], head: string[], rows: string[][]}} Block
  */
 
-/** Containers in containers; what is deeper is text. */
+/** How deep containers may be nested; deeper ones are text. */
 const MOST_DEPTH = 8;
-/** Columns of a table that are aligned, and where a row ends at the latest. */
+/** Most columns of a table. */
 const MOST_COLUMNS = 64;
 
 const FENCE = /^(`{3,}|~{3,})/;
@@ -23,7 +22,7 @@ const ITEM = /^(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)/;
 const DELIMITER = /^:?-+:?$/;
 
 /**
- * The blocks of a text, and the line that each begins in.
+ * The blocks of a text, and the line where each begins.
  *
  * @param {string[]} lines
  * @param {number} [depth]
@@ -42,7 +41,7 @@ export function parse(lines, depth = 0) {
     starts.push(i);
     const { block, end, split } = read(lines, i, depth);
     blocks.push(block);
-    // The last line of a paragraph turned out to be the head of a table.
+    // The last line of the paragraph is the head of a table.
     if (split) {
       starts.push(end);
       const table = readTable(lines, end);
@@ -55,7 +54,7 @@ export function parse(lines, depth = 0) {
 
 /**
  * @param {string} source
- * @returns {string[]} its lines, as they are at any end of lines
+ * @returns {string[]} its lines, with any kind of line ending
  */
 export function linesOf(source) {
   return source.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
@@ -80,8 +79,8 @@ function read(lines, i, depth) {
 }
 
 /**
- * What a line opens, other than a paragraph, however far it is indented: models are careless there,
- * and put code into fences.
+ * The block that a line opens, other than a paragraph. Indentation does not make code: models indent
+ * carelessly, and write code in fences.
  *
  * @param {string} line
  * @param {number} depth
@@ -98,7 +97,7 @@ function opener(line, depth) {
 }
 
 /**
- * Whether a line ends the paragraph before it: a list does so only with a first item that has text.
+ * Whether a line ends the paragraph before it; a list only does if its first item has text.
  *
  * @param {string} line
  * @param {number} depth
@@ -326,7 +325,7 @@ function isBlank(line) {
 }
 
 /**
- * How far a line is indented, and what stands there.
+ * The indentation of a line, and the text after it.
  *
  * @param {string} line
  */
@@ -337,7 +336,7 @@ function indented(line) {
 }
 
 /**
- * A line less so much of its indentation.
+ * A line without a part of its indentation.
  *
  * @param {string} line
  * @param {number} most

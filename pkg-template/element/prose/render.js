@@ -1,5 +1,4 @@
-// What a model writes, shown: Markdown as nodes that are made one by one. No text is ever read as
-// HTML, and nothing in it is fetched.
+// Markdown as DOM nodes, made one by one: no text is ever parsed as HTML, and nothing in it is fetched.
 import { html, icon, morph } from "../dom.js";
 import { COPY } from "../icons.js";
 import { inline } from "./inline.js";
@@ -10,8 +9,6 @@ import { TEXTS } from "../texts.js";
 /** @import { Block } from "./markdown.js" */
 
 /**
- * Markdown as nodes.
- *
  * @param {string} source
  * @returns {Node[]}
  */
@@ -19,7 +16,7 @@ export function render(source) {
   return parse(linesOf(source)).blocks.map((block) => blockNode(block, false));
 }
 
-/** A text that grows, in an element. Blocks that are final are not touched again. */
+/** A growing text in an element. Final blocks are not touched again. */
 export class Rendered {
   #parent;
   #source = "";
@@ -32,7 +29,7 @@ export class Rendered {
   }
 
   /**
-   * Shows the text, which begins with what is shown; `growing` tells that there is more to come.
+   * Shows the text, which continues the one that is shown; if it is `growing`, there is more to come.
    *
    * @param {string} source
    * @param {boolean} growing
@@ -53,7 +50,7 @@ export class Rendered {
   }
 
   /**
-   * Notes which blocks are final: a line that is not complete may yet be anything.
+   * Notes which blocks are final; an incomplete line may still become any block.
    *
    * @param {string[]} lines
    * @param {number} open how many of the last blocks may still change
@@ -94,7 +91,7 @@ function blockNode(block, growing) {
 }
 
 /**
- * A heading, below those of the page.
+ * A heading, of a lower level than those of the page.
  *
  * @param {number} level
  * @param {(Node | string)[]} inside
@@ -105,7 +102,7 @@ function headingNode(level, inside) {
 }
 
 /**
- * The last of the blocks in one that grows is the one that grows.
+ * Makes nodes of items; in a growing block the last of them is growing.
  *
  * @template T
  * @param {boolean} growing

@@ -1,6 +1,6 @@
 /**
- * How messages look, and the Markdown in them. Whoever shows them names the colours: `--accent`, `--text`,
- * `--muted`, `--line`, `--surface`, `--bubble`, and the font of code, `--mono`.
+ * The style of messages and of Markdown. The page sets the colours `--accent`, `--text`, `--muted`, `--line`,
+ * `--surface` and `--bubble`, and the font of code, `--mono`.
  */
 export const PROSE = `
 .message { display: flex; flex-direction: column; }

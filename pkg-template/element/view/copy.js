@@ -2,15 +2,15 @@ import { icon } from "../dom.js";
 import { CHECK } from "../icons.js";
 import { TEXTS } from "../texts.js";
 
-/** Milliseconds for which it is shown that something was copied. */
+/** Milliseconds for which the button shows that it has copied. */
 const SHOWN = 1_600;
 
 /**
- * Copies a text, and shows on a button that it was done.
+ * Copies a text, and shows that on the button.
  *
  * @param {HTMLElement} button
  * @param {string} text
- * @param {(text: string) => void} announce has a text read out
+ * @param {(text: string) => void} announce for screen readers
  */
 export async function copy(button, text, announce) {
   try {

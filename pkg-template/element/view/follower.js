@@ -1,22 +1,22 @@
-/** Pixels from its end within which a conversation scrolls along. */
+/** A reader this many pixels from the end is at the end. */
 const NEAR = 64;
 
 /** Keeps the end of a conversation in view as it grows, unless its reader has scrolled up. */
 export class Follower {
   #log;
   #following = true;
-  /** Where the reader was last. */
+  /** The last scroll position. */
   #top = 0;
 
   /**
-   * @param {HTMLElement} log what scrolls
+   * @param {HTMLElement} log the element that scrolls
    * @param {() => void} [onScroll]
    */
   constructor(log, onScroll = () => {}) {
     this.#log = log;
     log.addEventListener("scroll", () => {
       const { scrollHeight, scrollTop, clientHeight } = log;
-      // What has grown since it was scrolled leaves its end far away, too; only readers scroll up.
+      // A text that grows moves the end away, too; but only readers scroll up.
       const up = scrollTop < this.#top;
       this.#following = scrollHeight - scrollTop - clientHeight < NEAR || (this.#following && !up);
       this.#top = scrollTop;
@@ -30,7 +30,7 @@ export class Follower {
     return this.#following;
   }
 
-  /** Scrolls to the end, unless the reader has gone elsewhere. */
+  /** Scrolls to the end, unless the reader has scrolled away. */
   follow() {
     if (this.#following) this.#log.scrollTop = this.#log.scrollHeight;
   }

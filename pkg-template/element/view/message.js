@@ -3,9 +3,8 @@ import { AGAIN, COPY, PENCIL } from "../icons.js";
 import { Rendered } from "../prose/render.js";
 import { TEXTS } from "../texts.js";
 
-/** A question or an answer, as it is shown. */
+/** A question or an answer. */
 export class Message {
-  /** What was said. */
   content = "";
   /** @readonly */
   element;
@@ -13,11 +12,11 @@ export class Message {
   #actions = html("div", { class: "actions", part: "actions" });
   /** @type {Rendered | null} */
   #rendered = null;
-  /** @type {HTMLElement | null} what stands for an answer that has not begun */
+  /** @type {HTMLElement | null} shown until an answer begins */
   #dots = null;
   #growing = false;
   #frame = 0;
-  /** @type {(text: string) => void} told what can be read out, in pieces that stay as they are */
+  /** @type {(text: string) => void} called with blocks that are final, for screen readers */
   #onFinal;
 
   /**
@@ -30,7 +29,7 @@ export class Message {
     this.element = html("article", { class: `message ${role}`, part: `message ${role}` }, this.#text);
     this.element.setAttribute("aria-label", TEXTS[role]);
     if (role === "assistant") {
-      // Read out in whole pieces, elsewhere.
+      // Screen readers get whole blocks, elsewhere.
       this.#text.setAttribute("aria-live", "off");
       this.#rendered = new Rendered(this.#text);
     }
@@ -39,17 +38,13 @@ export class Message {
     this.element.append(this.#actions);
   }
 
-  /**
-   * Shows all of a text.
-   *
-   * @param {string} content
-   */
+  /** @param {string} content the whole text */
   set(content) {
     this.content = content;
     this.#show();
   }
 
-  /** An answer is about to come. */
+  /** Waits for an answer. */
   begin() {
     this.#growing = true;
     this.#actions.hidden = true;
@@ -59,7 +54,7 @@ export class Message {
   }
 
   /**
-   * Goes on with an answer; what comes within a frame is shown together.
+   * Adds a piece of an answer; the pieces of one frame are shown together.
    *
    * @param {string} piece
    * @param {() => void} onShow
@@ -73,7 +68,7 @@ export class Message {
     });
   }
 
-  /** The answer has ended. */
+  /** Ends the answer. */
   end() {
     cancelAnimationFrame(this.#frame);
     this.#growing = false;
@@ -82,17 +77,13 @@ export class Message {
     this.#show();
   }
 
-  /**
-   * Adds what was not said.
-   *
-   * @param {string} text
-   */
+  /** @param {string} text shown below the message */
   note(text) {
     this.#text.after(html("p", { class: "note", part: "note" }, text));
   }
 
   /**
-   * Tells whether the message is the last question, or its answer, and what can be done to it.
+   * Marks the last question and its answer, and shows the buttons of what is possible.
    *
    * @param {boolean} recent
    * @param {{edit: boolean, again: boolean}} possible

@@ -213,7 +213,7 @@ textarea:focus-visible { outline: 0; }
 /** @type {CSSStyleSheet | undefined} */
 let sheet;
 
-/** The style of all elements, made without the page's leave to have styles of its own. */
+/** The style of all elements; a constructed style sheet needs no `style-src` of the page. */
 export function style() {
   if (!sheet) {
     sheet = new CSSStyleSheet();

@@ -6,12 +6,12 @@ import { Message } from "./message.js";
 import { style } from "./style.js";
 import { TEXTS } from "../texts.js";
 
-/** Milliseconds after which what was read out is taken away, lest somebody find it twice. */
+/** Milliseconds after which an announcement is removed, so that a screen reader finds no text twice. */
 const SPOKEN = 4_000;
 
 /** @typedef {"send" | "stop" | "clear" | "start" | "again" | "edit" | "cancel" | "retry" | "processor"} Action */
 
-/** What the element shows, and what visitors do to it. */
+/** The element's shadow tree, and the visitor's actions in it. */
 export class View {
   /** @readonly */
   input = html("textarea", { id: "input", part: "input", rows: "1", dir: "auto", enterkeyhint: "send" });
@@ -22,7 +22,7 @@ export class View {
   #busy = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #spoken;
-  /** @type {object | null} what went wrong, as it is shown */
+  /** @type {object | null} the error that is shown */
   #shown = null;
 
   #title = html("p", { class: "title" }, TEXTS.title);
@@ -78,7 +78,7 @@ export class View {
 
   /**
    * @param {ShadowRoot} root
-   * @param {Record<Action, () => void>} actions what happens when visitors ask for it
+   * @param {Record<Action, () => void>} actions handlers of what visitors do
    */
   constructor(root, actions) {
     this.#root = root;
@@ -108,7 +108,7 @@ export class View {
     const focused = this.#root.activeElement;
     this.#busy = busy;
     this.#refresh();
-    // Who was on a button that is gone goes on at the input.
+    // If the focused button is gone, the input gets the focus.
     if (focused && focused !== this.input && !visible(focused)) this.input.focus();
   }
 
@@ -123,11 +123,7 @@ export class View {
     else if (this.#status.hidden) this.progress({ stage: "", loaded: 0, total: 0 });
   }
 
-  /**
-   * Adds a message to the end.
-   *
-   * @param {"user" | "assistant"} role
-   */
+  /** @param {"user" | "assistant"} role */
   add(role) {
     const message = new Message(role, (text) => this.announce(text));
     this.#messages.push(message);
@@ -136,17 +132,13 @@ export class View {
     return message;
   }
 
-  /**
-   * Takes the messages from one on away.
-   *
-   * @param {number} from
-   */
+  /** @param {number} from the first message to remove */
   cut(from) {
     for (const { element } of this.#messages.splice(from)) element.remove();
     this.#refresh();
   }
 
-  /** Scrolls to the end, unless the reader has gone elsewhere. */
+  /** Scrolls to the end, unless the reader has scrolled away. */
   follow() {
     this.#follower.follow();
   }
@@ -156,11 +148,7 @@ export class View {
     this.#follower.toEnd();
   }
 
-  /**
-   * Shows how far loading is; null when there is nothing to load.
-   *
-   * @param {{stage: string, loaded: number, total: number} | null} progress
-   */
+  /** @param {{stage: string, loaded: number, total: number} | null} progress null when nothing is being loaded */
   progress(progress) {
     this.#status.hidden = !progress;
     if (!progress) return;
@@ -176,13 +164,9 @@ export class View {
     else this.#track.removeAttribute("aria-valuenow");
   }
 
-  /**
-   * Shows what went wrong; null if nothing did.
-   *
-   * @param {{code?: string, message: string} | null} error
-   */
+  /** @param {{code?: string, message: string} | null} error null if there is none */
   problem(error) {
-    // What is read out once is not to be read out again.
+    // Screen readers should read an error once.
     if (error === this.#shown) return;
     this.#shown = error;
     const noGpu = error?.code === "no_gpu";
@@ -198,22 +182,14 @@ export class View {
     this.#editing.hidden = !editing;
   }
 
-  /**
-   * Puts a text into the input.
-   *
-   * @param {string} text
-   */
+  /** @param {string} text for the input */
   write(text) {
     this.input.value = text;
     this.#refresh();
     this.#grow();
   }
 
-  /**
-   * Has a text read out.
-   *
-   * @param {string} text
-   */
+  /** @param {string} text for screen readers */
   announce(text) {
     this.#voice.append(html("p", {}, text));
     clearTimeout(this.#spoken);
@@ -226,7 +202,7 @@ export class View {
       event.preventDefault();
       if (!this.#send.disabled && !this.#busy) this.#do.send();
     });
-    // The input keeps the focus, and with it a phone's keyboard.
+    // The input keeps the focus, and a phone its keyboard.
     this.#send.addEventListener("mousedown", (event) => event.preventDefault());
     this.input.addEventListener("input", () => {
       this.#refresh();
@@ -238,7 +214,7 @@ export class View {
   /** @param {MouseEvent} event */
   #clicked(event) {
     const target = /** @type {Element} */ (event.target).closest("button");
-    // What the page has put into a slot is its own.
+    // Buttons in a slot are the page's.
     if (target && !this.#root.contains(target)) return;
     const article = target?.closest("article");
     const announce = (/** @type {string} */ text) => this.announce(text);
@@ -263,7 +239,7 @@ export class View {
 
   /** @param {KeyboardEvent} event */
   #pressed(event) {
-    // A key that an input method takes, also where browsers tell by the old code alone.
+    // A key of an input method; some browsers show that by the old code alone.
     if (event.isComposing || event.keyCode === 229) return;
     if (event.key === "Enter" && !event.shiftKey && event.target === this.input) {
       event.preventDefault();
@@ -276,7 +252,7 @@ export class View {
     }
   }
 
-  /** Shows what there is to do. */
+  /** Updates the buttons. */
   #refresh() {
     const last = this.#messages.length - 1;
     const question = this.#messages.findLastIndex(({ element }) => element.classList.contains("user"));
@@ -292,7 +268,7 @@ export class View {
     this.#composer.parentElement?.parentElement?.classList.toggle("busy", this.#busy);
   }
 
-  /** Lets the input be as high as its text, in browsers that do not by themselves. */
+  /** Makes the input as high as its text, in browsers without `field-sizing`. */
   #grow() {
     if (CSS.supports("field-sizing", "content")) return;
     this.input.style.blockSize = "auto";
@@ -307,7 +283,7 @@ function visible(element) {
 
 /**
  * @param {string} name
- * @param {...(Node | string)} inside unless the page has its own
+ * @param {...(Node | string)} inside shown unless the page fills the slot
  */
 function slot(name, ...inside) {
   return html("slot", { name }, ...inside);

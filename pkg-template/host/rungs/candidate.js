@@ -90,11 +90,7 @@ export class Candidate {
     if (again) this.#run();
   }
 
-  /**
-   * Runs the worker until it ends or `signal` is aborted.
-   *
-   * @param {AbortSignal} signal
-   */
+  /** @param {AbortSignal} signal ends the worker */
   async #lead(signal) {
     const epoch = (this.epoch = Math.max(Date.now(), this.epoch + 1));
     await hold(this.#office + SINCE + epoch, signal);

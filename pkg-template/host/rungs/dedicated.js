@@ -1,10 +1,6 @@
 import { crashed } from "../../error.js";
 
-/**
- * Starts a dedicated worker.
- *
- * @param {string | undefined} script
- */
+/** @param {string | undefined} script */
 export function startWorker(script) {
   // Bundlers recognise a worker by `new Worker(new URL(…))` in one expression.
   return script
@@ -12,11 +8,7 @@ export function startWorker(script) {
     : new Worker(new URL("../../worker.js", import.meta.url), { type: "module", name: "tabloom" });
 }
 
-/**
- * The error of a worker's `error` event.
- *
- * @param {ErrorEvent} event
- */
+/** @param {ErrorEvent} event of a worker */
 export function failure(event) {
   event.preventDefault();
   return crashed(event.message ?? "its script could not be loaded");

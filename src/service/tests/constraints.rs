@@ -1,4 +1,4 @@
-//! Constraints whose compiler takes its time.
+//! Constraints whose compiler is not ready at once.
 
 use serde_json::json;
 
@@ -8,10 +8,10 @@ use crate::{
     sampling::{Compiler, Constraint, Tokens},
 };
 
-/// What a compiler gives once it is ready.
+/// The compiler's result once it is ready.
 type Outcome = Rc<RefCell<Option<Result<()>>>>;
 
-/// Gives constraints that allow all, or an error, once it is ready.
+/// Once ready, returns constraints that allow all tokens, or an error.
 struct Slow(Outcome);
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Constraint for Free {
     }
 }
 
-/// A service, the request that its compiler keeps waiting, and what makes that ready.
+/// A service, a request that waits for its compiler, and the cell that makes the compiler ready.
 fn waiting() -> (Service<Script>, RequestId, Outcome) {
     let ready = Outcome::default();
     let (service, _) = service(&[vec![300, 301, END]]);
@@ -63,22 +63,22 @@ fn waiting() -> (Service<Script>, RequestId, Outcome) {
 }
 
 #[test]
-fn nobody_waits_for_a_compiler_but_who_needs_it() {
+fn only_constrained_requests_wait_for_a_compiler() {
     let (mut service, id, ready) = waiting();
     let free = service.submit(with(json!({})), NOW, &[]).expect("it is accepted");
-    let told = steps(&mut service);
-    assert!(matches!(&told[..], [(of, Reply::Completion(_))] if *of == free), "{told:?}");
+    let replies = steps(&mut service);
+    assert!(matches!(&replies[..], [(of, Reply::Completion(_))] if *of == free), "{replies:?}");
 
     *ready.borrow_mut() = Some(Ok(()));
     assert!(!service.is_idle(), "there is something to compile");
     let later = steps(&mut service);
     let [(of, Reply::Completion(constrained))] = &later[..] else { panic!("{later:?}") };
-    let [(_, Reply::Completion(free))] = &told[..] else { panic!("{told:?}") };
+    let [(_, Reply::Completion(free))] = &replies[..] else { panic!("{replies:?}") };
     assert_eq!((*of, &constrained.choices), (id, &free.choices));
 }
 
 #[test]
-fn a_request_whose_compiler_fails_is_told() {
+fn a_request_whose_compiler_fails_gets_the_error() {
     let (mut service, id, ready) = waiting();
     assert_eq!(steps(&mut service), []);
     *ready.borrow_mut() = Some(Err(Error::Closed));
@@ -87,7 +87,7 @@ fn a_request_whose_compiler_fails_is_told() {
 }
 
 #[test]
-fn a_request_can_be_cancelled_while_its_compiler_is_made_ready() {
+fn a_request_can_be_cancelled_while_it_waits_for_its_compiler() {
     let (mut service, id, ready) = waiting();
     assert_eq!(steps(&mut service), []);
     service.cancel(id);
@@ -97,7 +97,7 @@ fn a_request_can_be_cancelled_while_its_compiler_is_made_ready() {
     assert_eq!(service.metrics().num_requests_running, 0);
 }
 
-/// What is told until the service is idle, and whom.
+/// The replies until the service is idle, with their requests.
 fn steps(service: &mut Service<Script>) -> Vec<(RequestId, Reply)> {
     let mut replies = Vec::new();
     while !service.is_idle() {

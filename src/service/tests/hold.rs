@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_held_conversation_waits_as_a_whole_and_then_goes_on() {
+fn a_held_conversation_waits_as_a_whole_and_then_continues() {
     let fields = serde_json::json!({ "stream": true, "n": 2 });
     let answers = [vec![300; 20], vec![301; 20]];
     let (mut service, shared) = service(&answers);
@@ -13,22 +13,22 @@ fn a_held_conversation_waits_as_a_whole_and_then_goes_on() {
     let id = service.submit(with(fields), NOW, &[]).expect("it is accepted");
     let mut found = Vec::new();
     let mut step = |service: &mut Service<Script>| {
-        let told = pollster::block_on(service.step()).expect("it runs");
-        found.extend(told.into_iter().map(|(_, reply)| reply));
+        let replies = pollster::block_on(service.step()).expect("it runs");
+        found.extend(replies.into_iter().map(|(_, reply)| reply));
     };
     for _ in 0..5 {
         step(&mut service);
     }
     service.hold(id, true);
-    // The steps in flight come to their end.
+    // Let the steps in flight finish.
     for _ in 0..DEPTH {
         step(&mut service);
     }
-    let drawn = shared.borrow().drawn.len();
+    let sampled = shared.borrow().sampled.len();
     for _ in 0..5 {
         step(&mut service);
     }
-    assert_eq!(shared.borrow().drawn.len(), drawn);
+    assert_eq!(shared.borrow().sampled.len(), sampled);
     service.hold(id, false);
     found.extend(run(&mut service));
     for index in 0..2 {

@@ -1,7 +1,7 @@
-//! The service over an executor that writes what it is told to.
+//! The service over an executor that writes given answers.
 
 mod constraints;
-mod guesses;
+mod drafts;
 mod hold;
 mod logprobs;
 mod requests;
@@ -35,7 +35,7 @@ fn chat() -> Chat {
     .expect("a valid model")
 }
 
-/// A valid request with more fields.
+/// A valid request with these fields added.
 fn with(fields: serde_json::Value) -> ChatRequest {
     let mut request = serde_json::json!({ "messages": [{ "role": "user", "content": "Hi!" }] });
     let fields = fields.as_object().expect("an object").clone();
@@ -47,21 +47,21 @@ fn with(fields: serde_json::Value) -> ChatRequest {
 /// Steps that a [`Script`] has in flight.
 const DEPTH: usize = 2;
 
-/// Writes given answers: which one, the seed says.
+/// Writes given answers; the seed selects one.
 struct Script {
     shared: Rc<RefCell<Shared>>,
     plans: VecDeque<StepPlan>,
 }
 
-/// What a test tells a [`Script`], and learns of it.
+/// State that a test shares with its [`Script`].
 #[derive(Default)]
 struct Shared {
-    /// Tokens of the prompt.
+    /// Number of tokens of the prompt.
     prompt: usize,
-    /// Those of the seeds from [`NOW`] on; behind them there are end tokens alone.
+    /// The answers of the seeds from [`NOW`] on; after an answer's end, only end tokens follow.
     answers: Vec<Vec<u32>>,
-    /// The seed of each draw so far.
-    drawn: Vec<u64>,
+    /// The seed of each sampled token so far.
+    sampled: Vec<u64>,
 }
 
 const VOCAB: usize = 2050;
@@ -95,22 +95,22 @@ impl Executor for Script {
         let mut samples = Vec::new();
         for seq in &plan.seqs {
             let Some(sampling) = seq.sample else { continue };
-            shared.drawn.push(sampling.seed);
+            shared.sampled.push(sampling.seed);
             let answer = shared.answers.get((sampling.seed - NOW.entropy) as usize);
             let place = seq.start as usize + seq.tokens.count() - shared.prompt;
             if let (RowTokens::Known(known), Some(answer)) = (&seq.tokens, answer) {
                 let known = &known[known.len().saturating_sub(place)..];
                 assert_eq!(known, &answer[place - known.len()..place], "it is given its answer");
             }
-            let mut guesses = seq.drafts.iter().map(|draft| draft.token);
+            let mut drafts = seq.drafts.iter().map(|draft| draft.token);
             for place in place.. {
                 let token = answer.and_then(|answer| answer.get(place)).copied().unwrap_or(END);
                 let logprobs = sampling.logprobs.map(|top| Logprobs {
                     chosen: likelihood(token, place),
-                    top: (0..top).map(|likeliest| (likeliest, -1.0)).collect(),
+                    top: (0..top).map(|token| (token, -1.0)).collect(),
                 });
                 samples.push(Sample { slot: seq.slot, token, not_finite: 0, logprobs });
-                if guesses.next() != Some(Some(token)) {
+                if drafts.next() != Some(Some(token)) {
                     break;
                 }
             }
@@ -119,7 +119,7 @@ impl Executor for Script {
     }
 }
 
-/// The log-probability of a token at a place of an answer.
+/// The log-probability of a token at an index of an answer.
 fn likelihood(token: u32, place: usize) -> f32 {
     -(token as f32) / 8.0 - place as f32 / 1024.0
 }
@@ -136,7 +136,7 @@ fn service_of(
     answers: &[Vec<u32>],
 ) -> (Service<Script>, Rc<RefCell<Shared>>) {
     let prompt = chat.prompt(conversation, None).expect("a valid prompt").ids.len();
-    let shared = Shared { prompt, answers: answers.to_vec(), drawn: Vec::new() };
+    let shared = Shared { prompt, answers: answers.to_vec(), sampled: Vec::new() };
     let shared = Rc::new(RefCell::new(shared));
     let script = Script { shared: shared.clone(), plans: VecDeque::new() };
     let clock = crate::engine::steady_clock();
@@ -144,15 +144,15 @@ fn service_of(
     (Service::new(script, chat, "m".into(), options, clock), shared)
 }
 
-/// What is told until the service is idle.
+/// The replies until the service is idle.
 fn run(service: &mut Service<Script>) -> Vec<Reply> {
     let mut replies = Vec::new();
     for _ in 0..2000 {
         if service.is_idle() {
             return replies;
         }
-        let told = pollster::block_on(service.step()).expect("it runs");
-        replies.extend(told.into_iter().map(|(_, reply)| reply));
+        let step = pollster::block_on(service.step()).expect("it runs");
+        replies.extend(step.into_iter().map(|(_, reply)| reply));
     }
     panic!("the service does not come to rest");
 }

@@ -1,4 +1,4 @@
-//! From a chat request to what the engine is asked.
+//! Conversion of chat requests into engine requests.
 
 use crate::sampling::ThinkingBudget;
 
@@ -38,7 +38,7 @@ fn every_field_reaches_the_engine() {
 }
 
 #[test]
-fn thinking_is_bounded_where_the_model_marks_it() {
+fn reasoning_is_limited_in_models_that_mark_it() {
     let fields = serde_json::json!({ "thinking_token_budget": 9 });
     match asked(fields.clone()) {
         Err(Error::InvalidRequest { param, message }) => {

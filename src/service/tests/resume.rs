@@ -1,18 +1,18 @@
-//! Streams that are cut off and go on in another service.
+//! Streams that are interrupted and resumed in another service.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A request for a stream whose usage is told.
+/// A request for a stream with usage.
 fn stream(fields: Value) -> ChatRequest {
     let mut all = json!({ "stream": true, "stream_options": { "include_usage": true } });
     all.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
     with(all)
 }
 
-/// What a page that received these chunks asks to go on from.
+/// The `resume` of a page that received these chunks.
 fn received(chunks: &[Reply], n: usize) -> Vec<Resumed> {
     let mut resume = vec![Resumed::default(); n];
     for chunk in chunks {
@@ -27,7 +27,7 @@ fn received(chunks: &[Reply], n: usize) -> Vec<Resumed> {
     resume
 }
 
-/// All replies to a request that goes on from `resume`.
+/// All replies to a request that is resumed.
 fn replies(service: &mut Service<Script>, request: &ChatRequest, resume: &[Resumed]) -> Vec<Reply> {
     service.submit(request.clone(), NOW, resume).expect("it is accepted");
     run(service)
@@ -44,7 +44,7 @@ fn usage(replies: &[Reply]) -> (u32, u32) {
     (usage.prompt_tokens, usage.completion_tokens)
 }
 
-/// Checks that what a service tells after some chunks is what was left to be told.
+/// Checks that a resumed stream sends exactly the chunks that were not received.
 fn check_rest(
     service: &mut Service<Script>,
     request: &ChatRequest,
@@ -64,7 +64,7 @@ fn check_rest(
     assert_eq!(usage(&rest), usage(whole), "from {resume:?}");
 }
 
-/// Some common tokens of the built-in model: letters, words, an end of turn, parts of characters.
+/// Common tokens of the built-in model: letters, words, an end of turn, parts of characters.
 fn common() -> Vec<u32> {
     let chat = chat();
     let encode = |text: &str| chat.tokenizer().encode_plain(text, false).expect("a valid text");
@@ -72,7 +72,7 @@ fn common() -> Vec<u32> {
 }
 
 #[test]
-fn a_stream_goes_on_after_every_cut() {
+fn a_stream_resumes_after_every_cut() {
     let common = common();
     let token = prop::sample::select(common);
     let answer = prop::collection::vec(token.clone(), 0..16);
@@ -91,16 +91,16 @@ fn a_stream_goes_on_after_every_cut() {
         let request = stream(fields);
         let whole = replies(&mut service, &request, &[]);
 
-        // Every chunk says which tokens it tells; the last one how many there were.
+        // Every chunk has the tokens of its text; the last one has the token count.
         let mut count = 0;
         for (index, answer) in answers.iter().enumerate() {
-            let mut told = answer.iter().enumerate();
+            let mut rest = answer.iter().enumerate();
             for chunk in of_choice(&whole, index) {
                 let Reply::Chunk { value, tokens, ended } = chunk else { panic!("{chunk:?}") };
                 let choice = &value.choices[0];
                 prop_assert_eq!(ended.is_some(), choice.finish_reason.is_some());
                 count += ended.unwrap_or(0);
-                let expected: Vec<_> = told.by_ref().take(tokens.len()).collect();
+                let expected: Vec<_> = rest.by_ref().take(tokens.len()).collect();
                 prop_assert!(tokens.iter().eq(expected.iter().map(|(_, token)| *token)));
                 if let Some(logprobs) = &choice.logprobs {
                     let found = logprobs.content.iter().map(|entry| entry.chosen.logprob);
@@ -117,12 +117,12 @@ fn a_stream_goes_on_after_every_cut() {
         for cut in 0..=chunks.len() {
             let cuts = (0..n).map(|index| of_choice(&chunks[..cut], index).len());
             let cuts: Vec<usize> = cuts.collect();
-            shared.borrow_mut().drawn.clear();
+            shared.borrow_mut().sampled.clear();
             check_rest(&mut service, &request, &whole, &cuts);
-            // What has ended is not drawn again.
+            // Answers that have ended are not sampled again.
             for (index, seed) in (0..n).zip(NOW.entropy..) {
                 let ended = cuts[index] == lengths[index];
-                prop_assert!(!ended || !shared.borrow().drawn.contains(&seed));
+                prop_assert!(!ended || !shared.borrow().sampled.contains(&seed));
             }
         }
         let cuts: Vec<usize> =
@@ -163,11 +163,11 @@ fn an_answer_that_has_all_its_tokens_ends_at_once() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(shared.borrow().drawn, [0; 0]);
+    assert_eq!(shared.borrow().sampled, [0; 0]);
 }
 
 #[test]
-fn answers_that_cannot_be_of_a_request_are_refused() {
+fn answers_that_do_not_fit_the_request_are_refused() {
     let (mut service, _) = service(&[]);
     let most = service.capacity.longest() - service_prompt();
     let tokens = |tokens: Vec<u32>| Resumed { tokens, ..Default::default() };
@@ -195,7 +195,7 @@ fn answers_that_cannot_be_of_a_request_are_refused() {
     assert_eq!(usage(&full).1 as usize, most);
 }
 
-/// Tokens of the prompt of every request here.
+/// Number of prompt tokens of every request here.
 fn service_prompt() -> usize {
     service(&[]).1.borrow().prompt
 }
@@ -220,7 +220,7 @@ fn a_full_queue_takes_all_answers_or_none() {
 
 proptest! {
     #[test]
-    fn invented_answers_are_refused_or_come_to_an_end(
+    fn made_up_answers_are_refused_or_end(
         resume in prop::collection::vec(
             (prop::collection::vec(0..VOCAB as u32 + 9, 0..600), any::<bool>(), any::<Option<u16>>()),
             0..4,

@@ -1,11 +1,11 @@
-//! Thoughts and calls of tools, from tokens to chunks.
+//! Reasoning and tool calls, from tokens to chunks.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::api::Delta;
 
-/// A model with special tokens for Mistral's calls, whose thoughts are between plain texts.
+/// A model with special tokens for Mistral's tool calls and plain text markers around reasoning.
 fn mistral() -> Chat {
     let file = format!("{}/www/model/tokenizer.json", env!("CARGO_MANIFEST_DIR"));
     let mut tokenizer: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
@@ -42,7 +42,7 @@ fn asked(stream: bool, fields: Value) -> ChatRequest {
 
 const CALLS: &str = "[TOOL_CALLS]add[ARGS]{\"a\": [1, 20]}[TOOL_CALLS]now[ARGS]{}";
 
-/// The tokens of an answer, markers among them.
+/// The tokens of an answer, markers included.
 fn tokens(chat: &Chat, text: &str) -> Vec<u32> {
     chat.tokenizer().encode_prompt(text).expect("a valid text")
 }
@@ -59,7 +59,7 @@ fn replies(service: &mut Service<Script>, request: &ChatRequest, resume: &[Resum
 }
 
 #[test]
-fn a_whole_answer_has_thoughts_and_calls() {
+fn a_whole_answer_has_reasoning_and_calls() {
     let request = asked(false, json!({ "logprobs": true, "n": 3 }));
     let thought = format!("<think>\nHm.\n</think>\n\nNow: {CALLS}");
     let (mut service, _) = answers(&request, &[&thought, CALLS, "[TOOL_CALLS] none"]);
@@ -93,20 +93,20 @@ fn a_whole_answer_has_thoughts_and_calls() {
     assert!(logprobs.content.len() >= tokens(&chat, &thought).len());
 }
 
-/// What all chunks say together.
+/// All chunks joined, and their number of tokens.
 fn joined(replies: &[Reply]) -> (Delta, usize) {
     let mut whole = Delta::default();
     let mut tokens = 0;
     for reply in replies {
-        let Reply::Chunk { value, tokens: told, .. } = reply else { continue };
+        let Reply::Chunk { value, tokens: more, .. } = reply else { continue };
         value.choices.iter().for_each(|choice| whole.extend(choice.delta.clone()));
-        tokens += told.len();
+        tokens += more.len();
     }
     (whole, tokens)
 }
 
 #[test]
-fn a_stream_tells_names_first_and_goes_on_after_every_cut() {
+fn a_stream_sends_names_first_and_resumes_after_every_cut() {
     let request = asked(true, json!({ "logprobs": true }));
     let text = format!("<think>\nHm.\n\nSo.</think>\n\nNow: {CALLS}");
     let (mut service, _) = answers(&request, &[&text]);
@@ -132,8 +132,8 @@ fn a_stream_tells_names_first_and_goes_on_after_every_cut() {
             resumed.started = true;
             resumed.tokens.extend(tokens);
             resumed.ended = *ended;
-            let told = value.choices[0].logprobs.as_ref().map_or(0, |told| told.content.len());
-            assert_eq!(told, tokens.len(), "each token is told with how likely it was");
+            let count = value.choices[0].logprobs.as_ref().map_or(0, |all| all.content.len());
+            assert_eq!(count, tokens.len(), "each token has a log-probability");
         }
         let rest = replies(&mut service, &request, &[resumed]);
         let (rest, usage) = rest.split_at(rest.len() - 2);
@@ -149,7 +149,7 @@ fn reasoning_tokens(replies: &[Reply]) -> u32 {
 }
 
 #[test]
-fn a_stop_string_ends_the_text_and_special_names_show_on_request() {
+fn a_stop_string_ends_the_text_and_special_names_appear_on_request() {
     let request = asked(false, json!({ "stop": "ne", "skip_special_tokens": false }));
     let (mut service, _) = answers(&request, &["[TOOL_CALLS] none"]);
     let replies = replies(&mut service, &request, &[]);
@@ -158,7 +158,7 @@ fn a_stop_string_ends_the_text_and_special_names_show_on_request() {
 }
 
 #[test]
-fn calls_that_are_required_need_a_compiler() {
+fn required_calls_need_a_compiler() {
     for fields in [json!({ "tool_choice": "required" }), strict()] {
         let request = asked(false, fields);
         let (mut service, _) = answers(&request, &[]);

@@ -1,4 +1,5 @@
-//! The text side of a GGUF file, whose metadata hold a vocabulary and names instead of a pipeline.
+//! The tokenizer of a GGUF file: its metadata have a vocabulary and names of known algorithms instead
+//! of a `tokenizer.json` pipeline.
 
 mod pre_tokenizer;
 mod vocabulary;
@@ -20,17 +21,17 @@ use crate::error::{Error, Result};
 use pre_tokenizer::PreTokenizer;
 use vocabulary::{Kind, Vocabulary};
 
-/// What the metadata say about text.
+/// Tokenizer, template and defaults from the metadata.
 pub struct GgufText {
     pub tokenizer: Tokenizer,
-    /// The contents of the begin and the end token; empty if there is none.
+    /// Texts of the BOS and EOS tokens; empty if there is none.
     pub bos: String,
     pub eos: String,
     pub template: Option<String>,
     pub defaults: GenerationDefaults,
 }
 
-/// The keys that matter here.
+/// The keys that are used.
 #[derive(Deserialize)]
 struct Fields<'a> {
     #[serde(rename = "tokenizer.ggml.model")]
@@ -65,7 +66,7 @@ struct Fields<'a> {
     template: Option<&'a str>,
 }
 
-/// Control tokens that end an answer, whatever the metadata name as the end.
+/// Control tokens that always end an answer, in addition to the EOS token of the metadata.
 const ENDS: [&str; 11] = [
     "</s>",
     "<|eot_id|>",
@@ -81,11 +82,11 @@ const ENDS: [&str; 11] = [
 ];
 
 impl GgufText {
-    /// Reads the metadata of a file, which `file` names in messages.
+    /// Reads the metadata of a file; `file` is its name in error messages.
     pub fn read(file: &str, metadata: &Map<String, Value>) -> Result<GgufText> {
         let fields: Fields = typed(metadata)
             .map_err(|misfit| misfitting(file, "GGUF file with a tokenizer", misfit))?;
-        // The ids that a file of words may leave out.
+        // llama.cpp's defaults for SentencePiece files without these ids.
         let words = fields.model == "llama";
         let bos = fields.bos.or(words.then_some(1));
         let eos = fields.eos.or(words.then_some(2));
@@ -148,7 +149,7 @@ impl GgufText {
     }
 }
 
-/// Words with a leading `▁` and bytes as a fallback (SentencePiece).
+/// SentencePiece: words with a leading `▁` and byte fallback.
 fn words_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> {
     let unknown = fields.unknown.unwrap_or(0) as usize;
     let unknown =
@@ -174,8 +175,7 @@ fn words_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> 
     Ok(pipeline)
 }
 
-/// Bytes, after a split by regular expressions (GPT-2); and whether a text begins with the begin
-/// token unless the file says otherwise.
+/// Byte-level BPE after a regex split (GPT-2), and whether a BOS token is added by default.
 fn bytes_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<(Pipeline, bool)> {
     let pre = PreTokenizer::named(fields.pre.unwrap_or("default"))?;
     let model = BPE::builder()
@@ -195,7 +195,7 @@ fn failed(error: tokenizers::Error) -> Error {
     Error::Tokenizer { message: error.to_string() }
 }
 
-/// A token that is looked for in text as it is written.
+/// A token that is matched in raw text.
 fn added(content: &str, special: bool) -> AddedToken {
     AddedToken::from(content, special).normalized(false)
 }

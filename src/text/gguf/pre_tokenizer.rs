@@ -1,20 +1,20 @@
-//! How text is split before bytes are merged, by the names that GGUF files give.
+//! Pre-tokenisers by their GGUF name (`tokenizer.ggml.pre`).
 
 use super::super::bytes::BytesAsChars;
 use super::super::pattern::{GPT_2, Split};
 use super::super::pipeline::Pipeline;
 use crate::error::{Error, Result};
 
-/// A way to split text, and what goes with it.
+/// A pre-tokeniser and the settings that go with its name.
 #[derive(Clone, Copy)]
 pub struct PreTokenizer {
-    /// One after the other splits what those before have left.
+    /// Applied in order: each splits the pieces that the previous ones left.
     patterns: &'static [&'static str],
-    /// A piece that is a token is not merged of others.
+    /// Whether a piece that is a token is taken whole, without merges (`ignore_merges`).
     pub whole_words: bool,
-    /// Accents are composed with their letters first.
+    /// Whether the text is normalised to NFC first.
     pub composes: bool,
-    /// A text begins with the begin token, unless the file says otherwise.
+    /// Whether to add the BOS token if the file does not say.
     pub adds_bos: bool,
 }
 
@@ -32,7 +32,7 @@ const DEEPSEEK_3: [&str; 3] = [
 const PLAIN: PreTokenizer =
     PreTokenizer { patterns: &[GPT_2], whole_words: false, composes: false, adds_bos: false };
 
-/// Names with what they mean.
+/// GGUF names of each pre-tokeniser.
 const NAMES: [(&[&str], PreTokenizer); 9] = [
     (&["gpt-2", "mpt", "olmo", "jais", "phi-2", "exaone4", "granite-docling"], PLAIN),
     (
@@ -61,7 +61,7 @@ const NAMES: [(&[&str], PreTokenizer); 9] = [
 ];
 
 impl PreTokenizer {
-    /// The one of this name.
+    /// The pre-tokeniser with this name.
     pub fn named(name: &str) -> Result<PreTokenizer> {
         let found = NAMES.iter().find(|(names, _)| names.contains(&name));
         found.map(|(_, pre)| *pre).ok_or_else(|| {
@@ -72,7 +72,7 @@ impl PreTokenizer {
         })
     }
 
-    /// Adds the steps to a pipeline.
+    /// Adds its stages to a pipeline.
     pub fn build(self, into: &mut Pipeline) -> tokenizers::Result<()> {
         for pattern in self.patterns {
             into.pre_tokenizers.push(Box::new(Split::isolating(pattern)?));

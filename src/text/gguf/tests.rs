@@ -4,7 +4,7 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use super::*;
 use crate::api::Message;
 
-/// A vocabulary of bytes with two merges, as converted from a Llama 3.
+/// A byte-level vocabulary with two merges, as converted from a Llama 3.
 fn bytes() -> Value {
     let mut alphabet: Vec<char> = ByteLevel::alphabet().into_iter().collect();
     alphabet.sort_unstable();
@@ -24,7 +24,7 @@ fn bytes() -> Value {
     })
 }
 
-/// Words with scores, as converted from a Llama 2.
+/// SentencePiece words with scores, as converted from a Llama 2.
 fn words() -> Value {
     let mut tokens = ["<unk>", "<s>", "</s>"].map(String::from).to_vec();
     tokens.extend((0..=255).map(|byte| format!("<0x{byte:02X}>")));
@@ -56,7 +56,7 @@ fn plain(metadata: &Value, text: &str) -> Vec<u32> {
 }
 
 #[test]
-fn bytes_are_merged_and_begun_as_the_file_says() {
+fn bytes_are_merged_and_get_the_file_s_bos_token() {
     let GgufText { tokenizer, bos, eos, template, defaults } = read(&bytes()).unwrap();
     assert_eq!((&bos[..], &eos[..]), ("<|begin|>", "<|eot_id|>"));
     assert_eq!(defaults.eos_ids, [259]);
@@ -89,7 +89,7 @@ fn words_are_merged_by_score() {
     assert_eq!(tokenizer.encode_plain("hi h i", false).unwrap(), [space_hi, space_h, space, i]);
     assert_eq!(tokenizer.encode_plain("hhi", false).unwrap(), [space_h, hi]);
     assert_eq!(tokenizer.encode_prompt("<s>hi</s>").unwrap(), [1, space_hi, 2]);
-    // "é" is two bytes, and "<s>" in a message no control token.
+    // "é" is two bytes, and "<s>" in a message is no control token.
     assert_eq!(tokenizer.encode_plain("é", false).unwrap(), [space, 3 + 0xc3, 3 + 0xa9]);
     assert_eq!(tokenizer.decode(&[space, 3 + 0xc3, 3 + 0xa9]).unwrap(), "é");
     let ids = tokenizer.encode_plain("<s>", false).unwrap();
@@ -107,16 +107,16 @@ fn words_are_merged_by_score() {
 }
 
 #[test]
-fn answers_end_at_every_token_that_says_so() {
+fn all_known_end_tokens_end_an_answer() {
     let eos = |metadata: &Value| read(metadata).unwrap().defaults.eos_ids;
     assert_eq!(eos(&with(bytes(), "eos_token_id", json!(0))), [0, 259]);
     assert_eq!(eos(&with(bytes(), "eot_token_id", json!(260))), [259, 260]);
     assert_eq!(eos(&with(bytes(), "eom_token_id", json!(5))), [5, 259]);
-    // An end by name alone has to be a control token.
+    // A token that ends answers by its name alone must be a control token.
     let mut text = with(bytes(), "eos_token_id", json!(0));
     text["tokenizer.ggml.token_type"][259] = json!(1);
     assert_eq!(eos(&text), [0]);
-    assert!(read(&text).unwrap().tokenizer.is_control(0), "what ends an answer is control");
+    assert!(read(&text).unwrap().tokenizer.is_control(0), "an end token is a control token");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn every_known_split_builds() {
 
 #[test]
 fn digits_are_split_as_the_name_says() {
-    // With merges for digits, the split shows.
+    // Merges of digits make the split visible.
     let mut metadata = bytes();
     for (key, value) in [("tokens", "12"), ("tokens", "123"), ("tokens", "1234")] {
         metadata[format!("tokenizer.ggml.{key}")].as_array_mut().unwrap().push(json!(value));

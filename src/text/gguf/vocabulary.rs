@@ -1,4 +1,4 @@
-//! The tokens of a GGUF file, checked, and their merges.
+//! The vocabulary of a GGUF file, and its merges.
 
 use std::borrow::Cow;
 
@@ -8,27 +8,27 @@ use tokenizers::models::bpe::{Merges, Vocab};
 use super::added;
 use crate::error::{Error, Result};
 
-/// Longest token that merges are found for, in bytes; what SentencePiece makes is far shorter.
+/// Longest token in bytes for which merges are derived; SentencePiece's are far shorter.
 const LONGEST_WORD: usize = 512;
 
-/// Tokens by id, each with its own content.
+/// Tokens by id; no two have the same text.
 pub struct Vocabulary<'a> {
     pub tokens: Vec<Cow<'a, str>>,
     pub kinds: Vec<Kind>,
 }
 
-/// What a token is.
+/// The type of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
-    /// Steers the model.
+    /// A control token: it steers the model.
     Control,
-    /// Looked for in texts, before they are split.
+    /// An added token, matched in raw text.
     Added,
 }
 
 impl<'a> Vocabulary<'a> {
-    /// Takes the lists of the metadata; without kinds, every token is text.
+    /// Reads the lists of the metadata; if `kinds` is empty, every token is ordinary text.
     pub fn new(tokens: &[&'a str], kinds: &[i64]) -> Result<Vocabulary<'a>> {
         if tokens.is_empty() {
             return Err(refused("it has no tokens"));
@@ -52,7 +52,7 @@ impl<'a> Vocabulary<'a> {
         })
     }
 
-    /// Ids by content.
+    /// Text → id.
     pub fn ids(&self) -> Result<Vocab> {
         let ids: Vocab =
             (0..).zip(&self.tokens).map(|(id, token)| (token.to_string(), id)).collect();
@@ -75,7 +75,7 @@ impl<'a> Vocabulary<'a> {
         tokens.map(|id| added(&self.tokens[id], self.kinds[id] == Kind::Control)).collect()
     }
 
-    /// Reads merges `a b`, the first to be done first.
+    /// Reads merges `a b`, highest priority first.
     pub fn merges(&self, merges: &[&str]) -> Result<Merges> {
         if merges.is_empty() {
             return Err(refused("it has no merges"));
@@ -83,11 +83,11 @@ impl<'a> Vocabulary<'a> {
         let ids = self.ids()?;
         let mut pairs = Vec::with_capacity(merges.len());
         for merge in merges {
-            // A token may itself begin with a space.
+            // The first token may start with a space.
             let first = merge.chars().next().map_or(0, char::len_utf8);
             let space = merge[first..].find(' ').map(|at| first + at);
             let parts = space.map(|at| (&merge[..at], &merge[at + 1..]));
-            // The library relies on this.
+            // The library panics otherwise.
             let known = parts.filter(|(left, right)| {
                 [*left, *right, &[*left, *right].concat()]
                     .iter()
@@ -102,7 +102,7 @@ impl<'a> Vocabulary<'a> {
         Ok(pairs)
     }
 
-    /// Finds every merge of two tokens to a third; the higher the third's score, the earlier.
+    /// Derives all merges of two tokens to a third; the higher the third's score, the higher the priority.
     pub fn merges_by_score(&self, scores: &[f64]) -> Result<Merges> {
         if scores.len() != self.tokens.len() {
             let (scores, tokens) = (scores.len(), self.tokens.len());
@@ -126,7 +126,7 @@ impl<'a> Vocabulary<'a> {
                 }
             }
         }
-        // As transformers orders them: of equal scores the longer parts first.
+        // The order of transformers: at equal scores, longer parts first.
         merges.sort_by(|a, b| b.0.total_cmp(&a.0).then((b.1, b.2).cmp(&(a.1, a.2))));
         let content = |id: u32| self.tokens[id as usize].to_string();
         Ok(merges.into_iter().map(|(_, _, _, l, r)| (content(l), content(r))).collect())

@@ -1,25 +1,25 @@
-//! The ways in which models write calls of tools.
+//! The formats in which models write tool calls.
 
-/// How a family of models writes calls.
+/// The tool call format of a model family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Hermes, Qwen, SmolLM3: `<tool_call>{"name": …, "arguments": …}</tool_call>`, each call for itself.
+    /// Hermes, Qwen, SmolLM3: `<tool_call>{"name": …, "arguments": …}</tool_call>` per call.
     Hermes,
-    /// Llama 3: `{"name": …, "parameters": …}` is the whole answer, perhaps after `<|python_tag|>`.
+    /// Llama 3: `{"name": …, "parameters": …}` is the whole answer, after an optional `<|python_tag|>`.
     Llama,
     /// Mistral up to 2024: `[TOOL_CALLS][{"name": …, "arguments": …}, …]`.
     Mistral,
-    /// Mistral since: `[TOOL_CALLS]name[ARGS]{…}`, each call for itself, perhaps with a `[CALL_ID]`.
+    /// Mistral since: `[TOOL_CALLS]name[ARGS]{…}` per call, with an optional `[CALL_ID]`.
     MistralNamed,
-    /// Granite and Phi 4: `<|tool_call|>[{"name": …, "arguments": …}, …]`, perhaps closed.
+    /// Granite and Phi 4: `<|tool_call|>[{"name": …, "arguments": …}, …]`, with an optional end marker.
     Listed,
 }
 
 impl Dialect {
-    /// What a template's text says of its model.
+    /// The format that a chat template uses.
     pub fn of(template: &str) -> Option<Dialect> {
         let has = |text: &str| template.contains(text);
-        // Calls of functions in tags of their own are another matter.
+        // These calls are not JSON objects in the tags, and not supported.
         if has("<function=") || has("<tool_call>[") {
             None
         } else if has("[TOOL_CALLS]") {
@@ -35,7 +35,7 @@ impl Dialect {
         }
     }
 
-    /// What a call, or a list of them, begins with.
+    /// The marker before a call or a list of calls.
     pub fn marker(self) -> &'static str {
         match self {
             Dialect::Hermes => "<tool_call>",
@@ -45,7 +45,7 @@ impl Dialect {
         }
     }
 
-    /// What it ends with, if the model does not forget it.
+    /// The marker after it; a model may leave it out.
     pub fn end(self) -> Option<&'static str> {
         match self {
             Dialect::Hermes => Some("</tool_call>"),
@@ -54,7 +54,7 @@ impl Dialect {
         }
     }
 
-    /// Everything that may be a special token of the model.
+    /// All markers that may be special tokens of the model.
     pub fn markers(self) -> impl Iterator<Item = &'static str> {
         let more: &[&str] = match self {
             Dialect::MistralNamed => &["[ARGS]", "[CALL_ID]"],
@@ -63,12 +63,12 @@ impl Dialect {
         [self.marker()].into_iter().chain(self.end()).chain(more.iter().copied())
     }
 
-    /// Whether calls are the items of a list.
+    /// Whether the calls are items of a JSON list.
     pub fn lists(self) -> bool {
         matches!(self, Dialect::Mistral | Dialect::Listed)
     }
 
-    /// The name that arguments have in a call.
+    /// The key of the arguments in a call.
     pub fn arguments(self) -> &'static str {
         if self == Dialect::Llama { "parameters" } else { "arguments" }
     }

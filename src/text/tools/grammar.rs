@@ -8,8 +8,8 @@ use super::{
 };
 use crate::api::{Form, Tool, Tools};
 
-/// What an answer is held to by the tools of its request: nothing but calls where they are required;
-/// where a tool is strict, any text, in which calls are as they should be.
+/// The grammar that a request's tools impose on the answer. If calls are required, it allows only
+/// calls; if a tool is strict, it allows any text and constrains the calls in it.
 pub fn form(tools: &Tools, reading: &Reading) -> Option<Form> {
     let dialect = reading.dialect.filter(|_| tools.constrain())?;
     let grammar = Grammar { dialect, tools, reading };
@@ -50,10 +50,10 @@ impl Grammar<'_> {
         rules.join("\n") + "\n"
     }
 
-    /// Any text, then perhaps calls.
+    /// Any text, then optional calls.
     fn free(&self, calls: &str, rules: &mut Vec<String>) -> String {
         let possible = self.reading.thinking == Thinking::Possible;
-        // A text that begins with thoughts is to be read as such.
+        // Text that starts with `<think>` is reasoning and has its own rule.
         let plain = if possible { r"ANY & ~/[ \n]*<think>(.|\n)*/" } else { "ANY" };
         rules.push(format!("TEXT: {plain}"));
         let marker = self.dialect.marker();
@@ -70,7 +70,7 @@ impl Grammar<'_> {
         format!("(TEXT | head {first}{more})")
     }
 
-    /// A rule for what comes before a marker, and the marker.
+    /// A rule for the text before a marker, and the marker.
     fn until(&self, name: &str, text: &str, marker: &str) -> String {
         match self.special(marker) {
             Some(id) => format!("{name}: {text} <[{id}]>"),
@@ -78,7 +78,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// One call, or several where that is allowed; adds the rules of which it is made.
+    /// One call, or several if allowed; appends the rules that it uses.
     fn calls(&self, rules: &mut Vec<String>) -> String {
         let bodies = self.tools.callable().enumerate().map(|(i, tool)| match self.dialect {
             Dialect::MistralNamed => {
@@ -114,7 +114,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// Further calls that stand by themselves.
+    /// Further calls, each with its own marker.
     fn more(&self) -> String {
         if self.tools.single {
             return String::new();
@@ -128,7 +128,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// What a tool's arguments must be: JSON as models are trained to write it.
+    /// A tool's schema with JSON whitespace as models are trained to write it.
     fn schema(&self, tool: &Tool) -> Value {
         let any = || Map::from_iter([("type".to_owned(), "object".into())]);
         let held = self.tools.required || tool.strict;
@@ -146,7 +146,7 @@ impl Grammar<'_> {
         schema.into()
     }
 
-    /// The id of a special token, which a grammar cannot spell.
+    /// The id of a special token: a grammar must refer to it by id, not by text.
     fn special(&self, text: &str) -> Option<u32> {
         self.reading.markers.iter().find(|(_, name)| *name == text).map(|(id, _)| *id)
     }
@@ -156,7 +156,7 @@ impl Grammar<'_> {
     }
 }
 
-/// A text as a grammar quotes it.
+/// A text as a string literal of the grammar.
 fn literal(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -1,35 +1,35 @@
-//! Where a call begins: its name, and where its arguments are.
+//! Parses the head of a tool call: its name, and where its arguments start.
 
 use serde_json::Value;
 
 use super::dialect::Dialect;
 
-/// Most bytes of a call whose name does not come before its arguments.
+/// Longest call, in bytes, whose name does not come before its arguments.
 const MOST: usize = 64 << 10;
 
-/// The beginning of a call.
+/// The head of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     pub name: String,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub len: usize,
-    /// Its arguments if they are part of it; else they follow.
+    /// The arguments if they are part of the head; otherwise they follow it.
     pub arguments: Option<String>,
 }
 
-/// Why there is no beginning of a call.
+/// Why no head was parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// It may become one.
+    /// The text ends too early: more is needed to decide.
     Short,
-    /// It is none.
+    /// The text is no call.
     Wrong,
 }
 
 type Result<T> = std::result::Result<T, Halt>;
 
 impl Head {
-    /// Reads what follows a marker; `known` says whose calls are meant.
+    /// Parses the text after a marker; `known` says whether a name is one of the tools.
     pub fn read(dialect: Dialect, text: &str, known: &dyn Fn(&str) -> bool) -> Result<Head> {
         let mut cursor = Cursor { text, at: 0 };
         cursor.blank();
@@ -42,7 +42,7 @@ impl Head {
         Head::item(cursor, known)
     }
 
-    /// Reads what follows the separator before a further call.
+    /// Parses the text after the separator before a further call.
     pub fn next(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Head> {
         Head::item(Cursor { text, at: 0 }, known)
     }
@@ -71,7 +71,7 @@ fn named(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
     if known(&head.name) { Ok(head) } else { Err(Halt::Wrong) }
 }
 
-/// `{"name": …, "arguments": {…}}`, of which only the beginning need be there.
+/// `{"name": …, "arguments": {…}}`; the arguments may be incomplete.
 fn streamed(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
     cursor.parts(&["", "{", "\"name\"", ":", ""])?;
     let name = cursor.string()?;
@@ -86,7 +86,7 @@ fn streamed(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
     Ok(head)
 }
 
-/// The same in any order and with anything else, all of it.
+/// A complete object with the keys in any order, and other keys.
 fn whole(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
     const KEYS: [&str; 6] = ["type", "id", "name", "arguments", "parameters", "function"];
     cursor.parts(&[""])?;
@@ -112,7 +112,7 @@ fn whole(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
     let arguments = match call.get("arguments").or(call.get("parameters")) {
         None => "{}".into(),
         Some(Value::Object(arguments)) => Value::Object(arguments.clone()).to_string(),
-        // Some models write them as OpenAI sends them.
+        // Some models write the arguments as a JSON string, as OpenAI's API does.
         Some(Value::String(text)) => match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(_)) => text.clone(),
             _ => return Err(Halt::Wrong),
@@ -122,7 +122,7 @@ fn whole(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
     Ok(Head { name, len, arguments: Some(arguments) })
 }
 
-/// A place in a text of which more may come.
+/// A position in a text that may be incomplete.
 #[derive(Clone, Copy)]
 struct Cursor<'a> {
     text: &'a str,
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Whether this comes next.
+    /// Whether `part` comes next.
     fn peek(&self, part: &str) -> Result<bool> {
         match overlap(self.rest(), part) {
             Err(Halt::Short) => Err(Halt::Short),
@@ -152,7 +152,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Parts with blanks between them.
+    /// Expects these parts with optional white space between them.
     fn parts(&mut self, parts: &[&str]) -> Result<()> {
         for (i, part) in parts.iter().enumerate() {
             if i > 0 || part.is_empty() {
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Characters of one kind, at least one, and another behind them.
+    /// Takes one or more characters of a kind; a character of another kind must follow.
     fn take_while(&mut self, kind: impl Fn(char) -> bool) -> Result<&'a str> {
         let rest = self.rest();
         match rest.find(|c| !kind(c)) {
@@ -176,7 +176,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A string of JSON.
+    /// Parses a JSON string.
     fn string(&mut self) -> Result<String> {
         self.expect("\"")?;
         let rest = self.rest();
@@ -193,7 +193,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether a text begins with a part, or as far as it goes.
+/// Whether the text starts with `part`; [`Halt::Short`] if it ends within it.
 pub fn overlap(text: &str, part: &str) -> Result<()> {
     if text.starts_with(part) {
         Ok(())

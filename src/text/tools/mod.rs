@@ -1,4 +1,4 @@
-//! Calls of tools in a model's text: how they are written, found and held to their schemas.
+//! Tool calls in a model's text: formats, parsing, and grammars that constrain them.
 
 mod dialect;
 mod grammar;

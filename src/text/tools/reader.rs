@@ -1,95 +1,95 @@
-//! Tells apart, in an answer's text, what the model thinks, what it says and what it calls.
+//! Parses an answer's text into reasoning, content and tool calls.
 
 use super::dialect::Dialect;
 use super::head::{Halt, Head, overlap};
 
-/// What thinking begins and ends with.
+/// Markers around reasoning.
 pub const THINK: [&str; 2] = ["<think>", "</think>"];
 
-/// How an answer is to be read.
+/// How to parse an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// How calls are written, where some are looked for.
+    /// The format of tool calls; `None` if there are none to find.
     pub dialect: Option<Dialect>,
-    /// The tools that may be called.
+    /// Names of the tools that may be called.
     pub tools: Vec<String>,
-    /// Whether no call counts but the first.
+    /// Whether only the first call counts.
     pub single: bool,
     pub thinking: Thinking,
-    /// Special tokens that are to be seen here, though they give no text elsewhere.
+    /// Special tokens that are markers: they appear in the text here, though not elsewhere.
     pub markers: Vec<(u32, &'static str)>,
-    /// Whether the answer goes on with a text that has begun.
+    /// Whether the answer continues an existing text.
     pub continues: bool,
 }
 
-/// Whether an answer begins with thinking.
+/// Whether an answer starts with reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thinking {
     #[default]
     Never,
-    /// If it says so.
+    /// If it starts with the marker.
     Possible,
-    /// The prompt ends where it begins.
+    /// The prompt ends with the marker.
     Begun,
-    /// The prompt ends in the midst of it.
+    /// The prompt ends in the middle of the reasoning.
     Amid,
 }
 
-/// A part of the text. All parts together, in order, are the text.
+/// A part of the text. All spans together, in order, are the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Bytes of it.
+    /// Its length in bytes.
     pub len: usize,
     pub kind: Kind,
 }
 
-/// What a part of the text is.
+/// The kind of a span.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     Content,
     Reasoning,
-    /// The beginning of a call, whose arguments begin with these, or follow as they are written.
+    /// The head of a call; `arguments` are those in the head, the others follow in later spans.
     Call {
         index: usize,
         name: String,
         arguments: String,
     },
-    /// Arguments of that call.
+    /// Arguments of the call with this index.
     Arguments(usize),
-    /// Markers, and what stands between them.
+    /// Markers and the text between them: not shown.
     Silent,
 }
 
-/// Takes an answer's text as it comes and tells what each part of it is as soon as that is certain.
+/// Parses an answer's text as it is streamed, and emits each span as soon as its kind is certain.
 ///
 /// The result does not depend on how the text is cut.
 pub struct Reader {
     reading: Reading,
-    /// The names of special tokens, which are no content.
+    /// Names of special tokens that are removed from the content.
     hidden: Vec<&'static str>,
     state: State,
     held: String,
-    /// Calls so far.
+    /// Number of calls so far.
     calls: usize,
-    /// Bytes told so far.
-    told: usize,
-    /// Where thinking ended, or has come to.
+    /// Number of bytes emitted so far.
+    emitted: usize,
+    /// End of the reasoning so far, in bytes.
     thought: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// Only blanks so far since this.
+    /// Only white space since this point.
     Blank(Since),
     Text,
-    /// Thinking; whether any has been told.
+    /// In the reasoning; whether any of it was emitted.
     Thought(bool),
     /// In the arguments of a call.
     Arguments(Scan),
-    /// Behind them, in what else the call has.
+    /// After the arguments, in the rest of the call.
     Rest,
     Members(Scan),
-    /// Behind a call.
+    /// After a call.
     Called,
 }
 
@@ -100,7 +100,7 @@ enum Since {
     Call,
 }
 
-/// A place in a JSON value.
+/// The state of a scan through a JSON value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Scan {
     depth: usize,
@@ -108,11 +108,11 @@ struct Scan {
     escaped: bool,
 }
 
-/// Whether there is more to do with the text at hand.
+/// `Ok` to advance again with the held text; an error if more text is needed.
 type Progress = Result<(), Halt>;
 
 impl Reader {
-    /// A reader of an answer in which special tokens show if `shows_special`.
+    /// A reader of an answer; special tokens stay in the content if `shows_special`.
     pub fn new(reading: Reading, shows_special: bool) -> Reader {
         let hidden = reading.markers.iter().map(|(_, name)| *name).filter(|_| !shows_special);
         let state = match reading.thinking {
@@ -127,7 +127,7 @@ impl Reader {
             reading,
             held: String::new(),
             calls: 0,
-            told: 0,
+            emitted: 0,
             thought: 0,
         }
     }
@@ -151,22 +151,22 @@ impl Reader {
         spans
     }
 
-    /// How many calls there were.
+    /// Number of calls.
     pub fn calls(&self) -> usize {
         self.calls
     }
 
-    /// How many bytes of the text were thinking.
+    /// Number of bytes of reasoning.
     pub fn thought(&self) -> usize {
         self.thought
     }
 
-    /// Deals with the beginning of the held text, or says why not yet.
+    /// Consumes the start of the held text, or says why it cannot yet.
     fn advance(&mut self, spans: &mut Vec<Span>) -> Progress {
         match self.state {
             State::Blank(since) => self.blank(since, spans),
             State::Text => self.text(spans),
-            State::Thought(told) => self.think(told, spans),
+            State::Thought(emitted) => self.think(emitted, spans),
             State::Arguments(scan) => {
                 let index = self.calls - 1;
                 self.scan(scan, Kind::Arguments(index), State::Arguments, spans)
@@ -183,8 +183,8 @@ impl Reader {
         if since == Since::Start && self.reading.thinking == Thinking::Possible {
             match overlap(body, THINK[0]) {
                 Ok(()) => {
-                    self.tell(lead + THINK[0].len(), Kind::Silent, spans);
-                    (self.thought, self.state) = (self.told, State::Thought(false));
+                    self.emit(lead + THINK[0].len(), Kind::Silent, spans);
+                    (self.thought, self.state) = (self.emitted, State::Thought(false));
                     return Ok(());
                 }
                 Err(Halt::Short) => return Err(Halt::Short),
@@ -201,7 +201,7 @@ impl Reader {
                 Err(Halt::Wrong) => {}
             }
         }
-        // Blanks before a call are no content, and neither are those behind thoughts.
+        // White space before a call or after reasoning is not content.
         let quiet = match self.find() {
             Found::Marker(at) if at == lead => match self.head(lead + self.marker().len()) {
                 Err(Halt::Short) => return Err(Halt::Short),
@@ -211,7 +211,7 @@ impl Reader {
             _ => false,
         };
         if quiet || since == Since::Thought {
-            self.tell(lead, Kind::Silent, spans);
+            self.emit(lead, Kind::Silent, spans);
         }
         self.state = State::Text;
         Ok(())
@@ -231,22 +231,22 @@ impl Reader {
                 }
             }
             Found::Hidden(0, len) => {
-                self.tell(len, Kind::Silent, spans);
+                self.emit(len, Kind::Silent, spans);
                 Ok(())
             }
             Found::Nothing(0) => Err(Halt::Short),
             Found::Marker(at) | Found::Hidden(at, _) | Found::Nothing(at) => {
-                self.tell(at, Kind::Content, spans);
+                self.emit(at, Kind::Content, spans);
                 Ok(())
             }
         }
     }
 
-    fn think(&mut self, told: bool, spans: &mut Vec<Span>) -> Progress {
-        let lead = if told { 0 } else { self.lead() };
+    fn think(&mut self, emitted: bool, spans: &mut Vec<Span>) -> Progress {
+        let lead = if emitted { 0 } else { self.lead() };
         if lead > 0 {
-            self.tell(lead, Kind::Silent, spans);
-            self.thought = self.told;
+            self.emit(lead, Kind::Silent, spans);
+            self.thought = self.emitted;
             return Ok(());
         }
         let end = THINK[1];
@@ -254,21 +254,21 @@ impl Reader {
         let certain = found.unwrap_or_else(|| self.held.len() - begun(&self.held, end));
         let body = self.held[..certain].trim_end().len();
         if body > 0 {
-            self.tell(body, Kind::Reasoning, spans);
-            (self.thought, self.state) = (self.told, State::Thought(true));
+            self.emit(body, Kind::Reasoning, spans);
+            (self.thought, self.state) = (self.emitted, State::Thought(true));
             return Ok(());
         }
         match found {
             None => Err(Halt::Short),
             Some(at) => {
-                self.tell(at + end.len(), Kind::Silent, spans);
-                (self.thought, self.state) = (self.told, State::Blank(Since::Thought));
+                self.emit(at + end.len(), Kind::Silent, spans);
+                (self.thought, self.state) = (self.emitted, State::Blank(Since::Thought));
                 Ok(())
             }
         }
     }
 
-    /// Goes through a JSON value, or to where there is none any more.
+    /// Emits a JSON value up to its end, or up to the first character that is not JSON.
     fn scan(
         &mut self,
         mut scan: Scan,
@@ -294,18 +294,18 @@ impl Reader {
             _ if kind == Kind::Silent => State::Called,
             _ => State::Rest,
         };
-        self.tell(end, kind, spans);
+        self.emit(end, kind, spans);
         self.state = if over { ends } else { state(scan) };
         Ok(())
     }
 
-    /// Behind the arguments: the call's end, or more of it.
+    /// After the arguments: the end of the call, or further keys.
     fn rest(&mut self, spans: &mut Vec<Span>) -> Progress {
         let lead = self.lead();
         match self.held[lead..].chars().next() {
             None => return Err(Halt::Short),
             Some('}') => {
-                self.tell(lead + 1, Kind::Silent, spans);
+                self.emit(lead + 1, Kind::Silent, spans);
                 self.state = State::Called;
             }
             Some(',') => self.state = State::Members(Scan { depth: 1, ..Scan::default() }),
@@ -314,7 +314,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Behind a call: its end marker, or another call of its list.
+    /// After a call: its end marker, or the next call of the list.
     fn called(&mut self, spans: &mut Vec<Span>) -> Progress {
         let Some(dialect) = self.reading.dialect else { return Err(Halt::Short) };
         let lead = self.lead();
@@ -333,11 +333,11 @@ impl Reader {
                 Err(Halt::Wrong) => {}
             }
         } else if first == ']' && dialect.lists() {
-            self.tell(lead + 1, Kind::Silent, spans);
+            self.emit(lead + 1, Kind::Silent, spans);
             return Ok(());
         } else if let Some(end) = dialect.end() {
             match overlap(body, end) {
-                Ok(()) => self.tell(lead + end.len(), Kind::Silent, spans),
+                Ok(()) => self.emit(lead + end.len(), Kind::Silent, spans),
                 Err(Halt::Short) => return Err(Halt::Short),
                 Err(Halt::Wrong) => {}
             }
@@ -346,7 +346,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Tells what the end of the text leaves open.
+    /// Emits the held text at the end of the answer.
     fn settle(&mut self, spans: &mut Vec<Span>) {
         let all = self.held.len();
         match self.state {
@@ -357,36 +357,36 @@ impl Reader {
                     Since::Thought => true,
                     Since::Call => lead == all,
                 };
-                self.tell(lead, if silent { Kind::Silent } else { Kind::Content }, spans);
+                self.emit(lead, if silent { Kind::Silent } else { Kind::Content }, spans);
                 self.state = State::Text;
             }
             State::Text => self.no_call(spans),
             State::Thought(_) => {
                 let body = self.held.trim_end().len();
-                self.tell(body, Kind::Reasoning, spans);
-                self.tell(all - body, Kind::Silent, spans);
-                self.thought = self.told;
+                self.emit(body, Kind::Reasoning, spans);
+                self.emit(all - body, Kind::Silent, spans);
+                self.thought = self.emitted;
             }
             State::Arguments(_) | State::Members(_) | State::Rest | State::Called => {
-                self.tell(all, Kind::Silent, spans);
+                self.emit(all, Kind::Silent, spans);
             }
         }
     }
 
-    /// Takes a marker, or what might have become one, for what it is.
+    /// Emits a marker, or part of one, that does not start a call.
     fn no_call(&mut self, spans: &mut Vec<Span>) {
         let marker = self.marker();
         let hidden = self.hidden.contains(&marker);
         match !marker.is_empty() && self.held.starts_with(marker) {
             true => {
                 let kind = if hidden { Kind::Silent } else { Kind::Content };
-                self.tell(marker.len(), kind, spans);
+                self.emit(marker.len(), kind, spans);
             }
-            false => self.tell(self.held.len(), Kind::Content, spans),
+            false => self.emit(self.held.len(), Kind::Content, spans),
         }
     }
 
-    /// Tells a call that begins after `open` bytes.
+    /// Emits the head of a call that starts after `open` bytes.
     fn call(&mut self, head: Head, open: usize, spans: &mut Vec<Span>) -> Progress {
         let Head { name, len, arguments } = head;
         self.state = match arguments {
@@ -395,19 +395,19 @@ impl Reader {
         };
         let (index, arguments) = (self.calls, arguments.unwrap_or_default());
         self.calls += 1;
-        self.tell(open + len, Kind::Call { index, name, arguments }, spans);
+        self.emit(open + len, Kind::Call { index, name, arguments }, spans);
         Ok(())
     }
 
-    /// Tells the first bytes of the held text.
-    fn tell(&mut self, len: usize, kind: Kind, spans: &mut Vec<Span>) {
+    /// Emits the first bytes of the held text.
+    fn emit(&mut self, len: usize, kind: Kind, spans: &mut Vec<Span>) {
         let surplus = match kind {
             Kind::Call { index, .. } | Kind::Arguments(index) => self.reading.single && index > 0,
             _ => false,
         };
         let kind = if surplus { Kind::Silent } else { kind };
         self.held.drain(..len);
-        self.told += len;
+        self.emitted += len;
         match spans.last_mut() {
             Some(last) if last.kind == kind => last.len += len,
             _ if len > 0 => spans.push(Span { len, kind }),
@@ -415,7 +415,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of blanks that the held text begins with.
+    /// Number of bytes of white space at the start of the held text.
     fn lead(&self) -> usize {
         self.held.len() - self.held.trim_start().len()
     }
@@ -424,7 +424,7 @@ impl Reader {
         |name| self.reading.tools.iter().any(|tool| tool == name)
     }
 
-    /// The call that may begin here.
+    /// Parses the head of a call at `at`.
     fn head(&self, at: usize) -> Result<Head, Halt> {
         let text = &self.held[at..];
         match self.reading.dialect {
@@ -451,18 +451,18 @@ impl Reader {
     }
 }
 
-/// What comes first in the held text, and where.
+/// The first match in the held text, and where.
 enum Found {
-    /// What a call may begin with.
+    /// A marker of a call.
     Marker(usize),
-    /// The name of a special token, of so many bytes.
+    /// The name of a special token: its position and length in bytes.
     Hidden(usize, usize),
-    /// None up to there, and behind it not yet.
+    /// No match before this position; undecided after it.
     Nothing(usize),
 }
 
 impl Scan {
-    /// Goes on by a character; false where JSON has none such.
+    /// Advances by a character; false if it is invalid in JSON here.
     fn takes(&mut self, c: char) -> bool {
         if self.in_string {
             match c {
@@ -482,7 +482,7 @@ impl Scan {
     }
 }
 
-/// Length of the longest end of a text that begins a marker without completing it.
+/// Length of the longest suffix of the text that is a proper prefix of the marker.
 fn begun(text: &str, marker: &str) -> usize {
     let mut cuts = marker.char_indices().map(|(at, _)| at).rev();
     cuts.find(|&cut| text.ends_with(&marker[..cut])).unwrap_or(0)
@@ -506,17 +506,17 @@ mod tests {
         Reading { thinking, ..Reading::default() }
     }
 
-    /// What an answer says, thinks and calls.
+    /// An answer's content, reasoning and calls.
     #[derive(Debug, Default, PartialEq)]
     struct Whole {
         content: String,
         reasoning: String,
         calls: Vec<(String, String)>,
-        /// Bytes that were thinking.
+        /// Bytes of reasoning.
         thought: usize,
     }
 
-    /// Reads a text in pieces; all parts together must be the text.
+    /// Parses a text in pieces; all spans together must be the text.
     fn read(reading: &Reading, pieces: &[&str]) -> Whole {
         let mut reader = Reader::new(reading.clone(), false);
         let mut spans: Vec<Span> = pieces.iter().flat_map(|piece| reader.push(piece)).collect();
@@ -541,11 +541,11 @@ mod tests {
                 Kind::Silent => {}
             }
         }
-        assert_eq!(at, text.len(), "all of {text:?} is told");
+        assert_eq!(at, text.len(), "all of {text:?} is emitted");
         whole
     }
 
-    /// The same however the text is cut, as far as one cut and single characters go.
+    /// Parses a text whole, with every single cut, and character by character; all must agree.
     fn read_all_ways(reading: &Reading, text: &str) -> Whole {
         let whole = read(reading, &[text]);
         for (cut, _) in text.char_indices() {
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_in_other_orders_and_shapes_are_understood() {
+    fn calls_with_other_key_orders_and_shapes_are_parsed() {
         for call in [
             r#"{"arguments": {"a": 1}, "name": "add"}"#,
             r#"{"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}"#,
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_content() {
+    fn text_that_is_no_call_is_content() {
         let odd = r#"{"name": "unknown", "arguments": {"a": 1}}"#;
         for dialect in DIALECTS {
             let marker = dialect.marker();
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_comes_first_and_arguments_as_they_are_written() {
+    fn the_name_is_emitted_first_and_arguments_as_they_are_written() {
         let mut reader = Reader::new(reading(Dialect::Hermes), false);
         let text =
             r#"Hm <tool_call>{"name": "add", "arguments": {"a": 12, "b": "x y"}}</tool_call>"#;
@@ -680,12 +680,12 @@ mod tests {
         special.markers = vec![(5, "[TOOL_CALLS]")];
         assert_eq!(read_all_ways(&special, "[TOOL_CALLS] no [TOOL_CA").content, " no [TOOL_CA");
         let mut reader = Reader::new(special, true);
-        let told = [reader.push("[TOOL_CALLS] no"), reader.finish()].concat();
-        assert_eq!(told, [Span { len: 15, kind: Kind::Content }]);
+        let spans = [reader.push("[TOOL_CALLS] no"), reader.finish()].concat();
+        assert_eq!(spans, [Span { len: 15, kind: Kind::Content }]);
     }
 
     #[test]
-    fn one_call_counts_where_no_more_are_wanted() {
+    fn only_one_call_counts_if_single() {
         let single = Reading { single: true, ..reading(Dialect::Hermes) };
         let call = r#"<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>"#;
         let found = read_all_ways(&single, &[call, call].join("\n"));
@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_told_apart() {
+    fn reasoning_is_separated_from_content() {
         for (how, text, reasoning, content) in [
             (Thinking::Possible, "<think>\nHm. \n\nSo?\n</think>\n\nYes.", "Hm. \n\nSo?", "Yes."),
             (Thinking::Possible, " \n<think></think>Yes", "", "Yes"),

@@ -1,11 +1,11 @@
-//! Tools in plain words, for models whose templates say nothing of them.
+//! Describes tools in plain text, for models whose templates do not support them.
 //!
-//! The system message lists them and asks for calls as Hermes models write them; earlier calls and
-//! their results become texts of that form.
+//! The system message lists the tools and asks for calls in the Hermes format; earlier calls and their
+//! results become text in that format.
 
 use serde_json::{Value, json};
 
-/// What the system message says of these tools.
+/// The system message's description of these tools.
 pub fn instructions(tools: &[Value]) -> String {
     let list: Vec<String> = tools.iter().map(|tool| tool["function"].to_string()).collect();
     format!(
@@ -18,8 +18,8 @@ pub fn instructions(tools: &[Value]) -> String {
     )
 }
 
-/// Messages of which none calls a tool or is a tool's. The first that may hold instructions does: a
-/// system message, or else, where there can be none, the first message of the user.
+/// Rewrites messages so that none has tool calls or the role `tool`. The instructions go into the
+/// system message, or into the first user message if the template allows no system message.
 pub fn worded(messages: Vec<Value>, instructions: Option<&str>, in_system: bool) -> Vec<Value> {
     let mut worded: Vec<Value> = Vec::new();
     let mut results = false;
@@ -58,7 +58,7 @@ pub fn worded(messages: Vec<Value>, instructions: Option<&str>, in_system: bool)
     worded
 }
 
-/// Adds to the content of a message.
+/// Appends to a message's content.
 fn append(message: &mut Value, separator: &str, text: &str) {
     let said = message["content"].as_str().unwrap_or_default();
     let separator = if said.is_empty() { "" } else { separator };

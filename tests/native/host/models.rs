@@ -124,7 +124,7 @@ fn a_page_chooses_the_number_of_drafts() {
 #[test]
 fn a_page_chooses_the_drafter() {
     for (draft, expected) in [
-        (json!(true), Draft::Beside),
+        (json!(true), Draft::Bundled),
         (json!(false), Draft::Nothing),
         (json!({"earlyExit": 2}), Draft::EarlyExit(2)),
         (json!("https://a.example/head/"), Draft::Folder("https://a.example/head/".into())),

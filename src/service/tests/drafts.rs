@@ -1,11 +1,11 @@
-//! Tokens that come several at a time, as they were guessed.
+//! Speculative decoding: several tokens per step.
 
 use serde_json::json;
 
 use super::*;
 use crate::speculate::Drafter;
 
-/// Proposes the end of what it knows.
+/// Proposes the rest of the answer, which it knows.
 #[derive(Debug)]
 struct Known(Vec<u32>);
 
@@ -16,10 +16,11 @@ impl Drafter for Known {
     }
 }
 
-/// A service that writes an answer and guesses as much of it as it may.
-fn guessing(answer: &[u32]) -> Service<Script> {
+/// A service that writes an answer and drafts as much of it as allowed.
+fn drafting(answer: &[u32]) -> Service<Script> {
     let prompt = chat().prompt(&with(json!({})).conversation, None).expect("a valid prompt").ids;
-    let shared = Shared { prompt: prompt.len(), answers: vec![answer.to_vec()], drawn: Vec::new() };
+    let shared =
+        Shared { prompt: prompt.len(), answers: vec![answer.to_vec()], sampled: Vec::new() };
     let script = Script { shared: Rc::new(RefCell::new(shared)), plans: VecDeque::new() };
     let options = Options { adaptive_drafts: false, ..Options::default() };
     let known = Known([&prompt, answer].concat());
@@ -28,18 +29,18 @@ fn guessing(answer: &[u32]) -> Service<Script> {
 }
 
 #[test]
-fn an_answer_ends_with_its_stop_string_whatever_came_with_it() {
+fn an_answer_ends_at_its_stop_string_whatever_tokens_came_in_the_same_step() {
     let ids = chat()
         .tokenizer()
         .encode_plain("one two three four five six seven eight nine ten", false)
         .expect("tokens");
-    let (mut beyond, mut guessed_before) = (0, 0);
+    let (mut beyond, mut total_accepted) = (0, 0);
     for stop in [" two", " three", " five", " eight"] {
-        let told = |count: &usize| chat().tokenizer().decode(&ids[..*count]).expect("a text");
-        let count = (0..ids.len()).find(|count| told(count).ends_with(stop)).expect("the words");
-        let text = told(&count).trim_end_matches(stop).to_owned();
+        let text = |count: &usize| chat().tokenizer().decode(&ids[..*count]).expect("a text");
+        let count = (0..ids.len()).find(|count| text(count).ends_with(stop)).expect("the words");
+        let text = text(&count).trim_end_matches(stop).to_owned();
 
-        let mut service = guessing(&ids);
+        let mut service = drafting(&ids);
         let whole = with(json!({ "stop": stop }));
         service.submit(whole, NOW, &[]).expect("it is accepted");
         let replies = run(&mut service);
@@ -49,14 +50,14 @@ fn an_answer_ends_with_its_stop_string_whatever_came_with_it() {
         assert_eq!(choice.message.content.as_ref(), Some(&text));
         assert_eq!(completion.usage.completion_tokens, count as u32, "up to {stop:?}");
         let details = &completion.usage.completion_tokens_details;
-        let guessed = details.accepted_prediction_tokens;
-        assert!(guessed < count as u32, "{guessed} of {count}");
-        guessed_before += guessed;
-        let drafts = details.rejected_prediction_tokens + guessed;
+        let accepted = details.accepted_prediction_tokens;
+        assert!(accepted < count as u32, "{accepted} of {count}");
+        total_accepted += accepted;
+        let drafts = details.rejected_prediction_tokens + accepted;
         assert_eq!(u64::from(drafts), service.metrics().spec_decode.spec_decode_num_draft_tokens);
         beyond += service.metrics().generation_tokens - count as u64;
 
-        let mut service = guessing(&ids);
+        let mut service = drafting(&ids);
         service
             .submit(with(json!({ "stop": stop, "stream": true })), NOW, &[])
             .expect("it is accepted");
@@ -67,5 +68,5 @@ fn an_answer_ends_with_its_stop_string_whatever_came_with_it() {
         });
         assert_eq!(ends.collect::<Vec<_>>(), [count], "up to {stop:?}");
     }
-    assert!(beyond > 0 && guessed_before > 0, "more came with a stop string");
+    assert!(beyond > 0 && total_accepted > 0, "more came with a stop string");
 }
