@@ -49,7 +49,7 @@ test("parts are those in its shadow tree", () => {
   const buttons = found(/\b(?:button|iconButton)\("([^"]+)"/g);
   const actions = found(/\["([^"]+)", (?:PENCIL|COPY|AGAIN)\]/g);
   const parts = [...said.filter((name) => /^[a-z-]+$/.test(name)), ...buttons, ...actions, "user", "assistant"];
-  for (const list of ["message ${role}", "button ${name}", "action ${name}"]) assert.ok(source.includes(list), list);
+  for (const kind of ["message", "button", "action"]) assert.ok(source.includes(`part: \`${kind} \${`), kind);
   assert.deepEqual(names(element.cssParts), [...new Set(parts)].sort());
 });
 

@@ -1,6 +1,6 @@
 // Makes a Custom Elements Manifest, which editors know, from the class comment of <tabloom-chat>:
 // node manifest.mjs FOLDER writes FOLDER/custom-elements.json.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cli } from "@custom-elements-manifest/analyzer/cli.js";
@@ -17,6 +17,11 @@ element.superclass = { name: "HTMLElement" };
 element.members = element.members.filter(({ name, privacy }) => !privacy && !name.endsWith("Callback"));
 // Without a name of their own are events that a variable names.
 element.events = element.events.filter(({ name }) => name.startsWith("tabloom-"));
+// In the order of the comment; those that are observed come first otherwise.
+const source = readFileSync(join(cwd, "element.js"), "utf8");
+/** @param {{name: string}} attribute */
+const place = ({ name }) => source.indexOf(`} ${name} - `);
+element.attributes.sort((a, b) => place(a) - place(b));
 for (const attribute of element.attributes) {
   attribute.fieldName = attribute.name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 }
