@@ -17,7 +17,7 @@ const ENOUGH = 300;
 const browser = await launch();
 await mkdir(FOLDER, { recursive: true });
 try {
-  for (const colorScheme of ["light", "dark"]) await picture(colorScheme);
+  for (const colorScheme of /** @type {const} */ (["light", "dark"])) await picture(colorScheme);
 } finally {
   await browser.close();
 }
@@ -35,7 +35,7 @@ async function picture(colorScheme) {
   const length = () => [...document.querySelectorAll("#messages .assistant .text")].at(-1)?.textContent.length ?? 0;
   while ((await chat.evaluate(length)) < ENOUGH) await chat.waitForTimeout(50);
   const shots = [];
-  for (const [page, width] of [[engine, ENGINE], [chat, CHAT]]) {
+  for (const { page, width } of [{ page: engine, width: ENGINE }, { page: chat, width: CHAT }]) {
     await page.bringToFront();
     const shot = await page.screenshot({ animations: "disabled", caret: "hide" });
     shots.unshift({ width, data: shot.toString("base64") });
