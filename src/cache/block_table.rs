@@ -1,7 +1,9 @@
 //! Which blocks hold the tokens of one sequence.
 
-use super::NULL;
 use crate::step::BLOCK_SIZE;
+
+/// The null block: an entry that no row looks at. It is neither free nor held.
+pub(super) const NULL: u32 = 0;
 
 /// The blocks of one sequence, in the order of its tokens. Only ever appended to, but that blocks
 /// out of sight of all rows to come give way to the null block.

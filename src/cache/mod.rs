@@ -19,11 +19,10 @@ mod view;
 
 pub use self::block_table::BlockTable;
 
-use self::{free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View};
+use self::{
+    block_table::NULL, free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View,
+};
 use crate::step::{BLOCK_SIZE, BlockCopy, Window};
-
-/// The null block: an entry that no row looks at. It is neither free nor held.
-const NULL: u32 = 0;
 
 /// A fixed number of blocks, how many tables hold each, and what can be found in them.
 #[derive(Clone, Debug)]
