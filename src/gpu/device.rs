@@ -2,17 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use futures::channel::oneshot;
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
-use super::wait::Told;
 use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
-
-/// What had been submitted to a device at some moment.
-pub struct Mark(Told<()>);
 
 /// An open device with what was learned about it once.
 pub struct Gpu {
@@ -107,27 +102,6 @@ impl Gpu {
             Some(reason) => Err(Error::DeviceLost { reason: reason.clone() }),
             None => Ok(()),
         }
-    }
-
-    /// Marks what has been submitted so far, for [`Gpu::reach`].
-    pub fn mark(&self) -> Mark {
-        let (sender, by) = oneshot::channel();
-        let submission = self.queue.submit([]);
-        self.queue.on_submitted_work_done(move || {
-            // The receiver is gone only if nobody waits any more.
-            let _ = sender.send(());
-        });
-        Mark(Told { submission, by })
-    }
-
-    /// Waits until everything that had been submitted at a mark is done.
-    pub async fn reach(&self, mark: Mark) -> Result<()> {
-        self.wait(mark.0).await
-    }
-
-    /// Waits until everything submitted so far is done.
-    pub async fn idle(&self) -> Result<()> {
-        self.reach(self.mark()).await
     }
 
     /// Allocates a zeroed storage buffer that can also be copied from and written to.

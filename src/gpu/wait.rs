@@ -5,6 +5,9 @@ use futures::channel::oneshot;
 use super::Gpu;
 use crate::{Error, Result};
 
+/// What had been submitted to a device at some moment.
+pub struct Mark(Told<()>);
+
 /// What is told once a submission is done.
 pub struct Told<T> {
     pub(super) submission: wgpu::SubmissionIndex,
@@ -12,6 +15,27 @@ pub struct Told<T> {
 }
 
 impl Gpu {
+    /// Marks what has been submitted so far, for [`Gpu::reach`].
+    pub fn mark(&self) -> Mark {
+        let (sender, by) = oneshot::channel();
+        let submission = self.queue.submit([]);
+        self.queue.on_submitted_work_done(move || {
+            // The receiver is gone only if nobody waits any more.
+            let _ = sender.send(());
+        });
+        Mark(Told { submission, by })
+    }
+
+    /// Waits until everything that had been submitted at a mark is done.
+    pub async fn reach(&self, mark: Mark) -> Result<()> {
+        self.wait(mark.0).await
+    }
+
+    /// Waits until everything submitted so far is done.
+    pub async fn idle(&self) -> Result<()> {
+        self.reach(self.mark()).await
+    }
+
     /// Waits for what is told once a submission is done, not for those behind it.
     ///
     /// # Errors
