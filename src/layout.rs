@@ -108,6 +108,14 @@ impl Layout {
         }
     }
 
+    /// The codebook whose values are stored, if there is one.
+    pub const fn codebook(self) -> Option<Codebook> {
+        match self {
+            Layout::Codebook { codebook, .. } => Some(codebook),
+            _ => None,
+        }
+    }
+
     /// Columns that share a scale, in the layouts to which numbers are quantised while they load.
     pub const fn quantised_group(self) -> Option<usize> {
         match self {
