@@ -1,9 +1,9 @@
 //! From a drafting head's folder to its weights: everything is checked before anything is allocated.
 
 use super::checkpoint::{Checkpoint, Progress};
+use super::header::Dtype;
 use super::header::{Elements, TensorInfo};
 use super::plan::{LoadPlan, Quantise};
-use super::safetensors::Dtype;
 use super::sink::WeightSink;
 use super::source::Source;
 use crate::error::{Error, Result};

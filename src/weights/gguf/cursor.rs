@@ -1,10 +1,11 @@
 //! Little-endian values one after the other, from a stream of bytes.
 
-use super::{MAX_HEADER, malformed};
 use crate::error::{Error, Result};
 use crate::weights::reader::Reader;
 use crate::weights::source::ByteStream;
 
+/// Most bytes of a header; the vocabularies of published ones take some 20 million.
+pub const MAX_HEADER: u64 = 64 << 20;
 /// Most bytes that are copied from the stream at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -102,4 +103,8 @@ impl<'a, S: ByteStream> Cursor<'a, S> {
         let bytes = self.bytes(length).await?;
         String::from_utf8(bytes).map_err(|error| malformed(self.file, format!("{what} is {error}")))
     }
+}
+
+pub(super) fn malformed(file: &str, found: String) -> Error {
+    Error::Malformed { what: file.into(), expected: "GGUF file".into(), found }
 }

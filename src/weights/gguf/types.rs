@@ -1,8 +1,8 @@
 //! The numbers that stand for types of tensors in a GGUF file.
 
 use crate::layout::BlockType;
+use crate::weights::header::Dtype;
 use crate::weights::header::Elements;
-use crate::weights::safetensors::Dtype;
 
 impl Elements {
     /// The type with this number in GGUF files; `None` for those that were taken out again, that

@@ -60,7 +60,7 @@ fn heads_in_files_of_pytorch_are_those_in_safetensors() {
 fn a_tensor_of_several_names_becomes_the_same_by_each() {
     let tensor = |name: &str| TensorInfo {
         name: name.into(),
-        elements: Elements::Plain(safetensors::Dtype::F32),
+        elements: Elements::Plain(header::Dtype::F32),
         shape: vec![4],
         start: 64,
         bytes: 16,
