@@ -7,7 +7,7 @@ use std::f64::consts::TAU;
 const ORIGINAL_CONTEXT: &str = "original_max_position_embeddings";
 
 /// Rotary position embedding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rope {
     pub theta: f64,
     /// How many of a head's dims turn: the first ones, i and i + dims / 2 together.
@@ -16,20 +16,14 @@ pub struct Rope {
 }
 
 /// How rotary frequencies are stretched for contexts beyond the trained one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum RopeScaling {
+    #[default]
     None,
     /// All frequencies divided by `factor`.
-    Linear {
-        factor: f64,
-    },
+    Linear { factor: f64 },
     /// Llama 3: low frequencies divided by `factor`, high ones kept, a ramp between.
-    Llama3 {
-        factor: f64,
-        low: f64,
-        high: f64,
-        original_context: f64,
-    },
+    Llama3 { factor: f64, low: f64, high: f64, original_context: f64 },
     /// YaRN (arXiv 2309.00071): dims that turn fewer than `slow` times within the original context
     /// are divided by `factor`, those that turn more than `fast` times kept, a ramp between whose
     /// ends are whole dims if it is to `truncate`. Cosines and sines are multiplied by `magnitude`.

@@ -4,10 +4,9 @@
 //! as speculators and vLLM have it, counts the layers that have been applied; one in `eagle_config`,
 //! as SpecForge and SGLang have it, has the index of the last layer applied, which is one less.
 
-use super::super::ModelConfig;
-use super::super::json::Fields;
-use super::{DraftConfig, DraftFamily, Features, FuseNorm, expect_target, has};
+use super::config::{DraftConfig, DraftFamily, Features, FuseNorm, expect_target, has};
 use crate::error::Result;
+use crate::model::{ModelConfig, json::Fields};
 use serde_json::json;
 
 const STREAMS: &str = "eagle_aux_hidden_state_layer_ids";

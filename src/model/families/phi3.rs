@@ -1,10 +1,8 @@
 //! Phi 3 and Phi 4 mini: fused projections, heads that turn in part, and LongRoPE.
 
-use super::config::window;
-use super::json::Fields;
-use super::rope::{Rope, RopeScaling, scaling, turning_dims};
-use super::{ModelConfig, gguf};
 use crate::error::Result;
+use crate::model::rope::{scaling, turning_dims};
+use crate::model::{ModelConfig, Rope, RopeScaling, config::window, json::Fields, metadata};
 use serde_json::Value;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
@@ -52,5 +50,5 @@ fn longrope(
 /// The same in a GGUF file, whose factors are tensors.
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.fused = true;
-    gguf::window(fields, config)
+    metadata::window(fields, config)
 }

@@ -1,8 +1,8 @@
 //! SmolLM3: a Llama some of whose layers do not tell positions apart.
 
-use super::json::Fields;
-use super::{ModelConfig, config::window, llama};
+use super::llama;
 use crate::error::Result;
+use crate::model::{ModelConfig, config::window, json::Fields};
 
 /// Every so many layers one does not turn its queries and keys.
 const INTERVAL: usize = 4;

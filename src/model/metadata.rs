@@ -1,0 +1,36 @@
+//! What several families read alike of GGUF's metadata.
+
+use super::config::{ExpertModules, ModelConfig};
+use super::json::Fields;
+use crate::error::Result;
+
+pub(super) const EXPERT_COUNT: &str = "expert_count";
+
+/// What the metadata multiplies the products of queries and keys by, if it says so.
+pub(super) fn attention_scale(fields: &Fields) -> Result<Option<f32>> {
+    let scale = fields.get("attention.scale").map(|_| fields.positive("attention.scale"));
+    Ok(scale.transpose()?.map(|scale| scale as f32))
+}
+
+/// Gives all layers the experts of the metadata.
+pub(super) fn experts(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    let modules = ExpertModules {
+        router: "mlp.gate",
+        gate_up: &["mlp.experts.gate_proj", "mlp.experts.up_proj"],
+        down: "mlp.experts.down_proj",
+    };
+    let intermediate = config.intermediate;
+    let experts = config.mix(fields, [EXPERT_COUNT, "expert_used_count"], modules)?;
+    experts.intermediate =
+        fields.count_or("expert_feed_forward_length", 1..=1 << 18, intermediate)?;
+    Ok(())
+}
+
+/// Gives all layers the window of the metadata, if there is one.
+pub(super) fn window(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
+    match fields.count_or("attention.sliding_window", 0..=u32::MAX as usize, 0)? {
+        0 => {}
+        tokens => config.slide(tokens, |_| true),
+    }
+    Ok(())
+}
