@@ -3,14 +3,23 @@
 use std::time::Duration;
 
 use super::{
-    Room, Scheduler,
     request::{RequestId, TabId},
     sequence::Sequence,
+    state::Scheduler,
 };
 use crate::{
     cache::BlockTable,
     step::{BLOCK_SIZE, Window},
 };
+
+/// What came of an attempt to find blocks for a running sequence.
+pub(super) enum Room {
+    Found,
+    /// Blocks come back when a step in flight is over.
+    Later,
+    /// The sequence gave way itself.
+    Gone,
+}
 
 impl Scheduler {
     /// Lets the next waiting request run if there are a slot and blocks for it.

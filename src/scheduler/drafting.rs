@@ -3,33 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    RequestId, Scheduler,
+    request::RequestId,
     sequence::{Guess, Sequence},
+    state::{Before, By, Scheduler},
 };
 use crate::{
     speculate::{Acceptance, Costs, Guesses, Ledger, Worth},
     step::{Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan},
 };
-
-/// Who has a part in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
-    Nobody,
-    /// Prompt lookup alone.
-    Lookup,
-    /// The executor's drafter, which drafts or reads.
-    Device,
-}
-
-/// A step that has been committed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
-    at: Duration,
-    by: By,
-    has_drafts: bool,
-    /// How many in a row the executor's drafter has had no part in.
-    plain: usize,
-}
 
 /// What a step was made of.
 struct Made {

@@ -26,6 +26,7 @@ mod queue;
 mod repetition;
 mod request;
 mod sequence;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -33,67 +34,18 @@ pub use self::{
     options::{Options, Policy},
     repetition::Repetition,
     request::{Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
+    state::Scheduler,
 };
 
-use std::{collections::BTreeMap, rc::Rc, time::Duration};
+use std::time::Duration;
 
-use self::{drafting::Before, pace::Pace, queue::Queue, sequence::Sequence};
+use self::{admission::Room, sequence::Sequence};
 use crate::{
     Error, Result,
-    cache::{KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Ngram, PlainCosts, Rests},
-    step::{BLOCK_SIZE, BlockCopy, Capacity, Sample, StepPlan, StepResult, Window},
+    step::{BLOCK_SIZE, Sample, StepPlan, StepResult, Window},
 };
-
-/// The requests of an engine and the KV blocks they share.
-///
-/// Decode rows come before chunks of prompts, and tabs that were served less
-/// before those that were served more.
-#[derive(Debug)]
-pub struct Scheduler {
-    capacity: Capacity,
-    options: Options,
-    cache: KvCache,
-    pins: BTreeMap<PinId, Pin>,
-    queue: Queue,
-    /// In order of admission. Each holds a slot and the blocks of what it computed.
-    running: Vec<Sequence>,
-    /// Ended, but a step in flight still uses their slot and blocks.
-    draining: Vec<Sequence>,
-    free_slots: Vec<u32>,
-    /// Blocks to copy before the rows of the next step.
-    copies: Vec<BlockCopy>,
-    pace: Pace,
-    drafter: Rc<dyn Drafter>,
-    /// How long steps take whose drafts were looked up, and those with drafts of the executor's, by
-    /// the number of sequences.
-    costs: Costs,
-    device_costs: [Costs; Costs::ROWS / 2],
-    /// How often the drafts of all requests so far were right, and the executor's, where it has read
-    /// the prompt and where it has not: what a new one begins with.
-    acceptance: Acceptance,
-    device_acceptance: Acceptance,
-    late_acceptance: Option<Acceptance>,
-    /// How long steps take that the executor's drafter has no part in.
-    plain_costs: PlainCosts,
-    /// What drafts are worth, those looked up and that drafter's.
-    ledgers: ByBatch<Ledger>,
-    device_ledgers: ByBatch<Ledger>,
-    rests: ByBatch<Rests>,
-    /// The last step, if sequences were left to go on with.
-    before: Option<Before>,
-    /// Seconds that the step after one with drafts takes more than usual, as nothing was queued behind
-    /// the drafts; none where it has drafts itself.
-    wait: f64,
-    /// Most drafts of the executor's own drafter; 0 if it has none.
-    device_drafts: usize,
-    submitted: u64,
-    /// What has happened since [`Scheduler::take_events`] was last called.
-    events: Vec<Event>,
-    metrics: Metrics,
-}
 
 /// What is left of a step while it is planned.
 struct Budget {
@@ -106,63 +58,7 @@ struct Budget {
     to_come: usize,
 }
 
-/// What came of an attempt to find blocks for a running sequence.
-enum Room {
-    Found,
-    /// Blocks come back when a step in flight is over.
-    Later,
-    /// The sequence gave way itself.
-    Gone,
-}
-
 impl Scheduler {
-    /// A scheduler without requests, for an executor of this capacity.
-    pub fn new(capacity: Capacity, options: Options) -> Scheduler {
-        let seqs = options.max_running.min(capacity.seqs);
-        let Capacity { blocks, window, rows, .. } = capacity;
-        Scheduler {
-            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed)
-                .with_share(options.tab_share),
-            pins: BTreeMap::new(),
-            queue: Queue::new(options.policy),
-            running: Vec::new(),
-            draining: Vec::new(),
-            free_slots: (0..seqs as u32).rev().collect(),
-            copies: Vec::new(),
-            pace: Pace::new(options.step_seconds, rows),
-            drafter: Rc::new(Ngram::default()),
-            costs: Costs::default(),
-            device_costs: Default::default(),
-            acceptance: Acceptance::default(),
-            device_acceptance: Acceptance::default(),
-            late_acceptance: None,
-            plain_costs: PlainCosts::default(),
-            ledgers: ByBatch::new(Ledger::new),
-            device_ledgers: ByBatch::new(Ledger::new),
-            rests: ByBatch::new(|_| Rests::default()),
-            before: None,
-            wait: 0.0,
-            device_drafts: 0,
-            submitted: 0,
-            events: Vec::new(),
-            metrics: Metrics::default(),
-            capacity,
-            options,
-        }
-    }
-
-    /// The same scheduler, empty, for an executor with a drafter of its own that proposes up to `drafts`
-    /// tokens.
-    pub fn with_device_drafts(self, drafts: usize) -> Scheduler {
-        let lookahead = usize::from(drafts > 0);
-        Scheduler { device_drafts: drafts, cache: self.cache.with_lookahead(lookahead), ..self }
-    }
-
-    /// The same scheduler with another drafter.
-    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Scheduler {
-        Scheduler { drafter, ..self }
-    }
-
     /// Puts a request into the queue.
     ///
     /// # Errors
@@ -606,12 +502,6 @@ impl Scheduler {
         };
         seq.times.finished(now, counted, &mut self.metrics);
         self.events.push(Event::Finished { id: seq.id, reason, usage });
-    }
-
-    /// Takes back the slot and the blocks of a sequence that no step in flight uses.
-    fn vacate(&mut self, seq: &mut Sequence) {
-        self.cache.release(&mut seq.table);
-        self.free_slots.push(seq.slot);
     }
 
     /// Tokens of the first `computed` that rows to come can see.

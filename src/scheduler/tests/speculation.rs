@@ -1,8 +1,9 @@
 //! Drafts: who gets them, and what becomes of them.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, rc::Rc};
 
 use super::*;
+use crate::speculate::Drafter;
 use crate::step::{Draft, Follow};
 
 /// Proposes the same tokens whatever came before.
