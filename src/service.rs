@@ -4,6 +4,7 @@ mod answer;
 mod completion;
 mod conversation;
 mod embeddings;
+mod reply;
 mod request;
 mod resume;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use std::{
     task::Poll,
 };
 
-pub use self::resume::Resumed;
+pub use self::{reply::Reply, request::Moment, resume::Resumed};
 
 use self::{
     answer::Answer,
@@ -27,10 +28,7 @@ use self::{
 };
 use crate::{
     Result,
-    api::{
-        self, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, EmbeddingResponse,
-        Responder, Spec,
-    },
+    api::{self, ChatRequest, CompleteRequest, EmbedRequest, Responder, Spec},
     engine::{Clock, Engine, Event, FinishReason, Options, Request, RequestId, TabId, Usage},
     error::Error,
     metrics::Metrics,
@@ -59,51 +57,6 @@ pub struct Service<E> {
     jobs: BTreeMap<RequestId, Job>,
     /// What is to be told at the end of the next step.
     outbox: Vec<(RequestId, Reply)>,
-}
-
-/// Something to tell whoever asked.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
-    /// The next piece of a stream.
-    Chunk {
-        value: ChatCompletionChunk,
-        /// The tokens of the answer whose text, and whose log-probabilities, this chunk tells, in order.
-        tokens: Vec<u32>,
-        /// In the chunk with the finish reason: the answer's tokens as usage counts them.
-        ended: Option<usize>,
-    },
-    /// The stream is over.
-    End,
-    /// The whole answer, where no stream was asked for.
-    Completion(ChatCompletion),
-    /// The next piece of a stream of text completions; the fields are those of a chunk.
-    TextChunk { value: Completion, tokens: Vec<u32>, ended: Option<usize> },
-    /// All text completions at once, where no stream was asked for.
-    TextCompletion(Completion),
-    /// The vectors of a request for embeddings; nothing follows.
-    Embeddings(EmbeddingResponse),
-    /// The request failed; nothing follows.
-    Error(Error),
-}
-
-/// What the core, which knows neither clock nor chance nor who asks, is told beside a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Seconds since 1970.
-    pub now: u64,
-    /// Names the request, and seeds it if it brings no seed.
-    pub entropy: u64,
-    /// Who asks. Tabs share the engine fairly.
-    pub tab: TabId,
-    /// Requests share cached prefixes only with those of the same salt.
-    pub salt: u64,
-}
-
-impl Reply {
-    /// A chunk that tells no tokens.
-    fn plain(value: ChatCompletionChunk) -> Reply {
-        Reply::Chunk { value, tokens: Vec::new(), ended: None }
-    }
 }
 
 impl<E: Executor> Service<E> {
@@ -162,6 +115,45 @@ impl<E: Executor> Service<E> {
         let asked = vec![asked];
         resume::check(resume, &request, &asked, &self.capacity)?;
         self.begin("chatcmpl", "messages", &request, asked, moment, resume)
+    }
+
+    /// Queues a request for text completions; as [`Service::submit`], but answered with
+    /// [`Reply::TextChunk`] and [`Reply::TextCompletion`].
+    ///
+    /// Control tokens in a prompt count as such: it is the caller who writes what a template would.
+    ///
+    /// # Errors
+    /// As for [`Service::submit`].
+    pub fn complete(
+        &mut self,
+        request: CompleteRequest,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
+        let vocab = self.capacity.vocab;
+        let (inner, asked) = completion::conversation(&request, &self.chat, vocab, moment)?;
+        resume::check(resume, &request.settings, &asked, &self.capacity)?;
+        let completing = Completing::new(request, &asked, self.chat.tokenizer(), resume)?;
+        let id = self.begin("cmpl", "prompt", &inner, asked, moment, resume)?;
+        if let Some(conversation) = self.conversations.get(&id) {
+            self.completions.insert(id, completing.told_by(conversation.responder()));
+        }
+        Ok(id)
+    }
+
+    /// Queues a request for embeddings; [`Service::step`] answers it with [`Reply::Embeddings`].
+    ///
+    /// Each text gets the tokens that the tokenizer adds to a text, and no chat template. Its tab and its
+    /// salt are what [`Moment`] says of a chat's.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further what
+    /// [`Engine::submit`] refuses.
+    pub fn embed(&mut self, request: EmbedRequest, tab: TabId, salt: u64) -> Result<RequestId> {
+        let (id, job) =
+            Job::begin(request, (tab, salt), &self.model, &self.chat, &mut self.engine)?;
+        self.jobs.insert(id, job);
+        Ok(id)
     }
 
     /// Queues the answers to one prompt or several, which are asked of the engine and came from the
@@ -244,7 +236,7 @@ impl<E: Executor> Service<E> {
     pub fn cancel(&mut self, id: RequestId) {
         self.outbox.retain(|(other, _)| *other != id);
         self.completions.remove(&id);
-        if let Some(job) = self.jobs.remove(&id) {
+        if let Some(mut job) = self.jobs.remove(&id) {
             job.cancel(&mut self.engine);
         }
         if let Some(conversation) = self.conversations.remove(&id) {
@@ -273,7 +265,11 @@ impl<E: Executor> Service<E> {
                         Err(error) => self.fail(id, error),
                     }
                 }
-                Event::Embedding { id, vector } => self.embedded(id, vector),
+                Event::Embedding { id, vector } => {
+                    if let Some(place) = self.jobs.values_mut().find_map(|job| job.vector(id)) {
+                        *place = vector;
+                    }
+                }
                 Event::Finished { id, reason, usage } => {
                     self.finish_input(id, &reason, usage);
                     self.finish(id, reason, usage);
@@ -330,6 +326,32 @@ impl<E: Executor> Service<E> {
         }
     }
 
+    /// Tells of the prompt of a text completion, if the answer `id` belongs to one.
+    fn echo(&mut self, id: RequestId) {
+        let Some(answer) = self.answers.get_mut(&id) else { return };
+        let Some(completing) = self.completions.get_mut(&answer.conversation) else { return };
+        let Some(logprobs) = answer.take_prompt_logprobs() else { return };
+        let chunk = completing.prompt(answer.index(), logprobs);
+        self.outbox.extend(chunk.map(|chunk| (answer.conversation, chunk)));
+    }
+
+    /// What there is to tell, in order, and nothing of it twice.
+    fn told(&mut self) -> Vec<(RequestId, Reply)> {
+        let outbox = std::mem::take(&mut self.outbox);
+        let told = |(id, reply)| match self.completions.get_mut(&id) {
+            None => Some((id, reply)),
+            Some(completing) => {
+                let over = matches!(reply, Reply::End);
+                let reply = completing.tell(reply);
+                if over {
+                    self.completions.remove(&id);
+                }
+                reply.map(|reply| (id, reply))
+            }
+        };
+        outbox.into_iter().filter_map(told).collect()
+    }
+
     /// Compiles announced constraints, while the device works on their prompts.
     fn compile(&mut self) {
         for (id, spec) in std::mem::take(&mut self.specs) {
@@ -356,6 +378,18 @@ impl<E: Executor> Service<E> {
         let conversation = answer.conversation;
         self.cancel(conversation);
         self.outbox.push((conversation, Reply::Error(error)));
+    }
+
+    /// Takes in the end of an input that is embedded, if it is one.
+    fn finish_input(&mut self, id: RequestId, reason: &FinishReason, usage: Usage) {
+        let engine = &mut self.engine;
+        let mut jobs = self.jobs.iter_mut();
+        let over =
+            jobs.find_map(|(name, job)| Some((*name, job.finish(id, reason, usage, engine)?)));
+        if let Some((name, reply)) = over {
+            self.jobs.remove(&name);
+            self.outbox.push((name, reply));
+        }
     }
 
     fn finish(&mut self, id: RequestId, reason: FinishReason, usage: Usage) {

@@ -1,24 +1,23 @@
 //! Text completions: conversations without a template, told in OpenAI's older shape.
 
+use std::sync::Arc;
+
 use super::{
-    Moment, Reply, Resumed, Service,
-    request::{engine_request, name},
-    resume,
+    reply::Reply,
+    request::{Asked, Moment, check_ids, engine_request, name},
+    resume::Resumed,
 };
 use crate::{
     Result,
     api::{
         ChatRequest, ChunkChoice, CompleteRequest, Completion, CompletionChoice,
-        CompletionLogprobs, FinishReason, Responder, TextInput, TokenLogprob, Usage,
+        CompletionLogprobs, FinishReason, Responder, TextInput, TokenLogprob, Usage, invalid,
     },
-    engine::RequestId,
-    error::Error,
-    step::Executor,
-    text::{Detokenizer, Tokenizer},
+    text::{Chat, Detokenizer, Tokenizer},
 };
 
 /// Turns what a conversation tells into text completions.
-pub(super) struct Completing {
+pub struct Completing {
     stream: bool,
     /// How many of the likeliest tokens are told beside each, if they are.
     logprobs: Option<usize>,
@@ -43,62 +42,63 @@ struct Told {
     chars: usize,
 }
 
-impl<E: Executor> Service<E> {
-    /// Queues a request for text completions; as [`Service::submit`], but answered with
-    /// [`Reply::TextChunk`] and [`Reply::TextCompletion`].
-    ///
-    /// Control tokens in a prompt count as such: it is the caller who writes what a template would.
-    ///
-    /// # Errors
-    /// As for [`Service::submit`].
-    pub fn complete(
-        &mut self,
-        request: CompleteRequest,
-        moment: Moment,
-        resume: &[Resumed],
-    ) -> Result<RequestId> {
-        let CompleteRequest { prompts, add_special_tokens, echo, echo_only, settings } = request;
-        let n = settings.n;
-        let logprobs = settings.sampling.logprobs;
-        let (stream, told) = (settings.stream, settings.prompt_logprobs);
-        let inner = ChatRequest {
-            stream: true,
-            include_usage: settings.include_usage || !stream,
-            prompt_logprobs: if echo { told.max(logprobs) } else { told },
-            ..settings.clone()
+/// The conversation that answers a request, and what the engine is asked for each of its prompts, whose
+/// model has `vocab` tokens.
+pub fn conversation(
+    request: &CompleteRequest,
+    chat: &Chat,
+    vocab: usize,
+    moment: Moment,
+) -> Result<(ChatRequest, Vec<Asked>)> {
+    let CompleteRequest { prompts, add_special_tokens, echo, settings, .. } = request;
+    let (logprobs, told) = (settings.sampling.logprobs, settings.prompt_logprobs);
+    let inner = ChatRequest {
+        stream: true,
+        include_usage: settings.include_usage || !settings.stream,
+        prompt_logprobs: if *echo { told.max(logprobs) } else { told },
+        ..settings.clone()
+    };
+    let asked = |(i, input): (usize, &TextInput)| {
+        let tokens = match input {
+            TextInput::Text(text) => chat.tokenizer().encode_raw(text, *add_special_tokens)?,
+            TextInput::Tokens(tokens) => tokens.clone(),
         };
-        let asked = |(i, input): (usize, &TextInput)| {
-            let tokens = match input {
-                TextInput::Text(text) => {
-                    self.chat.tokenizer().encode_raw(text, add_special_tokens)?
-                }
-                TextInput::Tokens(tokens) => tokens.clone(),
-            };
-            self.check_prompt(&name("prompt", i, prompts.len()), &tokens)?;
-            // Prompts that are the same get answers of their own.
-            let entropy = moment.entropy.wrapping_add((i * n) as u64);
-            let moment = Moment { entropy, ..moment };
-            engine_request(&inner, tokens.into(), &self.chat, self.capacity.vocab, moment)
-        };
-        let asked = prompts.iter().enumerate().map(asked).collect::<Result<Vec<_>>>()?;
-        resume::check(resume, &settings, &asked, &self.capacity)?;
+        let param = name("prompt", i, prompts.len());
+        if tokens.is_empty() {
+            return Err(invalid(param, "no tokens", "some text"));
+        }
+        check_ids(&param, &tokens, vocab)?;
+        // Prompts that are the same get answers of their own.
+        let entropy = moment.entropy.wrapping_add((i * settings.n) as u64);
+        engine_request(&inner, tokens.into(), chat, vocab, Moment { entropy, ..moment })
+    };
+    let asked = prompts.iter().enumerate().map(asked).collect::<Result<_>>()?;
+    Ok((inner, asked))
+}
 
-        let tokenizer = self.chat.tokenizer().clone();
+impl Completing {
+    /// The answers to a request, of which the engine is asked `asked`, from where `resume` says.
+    pub fn new(
+        request: CompleteRequest,
+        asked: &[Asked],
+        tokenizer: &Arc<Tokenizer>,
+        resume: &[Resumed],
+    ) -> Result<Completing> {
+        let CompleteRequest { prompts, echo, echo_only, settings, .. } = request;
         let mut choices = Vec::new();
-        for (input, asked) in prompts.iter().zip(&asked) {
+        for (input, asked) in prompts.into_iter().zip(asked) {
             let prompt = match input {
-                TextInput::Text(text) => text.clone(),
+                TextInput::Text(text) => text,
                 TextInput::Tokens(_) => {
                     shown(Detokenizer::new(tokenizer.clone(), true), &asked.request.prompt)?
                 }
             };
-            let prompt_tokens = match asked.request.prompt_logprobs {
-                Some(_) => spell(&tokenizer, &asked.request.prompt)?,
-                None => Vec::new(),
-            };
-            for _ in 0..n {
+            let told =
+                asked.request.prompt_logprobs.map(|_| spell(tokenizer, &asked.request.prompt));
+            let prompt_tokens = told.transpose()?.unwrap_or_default();
+            for _ in 0..settings.n {
                 let resumed = resume.get(choices.len()).cloned().unwrap_or_default();
-                let shows_special = inner.text.shows_special;
+                let shows_special = settings.text.shows_special;
                 let detokenizer = Detokenizer::new(tokenizer.clone(), shows_special);
                 let told = shown(detokenizer, &resumed.tokens)?;
                 let echoed = if echo { prompt.chars().count() } else { 0 };
@@ -110,72 +110,30 @@ impl<E: Executor> Service<E> {
                 });
             }
         }
-        let id = self.begin("cmpl", "prompt", &inner, asked, moment, resume)?;
-        if let Some(conversation) = self.conversations.get(&id) {
-            let Responder { id: name, created, model, .. } = conversation.responder().clone();
-            let whole = Completion {
-                id: name,
-                object: "text_completion",
-                created,
-                model,
-                choices: (0..choices.len() as u32)
-                    .map(|index| CompletionChoice { index, ..Default::default() })
-                    .collect(),
-                // Of a chunk without usage.
-                usage: settings.include_usage.then_some(None),
-            };
-            let [logprobs, prompt_logprobs] =
-                [logprobs, told].map(|top| top.map(|top| top as usize));
-            let completing =
-                Completing { stream, logprobs, prompt_logprobs, echo, echo_only, choices, whole };
-            self.completions.insert(id, completing);
-        }
-        Ok(id)
-    }
-
-    /// Refuses a prompt that the engine would, by its name.
-    fn check_prompt(&self, param: &str, tokens: &[u32]) -> Result<()> {
-        let refuse = |message| Err(Error::InvalidRequest { param: param.into(), message });
-        let vocab = self.capacity.vocab;
-        if tokens.is_empty() {
-            return refuse("found no tokens, expected some text".into());
-        }
-        match tokens.iter().find(|id| **id as usize >= vocab) {
-            Some(id) => refuse(format!("found token id {id}, expected ids below {vocab}")),
-            None => Ok(()),
-        }
-    }
-
-    /// Tells of the prompt of a text completion, if the answer `id` belongs to one.
-    pub(super) fn echo(&mut self, id: RequestId) {
-        let Some(answer) = self.answers.get_mut(&id) else { return };
-        let Some(completing) = self.completions.get_mut(&answer.conversation) else { return };
-        let Some(logprobs) = answer.take_prompt_logprobs() else { return };
-        let chunk = completing.prompt(answer.index(), logprobs);
-        self.outbox.extend(chunk.map(|chunk| (answer.conversation, chunk)));
-    }
-
-    /// What there is to tell, in order, and nothing of it twice.
-    pub(super) fn told(&mut self) -> Vec<(RequestId, Reply)> {
-        let outbox = std::mem::take(&mut self.outbox);
-        let told = |(id, reply)| match self.completions.get_mut(&id) {
-            None => Some((id, reply)),
-            Some(completing) => {
-                let over = matches!(reply, Reply::End);
-                let reply = completing.tell(reply);
-                if over {
-                    self.completions.remove(&id);
-                }
-                reply.map(|reply| (id, reply))
-            }
+        let [logprobs, prompt_logprobs] = [settings.sampling.logprobs, settings.prompt_logprobs]
+            .map(|top| top.map(|top| top as usize));
+        let whole = Completion {
+            object: "text_completion",
+            choices: (0..choices.len() as u32)
+                .map(|index| CompletionChoice { index, ..Default::default() })
+                .collect(),
+            // Of a chunk without usage.
+            usage: settings.include_usage.then_some(None),
+            ..Default::default()
         };
-        outbox.into_iter().filter_map(told).collect()
+        let stream = settings.stream;
+        Ok(Completing { stream, logprobs, prompt_logprobs, echo, echo_only, choices, whole })
     }
-}
 
-impl Completing {
+    /// The same, told by who tells the conversation.
+    pub fn told_by(mut self, responder: &Responder) -> Completing {
+        let Responder { id, created, model, .. } = responder.clone();
+        (self.whole.id, self.whole.created, self.whole.model) = (id, created, model);
+        self
+    }
+
     /// Takes in how likely the tokens of an answer's prompt were.
-    fn prompt(&mut self, index: u32, known: Vec<Option<TokenLogprob>>) -> Option<Reply> {
+    pub fn prompt(&mut self, index: u32, known: Vec<Option<TokenLogprob>>) -> Option<Reply> {
         let told = self.choices.get(index as usize).filter(|told| !told.started)?;
         let echoes = self.echo && self.logprobs.is_some();
         let likeliest = |top: usize| {
@@ -200,7 +158,7 @@ impl Completing {
     }
 
     /// The same in the shape of text completions.
-    fn tell(&mut self, reply: Reply) -> Option<Reply> {
+    pub fn tell(&mut self, reply: Reply) -> Option<Reply> {
         match reply {
             Reply::Chunk { mut value, tokens, ended } => {
                 let choice = match value.choices.pop() {

@@ -1,8 +1,8 @@
 //! The answers to one request, which end one by one and are told together.
 
 use super::{
-    Reply,
     answer::{Ended, Told},
+    reply::Reply,
 };
 use crate::{
     api::{self, Choice, CompletionTokensDetails, Responder, TokenLogprob},

@@ -1,12 +1,24 @@
 //! From a chat request to what the engine is asked.
 
-use super::Moment;
 use crate::{
     Error, Result,
-    api::{ChatRequest, Circles, Spec, TokenRules},
-    engine::{Repetition, Request, ThinkingBudget},
+    api::{ChatRequest, Circles, Spec, TokenRules, invalid},
+    engine::{Repetition, Request, TabId, ThinkingBudget},
     text::{Chat, Prompt, Reading, Tokenizer},
 };
+
+/// What the core, which knows neither clock nor chance nor who asks, is told beside a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Seconds since 1970.
+    pub now: u64,
+    /// Names the request, and seeds it if it brings no seed.
+    pub entropy: u64,
+    /// Who asks. Tabs share the engine fairly.
+    pub tab: TabId,
+    /// Requests share cached prefixes only with those of the same salt.
+    pub salt: u64,
+}
 
 /// A request as the engine gets it, what constrains its answers, and how to read them.
 pub struct Asked {
@@ -36,10 +48,7 @@ pub fn engine_request(
         ("stop_token_ids", stop),
         ("logprob_token_ids", &sampling.logprob_tokens),
     ] {
-        if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
-            let message = format!("found token id {id}, expected ids below {vocab}");
-            return Err(Error::InvalidRequest { param: param.into(), message });
-        }
+        check_ids(param, ids, vocab)?;
     }
     let defaults = chat.defaults();
     let Prompt { ids, mut reading, form } = prompt;
@@ -76,6 +85,14 @@ pub fn engine_request(
         ..Default::default()
     };
     Ok(Asked { request, constraint, reading })
+}
+
+/// Refuses token ids beyond the vocabulary.
+pub fn check_ids(param: &str, ids: &[u32], vocab: usize) -> Result<()> {
+    match ids.iter().find(|id| **id as usize >= vocab) {
+        Some(id) => Err(invalid(param, format!("token id {id}"), &format!("ids below {vocab}"))),
+        None => Ok(()),
+    }
 }
 
 /// What the engine refuses about a prompt, said of the parameter that it came from.
