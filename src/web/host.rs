@@ -5,77 +5,32 @@ use std::collections::BTreeMap;
 
 use futures::{
     StreamExt,
-    channel::{
-        mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
-        oneshot,
-    },
+    channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
 };
-use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{AbortController, AbortSignal};
+use web_sys::AbortController;
 
 use super::{
+    environment::Environment,
+    event::{Event, tell},
     load::load,
     port::{Line, Port},
     turn::Turn,
 };
 use crate::{
-    Result,
     engine::TabId,
     executor::AnyExecutor,
-    host::{self, Answer, Call, Identity, Info, ModelId, Options, Progress, Refused, Task},
-    service::Service,
+    host::{self, Answer, Call, Identity, ModelId, Options, Task},
 };
 
 /// The unit that WebAssembly memory grows by.
 const WASM_PAGE_BYTES: usize = 65_536;
 
-#[wasm_bindgen]
-extern "C" {
-    /// What the worker's script offers.
-    #[derive(Clone)]
-    #[wasm_bindgen(
-        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(kind: string): Promise<object | null>, hold(lock: string, signal: AbortSignal): Promise<void> }"
-    )]
-    pub type Environment;
-    /// The Web Lock that the worker holds as long as it lives, where there are such locks.
-    #[wasm_bindgen(method, structural, getter)]
-    fn name(this: &Environment) -> Option<String>;
-    /// Gives a promise of the module of constrained answers.
-    #[wasm_bindgen(method, structural, getter, js_name = loadGrammar)]
-    pub(super) fn load_grammar(this: &Environment) -> Function;
-    /// Gives a message as text.
-    #[wasm_bindgen(method, structural, getter, js_name = toJson)]
-    fn to_json(this: &Environment) -> Function;
-    /// Gives a promise that is kept once nobody holds a Web Lock.
-    #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
-    fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
-    /// Gives a promise of where files are kept, `cache` or `opfs`, if they are.
-    #[wasm_bindgen(method, structural, js_name = openStore)]
-    pub(super) fn open_store(this: &Environment, kind: &str) -> Promise;
-    /// Gives a promise that is kept once a Web Lock is held, until `signal` is aborted.
-    #[wasm_bindgen(method, structural)]
-    pub(super) fn hold(this: &Environment, lock: &str, signal: &AbortSignal) -> Promise;
-}
-
 /// Serves any number of message ports with one or more models.
 #[wasm_bindgen]
 pub struct Host {
     inbox: UnboundedSender<Event>,
-}
-
-/// Something that happened.
-pub(super) enum Event {
-    Connected(Port),
-    /// A message, and the files of a model to load.
-    Called(TabId, Result<Call, Refused>, JsValue),
-    Gone(TabId),
-    Sized(ModelId, u64, oneshot::Sender<()>),
-    Progress(ModelId, Progress),
-    Loaded(ModelId, Box<Result<(Service<AnyExecutor>, Info)>>),
-    /// A model that had nothing to do has something to do.
-    Woken,
 }
 
 #[wasm_bindgen]
@@ -252,9 +207,4 @@ impl Serving {
             line.send(answer);
         }
     }
-}
-
-/// Hands an event to the loop, which lives as long as the worker.
-pub(super) fn tell(inbox: &UnboundedSender<Event>, event: Event) {
-    let _ = inbox.unbounded_send(event);
 }

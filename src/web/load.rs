@@ -12,7 +12,8 @@ use web_sys::AbortSignal;
 
 use super::{
     BrowserStore, Fetch, FetchSource, Files, ModuleCompiler,
-    host::{Environment, Event, tell},
+    environment::Environment,
+    event::{Event, tell},
 };
 use crate::{
     Error, Result, engine,
