@@ -86,16 +86,15 @@ impl Completing {
     ) -> Result<Completing> {
         let CompleteRequest { prompts, echo, echo_only, settings, .. } = request;
         let mut choices = Vec::new();
-        for (input, asked) in prompts.into_iter().zip(asked) {
+        for (input, Asked { request, .. }) in prompts.into_iter().zip(asked) {
             let prompt = match input {
                 TextInput::Text(text) => text,
                 TextInput::Tokens(_) => {
-                    shown(Detokenizer::new(tokenizer.clone(), true), &asked.request.prompt)?
+                    shown(Detokenizer::new(tokenizer.clone(), true), &request.prompt)?
                 }
             };
-            let told =
-                asked.request.prompt_logprobs.map(|_| spell(tokenizer, &asked.request.prompt));
-            let prompt_tokens = told.transpose()?.unwrap_or_default();
+            let bytes = request.prompt_logprobs.map(|_| spell(tokenizer, &request.prompt));
+            let prompt_tokens = bytes.transpose()?.unwrap_or_default();
             for _ in 0..settings.n {
                 let resumed = resume.get(choices.len()).cloned().unwrap_or_default();
                 let shows_special = settings.text.shows_special;
