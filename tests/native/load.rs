@@ -13,7 +13,7 @@ use load::{
     drive::Outcome,
     modelled::{Cost, Modelled},
     report::Percentiles,
-    scenarios::{Setup, beside_a_long_prompt, mixed, without_a_pause},
+    scenarios::{Setup, mixed, with_a_long_prompt, without_a_pause},
     workload::{Kind, Load, Pace, Tab},
 };
 
@@ -41,7 +41,7 @@ fn eight_tabs_get_six_times_the_tokens_of_one_request_at_a_time() {
 
 #[test]
 fn a_short_request_waits_little_for_a_long_prompt() {
-    let (alone, beside, step) = block_on(beside_a_long_prompt(laptop, 200)).unwrap();
+    let (alone, beside, step) = block_on(with_a_long_prompt(laptop, 200)).unwrap();
     println!("alone {alone:?}, beside {beside:?}, a step {step}");
     assert!(beside.p99 <= 2.0 * alone.p99 + step, "{} s alone, {} s beside", alone.p99, beside.p99);
     // The longest step, plus a little for what is not predictable.

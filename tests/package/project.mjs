@@ -74,7 +74,7 @@ export async function read(address, expression, act = () => {}) {
     page.on("pageerror", (error) => problems.push(`${error}`));
     await page.goto(address);
     await act(page);
-    const found = page.waitForFunction(expression, null, { timeout: 90_000 });
+    const found = page.waitForFunction(expression, null, { timeout: 240_000 });
     const value = await (await found).jsonValue();
     assert.deepEqual(problems, []);
     return value;

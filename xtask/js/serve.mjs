@@ -35,7 +35,7 @@ const source = (name) => fileURLToPath(new URL(`../../${name}/`, import.meta.url
 const files = (root) =>
   sirv(root, {
     dev: true,
-    extensions: [],
+    extensions: ["html"], // a folder is its index.html
     setHeaders(response) {
       response.setHeader("Cache-Control", "no-store");
       response.setHeader("Content-Security-Policy", POLICY);

@@ -102,6 +102,22 @@ fn done(work: Result<()>) -> Result<Tally> {
     work.map(|()| Tally::default())
 }
 
+/// The most telling tenth of the tests: each layer once, with builds at hand a matter of minutes.
+pub fn quick() -> Vec<Check> {
+    let files = ["chat", "client-calls"].map(|name| format!("tests/e2e/{name}.test.mjs"));
+    let files = files.map(|file| workspace::root().join(file)).to_vec();
+    let checks = [
+        Check::new("quick", "formatting", &[Rustfmt], || done(rust::format())),
+        Check::new("quick", "chats end to end", IN_CHROMIUM, || pages::in_chromium(files)),
+        Check::new("quick", "the order of files", NATIVE, || rust::target("architecture", &[])),
+        Check::new("quick", "cache, scheduler, text", NATIVE, || {
+            rust::target("native", &["cache::", "serving::", "text_goldens::", "completions::"])
+        }),
+        Check::new("quick", "models on lavapipe", NATIVE, || rust::target("gpu", &["models::"])),
+    ];
+    checks.into_iter().map(|check| check.again_by("--quick".into())).collect()
+}
+
 /// The tests of one file below `tests/`, by its name without its ending.
 pub fn file(name: &str) -> Result<Check> {
     let folder = workspace::root().join("tests");
@@ -114,13 +130,11 @@ pub fn file(name: &str) -> Result<Check> {
         Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![found]))
     } else {
         // A target of its own, or a module of the target that its folder is.
-        let target =
-            found.parent().filter(|parent| *parent != folder && !found.ends_with("main.rs"));
-        let module = target.is_some().then(|| name.to_owned());
-        let target =
-            target.and_then(Path::file_name).map_or(name.into(), |name| name.to_string_lossy());
-        let target = target.into_owned();
-        Check::new("file", name, NATIVE, move || rust::target(&target, module.as_deref()))
+        let own = found.parent() == Some(&folder) || found.ends_with("main.rs");
+        let parent = found.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let target = if own { name.to_owned() } else { parent.into_owned() };
+        let module = if own { String::new() } else { format!("{name}::") };
+        Check::new("file", name, NATIVE, move || rust::target(&target, &[&module]))
     };
     Ok(check.again_by(format!("--file {name}")))
 }

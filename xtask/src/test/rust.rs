@@ -66,11 +66,11 @@ pub fn gpu(adapter: &Adapter) -> Result<Tally> {
     tally.check()
 }
 
-/// The tests of one target, or those of its module `module`.
-pub fn target(name: &str, module: Option<&str>) -> Result<Tally> {
+/// The tests of a target whose names begin with one of `filters`, or all.
+pub fn target(name: &str, filters: &[&str]) -> Result<Tally> {
     let tests = cargo::task(name)
-        .args(["test", "--package", "tabloom", "--test", name])
-        .args(module.map(|module| format!("{module}::")))
+        .args(["test", "--package", "tabloom", "--test", name, "--"])
+        .args(filters)
         .limit(NATIVE_LIMIT);
     let mut tally = Tally::default();
     watch(tools::lavapipe()?.select(tests), &mut tally)?;
