@@ -107,6 +107,14 @@ impl Layout {
         }
     }
 
+    /// The codebook that nibbles index, if any.
+    pub const fn codebook(self) -> Option<Codebook> {
+        match self {
+            Layout::Codebook { codebook, .. } => Some(codebook),
+            _ => None,
+        }
+    }
+
     /// Columns per scale, in the layouts that numbers can be quantised to while they load.
     pub const fn quantised_group(self) -> Option<usize> {
         match self {

@@ -4,6 +4,7 @@ mod answer;
 mod completion;
 mod conversation;
 mod embeddings;
+mod reply;
 mod request;
 mod resume;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use std::{
     task::Poll,
 };
 
-pub use self::resume::Resumed;
+pub use self::{reply::Reply, request::Moment, resume::Resumed};
 
 use self::{
     answer::Answer,
@@ -27,10 +28,7 @@ use self::{
 };
 use crate::{
     Result,
-    api::{
-        self, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, EmbeddingResponse,
-        Responder, Spec,
-    },
+    api::{self, ChatRequest, CompleteRequest, EmbedRequest, Responder, Spec},
     engine::{Clock, Engine, Event, FinishReason, Options, Request, RequestId, TabId, Usage},
     error::Error,
     metrics::Metrics,
@@ -59,51 +57,6 @@ pub struct Service<E> {
     jobs: BTreeMap<RequestId, Job>,
     /// Replies to return at the end of the next step.
     outbox: Vec<(RequestId, Reply)>,
-}
-
-/// A reply to a request.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
-    /// The next piece of a stream.
-    Chunk {
-        value: ChatCompletionChunk,
-        /// The tokens of this chunk's text and log-probabilities, in order.
-        tokens: Vec<u32>,
-        /// In the chunk with the finish reason: the answer's token count, as in `usage`.
-        ended: Option<usize>,
-    },
-    /// The stream is over.
-    End,
-    /// The whole answer, if not streamed.
-    Completion(ChatCompletion),
-    /// The next piece of a stream of text completions; fields as in [`Reply::Chunk`].
-    TextChunk { value: Completion, tokens: Vec<u32>, ended: Option<usize> },
-    /// All text completions at once, if not streamed.
-    TextCompletion(Completion),
-    /// The vectors of a request for embeddings; nothing follows.
-    Embeddings(EmbeddingResponse),
-    /// The request failed; nothing follows.
-    Error(Error),
-}
-
-/// Time, randomness and origin of a request: the core has no clock and no random generator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Seconds since 1970.
-    pub now: u64,
-    /// Makes up the request's id, and its seed if it has none.
-    pub entropy: u64,
-    /// The tab that sent the request. Tabs share the engine fairly.
-    pub tab: TabId,
-    /// Only requests with the same salt share cached prefixes.
-    pub salt: u64,
-}
-
-impl Reply {
-    /// A chunk without tokens.
-    fn plain(value: ChatCompletionChunk) -> Reply {
-        Reply::Chunk { value, tokens: Vec::new(), ended: None }
-    }
 }
 
 impl<E: Executor> Service<E> {
@@ -162,6 +115,45 @@ impl<E: Executor> Service<E> {
         let prepared = vec![prepared];
         resume::check(resume, &request, &prepared, &self.capacity)?;
         self.begin("chatcmpl", "messages", &request, prepared, moment, resume)
+    }
+
+    /// Queues a request for text completions. As [`Service::submit`], but the replies are
+    /// [`Reply::TextChunk`] and [`Reply::TextCompletion`].
+    ///
+    /// Control tokens in a prompt are parsed: the caller writes what a template would.
+    ///
+    /// # Errors
+    /// As for [`Service::submit`].
+    pub fn complete(
+        &mut self,
+        request: CompleteRequest,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
+        let vocab = self.capacity.vocab;
+        let (inner, prepared) = completion::conversation(&request, &self.chat, vocab, moment)?;
+        resume::check(resume, &request.settings, &prepared, &self.capacity)?;
+        let adapter = Adapter::new(request, &prepared, self.chat.tokenizer(), resume)?;
+        let id = self.begin("cmpl", "prompt", &inner, prepared, moment, resume)?;
+        if let Some(conversation) = self.conversations.get(&id) {
+            self.completions.insert(id, adapter.with_responder(conversation.responder()));
+        }
+        Ok(id)
+    }
+
+    /// Queues an embedding request; [`Service::step`] returns [`Reply::Embeddings`] for it.
+    ///
+    /// The tokenizer adds its begin and end tokens to each text; the chat template is not used. `tab` and
+    /// `salt` are as in [`Moment`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further those
+    /// of [`Engine::submit`].
+    pub fn embed(&mut self, request: EmbedRequest, tab: TabId, salt: u64) -> Result<RequestId> {
+        let (id, job) =
+            Job::begin(request, (tab, salt), &self.model, &self.chat, &mut self.engine)?;
+        self.jobs.insert(id, job);
+        Ok(id)
     }
 
     /// Queues `n` answers for each of the engine requests, whose prompts came from the parameter
@@ -244,7 +236,7 @@ impl<E: Executor> Service<E> {
     pub fn cancel(&mut self, id: RequestId) {
         self.outbox.retain(|(other, _)| *other != id);
         self.completions.remove(&id);
-        if let Some(job) = self.jobs.remove(&id) {
+        if let Some(mut job) = self.jobs.remove(&id) {
             job.cancel(&mut self.engine);
         }
         if let Some(conversation) = self.conversations.remove(&id) {
@@ -273,7 +265,11 @@ impl<E: Executor> Service<E> {
                         Err(error) => self.fail(id, error),
                     }
                 }
-                Event::Embedding { id, vector } => self.embedded(id, vector),
+                Event::Embedding { id, vector } => {
+                    if let Some(place) = self.jobs.values_mut().find_map(|job| job.vector(id)) {
+                        *place = vector;
+                    }
+                }
                 Event::Finished { id, reason, usage } => {
                     self.finish_input(id, &reason, usage);
                     self.finish(id, reason, usage);
@@ -330,6 +326,32 @@ impl<E: Executor> Service<E> {
         }
     }
 
+    /// Sends the prompt's log-probabilities, if the answer `id` belongs to a text completion.
+    fn echo(&mut self, id: RequestId) {
+        let Some(answer) = self.answers.get_mut(&id) else { return };
+        let Some(adapter) = self.completions.get_mut(&answer.conversation) else { return };
+        let Some(logprobs) = answer.take_prompt_logprobs() else { return };
+        let chunk = adapter.prompt(answer.index(), logprobs);
+        self.outbox.extend(chunk.map(|chunk| (answer.conversation, chunk)));
+    }
+
+    /// Removes and returns the replies in the outbox, in order.
+    fn take_replies(&mut self) -> Vec<(RequestId, Reply)> {
+        let outbox = std::mem::take(&mut self.outbox);
+        let convert = |(id, reply)| match self.completions.get_mut(&id) {
+            None => Some((id, reply)),
+            Some(adapter) => {
+                let over = matches!(reply, Reply::End);
+                let reply = adapter.convert(reply);
+                if over {
+                    self.completions.remove(&id);
+                }
+                reply.map(|reply| (id, reply))
+            }
+        };
+        outbox.into_iter().filter_map(convert).collect()
+    }
+
     /// Compiles constraints while the device runs the prefill of their requests.
     fn compile(&mut self) {
         for (id, spec) in std::mem::take(&mut self.specs) {
@@ -356,6 +378,18 @@ impl<E: Executor> Service<E> {
         let conversation = answer.conversation;
         self.cancel(conversation);
         self.outbox.push((conversation, Reply::Error(error)));
+    }
+
+    /// Ends one input of an embedding request, if the id belongs to one.
+    fn finish_input(&mut self, id: RequestId, reason: &FinishReason, usage: Usage) {
+        let engine = &mut self.engine;
+        let mut jobs = self.jobs.iter_mut();
+        let over =
+            jobs.find_map(|(name, job)| Some((*name, job.finish(id, reason, usage, engine)?)));
+        if let Some((name, reply)) = over {
+            self.jobs.remove(&name);
+            self.outbox.push((name, reply));
+        }
     }
 
     fn finish(&mut self, id: RequestId, reason: FinishReason, usage: Usage) {

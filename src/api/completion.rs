@@ -6,9 +6,10 @@ use serde::{Deserializer, Serialize};
 
 use super::fields::Fields;
 use super::input::{Input, TextInput};
+use super::refusal::{Neutral, invalid, refuse_unsupported};
 use super::request::ChatCompletionRequest;
 use super::response::{ChatCompletionChunk, FinishReason, TokenLogprob, TopLogprob, Usage};
-use super::validate::{ChatRequest, Neutral, invalid, refuse_unsupported};
+use super::validate::ChatRequest;
 use crate::error::Result;
 
 /// OpenAI's own default.
@@ -115,7 +116,7 @@ impl CompletionRequest {
             logprobs: Some(logprobs.is_some()),
             top_logprobs: logprobs,
             max_tokens: Some(max_tokens),
-            ..shared.chat()?
+            ..ChatCompletionRequest::from_fields(shared)?
         };
         let settings = settings.settings()?;
         let n = settings.n;

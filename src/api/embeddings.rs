@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use super::input::{Input, TextInput};
-use super::validate::{Neutral, invalid, refuse_unsupported};
+use super::refusal::{Neutral, invalid, refuse_unsupported};
 use crate::error::Result;
 use crate::step::Pooling;
 

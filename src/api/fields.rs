@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::request::ChatCompletionRequest;
+use super::refusal::{brief, invalid};
 use super::typed;
-use super::validate::{brief, invalid};
 use crate::error::{Error, Result};
 
 /// The fields of a request by name, not yet checked; null counts as absent.
@@ -58,31 +57,6 @@ impl Fields {
         Fields(names.iter().filter_map(|name| self.0.remove_entry(*name)).collect())
     }
 
-    /// Reads these fields as a chat completion request.
-    pub(super) fn chat(mut self) -> Result<ChatCompletionRequest> {
-        macro_rules! request {
-            ($($field:ident)*) => {
-                ChatCompletionRequest {
-                    messages: self.take("messages")?.unwrap_or_default(),
-                    $($field: self.take(stringify!($field))?,)*
-                    other: self.into_map(),
-                }
-            };
-        }
-        Ok(request! {
-            model stream stream_options max_tokens
-            max_completion_tokens temperature top_p top_k
-            min_p seed presence_penalty frequency_penalty
-            repetition_penalty logit_bias logprobs top_logprobs
-            logprob_token_ids prompt_logprobs allowed_token_ids bad_words
-            stop_token_ids min_tokens thinking_token_budget ignore_eos
-            repetition_detection stop include_stop_str_in_output skip_special_tokens
-            n response_format structured_outputs tools
-            tool_choice parallel_tool_calls reasoning_effort chat_template_kwargs
-            continue_final_message speculative_decoding
-        })
-    }
-
     pub(crate) fn into_map(self) -> BTreeMap<String, Value> {
         self.0
     }
@@ -99,6 +73,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::ChatCompletionRequest;
 
     fn fields(value: Value) -> Fields {
         Fields::read(value).unwrap()
@@ -128,7 +103,8 @@ mod tests {
     #[test]
     fn the_rest_stays_when_some_are_split_off() {
         let mut all = fields(json!({ "a": 1, "b": 2, "n": 3 }));
-        assert_eq!(all.split_off(&["n", "seed"]).chat().unwrap().n, Some(3));
+        let some = ChatCompletionRequest::from_fields(all.split_off(&["n", "seed"]));
+        assert_eq!(some.unwrap().n, Some(3));
         assert_eq!(all, fields(json!({ "a": 1, "b": 2 })));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::validate::invalid;
+use super::refusal::invalid;
 use crate::error::Result;
 
 /// One text or several, as strings or as token ids.

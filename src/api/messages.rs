@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::message::{Conversation, Message, Role, ToolCall};
+use super::refusal::{Neutral, invalid, refuse_unsupported};
 use super::request::{Content, RequestCall, RequestMessage};
 use super::tools::{Tools, check_name};
-use super::validate::{Neutral, invalid, refuse_unsupported};
 use crate::error::Result;
 
 const MAX_CALL_ID: usize = 256;

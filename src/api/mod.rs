@@ -14,6 +14,7 @@ mod input;
 mod message;
 mod messages;
 mod models;
+mod refusal;
 mod request;
 mod response;
 mod sampling;
@@ -33,6 +34,7 @@ pub use fields::Fields;
 pub use input::{Input, TextInput};
 pub use message::{Conversation, Message, Role, ToolCall};
 pub use models::{Model, ModelList};
+pub(crate) use refusal::{invalid, refuse_unsupported};
 pub use request::{
     ChatCompletionRequest, Content, ContentPart, ReasoningEffort, RepetitionDetection, RequestCall,
     RequestCallFunction, RequestMessage, Stop, StreamOptions,
@@ -55,4 +57,3 @@ pub use tools::{
 };
 pub(crate) use typed::{Misfit, typed};
 pub use validate::{ChatRequest, TextRules};
-pub(crate) use validate::{invalid, refuse_unsupported};

@@ -170,7 +170,32 @@ pub struct StreamOptions {
 impl ChatCompletionRequest {
     /// Reads a request from any serde format; a wrong type is reported with the parameter's path.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self> {
-        Fields::read(deserializer)?.chat()
+        Self::from_fields(Fields::read(deserializer)?)
+    }
+
+    /// Reads a request from its fields.
+    pub(super) fn from_fields(mut fields: Fields) -> Result<Self> {
+        macro_rules! request {
+            ($($field:ident)*) => {
+                ChatCompletionRequest {
+                    messages: fields.take("messages")?.unwrap_or_default(),
+                    $($field: fields.take(stringify!($field))?,)*
+                    other: fields.into_map(),
+                }
+            };
+        }
+        Ok(request! {
+            model stream stream_options max_tokens
+            max_completion_tokens temperature top_p top_k
+            min_p seed presence_penalty frequency_penalty
+            repetition_penalty logit_bias logprobs top_logprobs
+            logprob_token_ids prompt_logprobs allowed_token_ids bad_words
+            stop_token_ids min_tokens thinking_token_budget ignore_eos
+            repetition_detection stop include_stop_str_in_output skip_special_tokens
+            n response_format structured_outputs tools
+            tool_choice parallel_tool_calls reasoning_effort chat_template_kwargs
+            continue_final_message speculative_decoding
+        })
     }
 }
 

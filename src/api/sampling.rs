@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::refusal::invalid;
 use super::request::{ChatCompletionRequest, RepetitionDetection};
-use super::validate::invalid;
 use crate::error::Result;
 use crate::step::{MAX_BIAS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS};
 

@@ -3,8 +3,10 @@
 use serde::{Deserializer, Serialize};
 
 use super::fields::Fields;
+use super::refusal::{invalid, refuse_unsupported};
+use super::request::ChatCompletionRequest;
 use super::sampling::token_ids;
-use super::validate::{ChatRequest, invalid, refuse_unsupported};
+use super::validate::ChatRequest;
 use crate::error::Result;
 
 /// A request to tokenise a text or a conversation as it comes over the wire, not yet checked.
@@ -65,7 +67,7 @@ impl TokenizeRequest {
                     return Err(invalid("add_special_tokens", true, "none beside messages"));
                 }
                 TokenSource::Chat {
-                    request: Box::new(fields.chat()?.validate()?),
+                    request: Box::new(ChatCompletionRequest::from_fields(fields)?.validate()?),
                     add_generation_prompt: add_generation_prompt.unwrap_or(true),
                 }
             }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tabloom_grammar::Form;
 
-use super::validate::invalid;
+use super::refusal::invalid;
 use crate::error::{Error, Result};
 
 const MAX_TOOLS: usize = 128;

@@ -1,17 +1,15 @@
 //! Validates a wire request: every value is in range and no field is ignored silently.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
-
 use serde_json::{Map, Value, json};
 
 use super::constraint::Spec;
 use super::message::Conversation;
 use super::messages::conversation;
+use super::refusal::{Neutral, invalid, refuse_unsupported};
 use super::request::{ChatCompletionRequest, ReasoningEffort, Stop};
 use super::sampling::{SamplingParams, TokenRules, prompt_logprobs};
 use super::tools::Tools;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Largest `n`.
 const MAX_ANSWERS: i64 = 16;
@@ -113,31 +111,8 @@ impl ChatCompletionRequest {
     }
 }
 
-/// An unsupported field, and the values of it that change nothing.
-pub(crate) type Neutral = (&'static str, fn(&Value) -> bool);
-
 /// Unsupported fields, accepted with these values because they then change nothing.
 const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
-
-pub(crate) fn refuse_unsupported(
-    prefix: &str,
-    fields: &BTreeMap<String, Value>,
-    neutral: &[Neutral],
-) -> Result<()> {
-    let harmless = |name: &str, value: &Value| {
-        value.is_null() || neutral.iter().any(|(known, test)| *known == name && test(value))
-    };
-    match fields.iter().find(|(name, value)| !harmless(name, value)) {
-        None => Ok(()),
-        Some((name, value)) => Err(Error::InvalidRequest {
-            param: format!("{prefix}{name}"),
-            message: format!(
-                "found {}, but this parameter is not supported; leave it out",
-                brief(value)
-            ),
-        }),
-    }
-}
 
 fn max_tokens(older: Option<i64>, newer: Option<i64>) -> Result<Option<u32>> {
     let (param, value) = match (older, newer) {
@@ -198,20 +173,6 @@ fn variables(
     Ok(variables)
 }
 
-pub(crate) fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {
-    let message = format!("found {found}, expected {expected}");
-    Error::InvalidRequest { param: param.into(), message }
-}
-
-/// A value, shortened for an error message.
-pub(super) fn brief(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(60) {
-        None => text,
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::message::Message;
@@ -231,7 +192,7 @@ mod tests {
 
     fn refusal<T: std::fmt::Debug>(result: Result<T>) -> (String, String) {
         match result {
-            Err(Error::InvalidRequest { param, message }) => (param, message),
+            Err(crate::Error::InvalidRequest { param, message }) => (param, message),
             other => panic!("expected an invalid request, got {other:?}"),
         }
     }

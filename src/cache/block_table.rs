@@ -1,7 +1,9 @@
 //! The block table of a sequence.
 
-use super::NULL;
 use crate::step::BLOCK_SIZE;
+
+/// The null block: an entry that no row reads. It is neither free nor held.
+pub(super) const NULL: u32 = 0;
 
 /// The KV blocks of one sequence, in the order of its tokens. Append-only, except that blocks outside
 /// the window of all later rows are replaced by the null block.

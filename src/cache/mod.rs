@@ -20,11 +20,10 @@ mod view;
 
 pub use self::block_table::BlockTable;
 
-use self::{free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View};
+use self::{
+    block_table::NULL, free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View,
+};
 use crate::step::{BLOCK_SIZE, BlockCopy, Window};
-
-/// The null block: an entry that no row reads. It is neither free nor held.
-const NULL: u32 = 0;
 
 /// A fixed pool of KV blocks with reference counts and the index of cached prefixes.
 #[derive(Clone, Debug)]

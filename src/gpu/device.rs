@@ -2,17 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use futures::channel::oneshot;
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
-use super::wait::Completion;
 use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
-
-/// A point in the queue: everything submitted before it.
-pub struct Mark(Completion<()>);
 
 /// An open device and its properties.
 pub struct Gpu {
@@ -107,27 +102,6 @@ impl Gpu {
             Some(reason) => Err(Error::DeviceLost { reason: reason.clone() }),
             None => Ok(()),
         }
-    }
-
-    /// Marks this point in the queue, for [`Gpu::reach`].
-    pub fn mark(&self) -> Mark {
-        let (sender, by) = oneshot::channel();
-        let submission = self.queue.submit([]);
-        self.queue.on_submitted_work_done(move || {
-            // The receiver is gone only if nobody waits any more.
-            let _ = sender.send(());
-        });
-        Mark(Completion { submission, by })
-    }
-
-    /// Waits until everything submitted before a mark is done.
-    pub async fn reach(&self, mark: Mark) -> Result<()> {
-        self.wait(mark.0).await
-    }
-
-    /// Waits until everything submitted so far is done.
-    pub async fn idle(&self) -> Result<()> {
-        self.reach(self.mark()).await
     }
 
     /// Allocates a zeroed storage buffer that can be copied from and written to.

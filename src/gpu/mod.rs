@@ -6,7 +6,8 @@ pub mod readback;
 pub mod shader;
 mod wait;
 
-pub use device::{AdapterReport, Gpu, Mark, Power};
+pub use device::{AdapterReport, Gpu, Power};
 pub use kernel::{Dispatch, Kernels, Pipeline};
 pub use readback::Readback;
 pub use shader::{Access, Shader};
+pub use wait::Mark;

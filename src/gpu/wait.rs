@@ -5,6 +5,9 @@ use futures::channel::oneshot;
 use super::Gpu;
 use crate::{Error, Result};
 
+/// A point in the queue: everything submitted before it.
+pub struct Mark(Completion<()>);
+
 /// The completion of a submission.
 pub struct Completion<T> {
     pub(super) submission: wgpu::SubmissionIndex,
@@ -12,6 +15,27 @@ pub struct Completion<T> {
 }
 
 impl Gpu {
+    /// Marks this point in the queue, for [`Gpu::reach`].
+    pub fn mark(&self) -> Mark {
+        let (sender, by) = oneshot::channel();
+        let submission = self.queue.submit([]);
+        self.queue.on_submitted_work_done(move || {
+            // The receiver is gone only if nobody waits any more.
+            let _ = sender.send(());
+        });
+        Mark(Completion { submission, by })
+    }
+
+    /// Waits until everything submitted before a mark is done.
+    pub async fn reach(&self, mark: Mark) -> Result<()> {
+        self.wait(mark.0).await
+    }
+
+    /// Waits until everything submitted so far is done.
+    pub async fn idle(&self) -> Result<()> {
+        self.reach(self.mark()).await
+    }
+
     /// Waits for a submission, but not for later ones. Returns the value of its callback.
     ///
     /// # Errors

@@ -19,14 +19,14 @@ pub use self::{
     models::ModelId,
     protocol::{
         Answer, Asked, Call, Device, Draft, DraftInfo, Info, Isolation, Keep, Kv, LOCAL, Options,
-        PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation, TokensTask, VERSION,
-        Value, Welcome,
+        Outbox, PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation, TokensTask,
+        VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
 };
 
 use self::{
-    models::{Models, Ready},
+    models::{Models, Ready, State},
     outlet::Outlet,
 };
 use crate::{
@@ -40,9 +40,6 @@ use crate::{
 /// Prefix of the names of tabs' locks, so that no page can make the host wait for another lock.
 const TAB_LOCK: &str = "tabloom tab ";
 const LONGEST_LOCK: usize = 100;
-
-/// Answers to send, in order.
-pub type Outbox = Vec<(TabId, Answer)>;
 
 /// Serves any number of tabs with any number of models.
 ///
@@ -424,6 +421,49 @@ impl<E: Executor> Host<E> {
         if let Err(error) = result {
             self.answer(tab, id, Err(error));
         }
+    }
+
+    /// The metrics for a tab, without those of tabs whose prefix cache it does not share.
+    fn metrics(&mut self, tab: TabId) -> Result<HostMetrics> {
+        let (asking, heap_bytes) = (tab, self.identity.heap_bytes);
+        let known = self.tabs.get(&tab).ok_or(Error::Handshake)?;
+        let (model, salt) = (known.model.ok_or(Error::Closed)?, known.salt);
+        let ready = self.models.ready(model).ok_or(Error::Closed)?;
+        let mut engine = ready.service.metrics();
+        let related = |tab: u64| self.tabs.get(&TabId(tab)).is_some_and(|tab| tab.salt == salt);
+        if !self.all_share {
+            engine.restrict_to(related);
+        }
+        let tabs = self.tabs.iter().filter(|(_, tab)| tab.salt == salt);
+        let url = |model| self.models.get(model).map(|model| model.url.clone());
+        let tabs = tabs.map(|(id, tab)| TabState {
+            id: id.0,
+            visible: tab.visible,
+            model: tab.model.and_then(url),
+            you: *id == asking,
+        });
+        let models = self.models.iter().filter_map(|(_, model)| match &model.state {
+            State::Ready(ready) => Some((model, ready)),
+            State::Loading(_) => None,
+        });
+        let visible = models.filter(|(_, ready)| {
+            ready.tabs.is_empty() || ready.tabs.iter().any(|tab| related(tab.0))
+        });
+        let models = visible.map(|(model, ready)| ModelState {
+            url: model.url.clone(),
+            bytes: model.bytes,
+            tabs: ready.tabs.len(),
+            requests: ready.requests(),
+        });
+        let (budget_bytes, used_bytes) = self.models.memory();
+        let host = HostState {
+            name: self.identity.lock.clone(),
+            tabs: tabs.collect(),
+            models: models.collect(),
+            budget_bytes,
+            used_bytes,
+        };
+        Ok(HostMetrics { engine, wasm_heap_bytes: heap_bytes(), host })
     }
 
     /// Answers a call.

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    Outbox,
     outlet::{Outlet, Piece},
-    protocol::{Answer, Info, Options, Progress, Value},
+    protocol::{Answer, Info, Options, Outbox, Progress, Value},
 };
 use crate::{
     Error, Result,

@@ -13,13 +13,14 @@ use crate::{
         DetokenizeResponse, EmbeddingRequest, EmbeddingResponse, Fields, TokenizeResponse, invalid,
         refuse_unsupported, typed,
     },
+    engine::TabId,
     error::WireError,
     manifest::Manifest,
     service::Resumed,
     step::{BLOCK_SIZE, MAX_DRAFTS},
 };
 
-use super::HostMetrics;
+use super::state::HostMetrics;
 
 /// The version of these messages.
 pub const PROTOCOL: u32 = 1;
@@ -324,6 +325,9 @@ pub enum Answer {
         error: WireError,
     },
 }
+
+/// Answers to send, in order.
+pub type Outbox = Vec<(TabId, Answer)>;
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -186,10 +186,7 @@ fn layout_name(layout: Layout) -> &'static str {
 /// Template values of `include/weights.wgsl` for a matrix with `k` columns.
 fn weights(layout: Layout, k: usize) -> Value {
     let unit = 4 * layout.columns_per_word();
-    let codebook = match layout {
-        Layout::Codebook { codebook, .. } => Some(codebook),
-        _ => None,
-    };
+    let codebook = layout.codebook();
     context! {
         layout => layout_name(layout),
         scaled => layout.record().is_some(),

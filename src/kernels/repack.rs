@@ -242,10 +242,7 @@ fn packing_name(packing: Packing) -> String {
 
 /// Template values of `rescale.wgsl` for the places of numbers.
 fn grid_values(Grid { transposed, rows, groups }: Grid, to: Layout) -> Value {
-    let codebook = match to {
-        Layout::Codebook { codebook, .. } => Some(format!("{codebook:?}")),
-        _ => None,
-    };
+    let codebook = to.codebook().map(|codebook| format!("{codebook:?}"));
     context! { transposed, row_span => rows, group_span => groups, codebook }
 }
 
@@ -269,10 +266,7 @@ fn numbers(from: &str, to: Layout) -> (&'static str, Value) {
 
 /// Template values of `include/blocks.wgsl` for a block type.
 fn block(from: BlockType) -> Value {
-    let codebook = match from.layout() {
-        Some(Layout::Codebook { codebook, .. }) => Some(codebook_values(codebook)),
-        _ => None,
-    };
+    let values = from.layout().and_then(Layout::codebook).map(codebook_values);
     // Offsets of the f16 fields in types with one byte per 16 elements.
     let halves = match from {
         BlockType::Q2_K => Some(80),
@@ -280,7 +274,7 @@ fn block(from: BlockType) -> Value {
         BlockType::Q6_K => Some(208),
         _ => None,
     };
-    context! { elements => from.elements(), bytes => from.bytes(), values => codebook, halves }
+    context! { elements => from.elements(), bytes => from.bytes(), values, halves }
 }
 
 /// Template values of `blocks.wgsl` for a layout.
@@ -292,9 +286,6 @@ fn record(to: Layout) -> Value {
         Layout::W6 => 2,
         _ => 0,
     };
-    let codebook = match to {
-        Layout::Codebook { codebook, .. } => Some(format!("{codebook:?}")),
-        _ => None,
-    };
+    let codebook = to.codebook().map(|codebook| format!("{codebook:?}"));
     context! { columns, words, low_bits, low_mask => (1 << low_bits) - 1, high_bits, codebook }
 }

@@ -1,15 +1,12 @@
-//! Sizes and options of a decoder, read from `config.json`; for GGUF files see `gguf`.
+//! Sizes and options of a decoder, and the fields of `config.json` that several families share.
 
 use super::json::Fields;
 use super::rope::Rope;
-use super::{
-    gemma, gpt_oss, gpt2, granite, llama, mistral, mixtral, olmo2, phi3, qwen, qwen_moe, smollm3,
-};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use serde_json::Value;
 
 /// A decoder-only transformer as its checkpoint describes it, checked and normalised.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelConfig {
     /// The checkpoint's name for it, for example `LlamaForCausalLM`.
     pub architecture: String,
@@ -95,9 +92,10 @@ pub enum QkNorm {
 }
 
 /// Position of the norms of a layer, which has two blocks: attention and MLP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norms {
     /// On the input of a block.
+    #[default]
     Before,
     /// On the output of a block, before it is added to the residual stream.
     After,
@@ -106,8 +104,9 @@ pub enum Norms {
 }
 
 /// The activation function of an MLP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activation {
+    #[default]
     Silu,
     /// GELU, tanh approximation.
     GeluTanh,
@@ -152,9 +151,10 @@ pub struct LayerAttention {
 }
 
 /// Names of a checkpoint's tensors, and order of their rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// Hugging Face folders.
+    #[default]
     HuggingFace,
     /// GGUF files. If `interleaved`, the rows of a rotated pair of a query or key head are neighbours,
     /// 2i and 2i + 1; here they are rows i and i + head_dim / 2.
@@ -168,92 +168,7 @@ const MOST_EXPERTS: usize = 1024;
 const MOST_IN_ALL: usize = 1 << 16;
 const MOST_ACTIVE: usize = 32;
 
-/// Reads what an architecture adds to the common fields.
-type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
-
-const ARCHITECTURES: [(&str, Configure); 16] = [
-    ("LlamaForCausalLM", llama::configure),
-    ("MistralForCausalLM", mistral::configure),
-    ("Qwen2ForCausalLM", qwen::configure_2),
-    ("Qwen3ForCausalLM", qwen::configure_3),
-    // Qwen 2 with a layer for multi-token prediction.
-    ("MiMoForCausalLM", qwen::configure_2),
-    ("SmolLM3ForCausalLM", smollm3::configure),
-    ("Phi3ForCausalLM", phi3::configure),
-    ("GraniteForCausalLM", granite::configure),
-    ("Olmo2ForCausalLM", olmo2::configure),
-    ("Gemma2ForCausalLM", gemma::configure_2),
-    ("Gemma3ForCausalLM", gemma::configure_3),
-    (gemma::WITH_IMAGES, gemma::configure_3),
-    (gpt2::NAME, gpt2::configure),
-    ("MixtralForCausalLM", mixtral::configure),
-    ("Qwen3MoeForCausalLM", qwen_moe::configure),
-    ("GptOssForCausalLM", gpt_oss::configure),
-];
-
 impl ModelConfig {
-    /// Reads the `config.json` of a Hugging Face folder.
-    pub fn from_json(bytes: &[u8]) -> Result<ModelConfig> {
-        let fields = &Fields::parse("config.json", bytes)?;
-        let (architecture, configure) = architecture(fields)?;
-        let fields = &match architecture {
-            gemma::WITH_IMAGES => gemma::text(fields)?,
-            gpt2::NAME => gpt2::usual(fields)?,
-            _ => fields.clone(),
-        };
-
-        let heads = fields.count("num_attention_heads", 1..=1024)?;
-        let hidden = fields.count("hidden_size", 1..=1 << 16)?;
-        let layers = fields.count("num_hidden_layers", 1..=1024)?;
-        let head_dim = fields.count_or("head_dim", 8..=256, hidden / heads)?;
-        let mut config = ModelConfig {
-            architecture: architecture.into(),
-            hidden,
-            intermediate: fields.count("intermediate_size", 1..=1 << 18)?,
-            layers,
-            heads,
-            kv_heads: fields.count_or("num_key_value_heads", 1..=1024, heads)?,
-            head_dim,
-            vocab: fields.count("vocab_size", 1..=1 << 21)?,
-            context: fields.count("max_position_embeddings", 1..=1 << 24)?,
-            norm_eps: fields.epsilon("rms_norm_eps")?,
-            layer_norm: false,
-            positions: false,
-            tied: fields.flag("tie_word_embeddings")?,
-            fused: false,
-            qkv_bias: false,
-            output_bias: false,
-            gated: true,
-            mlp_bias: false,
-            sinks: false,
-            qk_norm: None,
-            norms: Norms::Before,
-            norms_less_one: false,
-            activation: activation(fields)?,
-            scales: Scales::default(),
-            caps: Caps::default(),
-            attention: vec![LayerAttention { window: None, rope: None }; layers],
-            experts: None,
-            naming: Naming::HuggingFace,
-        };
-        configure(fields, &mut config)?;
-        config.check(fields, "head_dim", "num_key_value_heads")?;
-        Ok(config)
-    }
-
-    /// Checks that sizes fit together. `head_dim` and `kv_heads` are field names for error messages.
-    pub(super) fn check(&self, fields: &Fields, head_dim: &str, kv_heads: &str) -> Result<()> {
-        if !self.head_dim.is_multiple_of(8) || !(8..=256).contains(&self.head_dim) {
-            let expected = "a multiple of 8 from 8 to 256";
-            return Err(fields.invalid_as(head_dim, self.head_dim, expected));
-        }
-        if !self.heads.is_multiple_of(self.kv_heads) {
-            let expected = format!("a divisor of the number of query heads, {}", self.heads);
-            return Err(fields.invalid_as(kv_heads, self.kv_heads, expected));
-        }
-        Ok(())
-    }
-
     /// Multiplier of attention scores.
     pub fn attention_scale(&self) -> f32 {
         self.scales.attention.unwrap_or_else(|| (self.head_dim as f32).sqrt().recip())
@@ -324,13 +239,23 @@ impl ModelConfig {
     }
 }
 
-fn architecture(fields: &Fields) -> Result<(&'static str, Configure)> {
-    let found = fields.list("architectures")?.first().and_then(Value::as_str).unwrap_or("");
-    let known = ARCHITECTURES.iter().find(|(name, _)| *name == found);
-    known.copied().ok_or_else(|| Error::UnsupportedArchitecture {
-        found: found.into(),
-        supported: ARCHITECTURES.map(|(name, _)| name).join(", "),
-    })
+/// Checks that sizes of heads fit together. `head_dim` and `kv_heads` come with their field names, for
+/// error messages.
+pub(super) fn check_heads(
+    fields: &Fields,
+    heads: usize,
+    (head_dim_field, head_dim): (&str, usize),
+    (kv_heads_field, kv_heads): (&str, usize),
+) -> Result<()> {
+    if !head_dim.is_multiple_of(8) || !(8..=256).contains(&head_dim) {
+        let expected = "a multiple of 8 from 8 to 256";
+        return Err(fields.invalid_as(head_dim_field, head_dim, expected));
+    }
+    if !heads.is_multiple_of(kv_heads) {
+        let expected = format!("a divisor of the number of query heads, {heads}");
+        return Err(fields.invalid_as(kv_heads_field, kv_heads, expected));
+    }
+    Ok(())
 }
 
 pub(super) fn activation(fields: &Fields) -> Result<Activation> {
@@ -374,6 +299,3 @@ pub(super) fn window(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

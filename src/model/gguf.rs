@@ -1,47 +1,15 @@
-//! GGUF metadata: the sizes of a model, and the names of its tensors.
+//! GGUF metadata: the sizes of a model.
 
-use super::config::{
-    Activation, Caps, ExpertModules, LayerAttention, ModelConfig, Naming, Norms, Scales,
-};
+use super::config::{LayerAttention, ModelConfig, Naming, check_heads};
+use super::families::FAMILIES;
 use super::json::Fields;
-use super::params::renamed;
+use super::metadata::EXPERT_COUNT;
+use super::names::{LONG_ROPE_FACTORS, ROPE_FACTORS};
 use super::rope::{Rope, RopeScaling, yarn_magnitude};
-use super::{gemma, gpt_oss, gpt2, granite, olmo2, phi3, qwen, qwen_moe, smollm3};
 use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 
-/// An architecture, and its differences.
-struct Family {
-    name: &'static str,
-    /// Rows of queries and keys are interleaved: the two of a rotated pair are neighbours.
-    interleaved: bool,
-    configure: fn(&Fields, &mut ModelConfig) -> Result<()>,
-}
-
-const FAMILIES: [Family; 12] = [
-    Family { name: "llama", interleaved: true, configure: llama },
-    Family { name: "qwen2", interleaved: false, configure: qwen::configure_gguf_2 },
-    Family { name: "qwen3", interleaved: false, configure: qwen::configure_gguf_3 },
-    Family { name: "smollm3", interleaved: true, configure: smollm3::configure_gguf },
-    Family { name: "phi3", interleaved: false, configure: phi3::configure_gguf },
-    Family { name: "granite", interleaved: true, configure: granite::configure_gguf },
-    Family { name: "olmo2", interleaved: false, configure: olmo2::configure_gguf },
-    Family { name: "gemma2", interleaved: false, configure: gemma::configure_gguf_2 },
-    Family { name: "gemma3", interleaved: false, configure: gemma::configure_gguf_3 },
-    Family { name: GPT2, interleaved: false, configure: gpt2::configure_gguf },
-    Family { name: "qwen3moe", interleaved: false, configure: qwen_moe::configure_gguf },
-    Family { name: "gpt-oss", interleaved: false, configure: gpt_oss::configure_gguf },
-];
-
-const GPT2: &str = "gpt2";
-
-const EXPERT_COUNT: &str = "expert_count";
 const EMBEDDING: &str = "token_embd.weight";
-/// Divisors of the rotary frequencies.
-pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
-/// The same for short contexts.
-pub(super) const SHORT_ROPE_FACTORS: &str = "rope_factors_short.weight";
-pub(super) const LONG_ROPE_FACTORS: &str = "rope_factors_long.weight";
 
 impl ModelConfig {
     /// Reads the metadata of a GGUF file.
@@ -76,7 +44,7 @@ impl ModelConfig {
         let embedding = embedding.ok_or_else(|| Error::MissingTensor { name: EMBEDDING.into() })?;
         let layers = fields.count("block_count", 1..=1024)?;
         let epsilon = match found {
-            GPT2 => "attention.layer_norm_epsilon",
+            "gpt2" => "attention.layer_norm_epsilon",
             _ => "attention.layer_norm_rms_epsilon",
         };
         let rope = Some(rope(&fields, head_dim, |tensor| shape(tensor).is_some())?);
@@ -97,70 +65,21 @@ impl ModelConfig {
             })?,
             context: fields.count("context_length", 1..=1 << 24)?,
             norm_eps: fields.epsilon(epsilon)?,
-            layer_norm: false,
-            positions: false,
             tied: shape("output.weight").is_none(),
-            fused: false,
-            qkv_bias: false,
-            output_bias: false,
             gated: true,
-            mlp_bias: false,
-            sinks: false,
-            qk_norm: None,
-            norms: Norms::Before,
-            norms_less_one: false,
-            activation: Activation::Silu,
-            scales: Scales::default(),
-            caps: Caps::default(),
             attention: vec![LayerAttention { window: None, rope }; layers],
-            experts: None,
             naming: Naming::Gguf { interleaved: family.interleaved },
+            ..ModelConfig::default()
         };
         (family.configure)(&fields, &mut config)?;
         if config.experts.is_none() {
             let expected = "0: mixtures of experts of this architecture are not supported";
             fields.require(EXPERT_COUNT, &[0.into()], expected)?;
         }
-        config.check(&fields, "attention.key_length", "attention.head_count_kv")?;
+        let kv_heads = ("attention.head_count_kv", config.kv_heads);
+        check_heads(&fields, config.heads, ("attention.key_length", config.head_dim), kv_heads)?;
         Ok(config)
     }
-}
-
-/// The multiplier of attention scores in the metadata, if any.
-pub(super) fn attention_scale(fields: &Fields) -> Result<Option<f32>> {
-    let scale = fields.get("attention.scale").map(|_| fields.positive("attention.scale"));
-    Ok(scale.transpose()?.map(|scale| scale as f32))
-}
-
-/// Llama; Mixtral if it has experts.
-fn llama(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    if fields.get(EXPERT_COUNT).is_some_and(|count| *count != 0) {
-        experts(fields, config)?;
-    }
-    window(fields, config)
-}
-
-/// Gives all layers the experts described by the metadata.
-pub(super) fn experts(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    let modules = ExpertModules {
-        router: "mlp.gate",
-        gate_up: &["mlp.experts.gate_proj", "mlp.experts.up_proj"],
-        down: "mlp.experts.down_proj",
-    };
-    let intermediate = config.intermediate;
-    let experts = config.set_experts(fields, [EXPERT_COUNT, "expert_used_count"], modules)?;
-    experts.intermediate =
-        fields.count_or("expert_feed_forward_length", 1..=1 << 18, intermediate)?;
-    Ok(())
-}
-
-/// Gives all layers the window of the metadata, if any.
-pub(super) fn window(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    match fields.count_or("attention.sliding_window", 0..=u32::MAX as usize, 0)? {
-        0 => {}
-        tokens => config.set_windows(tokens, |_| true),
-    }
-    Ok(())
 }
 
 fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<Rope> {
@@ -210,50 +129,10 @@ fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<
     Ok(Rope { theta, dims, scaling })
 }
 
-/// Module names in Hugging Face folders and in GGUF files.
-const MODULES: [(&str, &str); 24] = [
-    ("embed_tokens", "token_embd"),
-    ("embed_positions", "position_embd"),
-    ("norm", "output_norm"),
-    ("lm_head", "output"),
-    ("input_layernorm", "attn_norm"),
-    ("self_attn.q_proj", "attn_q"),
-    ("self_attn.k_proj", "attn_k"),
-    ("self_attn.qkv_proj", "attn_qkv"),
-    ("self_attn.v_proj", "attn_v"),
-    ("self_attn.q_norm", "attn_q_norm"),
-    ("self_attn.k_norm", "attn_k_norm"),
-    ("self_attn.o_proj", "attn_output"),
-    ("post_attention_layernorm", "ffn_norm"),
-    ("pre_feedforward_layernorm", "ffn_norm"),
-    ("post_feedforward_layernorm", "post_ffw_norm"),
-    ("mlp.gate_proj", "ffn_gate"),
-    ("mlp.up_proj", "ffn_up"),
-    ("mlp.gate_up_proj", "ffn_up"),
-    ("mlp.down_proj", "ffn_down"),
-    ("self_attn.sinks", "attn_sinks"),
-    ("mlp.gate", "ffn_gate_inp"),
-    ("mlp.experts.gate_proj", "ffn_gate_exps"),
-    ("mlp.experts.up_proj", "ffn_up_exps"),
-    ("mlp.experts.down_proj", "ffn_down_exps"),
-];
-
-/// The GGUF name of the tensor with this Hugging Face name. `after_attention`: the norm between
-/// attention and MLP is named after attention.
-pub(super) fn tensor_name(name: &str, after_attention: bool) -> String {
-    renamed(name, "blk", |module| {
-        if module == "post_attention_layernorm" && after_attention {
-            return "post_attention_norm".into();
-        }
-        let known = MODULES.iter().find(|(theirs, _)| *theirs == module);
-        known.map_or(module, |(_, name)| name).into()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Param, ParamSource};
+    use crate::model::{Activation, Caps, Norms, Param, ParamSource, Scales};
     use serde_json::json;
     use std::collections::HashMap;
 

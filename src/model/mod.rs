@@ -2,24 +2,16 @@
 
 pub mod config;
 pub mod draft;
-mod gemma;
+mod families;
 mod gguf;
-mod gpt2;
-mod gpt_oss;
-mod granite;
+mod hugging_face;
 pub(crate) mod json;
-mod llama;
-mod mistral;
-mod mixtral;
-mod olmo2;
+mod metadata;
+mod names;
 pub mod params;
-mod phi3;
 pub mod program;
 mod quantization;
-mod qwen;
-mod qwen_moe;
 mod rope;
-mod smollm3;
 
 pub use config::{
     Activation, Caps, ExpertModules, Experts, LayerAttention, ModelConfig, Naming, Norms, QkNorm,

@@ -1,8 +1,8 @@
 //! The weights of a model: their roles, shapes, and the checkpoint tensors that fill them.
 
 use super::config::{ExpertModules, Experts, ModelConfig, Naming, Norms, QkNorm};
+use super::names::{self, LONG_ROPE_FACTORS, ROPE_FACTORS, SHORT_ROPE_FACTORS};
 use super::rope::{Rope, RopeScaling};
-use super::{gguf, gpt2};
 use crate::Error;
 
 /// A weight by its role in the forward pass.
@@ -201,17 +201,6 @@ pub struct Slice {
     pub of: usize,
 }
 
-/// A Hugging Face tensor name with another module name from `rename`; `layers` is the prefix of layer
-/// modules.
-pub(super) fn renamed(name: &str, layers: &str, rename: impl Fn(&str) -> String) -> String {
-    let name = name.strip_prefix("model.").unwrap_or(name);
-    let (module, kind) = name.rsplit_once('.').unwrap_or((name, ""));
-    match module.strip_prefix("layers.").and_then(|rest| rest.split_once('.')) {
-        Some((layer, module)) => format!("{layers}.{layer}.{}.{kind}", rename(module)),
-        None => format!("{}.{kind}", rename(module)),
-    }
-}
-
 impl ModelConfig {
     /// Lists every weight of the model.
     pub fn params(&self) -> Vec<ParamSpec> {
@@ -325,11 +314,11 @@ impl ModelConfig {
         let mut factors = |param, name: &str, n| list.push(one(param, name.into(), vector(n)));
         match self.stored_rope() {
             Some(Rope { scaling: RopeScaling::Factors, dims, .. }) => {
-                factors(Param::RopeFactors, gguf::ROPE_FACTORS, dims / 2);
+                factors(Param::RopeFactors, ROPE_FACTORS, dims / 2);
             }
             Some(Rope { dims, .. }) => {
-                factors(Param::RopeFactors, gguf::SHORT_ROPE_FACTORS, dims / 2);
-                factors(Param::LongRopeFactors, gguf::LONG_ROPE_FACTORS, dims / 2);
+                factors(Param::RopeFactors, SHORT_ROPE_FACTORS, dims / 2);
+                factors(Param::LongRopeFactors, LONG_ROPE_FACTORS, dims / 2);
             }
             None => {}
         }
@@ -345,9 +334,13 @@ impl ModelConfig {
                     if interleaved && turns {
                         source.interleaved = Some(self.head_dim);
                     }
-                    source.name = gguf::tensor_name(&source.name, after || self.sinks);
+                    source.name = names::in_gguf(&source.name, after || self.sinks);
                 }
-                Naming::Gpt2 => gpt2::rename(source),
+                Naming::Gpt2 => {
+                    // The matrices of layers are in column-major order.
+                    source.by_columns = source.name.ends_with("_proj.weight");
+                    source.name = names::in_gpt2(&source.name);
+                }
             }
         }
         list

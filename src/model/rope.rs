@@ -7,7 +7,7 @@ use std::f64::consts::TAU;
 const ORIGINAL_CONTEXT: &str = "original_max_position_embeddings";
 
 /// Rotary position embedding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rope {
     pub theta: f64,
     /// Rotated dims of a head: the first ones, i paired with i + dims / 2.
@@ -16,20 +16,14 @@ pub struct Rope {
 }
 
 /// Rotary scaling for contexts beyond the trained length.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum RopeScaling {
+    #[default]
     None,
     /// All frequencies divided by `factor`.
-    Linear {
-        factor: f64,
-    },
+    Linear { factor: f64 },
     /// Llama 3: low frequencies divided by `factor`, high ones kept, a ramp between.
-    Llama3 {
-        factor: f64,
-        low: f64,
-        high: f64,
-        original_context: f64,
-    },
+    Llama3 { factor: f64, low: f64, high: f64, original_context: f64 },
     /// YaRN (arXiv 2309.00071): pairs of dims with fewer than `slow` turns within the original context
     /// are divided by `factor`, those with more than `fast` turns are kept, with a ramp between; with
     /// `truncate`, the ramp ends at whole dims. Cosines and sines are multiplied by `magnitude`.

@@ -3,14 +3,23 @@
 use std::time::Duration;
 
 use super::{
-    Room, Scheduler,
     request::{RequestId, TabId},
     sequence::Sequence,
+    state::Scheduler,
 };
 use crate::{
     cache::BlockTable,
     step::{BLOCK_SIZE, Window},
 };
+
+/// The outcome of freeing blocks for a running sequence.
+pub(super) enum Room {
+    Found,
+    /// Blocks become free when a step in flight is over.
+    Later,
+    /// The sequence itself was preempted.
+    Gone,
+}
 
 impl Scheduler {
     /// Admits the next waiting request if there are a slot and blocks for it.

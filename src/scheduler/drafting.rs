@@ -3,33 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    RequestId, Scheduler,
+    request::RequestId,
     sequence::{Proposal, Sequence},
+    state::{DraftSource, LastStep, Scheduler},
 };
 use crate::{
     speculate::{Acceptance, Costs, Ledger, SeqDrafts, Worth},
     step::{Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan},
 };
-
-/// Where the drafts of a step come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DraftSource {
-    None,
-    /// Prompt lookup only.
-    Lookup,
-    /// The executor's drafter, which drafts or at least reads rows.
-    Device,
-}
-
-/// The last committed step.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LastStep {
-    at: Duration,
-    source: DraftSource,
-    has_drafts: bool,
-    /// Steps in a row without the executor's drafter.
-    plain: usize,
-}
 
 /// What a step consisted of.
 struct StepStats {

@@ -22,6 +22,7 @@ mod queue;
 mod repetition;
 mod request;
 mod sequence;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -29,67 +30,18 @@ pub use self::{
     options::{Options, Policy},
     repetition::Repetition,
     request::{Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
+    state::Scheduler,
 };
 
-use std::{collections::BTreeMap, rc::Rc, time::Duration};
+use std::time::Duration;
 
-use self::{drafting::LastStep, pace::Pace, queue::Queue, sequence::Sequence};
+use self::{admission::Room, sequence::Sequence};
 use crate::{
     Error, Result,
-    cache::{KvCache, Pin},
     metrics::{FinishedReason, Metrics},
     sampling::Constraint,
-    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Ngram, Pauses, PlainCosts},
-    step::{BLOCK_SIZE, BlockCopy, Capacity, Sample, StepPlan, StepResult, Window},
+    step::{BLOCK_SIZE, Sample, StepPlan, StepResult, Window},
 };
-
-/// The requests of an engine and the KV blocks they share.
-///
-/// Decode rows come before prefill chunks, and tabs that were served less before tabs that were served
-/// more.
-#[derive(Debug)]
-pub struct Scheduler {
-    capacity: Capacity,
-    options: Options,
-    cache: KvCache,
-    pins: BTreeMap<PinId, Pin>,
-    queue: Queue,
-    /// In order of admission. Each holds a slot and the KV blocks of its tokens.
-    running: Vec<Sequence>,
-    /// Ended, but a step in flight still uses their slot and blocks.
-    draining: Vec<Sequence>,
-    free_slots: Vec<u32>,
-    /// Blocks to copy before the rows of the next step.
-    copies: Vec<BlockCopy>,
-    pace: Pace,
-    drafter: Rc<dyn Drafter>,
-    /// Times of steps with drafts from prompt lookup, and of those with drafts by the executor, the
-    /// latter by the number of sequences.
-    costs: Costs,
-    device_costs: [Costs; Costs::ROWS / 2],
-    /// Acceptance rates over all requests, the start value of a new one: of prompt lookup, and of the
-    /// executor's drafter where it has read the prompt and where it has not.
-    acceptance: Acceptance,
-    device_acceptance: Acceptance,
-    late_acceptance: Option<Acceptance>,
-    /// Times of steps without the executor's drafter.
-    plain_costs: PlainCosts,
-    /// Whether drafts pay: from prompt lookup, and by the executor.
-    ledgers: ByBatch<Ledger>,
-    device_ledgers: ByBatch<Ledger>,
-    pauses: ByBatch<Pauses>,
-    /// The last step, unless no sequence was left running after it.
-    last_step: Option<LastStep>,
-    /// Extra seconds of the step after one with drafts: nothing was queued behind those. Zero if that
-    /// step has drafts too.
-    wait: f64,
-    /// Most drafts of the executor's own drafter; 0 if it has none.
-    device_drafts: usize,
-    submitted: u64,
-    /// Events since the last [`Scheduler::take_events`].
-    events: Vec<Event>,
-    metrics: Metrics,
-}
 
 /// What is left of a step's limits while it is planned.
 struct Budget {
@@ -102,62 +54,7 @@ struct Budget {
     to_come: usize,
 }
 
-/// The outcome of freeing blocks for a running sequence.
-enum Room {
-    Found,
-    /// Blocks become free when a step in flight is over.
-    Later,
-    /// The sequence itself was preempted.
-    Gone,
-}
-
 impl Scheduler {
-    /// A scheduler without requests, for an executor of this capacity.
-    pub fn new(capacity: Capacity, options: Options) -> Scheduler {
-        let seqs = options.max_running.min(capacity.seqs);
-        let Capacity { blocks, window, rows, .. } = capacity;
-        Scheduler {
-            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed)
-                .with_share(options.tab_share),
-            pins: BTreeMap::new(),
-            queue: Queue::new(options.policy),
-            running: Vec::new(),
-            draining: Vec::new(),
-            free_slots: (0..seqs as u32).rev().collect(),
-            copies: Vec::new(),
-            pace: Pace::new(options.step_seconds, rows),
-            drafter: Rc::new(Ngram::default()),
-            costs: Costs::default(),
-            device_costs: Default::default(),
-            acceptance: Acceptance::default(),
-            device_acceptance: Acceptance::default(),
-            late_acceptance: None,
-            plain_costs: PlainCosts::default(),
-            ledgers: ByBatch::new(Ledger::new),
-            device_ledgers: ByBatch::new(Ledger::new),
-            pauses: ByBatch::new(|_| Pauses::default()),
-            last_step: None,
-            wait: 0.0,
-            device_drafts: 0,
-            submitted: 0,
-            events: Vec::new(),
-            metrics: Metrics::default(),
-            capacity,
-            options,
-        }
-    }
-
-    /// The same scheduler, empty, for an executor whose own drafter proposes up to `drafts` tokens.
-    pub fn with_device_drafts(self, drafts: usize) -> Scheduler {
-        let lookahead = usize::from(drafts > 0);
-        Scheduler { device_drafts: drafts, cache: self.cache.with_lookahead(lookahead), ..self }
-    }
-
-    /// The same scheduler with another drafter.
-    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Scheduler {
-        Scheduler { drafter, ..self }
-    }
-
     /// Adds a request to the queue.
     ///
     /// # Errors
@@ -602,12 +499,6 @@ impl Scheduler {
         };
         seq.times.finished(now, counted, &mut self.metrics);
         self.events.push(Event::Finished { id: seq.id, reason, usage });
-    }
-
-    /// Frees the slot and the blocks of a sequence that no step in flight uses.
-    fn release(&mut self, seq: &mut Sequence) {
-        self.cache.release(&mut seq.table);
-        self.free_slots.push(seq.slot);
     }
 
     /// How many of the first `computed` tokens later rows can attend to.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Reply, Resumed};
+use super::{reply::Reply, resume::Resumed};
 use crate::{
     Result,
     api::{

@@ -1,24 +1,23 @@
 //! Text completions: conversations without a template, in the shape of OpenAI's legacy API.
 
+use std::sync::Arc;
+
 use super::{
-    Moment, Reply, Resumed, Service,
-    request::{engine_request, name},
-    resume,
+    reply::Reply,
+    request::{Moment, Prepared, check_ids, engine_request, name},
+    resume::Resumed,
 };
 use crate::{
     Result,
     api::{
         ChatRequest, ChunkChoice, CompleteRequest, Completion, CompletionChoice,
-        CompletionLogprobs, FinishReason, Responder, TextInput, TokenLogprob, Usage,
+        CompletionLogprobs, FinishReason, Responder, TextInput, TokenLogprob, Usage, invalid,
     },
-    engine::RequestId,
-    error::Error,
-    step::Executor,
-    text::{Detokenizer, Tokenizer},
+    text::{Chat, Detokenizer, Tokenizer},
 };
 
 /// Converts a conversation's replies into text completions.
-pub(super) struct Adapter {
+pub struct Adapter {
     stream: bool,
     /// Number of top tokens per token, if log-probabilities are returned.
     logprobs: Option<usize>,
@@ -43,62 +42,62 @@ struct AnswerState {
     chars: usize,
 }
 
-impl<E: Executor> Service<E> {
-    /// Queues a request for text completions. As [`Service::submit`], but the replies are
-    /// [`Reply::TextChunk`] and [`Reply::TextCompletion`].
-    ///
-    /// Control tokens in a prompt are parsed: the caller writes what a template would.
-    ///
-    /// # Errors
-    /// As for [`Service::submit`].
-    pub fn complete(
-        &mut self,
-        request: CompleteRequest,
-        moment: Moment,
-        resume: &[Resumed],
-    ) -> Result<RequestId> {
-        let CompleteRequest { prompts, add_special_tokens, echo, echo_only, settings } = request;
-        let n = settings.n;
-        let logprobs = settings.sampling.logprobs;
-        let (stream, top) = (settings.stream, settings.prompt_logprobs);
-        let inner = ChatRequest {
-            stream: true,
-            include_usage: settings.include_usage || !stream,
-            prompt_logprobs: if echo { top.max(logprobs) } else { top },
-            ..settings.clone()
+/// The conversation that answers a request, and an engine request for each of its prompts; `vocab` is
+/// the size of the model's vocabulary.
+pub fn conversation(
+    request: &CompleteRequest,
+    chat: &Chat,
+    vocab: usize,
+    moment: Moment,
+) -> Result<(ChatRequest, Vec<Prepared>)> {
+    let CompleteRequest { prompts, add_special_tokens, echo, settings, .. } = request;
+    let (logprobs, top) = (settings.sampling.logprobs, settings.prompt_logprobs);
+    let inner = ChatRequest {
+        stream: true,
+        include_usage: settings.include_usage || !settings.stream,
+        prompt_logprobs: if *echo { top.max(logprobs) } else { top },
+        ..settings.clone()
+    };
+    let prepared = |(i, input): (usize, &TextInput)| {
+        let tokens = match input {
+            TextInput::Text(text) => chat.tokenizer().encode_raw(text, *add_special_tokens)?,
+            TextInput::Tokens(tokens) => tokens.clone(),
         };
-        let prepared = |(i, input): (usize, &TextInput)| {
-            let tokens = match input {
-                TextInput::Text(text) => {
-                    self.chat.tokenizer().encode_raw(text, add_special_tokens)?
-                }
-                TextInput::Tokens(tokens) => tokens.clone(),
-            };
-            self.check_prompt(&name("prompt", i, prompts.len()), &tokens)?;
-            // Equal prompts must get different seeds.
-            let entropy = moment.entropy.wrapping_add((i * n) as u64);
-            let moment = Moment { entropy, ..moment };
-            engine_request(&inner, tokens.into(), &self.chat, self.capacity.vocab, moment)
-        };
-        let prepared = prompts.iter().enumerate().map(prepared).collect::<Result<Vec<_>>>()?;
-        resume::check(resume, &settings, &prepared, &self.capacity)?;
+        let param = name("prompt", i, prompts.len());
+        if tokens.is_empty() {
+            return Err(invalid(param, "no tokens", "some text"));
+        }
+        check_ids(&param, &tokens, vocab)?;
+        // Equal prompts must get different seeds.
+        let entropy = moment.entropy.wrapping_add((i * settings.n) as u64);
+        engine_request(&inner, tokens.into(), chat, vocab, Moment { entropy, ..moment })
+    };
+    let prepared = prompts.iter().enumerate().map(prepared).collect::<Result<_>>()?;
+    Ok((inner, prepared))
+}
 
-        let tokenizer = self.chat.tokenizer().clone();
+impl Adapter {
+    /// An adapter for a request and its engine requests `prepared`, resumed at `resume`.
+    pub fn new(
+        request: CompleteRequest,
+        prepared: &[Prepared],
+        tokenizer: &Arc<Tokenizer>,
+        resume: &[Resumed],
+    ) -> Result<Adapter> {
+        let CompleteRequest { prompts, echo, echo_only, settings, .. } = request;
         let mut choices = Vec::new();
-        for (input, prepared) in prompts.iter().zip(&prepared) {
+        for (input, Prepared { request, .. }) in prompts.into_iter().zip(prepared) {
             let prompt = match input {
-                TextInput::Text(text) => text.clone(),
+                TextInput::Text(text) => text,
                 TextInput::Tokens(_) => {
-                    shown(Detokenizer::new(tokenizer.clone(), true), &prepared.request.prompt)?
+                    shown(Detokenizer::new(tokenizer.clone(), true), &request.prompt)?
                 }
             };
-            let prompt_tokens = match prepared.request.prompt_logprobs {
-                Some(_) => spell(&tokenizer, &prepared.request.prompt)?,
-                None => Vec::new(),
-            };
-            for _ in 0..n {
+            let bytes = request.prompt_logprobs.map(|_| spell(tokenizer, &request.prompt));
+            let prompt_tokens = bytes.transpose()?.unwrap_or_default();
+            for _ in 0..settings.n {
                 let resumed = resume.get(choices.len()).cloned().unwrap_or_default();
-                let shows_special = inner.text.shows_special;
+                let shows_special = settings.text.shows_special;
                 let detokenizer = Detokenizer::new(tokenizer.clone(), shows_special);
                 let sent = shown(detokenizer, &resumed.tokens)?;
                 let echoed = if echo { prompt.chars().count() } else { 0 };
@@ -110,72 +109,30 @@ impl<E: Executor> Service<E> {
                 });
             }
         }
-        let id = self.begin("cmpl", "prompt", &inner, prepared, moment, resume)?;
-        if let Some(conversation) = self.conversations.get(&id) {
-            let Responder { id: name, created, model, .. } = conversation.responder().clone();
-            let whole = Completion {
-                id: name,
-                object: "text_completion",
-                created,
-                model,
-                choices: (0..choices.len() as u32)
-                    .map(|index| CompletionChoice { index, ..Default::default() })
-                    .collect(),
-                // A chunk without usage has null.
-                usage: settings.include_usage.then_some(None),
-            };
-            let [logprobs, prompt_logprobs] =
-                [logprobs, top].map(|top| top.map(|top| top as usize));
-            let adapter =
-                Adapter { stream, logprobs, prompt_logprobs, echo, echo_only, choices, whole };
-            self.completions.insert(id, adapter);
-        }
-        Ok(id)
-    }
-
-    /// Refuses a prompt that the engine would refuse, but names its parameter.
-    fn check_prompt(&self, param: &str, tokens: &[u32]) -> Result<()> {
-        let refuse = |message| Err(Error::InvalidRequest { param: param.into(), message });
-        let vocab = self.capacity.vocab;
-        if tokens.is_empty() {
-            return refuse("found no tokens, expected some text".into());
-        }
-        match tokens.iter().find(|id| **id as usize >= vocab) {
-            Some(id) => refuse(format!("found token id {id}, expected ids below {vocab}")),
-            None => Ok(()),
-        }
-    }
-
-    /// Sends the prompt's log-probabilities, if the answer `id` belongs to a text completion.
-    pub(super) fn echo(&mut self, id: RequestId) {
-        let Some(answer) = self.answers.get_mut(&id) else { return };
-        let Some(adapter) = self.completions.get_mut(&answer.conversation) else { return };
-        let Some(logprobs) = answer.take_prompt_logprobs() else { return };
-        let chunk = adapter.prompt(answer.index(), logprobs);
-        self.outbox.extend(chunk.map(|chunk| (answer.conversation, chunk)));
-    }
-
-    /// Removes and returns the replies in the outbox, in order.
-    pub(super) fn take_replies(&mut self) -> Vec<(RequestId, Reply)> {
-        let outbox = std::mem::take(&mut self.outbox);
-        let convert = |(id, reply)| match self.completions.get_mut(&id) {
-            None => Some((id, reply)),
-            Some(adapter) => {
-                let over = matches!(reply, Reply::End);
-                let reply = adapter.convert(reply);
-                if over {
-                    self.completions.remove(&id);
-                }
-                reply.map(|reply| (id, reply))
-            }
+        let [logprobs, prompt_logprobs] = [settings.sampling.logprobs, settings.prompt_logprobs]
+            .map(|top| top.map(|top| top as usize));
+        let whole = Completion {
+            object: "text_completion",
+            choices: (0..choices.len() as u32)
+                .map(|index| CompletionChoice { index, ..Default::default() })
+                .collect(),
+            // A chunk without usage has null.
+            usage: settings.include_usage.then_some(None),
+            ..Default::default()
         };
-        outbox.into_iter().filter_map(convert).collect()
+        let stream = settings.stream;
+        Ok(Adapter { stream, logprobs, prompt_logprobs, echo, echo_only, choices, whole })
     }
-}
 
-impl Adapter {
+    /// The same adapter with the id, time and model of the conversation's chunks.
+    pub fn with_responder(mut self, responder: &Responder) -> Adapter {
+        let Responder { id, created, model, .. } = responder.clone();
+        (self.whole.id, self.whole.created, self.whole.model) = (id, created, model);
+        self
+    }
+
     /// Converts the log-probabilities of a prompt's tokens.
-    fn prompt(&mut self, index: u32, known: Vec<Option<TokenLogprob>>) -> Option<Reply> {
+    pub fn prompt(&mut self, index: u32, known: Vec<Option<TokenLogprob>>) -> Option<Reply> {
         let state = self.choices.get(index as usize).filter(|state| !state.started)?;
         let echoes = self.echo && self.logprobs.is_some();
         let top_entries = |top: usize| {
@@ -200,7 +157,7 @@ impl Adapter {
     }
 
     /// Converts a reply into the shape of text completions.
-    fn convert(&mut self, reply: Reply) -> Option<Reply> {
+    pub fn convert(&mut self, reply: Reply) -> Option<Reply> {
         match reply {
             Reply::Chunk { mut value, tokens, ended } => {
                 let choice = match value.choices.pop() {

@@ -1,8 +1,8 @@
 //! The answers to one request: they end one by one and share one usage and one end.
 
 use super::{
-    Reply,
     answer::{Ended, Last},
+    reply::Reply,
 };
 use crate::{
     api::{self, Choice, CompletionTokensDetails, Responder, TokenLogprob},

@@ -1,8 +1,8 @@
 //! Embeddings over an engine: one vector per input text.
 
-use std::{collections::BTreeMap, iter::Enumerate, vec};
+use std::{collections::BTreeMap, iter::Enumerate, mem::take, vec};
 
-use super::{Reply, Service};
+use super::reply::Reply;
 use crate::{
     Result,
     api::{EmbedRequest, EmbeddingResponse, Encoding, TextInput},
@@ -17,7 +17,7 @@ use crate::{
 const AT_ONCE: usize = 16;
 
 /// An embedding request in progress.
-pub(super) struct Job {
+pub struct Job {
     model: String,
     encoding: Encoding,
     pooling: Pooling,
@@ -32,21 +32,21 @@ pub(super) struct Job {
     prompt_tokens: usize,
 }
 
-impl<E: Executor> Service<E> {
-    /// Queues an embedding request; [`Service::step`] returns [`Reply::Embeddings`] for it.
-    ///
-    /// The tokenizer adds its begin and end tokens to each text; the chat template is not used. `tab` and
-    /// `salt` are as in [`Moment`](super::Moment).
-    ///
-    /// # Errors
-    /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further those
-    /// of [`Engine::submit`].
-    pub fn embed(&mut self, request: EmbedRequest, tab: TabId, salt: u64) -> Result<RequestId> {
+impl Job {
+    /// Submits the first inputs of a request; `model` is its name in the answer. Returns the job and its
+    /// id, that of the first input.
+    pub fn begin<E: Executor>(
+        request: EmbedRequest,
+        (tab, salt): (TabId, u64),
+        model: &str,
+        chat: &Chat,
+        engine: &mut Engine<E>,
+    ) -> Result<(RequestId, Job)> {
         let inputs = request.inputs.into_iter().enumerate();
-        let prompts = inputs.map(|(i, input)| prompt(&self.chat, i, input));
+        let prompts = inputs.map(|(i, input)| prompt(chat, i, input));
         let prompts = prompts.collect::<Result<Vec<_>>>()?;
         let mut job = Job {
-            model: request.model.unwrap_or_else(|| self.model.clone()),
+            model: request.model.unwrap_or_else(|| model.to_owned()),
             encoding: request.encoding,
             pooling: request.pooling,
             tab,
@@ -56,65 +56,53 @@ impl<E: Executor> Service<E> {
             running: BTreeMap::new(),
             prompt_tokens: 0,
         };
-        let fed = job.feed(&mut self.engine);
-        // The request's id is that of its first input.
-        let first = job.running.keys().next().copied();
-        match (fed, first) {
-            (Ok(()), Some(id)) => {
-                self.jobs.insert(id, job);
-                Ok(id)
-            }
-            (Ok(()), None) => Err(invalid("input".into(), "found nothing to embed".into())),
-            (Err(error), _) => {
-                job.cancel(&mut self.engine);
-                Err(error)
-            }
+        if let Err(error) = job.feed(engine) {
+            job.cancel(engine);
+            return Err(error);
         }
+        let nothing = || invalid("input".into(), "found nothing to embed".into());
+        let first = job.running.keys().next().copied().ok_or_else(nothing)?;
+        Ok((first, job))
     }
 
-    /// Stores the vector of one input.
-    pub(super) fn embedded(&mut self, id: RequestId, vector: Vec<f32>) {
-        for job in self.jobs.values_mut() {
-            if let Some(input) = job.running.get(&id) {
-                job.vectors[*input] = vector;
-                return;
-            }
-        }
+    /// The place for the vector of one input, if the id belongs to one.
+    pub fn vector(&mut self, id: RequestId) -> Option<&mut Vec<f32>> {
+        self.running.get(&id).map(|input| &mut self.vectors[*input])
     }
 
-    /// Ends one input, if the id belongs to one.
-    pub(super) fn finish_input(&mut self, id: RequestId, reason: &FinishReason, usage: Usage) {
-        let of = |(name, job): (&RequestId, &mut Job)| job.running.remove(&id).map(|_| *name);
-        let Some(name) = self.jobs.iter_mut().find_map(of) else { return };
-        let Some(mut job) = self.jobs.remove(&name) else { return };
-        job.prompt_tokens += usage.prompt_tokens;
+    /// Ends one input, if the id belongs to one. Returns the reply once all have ended.
+    pub fn finish<E: Executor>(
+        &mut self,
+        id: RequestId,
+        reason: &FinishReason,
+        usage: Usage,
+        engine: &mut Engine<E>,
+    ) -> Option<Reply> {
+        self.running.remove(&id)?;
+        self.prompt_tokens += usage.prompt_tokens;
         let fed = match reason {
             FinishReason::Error(error) => Err(error.clone()),
             FinishReason::Cancelled => Err(Error::Aborted),
             FinishReason::Stop
             | FinishReason::StopToken(_)
             | FinishReason::Length
-            | FinishReason::Repetition => job.feed(&mut self.engine),
+            | FinishReason::Repetition => self.feed(engine),
         };
         match fed {
-            Ok(()) if job.running.is_empty() => {
-                let Job { model, encoding, vectors, prompt_tokens, .. } = job;
-                let response =
-                    EmbeddingResponse::new(model, vectors, encoding, prompt_tokens as u32);
-                self.outbox.push((name, Reply::Embeddings(response)));
+            Ok(()) if self.running.is_empty() => {
+                let (model, vectors) = (take(&mut self.model), take(&mut self.vectors));
+                let count = self.prompt_tokens as u32;
+                let response = EmbeddingResponse::new(model, vectors, self.encoding, count);
+                Some(Reply::Embeddings(response))
             }
-            Ok(()) => {
-                self.jobs.insert(name, job);
-            }
+            Ok(()) => None,
             Err(error) => {
-                job.cancel(&mut self.engine);
-                self.outbox.push((name, Reply::Error(error)));
+                self.cancel(engine);
+                Some(Reply::Error(error))
             }
         }
     }
-}
 
-impl Job {
     /// Submits inputs to the engine.
     fn feed<E: Executor>(&mut self, engine: &mut Engine<E>) -> Result<()> {
         while self.running.len() < AT_ONCE {
@@ -130,8 +118,8 @@ impl Job {
     }
 
     /// Cancels all inputs.
-    pub(super) fn cancel<E: Executor>(self, engine: &mut Engine<E>) {
-        self.running.into_keys().for_each(|id| engine.cancel(id));
+    pub fn cancel<E: Executor>(&mut self, engine: &mut Engine<E>) {
+        take(&mut self.running).into_keys().for_each(|id| engine.cancel(id));
     }
 }
 

@@ -1,12 +1,24 @@
 //! Converts a chat request into an engine request.
 
-use super::Moment;
 use crate::{
     Error, Result,
-    api::{ChatRequest, RepetitionLimit, Spec, TokenRules},
-    engine::{Repetition, Request, ThinkingBudget},
+    api::{ChatRequest, RepetitionLimit, Spec, TokenRules, invalid},
+    engine::{Repetition, Request, TabId, ThinkingBudget},
     text::{Chat, Prompt, Reading, Tokenizer},
 };
+
+/// Time, randomness and origin of a request: the core has no clock and no random generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Seconds since 1970.
+    pub now: u64,
+    /// Makes up the request's id, and its seed if it has none.
+    pub entropy: u64,
+    /// The tab that sent the request. Tabs share the engine fairly.
+    pub tab: TabId,
+    /// Only requests with the same salt share cached prefixes.
+    pub salt: u64,
+}
 
 /// An engine request, the constraint on its answers, and how to parse them.
 pub struct Prepared {
@@ -36,10 +48,7 @@ pub fn engine_request(
         ("stop_token_ids", stop),
         ("logprob_token_ids", &sampling.logprob_tokens),
     ] {
-        if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
-            let message = format!("found token id {id}, expected ids below {vocab}");
-            return Err(Error::InvalidRequest { param: param.into(), message });
-        }
+        check_ids(param, ids, vocab)?;
     }
     let defaults = chat.defaults();
     let Prompt { ids, mut reading, form } = prompt;
@@ -76,6 +85,14 @@ pub fn engine_request(
         ..Default::default()
     };
     Ok(Prepared { request, constraint, reading })
+}
+
+/// Refuses token ids beyond the vocabulary.
+pub fn check_ids(param: &str, ids: &[u32], vocab: usize) -> Result<()> {
+    match ids.iter().find(|id| **id as usize >= vocab) {
+        Some(id) => Err(invalid(param, format!("token id {id}"), &format!("ids below {vocab}"))),
+        None => Ok(()),
+    }
 }
 
 /// Renames the parameter in the engine's error about a prompt.

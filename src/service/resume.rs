@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::request::Prepared;
+use super::request::{Prepared, check_ids};
 use crate::{
     Error, Result,
     api::ChatRequest,
@@ -51,10 +51,7 @@ pub fn check(
         if count > most {
             return refuse(format!("found {count} tokens, expected at most {most}"));
         }
-        let vocab = capacity.vocab;
-        if let Some(id) = tokens.iter().find(|id| **id as usize >= vocab) {
-            return refuse(format!("found token id {id}, expected ids below {vocab}"));
-        }
+        check_ids("resume", tokens, capacity.vocab)?;
     }
     Ok(())
 }

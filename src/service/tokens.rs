@@ -1,6 +1,6 @@
 //! Tokenises texts and conversations, detokenises, and renders the chat template.
 
-use super::Service;
+use super::{Service, request::check_ids};
 use crate::{
     Result,
     api::{DetokenizeRequest, DetokenizeResponse, ToTokenize, TokenSource, TokenizeResponse},
@@ -49,10 +49,7 @@ impl<E: Executor> Service<E> {
         let vocab = self.capacity.vocab;
         let mut prompt = String::new();
         for (i, token) in request.tokens.iter().enumerate() {
-            if *token as usize >= vocab {
-                let message = format!("found token id {token}, expected ids below {vocab}");
-                return Err(Error::InvalidRequest { param: format!("tokens[{i}]"), message });
-            }
+            check_ids(&format!("tokens[{i}]"), &[*token], vocab)?;
             prompt += &detokenizer.push(*token)?;
         }
         prompt += &detokenizer.finish();

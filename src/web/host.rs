@@ -4,77 +4,32 @@ use std::collections::BTreeMap;
 
 use futures::{
     StreamExt,
-    channel::{
-        mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
-        oneshot,
-    },
+    channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
 };
-use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{AbortController, AbortSignal};
+use web_sys::AbortController;
 
 use super::{
+    environment::Environment,
+    event::{Event, send},
     load::load,
     port::{Line, Port},
     turn::Turn,
 };
 use crate::{
-    Result,
     engine::TabId,
     executor::AnyExecutor,
-    host::{self, Answer, Call, Identity, Info, ModelId, Options, Progress, Refused, Task},
-    service::Service,
+    host::{self, Answer, Call, Identity, ModelId, Options, Task},
 };
 
 /// Page size of WebAssembly memory.
 const WASM_PAGE_BYTES: usize = 65_536;
 
-#[wasm_bindgen]
-extern "C" {
-    /// Functions that the worker's script provides.
-    #[derive(Clone)]
-    #[wasm_bindgen(
-        typescript_type = "{ name: string | null, loadGrammar(): Promise<object>, whenGone(lock: string): Promise<unknown>, toJson(message: unknown): string | undefined, openStore(kind: string): Promise<object | null>, hold(lock: string, signal: AbortSignal): Promise<void> }"
-    )]
-    pub type Environment;
-    /// The Web Lock that the worker holds while it lives, if the browser has Web Locks.
-    #[wasm_bindgen(method, structural, getter)]
-    fn name(this: &Environment) -> Option<String>;
-    /// Returns a promise of the grammar module, which constrains answers.
-    #[wasm_bindgen(method, structural, getter, js_name = loadGrammar)]
-    pub(super) fn load_grammar(this: &Environment) -> Function;
-    /// Converts a message to JSON.
-    #[wasm_bindgen(method, structural, getter, js_name = toJson)]
-    fn to_json(this: &Environment) -> Function;
-    /// Returns a promise that resolves once a Web Lock is free.
-    #[wasm_bindgen(method, structural, catch, js_name = whenGone)]
-    fn when_gone(this: &Environment, lock: &str) -> Result<Promise, JsValue>;
-    /// Returns a promise of the store for files, `cache` or `opfs`; null if there is none.
-    #[wasm_bindgen(method, structural, js_name = openStore)]
-    pub(super) fn open_store(this: &Environment, kind: &str) -> Promise;
-    /// Returns a promise that resolves once a Web Lock is held; it is held until `signal` is aborted.
-    #[wasm_bindgen(method, structural)]
-    pub(super) fn hold(this: &Environment, lock: &str, signal: &AbortSignal) -> Promise;
-}
-
 /// Serves any number of message ports with one or more models.
 #[wasm_bindgen]
 pub struct Host {
     inbox: UnboundedSender<Event>,
-}
-
-/// An event for the host's loop.
-pub(super) enum Event {
-    Connected(Port),
-    /// A message, and the files of a local model to load.
-    Called(TabId, Result<Call, Refused>, JsValue),
-    Gone(TabId),
-    Sized(ModelId, u64, oneshot::Sender<()>),
-    Progress(ModelId, Progress),
-    Loaded(ModelId, Box<Result<(Service<AnyExecutor>, Info)>>),
-    /// An idle model may have work again.
-    Woken,
 }
 
 #[wasm_bindgen]
@@ -251,9 +206,4 @@ impl Serving {
             line.send(answer);
         }
     }
-}
-
-/// Sends an event to the loop, which lives as long as the worker.
-pub(super) fn send(inbox: &UnboundedSender<Event>, event: Event) {
-    let _ = inbox.unbounded_send(event);
 }

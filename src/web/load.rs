@@ -12,7 +12,8 @@ use web_sys::AbortSignal;
 
 use super::{
     BrowserStore, Fetch, FetchSource, Files, ModuleCompiler,
-    host::{Environment, Event, send},
+    environment::Environment,
+    event::{Event, send},
 };
 use crate::{
     Error, Result, engine,

@@ -1,5 +1,7 @@
 //! The browser: message ports, fetch, storage, the event loop.
 
+mod environment;
+mod event;
 mod fetch;
 mod files;
 mod grammar;

@@ -1,9 +1,9 @@
 //! Loads a draft head from its folder; everything is checked before anything is allocated.
 
 use super::checkpoint::{Checkpoint, Progress};
+use super::header::Dtype;
 use super::header::{Elements, TensorInfo};
 use super::plan::{LoadPlan, Quantise};
-use super::safetensors::Dtype;
 use super::sink::WeightSink;
 use super::source::Source;
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! The tensors of a weights file, in any format.
 
-use super::safetensors::Dtype;
 use crate::layout::{BlockType, FloatType};
+use serde::Deserialize;
 use std::fmt;
 
 /// The tensors of a file.
@@ -56,6 +56,62 @@ impl Elements {
             Elements::Plain(Dtype::Bf16) => Some(FloatType::Bf16),
             _ => None,
         }
+    }
+}
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Dtype {
+    Bool,
+    F4,
+    #[serde(rename = "F6_E2M3")]
+    F6E2m3,
+    #[serde(rename = "F6_E3M2")]
+    F6E3m2,
+    U8,
+    I8,
+    #[serde(rename = "F8_E5M2")]
+    F8E5m2,
+    #[serde(rename = "F8_E4M3")]
+    F8E4m3,
+    #[serde(rename = "F8_E8M0")]
+    F8E8m0,
+    #[serde(rename = "F8_E4M3FNUZ")]
+    F8E4m3fnuz,
+    #[serde(rename = "F8_E5M2FNUZ")]
+    F8E5m2fnuz,
+    I16,
+    U16,
+    F16,
+    Bf16,
+    I32,
+    U32,
+    F32,
+    C64,
+    F64,
+    I64,
+    U64,
+}
+
+impl Dtype {
+    /// Bits of an element.
+    pub const fn bits(self) -> u64 {
+        use Dtype::*;
+        match self {
+            F4 => 4,
+            F6E2m3 | F6E3m2 => 6,
+            Bool | U8 | I8 | F8E5m2 | F8E4m3 | F8E8m0 | F8E4m3fnuz | F8E5m2fnuz => 8,
+            I16 | U16 | F16 | Bf16 => 16,
+            I32 | U32 | F32 => 32,
+            C64 | F64 | I64 | U64 => 64,
+        }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&format!("{self:?}").to_uppercase())
     }
 }
 

@@ -4,7 +4,6 @@
 //! small, one byte per 64 weights; those of a matrix are close together in a file.
 
 use super::sink::{RepackJob, WeightSink};
-use super::stream::pieces;
 use crate::error::{Error, Result};
 use serde::Deserialize;
 
@@ -77,7 +76,7 @@ impl<'a> Nested<'a> {
         }
         let Some(scales) = parts.scales() else { return Ok(()) };
         *parts = Parts::default();
-        for piece in pieces(&self.jobs[job.index]) {
+        for piece in self.jobs[job.index].pieces() {
             let first = piece.first_row - self.jobs[job.index].first_row;
             let scales = &scales[first * piece.columns..][..piece.rows * piece.columns];
             let bytes: Vec<u8> = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();

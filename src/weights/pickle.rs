@@ -4,7 +4,7 @@
 //! calls no functions, and refuses everything else.
 //! Opcodes: <https://github.com/python/cpython/blob/main/Lib/pickletools.py>.
 
-use super::safetensors::Dtype;
+use super::header::Dtype;
 use std::collections::HashMap;
 
 /// A tensor as a pickle describes it.

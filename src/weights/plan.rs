@@ -1,16 +1,14 @@
 //! Plans, and checks, which tensor of a checkpoint fills which weight, before anything is allocated.
 
-use super::formats::Module;
+use super::formats::{self, Module};
 use super::header::{Elements, Header, TensorInfo};
-use super::nested::{NestedJob, NestedPart};
-use super::order::OrderJob;
-use super::sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight};
+use super::jobs::{Job, Jobs, Place, expect_float, has_shape, sliced, wrong};
+use super::sink::{Encoding, Part, RepackJob, Weight};
 use crate::error::{Error, Result};
-use crate::layout::{BlockType, FloatType, Layout};
+use crate::layout::{BlockType, Layout};
 use crate::model::{
     ModelConfig, Naming, Param, ParamSource, ParamSpec, Quantization, Shape, Slice,
 };
-use std::collections::HashMap;
 
 /// Quantisation of floating-point matrices while they load: a layout, or `None` to keep theirs.
 ///
@@ -63,27 +61,6 @@ pub struct LoadPlan {
     pub nested: Vec<RepackJob>,
 }
 
-/// What a tensor is used for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Job {
-    Repack(RepackJob),
-    Nested(NestedJob),
-    Order(OrderJob),
-}
-
-impl Job {
-    /// Whether another job converts the same bytes in the same way, for another weight.
-    fn is_alike(&self, other: &Job) -> bool {
-        match (self, other) {
-            (Job::Repack(job), Job::Repack(other)) => {
-                let RepackJob { param, first_row, .. } = *other;
-                RepackJob { param, first_row, ..*job } == *other
-            }
-            _ => false,
-        }
-    }
-}
-
 impl LoadPlan {
     /// Plans how the files with these headers fill the model.
     ///
@@ -95,12 +72,11 @@ impl LoadPlan {
         quantise: &Quantise,
         headers: &[&Header],
     ) -> Result<LoadPlan> {
-        let mut planner = Planner::new(quantization, quantise, headers)?;
-        let weights = planner.weights(&config.params(), headers)?;
+        let plan = LoadPlan::of(&config.params(), quantization, quantise, headers)?;
         if let Naming::Gguf { .. } = config.naming {
-            planner.expect_all_used(headers)?;
+            expect_all_used(headers, &plan.jobs)?;
         }
-        Ok(planner.finish(weights))
+        Ok(plan)
     }
 
     /// Plans how the files with these headers fill other weights than those of a [`ModelConfig`].
@@ -111,9 +87,13 @@ impl LoadPlan {
         quantise: &Quantise,
         headers: &[&Header],
     ) -> Result<LoadPlan> {
-        let mut planner = Planner::new(quantization, quantise, headers)?;
-        let weights = planner.weights(params, headers)?;
-        Ok(planner.finish(weights))
+        quantise.check()?;
+        let mut planner = Planner { jobs: Jobs::new(headers)?, quantization, quantise };
+        let weights = params.iter().map(|spec| planner.weight(spec)).collect::<Result<_>>()?;
+        let Planner { jobs, .. } = planner;
+        jobs.expect_whole(headers)?;
+        jobs.expect_alike(headers)?;
+        Ok(LoadPlan { weights, jobs: jobs.jobs, nested: jobs.nested })
     }
 
     /// Bytes of all weights together.
@@ -122,63 +102,13 @@ impl LoadPlan {
     }
 }
 
-/// A tensor and its location: file, index in the file.
-pub(super) type Place<'a> = (&'a TensorInfo, usize, usize);
-
-fn tensors_by_name<'a>(headers: &[&'a Header]) -> Result<HashMap<&'a str, Place<'a>>> {
-    let mut tensors = HashMap::new();
-    for (file, header) in headers.iter().enumerate() {
-        for (index, tensor) in header.tensors.iter().enumerate() {
-            if tensors.insert(tensor.name.as_str(), (tensor, file, index)).is_some() {
-                return Err(Error::Malformed {
-                    what: "the checkpoint".into(),
-                    expected: "set of shards".into(),
-                    found: format!("two shards hold the tensor {:?}", tensor.name),
-                });
-            }
-        }
-    }
-    Ok(tensors)
-}
-
-pub(super) struct Planner<'a> {
-    tensors: HashMap<&'a str, Place<'a>>,
+struct Planner<'a> {
+    jobs: Jobs<'a>,
     quantization: Option<Quantization>,
     quantise: &'a Quantise,
-    jobs: Vec<Vec<Vec<Job>>>,
-    nested: Vec<RepackJob>,
-    /// Number of modules with reordered columns, per weight.
-    ordered: HashMap<Param, usize>,
 }
 
-impl<'a> Planner<'a> {
-    fn new(
-        quantization: Option<Quantization>,
-        quantise: &'a Quantise,
-        headers: &[&'a Header],
-    ) -> Result<Planner<'a>> {
-        quantise.check()?;
-        Ok(Planner {
-            tensors: tensors_by_name(headers)?,
-            quantization,
-            quantise,
-            jobs: headers.iter().map(|header| vec![Vec::new(); header.tensors.len()]).collect(),
-            nested: Vec::new(),
-            ordered: HashMap::new(),
-        })
-    }
-
-    fn weights(&mut self, params: &[ParamSpec], headers: &[&Header]) -> Result<Vec<Weight>> {
-        let weights = params.iter().map(|spec| self.weight(spec)).collect::<Result<_>>()?;
-        self.expect_whole(headers)?;
-        self.expect_alike(headers)?;
-        Ok(weights)
-    }
-
-    fn finish(self, weights: Vec<Weight>) -> LoadPlan {
-        LoadPlan { weights, jobs: self.jobs, nested: self.nested }
-    }
-
+impl Planner<'_> {
     fn weight(&mut self, spec: &ParamSpec) -> Result<Weight> {
         let mut parts: Vec<Part> = Vec::new();
         let mut convertible = true;
@@ -197,7 +127,7 @@ impl<'a> Planner<'a> {
                 None => parts.push(Part { rows: source.rows, layout: fit.layout }),
             }
         }
-        let ordered = self.ordered.get(&spec.param).copied().unwrap_or(0);
+        let ordered = self.jobs.ordered.get(&spec.param).copied().unwrap_or(0);
         if ![0, spec.sources.len()].contains(&ordered) || ordered > 0 && spec.param.is_of_experts()
         {
             return Err(Error::WrongTensor {
@@ -243,7 +173,7 @@ impl<'a> Planner<'a> {
             matrix => matrix,
         };
         let name = format!("{block}.switch_mlp.{matrix}");
-        self.find(&name)?;
+        self.jobs.find(&name)?;
         let Shape::Matrix { n, .. } = spec.shape else { return None };
         let slice = Some(Slice { index: first_row / spec.unit, of: n / spec.unit });
         Some(ParamSource { name, slice, ..source.clone() })
@@ -266,11 +196,11 @@ impl<'a> Planner<'a> {
             // Integer elements are codes, which need further tensors.
             elements => elements.float().is_some() || self.quantization.is_none(),
         };
-        let mut place = self.find(&source.name);
+        let mut place = self.jobs.find(&source.name);
         if place.is_none() {
             // Experts of gpt-oss outside MXFP4 are in column-major order, and not in modules.
             let name = source.name.strip_suffix(".weight").filter(|_| slice.is_some());
-            place = name.and_then(|name| self.find(name));
+            place = name.and_then(|name| self.jobs.find(name));
             by_columns |= place.is_some();
         }
         if let Some(place) = place.filter(whole) {
@@ -281,7 +211,7 @@ impl<'a> Planner<'a> {
                         true => Encoding::LessOne(float),
                         false => Encoding::Float(float),
                     };
-                    self.add(place, job(encoding, 1))?;
+                    self.jobs.add(place, job(encoding, 1))?;
                     Ok(Fit { layout: Layout::F32, convertible: false })
                 }
                 Shape::Matrix { k, .. } => {
@@ -300,7 +230,7 @@ impl<'a> Planner<'a> {
                             (Encoding::Float(float), asked.unwrap_or(float.layout()))
                         }
                     };
-                    self.add(place, job(encoding, k))?;
+                    self.jobs.add(place, job(encoding, k))?;
                     Ok(Fit { layout, convertible: true })
                 }
             };
@@ -310,7 +240,7 @@ impl<'a> Planner<'a> {
         let Shape::Matrix { k, .. } = spec.shape else { return Err(missing()) };
         let quantization = self.quantization;
         let mut module = Module {
-            planner: self,
+            jobs: &mut self.jobs,
             name: source.name.strip_suffix(".weight").ok_or_else(missing)?,
             param: spec.param,
             first_row,
@@ -319,107 +249,20 @@ impl<'a> Planner<'a> {
             interleaved,
             slice,
         };
-        Ok(Fit { layout: module.plan(quantization)?, convertible: false })
+        Ok(Fit { layout: formats::plan(&mut module, quantization)?, convertible: false })
     }
+}
 
-    /// Finds a tensor; base models are saved without the prefix `model.` or `transformer.`.
-    pub(super) fn find(&self, name: &str) -> Option<Place<'a>> {
-        let short = || {
-            let prefix =
-                ["model.", "transformer."].into_iter().find(|prefix| name.starts_with(prefix));
-            self.tensors.get(&name[prefix?.len()..])
-        };
-        let long = || self.tensors.get(&format!("language_model.{name}")[..]);
-        self.tensors.get(name).or_else(short).or_else(long).copied()
-    }
-
-    pub(super) fn get(&self, name: &str) -> Result<Place<'a>> {
-        self.find(name).ok_or_else(|| Error::MissingTensor { name: name.into() })
-    }
-
-    pub(super) fn add(&mut self, (tensor, file, index): Place<'a>, job: RepackJob) -> Result<()> {
-        ensure_piece(tensor, job.unit_bytes())?;
-        self.jobs[file][index].push(Job::Repack(job));
-        Ok(())
-    }
-
-    /// Plans scales that have to be assembled; returns their index.
-    pub(super) fn add_nested(&mut self, job: RepackJob) -> usize {
-        self.nested.push(job);
-        self.nested.len() - 1
-    }
-
-    pub(super) fn add_order(&mut self, (_, file, place): Place<'a>, job: OrderJob) {
-        *self.ordered.entry(job.param).or_default() += 1;
-        self.jobs[file][place].push(Job::Order(job));
-    }
-
-    pub(super) fn add_nested_part(
-        &mut self,
-        (tensor, file, place): Place<'a>,
-        part: NestedPart,
-        index: usize,
-    ) -> Result<()> {
-        ensure_piece(tensor, tensor.bytes)?;
-        let bytes = tensor.bytes as usize;
-        self.jobs[file][place].push(Job::Nested(NestedJob { part, index, bytes }));
-        Ok(())
-    }
-
-    /// Refuses tensors whose number of bytes differs from that of their jobs: sizes beyond a 32-bit
-    /// `usize` may have been mistaken.
-    fn expect_whole(&self, headers: &[&Header]) -> Result<()> {
-        let tensors = headers.iter().flat_map(|header| &header.tensors);
-        for (tensor, jobs) in tensors.zip(self.jobs.iter().flatten()) {
-            let taken = jobs.iter().map(|job| match job {
-                Job::Repack(job) => job.bytes(),
-                Job::Nested(job) => job.bytes as u64,
-                Job::Order(job) => 4 * job.columns as u64,
-            });
-            let expected = taken.fold(0, u64::saturating_add);
-            if !jobs.is_empty() && expected != tensor.bytes {
-                return Err(Error::WrongTensor {
-                    name: tensor.name.clone(),
-                    found: format!("{} bytes", tensor.bytes),
-                    expected: format!("{expected} bytes"),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses tensors that share bytes but are converted differently: the bytes are read once.
-    fn expect_alike(&self, headers: &[&Header]) -> Result<()> {
-        for (header, jobs) in headers.iter().zip(&self.jobs) {
-            let used = header.tensors.iter().zip(jobs).filter(|(_, jobs)| !jobs.is_empty());
-            let used: Vec<_> = used.collect();
-            let differ = used.windows(2).find(|pair| {
-                let [(a, of_a), (b, of_b)] = [pair[0], pair[1]];
-                let is_alike = || of_a.iter().zip(of_b).all(|(a, b)| a.is_alike(b));
-                a.shares_bytes(b) && (of_a.len() != of_b.len() || !is_alike())
-            });
-            if let Some([(a, _), (b, _)]) = differ {
-                return Err(Error::WrongTensor {
-                    name: b.name.clone(),
-                    found: format!("{:?} by another name", a.name),
-                    expected: "one of its own: the two do not become the same".into(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn expect_all_used(&self, headers: &[&Header]) -> Result<()> {
-        let tensors = headers.iter().flat_map(|header| &header.tensors);
-        let unused = tensors.zip(self.jobs.iter().flatten()).find(|(_, jobs)| jobs.is_empty());
-        match unused {
-            None => Ok(()),
-            Some((tensor, _)) => Err(Error::WrongTensor {
-                name: tensor.name.clone(),
-                found: "there".into(),
-                expected: "absent: this architecture, as far as it is supported, has none".into(),
-            }),
-        }
+fn expect_all_used(headers: &[&Header], jobs: &[Vec<Vec<Job>>]) -> Result<()> {
+    let tensors = headers.iter().flat_map(|header| &header.tensors);
+    let unused = tensors.zip(jobs.iter().flatten()).find(|(_, jobs)| jobs.is_empty());
+    match unused {
+        None => Ok(()),
+        Some((tensor, _)) => Err(Error::WrongTensor {
+            name: tensor.name.clone(),
+            found: "there".into(),
+            expected: "absent: this architecture, as far as it is supported, has none".into(),
+        }),
     }
 }
 
@@ -431,25 +274,6 @@ struct Fit {
     convertible: bool,
 }
 
-/// Refuses pieces that have to be held at once and are too large for that.
-fn ensure_piece(tensor: &TensorInfo, bytes: u64) -> Result<()> {
-    if bytes > PIECE_BYTES {
-        let what = format!("one piece of {:?}", tensor.name);
-        return Err(Error::TooLarge { what, bytes, limit: PIECE_BYTES });
-    }
-    Ok(())
-}
-
-/// The shape of a tensor of which one part has this shape.
-pub(super) fn sliced(slice: Option<Slice>, shape: &[usize]) -> Vec<usize> {
-    slice.iter().map(|slice| &slice.of).chain(shape).copied().collect()
-}
-
-pub(super) fn expect_float(tensor: &TensorInfo, shape: &[usize]) -> Result<FloatType> {
-    let float = tensor.elements.float().filter(|_| has_shape(tensor, shape));
-    float.ok_or_else(|| wrong(tensor, "F32 or F16 or BF16", shape))
-}
-
 /// The layout that keeps these blocks.
 fn expect_blocks(tensor: &TensorInfo, block: BlockType, shape: &[usize]) -> Result<Layout> {
     if !has_shape(tensor, shape) {
@@ -459,16 +283,4 @@ fn expect_blocks(tensor: &TensorInfo, block: BlockType, shape: &[usize]) -> Resu
         let names = BlockType::READABLE.map(|block| block.to_string()).join(", ");
         wrong(tensor, &format!("one of F32, F16, BF16, {names}"), shape)
     })
-}
-
-pub(super) fn has_shape(tensor: &TensorInfo, shape: &[usize]) -> bool {
-    tensor.shape.iter().copied().eq(shape.iter().map(|n| *n as u64))
-}
-
-pub(super) fn wrong(tensor: &TensorInfo, expected: &str, shape: &[usize]) -> Error {
-    Error::WrongTensor {
-        name: tensor.name.clone(),
-        found: format!("{} {:?}", tensor.elements, tensor.shape),
-        expected: format!("{expected} {shape:?}"),
-    }
 }

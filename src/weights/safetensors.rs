@@ -5,7 +5,7 @@
 //! [`MAX_HEADER`] bytes and [`MAX_TENSORS`] tensors, and duplicate names are refused.
 //! Format: <https://github.com/huggingface/safetensors#format>.
 
-use super::header::{Elements, Header, TensorInfo};
+use super::header::{Dtype, Elements, Header, TensorInfo};
 use super::reader::Reader;
 use super::source::ByteStream;
 use crate::error::{Error, Result};
@@ -20,62 +20,6 @@ pub const MAX_HEADER: u64 = 16 << 20;
 
 /// Most tensors of a file.
 pub const MAX_TENSORS: usize = 100_000;
-
-/// The type of a tensor's elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Dtype {
-    Bool,
-    F4,
-    #[serde(rename = "F6_E2M3")]
-    F6E2m3,
-    #[serde(rename = "F6_E3M2")]
-    F6E3m2,
-    U8,
-    I8,
-    #[serde(rename = "F8_E5M2")]
-    F8E5m2,
-    #[serde(rename = "F8_E4M3")]
-    F8E4m3,
-    #[serde(rename = "F8_E8M0")]
-    F8E8m0,
-    #[serde(rename = "F8_E4M3FNUZ")]
-    F8E4m3fnuz,
-    #[serde(rename = "F8_E5M2FNUZ")]
-    F8E5m2fnuz,
-    I16,
-    U16,
-    F16,
-    Bf16,
-    I32,
-    U32,
-    F32,
-    C64,
-    F64,
-    I64,
-    U64,
-}
-
-impl Dtype {
-    /// Bits of an element.
-    pub const fn bits(self) -> u64 {
-        use Dtype::*;
-        match self {
-            F4 => 4,
-            F6E2m3 | F6E3m2 => 6,
-            Bool | U8 | I8 | F8E5m2 | F8E4m3 | F8E8m0 | F8E4m3fnuz | F8E5m2fnuz => 8,
-            I16 | U16 | F16 | Bf16 => 16,
-            I32 | U32 | F32 => 32,
-            C64 | F64 | I64 | U64 => 64,
-        }
-    }
-}
-
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&format!("{self:?}").to_uppercase())
-    }
-}
 
 /// Reads the header at the start of a file and leaves the reader at the first tensor's byte.
 ///

@@ -275,4 +275,76 @@ impl RepackJob {
     pub const fn bytes(&self) -> u64 {
         self.encoding.bytes(self.rows, self.columns)
     }
+
+    /// Splits a tensor's job into jobs of whole units and at most [`PIECE_BYTES`].
+    pub fn pieces(&self) -> impl Iterator<Item = RepackJob> {
+        let by_columns = self.encoding.by_columns();
+        let most = PIECE_BYTES / self.unit_bytes().max(1);
+        let step = (most.max(1) as usize).saturating_mul(self.unit());
+        let length = if by_columns { self.columns } else { self.rows };
+        (0..length).step_by(step).map(move |first| {
+            let length = step.min(length - first);
+            match by_columns {
+                true => RepackJob { first_column: first, columns: length, ..*self },
+                false => RepackJob { first_row: self.first_row + first, rows: length, ..*self },
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_tensor_in_whole_units_of_bounded_size() {
+        let float = FloatType::Bf16;
+        let (number, grid) = (Number::Float(float), Grid::EACH);
+        let zero_points = |packing| Encoding::ZeroPoints { packing, grid, wraps: false };
+        for (encoding, rows, columns, expected) in [
+            (Encoding::Float(float), 128_256, 2048, 63),
+            (Encoding::Float(FloatType::F32), 3, 1 << 18, 1),
+            (Encoding::Float(float), 4096, 1, 1),
+            (Encoding::Nibbles(Packing::Rows), 100_000, 4095, 25),
+            (Encoding::Scales { number, grid, zero: None }, 1 << 21, 16, 8),
+            (zero_points(Packing::RowsOfEight), 3_000_001, 20, 4),
+            (Encoding::Nibbles(Packing::AwqColumns), 28_672, 8192, 15),
+            (Encoding::Nibbles(Packing::Transposed), 5000, 8184, 3),
+            (zero_points(Packing::Columns), 1 << 20, 33, 3),
+        ] {
+            let (param, first_row) = (Param::GateUp(0), 172);
+            let whole = RepackJob {
+                param,
+                encoding,
+                first_row,
+                rows,
+                first_column: 0,
+                columns,
+                interleaved: None,
+            };
+            let (mut covered, mut bytes, mut count) = (0, 0, 0);
+            for piece in whole.pieces() {
+                let job = match encoding.by_columns() {
+                    true => {
+                        assert_eq!((piece.first_row, piece.rows), (first_row, rows));
+                        assert_eq!(piece.first_column, covered);
+                        covered += piece.columns;
+                        piece.columns
+                    }
+                    false => {
+                        assert_eq!((piece.first_column, piece.columns), (0, columns));
+                        assert_eq!(piece.first_row - first_row, covered);
+                        covered += piece.rows;
+                        piece.rows
+                    }
+                };
+                assert!(piece.bytes() <= PIECE_BYTES && job > 0);
+                bytes += piece.bytes();
+                count += 1;
+                assert!(covered.is_multiple_of(whole.unit()) || count == expected);
+            }
+            let length = if encoding.by_columns() { columns } else { rows };
+            assert_eq!((covered, bytes, count), (length, whole.bytes(), expected));
+        }
+    }
 }

@@ -2,11 +2,11 @@
 
 use super::Chunk;
 use super::header::Header;
+use super::jobs::Job;
 use super::nested::Nested;
 use super::order::Orders;
-use super::plan::Job;
 use super::reader::Reader;
-use super::sink::{PIECE_BYTES, RepackJob, WeightSink};
+use super::sink::{RepackJob, WeightSink};
 use super::source::ByteStream;
 use crate::error::{Error, Result};
 use std::iter;
@@ -40,7 +40,7 @@ pub(super) async fn demultiplex<'a>(
             match job {
                 Job::Repack(_) => {
                     let repack = |(_, jobs): &(_, &'a Vec<Job>)| match jobs.get(at) {
-                        Some(Job::Repack(job)) => Some(pieces(job)),
+                        Some(Job::Repack(job)) => Some(job.pieces()),
                         _ => None,
                     };
                     let mut alike: Vec<_> = aliases.iter().filter_map(repack).collect();
@@ -67,21 +67,6 @@ pub(super) async fn demultiplex<'a>(
         }
     }
     input.skip_to(header.end).await
-}
-
-/// Splits a tensor's job into jobs of whole units and at most [`PIECE_BYTES`].
-pub(super) fn pieces(job: &RepackJob) -> impl Iterator<Item = RepackJob> {
-    let by_columns = job.encoding.by_columns();
-    let most = PIECE_BYTES / job.unit_bytes().max(1);
-    let step = (most.max(1) as usize).saturating_mul(job.unit());
-    let length = if by_columns { job.columns } else { job.rows };
-    (0..length).step_by(step).map(move |first| {
-        let length = step.min(length - first);
-        match by_columns {
-            true => RepackJob { first_column: first, columns: length, ..*job },
-            false => RepackJob { first_row: job.first_row + first, rows: length, ..*job },
-        }
-    })
 }
 
 struct Input<'a, S> {
@@ -151,64 +136,4 @@ fn append(word: &mut Vec<u8>, chunk: &Chunk) {
     let start = word.len();
     word.resize(start + chunk.len(), 0);
     chunk.copy_to(&mut word[start..]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::{FloatType, Grid, Number, Packing};
-    use crate::model::Param;
-    use crate::weights::Encoding;
-
-    #[test]
-    fn pieces_cover_a_tensor_in_whole_units_of_bounded_size() {
-        let float = FloatType::Bf16;
-        let (number, grid) = (Number::Float(float), Grid::EACH);
-        let zero_points = |packing| Encoding::ZeroPoints { packing, grid, wraps: false };
-        for (encoding, rows, columns, expected) in [
-            (Encoding::Float(float), 128_256, 2048, 63),
-            (Encoding::Float(FloatType::F32), 3, 1 << 18, 1),
-            (Encoding::Float(float), 4096, 1, 1),
-            (Encoding::Nibbles(Packing::Rows), 100_000, 4095, 25),
-            (Encoding::Scales { number, grid, zero: None }, 1 << 21, 16, 8),
-            (zero_points(Packing::RowsOfEight), 3_000_001, 20, 4),
-            (Encoding::Nibbles(Packing::AwqColumns), 28_672, 8192, 15),
-            (Encoding::Nibbles(Packing::Transposed), 5000, 8184, 3),
-            (zero_points(Packing::Columns), 1 << 20, 33, 3),
-        ] {
-            let (param, first_row) = (Param::GateUp(0), 172);
-            let whole = RepackJob {
-                param,
-                encoding,
-                first_row,
-                rows,
-                first_column: 0,
-                columns,
-                interleaved: None,
-            };
-            let (mut covered, mut bytes, mut count) = (0, 0, 0);
-            for piece in pieces(&whole) {
-                let job = match encoding.by_columns() {
-                    true => {
-                        assert_eq!((piece.first_row, piece.rows), (first_row, rows));
-                        assert_eq!(piece.first_column, covered);
-                        covered += piece.columns;
-                        piece.columns
-                    }
-                    false => {
-                        assert_eq!((piece.first_column, piece.columns), (0, columns));
-                        assert_eq!(piece.first_row - first_row, covered);
-                        covered += piece.rows;
-                        piece.rows
-                    }
-                };
-                assert!(piece.bytes() <= PIECE_BYTES && job > 0);
-                bytes += piece.bytes();
-                count += 1;
-                assert!(covered.is_multiple_of(whole.unit()) || count == expected);
-            }
-            let length = if encoding.by_columns() { columns } else { rows };
-            assert_eq!((covered, bytes, count), (length, whole.bytes(), expected));
-        }
-    }
 }

@@ -8,7 +8,7 @@ use tabloom::layout::{BlockType, Layout};
 use tabloom::load::{LoadOptions, capacity, quantise_all};
 use tabloom::model::{ModelConfig, ParamSpec, Shape};
 use tabloom::step::BLOCK_SIZE;
-use tabloom::weights::safetensors::Dtype;
+use tabloom::weights::Dtype;
 use tabloom::weights::{Elements, Header, LoadPlan, Quantise, TensorInfo};
 
 const GUIDE: &str = include_str!("../../docs/models.md");

@@ -1,9 +1,8 @@
 //! EAGLE and EAGLE-2: a decoder layer without its first norm, with the target's output matrix.
 
-use super::super::ModelConfig;
-use super::super::json::Fields;
-use super::{DraftConfig, DraftFamily, expect_target, has};
+use super::config::{DraftConfig, DraftFamily, expect_target, has};
 use crate::error::Result;
+use crate::model::{ModelConfig, json::Fields};
 use serde_json::json;
 
 pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig> {

@@ -4,10 +4,9 @@
 //! (speculators, vLLM) has the number of applied layers; a list in `eagle_config` (SpecForge, SGLang)
 //! has the index of the last applied layer, which is one less.
 
-use super::super::ModelConfig;
-use super::super::json::Fields;
-use super::{DraftConfig, DraftFamily, Features, FuseNorm, expect_target, has};
+use super::config::{DraftConfig, DraftFamily, Features, FuseNorm, expect_target, has};
 use crate::error::Result;
+use crate::model::{ModelConfig, json::Fields};
 use serde_json::json;
 
 const STREAMS: &str = "eagle_aux_hidden_state_layer_ids";

@@ -1,11 +1,8 @@
 //! Medusa: several heads, each of which drafts one token from the target's last hidden state.
 
-use super::super::config::Activation;
-use super::super::json::Fields;
-use super::super::rope::{Rope, RopeScaling};
-use super::super::{ModelConfig, Param, ParamSpec, Shape};
-use super::{DraftConfig, DraftFamily, Features, MOST_LAYERS, Names, expect_target};
+use super::config::{DraftConfig, DraftFamily, MOST_LAYERS, expect_target};
 use crate::error::{Error, Result};
+use crate::model::{ModelConfig, Param, ParamSpec, Shape, json::Fields};
 
 pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig> {
     expect_target(fields, "hidden_size", target)?;
@@ -19,33 +16,8 @@ pub(super) fn read(fields: &Fields, target: &ModelConfig) -> Result<DraftConfig>
             heads: 0,
             blocks: fields.count_or("medusa_num_layers", 0..=MOST_LAYERS, 1)?,
         },
-        hidden: target.hidden,
-        intermediate: 0,
-        heads: 0,
-        kv_heads: 0,
-        head_dim: 0,
-        activation: Activation::Silu,
-        norm_eps: target.norm_eps,
-        norms_less_one: false,
-        rope: Rope { theta: 1.0, dims: 0, scaling: RopeScaling::None },
-        layers: 0,
-        vocab: target.vocab,
-        target_vocab: target.vocab,
         own_head: true,
-        own_embed: false,
-        features: Features::Last,
-        feature_width: target.hidden,
-        fuse_norm: None,
-        fuse_bias: false,
-        embedding_first: true,
-        norm_before_residual: false,
-        final_norm: false,
-        norm_output: false,
-        qkv_bias: false,
-        output_bias: false,
-        qk_norm: None,
-        output_gate: false,
-        names: Names::default(),
+        ..DraftConfig::new(target)
     })
 }
 

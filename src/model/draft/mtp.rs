@@ -1,10 +1,9 @@
 //! Multi-token prediction: a layer of the target's own checkpoint, with the names of Qwen3-Next and
 //! Qwen3.5, DeepSeek and GLM, or MiMo; or one that speculators has extracted.
 
-use super::super::ModelConfig;
-use super::super::json::Fields;
-use super::{DraftConfig, DraftFamily, Names, expect_target, has};
+use super::config::{DraftConfig, DraftFamily, Names, expect_target, has};
 use crate::error::{Error, Result};
+use crate::model::{ModelConfig, json::Fields};
 
 const COUNTS: [&str; 2] = ["mtp_num_hidden_layers", "num_nextn_predict_layers"];
 

@@ -1,6 +1,6 @@
 //! The weights of heads with layers.
 
-use super::{DraftConfig, Features, FuseNorm};
+use super::config::{DraftConfig, Features, FuseNorm};
 use crate::model::{Param, ParamSpec, Shape};
 
 /// Lists them in the order of use.

@@ -4,7 +4,7 @@ use super::{DraftConfig, DraftFamily, Features, FuseNorm};
 use crate::{
     Error, Result,
     model::{
-        Act, Caps, LayerAttention, MatmulOutput, ModelConfig, Norms, Op, Param, Product, Scales,
+        Act, Caps, LayerAttention, MatmulOutput, ModelConfig, Op, Param, Product, Scales,
         program::{body, layer, output},
     },
 };
@@ -253,6 +253,7 @@ fn join(draft: &DraftConfig, feature: Act, ops: &mut Vec<Op>) {
 fn layers(draft: &DraftConfig, target: &ModelConfig) -> ModelConfig {
     let shared = !draft.own_head;
     ModelConfig {
+        architecture: target.architecture.clone(),
         hidden: draft.hidden,
         intermediate: draft.intermediate,
         layers: draft.layers,
@@ -260,18 +261,12 @@ fn layers(draft: &DraftConfig, target: &ModelConfig) -> ModelConfig {
         kv_heads: draft.kv_heads,
         head_dim: draft.head_dim,
         vocab: draft.vocab,
+        context: target.context,
         norm_eps: draft.norm_eps,
-        layer_norm: false,
-        positions: false,
-        tied: false,
-        fused: false,
         qkv_bias: draft.qkv_bias,
         output_bias: draft.output_bias,
         gated: true,
-        mlp_bias: false,
-        sinks: false,
         qk_norm: draft.qk_norm,
-        norms: Norms::Before,
         norms_less_one: draft.norms_less_one,
         activation: draft.activation,
         scales: Scales {
@@ -283,7 +278,7 @@ fn layers(draft: &DraftConfig, target: &ModelConfig) -> ModelConfig {
             LayerAttention { window: None, rope: Some(draft.rope.clone()) };
             draft.layers
         ],
-        experts: None,
-        ..target.clone()
+        naming: target.naming,
+        ..ModelConfig::default()
     }
 }

@@ -10,7 +10,8 @@ mod speculation;
 
 use super::*;
 use crate::step::{
-    BlockCopy, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, SeqPlan, Window,
+    BlockCopy, Capacity, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, SeqPlan,
+    Window,
 };
 
 const END: u32 = 0;

@@ -1,8 +1,9 @@
 //! Speculative decoding: which sequences get drafts, and how drafts are accepted or rejected.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, rc::Rc};
 
 use super::*;
+use crate::speculate::Drafter;
 use crate::step::{Draft, Follow};
 
 /// Proposes the same tokens for every sequence.

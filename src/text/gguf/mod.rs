@@ -6,7 +6,6 @@ mod vocabulary;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokenizers::AddedToken;
 use tokenizers::models::bpe::BPE;
 use tokenizers::normalizers::{NFC, Prepend};
 
@@ -193,11 +192,6 @@ fn bytes_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<(Pipeline,
 
 fn failed(error: tokenizers::Error) -> Error {
     Error::Tokenizer { message: error.to_string() }
-}
-
-/// A token that is matched in raw text.
-fn added(content: &str, special: bool) -> AddedToken {
-    AddedToken::from(content, special).normalized(false)
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use tokenizers::AddedToken;
 use tokenizers::models::bpe::{Merges, Vocab};
 
-use super::added;
 use crate::error::{Error, Result};
 
 /// Longest token in bytes for which merges are derived; SentencePiece's are far shorter.
@@ -71,8 +70,9 @@ impl<'a> Vocabulary<'a> {
 
     /// Control and added tokens.
     pub fn added(&self) -> Vec<AddedToken> {
-        let tokens = self.added_ids().map(|id| id as usize);
-        tokens.map(|id| added(&self.tokens[id], self.kinds[id] == Kind::Control)).collect()
+        let ids = self.added_ids().map(|id| id as usize);
+        let special = |id: usize| self.kinds[id] == Kind::Control;
+        ids.map(|id| AddedToken::from(&*self.tokens[id], special(id)).normalized(false)).collect()
     }
 
     /// Reads merges `a b`, highest priority first.

@@ -4,11 +4,10 @@
 //! `qweight` is `[n][k / 8]` and `scales` is `[n][8 w]`, where w words hold the zero points of a row
 //! and some padding. Without zero points they are 8.
 
-use super::{Module, scales, scales_around};
+use super::module::{Module, scales, scales_around};
 use crate::error::Result;
 use crate::layout::{Grid, Layout, Packing};
-use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::I32;
+use crate::weights::{Encoding, header::Dtype::I32};
 
 pub(super) fn plan_gemm(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);

@@ -5,12 +5,13 @@
 //! w = (q − z)·scale. int8 and FP8 have `weight` and `weight_scale`. MXFP4 has a scale, the exponent
 //! of a power of two, for each 32 columns. With act-order `weight_g_idx` is the group of each column.
 
-use super::{Module, float8, scales, scales_around};
+use super::float8;
+use super::module::{Module, scales, scales_around};
 use crate::error::Result;
 use crate::layout::{Codebook, Grid, Layout, Number, Packing};
 use crate::model::Scheme;
 use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::{I8, I32, U8};
+use crate::weights::header::Dtype::{I8, I32, U8};
 
 pub(super) fn plan(module: &mut Module, scheme: Scheme) -> Result<Layout> {
     match scheme {
@@ -50,18 +51,11 @@ fn int8(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);
     let groups = module.groups("weight_scale", 1)?;
     let grid = groups.grid(false);
-    match module.find("weight_packed") {
-        None => module.take(
-            "weight",
-            &[I8],
-            &[n, k],
-            Encoding::Bytes { unsigned: false, transposed: false },
-            k,
-        )?,
-        Some(_) => {
-            let codes = Encoding::Bytes { unsigned: true, transposed: false };
-            module.take("weight_packed", &[I32], &[n, k.div_ceil(4)], codes, k)?;
-        }
+    let unsigned = module.find("weight_packed").is_some();
+    let codes = Encoding::Bytes { unsigned, transposed: false };
+    match unsigned {
+        true => module.take("weight_packed", &[I32], &[n, k.div_ceil(4)], codes, k)?,
+        false => module.take("weight", &[I8], &[n, k], codes, k)?,
     }
     let shape = [n, groups.stored];
     module.take_floats("weight_scale", &shape, scales_around(0, grid), groups.stored)?;

@@ -3,24 +3,18 @@
 //!
 //! `weight` is `[n][k]`; w = weight·scale, even where the scale is called `weight_scale_inv`.
 
-use super::{Module, scales_around};
+use super::module::{Module, scales_around};
 use crate::error::Result;
 use crate::layout::{Grid, Layout};
-use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::F8E4m3;
+use crate::weights::{Encoding, header::Dtype::F8E4m3};
 
 /// Rows and columns per scale.
 const BLOCK: usize = 128;
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);
-    module.take(
-        "weight",
-        &[F8E4m3],
-        &[n, k],
-        Encoding::Bytes { unsigned: false, transposed: false },
-        k,
-    )?;
+    let codes = Encoding::Bytes { unsigned: false, transposed: false };
+    module.take("weight", &[F8E4m3], &[n, k], codes, k)?;
     let by_blocks = module.find("weight_scale_inv").is_some();
     let scale = if by_blocks { "weight_scale_inv" } else { "weight_scale" };
     let (info, ..) = module.get(scale)?;

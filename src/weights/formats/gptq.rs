@@ -5,12 +5,11 @@
 //! except in some symmetric files, where z is 8. With act-order, `g_idx`, `[k]`, is the group of each
 //! column, and columns are stored in the order of the activations.
 
-use super::{Module, scales, scales_around};
+use super::module::{Module, scales, scales_around};
 use crate::error::Result;
 use crate::layout::{Layout, Packing};
 use crate::model::Gptq;
-use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::I32;
+use crate::weights::{Encoding, header::Dtype::I32};
 
 pub(super) fn plan(module: &mut Module, version: Gptq) -> Result<Layout> {
     let Gptq { wraps, symmetric, ordered, bytes } = version;

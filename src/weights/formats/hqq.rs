@@ -3,11 +3,10 @@
 //! `W_q` holds n·k / 2 bytes, the first half of all weights in the high nibbles; `scale` and `zero`
 //! are `[n·k / g][1]`; w = (q − zero)·scale.
 
-use super::{Module, scales};
+use super::module::{Module, scales};
 use crate::error::{Error, Result};
 use crate::layout::{Grid, Layout};
-use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::U8;
+use crate::weights::{Encoding, header::Dtype::U8};
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);

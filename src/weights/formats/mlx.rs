@@ -3,11 +3,10 @@
 //! `weight` is `[n][k·bits / 32]`, unsigned codes from the lowest bits up; `scales` and `biases` are
 //! `[n][k / g]`; w = q·scale + bias.
 
-use super::{Module, scales};
+use super::module::{Module, scales};
 use crate::error::Result;
 use crate::layout::{Layout, Packing};
-use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::U32;
+use crate::weights::{Encoding, header::Dtype::U32};
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);

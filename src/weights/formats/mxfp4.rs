@@ -3,11 +3,10 @@
 //! `…_blocks` is `[n][k / 32][16]`, two elements a byte, the first in the low nibble; `…_scales` is
 //! `[n][k / 32]`, exponents of powers of two.
 
-use super::Module;
+use super::module::Module;
 use crate::error::Result;
 use crate::layout::{Codebook, Grid, Layout, Number, Packing};
-use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::U8;
+use crate::weights::{Encoding, header::Dtype::U8};
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);

@@ -4,13 +4,13 @@
 //! scale. `weight.absmax` holds the scales of all runs of 64 or more columns, as f32 or, with double
 //! quantisation, as codes; see `nested`.
 
-use super::Module;
+use super::module::Module;
 use crate::error::{Error, Result};
 use crate::layout::{Codebook, FloatType, Grid, Layout, Number, Packing};
 use crate::weights::Encoding;
+use crate::weights::header::Dtype::{F32, U8};
 use crate::weights::header::Elements;
 use crate::weights::nested::{BLOCK, NestedPart};
-use crate::weights::safetensors::Dtype::{F32, U8};
 
 const GROUP: usize = 64;
 /// Limit for the description's length.
@@ -43,7 +43,7 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
         module.take("weight.absmax", &[F32], &[stored], scales, columns)?;
     } else {
         let job = module.job(scales, columns);
-        let index = module.planner.add_nested(job);
+        let index = module.jobs.add_nested(job);
         let state_bytes = module.get(&state)?.0.bytes.min(LONGEST_STATE) as usize;
         for (name, dtype, length, part) in [
             ("weight.absmax", U8, stored, NestedPart::Codes),
@@ -52,7 +52,7 @@ pub(super) fn plan(module: &mut Module) -> Result<Layout> {
             (&state, U8, state_bytes, NestedPart::State),
         ] {
             let place = module.expect(name, &[dtype], &[length])?;
-            module.planner.add_nested_part(place, part, index)?;
+            module.jobs.add_nested_part(place, part, index)?;
         }
     }
     Ok(Layout::Codebook { codebook, group: GROUP })

@@ -3,11 +3,11 @@
 //! `_weight_qdata` is `[n][k / 2]` bytes of signed nibbles, the first column low; `_weight_scale` and
 //! `_weight_zero_point` are `[k / g][n]`; w = q·scale + zero point.
 
-use super::{Module, scales};
+use super::module::{Module, scales};
 use crate::error::Result;
 use crate::layout::{Layout, Packing};
 use crate::weights::Encoding;
-use crate::weights::safetensors::Dtype::{I8, U8};
+use crate::weights::header::Dtype::{I8, U8};
 
 pub(super) fn plan(module: &mut Module) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);

@@ -1,10 +1,11 @@
 //! Reads consecutive little-endian values from a byte stream.
 
-use super::{MAX_HEADER, malformed};
 use crate::error::{Error, Result};
 use crate::weights::reader::Reader;
 use crate::weights::source::ByteStream;
 
+/// Limit of the header; vocabularies of published files take some 20 million bytes.
+pub const MAX_HEADER: u64 = 64 << 20;
 /// Most bytes copied from the stream at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -102,4 +103,8 @@ impl<'a, S: ByteStream> Cursor<'a, S> {
         let bytes = self.bytes(length).await?;
         String::from_utf8(bytes).map_err(|error| malformed(self.file, format!("{what} is {error}")))
     }
+}
+
+pub(super) fn malformed(file: &str, found: String) -> Error {
+    Error::Malformed { what: file.into(), expected: "GGUF file".into(), found }
 }

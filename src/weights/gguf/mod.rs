@@ -14,14 +14,13 @@ use super::reader::Reader;
 use super::source::ByteStream;
 use crate::error::{Error, Result};
 use crate::sniff::impostor;
-use cursor::Cursor;
+use cursor::{Cursor, malformed};
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
 
+pub use cursor::MAX_HEADER;
 pub(super) use parts::{expect_part, other_parts};
 
-/// Limit of the header; vocabularies of published files take some 20 million bytes.
-pub const MAX_HEADER: u64 = 64 << 20;
 /// Most tensors of a file.
 pub const MAX_TENSORS: u64 = 100_000;
 /// Most keys of the metadata.
@@ -69,10 +68,6 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<(M
             Ok((metadata, header))
         }
     }
-}
-
-pub(super) fn malformed(file: &str, found: String) -> Error {
-    Error::Malformed { what: file.into(), expected: "GGUF file".into(), found }
 }
 
 /// Sorts tensors whose `start` is an offset in the data and converts it to a position in the file.

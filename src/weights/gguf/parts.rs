@@ -1,6 +1,7 @@
 //! Models that are split into several GGUF files.
 
-use super::{Metadata, malformed};
+use super::Metadata;
+use super::cursor::malformed;
 use crate::error::Result;
 use serde_json::Value;
 

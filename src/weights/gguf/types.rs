@@ -1,8 +1,8 @@
 //! Type numbers of tensors in GGUF files.
 
 use crate::layout::BlockType;
+use crate::weights::header::Dtype;
 use crate::weights::header::Elements;
-use crate::weights::safetensors::Dtype;
 
 impl Elements {
     /// The type with this number in GGUF files; `None` for removed, unknown, and activation-only types.

@@ -60,7 +60,7 @@ fn heads_in_pytorch_files_equal_those_in_safetensors() {
 fn a_tensor_with_several_names_has_equal_values_under_each() {
     let tensor = |name: &str| TensorInfo {
         name: name.into(),
-        elements: Elements::Plain(safetensors::Dtype::F32),
+        elements: Elements::Plain(header::Dtype::F32),
         shape: vec![4],
         start: 64,
         bytes: 16,

@@ -1,10 +1,8 @@
 //! Phi 3 and Phi 4 mini: fused projections, partly rotated heads, and LongRoPE.
 
-use super::config::window;
-use super::json::Fields;
-use super::rope::{Rope, RopeScaling, rotary_dims, scaling};
-use super::{ModelConfig, gguf};
 use crate::error::Result;
+use crate::model::rope::{rotary_dims, scaling};
+use crate::model::{ModelConfig, Rope, RopeScaling, config::window, json::Fields, metadata};
 use serde_json::Value;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
@@ -52,5 +50,5 @@ fn longrope(
 /// The same for a GGUF file, where the rotary factors are tensors.
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.fused = true;
-    gguf::window(fields, config)
+    metadata::window(fields, config)
 }

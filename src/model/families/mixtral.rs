@@ -1,9 +1,7 @@
 //! Mixtral: Mistral with experts in each layer.
 
-use super::ModelConfig;
-use super::config::{ExpertModules, window};
-use super::json::Fields;
 use crate::error::Result;
+use crate::model::{ExpertModules, ModelConfig, config::window, json::Fields};
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.read_rope_or(fields, 1_000_000.0)?;

@@ -1,9 +1,8 @@
 //! Granite 3: Llama with multipliers.
 
-use super::config::Scales;
-use super::json::Fields;
-use super::{ModelConfig, gguf, llama};
+use super::llama;
 use crate::error::Result;
+use crate::model::{ModelConfig, Scales, json::Fields, metadata};
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     llama::configure(fields, config)?;
@@ -22,7 +21,7 @@ pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Resul
     let multiplier = |field: &str| fields.positive_or(field, 1.0).map(|scale| scale as f32);
     config.scales = Scales {
         embedding: multiplier("embedding_scale")?,
-        attention: gguf::attention_scale(fields)?,
+        attention: metadata::attention_scale(fields)?,
         residual: multiplier("residual_scale")?,
         logits: 1.0 / multiplier("logit_scale")?,
     };

@@ -1,9 +1,8 @@
 //! OLMo 2: norms after the blocks instead of before; norms of queries and keys over a whole row.
 
-use super::config::{Norms, QkNorm};
-use super::json::Fields;
-use super::{ModelConfig, llama};
+use super::llama;
 use crate::error::Result;
+use crate::model::{ModelConfig, Norms, QkNorm, json::Fields};
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     llama::configure(fields, config)?;

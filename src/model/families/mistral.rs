@@ -1,9 +1,7 @@
 //! Mistral: Llama with a sliding window.
 
-use super::ModelConfig;
-use super::config::window;
-use super::json::Fields;
 use crate::error::Result;
+use crate::model::{ModelConfig, config::window, json::Fields};
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     config.read_rope(fields)?;

@@ -1,11 +1,10 @@
 //! gpt-oss: experts with a clamped gate, attention sink logits, biases everywhere, and windows on every
 //! other layer.
 
-use super::config::{Activation, ExpertModules, window};
-use super::json::Fields;
-use super::{ModelConfig, gguf};
 use crate::error::Result;
-use crate::model::rope::RopeScaling;
+use crate::model::{
+    Activation, ExpertModules, ModelConfig, RopeScaling, config::window, json::Fields, metadata,
+};
 use serde_json::json;
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
@@ -28,7 +27,7 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
 
 /// The same in a GGUF file.
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
-    gguf::experts(fields, config)?;
+    metadata::experts(fields, config)?;
     shape(config);
     // Trained without rounding (truncate), which the metadata do not state.
     for rope in config.attention.iter_mut().flat_map(|layer| &mut layer.rope) {
@@ -36,7 +35,7 @@ pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Resul
             *truncate = false;
         }
     }
-    gguf::window(fields, config)?;
+    metadata::window(fields, config)?;
     config.attention.iter_mut().skip(1).step_by(2).for_each(|layer| layer.window = None);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! SmolLM3: Llama with some layers without rotary embedding (NoPE).
 
-use super::json::Fields;
-use super::{ModelConfig, config::window, llama};
+use super::llama;
 use crate::error::Result;
+use crate::model::{ModelConfig, config::window, json::Fields};
 
 /// Every 4th layer has no rotary embedding.
 const INTERVAL: usize = 4;

@@ -1,10 +1,10 @@
 //! Gemma 2 and 3: norms around both blocks, scaled embeddings, GELU gate, windows on most layers.
 
-use super::config::{Activation, Caps, Norms, QkNorm, window};
-use super::json::Fields;
-use super::rope::{Rope, RopeScaling, scaling_of_heads};
-use super::{ModelConfig, gguf};
 use crate::error::Result;
+use crate::model::{
+    Activation, Caps, ModelConfig, Norms, QkNorm, Rope, RopeScaling, config::window, json::Fields,
+    metadata, rope::scaling_of_heads,
+};
 use half::{bf16, f16};
 use serde_json::json;
 
@@ -139,7 +139,7 @@ pub(super) fn configure_gguf_3(fields: &Fields, config: &mut ModelConfig) -> Res
     config.qk_norm = Some(QkNorm::Head);
     config.scales.attention = attention_scale(fields, config, 62)?;
     config.caps.logits = cap(fields, "final_logit_softcapping", None)?;
-    gguf::window(fields, config)?;
+    metadata::window(fields, config)?;
     let interval = "attention.sliding_window_pattern";
     let interval = fields.count_or(interval, 1..=usize::MAX, INTERVAL)?;
     let global = config.attention.iter().find_map(|layer| layer.rope.clone());
@@ -158,5 +158,5 @@ pub(super) fn configure_gguf_3(fields: &Fields, config: &mut ModelConfig) -> Res
 fn attention_scale(fields: &Fields, config: &ModelConfig, largest: usize) -> Result<Option<f32>> {
     let share = (config.hidden / config.heads) as f32;
     let default = (config.layers == largest).then(|| share.sqrt().recip());
-    Ok(gguf::attention_scale(fields)?.or(default))
+    Ok(metadata::attention_scale(fields)?.or(default))
 }

@@ -1,10 +1,8 @@
 //! Qwen 2 and 2.5, with biases on queries, keys and values, and Qwen 3, with norms of queries and keys
 //! instead.
 
-use super::ModelConfig;
-use super::config::{QkNorm, window};
-use super::json::Fields;
 use crate::error::Result;
+use crate::model::{ModelConfig, QkNorm, config::window, json::Fields};
 use serde_json::json;
 
 pub(super) fn configure_2(fields: &Fields, config: &mut ModelConfig) -> Result<()> {

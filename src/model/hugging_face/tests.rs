@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::RopeScaling;
+use crate::model::{Activation, Caps, Naming, Norms, QkNorm, Rope, RopeScaling, Scales};
 use serde_json::json;
 
 mod families;

@@ -1,10 +1,8 @@
 //! GPT-2: LayerNorm, learned positions, no rotary embedding, no gate, biases everywhere, and matrices
 //! in column-major order.
 
-use super::json::Fields;
-use super::params::renamed;
-use super::{ModelConfig, Naming, ParamSource};
 use crate::error::Result;
+use crate::model::{ModelConfig, Naming, json::Fields};
 use serde_json::Value;
 
 pub(super) const NAME: &str = "GPT2LMHeadModel";
@@ -48,27 +46,4 @@ pub(super) fn configure_gguf(_: &Fields, config: &mut ModelConfig) -> Result<()>
     config.mlp_bias = true;
     config.attention.iter_mut().for_each(|layer| layer.rope = None);
     Ok(())
-}
-
-/// Modules: the usual name and GPT-2's name.
-const MODULES: [(&str, &str); 10] = [
-    ("embed_tokens", "transformer.wte"),
-    ("embed_positions", "transformer.wpe"),
-    ("norm", "transformer.ln_f"),
-    ("lm_head", "lm_head"),
-    ("input_layernorm", "ln_1"),
-    ("self_attn.qkv_proj", "attn.c_attn"),
-    ("self_attn.o_proj", "attn.c_proj"),
-    ("post_attention_layernorm", "ln_2"),
-    ("mlp.up_proj", "mlp.c_fc"),
-    ("mlp.down_proj", "mlp.c_proj"),
-];
-
-/// Changes a source to GPT-2's name. The matrices of layers are in column-major order.
-pub(super) fn rename(source: &mut ParamSource) {
-    source.by_columns = source.name.ends_with("_proj.weight");
-    source.name = renamed(&source.name, "transformer.h", |module| {
-        let known = MODULES.iter().find(|(theirs, _)| *theirs == module);
-        known.map_or(module, |(_, own)| own).into()
-    });
 }

@@ -1,9 +1,8 @@
 //! Qwen 3 with experts in some layers.
 
-use super::config::ExpertModules;
-use super::json::Fields;
-use super::{ModelConfig, gguf, qwen};
+use super::qwen;
 use crate::error::Result;
+use crate::model::{ExpertModules, ModelConfig, json::Fields, metadata};
 
 pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     qwen::normalise_heads(fields, config)?;
@@ -30,6 +29,6 @@ pub(super) fn configure(fields: &Fields, config: &mut ModelConfig) -> Result<()>
 /// The same for a GGUF file, where all layers have experts.
 pub(super) fn configure_gguf(fields: &Fields, config: &mut ModelConfig) -> Result<()> {
     qwen::configure_gguf_3(fields, config)?;
-    gguf::experts(fields, config)?;
+    metadata::experts(fields, config)?;
     Ok(())
 }

@@ -1,10 +1,16 @@
-//! Modules depend one way, and the serving core knows neither GPU nor browser.
+//! Modules and files depend one way, and the serving core knows neither GPU nor browser.
+
+mod circles;
+mod javascript;
+mod rust;
 
 use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
+
+use circles::{Graph, circles};
 
 /// Each module and what it may import besides itself and the leaves.
 const IMPORTS: [(&str, &[&str]); 16] = [
@@ -143,4 +149,40 @@ fn a_forbidden_edge_is_found_however_it_is_written() {
     for (module, source) in allowed {
         assert_eq!(violations(module, source), [""; 0], "{module}: {source}");
     }
+}
+
+/// The root of each crate.
+const CRATES: [&str; 5] = [
+    "src/lib.rs",
+    "grammar/src/lib.rs",
+    "xtask/src/main.rs",
+    "wasm/engine/src/lib.rs",
+    "wasm/grammar/src/lib.rs",
+];
+
+/// How the circles begin that are still to be mended, all of them in xtask.
+const STILL_TO_MEND: [&str; 2] = [
+    "xtask/src/bench.rs -> xtask/src/bench/load.rs ",
+    "xtask/src/provision/browser.rs -> xtask/src/provision/vulkan.rs ",
+];
+
+/// Who names what of whom in the crate with this root.
+fn read_crate(root: &str) -> Graph {
+    let house = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = rust_files(house.join(root).parent().unwrap());
+    let read = |file: PathBuf| {
+        let path = file.strip_prefix(house).unwrap().to_str().unwrap().replace('\\', "/");
+        (path, fs::read_to_string(file).unwrap())
+    };
+    rust::read(root, &files.into_iter().map(read).collect())
+}
+
+#[test]
+fn files_depend_one_way() {
+    let graphs = CRATES.map(read_crate);
+    let found = graphs.iter().flat_map(circles);
+    let is_new = |circle: &String| !STILL_TO_MEND.iter().any(|known| circle.starts_with(known));
+    let found: Vec<String> = found.filter(is_new).collect();
+    assert!(found.is_empty(), "{found:#?}");
+    assert!(graphs[0]["src/engine.rs"]["src/scheduler/state.rs"].contains("Scheduler"));
 }

@@ -1,0 +1,38 @@
+//! The constraint on an answer.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Result, check};
+
+/// The constraint on an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that is valid under a schema.
+    JsonSchema(Value),
+    /// Text that a regular expression matches completely, in the syntax of Rust's `regex`.
+    Regex(String),
+    /// Text that matches a grammar in llguidance's dialect of Lark.
+    Grammar(String),
+    /// One of these texts.
+    Choice(Vec<String>),
+}
+
+impl Form {
+    /// Quick checks that need no vocabulary.
+    ///
+    /// # Errors
+    /// The form is malformed or exceeds the limits.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Form::JsonObject => Ok(()),
+            Form::JsonSchema(schema) => check::json_schema(schema),
+            Form::Regex(regex) => check::regex(regex),
+            Form::Grammar(grammar) => check::grammar(grammar),
+            Form::Choice(texts) => check::choice(texts),
+        }
+    }
+}
