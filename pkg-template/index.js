@@ -67,7 +67,17 @@ export class Engine {
    * @returns {Promise<Engine>}
    */
   static async load(source, options = {}) {
-    const { onProgress, signal, workerUrl, host = "auto", isolation = "shared", fallback, registry, quantisation, ...settings } = options;
+    const {
+      onProgress,
+      signal,
+      workerUrl,
+      host = "auto",
+      isolation = "shared",
+      fallback,
+      registry,
+      quantisation,
+      ...settings
+    } = options;
     signal?.throwIfAborted();
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;

@@ -4,7 +4,8 @@ const HUB = "https://huggingface.co/";
 /** A repository's name on Hugging Face. */
 const NAME = /^[\w.-]+\/[\w.-]+$/;
 /** A page about a repository, or about a file in it. */
-const PAGE = /^https:\/\/huggingface\.co\/([\w.-]+\/[\w.-]+)(?:\/(?:tree|blob|resolve)\/([^/?#]+)\/?([^?#]*))?\/?(?:[?#].*)?$/;
+const PAGE =
+  /^https:\/\/huggingface\.co\/([\w.-]+\/[\w.-]+)(?:\/(?:tree|blob|resolve)\/([^/?#]+)\/?([^?#]*))?\/?(?:[?#].*)?$/;
 
 /**
  * The address of a model: a name on Hugging Face becomes one, and so does the address of a page there.

@@ -50,12 +50,18 @@ export class Archive extends EventTarget {
 
   /** @param {Conversation} conversation */
   async put(conversation) {
-    await this.#write((store) => store.put(conversation), () => this.#memory.set(conversation.id, conversation));
+    await this.#write(
+      (store) => store.put(conversation),
+      () => this.#memory.set(conversation.id, conversation),
+    );
   }
 
   /** @param {string} id */
   async delete(id) {
-    await this.#write((store) => store.delete(id), () => this.#memory.delete(id));
+    await this.#write(
+      (store) => store.delete(id),
+      () => this.#memory.delete(id),
+    );
   }
 
   /**

@@ -47,7 +47,8 @@ async function together(engine, requests, drafts, signal) {
     if (end.status === "rejected") throw end.reason;
     return end.value;
   });
-  const sum = (/** @type {(answer: any) => number} */ part) => answers.reduce((total, answer) => total + part(answer), 0);
+  const sum = (/** @type {(answer: any) => number} */ part) =>
+    answers.reduce((total, answer) => total + part(answer), 0);
   const tokens = sum(({ usage }) => usage.completion_tokens);
   return {
     requests,

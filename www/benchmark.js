@@ -35,7 +35,13 @@ export class Benchmark {
     const { signal } = this.#running;
     const { model, adapter, software, device, weightBytes } = engine.info;
     const { name, took } = this.#loader;
-    this.#setting = { date: new Date().toISOString(), name, model, weight_bytes: weightBytes, load_ms: Math.round(took) };
+    this.#setting = {
+      date: new Date().toISOString(),
+      name,
+      model,
+      weight_bytes: weightBytes,
+      load_ms: Math.round(took),
+    };
     Object.assign(this.#setting, { device, adapter, software, host: engine.host, browser: navigator.userAgent });
     this.#runs = [];
     this.#refresh();

@@ -62,7 +62,9 @@ export class Trend {
     /** @type {string[][]} */
     const [lines, areas] = [[], []];
     for (const run of runs(points)) {
-      const path = run.map(({ ago, value }) => `${KEPT - ago} ${(height > 0 ? 1 - value / height : 1).toFixed(4)}`).join("L");
+      const path = run
+        .map(({ ago, value }) => `${KEPT - ago} ${(height > 0 ? 1 - value / height : 1).toFixed(4)}`)
+        .join("L");
       const [from, to] = [run[0], run[run.length - 1]].map(({ ago }) => KEPT - ago);
       lines.push(`M${path}`);
       areas.push(`M${from} 1L${path}L${to} 1z`);

@@ -17,5 +17,7 @@ export function fit(bytes, { usage = 0, quota }) {
   const tight = deviceMemory !== undefined && bytes > (deviceMemory * 2 ** 30) / 2;
   if (tight) return `More than half of this device’s ${deviceMemory} GiB of memory: it may not fit.`;
   if (quota === undefined) return "Whether the browser keeps it is not known.";
-  return bytes <= quota - usage ? "Fits the browser’s storage." : "More than the browser keeps: downloaded at each visit.";
+  return bytes <= quota - usage
+    ? "Fits the browser’s storage."
+    : "More than the browser keeps: downloaded at each visit.";
 }

@@ -125,8 +125,7 @@ function showProgress({ stage, file, loaded, total, rate }) {
   const bar = $("loading-bar");
   if (total > 0) [bar.max, bar.value] = [total, loaded];
   else bar.removeAttribute("value");
-  $("loading-label").textContent =
-    stage === "download" ? "Loading the model…" : "Preparing the GPU kernels…";
+  $("loading-label").textContent = stage === "download" ? "Loading the model…" : "Preparing the GPU kernels…";
   $("loading-detail").textContent =
     stage === "download"
       ? `${file}: ${formatBytes(loaded)} of ${formatBytes(total)}, ${formatBytes(rate)}/s`

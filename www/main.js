@@ -33,7 +33,10 @@ const loader = new Loader(query.get("model") ?? BUILT_IN, {
   workerUrl: script("worker"),
 });
 
-const settings = new Settings($("set"), query.has("temperature") ? { temperature: Number(query.get("temperature")) } : {});
+const settings = new Settings(
+  $("set"),
+  query.has("temperature") ? { temperature: Number(query.get("temperature")) } : {},
+);
 const speculation = $("speculation");
 speculation.checked = settings.values.speculation;
 speculation.addEventListener("change", () => settings.set({ speculation: speculation.checked }));
@@ -58,9 +61,7 @@ loader.addEventListener("change", () => {
   const { adapter, device, software } = engine.info;
   const note = software ? "No graphics hardware found: a software adapter stands in for it. " : "";
   $("adapter").textContent =
-    device === "cpu"
-      ? "Running on the processor, without WebGPU: expect it to be slow."
-      : `${note}${adapter}`;
+    device === "cpu" ? "Running on the processor, without WebGPU: expect it to be slow." : `${note}${adapter}`;
   if (document.activeElement === document.body) $("prompt").focus();
 });
 

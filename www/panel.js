@@ -125,9 +125,7 @@ export class Panel {
       HOSTS[/** @type {keyof typeof HOSTS} */ (engine.host)],
       engine.info.adapter,
       `${running} running, ${waiting} waiting, ${rate.toFixed(1)} tokens/s`,
-      queries > 0
-        ? `${hits} of ${queries} prompt tokens found (${percent(hits / queries)})`
-        : "not asked yet",
+      queries > 0 ? `${hits} of ${queries} prompt tokens found (${percent(hits / queries)})` : "not asked yet",
       drafts(metrics),
     ]);
 

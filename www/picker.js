@@ -67,7 +67,10 @@ export class Picker {
       quota === undefined
         ? "The browser does not say how much it would keep for the next visit."
         : `The browser keeps ${formatBytes(Math.max(0, quota - usage))} more for the next visit.`;
-    write($("room"), `${room} Pages cannot see how much memory graphics have: whether a model fits there shows on loading.`);
+    write(
+      $("room"),
+      `${room} Pages cannot see how much memory graphics have: whether a model fits there shows on loading.`,
+    );
 
     const address = new URL(BUILT_IN, location.href).href;
     const others = kept.filter(({ model }) => model !== address);

@@ -88,7 +88,8 @@ export class Playground {
     const field = $("schema");
     try {
       const schema = JSON.parse(field.value);
-      const known = (typeof schema === "object" && schema !== null && !Array.isArray(schema)) || typeof schema === "boolean";
+      const known =
+        (typeof schema === "object" && schema !== null && !Array.isArray(schema)) || typeof schema === "boolean";
       if (known) return schema;
       field.setCustomValidity("A schema is an object, true or false.");
     } catch (/** @type {any} */ error) {
@@ -143,5 +144,8 @@ export class Playground {
  * @param {any} value
  */
 function readable(value) {
-  return JSON.stringify(value, null, 2).replace(/\[\s+([^[\]{}]{1,72}?)\s+\]/g, (_, inside) => `[${inside.replace(/\n\s+/g, " ")}]`);
+  return JSON.stringify(value, null, 2).replace(
+    /\[\s+([^[\]{}]{1,72}?)\s+\]/g,
+    (_, inside) => `[${inside.replace(/\n\s+/g, " ")}]`,
+  );
 }

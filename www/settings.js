@@ -46,7 +46,9 @@ export class Settings extends EventTarget {
   set(values) {
     this.#change({ ...this.values, ...values });
     try {
-      const others = Object.entries(this.values).filter(([name, value]) => this.#given[/** @type {"system"} */ (name)] !== value);
+      const others = Object.entries(this.values).filter(
+        ([name, value]) => this.#given[/** @type {"system"} */ (name)] !== value,
+      );
       localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(others)));
     } catch {
       // Denied or full: they are used for this visit only.
@@ -65,7 +67,9 @@ export class Settings extends EventTarget {
     const { name, type, value, checked } = field;
     // What is out of range is marked by the browser, and not used.
     if (!field.validity.valid) return void field.reportValidity();
-    this.set({ [name]: type === "checkbox" ? checked : type !== "number" ? value : value === "" ? null : Number(value) });
+    this.set({
+      [name]: type === "checkbox" ? checked : type !== "number" ? value : value === "" ? null : Number(value),
+    });
   }
 
   #fill() {

@@ -36,13 +36,7 @@ export class Table {
   constructor(columns) {
     this.#columns = columns;
     const head = columns.map((column) => html("th", { scope: "col" }, column));
-    this.element = html(
-      "table",
-      {},
-      this.#caption,
-      html("thead", {}, html("tr", {}, ...head)),
-      this.#body,
-    );
+    this.element = html("table", {}, this.#caption, html("thead", {}, html("tr", {}, ...head)), this.#body);
   }
 
   /**

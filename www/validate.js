@@ -3,13 +3,22 @@
 /** @type {Record<string, (value: any, wanted: any, schema: any, root: any, path: string) => string[]>} */
 const KEYWORDS = {
   type: (value, wanted, _schema, _root, path) =>
-    unless([wanted].flat().some((type) => isA(value, type)), path, `is not ${[wanted].flat().join(" or ")}`),
+    unless(
+      [wanted].flat().some((type) => isA(value, type)),
+      path,
+      `is not ${[wanted].flat().join(" or ")}`,
+    ),
   enum: (value, wanted, _schema, _root, path) =>
-    unless(wanted.some((/** @type {any} */ one) => same(one, value)), path, "is none of the values"),
+    unless(
+      wanted.some((/** @type {any} */ one) => same(one, value)),
+      path,
+      "is none of the values",
+    ),
   const: (value, wanted, _schema, _root, path) => unless(same(wanted, value), path, "is another value"),
   minimum: (value, least, _schema, _root, path) => ofNumber(value, value >= least, path, `is below ${least}`),
   maximum: (value, most, _schema, _root, path) => ofNumber(value, value <= most, path, `is above ${most}`),
-  exclusiveMinimum: (value, least, _schema, _root, path) => ofNumber(value, value > least, path, `is not above ${least}`),
+  exclusiveMinimum: (value, least, _schema, _root, path) =>
+    ofNumber(value, value > least, path, `is not above ${least}`),
   exclusiveMaximum: (value, most, _schema, _root, path) => ofNumber(value, value < most, path, `is not below ${most}`),
   minLength: (value, least, _schema, _root, path) => ofText(value, (n) => n >= least, path, `is shorter than ${least}`),
   maxLength: (value, most, _schema, _root, path) => ofText(value, (n) => n <= most, path, `is longer than ${most}`),
@@ -23,7 +32,9 @@ const KEYWORDS = {
     Array.isArray(value) ? value.flatMap((item, i) => problems(item, schema, root, `${path}[${i}]`)) : [],
   required: (value, names, _schema, _root, path) =>
     isA(value, "object")
-      ? names.flatMap((/** @type {string} */ name) => unless(Object.hasOwn(value, name), `${path}.${name}`, "is missing"))
+      ? names.flatMap((/** @type {string} */ name) =>
+          unless(Object.hasOwn(value, name), `${path}.${name}`, "is missing"),
+        )
       : [],
   properties: (value, schemas, _schema, root, path) =>
     isA(value, "object")
@@ -38,7 +49,11 @@ const KEYWORDS = {
           .flatMap((name) => problems(value[name], schema, root, `${path}.${name}`))
       : [],
   anyOf: (value, schemas, _schema, root, path) =>
-    unless(schemas.some((/** @type {any} */ one) => problems(value, one, root, path).length === 0), path, "fits none of anyOf"),
+    unless(
+      schemas.some((/** @type {any} */ one) => problems(value, one, root, path).length === 0),
+      path,
+      "fits none of anyOf",
+    ),
   oneOf: (value, schemas, _schema, root, path) =>
     unless(
       schemas.filter((/** @type {any} */ one) => problems(value, one, root, path).length === 0).length === 1,

@@ -415,9 +415,14 @@ export interface Progress {
   rate: number;
 }
 export type ModelSource =
-  | string | URL
-  | Blob | BufferSource | FileSystemFileHandle
-  | FileSystemDirectoryHandle | Iterable<File> | Record<string, Blob | BufferSource>;
+  | string
+  | URL
+  | Blob
+  | BufferSource
+  | FileSystemFileHandle
+  | FileSystemDirectoryHandle
+  | Iterable<File>
+  | Record<string, Blob | BufferSource>;
 export type HostKind = "shared" | "leader" | "private";
 export interface NameOptions {
   hub?: string | URL;
@@ -450,8 +455,14 @@ export interface FallbackOptions {
   when?: FallbackReason[] | ((reason: FallbackReason) => boolean);
 }
 export type FallbackReason =
-  | "no_gpu" | "too_large" | "out_of_memory" | "over_budget"
-  | "queue_full" | "no_host" | "start_failed" | "engine_crashed";
+  | "no_gpu"
+  | "too_large"
+  | "out_of_memory"
+  | "over_budget"
+  | "queue_full"
+  | "no_host"
+  | "start_failed"
+  | "engine_crashed";
 interface Manifest {
   files: Record<string, ManifestFile>;
 }
@@ -758,7 +769,10 @@ export interface NamedTool {
   function: { name: string };
 }
 export type ToolChoice =
-  | "none" | "auto" | "required" | NamedTool
+  | "none"
+  | "auto"
+  | "required"
+  | NamedTool
   | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: NamedTool[] } };
 export interface ToolCall {
   id: string;

@@ -12,7 +12,8 @@ const examples = join(site, "examples");
 cpSync(here, examples, { recursive: true });
 
 // An extension has all of its files in its own folder.
-for (const part of ["tabloom", "model"]) cpSync(join(site, part), join(examples, "extension", part), { recursive: true });
+for (const part of ["tabloom", "model"])
+  cpSync(join(site, part), join(examples, "extension", part), { recursive: true });
 
 // Those that import npm packages become one file each, in which these are. Tabloom stays beside them:
 // its worker and its WebAssembly are files of their own.

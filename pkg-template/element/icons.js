@@ -9,5 +9,4 @@ export const PENCIL = "M4.5 19.5l1-4L16 5l3 3L8.5 18.5zM13.5 7.5l3 3";
 /** A speech bubble with a plus. */
 export const BUBBLE = "M4 5h16v11.5H11L6.5 20v-3.5H4zM12 8v5.5M9.25 10.75h5.5";
 /** Threads, over and under. */
-export const WEAVE =
-  "M8 3v3.5M8 10.5V21M16 3v10.5M16 17.5V21M3 8.5h10.5M17.5 8.5H21M3 15.5h2.5M10 15.5h11";
+export const WEAVE = "M8 3v3.5M8 10.5V21M16 3v10.5M16 17.5V21M3 8.5h10.5M17.5 8.5H21M3 15.5h2.5M10 15.5h11";

@@ -9,8 +9,14 @@ import { addressOf } from "../models/address.js";
 
 /** Error codes for which the server may answer. */
 const REASONS = /** @type {const} */ ([
-  "no_gpu", "too_large", "out_of_memory", "over_budget",
-  "queue_full", "no_host", "start_failed", "engine_crashed",
+  "no_gpu",
+  "too_large",
+  "out_of_memory",
+  "over_budget",
+  "queue_full",
+  "no_host",
+  "start_failed",
+  "engine_crashed",
 ]);
 
 /** @type {Record<string, string>} the server's path for each type of call; other calls have none */
@@ -377,5 +383,9 @@ function coverage(when = REASONS) {
  */
 function invalid(field, found, expected) {
   const param = `fallback.${field}`;
-  return new TabloomError({ code: "invalid_request", message: `${param}: found ${found}, expected ${expected}`, param });
+  return new TabloomError({
+    code: "invalid_request",
+    message: `${param}: found ${found}, expected ${expected}`,
+    param,
+  });
 }

@@ -34,7 +34,14 @@ export type Call = (Request & { id: number }) | Notice;
 
 /** What gets answers. The first is `hello`. */
 export type Request =
-  | { type: "hello"; version: string; protocol: number; tab: string | null; visible: boolean; isolation: LoadOptions["isolation"] }
+  | {
+      type: "hello";
+      version: string;
+      protocol: number;
+      tab: string | null;
+      visible: boolean;
+      isolation: LoadOptions["isolation"];
+    }
   | { type: "load"; url: string; files?: Map<string, Blob>; options: object }
   | CompletionRequest
   | { type: "tokens"; task: "tokenize" | "detokenize" | "template"; request: object; now: number }

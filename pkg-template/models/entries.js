@@ -33,8 +33,10 @@ export async function pinned(kind, folder, pin) {
 
 /** @param {string[]} keys of a store */
 export function entries(keys) {
-  return keys.filter((key) => key.includes(MARK)).map((key) => {
-    const end = key.lastIndexOf(MARK);
-    return { address: key.slice(0, end), rest: key.slice(end + MARK.length) };
-  });
+  return keys
+    .filter((key) => key.includes(MARK))
+    .map((key) => {
+      const end = key.lastIndexOf(MARK);
+      return { address: key.slice(0, end), rest: key.slice(end + MARK.length) };
+    });
 }

@@ -120,7 +120,10 @@ function choose(files, quantisation, where) {
   if (!quantisation && models.length === 0) return "";
   const found = (wanted.length > 0 ? wanted : models).join(", ") || "no GGUF files";
   const advice = "name the file (hf:org/name/file.gguf) or its quantisation";
-  throw invalid("quantisation", `found ${found} in ${where}, expected one for ${quantisation ?? "no quantisation"}: ${advice}`);
+  throw invalid(
+    "quantisation",
+    `found ${found} in ${where}, expected one for ${quantisation ?? "no quantisation"}: ${advice}`,
+  );
 }
 
 /**
@@ -176,7 +179,10 @@ function unread(what, reason) {
  */
 function unknown(param, name, known) {
   const names = `a name of the registry (${known.join(", ")}) or on Hugging Face (org/name, org/name@revision)`;
-  return invalid(param, `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`);
+  return invalid(
+    param,
+    `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`,
+  );
 }
 
 /**

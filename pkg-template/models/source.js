@@ -19,7 +19,8 @@ import { addressOf, isAddress } from "./address.js";
  */
 export async function identify(source, options = {}, param) {
   if (isPlain(source, options)) return { url: addressOf(source) };
-  if (typeof source === "string" || options.quantisation) return (await import("./hub.js")).find(source, options, param);
+  if (typeof source === "string" || options.quantisation)
+    return (await import("./hub.js")).find(source, options, param);
   return (await import("./files.js")).local(/** @type {any} */ (source));
 }
 

@@ -56,10 +56,14 @@ function toRust({ source, flags }) {
   let inClass = false;
   const body = whole.replace(/\\.|[[\]]|&&|--|~~/gs, (token) => {
     switch (token) {
-      case "\\d": return "[0-9]";
-      case "\\D": return "[^0-9]";
-      case "\\w": return "[0-9A-Za-z_]";
-      case "\\W": return "[^0-9A-Za-z_]";
+      case "\\d":
+        return "[0-9]";
+      case "\\D":
+        return "[^0-9]";
+      case "\\w":
+        return "[0-9A-Za-z_]";
+      case "\\W":
+        return "[^0-9A-Za-z_]";
       case "[":
         if (inClass) return "\\[";
         inClass = true;
@@ -68,9 +72,12 @@ function toRust({ source, flags }) {
         inClass = false;
         return token;
       // In Rust, but not in JavaScript, these are operators of character classes.
-      case "&&": case "--": case "~~":
+      case "&&":
+      case "--":
+      case "~~":
         return inClass ? `${token[0]}\\${token[1]}` : token;
-      default: return token;
+      default:
+        return token;
     }
   });
   const modes = flags.replace(/[^is]/g, "");

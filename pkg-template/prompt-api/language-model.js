@@ -300,7 +300,10 @@ export class LanguageModelSession extends EventTarget {
         ...(topK !== undefined && { top_k: topK }),
       };
       let answer = "";
-      for await (const { choices } of await this.#engine.chat.completions.create(request, { signal, fallback: false })) {
+      for await (const { choices } of await this.#engine.chat.completions.create(request, {
+        signal,
+        fallback: false,
+      })) {
         signal.throwIfAborted();
         const text = choices[0]?.delta.content;
         if (!text) continue;

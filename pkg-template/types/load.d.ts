@@ -20,9 +20,14 @@ export interface Progress {
  * files by name.
  */
 export type ModelSource =
-  | string | URL
-  | Blob | BufferSource | FileSystemFileHandle
-  | FileSystemDirectoryHandle | Iterable<File> | Record<string, Blob | BufferSource>;
+  | string
+  | URL
+  | Blob
+  | BufferSource
+  | FileSystemFileHandle
+  | FileSystemDirectoryHandle
+  | Iterable<File>
+  | Record<string, Blob | BufferSource>;
 
 /** Where an engine runs: in a worker of all tabs, in the leader tab's, or in one of its own. */
 export type HostKind = "shared" | "leader" | "private";
@@ -138,8 +143,14 @@ export interface FallbackOptions {
  * (`start_failed`) or fails again and again (`engine_crashed`).
  */
 export type FallbackReason =
-  | "no_gpu" | "too_large" | "out_of_memory" | "over_budget"
-  | "queue_full" | "no_host" | "start_failed" | "engine_crashed";
+  | "no_gpu"
+  | "too_large"
+  | "out_of_memory"
+  | "over_budget"
+  | "queue_full"
+  | "no_host"
+  | "start_failed"
+  | "engine_crashed";
 
 /** What the files of a model must be, by name; others do not exist. Digests are hexadecimal. */
 interface Manifest {

@@ -27,7 +27,10 @@ export interface NamedTool {
  * the answer consists of calls with valid arguments.
  */
 export type ToolChoice =
-  | "none" | "auto" | "required" | NamedTool
+  | "none"
+  | "auto"
+  | "required"
+  | NamedTool
   | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: NamedTool[] } };
 
 /** A call of a tool. */

@@ -14,7 +14,8 @@ export function sdk({ fetch, info }) {
   const { generateText, streamText, generateObject, streamObject } = ai;
   const bound = Object.entries({ generateText, streamText, generateObject, streamObject }).map(([name, ask]) => [
     name,
-    (/** @type {object} */ settings) => /** @type {Function} */ (ask)({ model, maxRetries: 0, temperature: 0, ...settings }),
+    (/** @type {object} */ settings) =>
+      /** @type {Function} */ (ask)({ model, maxRetries: 0, temperature: 0, ...settings }),
   ]);
   return { ...ai, ...Object.fromEntries(bound) };
 }

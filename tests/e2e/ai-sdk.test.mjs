@@ -39,8 +39,10 @@ test("streamText gives it in pieces, and can be aborted", async () => {
     const before = await aborted();
     const controller = new AbortController();
     const { textStream } = sdk.streamText({
-      prompt: "Tell me a story.", abortSignal: controller.signal,
-      providerOptions: { tabloom: { ignore_eos: true } }, maxOutputTokens: 900,
+      prompt: "Tell me a story.",
+      abortSignal: controller.signal,
+      providerOptions: { tabloom: { ignore_eos: true } },
+      maxOutputTokens: 900,
     });
     for await (const _ of textStream) controller.abort();
     for (let i = 0; i < 300 && (await aborted()) === before; i++) {
@@ -69,7 +71,9 @@ test("tools are called with valid arguments, and their results answered", async 
     };
     const tools = { weather: sdk.tool({ description: "Tells the weather.", inputSchema, execute }) };
     const ask = {
-      prompt: "Is it warm in Paris?", tools, maxOutputTokens: 120,
+      prompt: "Is it warm in Paris?",
+      tools,
+      maxOutputTokens: 120,
       prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber === 0 ? "required" : "none" }),
       stopWhen: sdk.stepCountIs(2),
     };
@@ -118,7 +122,11 @@ test("generateObject and streamObject keep to the schema", async () => {
 
 test("errors are the SDK's own", async () => {
   const found = await page.evaluate(async () => {
-    const failed = (promise) => promise.then(() => null, (error) => error);
+    const failed = (promise) =>
+      promise.then(
+        () => null,
+        (error) => error,
+      );
     const hot = await failed(sdk.generateText({ prompt: "a", temperature: 9 }));
     return { typed: sdk.APICallError.isInstance(hot), status: hot.statusCode, message: hot.message };
   });

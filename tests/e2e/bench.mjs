@@ -19,7 +19,13 @@ try {
   const single = await alone();
   const rows = [...single.rows, ...(await together()), await death()];
   const on = `Chromium ${browser.version()}, built-in model, ${single.adapter}`;
-  console.log(JSON.stringify(rows.map(([name, value, unit]) => ({ on, name, value, unit })), null, 2));
+  console.log(
+    JSON.stringify(
+      rows.map(([name, value, unit]) => ({ on, name, value, unit })),
+      null,
+      2,
+    ),
+  );
 } finally {
   await browser.close();
 }

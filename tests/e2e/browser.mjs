@@ -49,7 +49,10 @@ export function launch({ webgpu = true, pageCache = false, collect = false, opaq
  * @param {string} profile
  */
 export function launchOnDisk(profile) {
-  return chromium.launchPersistentContext(profile, options(() => true, ["remote-debugging-port=0"]));
+  return chromium.launchPersistentContext(
+    profile,
+    options(() => true, ["remote-debugging-port=0"]),
+  );
 }
 
 /**

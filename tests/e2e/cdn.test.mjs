@@ -17,9 +17,14 @@ before(async () => {
   cdn = await serve({}, ANYONE);
   const origin = cdn.url.slice(0, -1);
   const policy = [
-    "default-src 'none'", `script-src 'self' ${origin} 'wasm-unsafe-eval'`, `worker-src 'self' data: ${origin}`,
-    `connect-src 'self' ${origin}`, "style-src 'unsafe-inline'", "img-src data:",
-    "require-trusted-types-for 'script'", "trusted-types tabloom own",
+    "default-src 'none'",
+    `script-src 'self' ${origin} 'wasm-unsafe-eval'`,
+    `worker-src 'self' data: ${origin}`,
+    `connect-src 'self' ${origin}`,
+    "style-src 'unsafe-inline'",
+    "img-src data:",
+    "require-trusted-types-for 'script'",
+    "trusted-types tabloom own",
   ].join("; ");
   const page = (script) => `<!doctype html><link rel="icon" href="data:,">${script}`;
   site = await serve(
@@ -63,20 +68,31 @@ async function visit(options, use) {
     await browser.close();
   }
   assert.deepEqual(problems, []);
-  assert.deepEqual(site.requests.filter((path) => path.startsWith("tabloom/")), []);
+  assert.deepEqual(
+    site.requests.filter((path) => path.startsWith("tabloom/")),
+    [],
+  );
 }
 
 /** Loads the model and asks; gives the answer and how it came about. */
 async function chat(page, { messages }, options = {}) {
   await page.waitForFunction(() => globalThis.Engine);
-  return page.evaluate(async ([model, messages, { workerUrl, ...options }]) => {
-    if (workerUrl) options.workerUrl = policy.createScriptURL(workerUrl);
-    globalThis.engine = await Engine.load(model, options);
-    const { choices } = await engine.chat.completions.create({ messages, temperature: 0 });
-    const { info: { device, stored }, host } = engine;
-    const { host: { tabs } } = await engine.metrics();
-    return { answer: choices[0].message.content, device, stored, host, tabs: tabs.length };
-  }, [`${cdn.url}model/`, messages, options]);
+  return page.evaluate(
+    async ([model, messages, { workerUrl, ...options }]) => {
+      if (workerUrl) options.workerUrl = policy.createScriptURL(workerUrl);
+      globalThis.engine = await Engine.load(model, options);
+      const { choices } = await engine.chat.completions.create({ messages, temperature: 0 });
+      const {
+        info: { device, stored },
+        host,
+      } = engine;
+      const {
+        host: { tabs },
+      } = await engine.metrics();
+      return { answer: choices[0].message.content, device, stored, host, tabs: tabs.length };
+    },
+    [`${cdn.url}model/`, messages, options],
+  );
 }
 
 const refused = (page, host) =>
@@ -103,19 +119,29 @@ test("a worker without storage and locks answers, in each tab its own", () =>
 
 /** Whether such a worker has the site's origin, which older releases give it. */
 const isOfTheSite = (page) =>
-  page.evaluate(() => new Promise((resolve, reject) => {
-    const worker = new Worker(policy.createScriptURL("data:text/javascript,postMessage(self.origin)"));
-    worker.onmessage = ({ data }) => resolve(data === origin);
-    worker.onerror = reject;
-  }));
+  page.evaluate(
+    () =>
+      new Promise((resolve, reject) => {
+        const worker = new Worker(policy.createScriptURL("data:text/javascript,postMessage(self.origin)"));
+        worker.onmessage = ({ data }) => resolve(data === origin);
+        worker.onerror = reject;
+      }),
+  );
 
 for (const [what, browser, options] of /** @type {[string, {opaque?: boolean}, {workerUrl?: string}][]} */ ([
   ["where such a worker is the site's, tabs share the leader's, else each has its own", {}, {}],
-  ["a script of the site's own that imports the other can be shared", { opaque: true }, { workerUrl: "/tabloom-worker.js" }],
+  [
+    "a script of the site's own that imports the other can be shared",
+    { opaque: true },
+    { workerUrl: "/tabloom-worker.js" },
+  ],
 ])) {
   test(what, () =>
     visit(browser, async (open) => {
-      for (const [tabs, golden] of [[1, FRANCE], [2, STORY]]) {
+      for (const [tabs, golden] of [
+        [1, FRANCE],
+        [2, STORY],
+      ]) {
         const page = await open("page.html");
         const { answer, ...told } = await chat(page, golden, { ...options, device: "cpu" });
         assert.equal(answer, golden.answer);
@@ -123,5 +149,6 @@ for (const [what, browser, options] of /** @type {[string, {opaque?: boolean}, {
         const alone = { device: "cpu", stored: false, host: "private", tabs: 1 };
         assert.deepEqual(told, options.workerUrl || (await isOfTheSite(page)) ? among : alone);
       }
-    }));
+    }),
+  );
 }

@@ -44,12 +44,12 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
     assert.ok(b.startsWith(a) && b.length > a.length);
     return b;
   });
-  assert.match(
-    await page.locator("#speed").textContent(),
-    /^\d+\.\d tokens\/s · First token after \d+ ms$/,
-  );
+  assert.match(await page.locator("#speed").textContent(), /^\d+\.\d tokens\/s · First token after \d+ ms$/);
   assert.deepEqual(problems, []);
-  assert.deepEqual(requests.filter((address) => !address.startsWith(url)), []);
+  assert.deepEqual(
+    requests.filter((address) => !address.startsWith(url)),
+    [],
+  );
   await page.close();
 });
 
@@ -67,7 +67,9 @@ test("draft tokens are marked and counted while the switch is on; answers are th
       const answer = [...document.querySelectorAll("#messages .assistant")].at(-1);
       const marked = [...CSS.highlights.get("drafted")]
         .filter(({ startContainer }) => answer.contains(startContainer))
-        .map(({ startContainer, startOffset, endOffset }) => /** @type {Text} */ (startContainer).data.slice(startOffset, endOffset));
+        .map(({ startContainer, startOffset, endOffset }) =>
+          /** @type {Text} */ (startContainer).data.slice(startOffset, endOffset),
+        );
       const [text, drafts] = [".text", ".drafts"].map((name) => answer.querySelector(name).textContent);
       return { text, marked, drafts };
     });

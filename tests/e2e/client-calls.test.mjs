@@ -88,7 +88,11 @@ for (const host of RUNGS) {
 
     test("a request that three hosts die of fails alone; the next is answered", async () => {
       const [fate, at] = ["close", 3];
-      fates.chat = [{ fate, at }, { fate, at: 0 }, { fate, at }];
+      fates.chat = [
+        { fate, at },
+        { fate, at: 0 },
+        { fate, at },
+      ];
       const page = await open({ host });
       const failed = await ask(page);
       assert.ok(failed.typed);
@@ -124,14 +128,20 @@ for (const host of RUNGS) {
       });
       await until("chat", 2);
       // The role and 31 numbers wait in the page.
-      assert.deepEqual(reported("chat").map((call) => call.credit), [32, 0]);
+      assert.deepEqual(
+        reported("chat").map((call) => call.credit),
+        [32, 0],
+      );
       const seen = await page.evaluate(async () => {
         const seen = [];
         for (let i = 0; i < 20; i++) seen.push((await chunks.next()).value);
         return seen;
       });
       await until("credit", 1);
-      assert.deepEqual(reported("credit").map((message) => message.chunks), [16]);
+      assert.deepEqual(
+        reported("credit").map((message) => message.chunks),
+        [16],
+      );
       const rest = await page.evaluate(async () => {
         const rest = [];
         for await (const chunk of chunks) rest.push(chunk);
@@ -140,7 +150,6 @@ for (const host of RUNGS) {
       assert.deepEqual(numbers([...seen, ...rest]), upTo(200));
       assert.ok(reported("credit").every((message) => message.chunks === 16));
     });
-
   });
 }
 
@@ -156,8 +165,14 @@ describe("requests", () => {
     assert.deepEqual(usages, [{ completion_tokens: 12 }]);
     const all = { tokens: upTo(6), started: true };
     const resumed = reported("chat").map((call) => call.resume);
-    assert.deepEqual(resumed[1], [{ ...all, ended: null }, { ...all, ended: null }]);
-    assert.deepEqual(resumed[2], [{ ...all, ended: 6 }, { ...all, ended: 6 }]);
+    assert.deepEqual(resumed[1], [
+      { ...all, ended: null },
+      { ...all, ended: null },
+    ]);
+    assert.deepEqual(resumed[2], [
+      { ...all, ended: 6 },
+      { ...all, ended: 6 },
+    ]);
   });
 
   test("a stream that lacks nothing is not asked again", async () => {
@@ -210,10 +225,13 @@ describe("requests", () => {
     await start();
     await until("load", 2);
     assert.equal((await abort()).message, "changed my mind");
-    const early = page.evaluate((params) => {
-      const signal = AbortSignal.timeout(50);
-      return failure(engine.chat.completions.create(params, { signal }));
-    }, { messages: [] });
+    const early = page.evaluate(
+      (params) => {
+        const signal = AbortSignal.timeout(50);
+        return failure(engine.chat.completions.create(params, { signal }));
+      },
+      { messages: [] },
+    );
     assert.equal((await early).name, "TimeoutError");
     assert.equal(reported("chat").length, 2);
   });

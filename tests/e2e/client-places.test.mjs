@@ -1,18 +1,7 @@
 // Where a page finds a host.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import {
-  RUNGS,
-  context,
-  delayMessages,
-  fates,
-  numbers,
-  open,
-  read,
-  reported,
-  server,
-  upTo,
-} from "./client.mjs";
+import { RUNGS, context, delayMessages, fates, numbers, open, read, reported, server, upTo } from "./client.mjs";
 
 describe("a page takes the first place there is", () => {
   /** The place of an engine, or why there is none. */
@@ -25,8 +14,7 @@ describe("a page takes the first place there is", () => {
       return host;
     }, options);
 
-  const refused = (page, options) =>
-    page.evaluate((options) => failure(Engine.load("model/", options)), options);
+  const refused = (page, options) => page.evaluate((options) => failure(Engine.load("model/", options)), options);
 
   test("a SharedWorker, if it has WebGPU", async () => {
     const page = await open(null);

@@ -137,11 +137,17 @@ describe("pages", () => {
     await until("visible", 1);
     await see(page, true);
     await until("visible", 2);
-    assert.deepEqual(reported("visible").map((message) => message.visible), [false, true]);
+    assert.deepEqual(
+      reported("visible").map((message) => message.visible),
+      [false, true],
+    );
     await see(page, false);
     fates.chat = [{ fate: "close" }];
     await ask(page);
-    assert.deepEqual(reported("hello").map((message) => message.visible), [true, false]);
+    assert.deepEqual(
+      reported("hello").map((message) => message.visible),
+      [true, false],
+    );
   });
 
   for (const host of RUNGS) {
@@ -158,7 +164,9 @@ describe("pages", () => {
       // Whether a page from the cache "loads" is told to nobody.
       await page.evaluate(() => void setTimeout(() => history.back()));
       await page.waitForFunction(() => !location.pathname.endsWith("elsewhere.html"));
-      const [{ notRestoredReasons }] = await page.evaluate(() => performance.getEntriesByType("navigation").map((entry) => entry.toJSON()));
+      const [{ notRestoredReasons }] = await page.evaluate(() =>
+        performance.getEntriesByType("navigation").map((entry) => entry.toJSON()),
+      );
       assert.ok(await page.evaluate(() => "reading" in globalThis), JSON.stringify(notRestoredReasons));
       assert.deepEqual(numbers(await end(page)), upTo(600));
     });

@@ -138,7 +138,12 @@ export function numbers(chunks, index = 0) {
     choices.filter((choice) => choice.finish_reason),
     choices.slice(-1),
   );
-  return choices.map((choice) => choice.delta.content ?? "").join("").trim().split(" ").map(Number);
+  return choices
+    .map((choice) => choice.delta.content ?? "")
+    .join("")
+    .trim()
+    .split(" ")
+    .map(Number);
 }
 
 /** What {@link numbers} of an answer of `count` tokens are. */
@@ -154,7 +159,10 @@ export function ask(page, params = {}) {
 
 /** Shows or hides a page, which a headless browser cannot. */
 export const see = (page, visible) =>
-  page.evaluate((state) => {
-    Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
-    document.dispatchEvent(new Event("visibilitychange"));
-  }, visible ? "visible" : "hidden");
+  page.evaluate(
+    (state) => {
+      Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    },
+    visible ? "visible" : "hidden",
+  );

@@ -11,7 +11,11 @@ import { openPackage } from "./package.mjs";
 export async function openClients(file) {
   const entryPoints = [new URL(file, import.meta.url).pathname];
   const { outputFiles } = await build({
-    entryPoints, bundle: true, write: false, format: "esm", platform: "browser",
+    entryPoints,
+    bundle: true,
+    write: false,
+    format: "esm",
+    platform: "browser",
     define: { "process.env.NODE_ENV": '"production"' },
   });
   const session = await openPackage({ "": { "clients.js": outputFiles[0].text } });

@@ -42,7 +42,10 @@ test("several prompts are gone on with, and echoed with log-probabilities", asyn
     const prompt = [await engine.tokenize("The fox"), [70, 71]];
     return engine.completions.create({ prompt, echo: true, logprobs: 1, max_tokens: 2 });
   });
-  assert.deepEqual(choices.map((choice) => choice.index), [0, 1]);
+  assert.deepEqual(
+    choices.map((choice) => choice.index),
+    [0, 1],
+  );
   assert.ok(choices[0].text.startsWith("The fox"));
   assert.ok(choices[1].text.startsWith("de"));
   for (const { logprobs } of choices) {
@@ -78,7 +81,11 @@ test("the model is listed, and what is wrong is named", async () => {
   assert.match(list.data[0].id, /\/model\/$/);
   assert.equal(list.data[0].object, "model");
   const params = await page.evaluate(async () => {
-    const failed = (asked) => asked.then(() => null, (error) => [error.code, error.param]);
+    const failed = (asked) =>
+      asked.then(
+        () => null,
+        (error) => [error.code, error.param],
+      );
     return [
       await failed(engine.completions.create({ prompt: "" })),
       await failed(engine.completions.create({ prompt: "a", stream: true, logprobs: 9 })),

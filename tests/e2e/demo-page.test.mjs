@@ -106,7 +106,10 @@ describe("conversations", () => {
     await page.locator("#conversation-list .title", { hasText: "A fox" }).waitFor();
     const { name, content } = await saved(page, page.getByRole("button", { name: "Save “A fox” as JSON" }));
     assert.equal(name, "A-fox.json");
-    assert.deepEqual(content.messages.map(({ role }) => role), ["user", "assistant"]);
+    assert.deepEqual(
+      content.messages.map(({ role }) => role),
+      ["user", "assistant"],
+    );
     assert.equal(content.messages[0].content, STORY);
     assert.equal(content.model, "Built-in model");
 
@@ -221,7 +224,10 @@ describe("the playground", () => {
       const node = { type: "object", properties: { next: { $ref: "#/$defs/node" } }, additionalProperties: false };
       const linked = { $defs: { node }, $ref: "#/$defs/node" };
       return [
-        problems({ a: 1, b: "x" }, { type: "object", properties: { a: { type: "string" } }, required: ["a", "c"], additionalProperties: false }),
+        problems(
+          { a: 1, b: "x" },
+          { type: "object", properties: { a: { type: "string" } }, required: ["a", "c"], additionalProperties: false },
+        ),
         problems([1, 2.5], { items: { type: "integer" }, maxItems: 1 }),
         problems("abc", { anyOf: [{ type: "null" }, { pattern: "^x" }] }),
         problems({ a: [1] }, { enum: [{ a: [1] }] }),
@@ -316,7 +322,12 @@ describe("the choice of a model", () => {
     });
     const hub = "https://huggingface.co/org/name/resolve/";
     assert.deepEqual(addresses, [
-      `${hub}main/`, `${hub}main/`, `${hub}v1/`, `${hub}main/a/b.gguf`, "https://example.org/m/", "models/mine/",
+      `${hub}main/`,
+      `${hub}main/`,
+      `${hub}v1/`,
+      `${hub}main/a/b.gguf`,
+      "https://example.org/m/",
+      "models/mine/",
     ]);
   });
 });
@@ -368,7 +379,11 @@ describe("for everybody", () => {
       await page.locator(`#tab-${view}`).click();
       const [wide, visible] = await page.evaluate(() => [
         document.documentElement.scrollWidth,
-        Math.max(...[...document.querySelectorAll("main *")].filter((e) => !e.closest("#bench-table, pre")).map((e) => e.getBoundingClientRect().right)),
+        Math.max(
+          ...[...document.querySelectorAll("main *")]
+            .filter((e) => !e.closest("#bench-table, pre"))
+            .map((e) => e.getBoundingClientRect().right),
+        ),
       ]);
       assert.equal(wide, 360, view);
       assert.ok(visible <= 360, `${view}: something ends at ${visible}`);
@@ -389,7 +404,9 @@ describe("without a network", () => {
     server = await serve({});
     ({ page, problems } = await ready(await browser.newContext(), `${server.url}?temperature=0`));
     await page.evaluate(() => navigator.serviceWorker.ready);
-    await page.waitForFunction(async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated");
+    await page.waitForFunction(
+      async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated",
+    );
   });
 
   after(async () => {
@@ -416,7 +433,10 @@ describe("without a network", () => {
     for (const path of ["/index.html", "/main.js", "/tabloom/worker.js", "/tabloom/wasm/tabloom_bg.wasm"]) {
       assert.ok(kept.includes(path), path);
     }
-    assert.deepEqual(kept.filter((path) => path.startsWith("/model/") || path.startsWith("/examples/")), []);
+    assert.deepEqual(
+      kept.filter((path) => path.startsWith("/model/") || path.startsWith("/examples/")),
+      [],
+    );
   });
 
   testBeyondFirefox("manifest")("it can be installed", async () => {
@@ -450,11 +470,14 @@ test("a newer version of the page waits until it is wanted", async () => {
   change = "one file less";
   await page.reload();
   await page.locator("#update").waitFor();
-  const name = () => page.evaluate(async () => (await caches.keys()).filter((name) => name.startsWith("tabloom-page-")));
+  const name = () =>
+    page.evaluate(async () => (await caches.keys()).filter((name) => name.startsWith("tabloom-page-")));
   const [before] = await name();
   await Promise.all([page.waitForEvent("load"), page.locator("#reload").click()]);
   await page.locator("#prompt:enabled").waitFor();
-  await page.waitForFunction(async () => (await caches.keys()).filter((name) => name.startsWith("tabloom-page-")).length === 1);
+  await page.waitForFunction(
+    async () => (await caches.keys()).filter((name) => name.startsWith("tabloom-page-")).length === 1,
+  );
   assert.notEqual((await name())[0], before);
   await page.context().close();
   await server.close();
@@ -502,7 +525,8 @@ function pale() {
   for (const field of fields) texts.push([field, field.value || field.id]);
   const dialog = document.querySelector("dialog[open]");
   for (const [element, text] of texts) {
-    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) || element.closest(":disabled")) continue;
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) || element.closest(":disabled"))
+      continue;
     if (dialog && !dialog.contains(element)) continue;
     const style = getComputedStyle(element);
     const below = ground(element);

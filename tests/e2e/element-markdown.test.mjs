@@ -33,7 +33,10 @@ after(async () => {
 /** Runs in the page. */
 async function prepare(address) {
   const { render, Rendered } = await import(address);
-  const NAMES = "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR".split(" ");
+  const NAMES =
+    "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR".split(
+      " ",
+    );
   const ATTRIBUTES = "class part tabindex type aria-label aria-hidden viewBox d start href target rel".split(" ");
 
   globalThis.shown = (source) => {
@@ -213,13 +216,13 @@ const HOSTILE = [
   "[x](java&#115;cript:alert(1)) [x](\\javascript:alert(1)) <javascript:alert(1)> <data:text/html,x>",
   "![x](https://e.vil/pixel.png) ![](https://e.vil/p.png?secret) [![x](https://e.vil/a.png)](https://e.vil/)",
   "![x](javascript:alert(1)) ![x](data:image/svg+xml,<svg onload=alert(1)>)",
-  "```\"><script>alert(1)</script>\n</code></pre><script>alert(1)</script>\n```",
-  "```js onload=alert(1) class=\"x\"\nx\n```",
+  '```"><script>alert(1)</script>\n</code></pre><script>alert(1)</script>\n```',
+  '```js onload=alert(1) class="x"\nx\n```',
   "[a](https://e.vil/\" onclick=\"alert(1)) [a](https://e.vil/' onmouseover='alert(1))",
   "[x]: javascript:alert(1)\n[x] <style>*{background:url(//e.vil)}</style> <link rel=prefetch href=//e.vil>",
   "| <img src=x> | [x](javascript:1) |\n|---|---|\n| <script>x</script> | <br onclick=alert(1)> |",
   "[[[[a](https://e.vil/1)](https://e.vil/2)](javascript:3)](https://e.vil/4)",
-  "> - 1. > ```\n> <base href=//e.vil>\n[<b>](https://e.vil) <https://e.vil/\"><script>>",
+  '> - 1. > ```\n> <base href=//e.vil>\n[<b>](https://e.vil) <https://e.vil/"><script>>',
 ];
 
 test("hostile text is text: nothing runs, loads or leads astray", async () => {
@@ -237,8 +240,15 @@ test("hostile text is text: nothing runs, loads or leads astray", async () => {
     }
   }
   const links = await page.evaluate(
-    (sources) => sources.flatMap((source) => [...shown(source).querySelectorAll("a")].map((a) => `${a.textContent} ${a.href}`)),
-    ["![a fox](https://e.vil/fox.png)", "![](http://e.vil/)", "[w](mailto:a@b.c)", "[l](nowhere.html)", "[**s**](HTTPS://E.vil)"],
+    (sources) =>
+      sources.flatMap((source) => [...shown(source).querySelectorAll("a")].map((a) => `${a.textContent} ${a.href}`)),
+    [
+      "![a fox](https://e.vil/fox.png)",
+      "![](http://e.vil/)",
+      "[w](mailto:a@b.c)",
+      "[l](nowhere.html)",
+      "[**s**](HTTPS://E.vil)",
+    ],
   );
   assert.deepEqual(links, ["a fox https://e.vil/fox.png", "image http://e.vil/", "w mailto:a@b.c", "s https://e.vil/"]);
   await page.waitForTimeout(100);
@@ -298,7 +308,15 @@ class Author {
   }
 
   block(depth) {
-    const kind = this.pick(["text", "text", "heading", "code", "table", "rule", ...(depth < 3 ? ["list", "list", "quote"] : [])]);
+    const kind = this.pick([
+      "text",
+      "text",
+      "heading",
+      "code",
+      "table",
+      "rule",
+      ...(depth < 3 ? ["list", "list", "quote"] : []),
+    ]);
     const [source, text] = this.line();
     switch (kind) {
       case "text": {
@@ -310,7 +328,9 @@ class Author {
       case "rule":
         return [this.pick(["---", "***", "_ _ _"]), ""];
       case "code": {
-        const code = this.many(4, () => this.pick(["**x**", "# y", "- z", "<b>", "", "  indented", "> q", "| a |"])).join("\n");
+        const code = this.many(4, () =>
+          this.pick(["**x**", "# y", "- z", "<b>", "", "  indented", "> q", "| a |"]),
+        ).join("\n");
         return [`\`\`\`js\n${code}\n\`\`\``, `js${code}`];
       }
       case "table": {
@@ -319,7 +339,13 @@ class Author {
         const rows = [row(), ...this.many(3, row)];
         const lines = rows.map((cells) => `| ${cells.map(([source]) => source).join(" | ")} |`);
         lines.splice(1, 0, `|${" --- |".repeat(columns)}`);
-        return [lines.join("\n"), rows.flat().map(([, text]) => text).join("")];
+        return [
+          lines.join("\n"),
+          rows
+            .flat()
+            .map(([, text]) => text)
+            .join(""),
+        ];
       }
       case "quote": {
         const [source, text] = this.document(depth + 1, 2);
@@ -344,9 +370,55 @@ class Author {
   }
 
   garbage() {
-    const words = ["*", "**", "_", "`", "```", "~~~", "~~", "[", "](", "](https://e.vil/)", "![", "(", ")", "<", ">", "<b>",
-      "<script>", "<img src=x onerror=alert(1)>", "<br>", "|", "|-|\n", "-", "- ", "1. ", "12) ", "> ", "#", "## ", "\n", "\n\n", "\r\n",
-      "  ", "    ", "\t", "\\", "&lt;", "https://e.vil/x", "javascript:alert(1)", "a", "b c", "é", "😀", "\0", "\u202e", "---", " :-: ", '"'];
+    const words = [
+      "*",
+      "**",
+      "_",
+      "`",
+      "```",
+      "~~~",
+      "~~",
+      "[",
+      "](",
+      "](https://e.vil/)",
+      "![",
+      "(",
+      ")",
+      "<",
+      ">",
+      "<b>",
+      "<script>",
+      "<img src=x onerror=alert(1)>",
+      "<br>",
+      "|",
+      "|-|\n",
+      "-",
+      "- ",
+      "1. ",
+      "12) ",
+      "> ",
+      "#",
+      "## ",
+      "\n",
+      "\n\n",
+      "\r\n",
+      "  ",
+      "    ",
+      "\t",
+      "\\",
+      "&lt;",
+      "https://e.vil/x",
+      "javascript:alert(1)",
+      "a",
+      "b c",
+      "é",
+      "😀",
+      "\0",
+      "\u202e",
+      "---",
+      " :-: ",
+      '"',
+    ];
     return this.many(60, () => this.pick(words)).join("");
   }
 }
@@ -389,9 +461,55 @@ test("random garbage becomes nothing else, wherever it is cut", async () => {
 
 /** What would take hours if a text of it took the square of its length. */
 const REPEATED = [
-  "[", "]", "*", "_", "`", "~", "(", "<", "!", "#", ">", "|", "-", "\\", "\n", "h", " ", "\t", "](", "[a](", "![", "[![a](b)", "](a \"", "](<",
-  "*`x` ", "_a *b ", "**a* ", "*_", "*a_", "a*b_ c** ", "~~a ", "`a``b```c````", "https://", "<https://", "> ", "- ", "1. ", "> - ", "- a\n",
-  "- a\n\n", "-\n ", "a|b\n-|-\n", "|\n-\n", "```\n", "# ", "a\n", "[a](https://x.y) ", "*[a](https://x.y) ", "\r\n",
+  "[",
+  "]",
+  "*",
+  "_",
+  "`",
+  "~",
+  "(",
+  "<",
+  "!",
+  "#",
+  ">",
+  "|",
+  "-",
+  "\\",
+  "\n",
+  "h",
+  " ",
+  "\t",
+  "](",
+  "[a](",
+  "![",
+  "[![a](b)",
+  '](a "',
+  "](<",
+  "*`x` ",
+  "_a *b ",
+  "**a* ",
+  "*_",
+  "*a_",
+  "a*b_ c** ",
+  "~~a ",
+  "`a``b```c````",
+  "https://",
+  "<https://",
+  "> ",
+  "- ",
+  "1. ",
+  "> - ",
+  "- a\n",
+  "- a\n\n",
+  "-\n ",
+  "a|b\n-|-\n",
+  "|\n-\n",
+  "```\n",
+  "# ",
+  "a\n",
+  "[a](https://x.y) ",
+  "*[a](https://x.y) ",
+  "\r\n",
 ];
 
 test("200 kB of anything are read in linear time", () => {

@@ -187,7 +187,10 @@ test("one line of HTML chats, under a strict policy with Trusted Types", async (
   assert.doesNotMatch(policy, /unsafe-inline|'unsafe-eval'/);
   const { page, input, problems, requests } = await open("one.html");
   assert.equal(await page.evaluate(() => document.querySelector("tabloom-chat").state), "idle");
-  assert.deepEqual(requests.filter((address) => /worker\.js|\/model\//.test(address)), []);
+  assert.deepEqual(
+    requests.filter((address) => /worker\.js|\/model\//.test(address)),
+    [],
+  );
   await input.fill(QUESTION);
   await page.getByRole("button", { name: "Send" }).click();
   assert.equal(await answered(page), FRANCE.answer);
@@ -202,7 +205,10 @@ test("one line of HTML chats, under a strict policy with Trusted Types", async (
   assert.equal(events.at(-1).finishReason, "stop");
   assert.deepEqual(await page.evaluate(() => violations), []);
   assert.deepEqual(problems, []);
-  assert.deepEqual(requests.filter((address) => !address.startsWith(server.url)), []);
+  assert.deepEqual(
+    requests.filter((address) => !address.startsWith(server.url)),
+    [],
+  );
 });
 
 test("a second question is answered in the light of the first", async () => {
@@ -231,7 +237,8 @@ test("the start button loads the model, autoload needs none", async () => {
 
 test("the keyboard is enough", async () => {
   const { page, input } = await open("one.html");
-  const focused = () => page.evaluate(() => document.activeElement.shadowRoot?.activeElement?.getAttribute("part") ?? "");
+  const focused = () =>
+    page.evaluate(() => document.activeElement.shadowRoot?.activeElement?.getAttribute("part") ?? "");
   for (const part of ["log", "button start", "input"]) {
     await page.keyboard.press("Tab");
     assert.equal(await focused(), part);
@@ -331,7 +338,11 @@ test("an answer is read out by whole blocks, not by tokens", async () => {
     told.observe(voice, { childList: true });
     chat.send("Go");
     while (answers.length === 0) await painted();
-    new MutationObserver(() => shown++).observe(shadow(".assistant .text"), { subtree: true, childList: true, characterData: true });
+    new MutationObserver(() => shown++).observe(shadow(".assistant .text"), {
+      subtree: true,
+      childList: true,
+      characterData: true,
+    });
     const text = "One two three four.\n\n- five\n- six\n\nSeven **eight** nine.";
     for (const letter of text) {
       answers[0].say(letter);
@@ -358,10 +369,11 @@ test("what comes between two frames is shown at once", async () => {
     let changes = 0;
     let frame = 0;
     const seen = new Set();
-    const count = () => requestAnimationFrame(() => {
-      frame++;
-      count();
-    });
+    const count = () =>
+      requestAnimationFrame(() => {
+        frame++;
+        count();
+      });
     count();
     new MutationObserver(() => {
       changes++;
@@ -408,7 +420,10 @@ test("requests carry what attributes say, and a number that is none is refused",
     chat.setAttribute("system", "Be brief.");
     chat.setAttribute("max-tokens", "12");
     chat.temperature = 0.5;
-    chat.messages = [{ role: "user", content: "a" }, { role: "assistant", content: "b" }];
+    chat.messages = [
+      { role: "user", content: "a" },
+      { role: "assistant", content: "b" },
+    ];
     const sent = chat.send("  c  ");
     while (answers.length === 0) await painted();
     answers[0].say("d");
@@ -650,7 +665,10 @@ test("a conversation is kept where storage says", async () => {
     await input.press("Enter");
     await answered(page);
   };
-  const texts = ({ page }) => page.evaluate(() => [...document.querySelector("tabloom-chat").shadowRoot.querySelectorAll(".text")].map((text) => text.textContent));
+  const texts = ({ page }) =>
+    page.evaluate(() =>
+      [...document.querySelector("tabloom-chat").shadowRoot.querySelectorAll(".text")].map((text) => text.textContent),
+    );
   const whole = [QUESTION, FRANCE.answer];
 
   const session = await open("session.html");
@@ -702,7 +720,9 @@ testBeyondFirefox("scheme")("colours follow the page's scheme, and the page's ow
   assert.deepEqual([start, backgroundColor], ["rgb(1, 2, 3)", "rgb(4, 5, 6)"]);
   const parts = await page.evaluate(() => {
     const sheet = new CSSStyleSheet();
-    sheet.replaceSync("tabloom-chat::part(message user) { outline: 7px solid } tabloom-chat::part(input) { color: rgb(7, 8, 9) }");
+    sheet.replaceSync(
+      "tabloom-chat::part(message user) { outline: 7px solid } tabloom-chat::part(input) { color: rgb(7, 8, 9) }",
+    );
     document.adoptedStyleSheets = [sheet];
     const chat = document.querySelector("tabloom-chat");
     chat.messages = [{ role: "user", content: "x" }];
@@ -719,7 +739,10 @@ test("nothing moves where visitors want no motion, and nothing is wider than a p
   const { animations, overflow } = await page.evaluate(() => {
     const chat = document.querySelector("tabloom-chat");
     const wide = `| ${"wide ".repeat(30)} | b |\n|---|---|\n| 1 | 2 |\n\n\`\`\`\n${"x".repeat(300)}\n\`\`\`\n\n${"y".repeat(300)}`;
-    chat.messages = [{ role: "user", content: "z".repeat(300) }, { role: "assistant", content: wide }];
+    chat.messages = [
+      { role: "user", content: "z".repeat(300) },
+      { role: "assistant", content: wide },
+    ];
     const log = chat.shadowRoot.querySelector(".log");
     return {
       animations: chat.shadowRoot.getAnimations().length,
@@ -727,7 +750,10 @@ test("nothing moves where visitors want no motion, and nothing is wider than a p
     };
   });
   assert.equal(animations, 0);
-  assert.ok(overflow.every((pixels) => pixels <= 0), `${overflow}`);
+  assert.ok(
+    overflow.every((pixels) => pixels <= 0),
+    `${overflow}`,
+  );
 });
 
 test("slots take the page's own", async () => {
@@ -748,7 +774,10 @@ test("properties that were set before the element was one are its own", async ()
     document.body.append(chat);
     await import(address);
     chat.model = "model/";
-    return { texts: [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent), model: chat.getAttribute("model") };
+    return {
+      texts: [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent),
+      model: chat.getAttribute("model"),
+    };
   }, `${server.url}tabloom/element.js`);
   assert.deepEqual([texts, model], [["early"], "model/"]);
 });
@@ -756,7 +785,11 @@ test("properties that were set before the element was one are its own", async ()
 test("servers can import it, and TypeScript knows it", () => {
   const root = fileURLToPath(new URL("../../", import.meta.url));
   const element = join(root, "target/package/element.js");
-  const server = spawnSync(process.execPath, ["--input-type=module", "-e", `await import(${JSON.stringify(`file://${element}`)})`]);
+  const server = spawnSync(process.execPath, [
+    "--input-type=module",
+    "-e",
+    `await import(${JSON.stringify(`file://${element}`)})`,
+  ]);
   assert.equal(server.status, 0, `${server.stderr}`);
 
   const folder = mkdtempSync(join(tmpdir(), "tabloom-types-"));
@@ -780,7 +813,18 @@ test("servers can import it, and TypeScript knows it", () => {
       const wrong: "asleep" = chat.state;
       `,
     );
-    const flags = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "", "--lib", "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable"];
+    const flags = [
+      "--noEmit",
+      "--strict",
+      "--target",
+      "es2022",
+      "--module",
+      "nodenext",
+      "--types",
+      "",
+      "--lib",
+      "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable",
+    ];
     const tsc = join(root, "node_modules/typescript/bin/tsc");
     const checked = spawnSync(process.execPath, [tsc, ...flags, join(folder, "page.ts")], { encoding: "utf8" });
     assert.equal(checked.status, 0, checked.stdout);

@@ -5,9 +5,7 @@ import { after, before, test } from "node:test";
 import { openPackage } from "./package.mjs";
 
 /** What transformers makes of texts with the built-in model's weights. */
-const { texts } = JSON.parse(
-  readFileSync(new URL("../goldens/embeddings.json", import.meta.url), "utf8"),
-);
+const { texts } = JSON.parse(readFileSync(new URL("../goldens/embeddings.json", import.meta.url), "utf8"));
 const input = texts.map(({ text }) => text);
 
 let session;

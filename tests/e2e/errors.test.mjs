@@ -92,7 +92,12 @@ const MODELS = [
   ],
   ["shapes that disagree", changed({ intermediate_size: 640 }), "wrong_tensor", /576.*expected.*640/],
   ["too few tensors", changed({ num_hidden_layers: 5 }), "missing_tensor", /model\.layers\.4\./],
-  ["a configuration without sense", changed({ num_attention_heads: 0 }), "invalid_config", /num_attention_heads is 0, expected/],
+  [
+    "a configuration without sense",
+    changed({ num_attention_heads: 0 }),
+    "invalid_config",
+    /num_attention_heads is 0, expected/,
+  ],
   ["a billion layers", changed({ num_hidden_layers: 1e9 }), "invalid_config", /num_hidden_layers is 1000000000/],
   ["fewer tokens than the tokenizer's", changed({ vocab_size: 100 }), "invalid_config", /vocab_size is 100.*tokenizer/],
   ["a configuration that is no JSON", { "config.json": "{" }, "malformed", /config\.json.*JSON/],
@@ -193,7 +198,11 @@ test("requests: whatever is out of range names its parameter", async () => {
     [{ messages: [] }, "messages", /found none, expected at least one message/],
     [{}, "messages", /at least one message/],
     [{ messages: "hello" }, "messages", /string/],
-    [{ messages: [{ role: "wizard", content: "hi" }] }, "messages[0].role", /wizard.*expected system, user, assistant or tool/],
+    [
+      { messages: [{ role: "wizard", content: "hi" }] },
+      "messages[0].role",
+      /wizard.*expected system, user, assistant or tool/,
+    ],
     [{ messages: [{ role: "user" }] }, "messages[0].content", /expected a string/],
     [{ messages: [{ role: "user", content: " " }] }, "messages[0].content", /empty text/],
     [{ messages, temperature: -1 }, "temperature", /found -1.*expected 0 to 2/],
@@ -215,10 +224,10 @@ test("requests: whatever is out of range names its parameter", async () => {
   for (const [params, param, message] of cases) {
     for (const stream of [false, true]) {
       // JSON knows no NaN, but the browser's messages do.
-      const failure = await page.evaluate(
-        (params) => globalThis.failure(engine.chat.completions.create(params)),
-        { .../** @type {object} */ (params), stream },
-      );
+      const failure = await page.evaluate((params) => globalThis.failure(engine.chat.completions.create(params)), {
+        .../** @type {object} */ (params),
+        stream,
+      });
       check(failure, "invalid_request", message);
       assert.equal(failure.param, param);
     }
@@ -260,14 +269,15 @@ for (const missing of ["no-api", "no-adapter"]) {
     );
     check(failure, "no_gpu", /no GPU is available.*Use a browser with WebGPU.*device "cpu"/);
     assert.equal(info.device, "cpu");
-    assert.deepEqual(texts, goldens.map((golden) => golden.answer));
+    assert.deepEqual(
+      texts,
+      goldens.map((golden) => golden.answer),
+    );
   });
 }
 
 test("a worker that does not exist", async () => {
-  const failure = await page.evaluate(() =>
-    globalThis.failure(Engine.load("model/", { workerUrl: "nowhere.js" })),
-  );
+  const failure = await page.evaluate(() => globalThis.failure(Engine.load("model/", { workerUrl: "nowhere.js" })));
   check(failure, "engine_crashed", /worker failed.*Reload the page/);
 });
 

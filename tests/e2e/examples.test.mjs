@@ -92,7 +92,9 @@ example("react", "chats, one question after another", async (page) => {
   await page.waitForFunction(() => document.querySelectorAll("li").length === 4);
   await page.getByRole("button", { name: "Ask" }).and(page.locator(":enabled")).waitFor();
   assert.deepEqual((await log.getByRole("listitem").allTextContents()).slice(0, 3), [
-    STORY.messages[0].content, STORY.answer, QUESTION,
+    STORY.messages[0].content,
+    STORY.answer,
+    QUESTION,
   ]);
   assert.notEqual(await log.getByRole("listitem").last().textContent(), "");
 });
@@ -102,7 +104,10 @@ for (const name of ["openai-sdk", "ai-sdk"]) {
     await ask(page, STORY.messages[0].content, STORY.answer);
     assert.equal(await page.locator("#output").textContent(), STORY.answer);
     const elsewhere = await page.evaluate(() =>
-      performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(origin)),
+      performance
+        .getEntriesByType("resource")
+        .map(({ name }) => name)
+        .filter((name) => !name.startsWith(origin)),
     );
     assert.deepEqual(elsewhere, []);
   });
@@ -113,7 +118,10 @@ example("structured-output", "shows an object of the schema", async (page) => {
     await ask(page, question);
     await page.waitForFunction(() => output.rows.length > 0);
     const rows = await page.getByRole("row").allTextContents();
-    assert.match(rows.join("\n"), /^animal(cat|dog|fox) \(string\)\nlegs[0-8] \(number\)\nwild(true|false) \(boolean\)$/);
+    assert.match(
+      rows.join("\n"),
+      /^animal(cat|dog|fox) \(string\)\nlegs[0-8] \(number\)\nwild(true|false) \(boolean\)$/,
+    );
     await page.evaluate(() => output.replaceChildren());
   }
 });
@@ -171,5 +179,8 @@ test("every example has a test here, and is in the list of examples", async () =
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   assert.deepEqual([...tested].sort(), folders.sort());
   const list = readFileSync(join(root, "examples/README.md"), "utf8");
-  assert.deepEqual(folders.filter((name) => !list.includes(`(web/${name})`)), []);
+  assert.deepEqual(
+    folders.filter((name) => !list.includes(`(web/${name})`)),
+    [],
+  );
 });

@@ -19,7 +19,10 @@ export default async function init() {
 
 /** Ways to end. */
 const FATES = {
-  trap: () => setTimeout(() => { throw new WebAssembly.RuntimeError("unreachable"); }),
+  trap: () =>
+    setTimeout(() => {
+      throw new WebAssembly.RuntimeError("unreachable");
+    }),
   reject: () => void Promise.reject(new WebAssembly.RuntimeError("memory access out of bounds")),
   close: () => close(),
 };

@@ -57,21 +57,21 @@ const fake = () => ({ baseURL: `http://127.0.0.1:${scripted.address().port}/api/
 
 /** Loads an engine whose requests go to `fallback`, into a page. */
 const load = (page, fallback, options = {}) =>
-  page.evaluate(async ([fallback, options]) => {
-    globalThis.engine?.close();
-    globalThis.engine = await Engine.load("model/", { host: "private", fallback, ...options });
-    return engine.info;
-  }, [fallback, options]);
+  page.evaluate(
+    async ([fallback, options]) => {
+      globalThis.engine?.close();
+      globalThis.engine = await Engine.load("model/", { host: "private", fallback, ...options });
+      return engine.info;
+    },
+    [fallback, options],
+  );
 
 const json = (status, value) => (response) => {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(typeof value === "string" ? value : JSON.stringify(value));
 };
 const failing = (params = {}) =>
-  without.evaluate(
-    (params) => failure(engine.chat.completions.create({ messages: [], ...params })),
-    params,
-  );
+  without.evaluate((params) => failure(engine.chat.completions.create({ messages: [], ...params })), params);
 
 test("without the option there is no engine, and nothing is asked of anybody", async () => {
   const failed = await without.evaluate(() => failure(Engine.load("model/", { host: "private" })));
@@ -106,7 +106,10 @@ test("where there is no WebGPU the server answers, and says so", async () => {
   assert.ok(all.every(({ model }) => model === MODEL));
   assert.equal(vectors.data[0].object, "embedding");
   assert.equal(host, null);
-  assert.deepEqual(models.map(({ id }) => id), [info.model]);
+  assert.deepEqual(
+    models.map(({ id }) => id),
+    [info.model],
+  );
 });
 
 test("engine.fetch and long streams go the same way", async () => {
@@ -146,7 +149,9 @@ test("the element promises that nothing leaves the device", async () => {
     const chat = document.createElement("tabloom-chat");
     chat.engine = engine;
     document.body.append(chat);
-    const error = new Promise((resolve) => chat.addEventListener("tabloom-error", ({ detail }) => resolve(detail.error)));
+    const error = new Promise((resolve) =>
+      chat.addEventListener("tabloom-error", ({ detail }) => resolve(detail.error)),
+    );
     chat.send("Hello?");
     const { code } = await error;
     chat.remove();
@@ -194,7 +199,10 @@ test("a queue that is full, or a model that is too big, is a reason where the pa
   asked = [];
   assert.ok((await fill()).includes("queue_full"));
   const budget = { budgetBytes: 1000 };
-  const options = [{ host: "private", ...budget, fallback: { ...fake(), when: ["no_gpu"] } }, { host: "private", ...budget }];
+  const options = [
+    { host: "private", ...budget, fallback: { ...fake(), when: ["no_gpu"] } },
+    { host: "private", ...budget },
+  ];
   for (const refused of options) {
     const failed = await page.evaluate((options) => failure(Engine.load("model/", options)), refused);
     assert.equal(failed.code, "over_budget");
@@ -204,7 +212,9 @@ test("a queue that is full, or a model that is too big, is a reason where the pa
   const reasons = await page.evaluate(async (fallback) => {
     const reasons = [];
     const when = (reason) => reasons.push(reason) && false;
-    await Engine.load("model/", { host: "private", budgetBytes: 1000, fallback: { ...fallback, when } }).catch(() => {});
+    await Engine.load("model/", { host: "private", budgetBytes: 1000, fallback: { ...fallback, when } }).catch(
+      () => {},
+    );
     return reasons;
   }, fake());
   assert.deepEqual(reasons, ["over_budget"]);
@@ -234,14 +244,20 @@ test("keys may be had anew for each request", async () => {
     await ask();
     return failure(ask());
   }, fake());
-  assert.deepEqual(asked.map(({ key }) => key), ["Bearer key 1", "Bearer key 2"]);
+  assert.deepEqual(
+    asked.map(({ key }) => key),
+    ["Bearer key 1", "Bearer key 2"],
+  );
   assert.equal(failed.message, "no more keys");
 });
 
 test("errors of the server are passed on in OpenAI's shape", async () => {
   await load(without, { ...remote(), apiKey: "wrong" });
   const wrong = await failing();
-  assert.deepEqual([wrong.typed, wrong.code, wrong.details], [true, "invalid_api_key", { status: 401, served_by: "fallback" }]);
+  assert.deepEqual(
+    [wrong.typed, wrong.code, wrong.details],
+    [true, "invalid_api_key", { status: 401, served_by: "fallback" }],
+  );
   await load(without, remote());
   const hot = await failing({ temperature: "hot" });
   assert.deepEqual([hot.code, hot.param], ["invalid_request", "temperature"]);
@@ -263,11 +279,13 @@ test("errors of the server are passed on in OpenAI's shape", async () => {
 
 const chunk = (fields) => `data: ${JSON.stringify({ object: "chat.completion.chunk", ...fields })}\n\n`;
 const piece = (content, finish_reason = null) => chunk({ choices: [{ index: 0, delta: { content }, finish_reason }] });
-const events = (...parts) => (response) => {
-  response.writeHead(200, { "content-type": "text/event-stream" });
-  for (const part of parts) response.write(part);
-  response.end();
-};
+const events =
+  (...parts) =>
+  (response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const part of parts) response.write(part);
+    response.end();
+  };
 const reading = () =>
   without.evaluate(async () => {
     let text = "";
@@ -282,7 +300,17 @@ const reading = () =>
 test("streams are read however they are cut, and may break", async () => {
   const euro = Buffer.from(piece("€"));
   for (const [parts, text, code] of [
-    [[": wait\r\n\r\n", piece("a").replaceAll("\n", "\r\n"), euro.subarray(0, 75), euro.subarray(75), "data:[DONE]\n\n"], "a€", "no failure"],
+    [
+      [
+        ": wait\r\n\r\n",
+        piece("a").replaceAll("\n", "\r\n"),
+        euro.subarray(0, 75),
+        euro.subarray(75),
+        "data:[DONE]\n\n",
+      ],
+      "a€",
+      "no failure",
+    ],
     [[piece("a"), piece("b", "stop").trimEnd()], "ab", "no failure"],
     [[piece("a")], "a", "truncated"],
     [[piece("a"), `data: {"error": {"message": "full", "code": "overloaded"}}\n\n`], "a", "overloaded"],
@@ -309,7 +337,11 @@ test("who aborts, leaves or closes ends the request at the server", async () => 
     const next = failure(aborted.next());
     controller.abort(new Error("changed my mind"));
     for await (const _ of await engine.chat.completions.create(params)) break;
-    const early = failure(engine.chat.completions.create(params, { signal: AbortSignal.abort("early") }).catch((reason) => { throw new Error(reason); }));
+    const early = failure(
+      engine.chat.completions.create(params, { signal: AbortSignal.abort("early") }).catch((reason) => {
+        throw new Error(reason);
+      }),
+    );
     const closed = await engine.chat.completions.create(params);
     await closed.next();
     const last = failure(closed.next());
@@ -317,7 +349,10 @@ test("who aborts, leaves or closes ends the request at the server", async () => 
     const late = failure(engine.chat.completions.create(params));
     return Promise.all([next, early, last, late]);
   });
-  assert.deepEqual(failures.map(({ code, message }) => code ?? message), ["changed my mind", "early", "closed", "closed"]);
+  assert.deepEqual(
+    failures.map(({ code, message }) => code ?? message),
+    ["changed my mind", "early", "closed", "closed"],
+  );
   await Promise.all(ended);
   assert.equal(ended.length, 3);
 });

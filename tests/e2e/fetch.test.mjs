@@ -80,7 +80,13 @@ test("what is wrong has its status, and OpenAI's shape", async () => {
   /** @returns {[string, RequestInit]} */
   const post = (body, path = "chat/completions") => [path, { method: "POST", body }];
   const chat = (fields) => post(JSON.stringify({ messages: [{ role: "user", content: "a" }], ...fields }));
-  for (const [[path, init], status, code, param, message] of /** @type {[[string, RequestInit], number, string, string | null, RegExp][]} */ ([
+  for (const [
+    [path, init],
+    status,
+    code,
+    param,
+    message,
+  ] of /** @type {[[string, RequestInit], number, string, string | null, RegExp][]} */ ([
     [post("{"), 400, "invalid_request", null, /no JSON/],
     [post(""), 400, "invalid_request", null, /no JSON/],
     [post("null"), 400, "invalid_request", "request", /found null.*object/],
@@ -135,10 +141,15 @@ test("an abort rejects with its reason, before, meanwhile and in a stream", asyn
   const found = await page.evaluate(async () => {
     const ask = (signal, stream) =>
       engine.fetch("/v1/completions", {
-        method: "POST", signal,
+        method: "POST",
+        signal,
         body: JSON.stringify({ prompt: "Once", max_tokens: 900, ignore_eos: true, stream }),
       });
-    const reason = (promise) => promise.then(() => "no failure", (error) => `${error.name ?? error}`);
+    const reason = (promise) =>
+      promise.then(
+        () => "no failure",
+        (error) => `${error.name ?? error}`,
+      );
     const before = await reason(ask(AbortSignal.abort("early"), false));
     const controller = new AbortController();
     const whole = reason(ask(controller.signal, false));
@@ -200,7 +211,10 @@ test("a failure within a stream is its last event, and an engine that is closed 
     const drain = async () => {
       for await (const _ of stream);
     };
-    const thrown = await drain().then(() => null, (error) => [error.constructor.name, error.code]);
+    const thrown = await drain().then(
+      () => null,
+      (error) => [error.constructor.name, error.code],
+    );
     const response = await ask();
     return { events, thrown, status: response.status, error: (await response.json()).error };
   });

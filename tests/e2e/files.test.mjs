@@ -113,7 +113,11 @@ test("files that are no model are refused as those of a server are", async () =>
     [() => ({ ...bytes, "config.json": undefined }), "invalid_request", /found Undefined/],
     [() => ({ "model.safetensors": bytes["model.safetensors"] }), "fetch", /config\.json: there is no such/],
     [() => ({ ...bytes, "model.safetensors": new Blob(["<!doctype html>"]) }), "malformed", /HTML page/],
-    [() => ({ ...bytes, "model.safetensors": bytes["model.safetensors"].slice(0, -999) }), "truncated", /model\.safetensors/],
+    [
+      () => ({ ...bytes, "model.safetensors": bytes["model.safetensors"].slice(0, -999) }),
+      "truncated",
+      /model\.safetensors/,
+    ],
     [() => new Blob(["text"]), "truncated", /model\.gguf/],
     [() => new Blob(["x".repeat(1000)]), "malformed", /GGUF/],
     [() => ({ "a.gguf": new Blob(), "b.gguf": new Blob() }), "invalid_request", /2 models \(a\.gguf, b\.gguf\)/],
@@ -127,7 +131,10 @@ test("files that are no model are refused as those of a server are", async () =>
 });
 
 test("a visitor of the demo page chooses a folder", async () => {
-  const { messages: [{ content }], answer } = goldens[0];
+  const {
+    messages: [{ content }],
+    answer,
+  } = goldens[0];
   const { page, problems } = await ready(session.browser, `${url}?device=cpu&temperature=0&host=private`);
   await ask(page, content);
   await page.locator("#choose").click();

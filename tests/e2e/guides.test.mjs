@@ -16,7 +16,9 @@ const PATIENCE = 120_000;
 const root = fileURLToPath(new URL("../../", import.meta.url));
 /** The documents of a folder, by their paths. */
 const within = (folder) =>
-  readdirSync(join(root, folder)).filter((file) => file.endsWith(".md")).map((file) => `${folder}/${file}`);
+  readdirSync(join(root, folder))
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => `${folder}/${file}`);
 const guides = within("docs/guides");
 const documents = [...guides, ...within("docs/reference"), "README.md"];
 
@@ -32,9 +34,16 @@ const REGISTRY = `export const REGISTRY = { "qwen3-0.6b": "/models/qwen3-0.6b/" 
 /** The blocks of a document: their language and what follows it, where they begin, and their text. */
 function blocks(document) {
   const text = readFileSync(join(root, document), "utf8");
-  const name = document.replace(/^docs\//, "").replace(/\.md$/, "").replaceAll("/", "-").toLowerCase();
-  return [...text.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map(([, language, note, code, ], i) => ({
-    language, code, run: note.trim() !== "no-run", id: `${name}-${i + 1}`,
+  const name = document
+    .replace(/^docs\//, "")
+    .replace(/\.md$/, "")
+    .replaceAll("/", "-")
+    .toLowerCase();
+  return [...text.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map(([, language, note, code], i) => ({
+    language,
+    code,
+    run: note.trim() !== "no-run",
+    id: `${name}-${i + 1}`,
   }));
 }
 
@@ -45,10 +54,12 @@ let browser;
 let server;
 
 before(async () => {
-  const pages = all.filter(({ language }) => language === "html").map(({ id, code }) => [
-    `${id}.html`,
-    `<!doctype html><html lang="en"><title>${id}</title><link rel="icon" href="icon.svg">\n${code}`,
-  ]);
+  const pages = all
+    .filter(({ language }) => language === "html")
+    .map(({ id, code }) => [
+      `${id}.html`,
+      `<!doctype html><html lang="en"><title>${id}</title><link rel="icon" href="icon.svg">\n${code}`,
+    ]);
   const registry = { "registry.js": REGISTRY };
   server = await serve({
     "": { "guide.html": PAGE, ...Object.fromEntries(pages) },
@@ -83,7 +94,10 @@ async function visit(file, use) {
 test("there are guides, and code in them", () => {
   assert.ok(guides.length >= 13, guides.join(" "));
   for (const name of [...guides, "README.md"]) {
-    assert.ok(blocks(name).some(({ language }) => language === "js"), `${name} has no code`);
+    assert.ok(
+      blocks(name).some(({ language }) => language === "js"),
+      `${name} has no code`,
+    );
   }
 });
 
@@ -94,8 +108,16 @@ test("the types of all code are right", () => {
   copyFileSync(new URL("guides.d.ts", import.meta.url), join(folder, "guides.d.ts"));
   for (const { id, code } of scripts) writeFileSync(join(folder, `${id}.js`), code);
   const compilerOptions = {
-    allowJs: true, checkJs: true, strict: true, noEmit: true, skipLibCheck: true, types: [],
-    target: "es2022", module: "esnext", moduleResolution: "bundler", moduleDetection: "force",
+    allowJs: true,
+    checkJs: true,
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    types: [],
+    target: "es2022",
+    module: "esnext",
+    moduleResolution: "bundler",
+    moduleDetection: "force",
     lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable", "esnext.disposable"],
     paths: { tabloom: ["../package/index.d.ts"], "tabloom/element": ["../package/element.d.ts"] },
   };
@@ -109,7 +131,10 @@ for (const { id, code } of scripts.filter(({ run }) => run)) {
   test(`${id} runs`, async () => {
     const { outputFiles } = await build({
       stdin: { contents: code, resolveDir: root },
-      bundle: true, write: false, format: "esm", platform: "browser",
+      bundle: true,
+      write: false,
+      format: "esm",
+      platform: "browser",
       external: ["tabloom", "tabloom/element"],
       define: { "process.env.NODE_ENV": '"production"' },
     });

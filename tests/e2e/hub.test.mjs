@@ -10,7 +10,14 @@ import { modelFile } from "./server.mjs";
 const [FIRST, SECOND] = ["1", "2"].map((digit) => digit.repeat(40));
 const FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"];
 const GGUF = await readFile(new URL("../goldens/gguf/llama_q4_0.gguf", import.meta.url));
-const QUANTS = ["README.md", "m-Q4_K_M.gguf", "m-q8_0-00001-of-00002.gguf", "m-q8_0-00002-of-00002.gguf", "mmproj-m-Q8_0.gguf", "sub/M.Q4_K_S.gguf"];
+const QUANTS = [
+  "README.md",
+  "m-Q4_K_M.gguf",
+  "m-q8_0-00001-of-00002.gguf",
+  "m-q8_0-00002-of-00002.gguf",
+  "mmproj-m-Q8_0.gguf",
+  "sub/M.Q4_K_S.gguf",
+];
 
 let session;
 let page;
@@ -30,7 +37,9 @@ before(async () => {
   const files = Object.fromEntries(await Promise.all(FILES.map(async (file) => [file, await modelFile(file)])));
   const weights = files["model.safetensors"];
   digest = () => createHash("sha256").update(weights).digest("hex");
-  const tree = json(() => [{ path: "model.safetensors", size: weights.length, lfs: { oid: digest(), size: weights.length } }]);
+  const tree = json(() => [
+    { path: "model.safetensors", size: weights.length, lfs: { oid: digest(), size: weights.length } },
+  ]);
   const folders = {
     "hf/api/models/org/name/revision/": {
       main: json(() => ({ sha: head, siblings: siblings(FILES) })),
@@ -62,13 +71,16 @@ after(() => session?.close());
 
 /** Loads a model by name; gives its address below the hub, or what failed. */
 const load = (name, options = {}) =>
-  page.evaluate(async ([name, options]) => {
-    globalThis.engine?.close();
-    const failed = await failure(
-      Engine.load(name, { host: "private", hub: "hf", ...options }).then((engine) => (globalThis.engine = engine)),
-    );
-    return failed === "no failure" ? engine.info.model.split("/hf/")[1] : failed;
-  }, [name, options]);
+  page.evaluate(
+    async ([name, options]) => {
+      globalThis.engine?.close();
+      const failed = await failure(
+        Engine.load(name, { host: "private", hub: "hf", ...options }).then((engine) => (globalThis.engine = engine)),
+      );
+      return failed === "no failure" ? engine.info.model.split("/hf/")[1] : failed;
+    },
+    [name, options],
+  );
 
 const asked = (pattern) => session.server.requests.filter((path) => pattern.test(path));
 
@@ -87,7 +99,10 @@ test("a name is found, and its branch stays where it was when the model was kept
     const deleted = await Engine.store.delete(engine.info.model);
     return [kept, deleted, await Engine.store.list()];
   });
-  assert.deepEqual(kept.map(({ files, complete }) => [files, complete]), [[FILES.length, true]]);
+  assert.deepEqual(
+    kept.map(({ files, complete }) => [files, complete]),
+    [[FILES.length, true]],
+  );
   assert.deepEqual([deleted, none], [true, []]);
   online = true;
   assert.equal(await load("hf:org/name"), `org/name/resolve/${SECOND}/`);
@@ -96,10 +111,21 @@ test("a name is found, and its branch stays where it was when the model was kept
 test("what a name has led to is deleted by it, and nobody is asked", async () => {
   const registry = { mine: "org/name@v1.0" };
   const remove = (name, options = {}) =>
-    page.evaluate(async ([name, options]) => {
-      const deleted = await Engine.store.delete(name, { hub: "hf", ...options }).catch(({ code, param }) => [code, param]);
-      return [deleted, (await Engine.store.list()).map(({ model }) => model.split("/").at(-2)[0]).sort().join()];
-    }, [name, options]);
+    page.evaluate(
+      async ([name, options]) => {
+        const deleted = await Engine.store
+          .delete(name, { hub: "hf", ...options })
+          .catch(({ code, param }) => [code, param]);
+        return [
+          deleted,
+          (await Engine.store.list())
+            .map(({ model }) => model.split("/").at(-2)[0])
+            .sort()
+            .join(),
+        ];
+      },
+      [name, options],
+    );
   await load("org/name");
   head = SECOND;
   await load("org/name", { store: "opfs" });
@@ -133,7 +159,11 @@ test("a probe knows what a name has led to, and asks nobody", async () => {
   const models = [...names, { model: "org/quants", quantisation: "Q8_0", bytes: 1 }];
   const told = await probe({ models, registry: { mine: `org/name@${FIRST}` } });
   assert.deepEqual(told, [
-    ["org/name", true], ["mine", true], ["org/name@v1.0", false], ["model/", false], ["org/quants", false],
+    ["org/name", true],
+    ["mine", true],
+    ["org/name@v1.0", false],
+    ["model/", false],
+    ["org/quants", false],
   ]);
   assert.deepEqual(asked(/^hf/), []);
 });
@@ -208,7 +238,10 @@ test("the registry has names, and pages their own", async () => {
   session.server.requests.length = 0;
   const failed = await load("qwen3-0.6b");
   assert.equal(failed.code, "fetch");
-  assert.match(asked(/^hf\//)[0], /^hf\/(Qwen\/Qwen3-0\.6B\/resolve|api\/models\/Qwen\/Qwen3-0\.6B\/tree)\/[0-9a-f]{40}/);
+  assert.match(
+    asked(/^hf\//)[0],
+    /^hf\/(Qwen\/Qwen3-0\.6B\/resolve|api\/models\/Qwen\/Qwen3-0\.6B\/tree)\/[0-9a-f]{40}/,
+  );
 });
 
 test("names that lead nowhere say what was expected", async () => {
@@ -221,7 +254,10 @@ test("names that lead nowhere say what was expected", async () => {
   }
   const failed = await load("model/", { draft: "nothing" });
   assert.deepEqual([failed.code, failed.param], ["invalid_request", "draft"]);
-  for (const [name, reason] of /** @type {[string, RegExp][]} */ ([["org/missing", /404.*gated/], ["org/name@odd", /no commit/]])) {
+  for (const [name, reason] of /** @type {[string, RegExp][]} */ ([
+    ["org/missing", /404.*gated/],
+    ["org/name@odd", /no commit/],
+  ])) {
     const failed = await load(name);
     assert.equal(failed.code, "fetch");
     assert.match(failed.message, reason);

@@ -41,11 +41,25 @@ test("a session remembers what was said, and streams the same", async () => {
     const clone = await session.clone();
     for await (const piece of clone.promptStreaming("And of Italy?")) pieces.push(piece);
     const before = session.contextUsage;
-    const second = await session.prompt([{ role: "user", content: [{ type: "text", value: "And of " }, { type: "text", value: "Italy?" }] }]);
+    const second = await session.prompt([
+      {
+        role: "user",
+        content: [
+          { type: "text", value: "And of " },
+          { type: "text", value: "Italy?" },
+        ],
+      },
+    ]);
     const { contextUsage, contextWindow, inputUsage, inputQuota } = session;
     const count = await engine.countTokens([...then, assistant(second)]);
     const usage = { start, before, contextUsage, contextWindow, inputUsage, inputQuota, count };
-    return { first, second, expected: [await answer(engine, [user(FRANCE)]), await answer(engine, then)], pieces, usage };
+    return {
+      first,
+      second,
+      expected: [await answer(engine, [user(FRANCE)]), await answer(engine, then)],
+      pieces,
+      usage,
+    };
   });
   assert.deepEqual([first, second], expected);
   assert.ok(pieces.length > 1, `${pieces.length} pieces`);
@@ -117,7 +131,8 @@ test("where a prompt does not fit, the oldest turns go, and the initial prompts 
     const quiet = events.length;
     // As much as fits after one turn is gone.
     const room = session.contextWindow - session.contextUsage + (usages[1] - usages[0]) - 40;
-    const each = (await session.measureContextUsage("word ".repeat(101))) - (await session.measureContextUsage("word "));
+    const each =
+      (await session.measureContextUsage("word ".repeat(101))) - (await session.measureContextUsage("word "));
     const long = "word ".repeat(Math.floor((room * 100) / each));
     await session.append(long);
     const kept = [...initialPrompts, user(turns[1]), user(turns[2]), user(long)];
@@ -167,7 +182,9 @@ test("answers keep to a schema or a regular expression", async () => {
       const options = { responseConstraint, omitResponseConstraintInput: true };
       texts.push(await session.prompt("A name, please.", options));
     }
-    const matches = texts.map((text, i) => new RegExp(patterns[i].source, patterns[i].flags.replace("g", "")).test(text));
+    const matches = texts.map((text, i) =>
+      new RegExp(patterns[i].source, patterns[i].flags.replace("g", "")).test(text),
+    );
     const prompt = (responseConstraint, more) => reason(session.prompt("a", { responseConstraint, ...more }));
     const lookbehind = /(?<=a)b/;
     const wrong = [
@@ -249,7 +266,11 @@ test("input that the API has no place for fails with its errors", async () => {
         create({ samplingMode: "creative" }),
         model.create({ samplingMode: "wild" }),
         create({ signal: AbortSignal.abort("early") }),
-        create({ monitor() { throw new RangeError("mine"); } }),
+        create({
+          monitor() {
+            throw new RangeError("mine");
+          },
+        }),
       ].map(reason),
     );
   });
@@ -324,7 +345,11 @@ test("prompts are answered in order, and one that is aborted leaves no trace", a
     const read = session.promptStreaming("a", { signal: controller.signal, ...long }).getReader();
     await read.read();
     controller.abort("enough");
-    const told = await reason((async () => { while (!(await read.read()).done); })());
+    const told = await reason(
+      (async () => {
+        while (!(await read.read()).done);
+      })(),
+    );
     const left = session.promptStreaming("a", long).getReader();
     await left.read();
     await left.cancel();
@@ -335,8 +360,13 @@ test("prompts are answered in order, and one that is aborted leaves no trace", a
     const after = await session.prompt("Hello");
     const expected = await answer(engine, [...said, assistant(texts[1]), user("Hello")]);
     return {
-      texts, second: await second, expected: await answer(engine, said),
-      told, ended, after: [after, expected], grew: session.contextUsage > contextUsage,
+      texts,
+      second: await second,
+      expected: await answer(engine, said),
+      told,
+      ended,
+      after: [after, expected],
+      grew: session.contextUsage > contextUsage,
     };
   });
   assert.equal(found.second.name, "AbortError");

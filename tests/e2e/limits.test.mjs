@@ -72,8 +72,7 @@ test("a thousand requests leave the heap as it was", async () => {
         return (await engine.metrics()).wasm_heap_bytes;
       };
       const heaps = [await run(100), await run(1000)];
-      const { num_requests_running, num_requests_waiting, kv_cache_usage_perc } =
-        await engine.metrics();
+      const { num_requests_running, num_requests_waiting, kv_cache_usage_perc } = await engine.metrics();
       return { heaps, left: [num_requests_running, num_requests_waiting, kv_cache_usage_perc] };
     });
     assert.ok(heaps[0] > 1 << 20);

@@ -20,6 +20,10 @@ export async function check(name, engine) {
 export function client({ fetch }) {
   const nowhere = "https://nowhere.invalid/any/path/v1";
   return new OpenAI({
-    fetch, baseURL: nowhere, apiKey: "none", maxRetries: 0, dangerouslyAllowBrowser: true,
+    fetch,
+    baseURL: nowhere,
+    apiKey: "none",
+    maxRetries: 0,
+    dangerouslyAllowBrowser: true,
   });
 }

@@ -29,20 +29,32 @@ export const contract = {
     const whole = await client.chat.completions.create({ ...FRANCE, model });
     const stream_options = { include_usage: true };
     const stream = await client.chat.completions.create({
-      ...FRANCE, model, stream: true, stream_options,
+      ...FRANCE,
+      model,
+      stream: true,
+      stream_options,
     });
     const chunks = await all(stream);
     const last = chunks.pop();
     equal(last.choices, []);
     equal(last.usage.completion_tokens, whole.usage.completion_tokens);
-    ok(chunks.every((chunk) => chunk.usage === null && chunk.id === last.id), chunks);
+    ok(
+      chunks.every((chunk) => chunk.usage === null && chunk.id === last.id),
+      chunks,
+    );
     equal(chunks[0].choices[0].delta.role, "assistant");
     equal(content(chunks), whole.choices[0].message.content);
     const reasons = chunks.map((chunk) => chunk.choices[0].finish_reason);
-    equal(reasons.filter((reason) => reason !== null), ["stop"]);
+    equal(
+      reasons.filter((reason) => reason !== null),
+      ["stop"],
+    );
     equal(reasons.at(-1), "stop");
     const bare = await all(await client.chat.completions.create({ ...FRANCE, model, stream: true }));
-    ok(bare.every((chunk) => !("usage" in chunk) && chunk.choices.length === 1), bare);
+    ok(
+      bare.every((chunk) => !("usage" in chunk) && chunk.choices.length === 1),
+      bare,
+    );
   },
 
   async "the client's own helper puts a stream together"({ client, model }) {
@@ -55,7 +67,10 @@ export const contract = {
     const request = { ...STORY, model, n: 3, seed: 11, temperature: 1, max_completion_tokens: 12 };
     const texts = async (more) => {
       const { choices } = await client.chat.completions.create({ ...request, ...more });
-      equal(choices.map((choice) => choice.index), [0, 1, 2]);
+      equal(
+        choices.map((choice) => choice.index),
+        [0, 1, 2],
+      );
       return choices.map((choice) => choice.message.content);
     };
     const first = await texts({});
@@ -64,7 +79,10 @@ export const contract = {
     ok((await texts({ seed: 12 })).join() !== first.join(), first);
     const chunks = await all(await client.chat.completions.create({ ...request, stream: true }));
     const of = (index) => chunks.filter((chunk) => chunk.choices[0].index === index);
-    equal([0, 1, 2].map((index) => content(of(index))), first);
+    equal(
+      [0, 1, 2].map((index) => content(of(index))),
+      first,
+    );
   },
 
   async "an answer ends at a stop string or at its limit"({ client, model }) {
@@ -106,7 +124,10 @@ export const contract = {
     };
     for (const seed of [1, 2, 3, 4]) {
       const { choices } = await client.chat.completions.create({
-        ...STORY, model, seed, temperature: 1,
+        ...STORY,
+        model,
+        seed,
+        temperature: 1,
         response_format: { type: "json_schema", json_schema: { name: "animal", schema } },
       });
       const found = JSON.parse(choices[0].message.content);
@@ -114,7 +135,10 @@ export const contract = {
       ok(schema.properties.animal.enum.includes(found.animal), found);
       ok(Number.isInteger(found.legs) && found.legs >= 0 && found.legs <= 9, found);
       ok(found.tags.length >= 1 && found.tags.length <= 2, found);
-      ok(found.tags.every((tag) => ["soft", "quick"].includes(tag)), found);
+      ok(
+        found.tags.every((tag) => ["soft", "quick"].includes(tag)),
+        found,
+      );
       equal(choices[0].finish_reason, "stop");
     }
   },
@@ -134,19 +158,23 @@ export const contract = {
       [() => chat({ model: "gpt-0" }), "NotFoundError", "model_not_found", "model"],
       [
         () => client.completions.create({ model, prompt: ["a", long] }),
-        "BadRequestError", "context_length_exceeded", "prompt[1]",
+        "BadRequestError",
+        "context_length_exceeded",
+        "prompt[1]",
       ],
       [
         () => client.completions.create({ model, prompt: "a", logprobs: 6 }),
-        "BadRequestError", "invalid_request", "logprobs",
+        "BadRequestError",
+        "invalid_request",
+        "logprobs",
       ],
-      [
-        () => client.embeddings.create({ model, input: ["a", ""] }),
-        "BadRequestError", "invalid_request", "input[1]",
-      ],
+      [() => client.embeddings.create({ model, input: ["a", ""] }), "BadRequestError", "invalid_request", "input[1]"],
       [() => client.models.retrieve("gpt-0"), "NotFoundError", "model_not_found", "model"],
     ])) {
-      const error = await ask().then(() => null, (error) => error);
+      const error = await ask().then(
+        () => null,
+        (error) => error,
+      );
       ok(error instanceof OpenAI[kind], error);
       equal([error.code, error.type], [code, "invalid_request_error"]);
       ok(param instanceof RegExp ? param.test(error.param) : error.param === param, error.param);
@@ -166,7 +194,10 @@ export const contract = {
     const { signal } = controller;
     const asked = client.chat.completions.create(request, { signal });
     setTimeout(() => controller.abort(), 100);
-    const error = await asked.then(() => null, (error) => error);
+    const error = await asked.then(
+      () => null,
+      (error) => error,
+    );
     ok(error instanceof OpenAI.APIUserAbortError, error);
     await until(async () => (await aborted()) === before + 2);
   },
@@ -176,7 +207,10 @@ export const contract = {
     const floats = await client.embeddings.create({ model, input, encoding_format: "float" });
     // The client asks for base64 by itself, and decodes it.
     const decoded = await client.embeddings.create({ model, input });
-    equal(floats.data.map((entry) => entry.index), [0, 1]);
+    equal(
+      floats.data.map((entry) => entry.index),
+      [0, 1],
+    );
     ok(floats.usage.prompt_tokens > 0, floats.usage);
     for (const [i, { embedding }] of floats.data.entries()) {
       equal(Array.from(new Float32Array(embedding)), Array.from(decoded.data[i].embedding));
@@ -189,7 +223,10 @@ export const contract = {
 
   async "the model is listed"({ client, model }) {
     const list = await all(await client.models.list());
-    equal(list.map((entry) => [entry.id, entry.object]), [[model, "model"]]);
+    equal(
+      list.map((entry) => [entry.id, entry.object]),
+      [[model, "model"]],
+    );
     equal(await client.models.retrieve(model), list[0]);
   },
 
@@ -197,12 +234,18 @@ export const contract = {
     const request = { model, prompt: ["Once upon a time", "The fox"], temperature: 0, max_tokens: 8 };
     const whole = await client.completions.create(request);
     equal([whole.object, whole.choices.length], ["text_completion", 2]);
-    equal(whole.choices.map((choice) => choice.index), [0, 1]);
+    equal(
+      whole.choices.map((choice) => choice.index),
+      [0, 1],
+    );
     ok(whole.usage.completion_tokens <= 16 && whole.choices[0].text.length > 0, whole);
     const chunks = await all(await client.completions.create({ ...request, stream: true }));
     const text = (index) =>
       chunks.filter((chunk) => chunk.choices[0].index === index).map((chunk) => chunk.choices[0].text);
-    equal([0, 1].map((index) => text(index).join("")), whole.choices.map((choice) => choice.text));
+    equal(
+      [0, 1].map((index) => text(index).join("")),
+      whole.choices.map((choice) => choice.text),
+    );
   },
 
   async "an echo comes with log-probabilities of the prompt"({ client, model }) {
@@ -212,7 +255,10 @@ export const contract = {
     const [{ text, logprobs }] = choices;
     ok(text.startsWith(prompt), text);
     equal(logprobs.token_logprobs[0], null);
-    ok(logprobs.token_logprobs.slice(1).every((value) => value <= 0), logprobs);
+    ok(
+      logprobs.token_logprobs.slice(1).every((value) => value <= 0),
+      logprobs,
+    );
     equal(logprobs.tokens.join(""), text);
     for (const [i, token] of logprobs.tokens.entries()) {
       equal(text.slice(logprobs.text_offset[i], logprobs.text_offset[i] + token.length), token);
@@ -224,7 +270,9 @@ export const contract = {
 
   async "ten requests at once are answered as one by one"({ client, model }) {
     const requests = Array.from({ length: 10 }, (_, i) => ({
-      model, temperature: 0, max_completion_tokens: 10,
+      model,
+      temperature: 0,
+      max_completion_tokens: 10,
       messages: [{ role: "user", content: `How much is ${i} plus 2?` }],
     }));
     const ask = async (request, stream) => {

@@ -4,9 +4,7 @@ import { launch } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
 /** What transformers answers with the built-in model's weights, greedily. */
-export const goldens = JSON.parse(
-  readFileSync(new URL("../goldens/embedded.json", import.meta.url), "utf8"),
-);
+export const goldens = JSON.parse(readFileSync(new URL("../goldens/embedded.json", import.meta.url), "utf8"));
 
 /** A page that has imported the package. */
 export const HTML = `<!doctype html>

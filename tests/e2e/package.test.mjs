@@ -99,7 +99,10 @@ test("requests that run together get the answers they get alone", async () => {
     (asked) => Promise.all(asked.map((messages) => answer(engine, messages))),
     goldens.map((golden) => golden.messages),
   );
-  assert.deepEqual(answers, goldens.map((golden) => golden.answer));
+  assert.deepEqual(
+    answers,
+    goldens.map((golden) => golden.answer),
+  );
 });
 
 test("a seed reproduces an answer, and other seeds give others", async () => {
@@ -117,11 +120,14 @@ test("a seed reproduces an answer, and other seeds give others", async () => {
 test("stop strings and token limits end an answer", async () => {
   const { messages, answer } = goldens[1];
   const ask = (params) =>
-    page.evaluate(async (params) => {
-      const completion = await engine.chat.completions.create({ ...params, temperature: 0 });
-      const { message, finish_reason } = completion.choices[0];
-      return { content: message.content, finish_reason };
-    }, { messages, ...params });
+    page.evaluate(
+      async (params) => {
+        const completion = await engine.chat.completions.create({ ...params, temperature: 0 });
+        const { message, finish_reason } = completion.choices[0];
+        return { content: message.content, finish_reason };
+      },
+      { messages, ...params },
+    );
   const before = answer.slice(0, answer.indexOf(" and"));
   assert.deepEqual(await ask({ stop: [" and", "never"] }), { content: before, finish_reason: "stop" });
   const short = await ask({ max_completion_tokens: 5 });
@@ -157,8 +163,10 @@ test("a form that is refused names its place and leaves the engine as it was", a
     const chain = Array.from({ length: 290 }, (_, i) => `r${i}: r${i + 1} "x"`).join("\n");
     return [
       await failure(ask({ structured_outputs: { json: { properties: { a: { minimum: "x" } } } } })),
-      await ask({ max_tokens: 1, structured_outputs: { grammar: `start: r0\n${chain}\nr290: "y"` } })
-        .then(() => "an answer", (error) => error.code),
+      await ask({ max_tokens: 1, structured_outputs: { grammar: `start: r0\n${chain}\nr290: "y"` } }).then(
+        () => "an answer",
+        (error) => error.code,
+      ),
       await answer(engine, messages),
     ];
   }, messages);
@@ -206,9 +214,7 @@ test("loading can be aborted, and begun anew", async () => {
     const onProgress = () => controller.abort();
     // Not as the tabs' engine has loaded it: that would be there at once.
     const options = { context: 512 };
-    const aborted = await failure(
-      Engine.load("model/", { ...options, onProgress, signal: controller.signal }),
-    );
+    const aborted = await failure(Engine.load("model/", { ...options, onProgress, signal: controller.signal }));
     const { signal } = new AbortController();
     const other = await Engine.load("model/", { ...options, signal });
     const text = await answer(other, messages);

@@ -17,8 +17,7 @@ after(() => browser?.close());
 
 /** The panel's facts, tables and pictures, as texts. */
 function contents() {
-  const texts = (within, selector) =>
-    [...within.querySelectorAll(selector)].map((element) => element.textContent);
+  const texts = (within, selector) => [...within.querySelectorAll(selector)].map((element) => element.textContent);
   const panel = document.getElementById("panel");
   const tables = [...panel.querySelectorAll("table")].map((table) => ({
     caption: table.caption.textContent,
@@ -73,7 +72,10 @@ describe("with an engine of made-up metrics", () => {
         const [own, other] = ["http://localhost/own/", "http://localhost/models/other/"];
         const tab = (id, model, more) => ({ id, visible: true, you: false, model, ...more });
         const part = (running, waiting, kv_blocks, generation_tokens) => ({
-          running, waiting, kv_blocks, generation_tokens,
+          running,
+          waiting,
+          kv_blocks,
+          generation_tokens,
         });
         globalThis.metrics = {
           steps,
@@ -324,12 +326,19 @@ describe("with tabs of one visitor", () => {
     const { facts, models } = await shows(second, (shown) => names(shown).join() === "Tab 1,Tab 2 (this one)");
     assert.equal(facts[0], "a shared worker, for all tabs of this site");
     assert.match(facts[1], ADAPTER);
-    assert.deepEqual(models.rows.map(([name, tabs]) => [name, tabs]), [["model", "2"]]);
+    assert.deepEqual(
+      models.rows.map(([name, tabs]) => [name, tabs]),
+      [["model", "2"]],
+    );
     assert.equal(await first.page.locator("#panel a").isVisible(), false);
   });
 
   test("one tab sees the other's answers being made", async () => {
-    const made = ({ tabs: { rows: [[, running, , rate]] } }) => running === "1" && Number(rate) > 0;
+    const made = ({
+      tabs: {
+        rows: [[, running, , rate]],
+      },
+    }) => running === "1" && Number(rate) > 0;
     const { batch, tabs, blocks } = await whileTelling([first], () => shows(second, made));
     assert.match(batch.caption, /^Batch: 1 now, at most 1 /);
     const [[name, , , , held], own] = tabs.rows;
@@ -341,7 +350,10 @@ describe("with tabs of one visitor", () => {
   test("requests of both make one batch", async () => {
     const both = ({ batch }) => batch.caption.startsWith("Batch: 2 now");
     const { tabs, blocks } = await whileTelling([first, second], () => shows(second, both));
-    assert.deepEqual(tabs.rows.map(([, running]) => running), ["1", "1"]);
+    assert.deepEqual(
+      tabs.rows.map(([, running]) => running),
+      ["1", "1"],
+    );
     assert.equal(blocks.bars.length, 2);
   });
 
@@ -366,7 +378,10 @@ describe("with tabs of one visitor", () => {
     const { spec_decode_num_accepted_tokens: right } = metrics;
     const drafts = rounds > 0 ? `^${right} of ${drafted} accepted, rounds: ${rounds}, ` : "^none yet$";
     assert.match(facts[4], new RegExp(drafts));
-    assert.deepEqual(names({ tabs }), host.tabs.map(({ id }) => `Tab ${id + 1}${id === 1 ? " (this one)" : ""}`));
+    assert.deepEqual(
+      names({ tabs }),
+      host.tabs.map(({ id }) => `Tab ${id + 1}${id === 1 ? " (this one)" : ""}`),
+    );
     assert.equal(models.rows.length, 1);
     const [, unit] = models.rows[0][2].split(" ");
     assert.equal(unit, "MB");

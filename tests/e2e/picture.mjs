@@ -35,7 +35,10 @@ async function picture(colorScheme) {
   const length = () => [...document.querySelectorAll("#messages .assistant .text")].at(-1)?.textContent.length ?? 0;
   while ((await chat.evaluate(length)) < ENOUGH) await chat.waitForTimeout(50);
   const shots = [];
-  for (const { page, width } of [{ page: engine, width: ENGINE }, { page: chat, width: CHAT }]) {
+  for (const { page, width } of [
+    { page: engine, width: ENGINE },
+    { page: chat, width: CHAT },
+  ]) {
     await page.bringToFront();
     const shot = await page.screenshot({ animations: "disabled", caret: "hide" });
     shots.unshift({ width, data: shot.toString("base64") });
@@ -95,8 +98,14 @@ function png({ width, height, palette, places }) {
   return Buffer.concat([
     Buffer.from("89504e470d0a1a0a", "hex"),
     chunk("IHDR", head),
-    chunk("PLTE", palette.flatMap((colour) => colour.slice(0, 3))),
-    chunk("tRNS", palette.map((colour) => colour[3])),
+    chunk(
+      "PLTE",
+      palette.flatMap((colour) => colour.slice(0, 3)),
+    ),
+    chunk(
+      "tRNS",
+      palette.map((colour) => colour[3]),
+    ),
     chunk("IDAT", deflateSync(Buffer.concat(rows.flat()), { level: 9, memLevel: 9 })),
     chunk("IEND", []),
   ]);
@@ -110,7 +119,8 @@ function png({ width, height, palette, places }) {
  */
 function sheet(shots, colorScheme) {
   const line = colorScheme === "light" ? "#d0d3cf" : "#3c4443";
-  const image = ({ width, data }) => `<img alt="" width="${width}" height="${HEIGHT}" src="data:image/png;base64,${data}">`;
+  const image = ({ width, data }) =>
+    `<img alt="" width="${width}" height="${HEIGHT}" src="data:image/png;base64,${data}">`;
   return `<!doctype html><style>
     body { margin: 0; }
     main { display: flex; gap: 16px; width: max-content; padding: 1px; }

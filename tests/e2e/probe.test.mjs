@@ -28,12 +28,16 @@ test("it tells of GPU, memory, workers and storage, and loads nothing for that",
     const [f16, subgroups, timestamps] = ["shader-f16", "subgroups", "timestamp-query"].map((name) =>
       adapter.features.has(name),
     );
-    return { f16, subgroups, timestamps, maxBufferSize, maxStorageBufferBindingSize, memory: /** @type {any} */ (navigator).deviceMemory };
+    return {
+      f16,
+      subgroups,
+      timestamps,
+      maxBufferSize,
+      maxStorageBufferBindingSize,
+      memory: /** @type {any} */ (navigator).deviceMemory,
+    };
   });
-  assert.deepEqual(
-    [gpu.f16, gpu.subgroups, gpu.timestamps],
-    [device.f16, device.subgroups, device.timestamps],
-  );
+  assert.deepEqual([gpu.f16, gpu.subgroups, gpu.timestamps], [device.f16, device.subgroups, device.timestamps]);
   assert.equal(gpu.limits.maxBufferSize, device.maxBufferSize);
   assert.equal(gpu.limits.maxStorageBufferBindingSize, device.maxStorageBufferBindingSize);
   for (const [name, limit] of Object.entries(gpu.limits)) assert.ok(limit > 0, name);
@@ -59,8 +63,13 @@ test("it tells which models fit, and which are kept", async () => {
   const [small, unloaded, large, enormous] = models;
   const reason = memory.deviceBytes >= GIB ? null : small.reason;
   assert.deepEqual(small, {
-    id: "small", bytes: 2 ** 20, neededBytes: 2 ** 20 + 2 ** 28,
-    fits: memory.deviceBytes >= GIB ? "yes" : "perhaps", reason, stored: false, storable: true,
+    id: "small",
+    bytes: 2 ** 20,
+    neededBytes: 2 ** 20 + 2 ** 28,
+    fits: memory.deviceBytes >= GIB ? "yes" : "perhaps",
+    reason,
+    stored: false,
+    storable: true,
   });
   assert.deepEqual([unloaded.id, unloaded.stored], ["model/", false]);
   assert.deepEqual([large.fits, large.storable], ["no", large.bytes <= storage.quota - storage.usage]);
@@ -79,7 +88,11 @@ test("it tells which models fit, and which are kept", async () => {
 
 test("a model without its size or with no name, or one that names nothing, is refused", async () => {
   const failures = await page.evaluate(() =>
-    Promise.all([{ id: "a" }, { bytes: 5 }, { model: "nothing", bytes: 5 }].map((model) => failure(Engine.probe({ models: [/** @type {any} */ (model)] })))),
+    Promise.all(
+      [{ id: "a" }, { bytes: 5 }, { model: "nothing", bytes: 5 }].map((model) =>
+        failure(Engine.probe({ models: [/** @type {any} */ (model)] })),
+      ),
+    ),
   );
   assert.deepEqual(
     failures.map(({ typed, code, param }) => [typed, code, param]),
@@ -98,7 +111,11 @@ test("without WebGPU, or without storage, it says so", async () => {
     await bare.goto(`${session.server.url}bare.html`);
     await bare.waitForFunction(() => globalThis.Engine);
     await bare.evaluate(() => {
-      for (const [object, name] of /** @type {[object, string][]} */ ([[globalThis, "caches"], [navigator, "storage"], [navigator, "deviceMemory"]])) {
+      for (const [object, name] of /** @type {[object, string][]} */ ([
+        [globalThis, "caches"],
+        [navigator, "storage"],
+        [navigator, "deviceMemory"],
+      ])) {
         Object.defineProperty(object, name, { value: undefined });
       }
     });

@@ -27,10 +27,7 @@ export async function serve(folders, headers = {}) {
       return send(response, 200, { "content-type": type(file), ...headers }, found);
     }
     const original = await fetch(`${url}${stored(path)}`);
-    const kept = ["content-type", "content-security-policy"].map((name) => [
-      name,
-      original.headers.get(name) ?? "",
-    ]);
+    const kept = ["content-type", "content-security-policy"].map((name) => [name, original.headers.get(name) ?? ""]);
     const body = Buffer.from(await original.arrayBuffer());
     send(response, original.status, { ...Object.fromEntries(kept), ...headers }, body);
   });

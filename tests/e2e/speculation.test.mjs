@@ -5,11 +5,7 @@ import { goldens, openPackage } from "./package.mjs";
 
 const [FRANCE] = goldens;
 /** The answer has been given before, so its tokens can be guessed. */
-const messages = [
-  ...FRANCE.messages,
-  { role: "assistant", content: FRANCE.answer },
-  ...FRANCE.messages,
-];
+const messages = [...FRANCE.messages, { role: "assistant", content: FRANCE.answer }, ...FRANCE.messages];
 
 let session;
 let page;
@@ -55,15 +51,17 @@ test("a request without guesses gets none, and the same answer", async () => {
   const on = await page.evaluate(stream, [{}, { messages }]);
   assert.equal(on.text, off.text);
   assert.equal(on.usage.completion_tokens, off.usage.completion_tokens);
-  const { accepted_prediction_tokens: right, rejected_prediction_tokens: wrong } =
-    on.usage.completion_tokens_details;
+  const { accepted_prediction_tokens: right, rejected_prediction_tokens: wrong } = on.usage.completion_tokens_details;
   assert.ok(right > 0 && right < on.usage.completion_tokens, `${right} guesses right`);
   assert.ok(on.drafted.length > 0 && on.drafted.length <= right, `${on.drafted.length} chunks`);
   assert.ok(on.drafted.every((choice) => choice.drafted === true && choice.delta.content));
   const [rounds, tokens, accepted, places] = guesses(on.metrics);
   assert.ok(rounds > 0);
   assert.deepEqual([tokens, accepted], [right + wrong, right]);
-  assert.equal(places.reduce((a, b) => a + b), right);
+  assert.equal(
+    places.reduce((a, b) => a + b),
+    right,
+  );
   const [own] = Object.values(on.metrics.tabs);
   assert.deepEqual(guesses(own), guesses(on.metrics));
   assert.ok(Number.isFinite(on.metrics.spec_decode_seconds_saved));
@@ -96,7 +94,10 @@ test("a page says what guesses, and answers are the same", async () => {
   assert.deepEqual(await load("./model/draft"), { text, draft }, "the same head, at an address");
   assert.deepEqual(await load({ earlyExit: 2 }), { text, draft: { weightBytes: 0 } });
   assert.deepEqual(await load(false), { text, draft: null });
-  for (const [wrong, expected] of /** @type {[string | object, RegExp][]} */ ([["./nowhere/", /config\.json/], [{ earlyExit: 99 }, /found 99 layers/]])) {
+  for (const [wrong, expected] of /** @type {[string | object, RegExp][]} */ ([
+    ["./nowhere/", /config\.json/],
+    [{ earlyExit: 99 }, /found 99 layers/],
+  ])) {
     const without = await load(wrong);
     assert.equal(without.text, text);
     assert.match(without.draft.error, expected);

@@ -122,7 +122,10 @@ test("the second visit asks the server for nothing", async () => {
   const { requests } = session.server;
   requests.length = 0;
   assert.equal(await load(), true);
-  assert.deepEqual(requests.filter((path) => path.startsWith(FOLDER)), []);
+  assert.deepEqual(
+    requests.filter((path) => path.startsWith(FOLDER)),
+    [],
+  );
   assert.deepEqual(asked, ["all"]);
 });
 
@@ -281,7 +284,10 @@ test("a model that is being loaded is not deleted", async () => {
 test("the file system keeps models as well", async () => {
   const opfs = { store: "opfs", device: "cpu" };
   assert.equal(await load({ ...opfs, host: "shared" }), true);
-  assert.deepEqual((await kept()).map(({ store, complete }) => [store, complete]), [["opfs", true]]);
+  assert.deepEqual(
+    (await kept()).map(({ store, complete }) => [store, complete]),
+    [["opfs", true]],
+  );
   // A SharedWorker has written what a worker with synchronous access reads.
   assert.equal(await load(opfs), true);
   assert.deepEqual(asked, ["all"]);

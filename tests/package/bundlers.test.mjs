@@ -84,7 +84,10 @@ for (const [name, bundle] of Object.entries(bundlers)) {
     const { found, requests } = await shown(join(project.folder, "dist"), parts);
     check(found);
     assert.equal(requests.filter((path) => path.endsWith(".wasm")).length, 2, requests.join());
-    assert.ok(requests.every((path) => !path.startsWith("tabloom/")), requests.join());
+    assert.ok(
+      requests.every((path) => !path.startsWith("tabloom/")),
+      requests.join(),
+    );
   });
 }
 

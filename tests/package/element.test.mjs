@@ -58,6 +58,9 @@ test("slots, custom properties and states", () => {
   const slots = [...found(/\bslot\("([^"]+)"/g), ...labels].sort();
   assert.deepEqual(names(element.slots), slots);
   assert.deepEqual(names(element.cssProperties), found(/var\((--tabloom-[\w-]+)/g));
-  const states = source.match(/for \(const name of \[("loading".*)\]/)[1].split(", ").map((name) => JSON.parse(name));
+  const states = source
+    .match(/for \(const name of \[("loading".*)\]/)[1]
+    .split(", ")
+    .map((name) => JSON.parse(name));
   assert.deepEqual(names(element.cssStates), states.sort());
 });

@@ -21,7 +21,10 @@ test("it holds every module with its types, and nothing else", async () => {
   const sources = await filesOf(join(root, "pkg-template"));
   const modules = sources.filter((file) => file.endsWith(".js"));
   const glue = ["tabloom", "grammar"].flatMap((name) => [
-    `${name}.js`, `${name}.d.ts`, `${name}_bg.wasm`, `${name}_bg.wasm.d.ts`,
+    `${name}.js`,
+    `${name}.d.ts`,
+    `${name}_bg.wasm`,
+    `${name}_bg.wasm.d.ts`,
   ]);
   // A module without code may have its types written beside it.
   const expected = new Set([
@@ -32,7 +35,11 @@ test("it holds every module with its types, and nothing else", async () => {
     "LICENSE-MIT",
     "custom-elements.json",
   ]);
-  const packed = project.run("tar", ["-tzf", tarball]).trim().split("\n").map((path) => path.replace(/^package\//, ""));
+  const packed = project
+    .run("tar", ["-tzf", tarball])
+    .trim()
+    .split("\n")
+    .map((path) => path.replace(/^package\//, ""));
   assert.deepEqual(packed.sort(), [...expected].sort());
 });
 
@@ -52,10 +59,14 @@ test("every entry can be imported, also where there is no page", async () => {
     const address = project.run("node", ["--input-type=module", "-e", resolve]).trim();
     assert.ok((await readFile(fileURLToPath(address))).length > 0, name);
   }
-  const names = project.run("node", ["--input-type=module", "-e", `
+  const names = project.run("node", [
+    "--input-type=module",
+    "-e",
+    `
     const modules = await Promise.all(["tabloom", "tabloom/element"].map((name) => import(name)));
     console.log(modules.map((module) => Object.keys(module).sort().join()).join(" "));
-  `]);
+  `,
+  ]);
   assert.equal(names.trim(), "Engine,TabloomError TabloomChat");
 });
 
@@ -98,9 +109,20 @@ for (const resolution of ["bundler", "nodenext"]) {
     await project.write("consumer.ts", CONSUMER);
     const module = resolution === "bundler" ? "esnext" : "nodenext";
     project.run("node", [
-      join(tools, "typescript/bin/tsc"), "--strict", "--noEmit", "--types", "", "--target", "es2022",
-      "--module", module, "--moduleResolution", resolution,
-      "--lib", "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable", "consumer.ts",
+      join(tools, "typescript/bin/tsc"),
+      "--strict",
+      "--noEmit",
+      "--types",
+      "",
+      "--target",
+      "es2022",
+      "--module",
+      module,
+      "--moduleResolution",
+      resolution,
+      "--lib",
+      "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable",
+      "consumer.ts",
     ]);
   });
 }

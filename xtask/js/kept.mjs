@@ -48,7 +48,10 @@ function declarations() {
   for (const { types } of Object.values(JSON.parse(built("package.json")).exports)) {
     if (types) add(posix.normalize(types));
   }
-  return [...files].sort().map(([file, code]) => `// ${file}\n${code}`).join("\n");
+  return [...files]
+    .sort()
+    .map(([file, code]) => `// ${file}\n${code}`)
+    .join("\n");
 }
 
 /**
@@ -97,7 +100,8 @@ function compareSizes() {
   for (const [kind, list] of Object.entries(now)) {
     for (const name of new Set([...Object.keys(before[kind]), ...Object.keys(list)])) {
       const [old = 0, bytes = 0] = [before[kind][name], list[name]];
-      if (old !== bytes) console.log(`${name}: ${bytes - old > 0 ? "+" : ""}${bytes - old} bytes, ${bytes} instead of ${old}`);
+      if (old !== bytes)
+        console.log(`${name}: ${bytes - old > 0 ? "+" : ""}${bytes - old} bytes, ${bytes} instead of ${old}`);
     }
   }
 }

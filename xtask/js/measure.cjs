@@ -7,7 +7,8 @@ const esbuild = require("esbuild");
 const [folder, ...files] = process.argv.slice(1);
 
 /** What a page must not load before it asks for it. */
-const ON_DEMAND = /^(calls\/fetch|probe|host\/fallback|models\/(files|hub|registry|opfs)|prompt-api\/|element|worker|wasm\/)/;
+const ON_DEMAND =
+  /^(calls\/fetch|probe|host\/fallback|models\/(files|hub|registry|opfs)|prompt-api\/|element|worker|wasm\/)/;
 
 /** @param {Uint8Array} bytes */
 const weigh = (bytes) => ({
@@ -25,8 +26,15 @@ function bundle(entries) {
   const outdir = join(folder, "bundle");
   return esbuild.buildSync({
     entryPoints: entries.map((entry) => join(folder, entry)),
-    bundle: true, splitting: true, minify: true, format: "esm", write: false, metafile: true,
-    absWorkingDir: folder, outdir, logLevel: "error",
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: "esm",
+    write: false,
+    metafile: true,
+    absWorkingDir: folder,
+    outdir,
+    logLevel: "error",
   });
 }
 

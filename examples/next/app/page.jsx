@@ -21,7 +21,10 @@ export default function Page() {
     );
     return () => {
       leaving.abort();
-      loading.then((engine) => engine.close(), () => {});
+      loading.then(
+        (engine) => engine.close(),
+        () => {},
+      );
     };
   }, []);
 
@@ -40,7 +43,9 @@ export default function Page() {
   return (
     <form onSubmit={ask}>
       <input name="question" aria-label="Your question" defaultValue="What is the capital of France?" required />
-      <button type="submit" disabled={!engine}>Ask</button>
+      <button type="submit" disabled={!engine}>
+        Ask
+      </button>
       <output>{answer}</output>
     </form>
   );

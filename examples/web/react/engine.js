@@ -15,11 +15,17 @@ export function useEngine(model) {
     const { signal } = gone;
     const show = (state) => signal.aborted || setState(state);
     const loading = Engine.load(model, { signal, onProgress: (progress) => show({ progress }) });
-    loading.then((engine) => show({ engine }), (error) => show({ error }));
+    loading.then(
+      (engine) => show({ engine }),
+      (error) => show({ error }),
+    );
     return () => {
       gone.abort();
       setState({});
-      loading.then((engine) => engine.close(), () => {});
+      loading.then(
+        (engine) => engine.close(),
+        () => {},
+      );
     };
   }, [model]);
   return state;

@@ -35,12 +35,16 @@ function Chat({ model }) {
       <ol role="log">
         {messages.map(({ role, content }, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: messages are only added at the end
-          <li key={i} className={role}>{content}</li>
+          <li key={i} className={role}>
+            {content}
+          </li>
         ))}
       </ol>
       <form onSubmit={ask}>
         <input name="question" aria-label="Your question" defaultValue="What is the capital of France?" required />
-        <button type="submit" disabled={busy}>Ask</button>
+        <button type="submit" disabled={busy}>
+          Ask
+        </button>
       </form>
     </>
   );

@@ -133,7 +133,13 @@ function readParagraph(lines, i, depth) {
  * @returns {Block}
  */
 function paragraph(lines) {
-  return { type: "paragraph", text: lines.map((line) => line.trimStart()).join("\n").trimEnd() };
+  return {
+    type: "paragraph",
+    text: lines
+      .map((line) => line.trimStart())
+      .join("\n")
+      .trimEnd(),
+  };
 }
 
 /**

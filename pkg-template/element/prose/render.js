@@ -134,9 +134,7 @@ function listNode({ start, loose, items }, growing) {
   if (start !== null && start !== 1) node.setAttribute("start", `${start}`);
   if (loose) node.className = "loose";
   node.append(
-    ...items.map(
-      last(growing, (blocks, growing) => html("li", {}, ...blocks.map(last(growing, blockNode)))),
-    ),
+    ...items.map(last(growing, (blocks, growing) => html("li", {}, ...blocks.map(last(growing, blockNode))))),
   );
   return node;
 }

@@ -45,8 +45,17 @@ export class View {
   #stage = html("span", { id: "stage" });
   #amount = html("span");
   #fill = html("i");
-  #track = html("div", { class: "track", part: "progress", role: "progressbar", "aria-labelledby": "stage" }, this.#fill);
-  #status = html("div", { class: "status", part: "status", hidden: "" }, html("div", {}, this.#stage, this.#amount, button("stop", "plain", TEXTS.cancel)), this.#track);
+  #track = html(
+    "div",
+    { class: "track", part: "progress", role: "progressbar", "aria-labelledby": "stage" },
+    this.#fill,
+  );
+  #status = html(
+    "div",
+    { class: "status", part: "status", hidden: "" },
+    html("div", {}, this.#stage, this.#amount, button("stop", "plain", TEXTS.cancel)),
+    this.#track,
+  );
   #problemText = html("p");
   #processor = button("processor", "pill", TEXTS.processor);
   #problem = html(
@@ -278,7 +287,9 @@ export class View {
 
 /** @param {Element} element */
 function visible(element) {
-  return element.isConnected && element.getClientRects().length > 0 && getComputedStyle(element).visibility === "visible";
+  return (
+    element.isConnected && element.getClientRects().length > 0 && getComputedStyle(element).visibility === "visible"
+  );
 }
 
 /**

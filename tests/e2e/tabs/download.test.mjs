@@ -43,20 +43,23 @@ function asked(folder) {
 
 /** Begins to load the slow model; `loading()` waits for the end. */
 async function begin(tab, rung) {
-  await tab.run("begin", (rung) => {
-    globalThis.controller = new AbortController();
-    globalThis.progress = [];
-    const onProgress = (step) => progress.push(step);
-    const { signal } = controller;
-    globalThis.loading = failure(load("models/slow/", { host: rung, onProgress, signal }));
-  }, rung);
+  await tab.run(
+    "begin",
+    (rung) => {
+      globalThis.controller = new AbortController();
+      globalThis.progress = [];
+      const onProgress = (step) => progress.push(step);
+      const { signal } = controller;
+      globalThis.loading = failure(load("models/slow/", { host: rung, onProgress, signal }));
+    },
+    rung,
+  );
 }
 
 /** What loading ended with, once it has ended. */
 const loading = (tab) => tab.run("loading", () => loading);
 
-const hears = (tab) =>
-  until(`progress in ${tab.name}`, () => tab.page.evaluate(() => progress.length > 0));
+const hears = (tab) => until(`progress in ${tab.name}`, () => tab.page.evaluate(() => progress.length > 0));
 
 for (const rung of SHARING) {
   describe(`${rung}:`, () => {

@@ -116,12 +116,16 @@ describe("leader:", () => {
 test("an answer that is given up while there is no host stays given up", async () => {
   const visitor = await session.visitor();
   const [creator, tab] = await visitor.tabs(2, { host: "shared" });
-  await tab.run("begin", (params) => {
-    globalThis.controllers = [new AbortController(), new AbortController()];
-    const [whole, stream] = controllers;
-    globalThis.whole = failure(engine.chat.completions.create(params, whole));
-    return begin("given up", params, stream);
-  }, ENDLESS);
+  await tab.run(
+    "begin",
+    (params) => {
+      globalThis.controllers = [new AbortController(), new AbortController()];
+      const [whole, stream] = controllers;
+      globalThis.whole = failure(engine.chat.completions.create(params, whole));
+      return begin("given up", params, stream);
+    },
+    ENDLESS,
+  );
   await tab.begin("kept", STORY.params);
   await tab.pieces("given up", 8);
   await creator.crash();

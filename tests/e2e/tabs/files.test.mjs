@@ -15,12 +15,16 @@ after(() => session?.close());
 
 /** Loads the model from bytes that the tab has. */
 const load = (tab, host) =>
-  tab.run("loading", async ([names, host]) => {
-    const files = {};
-    for (const name of names) files[name] = await (await fetch(`model/${name}`)).blob();
-    globalThis.progress = [];
-    return load(files, { host, device: "cpu", onProgress: (step) => progress.push(step) });
-  }, [NAMES, host]);
+  tab.run(
+    "loading",
+    async ([names, host]) => {
+      const files = {};
+      for (const name of names) files[name] = await (await fetch(`model/${name}`)).blob();
+      globalThis.progress = [];
+      return load(files, { host, device: "cpu", onProgress: (step) => progress.push(step) });
+    },
+    [NAMES, host],
+  );
 
 for (const rung of SHARING) {
   test(`${rung}: the host dies, and the files come from a tab that is left`, async () => {

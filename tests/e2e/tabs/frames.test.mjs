@@ -32,12 +32,15 @@ async function framed(address, attributes = {}) {
   const page = await visitor.context.newPage();
   await page.goto(`${visitor.url}top.html`);
   const loaded = page.waitForEvent("framenavigated", (frame) => frame.url() === address);
-  await page.evaluate(([src, attributes]) => {
-    const frame = document.createElement("iframe");
-    for (const [name, value] of Object.entries(attributes)) frame.setAttribute(name, value);
-    frame.src = src;
-    document.body.append(frame);
-  }, [address, attributes]);
+  await page.evaluate(
+    ([src, attributes]) => {
+      const frame = document.createElement("iframe");
+      for (const [name, value] of Object.entries(attributes)) frame.setAttribute(name, value);
+      frame.src = src;
+      document.body.append(frame);
+    },
+    [address, attributes],
+  );
   const frame = await within("the frame", loaded);
   await frame.waitForFunction(() => globalThis.chat, null, { timeout: 30_000 });
   return frame;

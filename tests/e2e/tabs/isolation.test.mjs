@@ -19,10 +19,14 @@ const prompt = (topic) => ({
 
 /** Tokens of the prompt that were found in the cache. */
 const cached = (tab, topic) =>
-  tab.run("cached tokens", async (params) => {
-    const { usage } = await engine.chat.completions.create(params);
-    return usage.prompt_tokens_details.cached_tokens;
-  }, prompt(topic));
+  tab.run(
+    "cached tokens",
+    async (params) => {
+      const { usage } = await engine.chat.completions.create(params);
+      return usage.prompt_tokens_details.cached_tokens;
+    },
+    prompt(topic),
+  );
 
 for (const rung of SHARING) {
   describe(`${rung}:`, () => {
@@ -38,9 +42,7 @@ for (const rung of SHARING) {
     };
 
     test("tabs share prefixes unless told otherwise", async () => {
-      const [one, other, explicit] = [
-        await tabWith(undefined), await tabWith(undefined), await tabWith("shared"),
-      ];
+      const [one, other, explicit] = [await tabWith(undefined), await tabWith(undefined), await tabWith("shared")];
       assert.equal(await cached(one, "common"), 0);
       for (const tab of [one, other, explicit]) assert.ok((await cached(tab, "common")) >= 64);
     });
@@ -71,7 +73,9 @@ for (const rung of SHARING) {
         const { host, tabs, ...all } = await watcher.metrics();
         const { id } = host.tabs.find(({ you }) => you);
         const others = Object.entries(tabs).filter(([tab]) => tab !== `${id}`);
-        const told = Object.entries(all).filter(([name]) => /prefix_cache|preempted|^(prompt|generation)_tokens$/.test(name));
+        const told = Object.entries(all).filter(([name]) =>
+          /prefix_cache|preempted|^(prompt|generation)_tokens$/.test(name),
+        );
         return { others: others.map(([tab, { cached_tokens }]) => [tab, cached_tokens]), told };
       };
       const before = await view();
@@ -107,7 +111,10 @@ describe("turns:", () => {
       await hidden.begin("late", short);
       assert.ok((await busy.metrics()).num_requests_waiting > 0, "there was room for the hidden tab");
       await visible.begin("early", short);
-      for (const [tab, name] of [[visible, "early"], [hidden, "late"]]) {
+      for (const [tab, name] of [
+        [visible, "early"],
+        [hidden, "late"],
+      ]) {
         assert.ok(STORY.answer.startsWith(text(await tab.answer(name))));
       }
       const [early, late] = [await visible.stream("early"), await hidden.stream("late")];

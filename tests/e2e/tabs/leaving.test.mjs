@@ -142,7 +142,10 @@ test("the only tab is reloaded, and the model is still there", async () => {
   await tab.reload();
   await tab.load({ host: "shared" });
   assert.equal(text(await tab.ask(STORY.params)), STORY.answer);
-  assert.deepEqual(requests.filter((path) => path.startsWith("model/")), []);
+  assert.deepEqual(
+    requests.filter((path) => path.startsWith("model/")),
+    [],
+  );
   assert.deepEqual(await tab.hosts(), [host]);
   assert.equal((await tab.idle()).host.tabs.length, 1);
   await visitor.close();

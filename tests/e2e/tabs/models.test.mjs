@@ -39,9 +39,14 @@ for (const rung of SHARING) {
     const listed = async (tab) => {
       const { host } = await tab.metrics();
       const { models, used_bytes } = host;
-      assert.equal(used_bytes, models.reduce((sum, { bytes }) => sum + bytes, 0));
+      assert.equal(
+        used_bytes,
+        models.reduce((sum, { bytes }) => sum + bytes, 0),
+      );
       assert.ok(used_bytes <= host.budget_bytes, `${used_bytes} of ${host.budget_bytes}`);
-      return models.map(({ url, tabs, requests }) => ({ url, tabs, requests })).sort((a, b) => (a.url < b.url ? -1 : 1));
+      return models
+        .map(({ url, tabs, requests }) => ({ url, tabs, requests }))
+        .sort((a, b) => (a.url < b.url ? -1 : 1));
     };
 
     test("two models answer side by side in one host", async () => {
@@ -54,13 +59,25 @@ for (const rung of SHARING) {
       assert.ok(two - one >= size && two <= 2 * one, `the GPU held ${one} bytes, then ${two}`);
       const [a, b] = urls(visitor, ["a", "b"]);
       const idle = { tabs: 1, requests: 0 };
-      assert.deepEqual(await listed(tabs[0]), [{ url: a, ...idle }, { url: b, ...idle }]);
+      assert.deepEqual(await listed(tabs[0]), [
+        { url: a, ...idle },
+        { url: b, ...idle },
+      ]);
       const { host } = await tabs[0].metrics();
-      assert.deepEqual(host.tabs.map(({ model }) => model).filter(Boolean).sort(), [a, b]);
+      assert.deepEqual(
+        host.tabs
+          .map(({ model }) => model)
+          .filter(Boolean)
+          .sort(),
+        [a, b],
+      );
 
       await Promise.all([tabs[0].begin("story", STORY.params), tabs[1].begin("story", STORY.params)]);
       await Promise.all([tabs[0].pieces("story", 4), tabs[1].pieces("story", 4)]);
-      assert.deepEqual((await listed(tabs[0])).map(({ requests }) => requests), [1, 1]);
+      assert.deepEqual(
+        (await listed(tabs[0])).map(({ requests }) => requests),
+        [1, 1],
+      );
       for (const tab of [tabs[0], tabs[1]]) assert.equal(text(await tab.answer("story")), STORY.answer);
     });
 
@@ -98,7 +115,11 @@ for (const rung of SHARING) {
 
       requests.length = 0;
       await other.load({ host: rung }, MODELS[2]);
-      assert.deepEqual(requests.filter((path) => path.startsWith("models/")), [], "it was still there");
+      assert.deepEqual(
+        requests.filter((path) => path.startsWith("models/")),
+        [],
+        "it was still there",
+      );
       assert.equal(text(await other.ask(FRANCE.params)), FRANCE.answer);
     });
 

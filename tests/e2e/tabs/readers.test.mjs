@@ -82,30 +82,38 @@ for (const rung of [...SHARING, "private"]) {
     });
 
     test("a reader that leaves its loop frees what it held", async () => {
-      await tab.run("leaving", async (params) => {
-        for await (const _ of await engine.chat.completions.create({ ...params, stream: true })) break;
-      }, ENDLESS);
+      await tab.run(
+        "leaving",
+        async (params) => {
+          for await (const _ of await engine.chat.completions.create({ ...params, stream: true })) break;
+        },
+        ENDLESS,
+      );
       await tab.idle();
     });
 
     test("signals end what has not begun, what waits, and what streams", async () => {
-      const outcome = await tab.run("aborts", async (params) => {
-        const aborts = (await engine.metrics()).request_success.abort;
-        const early = engine.chat.completions.create(params, { signal: AbortSignal.abort("early") });
-        const whole = new AbortController();
-        const waiting = engine.chat.completions.create(params, whole);
-        const stream = new AbortController();
-        const chunks = await engine.chat.completions.create({ ...params, stream: true }, stream);
-        let seen = 0;
-        const reading = (async () => {
-          for await (const _ of chunks) if (++seen === 4) stream.abort(new Error("enough"));
-        })();
-        const errors = [await early.catch((reason) => reason), await failure(reading)];
-        whole.abort(new Error("changed my mind"));
-        errors.push(await failure(waiting));
-        const { num_requests_running: running, request_success } = await engine.metrics();
-        return { errors, seen, running, aborted: request_success.abort - aborts };
-      }, ENDLESS);
+      const outcome = await tab.run(
+        "aborts",
+        async (params) => {
+          const aborts = (await engine.metrics()).request_success.abort;
+          const early = engine.chat.completions.create(params, { signal: AbortSignal.abort("early") });
+          const whole = new AbortController();
+          const waiting = engine.chat.completions.create(params, whole);
+          const stream = new AbortController();
+          const chunks = await engine.chat.completions.create({ ...params, stream: true }, stream);
+          let seen = 0;
+          const reading = (async () => {
+            for await (const _ of chunks) if (++seen === 4) stream.abort(new Error("enough"));
+          })();
+          const errors = [await early.catch((reason) => reason), await failure(reading)];
+          whole.abort(new Error("changed my mind"));
+          errors.push(await failure(waiting));
+          const { num_requests_running: running, request_success } = await engine.metrics();
+          return { errors, seen, running, aborted: request_success.abort - aborts };
+        },
+        ENDLESS,
+      );
       const [early, reading, waiting] = outcome.errors;
       assert.equal(early, "early");
       assert.equal(reading.message, "enough");
@@ -117,13 +125,17 @@ for (const rung of [...SHARING, "private"]) {
 
     test("a signal that ends loading leaves a page free to load again", async () => {
       const late = await visitor.tab();
-      const name = await late.run("abort", async (rung) => {
-        const signal = AbortSignal.abort();
-        const controller = new AbortController();
-        const loading = failure(load("model/", { host: rung, signal: controller.signal }));
-        controller.abort();
-        return [(await failure(load("model/", { host: rung, signal }))).name, (await loading).name];
-      }, rung);
+      const name = await late.run(
+        "abort",
+        async (rung) => {
+          const signal = AbortSignal.abort();
+          const controller = new AbortController();
+          const loading = failure(load("model/", { host: rung, signal: controller.signal }));
+          controller.abort();
+          return [(await failure(load("model/", { host: rung, signal }))).name, (await loading).name];
+        },
+        rung,
+      );
       assert.deepEqual(name, ["AbortError", "AbortError"]);
       await late.load({ host: rung });
       assert.equal(text(await late.ask(FRANCE.params)), FRANCE.answer);

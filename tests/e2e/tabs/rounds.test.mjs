@@ -73,12 +73,16 @@ for (const rung of SHARING) {
         await actions[pick(["close", "crash", "reload", "close the engine"])](tab);
       },
       async abort(tab) {
-        await tab.run("abort", async (params) => {
-          const controller = new AbortController();
-          const asked = [1, 2, 3].map(() => failure(engine.chat.completions.create(params, controller)));
-          setTimeout(() => controller.abort(), 20);
-          await Promise.all(asked);
-        }, { ...short(), max_tokens: 200, ignore_eos: true });
+        await tab.run(
+          "abort",
+          async (params) => {
+            const controller = new AbortController();
+            const asked = [1, 2, 3].map(() => failure(engine.chat.completions.create(params, controller)));
+            setTimeout(() => controller.abort(), 20);
+            await Promise.all(asked);
+          },
+          { ...short(), max_tokens: 200, ignore_eos: true },
+        );
       },
       embed: (tab) => tab.run("embed", () => engine.embeddings.create({ input: ["a fox", "a cat"] })),
     };
@@ -108,7 +112,10 @@ for (const rung of SHARING) {
     const { host, tabs: known } = await keeper.idle();
     assert.equal(host.tabs.length, 1);
     assert.equal(Object.keys(known).length, 1);
-    assert.deepEqual(host.models.map(({ tabs, requests }) => [tabs, requests]), [[1, 0]]);
+    assert.deepEqual(
+      host.models.map(({ tabs, requests }) => [tabs, requests]),
+      [[1, 0]],
+    );
     assert.deepEqual(await keeper.hosts(), [first], "the workers, and what they hold of the GPU");
     assert.equal(end.wasm, grown.wasm, "bytes of the WebAssembly heap");
     assert.ok(end.page < grown.page + (1 << 20), `the page's heap grew from ${grown.page} to ${end.page}`);

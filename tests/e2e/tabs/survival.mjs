@@ -50,9 +50,7 @@ export async function undisturbed(session) {
 export async function survive(others, kill, expected) {
   const [first] = others;
   const old = await first.hosts();
-  const streaming = Object.entries(STREAMS).map(([name, params], i) => [
-    others[i % others.length], name, params,
-  ]);
+  const streaming = Object.entries(STREAMS).map(([name, params], i) => [others[i % others.length], name, params]);
   await Promise.all(streaming.map(([tab, name, params]) => tab.begin(name, params)));
   let answered = 0;
   const count = (answer) => {

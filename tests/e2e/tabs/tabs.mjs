@@ -61,9 +61,7 @@ export const policy = (await fetch(url)).headers.get("content-security-policy") 
 
 /** The files of `site/`. */
 const folder = new URL("site/", import.meta.url);
-const site = Object.fromEntries(
-  readdirSync(folder).map((file) => [file, readFileSync(new URL(file, folder), "utf8")]),
-);
+const site = Object.fromEntries(readdirSync(folder).map((file) => [file, readFileSync(new URL(file, folder), "utf8")]));
 
 /**
  * Starts a server with the files of `site/` and those of `folders`, and a browser.
@@ -192,12 +190,16 @@ class Tab {
 
   /** Waits for the end of a stream and returns what it gave. */
   stream(name) {
-    return this.run(`end of ${name}`, async (name) => {
-      const stream = streams[name];
-      await stream.reading;
-      const { chunks, times, error } = stream;
-      return { chunks, times, error };
-    }, name);
+    return this.run(
+      `end of ${name}`,
+      async (name) => {
+        const stream = streams[name];
+        await stream.reading;
+        const { chunks, times, error } = stream;
+        return { chunks, times, error };
+      },
+      name,
+    );
   }
 
   /** The whole answer that a stream gave. */
@@ -214,11 +216,15 @@ class Tab {
   /** Waits until no request runs or waits and no block is held; returns the metrics then. */
   idle() {
     // What is given up in the middle of a step is freed when the step ends.
-    return until(`${this.name} to see an idle engine`, async () => {
-      const metrics = await this.metrics();
-      const { num_requests_running, num_requests_waiting, kv_cache_usage_perc } = metrics;
-      return num_requests_running + num_requests_waiting + kv_cache_usage_perc === 0 && metrics;
-    }, 10);
+    return until(
+      `${this.name} to see an idle engine`,
+      async () => {
+        const metrics = await this.metrics();
+        const { num_requests_running, num_requests_waiting, kv_cache_usage_perc } = metrics;
+        return num_requests_running + num_requests_waiting + kv_cache_usage_perc === 0 && metrics;
+      },
+      10,
+    );
   }
 
   /** The rung in use. */

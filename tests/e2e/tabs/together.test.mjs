@@ -101,7 +101,11 @@ for (const rung of SHARING) {
       assert.equal(error.code, "closed");
       assert.equal(text(await tabs[0].answer("answer")), STORY.answer);
       assert.equal((await tabs[0].metrics()).host.tabs.length, tabs.length);
-      const failed = await closed.run("call", (params) => failure(engine.chat.completions.create(params)), FRANCE.params);
+      const failed = await closed.run(
+        "call",
+        (params) => failure(engine.chat.completions.create(params)),
+        FRANCE.params,
+      );
       assert.equal(failed.code, "closed");
     });
   });

@@ -40,12 +40,18 @@ test("an engine whose hosts die again and again says so", async () => {
   const visitor = await session.visitor();
   const [tab] = await visitor.tabs(1, { host: "private" });
   await tab.begin("answer", ENDLESS);
-  await tab.run("doom", () => /** @type {Promise<void>} */ (new Promise((held) => {
-    navigator.locks.request("doom", () => {
-      held();
-      return new Promise(() => {});
-    });
-  })));
+  await tab.run(
+    "doom",
+    () =>
+      /** @type {Promise<void>} */ (
+        new Promise((held) => {
+          navigator.locks.request("doom", () => {
+            held();
+            return new Promise(() => {});
+          });
+        })
+      ),
+  );
   await tab.command("close");
   const { error } = await tab.stream("answer");
   assert.equal(error.code, "engine_crashed");

@@ -120,15 +120,29 @@ function show(visibilityState) {
 // Held as long as this page lives: who is granted it learns that the page is gone, when the browser
 // tells anyone.
 const presence = `page ${query.get("name")}`;
-await /** @type {Promise<void>} */ (new Promise((resolve) => {
-  navigator.locks.request(presence, () => {
-    resolve();
-    return new Promise(() => {});
-  });
-}));
+await /** @type {Promise<void>} */ (
+  new Promise((resolve) => {
+    navigator.locks.request(presence, () => {
+      resolve();
+      return new Promise(() => {});
+    });
+  })
+);
 
 Object.assign(globalThis, {
-  Engine, load, failure, plain, worker, now, streams, begin, pieces, poll, hosts, command, show,
+  Engine,
+  load,
+  failure,
+  plain,
+  worker,
+  now,
+  streams,
+  begin,
+  pieces,
+  poll,
+  hosts,
+  command,
+  show,
 });
 globalThis.ready = true;
 
