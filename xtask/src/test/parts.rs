@@ -60,7 +60,10 @@ impl Part {
             }
             Self::Js => vec![
                 in_node("lints and formatting of JavaScript", |node| {
-                    node("@biomejs/biome/bin/biome", &["ci", "--error-on-warnings"])
+                    node(
+                        "@biomejs/biome/bin/biome",
+                        &["ci", "--error-on-warnings", "--diagnostic-level=warn", "--colors=off"],
+                    )
                 }),
                 in_node("types of JavaScript", |node| {
                     PROJECTS
