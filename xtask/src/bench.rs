@@ -5,6 +5,7 @@
 
 mod load;
 mod native;
+mod rows;
 
 use crate::process::{Task, minutes};
 use crate::server::Server;
@@ -13,11 +14,7 @@ use crate::tools::{self, Tool};
 use crate::{package, site, workspace};
 use anyhow::{Context, Result};
 
-// The native bench prints the same table, and xtask must not depend on the crate it builds.
-#[path = "../../examples/bench/table.rs"]
-mod table;
-
-use table::Row;
+use rows::{Row, table};
 
 type Source = fn(&Options) -> Result<Vec<Row>>;
 
@@ -66,7 +63,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        print!("\n{}", table::text(&rows));
+        print!("\n{}", table(&rows));
     }
     Ok(())
 }
@@ -136,7 +133,7 @@ A
 B
   x                       10.0 tokens/s
 ";
-        assert_eq!(table::text(&rows), expected);
+        assert_eq!(table(&rows), expected);
     }
 
     #[test]
