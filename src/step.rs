@@ -87,7 +87,7 @@ pub enum Follow {
     #[default]
     No,
     /// The token that is sampled after the rows.
-    Drawn,
+    Sampled,
     Known(u32),
 }
 
@@ -186,7 +186,7 @@ impl SeqPlan {
     }
 
     /// Number of tokens sampled, accepted or not.
-    pub fn draws(&self) -> usize {
+    pub fn sampled(&self) -> usize {
         self.sample.map_or(0, |_| 1 + self.drafts.len())
     }
 

@@ -25,7 +25,7 @@ base_model: ..
 
 # The drafting head of Tabloom's built-in model
 
-It guesses the next tokens of the model's answers (speculative decoding); the model checks several guesses in one step. Answers stay
+It drafts the next tokens of the model's answers (speculative decoding); the model verifies several draft tokens in one step. Answers stay
 what they are without it, and come in fewer steps.
 
 - **Architecture**: EAGLE-3 (`LlamaForCausalLMEagle3`), one layer with {parameters:,} parameters: MLP {inner}, {vocab} tokens that

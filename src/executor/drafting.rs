@@ -131,7 +131,7 @@ pub fn follow(
             let next = match seq.follow {
                 _ if i < known => batch.row(row + i + 1).token,
                 Follow::Known(token) => token,
-                Follow::Drawn | Follow::No => {
+                Follow::Sampled | Follow::No => {
                     LAST_SAMPLE | (seq.slot * SLOT_TOKENS + SAMPLED + (i - known) as u32)
                 }
             };
@@ -171,7 +171,7 @@ mod tests {
             blocks: (0..10).map(|_| rng.u32(..30)).collect(),
             sample: Some(Sampling { temperature: 1.0, seed: rng.u64(..), ..Sampling::GREEDY }),
             drafts: vec![Draft::default(); rng.usize(..=MAX_DRAFTS)],
-            follow: Follow::Drawn,
+            follow: Follow::Sampled,
             ..Default::default()
         });
         StepPlan { seqs: seqs.to_vec(), ..Default::default() }

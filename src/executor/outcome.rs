@@ -25,7 +25,7 @@ impl Outcome {
         let sample = |seq: &SeqPlan| {
             let logprobs = seq.sample?.logprobs;
             let asked = logprobs.map(|asked| (top(asked), seq.logprob_tokens.clone()));
-            Some((seq.slot, seq.draws(), asked))
+            Some((seq.slot, seq.sampled(), asked))
         };
         let scores = plan.seqs.iter().filter_map(|seq| seq.score.as_ref());
         let ends = |seq: &&SeqPlan| matches!(seq.pool, Some(Pool { last: true, .. }));

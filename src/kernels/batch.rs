@@ -125,7 +125,7 @@ impl Batch {
             longest = longest.max(end as u32 + seq.unverified);
             if seq.unverified > 0 {
                 let sample = samples.len() / SAMPLE_WORDS;
-                let [rows, samples] = [count, seq.draws()].map(|count| count as u32);
+                let [rows, samples] = [count, seq.sampled()].map(|count| count as u32);
                 shifts.extend([
                     seq.slot,
                     first as u32,
@@ -169,10 +169,10 @@ impl Batch {
                 scores.extend(rows.map(|(row, target)| ([row, *target, top(score.top)], &[][..])));
                 logit_rows.extend(first as u32..=last);
             } else {
-                logit_rows.extend((first as u32..=last).skip(count - seq.draws()));
+                logit_rows.extend((first as u32..=last).skip(count - seq.sampled()));
             }
             let Some(s) = seq.sample else { continue };
-            runs.extend([(samples.len() / SAMPLE_WORDS) as u32, seq.draws() as u32]);
+            runs.extend([(samples.len() / SAMPLE_WORDS) as u32, seq.sampled() as u32]);
             for (drafts, mask) in (0..).zip(seq.masks()) {
                 let behind = seq.drafts.len() as u32 - drafts;
                 let row = last - behind;

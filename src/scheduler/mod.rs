@@ -188,7 +188,7 @@ impl Scheduler {
             let count = rows.tokens.count();
             let mine = |sample: &&Sample| sample.slot == rows.slot;
             let sampled: Vec<&Sample> =
-                (0..rows.draws()).map_while(|_| samples.next_if(mine)).collect();
+                (0..rows.sampled()).map_while(|_| samples.next_if(mine)).collect();
             let (drafted, accepted) = (rows.drafts.len(), sampled.len().saturating_sub(1));
             let scored = if rows.score.is_some() { count } else { 0 };
             let scores: Vec<_> = scores.by_ref().take(scored).collect();
@@ -465,7 +465,7 @@ impl Scheduler {
                 Ok(rows) => {
                     budget.rows -= rows.rows();
                     let scored = if rows.score.is_some() { count } else { 0 };
-                    budget.logit_rows -= scored.max(rows.draws());
+                    budget.logit_rows -= scored.max(rows.sampled());
                     self.queue.charge(seq.tab, rows.rows());
                     plan.seqs.push(rows);
                 }

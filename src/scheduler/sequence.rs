@@ -437,7 +437,7 @@ impl Sequence {
         let drafts: Vec<Draft> = proposal.map(|(token, mask)| Draft { token, mask }).collect();
         let follow = match (self.follows, self.tokens.get(end)) {
             (false, _) => Follow::No,
-            (true, _) if samples => Follow::Drawn,
+            (true, _) if samples => Follow::Sampled,
             (true, next) => next.map_or(Follow::No, |next| Follow::Known(*next)),
         };
         self.followed = follow != Follow::No;

@@ -319,12 +319,12 @@ fn samples_after_drafts_equal_those_after_the_same_tokens() {
                 let (mut at, samples) = (0, step.batch.samples as usize);
                 for (i, seq) in seqs.iter().enumerate() {
                     let sampled: Vec<u32> =
-                        (at..at + seq.draws()).map(|at| results[2 * at]).collect();
+                        (at..at + seq.sampled()).map(|at| results[2 * at]).collect();
                     for (place, token) in sampled.iter().enumerate() {
                         let (alone, row, expected) = &expected[at + place];
                         assert!(near(row, alone, *token, *expected), "{who}: {place} of {seq:?}");
                     }
-                    at += seq.draws();
+                    at += seq.sampled();
                     let drafts = seq.drafts.iter().zip(&sampled);
                     let accepted = drafts
                         .take_while(|(draft, sampled)| draft.token == Some(**sampled))

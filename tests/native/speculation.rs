@@ -364,7 +364,7 @@ fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
             blocks,
             sample: Some(Sampling::GREEDY),
             drafts: vec![Draft::default(); drafts],
-            follow: Follow::Drawn,
+            follow: Follow::Sampled,
             ..Default::default()
         };
         let before = executor.work();
@@ -413,7 +413,7 @@ fn rounds(
                 tokens: RowTokens::Known(prompt.clone()),
                 blocks: (0..blocks).map(|at| 1 + i as u32 + 2 * at).collect(),
                 sample: Some(Sampling { temperature, seed: 5 + i as u64, ..Sampling::GREEDY }),
-                follow: Follow::Drawn,
+                follow: Follow::Sampled,
                 ..SeqPlan::default()
             };
             if step == 0 {
@@ -540,7 +540,7 @@ fn a_random_head_drafts_like_its_reference(name: &str, device: Device) {
                 .collect(),
             sample: Some(Sampling::GREEDY),
             drafts: vec![Draft::default(); drafts],
-            follow: Follow::Drawn,
+            follow: Follow::Sampled,
             ..Default::default()
         };
         let mut run = |seq: SeqPlan| {

@@ -5,6 +5,7 @@
 
 mod load;
 mod native;
+mod rows;
 
 use crate::process::{Task, minutes};
 use crate::server::Server;
@@ -15,11 +16,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
-// The native bench prints the same table, and xtask must not depend on the crate it builds.
-#[path = "../../examples/bench/table.rs"]
-mod table;
-
-use table::Row;
+use rows::{Row, table};
 
 type Source = fn(&Options) -> Result<Vec<Row>>;
 
@@ -75,7 +72,7 @@ pub fn run(options: &Options) -> Result<()> {
     } else if options.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        print!("\n{}", table::text(&rows));
+        print!("\n{}", table(&rows));
     }
     Ok(())
 }
@@ -161,7 +158,7 @@ A
 B
   x                       10.0 tokens/s
 ";
-        assert_eq!(table::text(&rows), expected);
+        assert_eq!(table(&rows), expected);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub async fn measure(executor: &mut AnyExecutor, drafts: usize, rounds: usize) -
         tokens: RowTokens::Known(vec![TOKEN; CONTEXT]),
         blocks: (1..=(CONTEXT + 1 + MAX_DRAFTS).div_ceil(BLOCK_SIZE) as u32).collect(),
         sample: Some(Sampling::GREEDY),
-        follow: Follow::Drawn,
+        follow: Follow::Sampled,
         ..SeqPlan::default()
     };
     time(executor, begin).await?;
@@ -80,7 +80,7 @@ impl Kind {
             start: CONTEXT as u32,
             sample: Some(Sampling::GREEDY),
             drafts: vec![Draft { token, ..Draft::default() }; self.drafts],
-            follow: if self.follow { Follow::Drawn } else { Follow::No },
+            follow: if self.follow { Follow::Sampled } else { Follow::No },
             ..SeqPlan::default()
         }
     }

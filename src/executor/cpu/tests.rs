@@ -86,7 +86,7 @@ fn run(
         blocks: (0..blocks).map(|at| (1 + 4 * slot + at) as u32).collect(),
         sample: Some(Sampling::GREEDY),
         drafts: vec![Draft::default(); drafts],
-        follow: Follow::Drawn,
+        follow: Follow::Sampled,
         ..Default::default()
     };
     executor.submit(&StepPlan { seqs: vec![seq], ..Default::default() }).expect("a valid step");

@@ -192,7 +192,7 @@ fn drafts_leave_a_logit_row_for_a_prompt_that_ends() {
     let round = plan(&mut scheduler);
     assert_eq!(round.seqs.len(), 5);
     assert!(round.seqs[4].sample.is_some());
-    assert!(round.seqs.iter().map(SeqPlan::draws).sum::<usize>() <= 16);
+    assert!(round.seqs.iter().map(SeqPlan::sampled).sum::<usize>() <= 16);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_draft_head_reads_every_row_and_drafts_from_the_first_sampled_token_on() {
         commit_accepted(&mut scheduler, &plan, &[sampled]);
     }
     // The prompt comes in chunks of 64 and 16 rows.
-    assert_eq!(follows, [Follow::Known(65), Follow::Drawn, Follow::Drawn, Follow::Drawn]);
+    assert_eq!(follows, [Follow::Known(65), Follow::Sampled, Follow::Sampled, Follow::Sampled]);
     assert_eq!(drafts, [vec![], vec![], vec![Draft::default(); 3], vec![Draft::default(); 3]]);
     assert_eq!(scheduler.metrics().spec_decode.spec_decode_num_accepted_tokens, 3);
 }
@@ -357,7 +357,7 @@ fn prompt_lookup_comes_before_a_draft_head_unless_it_is_rejected_more_often() {
     commit_accepted(&mut scheduler, &first, &[&[7]]);
     let round = plan(&mut scheduler);
     assert_eq!(drafts(&round), [[7, 8]]);
-    assert_eq!(round.seqs[0].follow, Follow::Drawn, "the draft head goes on reading");
+    assert_eq!(round.seqs[0].follow, Follow::Sampled, "the draft head goes on reading");
     commit_accepted(&mut scheduler, &round, &[&[5]]);
     assert_eq!(plan(&mut scheduler).seqs[0].drafts, vec![Draft::default(); 3]);
 }

@@ -128,7 +128,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         assert!(!plan.read_logits);
         let logit_rows = plan.seqs.iter().map(|seq| {
             let scored = seq.score.as_ref().map_or(0, |score| score.targets.len());
-            scored.max(seq.draws())
+            scored.max(seq.sampled())
         });
         assert!(logit_rows.sum::<usize>() <= self.capacity.logit_rows, "too many logits");
         for (at, seq) in plan.seqs.iter().enumerate() {
@@ -151,7 +151,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         assert!(seq.unverified == 0 || seq.unverified == slot.drafted.0, "{seq:?}");
         assert!(seq.unverified == 0 || seq.drafts.iter().all(on_device), "{seq:?}");
         if seq.drafts.iter().any(on_device) {
-            assert!(slot.followed && seq.follow == Follow::Drawn, "{seq:?} was not followed");
+            assert!(slot.followed && seq.follow == Follow::Sampled, "{seq:?} was not followed");
             assert!(seq.drafts.iter().all(on_device) && seq.drafts.len() <= self.drafts);
         }
         let end = reach(seq);

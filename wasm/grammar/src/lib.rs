@@ -56,7 +56,7 @@ impl Constraint {
         self.0.mask().map_err(refusal)
     }
 
-    /// Takes in the token that was drawn.
+    /// Takes in the token that was sampled.
     pub fn accept(&mut self, token: u32) -> Result<(), JsValue> {
         self.0.accept(token).map_err(refusal)
     }

@@ -1,7 +1,8 @@
 //! `cargo xtask bench load`: how fast a model comes from a server and from the browser's store, what
 //! each stage costs, and how much memory it takes.
 
-use super::{native, table};
+use super::native;
+use super::rows::{Row, table};
 use crate::process::{Task, minutes};
 use crate::server::Server;
 use crate::{site, tools, workspace};
@@ -9,7 +10,6 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use table::Row;
 
 /// Prints the figures of the browser for a model of `mib` MiB, and those of native kernels and digests.
 pub fn run(mib: u64, json: bool, arguments: &[String]) -> Result<()> {
@@ -23,7 +23,7 @@ pub fn run(mib: u64, json: bool, arguments: &[String]) -> Result<()> {
     }
     match json {
         true => println!("{}", serde_json::to_string_pretty(&figures)?),
-        false => print!("\n{}", table::text(&rows(&figures))),
+        false => print!("\n{}", table(&rows(&figures))),
     }
     Ok(())
 }
