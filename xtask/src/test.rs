@@ -2,6 +2,7 @@
 //! in silence.
 
 mod check;
+mod files;
 mod pages;
 mod parts;
 mod rust;
@@ -27,7 +28,7 @@ pub struct Options {
     /// Run only this part; may be given several times.
     #[arg(long, value_enum)]
     only: Vec<Part>,
-    /// Run only the tests of this file below tests/, named without its ending.
+    /// Run only the tests of this file below tests/: its path, or its name without its ending.
     #[arg(long, conflicts_with = "only")]
     file: Option<String>,
     /// Run only the most telling tenth.

@@ -4,20 +4,20 @@ use super::tally::{Tally, watch};
 use crate::process::{Task, minutes};
 use crate::server::Server;
 use crate::{cargo, package, site, tools, workspace};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The native server and the chat in the terminal.
-pub fn native_programs() -> Result<Tally> {
+pub fn native_programs(files: Vec<PathBuf>) -> Result<Tally> {
     let (server, chat) = (cargo::example("serve")?, cargo::example("chat")?);
-    run("tests of the native examples", files_in("tests/serve")?, |task| {
+    run("tests of the native examples", files, |task| {
         task.env("TABLOOM_SERVE", server).env("TABLOOM_CHAT", chat)
     })
 }
 
 /// The package as it is published, which is the same whoever builds it.
-pub fn of_package() -> Result<Tally> {
+pub fn of_package(files: Vec<PathBuf>) -> Result<Tally> {
     let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
     let folder = workspace::target().join("packed");
     let again = workspace::target().join("package-again");
@@ -26,7 +26,7 @@ pub fn of_package() -> Result<Tally> {
     let same = fs::read(&tarball)? == fs::read(package::pack(&again, &folder.join("again"))?)?;
     ensure!(same, "two builds gave two different packages");
     tools::script("xtask/js/published.mjs")?.arg(&tarball).run()?;
-    run("tests of the package", files_in("tests/package")?, |task| {
+    run("tests of the package", files, |task| {
         task.env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)
             .env("TABLOOM_TARBALL", tarball)
@@ -55,21 +55,6 @@ pub fn in_firefox() -> Result<Tally> {
     run("the demo page and the element in Firefox", files, |task| {
         adapter.select(task.env("TABLOOM_URL", server.url()).env("TABLOOM_FIREFOX", firefox))
     })
-}
-
-/// The test files in a folder itself, not those in folders below.
-pub fn files_in(folder: &str) -> Result<Vec<PathBuf>> {
-    let folder = workspace::root().join(folder);
-    let entries = fs::read_dir(&folder).with_context(|| format!("no {}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    files.retain(|file| is_test(file));
-    files.sort();
-    ensure!(!files.is_empty(), "{} holds no *.test.mjs", folder.display());
-    Ok(files)
-}
-
-fn is_test(file: &Path) -> bool {
-    file.to_string_lossy().ends_with(".test.mjs")
 }
 
 fn run(

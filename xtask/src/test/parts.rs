@@ -2,13 +2,11 @@
 
 use super::check::Check;
 use super::tally::Tally;
-use super::{pages, rust};
+use super::{files, pages, rust};
 use crate::tools::{self, SITE, Tool};
 use crate::{docs, package, workspace};
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub enum Part {
@@ -76,7 +74,9 @@ impl Part {
                 Check::new("package", "the package's size", &SITE, || {
                     done(package::run(&Default::default()))
                 }),
-                Check::new("package", "tests of the package", IN_CHROMIUM, pages::of_package),
+                Check::new("package", "tests of the package", IN_CHROMIUM, || {
+                    pages::of_package(files::in_folder("tests/package")?)
+                }),
             ],
             Self::Native => vec![Check::new("native", "native tests", NATIVE, rust::native)],
             Self::Docs => {
@@ -103,12 +103,16 @@ impl Part {
                 )]
             }
             Self::Browser => vec![
-                Check::new("browser", "browser tests in Chromium", IN_CHROMIUM, rust::in_chromium),
+                Check::new("browser", "browser tests in Chromium", IN_CHROMIUM, || {
+                    rust::in_chromium("browser")
+                }),
                 Check::new("browser", "browser tests in Firefox", IN_FIREFOX, rust::in_firefox),
             ],
             Self::Serve => {
                 let title = "tests of the native examples";
-                vec![Check::new("serve", title, NATIVE, pages::native_programs)]
+                vec![Check::new("serve", title, NATIVE, || {
+                    pages::native_programs(files::in_folder("tests/serve")?)
+                })]
             }
         }
     }
@@ -124,7 +128,7 @@ fn in_node(title: &str, work: fn(Program) -> Result<()>) -> Check {
 }
 
 fn in_chromium(part: &'static str, title: &str, folder: &'static str) -> Check {
-    Check::new(part, title, IN_CHROMIUM, move || pages::in_chromium(pages::files_in(folder)?))
+    Check::new(part, title, IN_CHROMIUM, move || pages::in_chromium(files::in_folder(folder)?))
 }
 
 /// A check that holds and counts no tests.
@@ -148,33 +152,30 @@ pub fn quick() -> Vec<Check> {
     checks.into_iter().map(|check| check.again_by("--quick".into())).collect()
 }
 
-/// The tests of one file below `tests/`, by its name without its ending.
+/// The tests of one file below `tests/`: its path, or its name without its ending.
 pub fn file(name: &str) -> Result<Check> {
-    let folder = workspace::root().join("tests");
-    let found = find(&folder, name).with_context(|| {
-        format!(
-            "no test is called {name}: no {name}.rs, {name}/main.rs or {name}.test.mjs below tests/"
-        )
-    })?;
-    let check = if found.extension().is_some_and(|ending| ending == "mjs") {
-        Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![found]))
-    } else {
-        // A target of its own, or a module of the target that its folder is.
-        let own = found.parent() == Some(&folder) || found.ends_with("main.rs");
-        let parent = found.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-        let target = if own { name.to_owned() } else { parent.into_owned() };
-        let module = if own { String::new() } else { format!("{name}::") };
-        Check::new("file", name, NATIVE, move || rust::target(&target, &[&module]))
+    let path = files::find(name)?;
+    let file = workspace::root().join(&path);
+    let parts: Vec<&str> = path.trim_end_matches(".rs").split('/').skip(1).collect();
+    let check = match parts.as_slice() {
+        ["serve", ..] if path.ends_with(".mjs") => {
+            Check::new("file", name, NATIVE, || pages::native_programs(vec![file]))
+        }
+        ["package", ..] => Check::new("file", name, IN_CHROMIUM, || pages::of_package(vec![file])),
+        _ if path.ends_with(".mjs") => {
+            Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![file]))
+        }
+        [target] if target.starts_with("browser") => {
+            let target = (*target).to_owned();
+            Check::new("file", name, IN_CHROMIUM, move || rust::in_chromium(&target))
+        }
+        [target, modules @ ..] => {
+            let modules = modules.iter().filter(|module| !["main", "mod"].contains(module));
+            let filter: String = modules.map(|module| format!("{module}::")).collect();
+            let target = (*target).to_owned();
+            Check::new("file", name, NATIVE, move || rust::target(&target, &[&filter]))
+        }
+        [] => bail!("{path} is no test"),
     };
-    Ok(check.again_by(format!("--file {name}")))
-}
-
-/// The file of a test, in `folder` or below.
-fn find(folder: &Path, name: &str) -> Option<PathBuf> {
-    let files = [format!("{name}.rs"), format!("{name}/main.rs"), format!("{name}.test.mjs")];
-    let here = files.iter().map(|file| folder.join(file)).find(|file| file.is_file());
-    here.or_else(|| {
-        let folders = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
-        folders.filter(|path| path.is_dir()).find_map(|folder| find(&folder, name))
-    })
+    Ok(check.again_by(format!("--file {path}")))
 }

@@ -77,9 +77,10 @@ pub fn target(name: &str, filters: &[&str]) -> Result<Tally> {
     tally.check()
 }
 
-pub fn in_chromium() -> Result<Tally> {
+/// The browser tests whose names begin with `prefix`.
+pub fn in_chromium(prefix: &str) -> Result<Tally> {
     let (driver, bindgen) = (tools::chromedriver()?, cargo::program("bindgen", &[])?);
-    in_browser(|name, binary| {
+    in_browser(prefix, |name, binary| {
         Task::new(name, &bindgen, BROWSER_LIMIT)
             .arg("wasm-bindgen-test-runner")
             .arg(binary)
@@ -93,7 +94,7 @@ pub fn in_chromium() -> Result<Tally> {
 pub fn in_firefox() -> Result<Tally> {
     let (node, firefox, adapter) = (tools::node()?, tools::firefox()?, tools::lavapipe()?);
     let bindgen = cargo::program("bindgen", &[])?;
-    in_browser(|name, binary| {
+    in_browser("browser", |name, binary| {
         let task = Task::new(name, &node, BROWSER_LIMIT)
             .arg("tests/in-firefox.mjs")
             .args([&*bindgen, binary])
@@ -103,15 +104,16 @@ pub fn in_firefox() -> Result<Tally> {
     })
 }
 
-/// Runs each of the browser tests by the task that is made of its name and its binary.
-fn in_browser(task: impl Fn(&str, &Path) -> Task) -> Result<Tally> {
-    let targets = TestTargets::read()?;
-    ensure!(!targets.browser.is_empty(), "there are no browser tests: none is tests/browser*");
+/// Runs browser tests, each by the task that is made of its name and its binary.
+fn in_browser(prefix: &str, task: impl Fn(&str, &Path) -> Task) -> Result<Tally> {
+    let mut tests = TestTargets::read()?.browser;
+    tests.retain(|name| name.starts_with(prefix));
+    ensure!(!tests.is_empty(), "there are no browser tests: none is tests/{prefix}*");
     let build = ["test", "--package", "tabloom", "--no-run"];
-    let arguments: Vec<&str> = build.into_iter().chain(test_flags(&targets.browser)).collect();
+    let arguments: Vec<&str> = build.into_iter().chain(test_flags(&tests)).collect();
     let mut binaries = cargo::wasm_files("the browser tests' build", &arguments)?;
     binaries.sort();
-    ensure!(binaries.len() == targets.browser.len(), "not every browser test was built");
+    ensure!(binaries.len() == tests.len(), "not every browser test was built");
 
     let mut total = Tally::default();
     let mut failed = Vec::new();

@@ -1,0 +1,68 @@
+//! The files of tests.
+
+use crate::workspace;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The ending of the tests that Node runs.
+const NODE: &str = ".test.mjs";
+
+/// The tests that Node runs in a folder itself, not in folders below.
+pub fn in_folder(folder: &str) -> Result<Vec<PathBuf>> {
+    let folder = workspace::root().join(folder);
+    let entries = fs::read_dir(&folder).with_context(|| format!("no {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.to_string_lossy().ends_with(NODE));
+    files.sort();
+    ensure!(!files.is_empty(), "{} holds no *{NODE}", folder.display());
+    Ok(files)
+}
+
+/// The path from the repository's root of the test that is called `name`, or lies there.
+pub fn find(name: &str) -> Result<String> {
+    let mut paths = Vec::new();
+    list(workspace::root(), "tests", &mut paths)?;
+    paths.retain(|path| path == name || called(path) == Some(name));
+    match paths.as_slice() {
+        [path] => Ok(path.clone()),
+        [] => bail!("no test below tests/ is called {name}"),
+        several => bail!("several tests are called {name}; name one of {}", several.join(", ")),
+    }
+}
+
+/// What people call the test at `path`; `None` for other files.
+fn called(path: &str) -> Option<&str> {
+    let (folder, file) = path.rsplit_once('/')?;
+    match file.strip_suffix(NODE).or_else(|| file.strip_suffix(".rs"))? {
+        "main" | "mod" => Some(folder.rsplit('/').next().unwrap_or(folder)),
+        name => Some(name),
+    }
+}
+
+fn list(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(root.join(folder))? {
+        let entry = entry?;
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        match entry.file_type()?.is_dir() {
+            true => list(root, &path, paths)?,
+            false => paths.push(path),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_found_by_its_name_or_its_path() {
+        assert_eq!(find("tokens_per_step").unwrap(), "tests/native/tokens_per_step.rs");
+        assert_eq!(find("host").unwrap(), "tests/native/host/mod.rs");
+        assert_eq!(find("tests/gpu/models.rs").unwrap(), "tests/gpu/models.rs");
+        let several = find("models").unwrap_err().to_string();
+        assert!(several.contains("tests/gpu/models.rs") && several.contains("host"), "{several}");
+        assert!(find("models.rs").is_err());
+    }
+}
