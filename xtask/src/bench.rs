@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(file) = &options.against {
         let before = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         let before: Vec<Row> = serde_json::from_slice(&before).context("no rows of a bench")?;
-        print!("\n{}", table::text(&compared(&before, rows)));
+        print!("\n{}", table(&compared(&before, rows)));
     } else if options.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
