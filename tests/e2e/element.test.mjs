@@ -814,6 +814,7 @@ test("servers can import it, and TypeScript knows it", () => {
       `,
     );
     const flags = [
+      "--ignoreConfig",
       "--noEmit",
       "--strict",
       "--target",
