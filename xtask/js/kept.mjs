@@ -28,7 +28,9 @@ function sizes() {
   const parts = {};
   /** @type {Record<string, number>} */
   const files = {};
-  for (const { path, part, raw } of JSON.parse(measured).files) {
+  const list = JSON.parse(measured).files;
+  list.sort((/** @type {{path: string}} */ a, /** @type {{path: string}} */ b) => (a.path < b.path ? -1 : 1));
+  for (const { path, part, raw } of list) {
     if (path.startsWith("wasm/")) continue;
     parts[part] = (parts[part] ?? 0) + raw;
     files[path] = raw;
