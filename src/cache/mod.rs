@@ -7,7 +7,6 @@
 //!
 //! A block belongs to the owner that took it last, until it is free and not cached. An owner that has
 //! its share of the blocks evicts its own cached blocks before those of others.
-//! have their share already take their own findable blocks before those of others.
 
 mod block_table;
 mod free_list;

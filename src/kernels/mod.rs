@@ -1,4 +1,4 @@
-//! One file per shader: its parameters, its grid, and a CPU reference.
+//! The kernels, each with its parameters, its grid and a CPU reference, and the data that they share.
 //!
 //! The CPU references are the oracle of the kernel tests and, put together, the CPU executor.
 

@@ -22,7 +22,7 @@ pub fn task(what: &str) -> Task {
 #[derive(Debug, Default, PartialEq)]
 pub struct TestTargets {
     pub pure: Vec<String>,    // everything else
-    pub gpu: Vec<String>,     // gpu_*: need a native adapter
+    pub gpu: Vec<String>,     // tests/gpu: needs a native adapter
     pub browser: Vec<String>, // browser_*: run in a browser
 }
 
