@@ -63,7 +63,7 @@ fn run(
     with: impl FnOnce(Task) -> Task,
 ) -> Result<Tally> {
     let mut tally = Tally::default();
-    let task = Task::new(what, tools::node()?, minutes(40))
+    let task = Task::new(what, tools::node()?, minutes(80))
         .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
         .arg("--test-timeout=600000")
         .args(tests)
