@@ -30,7 +30,7 @@ async function watch(page) {
 }
 
 const env = { ...process.env, NO_HEADLESS: "1", WASM_BINDGEN_TEST_ADDRESS: "127.0.0.1:0" };
-const server = spawn(runner, ["test-runner", file], { env, stdio: ["ignore", "pipe", "inherit"] });
+const server = spawn(runner, ["wasm-bindgen-test-runner", file], { env, stdio: ["ignore", "pipe", "inherit"] });
 let browser;
 try {
   browser = await launchFirefox();
