@@ -65,7 +65,7 @@ fn run(
     let mut tally = Tally::default();
     let task = Task::new(what, tools::node()?, minutes(80))
         .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
-        .arg("--test-timeout=600000")
+        .arg("--test-timeout=1800000")
         .args(tests)
         .dir(workspace::root());
     watch(with(task), &mut tally)?;
