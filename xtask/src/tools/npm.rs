@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The oldest major version that everything here runs on.
-const OLDEST: u32 = 20;
+/// The oldest version that everything here runs on: Vite and knip ask for it.
+const OLDEST: (u32, u32) = (20, 19);
 pub const NODE: Source =
-    Source::Hand("install Node 20 or later with npm (https://nodejs.org/en/download)");
+    Source::Hand("install Node 20.19 or later with npm (https://nodejs.org/en/download)");
 
 pub fn node() -> Result<PathBuf> {
     find_program(&["node"]).context("no Node")
@@ -21,8 +21,13 @@ pub fn has_node() -> bool {
     let version = node().and_then(|node| {
         Task::new("node", node, minutes(1)).args(["--print", "process.versions.node"]).output()
     });
-    let major = version.ok().and_then(|text| text.split('.').next()?.parse::<u32>().ok());
-    major.is_some_and(|major| major >= OLDEST) && find_program(&["npm"]).is_some()
+    let is_new_enough = version.ok().and_then(|text| major_and_minor(&text)) >= Some(OLDEST);
+    is_new_enough && find_program(&["npm"]).is_some()
+}
+
+fn major_and_minor(version: &str) -> Option<(u32, u32)> {
+    let (major, rest) = version.trim().split_once('.')?;
+    Some((major.parse().ok()?, rest.split('.').next()?.parse().ok()?))
 }
 
 /// Runs a script, which is named from the repository's root, and there.
@@ -55,6 +60,14 @@ pub fn packages(folder: &str) -> Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_compared_by_both_numbers() {
+        assert_eq!(major_and_minor("20.20.2\n"), Some((20, 20)));
+        assert!(major_and_minor("20.9.0") < Some(OLDEST));
+        assert!(major_and_minor("22.1.0") > Some(OLDEST));
+        assert!(major_and_minor("") < Some(OLDEST));
+    }
 
     #[test]
     fn packages_are_as_new_as_their_lock_file() {
