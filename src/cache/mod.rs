@@ -275,11 +275,16 @@ impl KvCache {
         }
         assert_eq!(self.references, entries, "references do not match the block tables");
 
-        let mut free: Vec<usize> = self.free.iter().map(|block| block as usize).collect();
-        free.sort_unstable();
-        let free_blocks: Vec<usize> =
-            (1..entries.len()).filter(|block| entries[*block] == 0).collect();
-        assert_eq!(free, free_blocks, "the free list is not the blocks without a reference");
+        let mut is_free = vec![false; entries.len()];
+        for block in self.free.iter() {
+            let twice = std::mem::replace(&mut is_free[block as usize], true);
+            assert!(!twice, "block {block} is in the free list twice");
+        }
+        let mut blocks = entries.iter().zip(is_free).skip(1);
+        assert!(
+            blocks.all(|(entries, is_free)| (*entries == 0) == is_free),
+            "the free list is not the blocks without a reference"
+        );
 
         self.owners.check_integrity(self.free.iter());
         self.index.check_integrity();

@@ -11,6 +11,7 @@ use super::{
     Batch, BlockTables, Kernel, Tuning, capped,
     kv::{KvKind, KvLayout},
     literal,
+    matmul::dot,
     rope_kv::query_heads,
 };
 use crate::{
@@ -206,17 +207,6 @@ fn softmax(scores: &mut [f32], n: usize, sinks: &[f32]) {
             *score /= sum;
         }
     }
-}
-
-/// Eight running sums let the compiler use vector instructions.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0; 8];
-    for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *sum += a * b;
-        }
-    }
-    sums.iter().sum()
 }
 
 impl Kernel for Attention {

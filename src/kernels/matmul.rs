@@ -322,9 +322,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     for (a, b) in a.iter().zip(b) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
-        }
+        sums = std::array::from_fn(|i| sums[i] + a[i] * b[i]);
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f32>() + rest

@@ -26,10 +26,8 @@ export async function serve(folders, headers = {}) {
     if (found !== undefined) {
       return send(response, 200, { "content-type": type(file), ...headers }, found);
     }
-    const original = await fetch(`${url}${stored(path)}`);
-    const kept = ["content-type", "content-security-policy"].map((name) => [name, original.headers.get(name) ?? ""]);
-    const body = Buffer.from(await original.arrayBuffer());
-    send(response, original.status, { ...Object.fromEntries(kept), ...headers }, body);
+    const { status, kept, body } = await original(stored(path));
+    send(response, status, { ...kept, ...headers }, body);
   });
   await /** @type {Promise<void>} */ (new Promise((resolve) => server.listen(0, "127.0.0.1", resolve)));
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
@@ -41,6 +39,21 @@ export async function serve(folders, headers = {}) {
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** What the site has, which stays as it is: each file is asked for once. */
+const originals = new Map();
+
+/** A file of the site. */
+function original(path) {
+  if (!originals.has(path)) originals.set(path, ask(path));
+  return originals.get(path);
+}
+
+async function ask(path) {
+  const response = await fetch(`${url}${path}`);
+  const kept = ["content-type", "content-security-policy"].map((name) => [name, response.headers.get(name) ?? ""]);
+  return { status: response.status, kept: Object.fromEntries(kept), body: Buffer.from(await response.arrayBuffer()) };
 }
 
 /** Where the site has what another folder shows. */
@@ -60,7 +73,7 @@ function send(response, status, headers, body) {
 
 /** A file of the built-in model. */
 export async function modelFile(file) {
-  const response = await fetch(`${url}model/${file}`);
-  if (!response.ok) throw new Error(`${response.url}: ${response.status}`);
-  return Buffer.from(await response.arrayBuffer());
+  const { status, body } = await original(`model/${file}`);
+  if (status !== 200) throw new Error(`model/${file}: ${status}`);
+  return Buffer.from(body);
 }

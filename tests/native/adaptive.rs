@@ -91,7 +91,7 @@ impl Executor for Device {
             rows: 64,
             seqs: SLOTS,
             logit_rows: 32,
-            blocks: 2000,
+            blocks: 500,
             context: 4096,
             vocab: 50_000,
             window: None,

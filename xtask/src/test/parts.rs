@@ -87,10 +87,10 @@ impl Part {
             Self::Tabs => vec![in_chromium("tabs", "tests of many tabs", "tests/e2e/tabs")],
             Self::Gpu => vec![
                 Check::new("gpu", "GPU tests on lavapipe", NATIVE, || {
-                    rust::gpu(&tools::lavapipe()?)
+                    rust::gpu(&tools::lavapipe()?, &[])
                 }),
                 Check::new("gpu", "GPU tests on SwiftShader", &[Chromium, Lavapipe], || {
-                    rust::gpu(&tools::swiftshader()?)
+                    rust::gpu(&tools::swiftshader()?, &rust::ON_ONE_ADAPTER)
                 }),
             ],
             Self::E2e => vec![in_chromium("e2e", "end-to-end tests", "tests/e2e")],
