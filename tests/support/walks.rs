@@ -141,7 +141,8 @@ impl Model {
             let closing = |token: &&u32| {
                 let spelling = self.spellings[**token as usize].as_slice();
                 let marks = self.marks.contains(token) || **token == self.end;
-                marks || matches!(spelling, b"\"" | b"}" | b"]")
+                // An address goes on until the colon behind its scheme.
+                marks || matches!(spelling, b"\"" | b"}" | b"]" | b":")
             };
             let closing: Vec<&u32> = allowed.iter().filter(closing).collect();
             if let Some(&&token) = random.choice(&closing) {
