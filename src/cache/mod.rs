@@ -278,7 +278,10 @@ impl KvCache {
         let mut is_free = vec![false; entries.len()];
         for block in self.free.iter() {
             let twice = std::mem::replace(&mut is_free[block as usize], true);
-            assert!(!twice, "block {block} is in the free list twice");
+            assert!(
+                block != NULL && !twice,
+                "block {block} must not be in the free list, or not twice"
+            );
         }
         let mut blocks = entries.iter().zip(is_free).skip(1);
         assert!(

@@ -207,7 +207,7 @@ fn numbers_are_quantised_as_on_the_host() {
         values[k..2 * k].fill(0.25);
         values[2 * k..3 * k].fill(0.0);
         let differing = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a != b).count();
-        let (mut scales, mut words) = ([0, 0], [0, 0]);
+        let (mut scales, mut words, mut squares) = ([0, 0], [0, 0], [0.0, 0.0]);
         for from in FLOATS {
             let bytes = encode(from, &values);
             for to in [
@@ -225,11 +225,14 @@ fn numbers_are_quantised_as_on_the_host() {
                 scales[1] += host.scales.len();
                 words[0] += differing(&device.words, &host.words);
                 words[1] += host.words.len();
+                squares[0] += errors(&device, &values).iter().sum::<f64>();
+                squares[1] += errors(&host, &values).iter().sum::<f64>();
             }
         }
         // Divisions may differ in the last bit, and with it the choice between nearly equal candidates.
         assert!(scales[0] <= scales[1] / 50, "{scales:?} scales");
         assert!(words[0] <= words[1] / 25, "{words:?} words");
+        assert!(squares[0] <= squares[1] * 1.0001, "{squares:?}");
     });
 }
 
