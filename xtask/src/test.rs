@@ -60,7 +60,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.passed()).collect();
     for outcome in &failed {
-        println!("again: {}", outcome.command());
+        println!("\n{}", outcome.report());
     }
     let took = start.elapsed().as_secs();
     println!("{} min {} s in all", took / 60, took % 60);

@@ -63,9 +63,12 @@ impl Outcome {
         self.result.is_ok()
     }
 
-    /// The command that runs a failed check alone.
-    pub fn command(&self) -> String {
-        format!("cargo xtask test {}", self.again)
+    /// What failed, and the command that runs the check alone.
+    pub fn report(&self) -> String {
+        let error =
+            self.result.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default();
+        let failures: String = error.lines().skip(1).map(|line| format!("  {line}\n")).collect();
+        format!("{}\n{failures}again: cargo xtask test {}", self.title, self.again)
     }
 }
 
@@ -79,7 +82,7 @@ impl std::fmt::Display for Outcome {
         let seconds = self.took.as_secs_f64();
         write!(out, "{word:6}  {:44} {tests:>10} {seconds:6.0} s", self.title)?;
         if let Err(error) = &self.result {
-            write!(out, "  {error:#}")?;
+            write!(out, "  {}", format!("{error:#}").lines().next().unwrap_or_default())?;
         }
         Ok(())
     }

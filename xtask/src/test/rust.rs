@@ -132,11 +132,11 @@ fn in_browser(prefix: &str, task: impl Fn(&str, &Path) -> Task) -> Result<Tally>
         let outcome = watch(task(&name, &binary), &mut tally).and_then(|()| tally.check());
         if let Err(error) = outcome {
             say(&format!("{name}: {error:#}"));
-            failed.push(name);
+            failed.push(format!("{error:#}"));
         }
         total += tally;
     }
-    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
     total.check()
 }
 

@@ -1,15 +1,44 @@
-//! Counts of tests, read from what test runners print.
+//! Counts of tests and what failed, read from what test runners print.
 
 use crate::process::{Task, say};
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use std::ops::AddAssign;
 
-/// Runs tests, shows what they print and counts them.
+/// Runs tests, shows what they print and counts them. The error of tests that fail has a first line, and
+/// below it what the runner says of them.
 pub fn watch(task: Task, tally: &mut Tally) -> Result<()> {
-    task.lines(|line| {
+    let mut failures = Failures::default();
+    let ended = task.lines(|line| {
         say(line);
         tally.read(line);
-    })
+        failures.read(line);
+    });
+    ended.map_err(|error| anyhow!("{error:#}{}", failures.text))
+}
+
+/// The beginning of what a test runner says of tests that failed.
+#[derive(Default)]
+struct Failures {
+    begun: bool,
+    lines: usize,
+    text: String,
+}
+
+impl Failures {
+    const LINES: usize = 12;
+
+    /// Takes in a line of what libtest prints after `failures:` or Node's spec reporter after
+    /// `✖ failing tests:`; others say nothing of failures.
+    fn read(&mut self, line: &str) {
+        if line == "failures:" || line == "✖ failing tests:" {
+            self.begun = true;
+        } else if line.starts_with("test result: ") {
+            self.begun = false;
+        } else if self.begun && self.lines < Self::LINES && !line.trim().is_empty() {
+            self.lines += 1;
+            self.text += &format!("\n{line}");
+        }
+    }
 }
 
 /// How many tests passed, failed and were left out.
@@ -97,6 +126,24 @@ mod tests {
             "ℹ duration_ms 1234.5",
         ]);
         assert_eq!(tally, Tally { passed: 2, failed: 2, skipped: 2 });
+    }
+
+    #[test]
+    fn what_failed_is_kept() {
+        let read = |lines: &[&str]| {
+            let mut failures = Failures::default();
+            lines.iter().for_each(|line| failures.read(line));
+            failures.text
+        };
+        let libtest =
+            ["test a ... FAILED", "", "failures:", "", "---- a stdout ----", "left: 1", ""];
+        let names = ["failures:", "    a", "test result: FAILED. 0 passed; 1 failed", "more"];
+        assert_eq!(read(&[&libtest[..], &names].concat()), "\n---- a stdout ----\nleft: 1\n    a");
+        let node = ["✖ a (2ms)", "ℹ fail 1", "✖ failing tests:", "", "✖ a (2ms)", "  Error: no"];
+        assert_eq!(read(&node), "\n✖ a (2ms)\n  Error: no");
+        assert_eq!(read(&["✔ a (2ms)", "test b ... ok"]), "");
+        let many = [&["failures:"][..], &["a line"; 2 * Failures::LINES]].concat();
+        assert_eq!(read(&many).lines().filter(|line| !line.is_empty()).count(), Failures::LINES);
     }
 
     #[test]
