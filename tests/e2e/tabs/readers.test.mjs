@@ -5,11 +5,13 @@ import { after, before, describe, test } from "node:test";
 import { ENDLESS, FRANCE, open, SHARING, STORY, text, until } from "./tabs.mjs";
 
 let session;
+/** Ends the wait of the page whose thread is blocked; none is as long as there is none. */
+let release;
 /** The endless answer as one who reads it gets it. */
 let endless;
 
 before(async () => {
-  session = await open();
+  session = await open({ "": { released: (response) => (release = () => response.end()) } });
   const visitor = await session.visitor();
   [endless] = await visitor.alone([ENDLESS]);
   await visitor.close();
@@ -63,18 +65,16 @@ for (const rung of [...SHARING, "private"]) {
       const params = { ...STORY.params, ignore_eos: true, max_tokens: 300 };
       await tab.begin("blocked", params);
       await tab.pieces("blocked", 4);
-      const blocked = tab.page.evaluate(() => {
-        const start = now();
-        while (now() < start + 5000);
-        return [start, now()];
+      release = undefined;
+      const blocked = tab.run("to be blocked", () => {
+        const request = new XMLHttpRequest();
+        request.open("GET", "released", false);
+        request.send();
       });
-      if (other !== tab) {
-        await other.begin("free", FRANCE.params);
-        assert.equal(text(await other.answer("free")), FRANCE.answer);
-        const { times } = await other.stream("free");
-        const [, end] = await blocked;
-        assert.ok(times.at(-1) < end, "the other's answer waited for the blocked page");
-      }
+      await until("the page to be blocked", async () => release);
+      if (other !== tab) assert.equal(text(await other.ask(FRANCE.params)), FRANCE.answer);
+      else await new Promise((resolve) => setTimeout(resolve, 2000));
+      release();
       await blocked;
       const { choices } = await tab.answer("blocked");
       assert.ok(choices[0].content.startsWith(STORY.answer));

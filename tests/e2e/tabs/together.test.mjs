@@ -55,7 +55,6 @@ for (const rung of SHARING) {
         tabs.push(...(await visitor.tabs(count - tabs.length, { host: rung })));
         for (const tab of tabs) assert.equal(await tab.rung(), rung);
         const [watcher] = tabs;
-        const before = await watcher.metrics();
         const polling = await watcher.page.evaluateHandle(() => ({ stop: poll() }));
         await Promise.all(tabs.map((tab, i) => tab.begin("answer", REQUESTS[i])));
         const answers = await Promise.all(tabs.map((tab) => tab.answer("answer")));
@@ -64,15 +63,16 @@ for (const rung of SHARING) {
 
         const running = samples.map(({ metrics }) => metrics.num_requests_running);
         assert.equal(Math.max(...running), count, "requests that ran at once");
-        const metrics = await watcher.metrics();
-        const steps = metrics.steps - before.steps;
-        const tokens = metrics.generation_tokens - before.generation_tokens;
-        assert.ok(tokens > steps * 1.5, `${tokens} tokens in ${steps} steps`);
-        const { bounds, counts } = metrics.iteration_tokens_total;
-        const single = counts[0] - before.iteration_tokens_total.counts[0];
-        assert.equal(bounds[0], 1);
-        assert.ok(single < steps / 2, `${single} of ${steps} steps had one row`);
+        // While all run, a step has a row of each.
+        const all = samples.filter(({ metrics }) => metrics.num_requests_running === count);
+        const [first, last] = [all[0].metrics, all.at(-1).metrics];
+        const steps = last.steps - first.steps;
+        const tokens = last.generation_tokens - first.generation_tokens;
+        assert.ok(steps >= 10, `all ran at once in ${steps} steps`);
+        // The last to begin may have been let in within the first step.
+        assert.ok(tokens >= (steps - 1) * count, `${tokens} tokens in ${steps} steps`);
 
+        const metrics = await watcher.metrics();
         assert.equal(metrics.host.tabs.length, count);
         assert.equal(metrics.host.tabs.filter(({ you }) => you).length, 1);
         const [model, ...others] = metrics.host.models;
