@@ -34,11 +34,16 @@ impl Failures {
             self.begun = true;
         } else if line.starts_with("test result: ") {
             self.begun = false;
-        } else if self.begun && self.lines < Self::LINES && !line.trim().is_empty() {
+        } else if self.begun && self.lines < Self::LINES && !is_frame_or_empty(line) {
             self.lines += 1;
             self.text += &format!("\n{line}");
         }
     }
+}
+
+fn is_frame_or_empty(line: &str) -> bool {
+    let text = line.trim();
+    text.is_empty() || text.starts_with("at ")
 }
 
 /// How many tests passed, failed and were left out.
@@ -139,7 +144,15 @@ mod tests {
             ["test a ... FAILED", "", "failures:", "", "---- a stdout ----", "left: 1", ""];
         let names = ["failures:", "    a", "test result: FAILED. 0 passed; 1 failed", "more"];
         assert_eq!(read(&[&libtest[..], &names].concat()), "\n---- a stdout ----\nleft: 1\n    a");
-        let node = ["✖ a (2ms)", "ℹ fail 1", "✖ failing tests:", "", "✖ a (2ms)", "  Error: no"];
+        let node = [
+            "✖ a (2ms)",
+            "ℹ fail 1",
+            "✖ failing tests:",
+            "",
+            "✖ a (2ms)",
+            "  Error: no",
+            "    at b:1:2",
+        ];
         assert_eq!(read(&node), "\n✖ a (2ms)\n  Error: no");
         assert_eq!(read(&["✔ a (2ms)", "test b ... ok"]), "");
         let many = [&["failures:"][..], &["a line"; 2 * Failures::LINES]].concat();
