@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { ENDLESS, FRANCE, open, SHARING, STORY, text, until } from "./tabs.mjs";
 
 let session;
-/** Ends the wait of the page whose thread is blocked; none is as long as there is none. */
+/** Ends the wait of the page whose thread is blocked; undefined until it waits. */
 let release;
 /** The endless answer as one who reads it gets it. */
 let endless;
@@ -72,9 +72,12 @@ for (const rung of [...SHARING, "private"]) {
         request.send();
       });
       await until("the page to be blocked", async () => release);
-      if (other !== tab) assert.equal(text(await other.ask(FRANCE.params)), FRANCE.answer);
-      else await new Promise((resolve) => setTimeout(resolve, 2000));
-      release();
+      try {
+        if (other !== tab) assert.equal(text(await other.ask(FRANCE.params)), FRANCE.answer);
+        else await new Promise((resolve) => setTimeout(resolve, 2000));
+      } finally {
+        release();
+      }
       await blocked;
       const { choices } = await tab.answer("blocked");
       assert.ok(choices[0].content.startsWith(STORY.answer));

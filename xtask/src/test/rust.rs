@@ -131,8 +131,9 @@ fn in_browser(prefix: &str, task: impl Fn(&str, &Path) -> Task) -> Result<Tally>
         let mut tally = Tally::default();
         let outcome = watch(task(&name, &binary), &mut tally).and_then(|()| tally.check());
         if let Err(error) = outcome {
-            say(&format!("{name}: {error:#}"));
-            failed.push(format!("{error:#}"));
+            let failure = format!("{name}: {error:#}");
+            say(&failure);
+            failed.push(failure);
         }
         total += tally;
     }

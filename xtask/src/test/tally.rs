@@ -13,15 +13,14 @@ pub fn watch(task: Task, tally: &mut Tally) -> Result<()> {
         tally.read(line);
         failures.read(line);
     });
-    ended.map_err(|error| anyhow!("{error:#}{}", failures.text))
+    ended.map_err(|error| anyhow!([vec![format!("{error:#}")], failures.lines].concat().join("\n")))
 }
 
 /// The beginning of what a test runner says of tests that failed.
 #[derive(Default)]
 struct Failures {
     begun: bool,
-    lines: usize,
-    text: String,
+    lines: Vec<String>,
 }
 
 impl Failures {
@@ -34,9 +33,8 @@ impl Failures {
             self.begun = true;
         } else if line.starts_with("test result: ") {
             self.begun = false;
-        } else if self.begun && self.lines < Self::LINES && !is_frame_or_empty(line) {
-            self.lines += 1;
-            self.text += &format!("\n{line}");
+        } else if self.begun && self.lines.len() < Self::LINES && !is_frame_or_empty(line) {
+            self.lines.push(line.to_owned());
         }
     }
 }
@@ -138,12 +136,15 @@ mod tests {
         let read = |lines: &[&str]| {
             let mut failures = Failures::default();
             lines.iter().for_each(|line| failures.read(line));
-            failures.text
+            failures.lines
         };
         let libtest =
             ["test a ... FAILED", "", "failures:", "", "---- a stdout ----", "left: 1", ""];
         let names = ["failures:", "    a", "test result: FAILED. 0 passed; 1 failed", "more"];
-        assert_eq!(read(&[&libtest[..], &names].concat()), "\n---- a stdout ----\nleft: 1\n    a");
+        assert_eq!(
+            read(&[&libtest[..], &names].concat()),
+            ["---- a stdout ----", "left: 1", "    a"]
+        );
         let node = [
             "✖ a (2ms)",
             "ℹ fail 1",
@@ -153,10 +154,10 @@ mod tests {
             "  Error: no",
             "    at b:1:2",
         ];
-        assert_eq!(read(&node), "\n✖ a (2ms)\n  Error: no");
-        assert_eq!(read(&["✔ a (2ms)", "test b ... ok"]), "");
+        assert_eq!(read(&node), ["✖ a (2ms)", "  Error: no"]);
+        assert!(read(&["✔ a (2ms)", "test b ... ok"]).is_empty());
         let many = [&["failures:"][..], &["a line"; 2 * Failures::LINES]].concat();
-        assert_eq!(read(&many).lines().filter(|line| !line.is_empty()).count(), Failures::LINES);
+        assert_eq!(read(&many).len(), Failures::LINES);
     }
 
     #[test]
