@@ -71,6 +71,23 @@ function send(response, status, headers, body) {
   response.end(body);
 }
 
+/**
+ * Answers with `bytes`, or with the range of them that is asked for.
+ *
+ * @param {import("node:http").ServerResponse} response
+ * @param {Buffer} bytes
+ */
+export function sendPart(response, bytes) {
+  const { range } = response.req.headers;
+  const [, start, last] = range?.match(/^bytes=(\d+)-(\d*)$/) ?? [0, "0", ""];
+  const end = last ? Number(last) + 1 : bytes.length;
+  const body = bytes.subarray(Number(start), end);
+  const headers = { "content-length": body.length, "accept-ranges": "bytes" };
+  if (range) headers["content-range"] = `bytes ${start}-${end - 1}/${bytes.length}`;
+  response.writeHead(range ? 206 : 200, headers);
+  response.end(body);
+}
+
 /** A file of the built-in model. */
 export async function modelFile(file) {
   const { status, body } = await original(`model/${file}`);

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 pub const WASM: &str = "wasm32-unknown-unknown";
 
+/// The integration tests that need published files.
+pub const REAL: &str = "real";
+
 /// A cold build on two slow cores stays well below this.
 const LIMIT: Duration = minutes(40);
 
@@ -21,7 +24,7 @@ pub fn task(what: &str) -> Task {
 /// The integration tests of the crate `tabloom`, by where they run.
 #[derive(Debug, Default, PartialEq)]
 pub struct TestTargets {
-    pub pure: Vec<String>,    // everything else
+    pub pure: Vec<String>,    // everything else but `real`
     pub gpu: Vec<String>,     // tests/gpu: needs a native adapter
     pub browser: Vec<String>, // browser_*: run in a browser
 }
@@ -38,7 +41,9 @@ impl TestTargets {
     fn sort<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut targets = Self::default();
         for name in names {
-            let list = if name.starts_with("gpu") {
+            let list = if name == REAL {
+                continue;
+            } else if name.starts_with("gpu") {
                 &mut targets.gpu
             } else if name.starts_with("browser") {
                 &mut targets.browser
@@ -136,10 +141,12 @@ mod tests {
             { "kind": ["test"], "name": "gpu_kernels" },
             { "kind": ["test"], "name": "browser_worker" },
             { "kind": ["test"], "name": "goldens" },
+            { "kind": ["test"], "name": "real" },
         ] }] });
         let targets = TestTargets::sort(test_names(&metadata));
         assert_eq!(targets.gpu, ["gpu_kernels"]);
         assert_eq!(targets.browser, ["browser_worker"]);
+        assert_eq!(targets.pure, ["goldens"]);
         assert_eq!(targets.pure, ["goldens"]);
     }
 

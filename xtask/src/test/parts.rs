@@ -3,6 +3,7 @@
 use super::check::Check;
 use super::tally::Tally;
 use super::{files, pages, rust};
+use crate::cargo::REAL;
 use crate::tools::{self, SITE, Tool};
 use crate::{docs, package, workspace};
 use anyhow::{Result, bail};
@@ -32,15 +33,21 @@ pub enum Part {
     Firefox,
     /// wasm-bindgen tests in headless Chromium, then in Firefox
     Browser,
+    /// Published models, tokenizers and templates, native and in Chromium
+    Real,
     /// The native server, driven by the `openai` package, and the chat in the terminal
     Serve,
 }
 
-use Tool::{Chromium, Clippy, Firefox, Lavapipe, Node, NpmPackages, Rustfmt, TypeDoc, WasmTarget};
+use Tool::{
+    Chromium, Clippy, Firefox, Lavapipe, Node, NpmPackages, RealFiles, Rustfmt, TypeDoc, WasmTarget,
+};
 
 /// Native programs ask for an adapter, and xtask's own tests for esbuild.
 const NATIVE: &[Tool] = &[Node, NpmPackages, Lavapipe];
 const IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium];
+const REAL_FILES: &[Tool] = &[Node, NpmPackages, Lavapipe, RealFiles];
+const REAL_IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium, RealFiles];
 const IN_FIREFOX: &[Tool] = &[WasmTarget, Node, NpmPackages, Firefox, Lavapipe];
 
 /// Folders with a tsconfig.json: what is strict, the service worker, and tests and examples.
@@ -108,6 +115,14 @@ impl Part {
                 }),
                 Check::new("browser", "browser tests in Firefox", IN_FIREFOX, rust::in_firefox),
             ],
+            Self::Real => vec![
+                Check::new("real", "published files, native", REAL_FILES, || {
+                    rust::target(REAL, &[])
+                }),
+                Check::new("real", "published models in Chromium", REAL_IN_CHROMIUM, || {
+                    pages::in_chromium(files::in_folder("tests/e2e/real")?)
+                }),
+            ],
             Self::Serve => {
                 let title = "tests of the native examples";
                 vec![Check::new("serve", title, NATIVE, || {
@@ -161,6 +176,9 @@ pub fn file(name: &str) -> Result<Check> {
         ["serve", ..] if path.ends_with(".mjs") => {
             Check::new("file", name, NATIVE, || pages::native_programs(vec![file]))
         }
+        ["e2e", "real", _] => {
+            Check::new("file", name, REAL_IN_CHROMIUM, || pages::in_chromium(vec![file]))
+        }
         ["package", ..] => Check::new("file", name, IN_CHROMIUM, || pages::of_package(vec![file])),
         _ if path.ends_with(".mjs") => {
             Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![file]))
@@ -173,7 +191,8 @@ pub fn file(name: &str) -> Result<Check> {
             let modules = modules.iter().filter(|module| !["main", "mod"].contains(module));
             let filter: String = modules.map(|module| format!("{module}::")).collect();
             let target = (*target).to_owned();
-            Check::new("file", name, NATIVE, move || rust::target(&target, &[&filter]))
+            let tools = if target == REAL { REAL_FILES } else { NATIVE };
+            Check::new("file", name, tools, move || rust::target(&target, &[&filter]))
         }
         [] => bail!("{path} is no test"),
     };

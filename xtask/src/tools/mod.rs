@@ -5,6 +5,7 @@ mod apt;
 mod browser;
 mod find;
 mod npm;
+mod real;
 mod rust;
 mod source;
 mod vulkan;
@@ -33,6 +34,7 @@ pub enum Tool {
     Chromium,
     Firefox,
     Lavapipe,
+    RealFiles,
 }
 
 /// The folder of what writes the API reference.
@@ -58,6 +60,7 @@ impl Tool {
             ),
             Self::Firefox => ("Firefox", firefox().is_ok(), browser::firefox_source()),
             Self::Lavapipe => ("the Vulkan driver lavapipe", lavapipe().is_ok(), vulkan::LAVAPIPE),
+            Self::RealFiles => (real::NAME, real::is_here(), real::source()),
         }
     }
 }
