@@ -47,8 +47,6 @@ pub struct Gptq {
     pub symmetric: bool,
     /// Columns are assigned to groups in any order (act-order).
     pub ordered: bool,
-    /// Codes are bytes with zero point 128; otherwise nibbles.
-    pub bytes: bool,
 }
 
 const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"mxfp4\", \"hqq\", \"torchao\" or MLX's";
@@ -142,19 +140,35 @@ fn awq_of(fields: &Fields) -> Result<Quantization> {
 }
 
 fn gptq_of(fields: &Fields) -> Result<Quantization> {
-    fields.require("bits", &[json!(4), json!(8)], "4 or 8")?;
-    let bytes = fields.get("bits") == Some(&json!(8));
     let wraps = match fields.text("checkpoint_format")? {
         None | Some("gptq") => true,
         Some("gptq_v2") => false,
         _ => return Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
     };
     let (symmetric, ordered) = (fields.flag("sym")?, fields.flag("desc_act")?);
-    if bytes && (!symmetric || ordered) {
-        let field = if symmetric { "desc_act" } else { "sym" };
-        return Err(fields.invalid(field, format!("{} for 8 bits", !symmetric)));
+    expect_gptq_bits(fields, fields, symmetric, ordered)?;
+    // Rules for modules by name; of those that are not quantised, the tensors tell.
+    let rules = fields.object("dynamic")?;
+    for (rules, name) in rules.iter().flat_map(|rules| rules.names().map(move |name| (rules, name)))
+    {
+        if let Some(rule) = rules.object(name)?.filter(|_| !name.starts_with("-:")) {
+            let same = "the same for all modules";
+            rule.require("sym", &[json!(symmetric)], same)?;
+            rule.require("desc_act", &[json!(ordered)], same)?;
+            expect_gptq_bits(&rule, fields, symmetric, ordered)?;
+        }
     }
-    Ok(Quantization::Gptq(Gptq { wraps, symmetric, ordered, bytes }))
+    Ok(Quantization::Gptq(Gptq { wraps, symmetric, ordered }))
+}
+
+/// Refuses numbers of bits, in the fields of a file or a rule, that do not go with those of the file.
+fn expect_gptq_bits(fields: &Fields, file: &Fields, symmetric: bool, ordered: bool) -> Result<()> {
+    fields.require("bits", &[json!(4), json!(8)], "4 or 8")?;
+    if fields.get("bits") == Some(&json!(8)) && (!symmetric || ordered) {
+        let field = if symmetric { "desc_act" } else { "sym" };
+        return Err(file.invalid(field, format!("{} for 8 bits", !symmetric)));
+    }
+    Ok(())
 }
 
 fn group_size(fields: &Fields, field: &str) -> Result<usize> {
@@ -329,16 +343,23 @@ mod tests {
 
     #[test]
     fn gptq_has_4_bits_or_8_without_zero_points() {
-        let gptq = |bits, sym, desc_act| {
+        let with_rules = |bits, sym, desc_act, rules: Value| {
             read(&json!({"quantization_config": {"quant_method": "gptq", "bits": bits,
-                "group_size": 128, "sym": sym, "desc_act": desc_act}}))
+                "group_size": 128, "sym": sym, "desc_act": desc_act, "dynamic": rules}}))
         };
-        let expected = |bytes, symmetric, ordered| {
-            let version = Gptq { wraps: true, symmetric, ordered, bytes };
+        let gptq = |bits, sym, desc_act| with_rules(bits, sym, desc_act, Value::Null);
+        let expected = |symmetric, ordered| {
+            let version = Gptq { wraps: true, symmetric, ordered };
             Ok(Some(Quantization::Gptq(version)))
         };
-        assert_eq!(gptq(4, false, true), expected(false, false, true));
-        assert_eq!(gptq(8, true, false), expected(true, true, false));
+        assert_eq!(gptq(4, false, true), expected(false, true));
+        assert_eq!(gptq(8, true, false), expected(true, false));
+        let rules = json!({"-:.*q_proj": {}, "+:.*down.*": {"bits": 8, "group_size": 32}});
+        assert_eq!(with_rules(4, true, false, rules.clone()), expected(true, false));
+        let error = with_rules(4, false, false, rules).unwrap_err().to_string();
+        assert!(error.contains("sym is false, expected true for 8 bits"), "{error}");
+        let error = with_rules(4, true, false, json!({".*up.*": {"bits": 3}})).unwrap_err();
+        assert!(error.to_string().contains("dynamic..*up.*.bits is 3"), "{error}");
         for (bits, sym, desc_act, named) in
             [(3, true, false, "bits"), (8, false, false, "sym"), (8, true, true, "desc_act")]
         {

@@ -23,9 +23,12 @@ pub struct OrderJob {
     pub group: usize,
 }
 
-/// The orders read so far: of each matrix, those of its rows.
+/// The orders read so far, by matrix.
 #[derive(Default)]
-pub(super) struct Orders(HashMap<Param, Vec<(Range<usize>, Vec<u32>)>>);
+pub(super) struct Orders(HashMap<Param, Vec<RowOrder>>);
+
+/// Rows of a matrix, and the order of their columns.
+type RowOrder = (Range<usize>, Vec<u32>);
 
 impl Orders {
     /// Reads an order from a tensor's bytes.

@@ -79,7 +79,7 @@ fn a_token_without_an_embedding_is_never_drawn_and_refused_by_name() {
     let fields = json!({"prompt": [7, BEYOND], "max_tokens": 1});
     let completion = CompletionRequest::read(&fields).unwrap().validate().unwrap();
     expect_refusal(service.complete(completion, MOMENT, &[]), "prompt");
-    let embedding = EmbeddingRequest::read(&json!({"input": [7, BEYOND]})).unwrap();
+    let embedding = EmbeddingRequest::read(json!({"input": [7, BEYOND]})).unwrap();
     let embedded = embedding.validate().and_then(|request| service.embed(request, TabId(0), 0));
     expect_refusal(embedded, "input");
 

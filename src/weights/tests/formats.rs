@@ -120,6 +120,22 @@ fn errors_name_what_does_not_fit_the_format() {
     }
 }
 
+/// GPTQModel's `dynamic` gives modules other numbers of bits than the file has.
+#[test]
+fn modules_of_gptq_have_the_bits_that_their_tensors_show() {
+    for (name, bits, own) in [("gptq_int8_g32_f16", 4, 8), ("gptq_v1_sym_g128_f16", 8, 4)] {
+        let expected = load(&edited(name, |_| ()), &Quantise::KEEP).unwrap();
+        let mut source = edited(name, |_| ());
+        let file = source.file("config.json");
+        let mut config: Value = serde_json::from_slice(file).unwrap();
+        let quantization = &mut config["quantization_config"];
+        quantization["bits"] = json!(bits);
+        quantization["dynamic"] = json!({"+:.*_proj": {"bits": own}});
+        *file = config.to_string().into_bytes();
+        assert_eq!(load(&source, &Quantise::KEEP).unwrap(), expected, "{name}");
+    }
+}
+
 #[test]
 fn modules_whose_columns_have_orders_of_their_own_are_parts_of_their_own() {
     let name = "gptq_act_order_g32_f16";
