@@ -29,8 +29,11 @@ pub enum Error {
         "{what} is damaged or was changed: {found} found, {expected} expected. Load it again; if that does not help, compare the file with its manifest"
     )]
     Integrity { what: String, expected: String, found: String },
-    /// `config.json` names an unsupported architecture.
-    #[error("architecture {found:?} is not supported. Supported: {supported}")]
+    /// `config.json`, or a GGUF file's metadata, names an unsupported architecture, or none.
+    #[error(
+        "{} is not supported. Supported: {supported}. Published models that run: {MODELS}",
+        named(found)
+    )]
     UnsupportedArchitecture { found: String, supported: String },
     /// A field of a configuration file is missing, of the wrong type or out of range.
     #[error("{file}: {field} is {found}, expected {expected}")]
@@ -112,6 +115,16 @@ pub enum Error {
     /// The engine was closed.
     #[error("the engine is closed. Load it again")]
     Closed,
+}
+
+/// The guide to the models that run.
+const MODELS: &str = "https://github.com/tabloom/tabloom/blob/main/docs/models.md";
+
+fn named(architecture: &str) -> String {
+    match architecture {
+        "" => "a model whose files name no architecture".into(),
+        name => format!("architecture {name:?}"),
+    }
 }
 
 /// An error as it crosses a worker boundary, similar to OpenAI's error objects.

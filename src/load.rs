@@ -160,7 +160,8 @@ impl<'a, S: Source> Opened<'a, S> {
         let config = ModelConfig::from_json(&json)?;
         let quantization = Quantization::from_json(&json)?;
         let checkpoint = Checkpoint::open(source).await?;
-        let has_head = DraftConfig::is_inside(&json)?;
+        // What is wrong with a draft head does not concern the model.
+        let has_head = DraftConfig::is_inside(&json).unwrap_or(false);
         Ok(Opened { source, config, quantization, checkpoint, has_head })
     }
 
@@ -170,8 +171,10 @@ impl<'a, S: Source> Opened<'a, S> {
             (Some(file), Some(metadata)) => Chat::from_gguf(file, metadata)?,
             _ => read_chat(self.source).await?,
         };
-        let (highest, vocab) = (chat.tokenizer().max_id(), self.config.vocab);
-        if highest as usize >= vocab {
+        // Added tokens may lack a row of the embedding: they are never drawn, and refused in prompts.
+        let (tokenizer, vocab) = (chat.tokenizer(), self.config.vocab);
+        let mut beyond = (vocab as u32..=tokenizer.max_id()).rev();
+        if let Some(highest) = beyond.find(|id| !tokenizer.is_added(*id)) {
             return Err(Error::InvalidConfig {
                 file: self.source.gguf().unwrap_or("config.json").into(),
                 field: "vocab_size".into(),

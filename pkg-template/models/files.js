@@ -1,6 +1,6 @@
 // Models of files that the page has.
 import { TabloomError } from "../error.js";
-import { LATER_PART } from "./address.js";
+import { isModel, models } from "./gguf.js";
 
 /** Files that may be a model's. */
 const OF_A_MODEL = /\.(json|jinja|safetensors|gguf)$/i;
@@ -67,16 +67,21 @@ async function inside(folder, path = "") {
 }
 
 /**
- * The model among files, by path: their only GGUF file if none are safetensors; otherwise those beside
- * the outermost `config.json`, and in the folder `draft` there.
+ * The model among files, by path: their only GGUF file that is one if none are safetensors; otherwise
+ * those beside the outermost `config.json`, and in the folder `draft` there.
  *
  * @param {[string, Blob][]} entries
  * @param {string} [folderName]
  */
-function choose(entries, folderName) {
+async function choose(entries, folderName) {
   const files = entries.filter(([path]) => OF_A_MODEL.test(path));
   const paths = files.map(([path]) => path);
-  const ggufs = paths.filter((path) => /\.gguf$/i.test(path) && !LATER_PART.test(path));
+  let ggufs = models(paths);
+  if (ggufs.length > 1) {
+    const whether = await Promise.all(files.map(([path, file]) => ggufs.includes(path) && isModel(file)));
+    const certain = paths.filter((_, index) => whether[index]);
+    if (certain.length > 0) ggufs = certain;
+  }
   const isGguf = ggufs.length > 0 && !paths.some((path) => path.endsWith(".safetensors"));
   if (isGguf && ggufs.length > 1) {
     throw invalid(`found ${ggufs.length} models (${ggufs.join(", ")}), expected one: choose a file`);

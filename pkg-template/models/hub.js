@@ -1,8 +1,9 @@
 // Models by name: in a registry, or on Hugging Face, whose branches are pinned to a commit.
 import { childOf, unlessAborted } from "../abort.js";
 import { TabloomError } from "../error.js";
-import { LATER_PART, addressOf, isAddress } from "./address.js";
+import { addressOf, isAddress } from "./address.js";
 import { pinned } from "./entries.js";
+import { models } from "./gguf.js";
 import { REGISTRY } from "./registry.js";
 import { KINDS } from "./store.js";
 
@@ -10,8 +11,6 @@ const HUB = "https://huggingface.co/";
 /** `org/name`, `@` and a revision, and a path within the repository. */
 const NAME = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?:@([^/@\s]+))?((?:\/[^/?#\s]+)*)$/;
 const COMMIT = /^[\da-f]{40}$/;
-/** GGUF files that are not language models. */
-const OTHER = /(^|\/)mmproj/i;
 /** Milliseconds for an answer. */
 const PATIENCE = 60_000;
 
@@ -113,16 +112,16 @@ function choose(files, quantisation, where) {
   if (!quantisation && files.includes("config.json") && files.some((file) => /\.safetensors$/.test(file))) {
     return "";
   }
-  const models = files.filter((file) => /\.gguf$/i.test(file) && !LATER_PART.test(file) && !OTHER.test(file));
-  const wanted = models.filter((file) => !quantisation || words(file).includes(words(quantisation)));
+  const found = models(files);
+  const wanted = found.filter((file) => !quantisation || words(file).includes(words(quantisation)));
   if (wanted.length === 1) return wanted[0];
   // If the folder is no model, loading it reports why.
-  if (!quantisation && models.length === 0) return "";
-  const found = (wanted.length > 0 ? wanted : models).join(", ") || "no GGUF files";
+  if (!quantisation && found.length === 0) return "";
+  const names = (wanted.length > 0 ? wanted : found).join(", ") || "no GGUF files";
   const advice = "name the file (hf:org/name/file.gguf) or its quantisation";
   throw invalid(
     "quantisation",
-    `found ${found} in ${where}, expected one for ${quantisation ?? "no quantisation"}: ${advice}`,
+    `found ${names} in ${where}, expected one for ${quantisation ?? "no quantisation"}: ${advice}`,
   );
 }
 

@@ -22,7 +22,7 @@ fn quad_rows(quad: u32) -> vec4<u32> {
 fn put(row: u32, column: u32, y: f32) {
     if column < COLUMNS {
         let at = row * OUT_STRIDE + FIRST + column;
-        out[at] = {% if output.add %}out[at] + {% endif %}y;
+        out[at] = {% if output.add %}out[at] + {% elif output.times %}out[at] * {% endif %}y;
     }
 }
 

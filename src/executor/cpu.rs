@@ -298,22 +298,26 @@ impl HostModel {
             }
             Op::Matmul(product) => {
                 let Product { x: from, norm, parts: of_x, weight, bias, scale, cap, .. } = product;
-                let Product { out: into, output, .. } = product;
+                let Product { out: into, output: whole, .. } = product;
                 let rows = if from == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
                 let experts = config.experts.as_ref().filter(|_| product.experts);
                 let count = experts.map_or(1, |experts| experts.count);
                 let width =
-                    parts(weights, weight)?.map(|(_, part)| output.width(part.n / count)).sum();
+                    parts(weights, weight)?.map(|(_, part)| whole.width(part.n / count)).sum();
                 let mut y = std::mem::take(out(acts, into));
                 let mut x = Cow::Borrowed(&out(acts, from)[..]);
                 let rows_of_x = rows.count(batch) as usize;
                 if let Some(norm) = norm {
                     x = normed(config, weights, norm, of_x, rows_of_x, &x)?.into();
                 }
-                if let Some(order) = weights.orders.get(&weight) {
-                    x = in_order(&x, order).into();
-                }
-                for (first, part) in parts(weights, weight)? {
+                let number = parts(weights, weight)?.count();
+                for (index, (row, part)) in parts(weights, weight)?.enumerate() {
+                    let (first, output) = shapes::place_of_part(&product, number, index, row);
+                    let order = weights.orders.get(&(weight, row));
+                    let x = match order {
+                        Some(order) => Cow::Owned(in_order(&x, order)),
+                        None => Cow::Borrowed(&x[..]),
+                    };
                     let kernel = Matmul {
                         layout: part.layout,
                         n: part.n / count,

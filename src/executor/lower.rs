@@ -194,15 +194,17 @@ impl<'a> Lowering<'a> {
     }
 
     fn matmul(&self, product: Product, regime: Regime, calls: &mut Vec<Call<'a>>) -> Result<()> {
-        let Product { x, norm, parts: of_x, weight, bias, scale, cap, out, output, .. } = product;
+        let Product { x, norm, parts: of_x, weight, bias, scale, cap, out, .. } = product;
         let step = &self.buffers.step;
         let rows = if x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
         let mut input = self.buffers.act(x);
         let mut fused = norm;
-        let order = self.weights.orders.get(&weight);
+        let matrix = self.matrix(weight)?;
+        let order_of = |part: &GpuPart| self.weights.orders.get(&(weight, part.first));
+        let in_order = matrix.parts.iter().all(|part| order_of(part).is_none());
         // Only the matrix-vector kernel can fuse the norm: an RMS norm, over one part, with columns in
         // stored order.
-        let is_plain = !self.config.layer_norm && order.is_none() && of_x == 1;
+        let is_plain = !self.config.layer_norm && in_order && of_x == 1;
         let fuses = regime.fuses_norm(self.tuning) && is_plain;
         if let Some(norm) = norm.filter(|_| !fuses) {
             let normed = &self.buffers.normed;
@@ -210,27 +212,35 @@ impl<'a> Lowering<'a> {
             calls.push(call(kernel, self.normed(input, norm, normed)?));
             (input, fused) = (normed, None);
         }
-        let matrix = self.matrix(weight)?;
-        if let Some(order) = order {
-            let ordered = &self.buffers.ordered;
-            let columns = Columns { width: matrix.k, rows };
-            calls.push(call(columns, vec![step, input, order, ordered]));
-            input = ordered;
-        }
         let experts = self.config.experts.as_ref().filter(|_| product.experts);
         let routes = match ExpertRows::grouped(regime, self.tuning) {
             true => &self.buffers.groups,
             false => &self.buffers.routes,
         };
         let unit = experts.map_or(matrix.n, |experts| matrix.n / experts.count);
-        for (part, bound) in parts(matrix) {
+        let mut last_order = None;
+        for (index, (part, bound)) in parts(matrix).enumerate() {
+            let (column, output) =
+                shapes::place_of_part(&product, matrix.parts.len(), index, part.first);
+            let order = order_of(part);
+            let mut input = input;
+            if let Some(order) = order {
+                let ordered = &self.buffers.ordered;
+                // Parts of one matrix mostly share an order.
+                if last_order != Some(order) {
+                    let columns = Columns { width: matrix.k, rows };
+                    calls.push(call(columns, vec![step, input, order, ordered]));
+                }
+                last_order = Some(order);
+                input = ordered;
+            }
             let (first, held) = (part.first / unit, part.rows / unit);
             let kernel = Matmul {
                 layout: part.layout,
                 n: if experts.is_some() { unit } else { part.rows },
                 k: matrix.k,
-                first: if experts.is_some() { 0 } else { part.first },
-                width: output.width(unit),
+                first: if experts.is_some() { 0 } else { column },
+                width: product.output.width(unit),
                 norm: fused.map(|_| self.config.norm_eps),
                 bias: bias.is_some(),
                 scale,

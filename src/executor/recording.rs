@@ -99,7 +99,7 @@ impl Model<'_> {
             }
             None => Vec::new(),
         };
-        let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
+        let ordered = weights.orders.keys().map(|(param, _)| weights.matrices[param].k).max();
         let widths = Widths { features, joined: 0, ordered: ordered.unwrap_or(0) };
         let buffers =
             StepBuffers::new(gpu, config, capacity, kinds, &rope_factors, tuning, widths).await?;
@@ -194,7 +194,8 @@ impl DraftParts {
             None => (target_weights.clone(), target.inside(gpu, capacity).await?),
             Some(weights) => {
                 let config = &program.config;
-                let ordered = weights.orders.keys().map(|param| weights.matrices[param].k).max();
+                let ordered =
+                    weights.orders.keys().map(|(param, _)| weights.matrices[param].k).max();
                 let rope_factors = match config.rope_factors(capacity.context) {
                     Some(param) => {
                         let factors = weights.vectors.get(&param);

@@ -7,7 +7,7 @@ use crate::{
         Logprobs, RopeKv, Route, Sample, query_heads,
     },
     layout::row_stride,
-    model::{Act, Experts, LayerAttention, ModelConfig, Norms, Rope},
+    model::{Act, Experts, LayerAttention, MatmulOutput, ModelConfig, Norms, Product, Rope},
     step::{Capacity, Window},
 };
 
@@ -42,6 +42,21 @@ pub fn combine(config: &ModelConfig, experts: &Experts, scale: f32) -> Combine {
 /// The experts of a product of which this matrix holds `held`, from `first` on.
 pub fn expert_rows(experts: &Experts, x: Act, first: usize, held: usize) -> ExpertRows {
     ExpertRows { count: experts.count, active: experts.active, first, held, each: x == Act::Gated }
+}
+
+/// The first column of out and the output of the product of part `index`, of `parts`, whose first row
+/// is `first`.
+pub fn place_of_part(
+    product: &Product,
+    parts: usize,
+    index: usize,
+    first: usize,
+) -> (usize, MatmulOutput) {
+    let apart = product.output.apart().filter(|_| parts > 1 && !product.experts);
+    match apart.and_then(|outputs| outputs.get(index).copied()) {
+        Some(output) => (0, output),
+        None => (first, product.output),
+    }
 }
 
 /// Widths of activations that only some models have; 0 without.

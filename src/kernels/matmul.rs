@@ -18,7 +18,8 @@ use crate::{
 /// out.
 ///
 /// A matrix that is split by rows over several buffers takes one product per part. In a gated product,
-/// a part holds gate rows and then the matching up rows.
+/// a part holds gate rows and then the matching up rows; where these differ in layout or in the order
+/// of columns, see [`MatmulOutput::apart`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matmul {
     pub layout: Layout,
@@ -170,9 +171,10 @@ impl Kernel for Matmul {
                 gated => self.gated(),
                 gelu => matches!(self.output, MatmulOutput::GeluGate | MatmulOutput::Gelu),
                 clamped => self.output == MatmulOutput::ClampedGate,
-                silu => self.output == MatmulOutput::AddSilu,
+                silu => matches!(self.output, MatmulOutput::Silu | MatmulOutput::AddSilu),
                 scale => (self.scale != 1.0).then(|| literal(self.scale)),
                 add => matches!(self.output, MatmulOutput::Add | MatmulOutput::AddSilu),
+                times => self.output == MatmulOutput::Times,
                 bias => self.bias,
                 columns => self.columns(),
                 first => self.first,
@@ -292,6 +294,8 @@ impl Matmul {
                     MatmulOutput::Store => y,
                     MatmulOutput::Add => *out + y,
                     MatmulOutput::AddSilu => *out + silu(y),
+                    MatmulOutput::Silu => silu(y),
+                    MatmulOutput::Times => *out * y,
                     MatmulOutput::SiluGate => silu(y) * up,
                     MatmulOutput::GeluGate => gelu(y) * up,
                     MatmulOutput::Gelu => gelu(y),

@@ -68,6 +68,19 @@ impl HostMatrix {
         }
     }
 
+    /// Cuts off the rows from `row` on.
+    pub fn split_off(&mut self, row: usize) -> HostMatrix {
+        let HostMatrix { layout, n, k, .. } = *self;
+        self.n = row;
+        HostMatrix {
+            layout,
+            n: n - row,
+            k,
+            words: self.words.split_off(row * layout.row_words(k)),
+            scales: self.scales.split_off(row * layout.row_scales(k)),
+        }
+    }
+
     /// The words and the scales of a row.
     pub fn row_mut(&mut self, row: usize) -> (&mut [u32], &mut [u32]) {
         let row_words = self.layout.row_words(self.k);

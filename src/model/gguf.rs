@@ -22,6 +22,7 @@ impl ModelConfig {
         shape: impl Fn(&str) -> Option<&'a [u64]>,
     ) -> Result<ModelConfig> {
         let general = Fields::section(file, metadata, "general.");
+        expect_model(&general)?;
         let found = general.text("architecture")?.unwrap_or("");
         let family = FAMILIES.iter().find(|family| family.name == found);
         let family = family.ok_or_else(|| Error::UnsupportedArchitecture {
@@ -29,7 +30,9 @@ impl ModelConfig {
             supported: FAMILIES.each_ref().map(|family| family.name).join(", "),
         })?;
 
-        let fields = Fields::section(file, metadata, &format!("{found}."));
+        let mut fields = Fields::section(file, metadata, &format!("{found}."));
+        let layers = fields.count("block_count", 1..=1024)?;
+        fields.join_layers(layers);
         let heads = fields.count("attention.head_count", 1..=1024)?;
         let hidden = fields.count("embedding_length", 1..=1 << 16)?;
         let head_dim = fields.count_or("attention.key_length", 8..=256, hidden / heads)?;
@@ -42,7 +45,6 @@ impl ModelConfig {
         }
         let embedding = shape(EMBEDDING).and_then(|shape| shape.first());
         let embedding = embedding.ok_or_else(|| Error::MissingTensor { name: EMBEDDING.into() })?;
-        let layers = fields.count("block_count", 1..=1024)?;
         let epsilon = match found {
             "gpt2" => "attention.layer_norm_epsilon",
             _ => "attention.layer_norm_rms_epsilon",
@@ -80,6 +82,21 @@ impl ModelConfig {
         check_heads(&fields, config.heads, ("attention.key_length", config.head_dim), kv_heads)?;
         Ok(config)
     }
+}
+
+/// Refuses the files that lie beside those of models.
+fn expect_model(general: &Fields) -> Result<()> {
+    let advice =
+        |is: &str| format!("that of a model: this file is {is}. Load the model's own file");
+    let expect = |field: &str| match general.text(field)? {
+        Some("mmproj" | "clip" | "projector") => Err(general
+            .invalid(field, advice("a projector, with which a model reads images or sounds"))),
+        Some("adapter") => Err(general.invalid(field, advice("an adapter (LoRA) of a model"))),
+        Some("imatrix") => Err(general.invalid(field, advice("what a quantiser measured"))),
+        Some("vocab") => Err(general.invalid(field, advice("a vocabulary without weights"))),
+        _ => Ok(()),
+    };
+    ["type", "architecture"].into_iter().try_for_each(expect)
 }
 
 fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<Rope> {
@@ -132,6 +149,7 @@ fn rope(fields: &Fields, head_dim: usize, has: impl Fn(&str) -> bool) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::families::Family;
     use crate::model::{Activation, Caps, Norms, Param, ParamSource, Scales};
     use serde_json::json;
     use std::collections::HashMap;
@@ -277,6 +295,14 @@ mod tests {
         let theta = |layer: usize| gemma3.attention[layer].rope.as_ref().unwrap().theta;
         assert_eq!([theta(0), theta(5)], [10_000.0, 500_000.0]);
         assert!(!gemma3.norms_less_one);
+        let slides: Vec<bool> = (0..16).map(|layer| layer % 4 != 3).collect();
+        let listed = family(
+            "gemma3",
+            json!({"gemma3.attention.sliding_window_pattern": slides,
+            "gemma3.attention.sliding_window": 512}),
+        );
+        let every_fourth = [Some(512), Some(512), Some(512), None].repeat(4);
+        assert_eq!(windows(&listed.unwrap()), every_fourth);
         for (name, field, value) in [
             ("olmo2", "attention.sliding_window", json!(4096)),
             ("granite", "logit_scale", json!(0.0)),
@@ -290,6 +316,50 @@ mod tests {
             let error = family(name, json!({key.clone(): value})).unwrap_err();
             assert!(matches!(&error, Error::InvalidConfig { field, .. } if *field == key), "{key}");
         }
+    }
+
+    /// As llama.cpp reads `get_key_or_arr`: the files of Granite 4 without experts have such lists.
+    #[test]
+    fn lists_of_equal_numbers_are_that_number() {
+        for Family { name, .. } in FAMILIES {
+            let metadata = llama().to_string().replace("llama", name);
+            let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
+            let shapes = HashMap::from([(EMBEDDING, vec![128256, 2048])]);
+            for (field, value) in [("layer_norm_epsilon", json!(1e-5)), ("key_length", json!(64))] {
+                metadata[format!("{name}.attention.{field}")] = value;
+            }
+            if ["qwen3moe", "gpt-oss"].contains(&name) {
+                metadata[format!("{name}.expert_count")] = json!(4);
+                metadata[format!("{name}.expert_used_count")] = json!(2);
+            }
+            let expected = read(&metadata, &shapes).unwrap();
+            for field in [
+                "feed_forward_length",
+                "attention.head_count",
+                "attention.head_count_kv",
+                "attention.key_length",
+                "attention.value_length",
+                "attention.layer_norm_rms_epsilon",
+                "rope.dimension_count",
+                "rope.freq_base",
+            ] {
+                let key = format!("{name}.{field}");
+                let mut listed = metadata.clone();
+                listed[&key] = vec![metadata[&key].clone(); 16].into();
+                assert_eq!(read(&listed, &shapes).as_ref(), Ok(&expected), "{key}");
+                listed[&key][7] = json!(24);
+                match read(&listed, &shapes) {
+                    Err(Error::InvalidConfig { field, .. }) => assert_eq!(field, key),
+                    // GPT-2 has its own norms and no rotary embedding.
+                    Ok(found) => assert!(found == expected && name == "gpt2", "{key}"),
+                    other => panic!("{key}: {other:?}"),
+                }
+            }
+        }
+        let mut differing = llama();
+        differing["llama.attention.head_count_kv"] = [8, 4].repeat(8).into();
+        let error = read(&differing, &shapes()).unwrap_err().to_string();
+        assert!(error.ends_with("an integer from 1 to 1024, the same for all layers"), "{error}");
     }
 
     #[test]
@@ -371,6 +441,18 @@ mod tests {
                 }
                 other => panic!("{key} = {value}: {other}"),
             }
+        }
+        for (key, kind) in [
+            ("general.architecture", "clip"),
+            ("general.type", "mmproj"),
+            ("general.type", "adapter"),
+            ("general.type", "imatrix"),
+        ] {
+            let mut metadata = llama();
+            metadata[key] = json!(kind);
+            let error = read(&metadata, &shapes()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("model.gguf: {key} is {kind:?}, ")), "{error}");
+            assert!(error.ends_with("Load the model's own file"), "{error}");
         }
         for name in ["bert", "", "%s%n%s"] {
             let mut metadata = llama();

@@ -1,7 +1,7 @@
 //! Reads the `config.json` of Hugging Face folders.
 
 use super::config::{LayerAttention, ModelConfig, activation, check_heads};
-use super::families::{self, ARCHITECTURES};
+use super::families::{self, ARCHITECTURES, Architecture};
 use super::json::Fields;
 use crate::error::{Error, Result};
 use serde_json::Value;
@@ -10,12 +10,7 @@ impl ModelConfig {
     /// Reads the `config.json` of a Hugging Face folder.
     pub fn from_json(bytes: &[u8]) -> Result<ModelConfig> {
         let fields = &Fields::parse("config.json", bytes)?;
-        let found = fields.list("architectures")?.first().and_then(Value::as_str).unwrap_or("");
-        let known = ARCHITECTURES.into_iter().find(|(name, _)| *name == found);
-        let (architecture, configure) = known.ok_or_else(|| Error::UnsupportedArchitecture {
-            found: found.into(),
-            supported: ARCHITECTURES.map(|(name, _)| name).join(", "),
-        })?;
+        let Architecture { name: architecture, configure, .. } = architecture_of(fields)?;
         let fields = &families::usual(architecture, fields)?;
 
         let heads = fields.count("num_attention_heads", 1..=1024)?;
@@ -44,6 +39,20 @@ impl ModelConfig {
         check_heads(fields, config.heads, ("head_dim", config.head_dim), kv_heads)?;
         Ok(config)
     }
+}
+
+/// The architecture that `architectures` names; of a file without, that of its `model_type`.
+fn architecture_of(fields: &Fields) -> Result<Architecture> {
+    let named = fields.list("architectures")?.first().and_then(Value::as_str);
+    let kind = fields.text("model_type")?;
+    let known = ARCHITECTURES.into_iter().find(|known| match named {
+        Some(name) => known.name == name,
+        None => Some(known.model_type) == kind,
+    });
+    known.ok_or_else(|| Error::UnsupportedArchitecture {
+        found: named.or(kind).unwrap_or("").into(),
+        supported: ARCHITECTURES.map(|known| known.name).join(", "),
+    })
 }
 
 #[cfg(test)]

@@ -61,6 +61,19 @@ impl Fields {
         self.map.get(field).filter(|value| !value.is_null())
     }
 
+    /// Replaces lists that hold the same number for each of `layers` by that number.
+    pub fn join_layers(&mut self, layers: usize) {
+        for value in self.map.values_mut() {
+            if let Value::Array(list) = value
+                && list.len() == layers
+                && let Some(first) = list.first().filter(|first| first.is_number())
+                && list.iter().all(|other| other == first)
+            {
+                *value = first.clone();
+            }
+        }
+    }
+
     /// Sets the value of an absent field.
     pub fn set_default(&mut self, field: &str, value: Value) {
         if self.get(field).is_none() {
@@ -77,9 +90,9 @@ impl Fields {
     pub fn count(&self, field: &str, range: RangeInclusive<usize>) -> Result<usize> {
         let (low, high) = (range.start(), range.end());
         let value = self.get(field).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-        value
-            .filter(|n| range.contains(n))
-            .ok_or_else(|| self.invalid(field, format!("an integer from {low} to {high}")))
+        value.filter(|n| range.contains(n)).ok_or_else(|| {
+            self.invalid(field, format!("an integer from {low} to {high}{}", self.alike(field)))
+        })
     }
 
     /// Returns an integer within `range`, or `default` if the field is absent.
@@ -97,7 +110,15 @@ impl Fields {
         let value = self.get(field).and_then(Value::as_f64);
         value
             .filter(|x| x.is_finite() && *x > 0.0)
-            .ok_or_else(|| self.invalid(field, "a number above 0"))
+            .ok_or_else(|| self.invalid(field, format!("a number above 0{}", self.alike(field))))
+    }
+
+    /// What is expected of a field that has a list instead of a number.
+    fn alike(&self, field: &str) -> &'static str {
+        match self.get(field) {
+            Some(Value::Array(_)) => ", the same for all layers",
+            _ => "",
+        }
     }
 
     /// Returns a number above 0, or `default` if the field is absent.

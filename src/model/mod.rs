@@ -20,5 +20,5 @@ pub use config::{
 pub use draft::{DraftConfig, DraftFamily, DraftProgram, Features, FuseNorm};
 pub use params::{Param, ParamSource, ParamSpec, Shape, Slice};
 pub use program::{Act, MatmulOutput, Op, Product, program, program_with};
-pub use quantization::{Gptq, Quantization, Scheme};
+pub use quantization::{Gptq, Quantization};
 pub use rope::{Rope, RopeScaling};

@@ -61,6 +61,10 @@ pub enum MatmulOutput {
     Add,
     /// out += silu(y)
     AddSilu,
+    /// out = silu(y)
+    Silu,
+    /// out = out · y
+    Times,
     /// out = silu(first half of y) · second half of y
     SiluGate,
     /// out = gelu(first half of y) · second half of y, tanh approximation
@@ -77,6 +81,15 @@ impl MatmulOutput {
     pub fn gates(self) -> bool {
         use MatmulOutput::{ClampedGate, GeluGate, SiluGate};
         matches!(self, SiluGate | GeluGate | ClampedGate)
+    }
+
+    /// The same with two products, one of the gate rows, then one of the up rows.
+    pub fn apart(self) -> Option<[MatmulOutput; 2]> {
+        match self {
+            MatmulOutput::SiluGate => Some([MatmulOutput::Silu, MatmulOutput::Times]),
+            MatmulOutput::GeluGate => Some([MatmulOutput::Gelu, MatmulOutput::Times]),
+            _ => None,
+        }
     }
 
     /// Columns of out, for a matrix of `n` rows.

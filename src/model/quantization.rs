@@ -6,11 +6,15 @@ use serde_json::json;
 
 /// The format of a quantised checkpoint.
 ///
-/// The checkpoint's tensors show which matrices are quantised, and mostly the group sizes. So lists of
-/// targets and ignored modules are not needed.
+/// The checkpoint's tensors show which matrices are quantised, and mostly how many bits and columns per
+/// scale they have. So lists of targets and ignored modules are not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantization {
-    CompressedTensors(Scheme),
+    /// Modules in any of its formats that are supported.
+    CompressedTensors {
+        /// No group leaves them out.
+        zero_points: bool,
+    },
     /// AutoAWQ's "gemm".
     AwqGemm,
     /// AutoAWQ's "gemv" with a group size of `group` columns: 32, 64 or 128.
@@ -43,24 +47,6 @@ pub struct Gptq {
     pub symmetric: bool,
     /// Columns are assigned to groups in any order (act-order).
     pub ordered: bool,
-    /// Codes are bytes with zero point 128; otherwise nibbles.
-    pub bytes: bool,
-}
-
-/// The weights of a compressed-tensors checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// int4 in words; see [`Quantization`].
-    Int4 {
-        /// Columns per scale: 32, 64 or 128; `None` for one scale per row.
-        group: Option<usize>,
-        /// The zero point is always 8; otherwise it is stored.
-        symmetric: bool,
-    },
-    /// Symmetric int8.
-    Int8,
-    Float8,
-    Mxfp4,
 }
 
 const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"mxfp4\", \"hqq\", \"torchao\" or MLX's";
@@ -85,7 +71,8 @@ impl Quantization {
     fn from_fields(fields: &Fields) -> Result<Quantization> {
         match fields.text("quant_method")? {
             Some("compressed-tensors") => {
-                compressed_tensors_of(fields).map(Quantization::CompressedTensors)
+                let zero_points = expect_groups(fields)?;
+                Ok(Quantization::CompressedTensors { zero_points })
             }
             Some("awq") => awq_of(fields),
             Some("gptq") => gptq_of(fields),
@@ -153,19 +140,35 @@ fn awq_of(fields: &Fields) -> Result<Quantization> {
 }
 
 fn gptq_of(fields: &Fields) -> Result<Quantization> {
-    fields.require("bits", &[json!(4), json!(8)], "4 or 8")?;
-    let bytes = fields.get("bits") == Some(&json!(8));
     let wraps = match fields.text("checkpoint_format")? {
         None | Some("gptq") => true,
         Some("gptq_v2") => false,
         _ => return Err(fields.invalid("checkpoint_format", "\"gptq\" or \"gptq_v2\"")),
     };
     let (symmetric, ordered) = (fields.flag("sym")?, fields.flag("desc_act")?);
-    if bytes && (!symmetric || ordered) {
-        let field = if symmetric { "desc_act" } else { "sym" };
-        return Err(fields.invalid(field, format!("{} for 8 bits", !symmetric)));
+    expect_gptq_bits(fields, fields, symmetric, ordered)?;
+    // Rules for modules by name; of those that are not quantised, the tensors tell.
+    let rules = fields.object("dynamic")?;
+    for (rules, name) in rules.iter().flat_map(|rules| rules.names().map(move |name| (rules, name)))
+    {
+        if let Some(rule) = rules.object(name)?.filter(|_| !name.starts_with("-:")) {
+            let same = "the same for all modules";
+            rule.require("sym", &[json!(symmetric)], same)?;
+            rule.require("desc_act", &[json!(ordered)], same)?;
+            expect_gptq_bits(&rule, fields, symmetric, ordered)?;
+        }
     }
-    Ok(Quantization::Gptq(Gptq { wraps, symmetric, ordered, bytes }))
+    Ok(Quantization::Gptq(Gptq { wraps, symmetric, ordered }))
+}
+
+/// Refuses numbers of bits, in the fields of a file or a rule, that do not go with those of the file.
+fn expect_gptq_bits(fields: &Fields, file: &Fields, symmetric: bool, ordered: bool) -> Result<()> {
+    fields.require("bits", &[json!(4), json!(8)], "4 or 8")?;
+    if fields.get("bits") == Some(&json!(8)) && (!symmetric || ordered) {
+        let field = if symmetric { "desc_act" } else { "sym" };
+        return Err(file.invalid(field, format!("{} for 8 bits", !symmetric)));
+    }
+    Ok(())
 }
 
 fn group_size(fields: &Fields, field: &str) -> Result<usize> {
@@ -175,76 +178,68 @@ fn group_size(fields: &Fields, field: &str) -> Result<usize> {
     }
 }
 
-fn compressed_tensors_of(fields: &Fields) -> Result<Scheme> {
+/// Refuses groups of compressed-tensors whose weights are in a format that is not supported. Returns
+/// whether all of them have zero points.
+fn expect_groups(fields: &Fields) -> Result<bool> {
     // Features that change the weights beyond quantisation are refused, unless empty.
     for feature in ["sparsity_config", "transform_config"] {
         if fields.object(feature)?.is_some_and(|object| object.names().next().is_some()) {
             return Err(fields.invalid(feature, "absent: it is not supported"));
         }
     }
-    let format = fields.text("format")?;
     let groups = fields.object("config_groups")?;
-    let groups = groups.ok_or_else(|| fields.invalid("config_groups", "an object"))?;
-    let mut found = None;
+    let groups = groups.filter(|groups| groups.names().next().is_some());
+    let groups = groups.ok_or_else(|| fields.invalid("config_groups", "at least one group"))?;
+    let mut zero_points = true;
     for name in groups.names() {
         let group = groups.object(name)?;
         let group = group.ok_or_else(|| groups.invalid(name, "an object"))?;
-        let (format, holder) = match group.text("format")? {
-            Some(format) => (Some(format), &group),
-            None => (format, fields),
-        };
+        let holder = if group.get("format").is_some() { &group } else { fields };
         let weights = group.object("weights")?;
         let weights = weights.ok_or_else(|| group.invalid("weights", "an object"))?;
-        let scheme = match format {
-            Some("pack-quantized") => packed_of(&weights)?,
-            Some("int-quantized") => int8_of(&weights)?,
-            Some("float-quantized") => float8_of(&weights)?,
-            Some("mxfp4-pack-quantized") => Scheme::Mxfp4,
+        let is_float = weights.get("type") == Some(&json!("float"));
+        match holder.text("format")? {
+            Some("pack-quantized") => expect_packed(&weights)?,
+            Some("int-quantized") => expect_int8(&weights)?,
+            Some("float-quantized") => expect_float8(&weights)?,
+            Some("mxfp4-pack-quantized") => {}
+            // Not said of each group: its numbers say it.
+            Some("naive-quantized" | "mixed-precision") if is_float => expect_float8(&weights)?,
+            Some("naive-quantized") => expect_int8(&weights)?,
+            Some("mixed-precision") => expect_packed(&weights)?,
             _ => {
-                let formats = "\"pack-quantized\", \"int-quantized\", \"float-quantized\" or \
-                               \"mxfp4-pack-quantized\"";
+                let formats = "\"pack-quantized\", \"int-quantized\", \"float-quantized\", \
+                               \"naive-quantized\" or \"mxfp4-pack-quantized\"";
                 return Err(holder.invalid("format", formats));
             }
-        };
-        if found.is_some_and(|found| found != scheme) {
-            return Err(fields.invalid("config_groups", "the same format for all groups"));
         }
-        found = Some(scheme);
+        zero_points &= weights.get("symmetric").is_some() && !weights.flag("symmetric")?;
     }
-    found.ok_or_else(|| fields.invalid("config_groups", "at least one group"))
+    Ok(zero_points)
 }
 
-fn packed_of(fields: &Fields) -> Result<Scheme> {
+fn expect_packed(fields: &Fields) -> Result<()> {
     if fields.get("num_bits") == Some(&json!(8)) {
-        return int8_of(fields);
+        return expect_int8(fields);
     }
     fields.require("num_bits", &[json!(4)], "4 or 8")?;
     fields.require("type", &[json!("int")], "\"int\"")?;
-    let group = match fields.text("strategy")? {
-        Some("channel") => None,
-        Some("group") => Some(group_size(fields, "group_size")?),
-        _ => return Err(fields.invalid("strategy", "\"group\" or \"channel\"")),
-    };
-    Ok(Scheme::Int4 { group, symmetric: is_symmetric(fields)? })
-}
-
-fn int8_of(fields: &Fields) -> Result<Scheme> {
-    fields.count("num_bits", 8..=8)?;
-    fields.require("type", &[json!("int")], "\"int\"")?;
-    match is_symmetric(fields)? {
-        true => Ok(Scheme::Int8),
-        false => Err(fields.invalid("symmetric", "true for 8 bits")),
+    match fields.text("strategy")? {
+        Some("channel") => Ok(()),
+        Some("group") => group_size(fields, "group_size").map(|_| ()),
+        _ => Err(fields.invalid("strategy", "\"group\" or \"channel\"")),
     }
 }
 
-fn float8_of(fields: &Fields) -> Result<Scheme> {
+fn expect_int8(fields: &Fields) -> Result<()> {
     fields.count("num_bits", 8..=8)?;
-    fields.require("type", &[json!("float")], "\"float\"")?;
-    Ok(Scheme::Float8)
+    fields.require("type", &[json!("int")], "\"int\"")?;
+    fields.require("symmetric", &[json!(true)], "true for 8 bits")
 }
 
-fn is_symmetric(fields: &Fields) -> Result<bool> {
-    Ok(fields.get("symmetric").is_none() || fields.flag("symmetric")?)
+fn expect_float8(fields: &Fields) -> Result<()> {
+    fields.count("num_bits", 8..=8)?;
+    fields.require("type", &[json!("float")], "\"float\"")
 }
 
 #[cfg(test)]
@@ -274,17 +269,38 @@ mod tests {
     }
 
     #[test]
-    fn group_and_channel_strategies_are_read() {
+    fn groups_may_differ_in_format() {
         assert_eq!(read(&json!({"vocab_size": 1})), Ok(None));
         let group = json!({"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group",
             "group_size": 128, "actorder": "static", "dynamic": false});
-        let scheme = |group, symmetric| {
-            Ok(Some(Quantization::CompressedTensors(Scheme::Int4 { group, symmetric })))
-        };
-        assert_eq!(read(&config(group)), scheme(Some(128), true));
         let channel = json!({"num_bits": 4, "type": "int", "symmetric": false,
             "strategy": "channel", "group_size": null});
-        assert_eq!(read(&config(channel)), scheme(None, false));
+        let float = json!({"num_bits": 8, "type": "float", "symmetric": true,
+            "strategy": "channel"});
+        let all = [&group, &channel, &float];
+        let found = |zero_points| Ok(Some(Quantization::CompressedTensors { zero_points }));
+        assert_eq!(read(&config(group.clone())), found(false));
+        assert_eq!(read(&config(channel.clone())), found(true));
+        let expected = found(false);
+        let mixed = |formats: [Value; 3]| {
+            let mut mixed = config(Value::Null);
+            let fields = &mut mixed["quantization_config"];
+            fields["format"] = json!("mixed-precision");
+            fields["config_groups"] = json!({});
+            for (i, (weights, format)) in all.into_iter().zip(formats).enumerate() {
+                let targets = [format!("re:.*layers\\.{i}\\..*")];
+                fields["config_groups"][format!("group_{i}")] =
+                    json!({"targets": targets, "weights": weights, "format": format});
+            }
+            read(&mixed)
+        };
+        let formats = ["pack-quantized", "pack-quantized", "float-quantized"];
+        assert_eq!(mixed(formats.map(Value::from)), expected);
+        assert_eq!(mixed([Value::Null, Value::Null, Value::Null]), expected);
+        let error =
+            mixed(["pack-quantized", "nvfp4-pack-quantized", "float-quantized"].map(Value::from));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("config_groups.group_1.format is \"nvfp4"), "{error}");
     }
 
     #[test]
@@ -327,16 +343,23 @@ mod tests {
 
     #[test]
     fn gptq_has_4_bits_or_8_without_zero_points() {
-        let gptq = |bits, sym, desc_act| {
+        let with_rules = |bits, sym, desc_act, rules: Value| {
             read(&json!({"quantization_config": {"quant_method": "gptq", "bits": bits,
-                "group_size": 128, "sym": sym, "desc_act": desc_act}}))
+                "group_size": 128, "sym": sym, "desc_act": desc_act, "dynamic": rules}}))
         };
-        let expected = |bytes, symmetric, ordered| {
-            let version = Gptq { wraps: true, symmetric, ordered, bytes };
+        let gptq = |bits, sym, desc_act| with_rules(bits, sym, desc_act, Value::Null);
+        let expected = |symmetric, ordered| {
+            let version = Gptq { wraps: true, symmetric, ordered };
             Ok(Some(Quantization::Gptq(version)))
         };
-        assert_eq!(gptq(4, false, true), expected(false, false, true));
-        assert_eq!(gptq(8, true, false), expected(true, true, false));
+        assert_eq!(gptq(4, false, true), expected(false, true));
+        assert_eq!(gptq(8, true, false), expected(true, false));
+        let rules = json!({"-:.*q_proj": {}, "+:.*down.*": {"bits": 8, "group_size": 32}});
+        assert_eq!(with_rules(4, true, false, rules.clone()), expected(true, false));
+        let error = with_rules(4, false, false, rules).unwrap_err().to_string();
+        assert!(error.contains("sym is false, expected true for 8 bits"), "{error}");
+        let error = with_rules(4, true, false, json!({".*up.*": {"bits": 3}})).unwrap_err();
+        assert!(error.to_string().contains("dynamic..*up.*.bits is 3"), "{error}");
         for (bits, sym, desc_act, named) in
             [(3, true, false, "bits"), (8, false, false, "sym"), (8, true, true, "desc_act")]
         {

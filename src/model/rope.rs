@@ -2,8 +2,10 @@
 
 use super::json::Fields;
 use crate::error::Result;
+use serde_json::Value;
 use std::f64::consts::TAU;
 
+const CONTEXT: &str = "max_position_embeddings";
 const ORIGINAL_CONTEXT: &str = "original_max_position_embeddings";
 
 /// Rotary position embedding.
@@ -54,48 +56,46 @@ impl Rope {
     /// are all rotated.
     pub(super) fn from_fields(fields: &Fields, head_dim: usize, theta: f64) -> Result<Rope> {
         fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
-        Rope::from_nested(fields, head_dim, theta, scaling_of_heads)
+        if let Some(nested) = nested(fields)?.1 {
+            nested.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
+        }
+        Rope::from_nested(fields, head_dim, theta)
     }
 
     /// The same for partly rotated heads, see `partial_rotary_factor`.
     pub(super) fn in_part(fields: &Fields, head_dim: usize) -> Result<Rope> {
-        Rope::from_nested(fields, rotary_dims(fields, head_dim)?, 10_000.0, scaling)
+        Rope::from_nested(fields, rotary_dims(fields, head_dim)?, 10_000.0)
     }
 
     /// The same for heads whose first `dims` dims are rotated, with a default for `rope_theta`.
-    /// `scaling` reads the rotary scaling; its argument says whether that may be absent.
-    pub(super) fn from_nested(
-        fields: &Fields,
-        dims: usize,
-        theta: f64,
-        scaling: impl Fn(&Fields, bool) -> Result<RopeScaling>,
-    ) -> Result<Rope> {
-        let (place, mut nested) = match fields.object("rope_parameters")? {
-            Some(parameters) => ("rope_parameters", Some(parameters)),
-            None => ("rope_scaling", fields.object("rope_scaling")?),
-        };
+    fn from_nested(fields: &Fields, dims: usize, theta: f64) -> Result<Rope> {
+        let (place, mut nested) = nested(fields)?;
         let theta = [nested.as_ref(), Some(fields)]
             .into_iter()
             .flatten()
             .find(|fields| fields.get("rope_theta").is_some())
             .map_or(Ok(theta), |fields| fields.positive("rope_theta"))?;
-        if let (Some(nested), Some(context)) = (
-            nested.as_mut().filter(|nested| is_yarn(nested)),
-            fields.get(ORIGINAL_CONTEXT).or(fields.get("max_position_embeddings")),
-        ) {
-            nested.set_default(ORIGINAL_CONTEXT, context.clone());
+        if let Some(nested) = &mut nested {
+            inherit_context(nested, fields);
         }
         let scaling = match &nested {
-            Some(nested) => scaling(nested, place == "rope_parameters")?,
+            Some(nested) => scaling(nested, dims, place == "rope_parameters")?,
             None => RopeScaling::None,
         };
         Ok(Rope { theta, dims, scaling })
     }
 
-    /// Reads `rope_parameters` of some layers only.
-    pub(super) fn from_parameters(own: &Fields, dims: usize, theta: f64) -> Result<Rope> {
+    /// Reads `rope_parameters` of some layers only, which are `own`.
+    pub(super) fn from_parameters(
+        fields: &Fields,
+        mut own: Fields,
+        dims: usize,
+        theta: f64,
+    ) -> Result<Rope> {
+        inherit_context(&mut own, fields);
+        own.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
         let theta = own.positive_or("rope_theta", theta)?;
-        Ok(Rope { theta, dims, scaling: scaling_of_heads(own, true)? })
+        Ok(Rope { theta, dims, scaling: scaling(&own, dims, true)? })
     }
 
     /// The rotation angle per position of each pair of dims: `[dims / 2]`.
@@ -173,18 +173,36 @@ pub(super) fn rotary_dims(fields: &Fields, head_dim: usize) -> Result<usize> {
     Ok(dims)
 }
 
-/// Reads the rotary scaling for heads whose dims are all rotated.
-pub(super) fn scaling_of_heads(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
-    fields.require("partial_rotary_factor", &[1.into(), 1.0.into()], "1")?;
-    scaling(fields, default_allowed)
+/// The object with the settings and its name; older files call it `rope_scaling`.
+fn nested(fields: &Fields) -> Result<(&'static str, Option<Fields>)> {
+    match fields.object("rope_parameters")? {
+        Some(parameters) => Ok(("rope_parameters", Some(parameters))),
+        None => Ok(("rope_scaling", fields.object("rope_scaling")?)),
+    }
 }
 
-/// Reads the rotary scaling; it may be absent if `default_allowed`.
-pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScaling> {
+/// Completes settings with the contexts that the file states outside them.
+fn inherit_context(settings: &mut Fields, file: &Fields) {
+    for (field, from) in
+        [(ORIGINAL_CONTEXT, ORIGINAL_CONTEXT), (ORIGINAL_CONTEXT, CONTEXT), (CONTEXT, CONTEXT)]
+    {
+        if let Some(context) = file.get(from) {
+            settings.set_default(field, context.clone());
+        }
+    }
+}
+
+/// Reads the rotary scaling of `dims` rotated dims; it may be absent if `default_allowed`.
+fn scaling(fields: &Fields, dims: usize, default_allowed: bool) -> Result<RopeScaling> {
     let key = if fields.get("rope_type").is_some() { "rope_type" } else { "type" };
     match fields.text(key)? {
         None if default_allowed => Ok(RopeScaling::None),
         Some("default") => Ok(RopeScaling::None),
+        // Frequencies change only beyond `max_position_embeddings`, which no context here exceeds.
+        Some("dynamic") => {
+            fields.require("alpha", &[], "absent: it is not supported")?;
+            fields.positive("factor").map(|_| RopeScaling::None)
+        }
         Some("linear") => Ok(RopeScaling::Linear { factor: fields.positive("factor")? }),
         Some("llama3") => {
             let low = fields.positive("low_freq_factor")?;
@@ -200,6 +218,9 @@ pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScal
                 original_context: fields.positive(ORIGINAL_CONTEXT)?,
             })
         }
+        Some("longrope" | "su") => longrope(fields, dims),
+        // The name that Phi-3 had for it at first.
+        Some("yarn") if fields.has("long_factor") => longrope(fields, dims),
         Some("yarn") => {
             let factor = fields.positive("factor")?;
             Ok(RopeScaling::Yarn {
@@ -218,12 +239,36 @@ pub(super) fn scaling(fields: &Fields, default_allowed: bool) -> Result<RopeScal
                 },
             })
         }
-        _ => Err(fields.invalid(key, "\"default\", \"linear\", \"llama3\" or \"yarn\"")),
+        _ => {
+            let kinds =
+                "\"default\", \"linear\", \"dynamic\", \"llama3\", \"yarn\" or \"longrope\"";
+            Err(fields.invalid(key, kinds))
+        }
     }
 }
 
-fn is_yarn(fields: &Fields) -> bool {
-    ["rope_type", "type"].into_iter().any(|key| fields.get(key).is_some_and(|kind| kind == "yarn"))
+fn longrope(fields: &Fields, dims: usize) -> Result<RopeScaling> {
+    let original_context = fields.count(ORIGINAL_CONTEXT, 2..=1 << 24)?;
+    let factors = |field: &str| -> Result<Vec<f64>> {
+        let list = fields.list(field)?;
+        let factors: Vec<f64> =
+            list.iter().filter_map(Value::as_f64).filter(|factor| *factor > 0.0).collect();
+        match factors.len() == dims / 2 && list.len() == dims / 2 {
+            true => Ok(factors),
+            false => Err(fields.invalid(field, format!("{} numbers above 0", dims / 2))),
+        }
+    };
+    let longer = match fields.get("factor") {
+        Some(_) => fields.positive("factor")?,
+        None => fields.positive(CONTEXT)? / original_context as f64,
+    };
+    let magnitude = match fields.get("attention_factor") {
+        Some(_) => fields.positive("attention_factor")?,
+        None if longer > 1.0 => (1.0 + longer.ln() / (original_context as f64).ln()).sqrt(),
+        None => 1.0,
+    };
+    let (short, long) = (factors("short_factor")?, factors("long_factor")?);
+    Ok(RopeScaling::Long { original_context, magnitude, short, long })
 }
 
 /// YaRN's default multiplier of cosines and sines.

@@ -109,7 +109,10 @@ impl Request {
         for (param, tokens) in named {
             for token in tokens {
                 if *token as usize >= vocab {
-                    let message = format!("has token {token}; ids must be below {vocab}");
+                    let message = format!(
+                        "found token {token}, for which the model has no embedding, expected ids \
+                         below {vocab}"
+                    );
                     return refuse(param, message);
                 }
             }

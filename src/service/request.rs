@@ -51,6 +51,9 @@ pub fn engine_request(
         check_ids(param, ids, vocab)?;
     }
     let defaults = chat.defaults();
+    // Files may name tokens that the model has no embedding for, and so never draws.
+    let mut end_tokens = defaults.eos_ids.clone();
+    end_tokens.retain(|id| (*id as usize) < vocab);
     let Prompt { ids, mut reading, form } = prompt;
     let constraint = match (&request.constraint, form) {
         (Some(constraint), _) => {
@@ -64,7 +67,7 @@ pub fn engine_request(
     let request = Request {
         prompt: ids,
         sampling: defaults.sampling(sampling, moment.entropy),
-        end_tokens: if *ignore_eos { Vec::new() } else { defaults.eos_ids.clone() },
+        end_tokens: if *ignore_eos { Vec::new() } else { end_tokens },
         stop_tokens: stop.clone(),
         min_tokens: *min_tokens as usize,
         max_tokens: request.max_tokens.map(|max| max as usize),

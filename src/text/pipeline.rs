@@ -56,6 +56,10 @@ impl Pipeline {
         self.added.get_added_tokens_decoder().iter().map(|(id, token)| (*id, token))
     }
 
+    pub fn is_added(&self, id: u32) -> bool {
+        self.added.get_added_tokens_decoder().contains_key(&id)
+    }
+
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         self.added.token_to_id(token, &self.model)
     }

@@ -139,7 +139,12 @@ impl Tokenizer {
         })
     }
 
-    /// The largest id; a model's embedding must have a row for it.
+    /// Returns true if and only if the token was added to the vocabulary from which text is spelled.
+    pub fn is_added(&self, id: u32) -> bool {
+        self.pipeline.is_added(id)
+    }
+
+    /// The largest id.
     pub fn max_id(&self) -> u32 {
         self.max_id
     }

@@ -1,14 +1,13 @@
 //! Weights in device memory, repacked there from the raw bytes of a checkpoint.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use bytemuck::Zeroable;
 
 use super::{Chunk, Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
-#[cfg(target_arch = "wasm32")]
-use crate::Error;
 use crate::{
-    Result,
+    Error, Result,
     gpu::{Gpu, Kernels, Mark},
     kernels::{
         Repack,
@@ -28,8 +27,8 @@ pub struct GpuWeights {
     pub matrices: HashMap<Param, GpuMatrix>,
     /// f32, each padded with zeros to a multiple of 32.
     pub vectors: HashMap<Param, wgpu::Buffer>,
-    /// Column order of matrices with reordered columns: `[k]` u32.
-    pub orders: HashMap<Param, wgpu::Buffer>,
+    /// Column order of parts with reordered columns, by first row: `[k]` u32.
+    pub orders: HashMap<(Param, usize), wgpu::Buffer>,
 }
 
 /// A matrix in its canonical layouts, split by rows where the layout changes and where a part would
@@ -149,6 +148,23 @@ impl<'a> GpuSink<'a> {
         Ok(matrix)
     }
 
+    /// Cuts the part of a matrix in two that row `at` is in the midst of.
+    async fn split(&mut self, param: Param, at: usize) -> Result<()> {
+        let gpu = self.gpu;
+        let matrix = self.weights.matrices.get_mut(&param).ok_or_else(|| param.missing())?;
+        let is_cut = |part: &GpuPart| part.first < at && at < part.first + part.rows;
+        let Some(index) = matrix.parts.iter().position(is_cut) else { return Ok(()) };
+        let whole = matrix.parts[index].clone();
+        for rows in [whole.first..at, at..whole.first + whole.rows] {
+            let part = whole.copy(gpu, &format!("{param:?}"), rows, matrix.k).await?;
+            matrix.parts.push(part);
+        }
+        let whole = matrix.parts.remove(index);
+        [Some(whole.words), whole.scales].into_iter().flatten().for_each(|buffer| buffer.destroy());
+        matrix.parts.sort_by_key(|part| part.first);
+        Ok(())
+    }
+
     /// Runs one repacking operation over rows of the staged piece.
     async fn repack(&mut self, repack: Repack, rows: Rows, outputs: &[wgpu::Buffer]) -> Result<()> {
         let gpu = self.gpu;
@@ -259,6 +275,28 @@ impl Encoding {
 }
 
 impl GpuPart {
+    /// A part with copies of some of its rows, of `k` columns.
+    async fn copy(&self, gpu: &Gpu, what: &str, rows: Range<usize>, k: usize) -> Result<GpuPart> {
+        let copied = async |from: &wgpu::Buffer, row_words: usize| {
+            let [start, length] = [rows.start - self.first, rows.len()].map(|n| n * row_words * 4);
+            let to = gpu.storage(what, length as u64).await?;
+            let mut encoder = gpu.device.create_command_encoder(&Default::default());
+            encoder.copy_buffer_to_buffer(from, start as u64, &to, 0, length as u64);
+            gpu.queue.submit([encoder.finish()]);
+            Ok::<_, Error>(to)
+        };
+        Ok(GpuPart {
+            first: rows.start,
+            rows: rows.len(),
+            layout: self.layout,
+            words: copied(&self.words, self.layout.row_words(k)).await?,
+            scales: match &self.scales {
+                Some(scales) => Some(copied(scales, self.layout.row_scales(k)).await?),
+                None => None,
+            },
+        })
+    }
+
     /// The output buffers of a repacking operation (handles, cheap to clone).
     fn written(&self, repack: Repack) -> Vec<wgpu::Buffer> {
         let words = repack.writes_words().then_some(&self.words);
@@ -332,14 +370,18 @@ impl WeightSink for GpuSink<'_> {
         Ok(())
     }
 
-    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()> {
+    async fn reorder(&mut self, param: Param, rows: Range<usize>, order: &[u32]) -> Result<()> {
         let gpu = self.gpu;
+        for row in [rows.start, rows.end] {
+            self.split(param, row).await?;
+        }
         let Some(matrix) = self.weights.matrices.get(&param) else {
             return Err(param.missing());
         };
         let order = gpu.upload("order of columns", order).await?;
         let pipeline = self.kernels.pipeline(gpu, &Repack::Reorder.shader()).await?;
-        for part in &matrix.parts {
+        for part in matrix.parts.iter().filter(|part| rows.contains(&part.first)) {
+            self.weights.orders.insert((param, part.first), order.clone());
             let row_words = part.layout.row_words(matrix.k);
             let most = (PIECE_BYTES as usize / (4 * row_words)).max(1);
             for first in (0..part.rows).step_by(most) {
@@ -362,7 +404,6 @@ impl WeightSink for GpuSink<'_> {
                 gpu.queue.submit([encoder.finish()]);
             }
         }
-        self.weights.orders.insert(param, order);
         Ok(())
     }
 

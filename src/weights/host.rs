@@ -10,6 +10,7 @@ use crate::layout::{
 use crate::model::{Param, Shape};
 use half::{bf16, f16};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// All weights of a model in host memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,8 +18,8 @@ pub struct HostWeights {
     /// The parts of each matrix, from the top down.
     pub matrices: HashMap<Param, Vec<HostMatrix>>,
     pub vectors: HashMap<Param, Vec<f32>>,
-    /// Column order of matrices with reordered columns: `[k]`.
-    pub orders: HashMap<Param, Vec<u32>>,
+    /// Column order of parts with reordered columns, by first row: `[k]`.
+    pub orders: HashMap<(Param, usize), Vec<u32>>,
 }
 
 impl HostWeights {
@@ -28,6 +29,20 @@ impl HostWeights {
             if let Some(matrix) = target.matrices.get(&of_target) {
                 self.matrices.entry(param).or_insert_with(|| matrix.clone());
             }
+        }
+    }
+
+    /// Cuts the part of a matrix in two that row `at` is in the midst of.
+    fn split(&mut self, param: Param, at: usize) {
+        let Some(parts) = self.matrices.get_mut(&param) else { return };
+        let mut first = 0;
+        for index in 0..parts.len() {
+            let end = first + parts[index].n;
+            if first < at && at < end {
+                let rest = parts[index].split_off(at - first);
+                return parts.insert(index + 1, rest);
+            }
+            first = end;
         }
     }
 
@@ -167,8 +182,15 @@ impl WeightSink for HostSink {
         Ok(())
     }
 
-    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()> {
+    async fn reorder(&mut self, param: Param, rows: Range<usize>, order: &[u32]) -> Result<()> {
+        [rows.start, rows.end].into_iter().for_each(|row| self.weights.split(param, row));
+        let mut first = 0;
         for matrix in self.weights.matrices.get_mut(&param).into_iter().flatten() {
+            first += matrix.n;
+            if !rows.contains(&(first - matrix.n)) {
+                continue;
+            }
+            self.weights.orders.insert((param, first - matrix.n), order.to_vec());
             for row in 0..matrix.n {
                 let (words, _) = matrix.row_mut(row);
                 let before = words.to_vec();
@@ -179,7 +201,6 @@ impl WeightSink for HostSink {
                 }
             }
         }
-        self.weights.orders.insert(param, order.to_vec());
         Ok(())
     }
 

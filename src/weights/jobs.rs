@@ -6,7 +6,7 @@ use super::order::OrderJob;
 use super::sink::{PIECE_BYTES, RepackJob};
 use crate::error::{Error, Result};
 use crate::layout::FloatType;
-use crate::model::{Param, Slice};
+use crate::model::Slice;
 use std::collections::HashMap;
 
 /// What a tensor is used for.
@@ -40,8 +40,6 @@ pub(super) struct Jobs<'a> {
     pub jobs: Vec<Vec<Vec<Job>>>,
     /// Scales that have to be assembled before they can be repacked.
     pub nested: Vec<RepackJob>,
-    /// Number of modules with reordered columns, per weight.
-    pub ordered: HashMap<Param, usize>,
 }
 
 impl<'a> Jobs<'a> {
@@ -59,7 +57,7 @@ impl<'a> Jobs<'a> {
             }
         }
         let jobs = headers.iter().map(|header| vec![Vec::new(); header.tensors.len()]).collect();
-        Ok(Jobs { tensors, jobs, nested: Vec::new(), ordered: HashMap::new() })
+        Ok(Jobs { tensors, jobs, nested: Vec::new() })
     }
 
     /// Finds a tensor; base models are saved without the prefix `model.` or `transformer.`.
@@ -90,7 +88,6 @@ impl<'a> Jobs<'a> {
     }
 
     pub fn add_order(&mut self, (_, file, place): Place<'a>, job: OrderJob) {
-        *self.ordered.entry(job.param).or_default() += 1;
         self.jobs[file][place].push(Job::Order(job));
     }
 

@@ -127,30 +127,25 @@ impl Planner<'_> {
                 None => parts.push(Part { rows: source.rows, layout: fit.layout }),
             }
         }
-        let ordered = self.jobs.ordered.get(&spec.param).copied().unwrap_or(0);
-        if ![0, spec.sources.len()].contains(&ordered) || ordered > 0 && spec.param.is_of_experts()
-        {
-            return Err(Error::WrongTensor {
-                name: spec.sources[0].name.clone(),
-                found: "joined with modules whose columns have another order".into(),
-                expected: "that all of them, or none, have an order of their own; of experts, none"
-                    .into(),
-            });
-        }
-        // A gated product needs both rows of a pair in one part; an expert's needs all its rows.
-        let whole = spec.param.is_of_experts() || matches!(spec.param, Param::GateUp(_));
-        if let Some((name, layout)) = other.filter(|_| whole) {
-            if !convertible {
+        // An expert's product needs all its rows in one part. A gated product is faster with both rows of
+        // a pair in one part; gate and up rows that cannot be made alike are multiplied apart.
+        let of_experts = spec.param.is_of_experts();
+        let joins = of_experts || matches!(spec.param, Param::GateUp(_));
+        match other.filter(|_| joins) {
+            Some(_) if convertible => {
+                let floats = parts.iter().all(|part| part.layout.record().is_none());
+                let widest = if floats { Layout::F32 } else { Layout::W8 { group: 32 } };
+                let layout = self.quantise.layout(spec.param).unwrap_or(widest);
+                parts = vec![Part { rows: first_row, layout }];
+            }
+            Some((name, layout)) if of_experts => {
                 return Err(Error::WrongTensor {
                     name: name.clone(),
                     found: format!("{layout:?}"),
                     expected: format!("{:?} like {:?}", parts[0].layout, spec.sources[0].name),
                 });
             }
-            let floats = parts.iter().all(|part| part.layout.record().is_none());
-            let widest = if floats { Layout::F32 } else { Layout::W8 { group: 32 } };
-            let layout = self.quantise.layout(spec.param).unwrap_or(widest);
-            parts = vec![Part { rows: first_row, layout }];
+            _ => {}
         }
         if let Shape::Vector { .. } = spec.shape {
             parts.clear();

@@ -1,5 +1,7 @@
 //! The interface between the stream of a checkpoint and the memory of a model's weights.
 
+use std::ops::Range;
+
 use futures::future::Either;
 
 use super::Chunk;
@@ -33,9 +35,9 @@ pub trait WeightSink {
     /// May wait until only a few pieces are in flight.
     async fn flush(&mut self, job: &RepackJob) -> Result<()>;
 
-    /// Reorders the columns of a matrix of nibbles: new column `i` is old column `order[i]`. All its
-    /// pieces have been flushed.
-    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()>;
+    /// Reorders the columns of these rows of a matrix of nibbles: new column `i` is old column
+    /// `order[i]`. All its pieces have been flushed. The rows become parts of their own.
+    async fn reorder(&mut self, param: Param, rows: Range<usize>, order: &[u32]) -> Result<()>;
 
     /// Completes the weights after all pieces have been flushed.
     async fn finish(&mut self) -> Result<()>;
@@ -64,10 +66,10 @@ impl<A: WeightSink, B: WeightSink> WeightSink for Either<&mut A, &mut B> {
         }
     }
 
-    async fn reorder(&mut self, param: Param, order: &[u32]) -> Result<()> {
+    async fn reorder(&mut self, param: Param, rows: Range<usize>, order: &[u32]) -> Result<()> {
         match self {
-            Either::Left(sink) => sink.reorder(param, order).await,
-            Either::Right(sink) => sink.reorder(param, order).await,
+            Either::Left(sink) => sink.reorder(param, rows, order).await,
+            Either::Right(sink) => sink.reorder(param, rows, order).await,
         }
     }
 

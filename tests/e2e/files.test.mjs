@@ -104,6 +104,19 @@ test("a GGUF file is a model in every form", async () => {
   }
 });
 
+test("the model is the file that is no projector, adapter or drafter", async () => {
+  const text = (content) => `${String.fromCharCode(8, 0, 0, 0, content.length, 0, 0, 0, 0, 0, 0, 0)}${content}`;
+  const projector = `GGUF...${"general.architecture"}${text("clip")}${"general.type"}${text("mmproj")}`;
+  const source = `([bytes, projector]) => [
+    new File([projector], "eyes.gguf"),
+    new File([Uint8Array.from(bytes)], "small.gguf"),
+    new File([Uint8Array.from(bytes)], "small.mmproj-Q8_0.gguf"),
+    new File([Uint8Array.from(bytes)], "small-imatrix.gguf"),
+  ]`;
+  const { message } = await refused(source, [[...GGUF], projector]);
+  assert.match(message, /small\.gguf.*tokenizer\.ggml\.model/);
+});
+
 test("files that are no model are refused as those of a server are", async () => {
   /** @type {[() => unknown, string, RegExp][]} */
   const cases = [

@@ -16,7 +16,26 @@ const QUANTS = [
   "m-q8_0-00001-of-00002.gguf",
   "m-q8_0-00002-of-00002.gguf",
   "mmproj-m-Q8_0.gguf",
+  "m.mmproj-Q8_0.gguf",
+  "m-imatrix.gguf",
+  "m-lora-Q8_0.gguf",
+  "draft-m-Q8_0.gguf",
   "sub/M.Q4_K_S.gguf",
+];
+/** What lies beside models on hubs. */
+const BESIDE = [
+  "mmproj-F16.gguf",
+  "only.mmproj-Q8_0.gguf",
+  "only-mmproj-f16-00001-of-00002.gguf",
+  "imatrix.gguf",
+  "only.imatrix.gguf",
+  "lora/only-LoRA-f16.gguf",
+  "only-adapter.gguf",
+  "only-DRAFT-0.5B-Q4_0.gguf",
+  "mtp-only-Q8_0.gguf",
+  "eagle3-only-bf16.gguf",
+  "ggml-vocab-only.gguf",
+  "only-control-vector.gguf",
 ];
 
 let session;
@@ -50,7 +69,11 @@ before(async () => {
     "hf/api/models/org/quants/revision/": { main: json(() => ({ sha: FIRST, siblings: siblings(QUANTS) })) },
     [`hf/org/quants/resolve/${FIRST}/`]: { "m-Q4_K_M.gguf": GGUF },
     [`hf/org/quants/resolve/${FIRST}/sub/`]: { "M.Q4_K_S.gguf": GGUF },
-    "hf/api/models/org/single/revision/": { main: json(() => ({ sha: FIRST, siblings: siblings(["only.gguf"]) })) },
+    "hf/api/models/org/single/revision/": {
+      main: json(() => ({ sha: FIRST, siblings: siblings(["only.gguf", ...BESIDE]) })),
+    },
+    "hf/api/models/org/beside/revision/": { main: json(() => ({ sha: FIRST, siblings: siblings(["lora.gguf"]) })) },
+    [`hf/org/beside/resolve/${FIRST}/`]: { "lora.gguf": GGUF },
     [`hf/org/single/resolve/${FIRST}/`]: { "only.gguf": GGUF },
   };
   for (const commit of [FIRST, SECOND]) folders[`hf/org/name/resolve/${commit}/`] = files;
@@ -205,6 +228,7 @@ test("a GGUF file is chosen by its name, or by its quantisation", async () => {
     ["org/quants", { quantisation: "Q4_K_S" }, "quants/resolve/1+/sub/M.Q4_K_S.gguf"],
     ["org/quants", { quantisation: "Q8_0" }, "quants/resolve/1+/m-q8_0-00001-of-00002.gguf"],
     ["org/single", {}, "single/resolve/1+/only.gguf"],
+    ["org/beside", {}, "beside/resolve/1+/lora.gguf"],
   ]) {
     session.server.requests.length = 0;
     const failed = await load(name, options);

@@ -9,6 +9,7 @@ computes what:
     Awq (GEMV)         packed and unpacked here: its library unpacks on CUDA only
     Gptq               packed here; unpacked by GPTQModel's TorchLinear
     CompressedTensors  packs and unpacks with compressed-tensors
+    Mixed              groups of the above, chosen for each module by compressed-tensors
     Reordered          packed words by compressed-tensors; groups looked up here, as
                        the pinned version has given `weight_g_idx` up
     Fp8Block           packed here; unpacked by the converter of compressed-tensors
@@ -30,6 +31,7 @@ from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_in
 from compressed_tensors.entrypoints.convert.converters import AutoAWQConverter, FP8BlockDequantizer
 from compressed_tensors.quantization import QuantizationConfig, QuantizationScheme
 from compressed_tensors.quantization.utils import calculate_qparams
+from compressed_tensors.utils.match import match_name, match_targets
 from gptqmodel.nn_modules.qlinear.torch import TorchLinear
 from gptqmodel.utils.model import convert_gptq_v1_to_v2_format_module
 from hqq.core.quantize import HQQLinear, Quantizer
@@ -274,8 +276,40 @@ class CompressedTensors(Codec):
 
 
 @dataclass(frozen=True)
+class Mixed(Codec):
+    """Groups of compressed-tensors, each of a format of its own; which modules are whose is decided there."""
+
+    groups: tuple
+    ignore: tuple
+
+    def covers(self, name):
+        return super().covers(name) and not any(match_name(name, target) for target in self.ignore)
+
+    def quantization_config(self):
+        groups = [group.scheme.model_copy(update={"format": group.format}) for group in self.groups]
+        return QuantizationConfig(
+            config_groups={f"group_{i}": group for i, group in enumerate(groups)},
+            format="mixed-precision",
+            quantization_status="compressed",
+            ignore=list(self.ignore),
+        ).to_dict()
+
+    def group(self, name):
+        groups = {target: group for group in self.groups for target in group.scheme.targets}
+        return groups[match_targets(name, torch.nn.Linear(1, 1, device="meta"), groups)[0]]
+
+    def pack(self, weight, name):
+        return self.group(name).pack(weight, name)
+
+    def unpack(self, tensors, name):
+        return self.group(name).unpack(tensors, name)
+
+
+@dataclass(frozen=True)
 class Reordered(CompressedTensors):
     """Int4 words of columns in their own order, whose groups `weight_g_idx` names."""
+
+    apart: bool = False  # also the matrices that read the same input have orders of their own
 
     def quantization_config(self):
         config = super().quantization_config()
@@ -284,7 +318,8 @@ class Reordered(CompressedTensors):
 
     def pack(self, weight, name):
         module = name.split(".")
-        order = numpy.random.default_rng([int(module[2]), INPUTS[module[-1]]]).permutation(weight.shape[1])
+        seed = list(INPUTS).index(module[-1]) if self.apart else INPUTS[module[-1]]
+        order = numpy.random.default_rng([int(module[2]), seed]).permutation(weight.shape[1])
         state = super().pack(weight[:, order], name)
         q = unpack_from_int32(state["weight_packed"], 4, weight.shape)
         back = numpy.argsort(order)

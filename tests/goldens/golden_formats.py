@@ -32,6 +32,7 @@ from golden_codecs import (
     Fp8Tensor,
     Gptq,
     Hqq,
+    Mixed,
     Mlx,
     Reordered,
     TorchaoInt4,
@@ -67,16 +68,27 @@ class Spec:
         return golden_models.TYPES[self.name.rsplit("_", 1)[1]]
 
 
-def scheme(weights=None, preset=None):
+def scheme(weights=None, preset=None, targets=("Linear",)):
     """A scheme of compressed-tensors for the weights alone, or one that its recipes name."""
     if preset:
-        return preset_name_to_scheme(preset, ["Linear"])
-    return QuantizationScheme(targets=["Linear"], weights=weights)
+        return preset_name_to_scheme(preset, list(targets))
+    return QuantizationScheme(targets=list(targets), weights=weights)
 
 
 INT8 = QuantizationArgs(num_bits=8, type="int", symmetric=True, strategy="channel")
 INT4 = QuantizationArgs(num_bits=4, type="int", symmetric=True, strategy="group", group_size=32)
 MIXED = (("model.embed_tokens", None), ("model.layers.0.mlp.down_proj", 8), ("model.layers.0.self_attn.v_proj", 8))
+# Classes, names and patterns; joined matrices whose parts are in two formats or three.
+GROUPS = Mixed(
+    groups=(
+        CompressedTensors("pack-quantized", scheme(INT4)),
+        CompressedTensors(
+            "float-quantized", scheme(preset="FP8_DYNAMIC", targets=[r"re:.*self_attn\.v_proj$", "re:.*up_proj"])
+        ),
+        CompressedTensors("pack-quantized", scheme(INT8, targets=["model.layers.0.mlp.down_proj"])),
+    ),
+    ignore=("lm_head", "re:.*k_proj"),
+)
 SPECS = [
     Spec("mlx_q4_g64_bf16", LLAMA | {"tie_word_embeddings": False}, Mlx(4, 64, mx.bfloat16)),
     Spec("mlx_q8_g64_f16", QWEN2 | SMALL, Mlx(8, 64, mx.float16)),
@@ -95,6 +107,8 @@ SPECS = [
     Spec("ct_fp8_tensor_bf16", LLAMA | SMALLER, CompressedTensors("float-quantized", scheme(preset="FP8"))),
     Spec("ct_mxfp4_bf16", LLAMA | ONE_LAYER, CompressedTensors("mxfp4-pack-quantized", scheme(preset="MXFP4A16"))),
     Spec("ct_int4_act_order_g32_bf16", LLAMA | ONE_LAYER, Reordered("pack-quantized", scheme(INT4))),
+    Spec("ct_int4_orders_g32_bf16", LLAMA | SMALL, Reordered("pack-quantized", scheme(INT4), apart=True)),
+    Spec("ct_mixed_bf16", LLAMA | SMALLER, GROUPS),
     Spec("fp8_block_f32_scales_bf16", LLAMA | PARTIAL_BLOCKS, Fp8Block(torch.float32)),
     Spec("fp8_block_bf16_scales_bf16", QWEN2 | SMALLER, Fp8Block(torch.bfloat16)),
     Spec("fp8_tensor_bf16", LLAMA | SMALLER, Fp8Tensor()),

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
     layout::{Codebook, HostMatrix, Layout, row_stride},
-    model::MatmulOutput::{self, Add, AddSilu, Gelu, GeluGate, SiluGate, Store},
+    model::MatmulOutput::{self, Add, AddSilu, Gelu, GeluGate, Silu, SiluGate, Store, Times},
 };
 
 const LAYOUTS: [Layout; 7] = [
@@ -196,6 +196,8 @@ fn every_output() {
                 Matmul { scale: 0.3, ..op(Add) },
                 Matmul { norm, ..op(Add) },
                 Matmul { bias: true, ..op(AddSilu) },
+                op(Silu),
+                Matmul { norm, ..op(Times) },
                 op(SiluGate),
                 Matmul { norm, ..op(SiluGate) },
                 op(GeluGate),

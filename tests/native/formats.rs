@@ -5,7 +5,7 @@ use crate::support::goldens::{executor, folder, golden};
 use pollster::block_on;
 use tabloom::{load::Device, weights::FolderSource};
 
-const FORMATS: [&str; 25] = [
+const FORMATS: [&str; 27] = [
     "awq_gemm_g128_f16",
     "awq_gemv_g64_f16",
     "bnb_fp4_bf16",
@@ -14,9 +14,11 @@ const FORMATS: [&str; 25] = [
     "ct_fp8_channel_bf16",
     "ct_fp8_tensor_bf16",
     "ct_int4_act_order_g32_bf16",
+    "ct_int4_orders_g32_bf16",
     "ct_int8_naive_bf16",
     "ct_int8_packed_bf16",
     "ct_int8_w8a8_bf16",
+    "ct_mixed_bf16",
     "ct_mxfp4_bf16",
     "fp8_block_bf16_scales_bf16",
     "fp8_block_f32_scales_bf16",
@@ -35,9 +37,11 @@ const FORMATS: [&str; 25] = [
 
 /// One model for each way in which codes, scales and layouts reach the GPU. `gpu_repack` compares all
 /// repacking operations with the processor's, bit for bit.
-const ON_THE_GPU: [&str; 7] = [
+const ON_THE_GPU: [&str; 9] = [
     "awq_gemm_g128_f16",
     "bnb_nf4_nested_bf16",
+    "ct_int4_orders_g32_bf16",
+    "ct_mixed_bf16",
     "ct_mxfp4_bf16",
     "fp8_block_f32_scales_bf16",
     "gptq_act_order_g32_f16",

@@ -11,6 +11,7 @@ mod variants;
 mod walks;
 
 mod adaptive;
+mod beyond_vocabulary;
 mod cache;
 mod chat;
 mod completions;

@@ -1,5 +1,6 @@
-//! Checks `docs/models.md`: it must list all supported formats, and the memory that the load plan
-//! computes for the configurations in `docs/models.json`, which have the sizes of the published models.
+//! Checks `docs/models.md`: it must list all supported formats, the memory that the load plan computes
+//! for the configurations in `docs/models.json`, which have the sizes of the published models, and the
+//! models by name, whose configurations in `docs/published.json` are read as a load reads them.
 
 use serde_json::{Map, Value, json};
 use tabloom::Error;
@@ -13,6 +14,8 @@ use tabloom::weights::{Elements, Header, LoadPlan, Quantise, TensorInfo};
 
 const GUIDE: &str = include_str!("../../docs/models.md");
 const CONFIGS: &str = include_str!("../../docs/models.json");
+/// The fields of published files that decide what a model computes; LongRoPE's factors are not theirs.
+const PUBLISHED: &str = include_str!("../../docs/published.json");
 const HEADING: &str = "| Model | Parameters | As published, 16 bits | `w8` | `w4` \
                        | Keys and values of 1024 tokens | By default | `w4` in all |\n\
                        |---|---:|---:|---:|---:|---:|---:|---:|\n";
@@ -75,6 +78,49 @@ fn the_table_equals_the_load_plans() {
     let configs: Map<String, Value> = serde_json::from_str(CONFIGS).unwrap();
     let rows: String = configs.iter().map(|(name, config)| row(name, config)).collect();
     let table = format!("{HEADING}{rows}");
+    assert!(GUIDE.contains(&table), "docs/models.md lacks this table:\n\n{table}");
+}
+
+/// The GGUF names of the architectures of folders.
+const IN_GGUF: [(&str, &str); 9] = [
+    ("LlamaForCausalLM", "llama"),
+    ("MistralForCausalLM", "llama"),
+    ("Qwen2ForCausalLM", "qwen2"),
+    ("Qwen3ForCausalLM", "qwen3"),
+    ("SmolLM3ForCausalLM", "smollm3"),
+    ("Phi3ForCausalLM", "phi3"),
+    ("GraniteForCausalLM", "granite"),
+    ("Olmo2ForCausalLM", "olmo2"),
+    ("Gemma3ForCausalLM", "gemma3"),
+];
+
+#[test]
+fn published_models_are_named_and_their_configurations_are_read() {
+    let published: Map<String, Value> = serde_json::from_str(PUBLISHED).unwrap();
+    let mut table = String::from(
+        "| Published as | In `config.json` | In GGUF files | Context |\n|---|---|---|---:|\n",
+    );
+    for (name, config) in &published {
+        let read = match name.strip_suffix(" (GGUF)") {
+            None => ModelConfig::from_json(config.to_string().as_bytes()),
+            Some(_) => {
+                let metadata = config.as_object().unwrap();
+                let embedding = ["vocab_size", "embedding_length"]
+                    .map(|size| metadata[&format!("granite.{size}")].as_u64().unwrap());
+                ModelConfig::from_gguf(name, metadata, |tensor| {
+                    (tensor == "token_embd.weight").then_some(&embedding[..])
+                })
+            }
+        };
+        let ModelConfig { architecture, context, .. } = read.expect(name);
+        let known = IN_GGUF.iter().find(|(folder, _)| *folder == architecture);
+        let (folder, gguf) = match known {
+            Some((folder, gguf)) => (format!("`{folder}`"), gguf.to_string()),
+            None => (String::new(), architecture),
+        };
+        let name = name.trim_end_matches(" (GGUF)");
+        table.push_str(&format!("| {name} | {folder} | `{gguf}` | {context} |\n"));
+    }
     assert!(GUIDE.contains(&table), "docs/models.md lacks this table:\n\n{table}");
 }
 

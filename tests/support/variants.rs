@@ -42,10 +42,12 @@ const TUNINGS: [Tuning; 3] = [
     Tuning { subgroups: true, barriers: true },
 ];
 
-const OUTPUTS: [MatmulOutput; 7] = [
+const OUTPUTS: [MatmulOutput; 9] = [
     MatmulOutput::Store,
     MatmulOutput::Add,
     MatmulOutput::AddSilu,
+    MatmulOutput::Silu,
+    MatmulOutput::Times,
     MatmulOutput::SiluGate,
     MatmulOutput::GeluGate,
     MatmulOutput::Gelu,

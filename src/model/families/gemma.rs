@@ -3,10 +3,10 @@
 use crate::error::Result;
 use crate::model::{
     Activation, Caps, ModelConfig, Norms, QkNorm, Rope, RopeScaling, config::window, json::Fields,
-    metadata, rope::scaling_of_heads,
+    metadata,
 };
 use half::{bf16, f16};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Every 6th layer of Gemma 3 has full attention.
 const INTERVAL: usize = 6;
@@ -60,11 +60,11 @@ pub(super) fn configure_3(fields: &Fields, config: &mut ModelConfig) -> Result<(
     let of_kind = |kind: &str| nested.as_ref().map_or(Ok(None), |nested| nested.object(kind));
     let dims = config.head_dim;
     let global = match of_kind("full_attention")? {
-        Some(own) => Rope::from_parameters(&own, dims, 1_000_000.0)?,
-        None => Rope::from_nested(fields, dims, 1_000_000.0, scaling_of_heads)?,
+        Some(own) => Rope::from_parameters(fields, own, dims, 1_000_000.0)?,
+        None => Rope::from_fields(fields, dims, 1_000_000.0)?,
     };
     let local = match of_kind("sliding_attention")? {
-        Some(own) => Rope::from_parameters(&own, dims, LOCAL_THETA)?,
+        Some(own) => Rope::from_parameters(fields, own, dims, LOCAL_THETA)?,
         None => {
             let theta = fields.positive_or("rope_local_base_freq", LOCAL_THETA)?;
             Rope { theta, dims, scaling: RopeScaling::None }
@@ -140,18 +140,31 @@ pub(super) fn configure_gguf_3(fields: &Fields, config: &mut ModelConfig) -> Res
     config.scales.attention = attention_scale(fields, config, 62)?;
     config.caps.logits = cap(fields, "final_logit_softcapping", None)?;
     metadata::window(fields, config)?;
-    let interval = "attention.sliding_window_pattern";
-    let interval = fields.count_or(interval, 1..=usize::MAX, INTERVAL)?;
+    let slides = sliding_layers(fields, config.layers)?;
     let global = config.attention.iter().find_map(|layer| layer.rope.clone());
     let theta = fields.positive_or("rope.freq_base_swa", LOCAL_THETA)?;
     let local = Rope { theta, dims: config.head_dim, scaling: RopeScaling::None };
-    for layer in config.attention.iter_mut().skip(interval - 1).step_by(interval) {
+    for (layer, _) in config.attention.iter_mut().zip(&slides).filter(|(_, slides)| !**slides) {
         layer.window = None;
     }
     if let Some(global) = global {
         set_ropes(config, &global, &local);
     }
     Ok(())
+}
+
+/// The layers with a window: listed, or all but every so many.
+fn sliding_layers(fields: &Fields, layers: usize) -> Result<Vec<bool>> {
+    let pattern = "attention.sliding_window_pattern";
+    if let Some(Value::Array(list)) = fields.get(pattern) {
+        let listed: Vec<bool> = list.iter().filter_map(Value::as_bool).collect();
+        return match listed.len() == layers && list.len() == layers {
+            true => Ok(listed),
+            false => Err(fields.invalid(pattern, format!("true or false for {layers} layers"))),
+        };
+    }
+    let interval = fields.count_or(pattern, 1..=usize::MAX, INTERVAL)?;
+    Ok((0..layers).map(|layer| !(layer + 1).is_multiple_of(interval)).collect())
 }
 
 /// The 27B models, with `largest` layers, scale attention by another size than head_dim.

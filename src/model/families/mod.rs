@@ -20,25 +20,41 @@ use crate::error::Result;
 /// Reads what an architecture adds to the common fields.
 pub(super) type Configure = fn(&Fields, &mut ModelConfig) -> Result<()>;
 
-/// The supported architectures, by their names in `config.json`.
-pub(super) const ARCHITECTURES: [(&str, Configure); 16] = [
-    ("LlamaForCausalLM", llama::configure),
-    ("MistralForCausalLM", mistral::configure),
-    ("Qwen2ForCausalLM", qwen::configure_2),
-    ("Qwen3ForCausalLM", qwen::configure_3),
+/// A supported architecture of Hugging Face folders.
+pub(super) struct Architecture {
+    /// The class in `architectures`.
+    pub name: &'static str,
+    /// Its `model_type`, by which files without `architectures` are known.
+    pub model_type: &'static str,
+    pub configure: Configure,
+}
+
+const fn architecture(
+    name: &'static str,
+    model_type: &'static str,
+    configure: Configure,
+) -> Architecture {
+    Architecture { name, model_type, configure }
+}
+
+pub(super) const ARCHITECTURES: [Architecture; 16] = [
+    architecture("LlamaForCausalLM", "llama", llama::configure),
+    architecture("MistralForCausalLM", "mistral", mistral::configure),
+    architecture("Qwen2ForCausalLM", "qwen2", qwen::configure_2),
+    architecture("Qwen3ForCausalLM", "qwen3", qwen::configure_3),
     // Qwen 2 with a layer for multi-token prediction.
-    ("MiMoForCausalLM", qwen::configure_2),
-    ("SmolLM3ForCausalLM", smollm3::configure),
-    ("Phi3ForCausalLM", phi3::configure),
-    ("GraniteForCausalLM", granite::configure),
-    ("Olmo2ForCausalLM", olmo2::configure),
-    ("Gemma2ForCausalLM", gemma::configure_2),
-    ("Gemma3ForCausalLM", gemma::configure_3),
-    (gemma::WITH_IMAGES, gemma::configure_3),
-    (gpt2::NAME, gpt2::configure),
-    ("MixtralForCausalLM", mixtral::configure),
-    ("Qwen3MoeForCausalLM", qwen_moe::configure),
-    ("GptOssForCausalLM", gpt_oss::configure),
+    architecture("MiMoForCausalLM", "mimo", qwen::configure_2),
+    architecture("SmolLM3ForCausalLM", "smollm3", smollm3::configure),
+    architecture("Phi3ForCausalLM", "phi3", phi3::configure),
+    architecture("GraniteForCausalLM", "granite", granite::configure),
+    architecture("Olmo2ForCausalLM", "olmo2", olmo2::configure),
+    architecture("Gemma2ForCausalLM", "gemma2", gemma::configure_2),
+    architecture("Gemma3ForCausalLM", "gemma3_text", gemma::configure_3),
+    architecture(gemma::WITH_IMAGES, "gemma3", gemma::configure_3),
+    architecture(gpt2::NAME, "gpt2", gpt2::configure),
+    architecture("MixtralForCausalLM", "mixtral", mixtral::configure),
+    architecture("Qwen3MoeForCausalLM", "qwen3_moe", qwen_moe::configure),
+    architecture("GptOssForCausalLM", "gpt_oss", gpt_oss::configure),
 ];
 
 /// An architecture of GGUF files, and its differences.

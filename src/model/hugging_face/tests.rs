@@ -104,10 +104,79 @@ fn absent_fields_have_the_defaults_of_transformers() {
     assert_eq!(config.attention[0].rope, Some(rope));
 }
 
+/// `AutoModelForCausalLM` of transformers 5.24 takes a file by its `model_type`.
+#[test]
+fn files_without_architectures_are_known_by_their_type() {
+    for (kind, architecture) in [
+        ("llama", "LlamaForCausalLM"),
+        ("mistral", "MistralForCausalLM"),
+        ("qwen2", "Qwen2ForCausalLM"),
+        ("qwen3", "Qwen3ForCausalLM"),
+        ("smollm3", "SmolLM3ForCausalLM"),
+        ("phi3", "Phi3ForCausalLM"),
+        ("granite", "GraniteForCausalLM"),
+        ("olmo2", "Olmo2ForCausalLM"),
+        ("gemma2", "Gemma2ForCausalLM"),
+        ("gemma3_text", "Gemma3ForCausalLM"),
+        ("gpt2", "GPT2LMHeadModel"),
+        ("mixtral", "MixtralForCausalLM"),
+        ("qwen3_moe", "Qwen3MoeForCausalLM"),
+        ("gpt_oss", "GptOssForCausalLM"),
+    ] {
+        let mut named = without(family(architecture, json!({"model_type": kind})), "hidden_act");
+        for (field, value) in [
+            ("n_embd", json!(64)),
+            ("n_layer", json!(16)),
+            ("n_head", json!(8)),
+            ("n_positions", json!(128)),
+            ("layer_norm_epsilon", json!(1e-5)),
+            ("num_local_experts", json!(4)),
+            ("num_experts_per_tok", json!(2)),
+            ("moe_intermediate_size", json!(64)),
+        ] {
+            named[field] = value;
+        }
+        let expected = read(&named).unwrap();
+        assert_eq!(expected.architecture, architecture);
+        assert_eq!(read(&without(named.clone(), "architectures")), Ok(expected.clone()));
+        for list in [json!(null), json!([]), json!([null])] {
+            assert_eq!(
+                read(&with(named.clone(), json!({"architectures": list}))),
+                Ok(expected.clone())
+            );
+        }
+        let other = with(named, json!({"architectures": ["OtherForCausalLM"]}));
+        assert!(matches!(read(&other), Err(Error::UnsupportedArchitecture { .. })));
+    }
+    let images = json!({"model_type": "gemma3", "text_config": {"hidden_size": 2560,
+        "intermediate_size": 10240, "num_hidden_layers": 34}});
+    assert_eq!(read(&images).unwrap().architecture, "Gemma3ForConditionalGeneration");
+    let unknown = read(&json!({"model_type": "mamba"}));
+    assert!(
+        matches!(unknown, Err(Error::UnsupportedArchitecture { found, .. }) if found == "mamba")
+    );
+}
+
 #[test]
 fn rope_scaling_is_read_in_all_its_spellings() {
     let linear = RopeScaling::Linear { factor: 4.0 };
+    let (long, short) = (vec![2.0; 32], vec![1.0; 32]);
+    let magnitude = (1.0 + 4f64.ln() / 32_768f64.ln()).sqrt();
+    let longrope = RopeScaling::Long {
+        original_context: 32_768,
+        magnitude,
+        short: short.clone(),
+        long: long.clone(),
+    };
     for (scaling, expected) in [
+        // Within `max_position_embeddings`, transformers turns as without it.
+        (json!({"type": "dynamic", "factor": 2.0}), RopeScaling::None),
+        (json!({"rope_type": "dynamic", "factor": 4}), RopeScaling::None),
+        (
+            json!({"rope_type": "longrope", "short_factor": short, "long_factor": long,
+                "original_max_position_embeddings": 32_768}),
+            longrope,
+        ),
         (json!(null), RopeScaling::None),
         (json!({"rope_type": "default"}), RopeScaling::None),
         (json!({"type": "linear", "factor": 4.0}), linear.clone()),
@@ -247,6 +316,7 @@ fn errors_name_impossible_values() {
     }
     for (field, value) in [
         ("rope_type", json!("ntk")),
+        ("rope_type", json!("mrope")),
         ("factor", json!(0)),
         ("factor", json!(null)),
         ("low_freq_factor", json!("1")),
@@ -276,9 +346,9 @@ fn errors_say_what_is_not_a_configuration() {
     };
     assert_eq!(found, "BertForMaskedLM");
     assert!(supported.starts_with("LlamaForCausalLM, MistralForCausalLM, "), "{supported}");
-    for config in [with(llama(), json!({"architectures": []})), without(llama(), "architectures")] {
-        assert!(matches!(read(&config), Err(Error::UnsupportedArchitecture { .. })));
-    }
+    let nameless = read(&without(llama(), "architectures")).unwrap_err().to_string();
+    assert!(nameless.contains("files name no architecture"), "{nameless}");
+    assert!(nameless.contains("docs/models.md"), "{nameless}");
     for (bytes, words) in [
         (&b"<!DOCTYPE html><title>404</title>"[..], "found an HTML page"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS pointer"),

@@ -1,38 +1,39 @@
 //! compressed-tensors: <https://github.com/vllm-project/compressed-tensors>.
 //!
-//! int4 in the format `pack-quantized`: `weight_packed` is `[n][k / 8]`, `weight_scale` is
-//! `[n][k / g]`, and `weight_zero_point`, unless it is 8 everywhere, is `[n / 8][k / g]`;
-//! w = (q − z)·scale. int8 and FP8 have `weight` and `weight_scale`. MXFP4 has a scale, the exponent
-//! of a power of two, for each 32 columns. With act-order `weight_g_idx` is the group of each column.
+//! A checkpoint may have groups of modules in several formats; a module's tensors show which it is in.
+//! int4: `weight_packed` is `[n][k / 8]`, `weight_scale` is `[n][k / g]`, and `weight_zero_point`,
+//! unless it is 8 everywhere, is `[n / 8][k / g]`; w = (q − z)·scale. int8, packed `[n][k / 4]` or not,
+//! and FP8 have `weight_scale` alone. MXFP4 has a scale, the exponent of a power of two, for each 32
+//! columns. With act-order `weight_g_idx` is the group of each column.
 
 use super::float8;
 use super::module::{Module, scales, scales_around};
 use crate::error::Result;
 use crate::layout::{Codebook, Grid, Layout, Number, Packing};
-use crate::model::Scheme;
 use crate::weights::Encoding;
 use crate::weights::header::Dtype::{I8, I32, U8};
+use crate::weights::header::Elements::Plain;
 
-pub(super) fn plan(module: &mut Module, scheme: Scheme) -> Result<Layout> {
-    match scheme {
-        Scheme::Int4 { group, symmetric } => int4(module, group, symmetric),
-        Scheme::Int8 => int8(module),
-        Scheme::Float8 => float8::plan(module),
-        Scheme::Mxfp4 => mxfp4(module),
+pub(super) fn plan(module: &mut Module, zero_points: bool) -> Result<Layout> {
+    let packed = module.find("weight_packed").map(|(tensor, ..)| tensor);
+    let byte_words = Some(module.k.div_ceil(4) as u64);
+    match packed {
+        Some(tensor) if tensor.elements == Plain(U8) => mxfp4(module),
+        Some(tensor) if tensor.shape.last().copied() == byte_words => int8(module),
+        Some(_) => int4(module, zero_points),
+        None if module.get("weight")?.0.elements == Plain(I8) => int8(module),
+        None => float8::plan(module),
     }
 }
 
-fn int4(module: &mut Module, group: Option<usize>, symmetric: bool) -> Result<Layout> {
+fn int4(module: &mut Module, zero_points: bool) -> Result<Layout> {
     let (n, k) = (module.rows, module.k);
-    let (stored, groups) = match group {
-        Some(group) => (k.div_ceil(group), 1),
-        None => (1, k.div_ceil(128)),
-    };
-    let grid = Grid { groups, ..Grid::EACH };
+    let groups = module.groups("weight_scale", 1)?;
+    let (grid, stored) = (groups.grid(false), groups.stored);
     let codes = Encoding::Nibbles(Packing::Rows);
     module.take("weight_packed", &[I32], &[n, k.div_ceil(8)], codes, k)?;
     let shape = [n, stored];
-    if symmetric {
+    if !zero_points && module.find("weight_zero_point").is_none() {
         module.take_floats("weight_scale", &shape, scales_around(8, grid), stored)?;
     } else {
         module.take_floats("weight_scale", &shape, scales(grid), stored)?;
@@ -40,10 +41,10 @@ fn int4(module: &mut Module, group: Option<usize>, symmetric: bool) -> Result<La
         let zeros = Encoding::ZeroPoints { packing, grid, wraps: false };
         module.take("weight_zero_point", &[I32], &[n.div_ceil(8), stored], zeros, stored)?;
     }
-    if let Some(group) = group.filter(|_| module.find("weight_g_idx").is_some()) {
-        module.take_order("weight_g_idx", group)?;
+    if stored > 1 && module.find("weight_g_idx").is_some() {
+        module.take_order("weight_g_idx", groups.size)?;
     }
-    Ok(Layout::W4 { group: group.unwrap_or(128) })
+    Ok(Layout::W4 { group: groups.layout })
 }
 
 /// Symmetric; bytes as they are, or, packed into words, unsigned.

@@ -1,7 +1,7 @@
 //! GPTQ as AutoGPTQ and GPTQModel write it: <https://github.com/ModelCloud/GPTQModel>.
 //!
 //! `qweight` is `[k / 8][n]`, `scales` is `[k / g][n]` and `qzeros` is `[k / g][n / 8]`; w = (q −
-//! z)·scale. With 8 bits the 8 here is 4, and z is 128. The first version of the format stores z − 1,
+//! z)·scale. With 8 bits the 8 here is 4, and z is 128; modules may differ in this. The first version of the format stores z − 1,
 //! except in some symmetric files, where z is 8. With act-order, `g_idx`, `[k]`, is the group of each
 //! column, and columns are stored in the order of the activations.
 
@@ -12,8 +12,10 @@ use crate::model::Gptq;
 use crate::weights::{Encoding, header::Dtype::I32};
 
 pub(super) fn plan(module: &mut Module, version: Gptq) -> Result<Layout> {
-    let Gptq { wraps, symmetric, ordered, bytes } = version;
+    let Gptq { wraps, symmetric, ordered } = version;
     let (n, k) = (module.rows, module.k);
+    let word_rows = module.get("qweight")?.0.shape.first().copied();
+    let bytes = symmetric && !ordered && word_rows == Some(k.div_ceil(4) as u64);
     let groups = module.groups("scales", 0)?;
     let grid = groups.grid(true);
     if bytes {

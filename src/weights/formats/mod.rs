@@ -25,7 +25,9 @@ pub(super) use module::Module;
 pub(super) fn plan(module: &mut Module, quantization: Option<Quantization>) -> Result<Layout> {
     match quantization {
         None => plan_unknown(module),
-        Some(Quantization::CompressedTensors(scheme)) => compressed_tensors::plan(module, scheme),
+        Some(Quantization::CompressedTensors { zero_points }) => {
+            compressed_tensors::plan(module, zero_points)
+        }
         Some(Quantization::AwqGemm) => awq::plan_gemm(module),
         Some(Quantization::AwqGemv { group }) => awq::plan_gemv(module, group),
         Some(Quantization::Gptq(version)) => gptq::plan(module, version),

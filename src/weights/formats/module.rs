@@ -92,9 +92,17 @@ impl<'a> Module<'_, 'a> {
 
     /// Plans the tensor with the group of each column.
     pub fn take_order(&mut self, tensor: &str, group: usize) -> Result<()> {
-        let &mut Module { param, k: columns, .. } = self;
+        let &mut Module { param, first_row, rows, k: columns, .. } = self;
         let place = self.expect(tensor, &[Dtype::I32], &[columns])?;
-        self.jobs.add_order(place, OrderJob { param, columns, group });
+        // An expert's product takes the same columns as those of all others.
+        if param.is_of_experts() {
+            return Err(Error::WrongTensor {
+                name: place.0.name.clone(),
+                found: "an order of an expert's columns".into(),
+                expected: "none: it is not supported".into(),
+            });
+        }
+        self.jobs.add_order(place, OrderJob { param, first_row, rows, columns, group });
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Quantised checkpoints that contradict their configuration.
 
 use super::*;
+use crate::model::Param;
 use ::safetensors::SafeTensors;
 use std::path::Path;
 
@@ -38,18 +39,12 @@ fn remove(tensors: &mut Vec<Stored>, name: &str) {
 #[test]
 fn errors_name_what_does_not_fit_the_format() {
     let state = "weight.quant_state.bitsandbytes__nf4";
-    let cases: [(&str, Edit, &str, &str); 13] = [
+    let cases: [(&str, Edit, &str, &str); 12] = [
         (
             "gptq_act_order_g32_f16",
             |tensors| tensor(tensors, "g_idx").3[..4].copy_from_slice(&99_i32.to_le_bytes()),
             "g_idx",
             "is with groups of other sizes, expected each group of 32 columns to be full",
-        ),
-        (
-            "gptq_act_order_g32_f16",
-            |tensors| tensor(tensors, "g_idx").3.rotate_left(4),
-            "../q_proj.g_idx",
-            "is in another order, expected that of the modules it is joined with",
         ),
         ("gptq_act_order_g32_f16", |t| remove(t, "g_idx"), "g_idx", "no tensor"),
         (
@@ -118,13 +113,63 @@ fn errors_name_what_does_not_fit_the_format() {
     for (name, edit, at, words) in cases {
         let error = load(&edited(name, edit), &Quantise::KEEP).unwrap_err();
         let message = error.to_string();
-        let at = match at.strip_prefix("../") {
-            Some(sibling) => K.replace("k_proj", sibling),
-            None => format!("{K}.{at}"),
-        };
+        let at = format!("{K}.{at}");
         assert!(message.contains(&at), "{name}: {message}");
         assert!(message.contains(words), "{name}: {message}");
         assert!(load(&edited(name, |_| ()), &Quantise::KEEP).is_ok(), "{name} itself loads");
+    }
+}
+
+/// GPTQModel's `dynamic` gives modules other numbers of bits than the file has.
+#[test]
+fn modules_of_gptq_have_the_bits_that_their_tensors_show() {
+    for (name, bits, own) in [("gptq_int8_g32_f16", 4, 8), ("gptq_v1_sym_g128_f16", 8, 4)] {
+        let expected = load(&edited(name, |_| ()), &Quantise::KEEP).unwrap();
+        let mut source = edited(name, |_| ());
+        let file = source.file("config.json");
+        let mut config: Value = serde_json::from_slice(file).unwrap();
+        let quantization = &mut config["quantization_config"];
+        quantization["bits"] = json!(bits);
+        quantization["dynamic"] = json!({"+:.*_proj": {"bits": own}});
+        *file = config.to_string().into_bytes();
+        assert_eq!(load(&source, &Quantise::KEEP).unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
+fn modules_whose_columns_have_orders_of_their_own_are_parts_of_their_own() {
+    let name = "gptq_act_order_g32_f16";
+    let same = load(&edited(name, |_| ()), &Quantise::KEEP).unwrap();
+    let rotate: Edit = |tensors| tensor(tensors, "g_idx").3.rotate_left(4);
+    let apart = load(&edited(name, rotate), &Quantise::KEEP).unwrap();
+    let qkv = Param::Qkv(0);
+    let rows = |weights: &HostWeights| -> Vec<_> {
+        weights.matrices[&qkv].iter().map(|part| part.n).collect()
+    };
+    let orders = |weights: &HostWeights| -> Vec<usize> {
+        let first_rows = weights.orders.keys().filter(|(param, _)| *param == qkv);
+        let mut first_rows: Vec<_> = first_rows.map(|(_, row)| *row).collect();
+        first_rows.sort_unstable();
+        first_rows
+    };
+    assert_eq!((rows(&same), orders(&same)), (vec![256], vec![0]));
+    assert_eq!((rows(&apart), orders(&apart)), (vec![128, 64, 64], vec![0, 128, 192]));
+    assert_eq!(apart.orders[&(qkv, 0)], same.orders[&(qkv, 0)]);
+    assert_eq!(apart.orders[&(qkv, 192)], same.orders[&(qkv, 0)]);
+    // Columns after the order: those of k moved by one.
+    let (order, moved) = (&same.orders[&(qkv, 0)], &apart.orders[&(qkv, 128)]);
+    let moved_back = moved.iter().map(|column| (column + 1) % 128);
+    for group in 0..4 {
+        let sorted = |columns: &mut dyn Iterator<Item = u32>| {
+            let mut columns: Vec<_> = columns.skip(32 * group).take(32).collect();
+            columns.sort_unstable();
+            columns
+        };
+        assert_eq!(
+            sorted(&mut moved_back.clone()),
+            sorted(&mut order.iter().copied()),
+            "group {group}"
+        );
     }
 }
 

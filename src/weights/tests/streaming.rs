@@ -3,6 +3,7 @@
 use super::*;
 use crate::layout::FloatType;
 use crate::model::Param;
+use std::ops::Range;
 
 #[test]
 fn chunk_sizes_do_not_matter() {
@@ -90,7 +91,7 @@ impl WeightSink for Recorder {
         Ok(())
     }
 
-    async fn reorder(&mut self, _: Param, _: &[u32]) -> Result<()> {
+    async fn reorder(&mut self, _: Param, _: Range<usize>, _: &[u32]) -> Result<()> {
         panic!("no matrix is reordered")
     }
 

@@ -85,7 +85,7 @@ fn phi_rotates_part_of_a_head_with_one_of_two_lists_of_factors() {
         ("long_factor", json!(vec![-1.0; 48])),
         ("long_factor", json!(null)),
         ("attention_factor", json!(0)),
-        ("type", json!("dynamic")),
+        ("type", json!("ntk")),
     ] {
         let error = read(&with(phi4_mini(), scaling(json!({field: value})))).unwrap_err();
         assert!(error.to_string().contains(&format!("rope_scaling.{field}")), "{error}");
