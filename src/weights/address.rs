@@ -44,17 +44,12 @@ struct Named {
 impl Address {
     /// The address of a model: a GGUF file if its path ends so, otherwise a folder.
     pub fn new(address: &str) -> Address {
-        let (path, ..) = split(address);
-        match path.to_ascii_lowercase().ends_with(".gguf") {
-            true => Address::of_file(address),
-            false => {
-                let mut folder = Address::of_file(address);
-                if let Some(Named { encoded, .. }) = folder.file.take() {
-                    folder.folder += &format!("{encoded}/");
-                }
-                folder
-            }
+        let mut at = Address::of_file(address);
+        let is_folder = |file: &mut Named| !file.plain.to_ascii_lowercase().ends_with(".gguf");
+        if let Some(Named { encoded, .. }) = at.file.take_if(is_folder) {
+            at.folder += &format!("{encoded}/");
         }
+        at
     }
 
     /// The address of a file.
