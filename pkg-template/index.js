@@ -20,7 +20,7 @@ import { detokenizing, tokenizing } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
 import { Session } from "./host/session.js";
-import { addressOf } from "./models/address.js";
+import { addressOf, nameOf } from "./models/address.js";
 import { noteUse } from "./models/entries.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
@@ -91,7 +91,7 @@ export class Engine {
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
     /** @type {Serving} */
     let session = new Session(ladder, isolation, { ...model, options: settings });
-    if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, model.url);
+    if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
     await session.start(signal, onProgress);
     if (session.info?.stored) {
       persist();

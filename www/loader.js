@@ -116,8 +116,9 @@ function nameOf(source, address) {
 export function modelName(address) {
   const hub = /^https:\/\/huggingface\.co\/([^/]+\/[^/]+)\//.exec(address);
   const [last = address] = address.split(/[?#]/)[0].split("/").filter(Boolean).slice(-1);
-  if (!hub) return decodeURIComponent(last);
-  return /\.gguf$/i.test(last) ? last.replace(/\.gguf$/i, "") : hub[1].split("/")[1];
+  const name = decodeURIComponent(last);
+  if (!hub) return name;
+  return /\.gguf$/i.test(name) ? name.replace(/\.gguf$/i, "") : hub[1].split("/")[1];
 }
 
 /** @param {Progress} progress */

@@ -214,7 +214,7 @@ function drafts(metrics) {
  * @param {string} url
  */
 function folder(url) {
-  return new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? url;
+  return decodeURIComponent(new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? url);
 }
 
 /** @param {number} share from 0 to 1 */

@@ -1,6 +1,6 @@
 // Elements with the same model and options share one engine.
 import { Engine } from "../index.js";
-import { addressOf, isAddress } from "../models/address.js";
+import { addressOf, isAddress, nameOf } from "../models/address.js";
 
 /** @import { LoadOptions, Progress } from "../types.js" */
 
@@ -28,11 +28,11 @@ export class Lease {
    * @param {(progress: Progress) => void} onProgress
    */
   constructor(model, options, onProgress) {
-    const address = isAddress(model) ? addressOf(model) : model;
-    this.#key = JSON.stringify([address, options.device, options.quantize, `${options.workerUrl ?? ""}`]);
+    const name = isAddress(model) ? nameOf(addressOf(model)) : model;
+    this.#key = JSON.stringify([name, options.device, options.quantize, `${options.workerUrl ?? ""}`]);
     this.#onProgress = onProgress;
     let shared = engines.get(this.#key);
-    if (!shared) engines.set(this.#key, (shared = load(address, options)));
+    if (!shared) engines.set(this.#key, (shared = load(model, options)));
     this.#shared = shared;
     shared.leases.add(this);
     if (shared.progress) onProgress(shared.progress);

@@ -5,18 +5,45 @@ export const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
 /** An address has a scheme, begins with `/` or `.`, ends with `/` or `.gguf`, or has a `?` or `#`. */
 const ADDRESS = /^(?!hf:)(?:[a-z][\w+.-]*:|[./]|.*(?:\/|\.gguf)$|.*[?#])/i;
 
+/** The parameter that signs a query, such as `sig`, `X-Amz-Signature` or `token`. */
+const SIGNATURE =
+  /[?&](?:[\w-]*[-_])?(?:sig|sign|signature|token|hdnea|hdnt[sl]|hmac|jwt|md5|auth|auth_key|api_?key|verify)=/i;
+
 /** @param {string} text */
 export function isAddress(text) {
   return ADDRESS.test(text);
 }
 
 /**
- * The address of a model's folder or file.
+ * The address of a model's folder or file. The query of a signed address becomes its hash, as the files
+ * are the same under each signature: it is sent with requests, and is no part of the model's name.
  *
  * @param {string | URL} address absolute or relative to the page
  */
 export function addressOf(address) {
   const url = new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href);
   url.hash = "";
-  return /\.gguf$/i.test(url.pathname) ? url.href : url.href.replace(/\/*$/, "/");
+  if (SIGNATURE.test(url.search)) [url.hash, url.search] = [url.search.slice(1), ""];
+  // A percent sign that encodes nothing is part of a name.
+  url.pathname = url.pathname.replace(/%(?![\da-f]{2})/gi, "%25");
+  if (!/\.gguf$/i.test(url.pathname)) url.pathname = url.pathname.replace(/\/*$/, "/");
+  return url.href;
+}
+
+/**
+ * The address by which a model is known: without a signature.
+ *
+ * @param {string} address
+ */
+export function nameOf(address) {
+  return address.split("#")[0];
+}
+
+/**
+ * A path as part of an address.
+ *
+ * @param {string} path of plain names
+ */
+export function encoded(path) {
+  return path.replace(/[^/]+/g, encodeURIComponent);
 }

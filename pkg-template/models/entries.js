@@ -1,4 +1,5 @@
 // The keys of a store's entries: the address of a file, and what the entry is.
+import { nameOf } from "./address.js";
 import { openStore } from "./store.js";
 
 /**
@@ -9,13 +10,14 @@ export const MARK = "?tabloom";
 
 /**
  * @param {string} kind
- * @param {string} url
+ * @param {string} url of a model
  * @param {string} [pin] the name that was resolved to this address
  */
 export async function noteUse(kind, url, pin) {
   const store = await openStore(kind);
-  await store?.put(`${url}${MARK}-used`, [new TextEncoder().encode(`${Date.now()}`)]);
-  if (pin) await store?.put(`${url}${MARK}-at=${pin}`, []);
+  const name = nameOf(url);
+  await store?.put(`${name}${MARK}-used`, [new TextEncoder().encode(`${Date.now()}`)]);
+  if (pin) await store?.put(`${name}${MARK}-at=${pin}`, []);
 }
 
 /**

@@ -1,9 +1,13 @@
 // Models of files that the page has.
 import { TabloomError } from "../error.js";
+<<<<<<< HEAD
 import { isModel, models } from "./gguf.js";
+=======
+import { LATER_PART, encoded } from "./address.js";
+>>>>>>> w/F
 
 /** Files that may be a model's. */
-const OF_A_MODEL = /\.(json|jinja|safetensors|gguf)$/i;
+const OF_A_MODEL = /\.(json|jinja|safetensors|gguf|bin|pt)$/i;
 /** Bytes per digest. */
 const PIECE = 32 * 2 ** 20;
 
@@ -15,7 +19,7 @@ const PIECE = 32 * 2 ** 20;
  */
 export async function local(source) {
   const { name, files } = await gather(source);
-  return { url: `local:${await identity(files)}/${name}`, files };
+  return { url: `local:${await identity(files)}/${encoded(name)}`, files };
 }
 
 /**
@@ -181,13 +185,9 @@ function pathed(file) {
   return [file?.webkitRelativePath || file?.name || "", file];
 }
 
-/**
- * A file's name, fit to end an address.
- *
- * @param {string} path
- */
+/** @param {string} path */
 function baseName(path) {
-  return path.slice(path.lastIndexOf("/") + 1).replace(/[?#]/g, "-");
+  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 /** @param {string} problem */

@@ -1,15 +1,15 @@
 // Models by name: in a registry, or on Hugging Face, whose branches are pinned to a commit.
 import { childOf, unlessAborted } from "../abort.js";
 import { TabloomError } from "../error.js";
-import { addressOf, isAddress } from "./address.js";
+import { addressOf, encoded, isAddress } from "./address.js";
 import { pinned } from "./entries.js";
 import { models } from "./gguf.js";
 import { REGISTRY } from "./registry.js";
 import { KINDS } from "./store.js";
 
 const HUB = "https://huggingface.co/";
-/** `org/name`, `@` and a revision, and a path within the repository. */
-const NAME = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?:@([^/@\s]+))?((?:\/[^/?#\s]+)*)$/;
+/** `org/name`, `@` and a revision, and a path within the repository. Pull requests are revisions with slashes. */
+const NAME = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?:@(refs\/\w+\/[^/@\s]+|[^/@\s]+))?((?:\/[^/]+)*)$/;
 const COMMIT = /^[\da-f]{40}$/;
 /** Milliseconds for an answer. */
 const PATIENCE = 60_000;
@@ -50,12 +50,12 @@ export async function find(name, options, param) {
   const before = await pinned(store, commits, pin);
   if (before) return { url: before, pin };
   const { sha, files } = await listing(hub, repository, revision, signal);
-  const model = `${commits}${sha}${path}`;
+  const model = `${commits}${sha}${encoded(path)}`;
   if (/\.gguf$/i.test(path)) return { url: addressOf(model), pin };
   const folder = `${path.slice(1)}/`.replace(/^\//, "");
   const inside = files.filter((file) => file.startsWith(folder)).map((file) => file.slice(folder.length));
   const file = choose(inside, quantisation, `${repository}${path}`);
-  return { url: addressOf(`${model}/${file}`), pin };
+  return { url: addressOf(`${model}/${encoded(file)}`), pin };
 }
 
 /**
@@ -90,13 +90,16 @@ function read(name, { registry, quantisation, hub: mirror = HUB }, param = "mode
     throw invalid("quantisation", `found it with ${source}, expected a repository on Hugging Face`);
   }
   if (!parts || /(^|\/)\.\.?(\/|$)/.test(parts[1] + parts[3])) throw unknown(param, source, Object.keys(known));
-  const [, repository, revision = "main", path] = parts;
+  const [, repository, given = "main", path] = parts;
+  // Hugging Face writes slashes in the names of branches like this.
+  const revision = given.replace(/%2f/gi, "/");
   if (quantisation && /\.gguf$/i.test(path)) {
     throw invalid("quantisation", "found it with a file, expected a repository");
   }
   const hub = addressOf(mirror);
+  if (/[?#]/.test(hub)) throw invalid("hub", "found a query, expected an address without one");
   const commits = `${hub}${repository}/resolve/`;
-  if (COMMIT.test(revision) && !quantisation) return { url: addressOf(`${commits}${revision}${path}`) };
+  if (COMMIT.test(revision) && !quantisation) return { url: addressOf(`${commits}${revision}${encoded(path)}`) };
   const pin = encodeURIComponent([revision, path, quantisation].join(" "));
   return { hub, repository, revision, path, quantisation, commits, pin };
 }

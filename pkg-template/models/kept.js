@@ -150,10 +150,13 @@ async function remove(store, url) {
  * @param {string} address
  */
 function modelOf(address) {
-  const { pathname } = new URL(address);
-  if (/\.gguf$/i.test(pathname)) return address.replace(PART, "-00001$1");
-  // A drafter in the folder `draft` is part of its model.
-  return address.slice(0, address.lastIndexOf("/") + 1).replace(/\/draft\/$/, "/");
+  const url = new URL(address);
+  const { pathname } = url;
+  url.pathname = /\.gguf$/i.test(pathname)
+    ? pathname.replace(PART, "-00001$1")
+    : // A drafter in the folder `draft` is part of its model.
+      pathname.replace(/(\/draft)?\/[^/]*$/, "/");
+  return url.href;
 }
 
 /** @param {string} url */

@@ -1,5 +1,5 @@
 // What `Engine.load` takes as a model, and the address by which hosts and tabs know it.
-import { addressOf, isAddress } from "./address.js";
+import { addressOf, isAddress, nameOf } from "./address.js";
 
 /**
  * A model as it is sent to a host: an address, and files if the page has them.
@@ -33,7 +33,10 @@ export async function identify(source, options = {}, param) {
  * @returns {Promise<string[]>}
  */
 export async function addresses(source, options, param) {
-  return isPlain(source, options) ? [addressOf(source)] : (await import("./hub.js")).kept(source, options, param);
+  const found = isPlain(source, options)
+    ? [addressOf(source)]
+    : await (await import("./hub.js")).kept(source, options, param);
+  return found.map(nameOf);
 }
 
 /**

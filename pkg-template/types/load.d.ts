@@ -15,7 +15,8 @@ export interface Progress {
 
 /**
  * A model: its name on Hugging Face (`org/name`, `org/name@revision`, `hf:org/name/file.gguf`) or in the
- * registry; the address of a folder in Hugging Face's layout or of a GGUF file; a GGUF file itself, or
+ * registry; the address of a folder in Hugging Face's layout or of a GGUF file, whose query goes with each
+ * file; a GGUF file itself, or
  * its bytes; a folder's handle; a list of files, of which names or paths within a folder count; or
  * files by name.
  */
@@ -168,8 +169,8 @@ interface ManifestFile {
 /** What was loaded, and on what. */
 export interface EngineInfo {
   /**
-   * The address it was loaded from, also where it was loaded by name; of files, `local:` with their
-   * digest and name.
+   * The address it was loaded from without a signature, also where it was loaded by name; of files,
+   * `local:` with their digest and name.
    */
   model: string;
   architecture: string;
@@ -193,6 +194,3 @@ export interface EngineInfo {
   /** The server for what the device cannot answer, if any; `reason`: why it answers everything. */
   fallback?: { baseURL: string; model: string; reason: string | null };
 }
-
-// Without this, the other types would be exported too.
-export {};

@@ -2,7 +2,7 @@
 
 /** A model that is kept, whole or in part. */
 export interface StoredModel {
-  /** Its address, as `Engine.load` and `Engine.store.delete` take it. */
+  /** Its address without a signature, as `Engine.load` and `Engine.store.delete` take it. */
   model: string;
   store: "cache" | "opfs";
   /** How many of its files are kept, whole or in part. */

@@ -336,13 +336,15 @@ impl<E: Executor> Host<E> {
             self.models.set_budget(bytes);
         }
         let options = Options { budget_bytes: None, ..options };
+        // What follows signs requests: the model is the same under each signature.
+        let name = url.split_once('#').map_or(url, |(name, _)| name);
         let had =
             self.tabs.get(&tab).and_then(|tab| tab.model).and_then(|had| self.models.get(had));
-        let other = had.is_some_and(|had| had.url != url || had.options != options);
+        let other = had.is_some_and(|had| had.url != name || had.options != options);
         if other || self.models.is_waiting(tab) {
             return Err(invalid("url", "found a second model, expected one for each engine"));
         }
-        let (model, is_new) = self.models.find_or_create(url, &options);
+        let (model, is_new) = self.models.find_or_create(name, &options);
         if is_new {
             self.tasks.push(Task::Load { model, url: url.to_owned(), options });
         }

@@ -7,7 +7,7 @@ use web_sys::{AbortSignal, ReadableStream};
 use super::stream::JsStream;
 use crate::{
     Error, Result,
-    weights::{ByteStream, Chunk, RangeSource, Source, parts},
+    weights::{Address, ByteStream, Chunk, RangeSource, Source},
 };
 
 #[wasm_bindgen]
@@ -26,8 +26,7 @@ extern "C" {
 /// The browser holds their bytes, on disk if they come from there, and keeps them when the page goes.
 #[derive(Clone, Debug)]
 pub struct Files {
-    folder: String,
-    gguf: Option<String>,
+    address: Address,
     /// Blobs by name.
     blobs: Map,
     signal: AbortSignal,
@@ -41,12 +40,12 @@ impl Files {
     /// The files of the model `url`, from a map of blobs by name; `signal` ends every transfer with
     /// [`Error::Aborted`].
     pub fn new(url: &str, blobs: &JsValue, signal: AbortSignal) -> Result<Files> {
-        let (folder, gguf) = parts(url);
+        let address = Address::new(url);
         let blobs = blobs.dyn_ref::<Map>().cloned().ok_or_else(|| Error::InvalidRequest {
             param: "files".into(),
             message: "expected a map of blobs by name".into(),
         })?;
-        Ok(Files { folder, gguf, blobs, signal })
+        Ok(Files { address, blobs, signal })
     }
 }
 
@@ -62,11 +61,11 @@ impl Source for Files {
     }
 
     fn gguf(&self) -> Option<&str> {
-        self.gguf.as_deref()
+        self.address.file()
     }
 
     fn locate(&self, file: &str) -> String {
-        format!("{}{file}", self.folder)
+        self.address.readable(file)
     }
 }
 
@@ -77,6 +76,10 @@ impl RangeSource for Files {
         let rest = blob.slice(start as f64).stream();
         let signal = Some(self.signal.clone());
         Ok(Some(FileStream(JsStream::new(&self.locate(file), rest, signal, length)?)))
+    }
+
+    fn address(&self, file: &str) -> String {
+        self.address.of(file)
     }
 }
 

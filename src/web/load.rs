@@ -106,7 +106,7 @@ async fn open_store(
     };
     let store = BrowserStore::new(JsFuture::from(environment.open_store(kind)).await.ok()?)?;
     // After the wait, the other worker's files are in the store. If the lock is denied, do not wait.
-    let held = environment.hold(&format!("tabloom {url}"), signal);
+    let held = environment.hold(&format!("tabloom {}", weights::unsigned(url)), signal);
     select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;
     Some(store)
 }
@@ -156,14 +156,15 @@ async fn load_from(
         }
     };
     let loaded = prepared.load(on_progress).await?;
-    let info = describe(&loaded, url);
+    let name = weights::unsigned(url);
+    let info = describe(&loaded, name);
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
     let inbox = inbox.clone();
     let wake = move || send(&inbox, Event::Woken);
     let max_drafts = options.speculation.max_drafts;
     let options = engine::Options { seed, max_drafts, ..Default::default() };
     let Loaded { executor, .. } = loaded;
-    let service = Service::new(executor, chat, url.into(), options, engine::steady_clock())
+    let service = Service::new(executor, chat, name.into(), options, engine::steady_clock())
         .with_compiler(Box::new(ModuleCompiler::new(environment.load_grammar(), wake)));
     Ok((service, info))
 }

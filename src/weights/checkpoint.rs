@@ -8,7 +8,7 @@ use super::plan::{LoadPlan, Quantise};
 use super::reader::Reader;
 use super::safetensors;
 use super::sink::WeightSink;
-use super::source::{Source, missing};
+use super::source::{Length, Source, missing};
 use super::stream::{self, Gathered};
 use super::torch;
 use crate::error::{Error, Result};
@@ -53,11 +53,13 @@ struct Shard<S> {
     format: Format,
 }
 
-/// Format of a weights file.
+/// Format of a weights file: what follows its last tensor.
 enum Format {
+    /// Nothing.
     Safetensors,
+    /// Bytes that mean nothing.
     Gguf,
-    /// With the bytes after its tensors.
+    /// These bytes.
     Torch(Vec<u8>),
 }
 
@@ -230,17 +232,48 @@ impl<'a, S: Source> Checkpoint<'a, S> {
             let parts = &mut gathered;
             stream::demultiplex(&file, &header, jobs, parts, &mut reader, sink, &mut on_bytes)
                 .await?;
-            match &format {
-                Format::Safetensors => safetensors::expect_end(&file, &mut reader).await?,
-                Format::Torch(directory) => {
-                    torch::expect_end(&file, directory, &mut reader).await?;
-                }
-                Format::Gguf => {}
-            }
+            format.read_end(&file, &mut reader, &mut || on_bytes(header.end)).await?;
             before += header.end;
         }
         gathered.orders.apply(sink).await?;
         sink.finish().await
+    }
+}
+
+impl Format {
+    /// Reads a file to its end from the end of its tensors on. Only there can a source check its digest,
+    /// and store the last bytes.
+    async fn read_end(
+        &self,
+        file: &str,
+        reader: &mut Reader<impl super::ByteStream>,
+        on_bytes: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let position = reader.position();
+        let directory = if let Format::Torch(directory) = self { &directory[..] } else { &[] };
+        let mut rest = directory;
+        let mut is_other = false;
+        while let Some(chunk) = reader.next(u64::MAX).await? {
+            on_bytes()?;
+            let mut bytes = vec![0; chunk.len().min(rest.len())];
+            chunk.slice(0..bytes.len()).copy_to(&mut bytes);
+            is_other |= bytes.len() < chunk.len() || !rest.starts_with(&bytes);
+            rest = &rest[bytes.len()..];
+        }
+        let malformed = |expected: &str, found: String| {
+            Err(Error::Malformed { what: file.into(), expected: expected.into(), found })
+        };
+        match self {
+            Format::Safetensors if is_other => malformed(
+                "safetensors file",
+                format!("it goes on after its last tensor ends at byte {position}"),
+            ),
+            Format::Torch(_) if is_other || !rest.is_empty() => malformed(
+                "PyTorch file of tensors",
+                "the file changed while it was loading. Load it again".into(),
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -273,7 +306,7 @@ async fn reopen<S: Source>(
         Format::Safetensors => safetensors::read(file, &mut reader).await?,
         Format::Torch(directory) => {
             // The end of the file shows whether it is the same file.
-            reader.expect(header.end + directory.len() as u64);
+            reader.expect(Length::Exactly(header.end + directory.len() as u64));
             return Ok(reader);
         }
     };
@@ -300,8 +333,8 @@ fn shard_names(index: &[u8]) -> Result<BTreeSet<String>> {
         .collect()
 }
 
-/// Whether a name stays within its folder, both as a path and as a URL.
+/// Whether a name stays within its folder.
 fn is_plain(file: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    !file.starts_with('.') && !file.is_empty() && file.chars().all(allowed)
+    let leads_away = |c: char| r"/\:".contains(c) || c.is_control();
+    !file.starts_with('.') && !file.is_empty() && !file.contains(leads_away)
 }

@@ -6,6 +6,7 @@ use futures::future::{Either, select};
 
 use super::{
     Chunk,
+    address::Address,
     source::{ByteStream, RangeSource, Source},
 };
 use crate::error::{Error, Result};
@@ -57,13 +58,11 @@ pub struct Answer<B> {
 /// A folder on a web server, or a GGUF file in it.
 pub struct HttpSource<S> {
     shared: Rc<Shared<S>>,
-    gguf: Option<String>,
 }
 
 struct Shared<S> {
     server: S,
-    /// Ends with a slash.
-    folder: String,
+    address: Address,
     /// Whether the server has ever sent a file. Until then, a failure more likely means a wrong address
     /// than a broken connection, and there is no retry.
     reached: Cell<bool>,
@@ -72,7 +71,10 @@ struct Shared<S> {
 /// A file on a web server.
 pub struct HttpStream<S: Server> {
     shared: Rc<Shared<S>>,
+    /// As requested: with the signature, which errors must not show.
     address: String,
+    /// For messages.
+    name: String,
     /// Position of the next byte.
     position: u64,
     /// End of the transfer, if before the end of the file.
@@ -100,8 +102,11 @@ enum Setback {
 impl<S: Server> HttpSource<S> {
     /// Sets the address of a folder, or of a GGUF file; nothing is read yet.
     pub fn new(server: S, address: &str) -> HttpSource<S> {
-        let (folder, gguf) = parts(address);
-        HttpSource { shared: Rc::new(Shared { server, folder, reached: Cell::new(false) }), gguf }
+        HttpSource::at(server, Address::new(address))
+    }
+
+    pub(super) fn at(server: S, address: Address) -> HttpSource<S> {
+        HttpSource { shared: Rc::new(Shared { server, address, reached: Cell::new(false) }) }
     }
 }
 
@@ -117,11 +122,11 @@ impl<S: Server> Source for HttpSource<S> {
     }
 
     fn gguf(&self) -> Option<&str> {
-        self.gguf.as_deref()
+        self.shared.address.file()
     }
 
     fn locate(&self, file: &str) -> String {
-        format!("{}{file}", self.shared.folder)
+        self.shared.address.readable(file)
     }
 }
 
@@ -129,7 +134,8 @@ impl<S: Server> RangeSource for HttpSource<S> {
     async fn open_at(&self, file: &str, start: u64) -> Result<Option<HttpStream<S>>> {
         let mut stream = HttpStream {
             shared: self.shared.clone(),
-            address: self.locate(file),
+            address: self.shared.address.signed(file),
+            name: self.locate(file),
             position: start,
             end: None,
             length: None,
@@ -154,6 +160,10 @@ impl<S: Server> RangeSource for HttpSource<S> {
                 None => return Err(error),
             }
         }
+    }
+
+    fn address(&self, file: &str) -> String {
+        self.shared.address.of(file)
     }
 }
 
@@ -199,6 +209,7 @@ impl<S: Server> HttpStream<S> {
         HttpStream {
             shared: self.shared.clone(),
             address: self.address.clone(),
+            name: self.name.clone(),
             position: start,
             end,
             length: self.length,
@@ -218,8 +229,8 @@ impl<S: Server> HttpStream<S> {
         }
         loop {
             let Some(body) = &mut self.body else { return Err(Setback::End) };
-            let next = patiently(&self.shared.server, &self.address, body.next()).await;
-            let Some(chunk) = next.map_err(Setback::of)? else { return self.end() };
+            let next = patiently(&self.shared.server, body.next()).await;
+            let Some(chunk) = next.map_err(|error| self.setback(error))? else { return self.end() };
             let length = chunk.len() as u64;
             let skipped = self.surplus.min(length);
             self.surplus -= skipped;
@@ -239,7 +250,7 @@ impl<S: Server> HttpStream<S> {
     fn end(&mut self) -> Result<Option<Chunk>, Setback> {
         match self.end.or(self.length) {
             Some(expected) if self.position < expected => Err(Setback::Passing(Error::Truncated {
-                what: self.address.clone(),
+                what: self.name.clone(),
                 expected,
                 found: self.position,
             })),
@@ -254,8 +265,8 @@ impl<S: Server> HttpStream<S> {
     /// Requests the bytes from `position` on.
     async fn connect(&mut self) -> Result<(), Setback> {
         let (server, start) = (&self.shared.server, self.position);
-        let answer = patiently(server, &self.address, server.get(&self.address, start, self.end));
-        let answer = answer.await.map_err(Setback::of)?;
+        let answer = patiently(server, server.get(&self.address, start, self.end)).await;
+        let answer = answer.map_err(|error| self.setback(error))?;
         let status = answer.status;
         match status {
             200 | 206 => {}
@@ -275,7 +286,7 @@ impl<S: Server> HttpStream<S> {
         }
         if answer.is_page {
             let error = Error::Malformed {
-                what: self.address.clone(),
+                what: self.name.clone(),
                 expected: "file of a model".into(),
                 found: "found an HTML page; the server probably has no such file".into(),
             };
@@ -307,7 +318,7 @@ impl<S: Server> HttpStream<S> {
         if let (Some(had), Some(has)) = (&self.version, &answer.version)
             && had != has
         {
-            let (what, expected, found) = (self.address.clone(), had.clone(), has.clone());
+            let (what, expected, found) = (self.name.clone(), had.clone(), has.clone());
             return Err(Setback::Final(Error::Integrity { what, expected, found }));
         }
         self.length = self.length.or(length);
@@ -317,48 +328,32 @@ impl<S: Server> HttpStream<S> {
         Ok(())
     }
 
-    fn failed(&self, reason: &str) -> Error {
-        Error::Fetch { what: self.address.clone(), reason: reason.into() }
+    pub(super) fn failed(&self, reason: &str) -> Error {
+        Error::Fetch { what: self.name.clone(), reason: reason.into() }
+    }
+
+    /// Classifies a failed transfer.
+    fn setback(&self, error: Error) -> Setback {
+        match error {
+            Error::Fetch { reason, .. } => Setback::Passing(self.failed(&reason)),
+            _ => Setback::Final(error),
+        }
     }
 
     fn changed(&self, expected: u64, found: u64) -> Error {
         let bytes = |count| format!("{count} bytes");
-        let what = self.address.clone();
+        let what = self.name.clone();
         Error::Integrity { what, expected: bytes(expected), found: bytes(found) }
     }
 }
 
-impl Setback {
-    /// Classifies a failed transfer.
-    fn of(error: Error) -> Setback {
-        match error {
-            Error::Fetch { .. } => Setback::Passing(error),
-            _ => Setback::Final(error),
-        }
-    }
-}
-
-/// The folder of an address, with a slash at its end, and the GGUF file, if it names one.
-pub fn parts(address: &str) -> (String, Option<String>) {
-    let path = address.split(['?', '#']).next().unwrap_or(address);
-    if !path.to_ascii_lowercase().ends_with(".gguf") {
-        return (format!("{}/", address.trim_end_matches('/')), None);
-    }
-    let (folder, file) = address.split_at(path.rfind('/').map_or(0, |slash| slash + 1));
-    (folder.into(), Some(file.into()))
-}
-
 /// Waits for a server, but at most for [`SILENCE`].
-async fn patiently<T>(
-    server: &impl Server,
-    address: &str,
-    answer: impl Future<Output = Result<T>>,
-) -> Result<T> {
+async fn patiently<T>(server: &impl Server, answer: impl Future<Output = Result<T>>) -> Result<T> {
     match select(pin!(answer), pin!(server.wait(SILENCE))).await {
         Either::Left((result, _)) => result,
         Either::Right(_) => {
             let reason = format!("the server sent nothing for {} seconds", SILENCE.as_secs());
-            Err(Error::Fetch { what: address.into(), reason })
+            Err(Error::Fetch { what: String::new(), reason })
         }
     }
 }

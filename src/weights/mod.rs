@@ -6,6 +6,7 @@
 //! Then the bytes stream in bounded pieces into a [`WeightSink`], which converts them to the layouts of
 //! [`crate::layout`].
 
+mod address;
 mod checkpoint;
 mod chunk;
 mod draft;
@@ -32,6 +33,7 @@ mod stored;
 mod stream;
 mod torch;
 
+pub use address::{Address, unsigned};
 pub use checkpoint::{Checkpoint, Progress};
 pub use chunk::Chunk;
 #[cfg(target_arch = "wasm32")]
@@ -41,7 +43,7 @@ pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub use header::{Dtype, Elements, Header, TensorInfo};
 pub(crate) use host::ensure_room;
 pub use host::{HostSink, HostWeights};
-pub use http::{Answer, HttpSource, HttpStream, Server, parts};
+pub use http::{Answer, HttpSource, HttpStream, Server};
 pub use jobs::Job;
 pub use nested::{NestedJob, NestedPart};
 pub use order::OrderJob;
@@ -50,7 +52,7 @@ pub use plan::{LoadPlan, Quantise};
 pub use reader::Reader;
 pub use repository::listed;
 pub use sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
-pub use source::{ByteStream, RangeSource, Source, Within};
+pub use source::{ByteStream, Length, RangeSource, Source, Within};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::{FolderSource, FolderStream};
 pub use store::Store;

@@ -15,7 +15,7 @@ use futures::future::{FutureExt, LocalBoxFuture, MaybeDone, maybe_done};
 use super::{
     Chunk,
     http::{HttpSource, HttpStream, Server},
-    source::{ByteStream, RangeSource, Source},
+    source::{ByteStream, Length, RangeSource, Source},
 };
 use crate::error::{Error, Result};
 
@@ -49,8 +49,8 @@ pub struct ParallelStream<S: Server> {
     part_bytes: u64,
     /// Transfers at a time.
     connections: usize,
-    /// Expected length of the file, if the server does not state it.
-    expected: Option<u64>,
+    /// Length of the file, which the server may not state.
+    expected: Option<Length>,
 }
 
 /// The pieces of a part, once received.
@@ -103,6 +103,10 @@ impl<S: Server + 'static> RangeSource for Parallel<S> {
             expected: None,
         }))
     }
+
+    fn address(&self, file: &str) -> String {
+        self.source.address(file)
+    }
 }
 
 impl<S: Server + 'static> ByteStream for ParallelStream<S> {
@@ -110,8 +114,8 @@ impl<S: Server + 'static> ByteStream for ParallelStream<S> {
         self.main.length()
     }
 
-    fn expect(&mut self, bytes: u64) {
-        self.expected = Some(bytes);
+    fn expect(&mut self, length: Length) {
+        self.expected = Some(length);
     }
 
     fn version(&self) -> Option<&str> {
@@ -156,8 +160,9 @@ impl<S: Server + 'static> ParallelStream<S> {
     /// Requests as many parts as may be in flight.
     fn ask_ahead(&mut self) {
         let at = self.main.position();
-        let length = self.main.length().or(self.expected);
-        let Some(length) = length.filter(|_| self.connections > 1) else { return };
+        let known = self.main.length().map(Length::Exactly).or(self.expected);
+        let Some(known) = known.filter(|_| self.connections > 1) else { return };
+        let (Length::Exactly(length) | Length::AtLeast(length)) = known;
         // Does not start early: a reader of the header alone stops before.
         let begins = at - self.start >= self.part_bytes / 4 && at + 2 * self.part_bytes < length;
         let Some(mut asked) = self.asked.or(begins.then_some(at + self.part_bytes)) else { return };
@@ -167,7 +172,10 @@ impl<S: Server + 'static> ParallelStream<S> {
         let others = usize::from(at < self.boundary);
         while self.parts.len() + others < self.connections && asked < length {
             let end = length.min(asked + self.part_bytes);
-            let pieces = read(self.main.another(asked, Some(end))).boxed_local();
+            // What follows the expected bytes comes with the last part.
+            let is_open = end == length && known == Length::AtLeast(length);
+            let part = self.main.another(asked, Some(end).filter(|_| !is_open));
+            let pieces = read(part, 2 * self.part_bytes).boxed_local();
             self.parts.push_back(Box::pin(maybe_done(pieces)));
             asked = end;
         }
@@ -177,7 +185,10 @@ impl<S: Server + 'static> ParallelStream<S> {
     /// Whether the last expected byte has been read. To request more would be an error with some
     /// servers.
     fn is_over(&self) -> bool {
-        self.parts.is_empty() && self.asked == Some(self.boundary) && self.expected == self.asked
+        let Some(Length::Exactly(length) | Length::AtLeast(length)) = self.expected else {
+            return false;
+        };
+        self.parts.is_empty() && self.asked == Some(length) && length <= self.boundary
     }
 
     /// The bytes of a piece of the first transfer that come before the first part.
@@ -192,10 +203,14 @@ impl<S: Server + 'static> ParallelStream<S> {
     }
 }
 
-/// All pieces of a part.
-async fn read<S: Server>(mut part: HttpStream<S>) -> Result<VecDeque<Chunk>> {
+/// All pieces of a part, if they have at most `most` bytes.
+async fn read<S: Server>(mut part: HttpStream<S>, most: u64) -> Result<VecDeque<Chunk>> {
+    let end = part.position() + most;
     let mut pieces = VecDeque::new();
     while let Some(piece) = part.next().await? {
+        if part.position() > end {
+            return Err(part.failed("the file is longer than it says"));
+        }
         pieces.push_back(piece);
     }
     Ok(pieces)

@@ -1,7 +1,7 @@
 //! Reads a byte stream in pieces of any length.
 
 use super::Chunk;
-use super::source::ByteStream;
+use super::source::{ByteStream, Length};
 use crate::error::{Error, Result};
 
 /// A byte stream with a position.
@@ -29,9 +29,9 @@ impl<S: ByteStream> Reader<S> {
         self.stream.length()
     }
 
-    /// Sets the expected length of the file.
-    pub fn expect(&mut self, bytes: u64) {
-        self.stream.expect(bytes);
+    /// Sets the length of the file, which the stream may not know.
+    pub fn expect(&mut self, length: Length) {
+        self.stream.expect(length);
     }
 
     /// Position of the next byte in the file.

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    http::{HttpSource, Server, parts},
+    address::Address,
+    http::{HttpSource, Server},
     source::Source,
     store::{Record, Store},
 };
@@ -25,17 +26,18 @@ pub async fn listed<S: Server + Clone>(
     address: &str,
     store: Option<&impl Store>,
 ) -> Option<Manifest> {
-    let (folder, gguf) = parts(address);
-    let listing = listing(hub.unwrap_or(HUB), &folder)?;
+    let address = Address::new(address);
+    let listing = listing(hub.unwrap_or(HUB), address.folder())?;
     if let Some(store) = store {
-        let first = format!("{folder}{}", gguf.as_deref().unwrap_or("config.json"));
+        let first = address.of(address.file().unwrap_or("config.json"));
         let record = Record::read(store, &first, CHUNK_BYTES).await;
         if record.is_some_and(|record| record.is_sealed) {
             return None;
         }
     }
-    let (parent, name) = listing.rsplit_once('/')?;
-    let json = HttpSource::new(server.clone(), parent).read(name).await.ok()?;
+    let list = Address::of_file(&listing);
+    let name = list.file()?.to_owned();
+    let json = HttpSource::at(server.clone(), list).read(&name).await.ok()?;
     parse(&json).ok()
 }
 
@@ -43,11 +45,16 @@ pub async fn listed<S: Server + Clone>(
 /// `https://huggingface.co/owner/name/resolve/commit/`.
 fn listing(hub: &str, folder: &str) -> Option<String> {
     let path = folder.strip_prefix(hub)?.trim_end_matches('/');
-    let mut parts = path.splitn(5, '/');
+    let mut parts = path.split('/');
     let (owner, name) = (parts.next()?, parts.next()?);
-    let revision = parts.next().filter(|part| *part == "resolve").and(parts.next())?;
-    let inside = parts.next().map(|inside| format!("/{inside}")).unwrap_or_default();
-    Some(format!("{hub}api/models/{owner}/{name}/tree/{revision}{inside}"))
+    let first = parts.next().filter(|part| *part == "resolve").and(parts.next())?;
+    let mut listing = format!("{hub}api/models/{owner}/{name}/tree/{first}");
+    if first == "refs" {
+        // Of a pull request, `refs/pr/3`: one segment of the list's address.
+        listing += &format!("%2F{}%2F{}", parts.next()?, parts.next()?);
+    }
+    parts.for_each(|folder| listing += &format!("/{folder}"));
+    Some(listing)
 }
 
 /// Parses such a list; files in Git LFS have a SHA-256.
@@ -105,7 +112,12 @@ mod tests {
         let resolve = format!("https://huggingface.co/owner/name/resolve/{commit}");
         let tree = format!("https://huggingface.co/api/models/owner/name/tree/{commit}");
         assert_eq!(listing(HUB, &format!("{resolve}/")), Some(tree.clone()));
-        assert_eq!(listing(HUB, &format!("{resolve}/a/b/")), Some(format!("{tree}/a/b")));
+        assert_eq!(listing(HUB, &format!("{resolve}/a/b%20c/")), Some(format!("{tree}/a/b%20c")));
+        for revision in ["refs/pr/3", "refs%2Fpr%2F3"] {
+            let folder = format!("{HUB}owner/name/resolve/{revision}/a/");
+            let tree = format!("{HUB}api/models/owner/name/tree/refs%2Fpr%2F3/a");
+            assert_eq!(listing(HUB, &folder), Some(tree));
+        }
         for other in [
             "https://huggingface.co/owner/name/blob/main/",
             "https://huggingface.co/owner/name/",

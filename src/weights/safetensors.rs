@@ -7,7 +7,7 @@
 
 use super::header::{Dtype, Elements, Header, TensorInfo};
 use super::reader::Reader;
-use super::source::ByteStream;
+use super::source::{ByteStream, Length};
 use crate::error::{Error, Result};
 use crate::sniff::impostor;
 use serde::Deserialize;
@@ -50,22 +50,9 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<He
             Err(malformed(format!("it has {found} bytes, but its tensors end at byte {expected}")))
         }
         _ => {
-            reader.expect(expected);
+            reader.expect(Length::Exactly(expected));
             Ok(header)
         }
-    }
-}
-
-/// Refuses a file that goes on after its last tensor; the reader must be there.
-pub async fn expect_end(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<()> {
-    let position = reader.position();
-    match reader.next(1).await? {
-        None => Ok(()),
-        Some(_) => Err(Error::Malformed {
-            what: file.into(),
-            expected: "safetensors file".into(),
-            found: format!("it goes on after its last tensor ends at byte {position}"),
-        }),
     }
 }
 

@@ -96,6 +96,17 @@ impl<'a, S> Within<'a, S> {
 pub trait RangeSource: Source {
     /// Opens a file at byte `start`, which may be its end; `None` if the folder has no such file.
     async fn open_at(&self, file: &str, start: u64) -> Result<Option<Self::Stream>>;
+
+    /// The address of a file, by which it is stored.
+    fn address(&self, file: &str) -> String;
+}
+
+/// What a file says of its own length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    Exactly(u64),
+    /// Bytes may follow that mean nothing.
+    AtLeast(u64),
 }
 
 /// The bytes of a file in order. Dropping it stops the transfer.
@@ -104,8 +115,8 @@ pub trait ByteStream {
     /// Length of the whole file, if known.
     fn length(&self) -> Option<u64>;
 
-    /// Sets the expected length of the file, which the source may not know.
-    fn expect(&mut self, _bytes: u64) {}
+    /// Sets the length of the file, which the source may not know.
+    fn expect(&mut self, _length: Length) {}
 
     /// A value that changes with the file, if the source has one.
     fn version(&self) -> Option<&str> {
@@ -161,6 +172,13 @@ impl<A: RangeSource, B: RangeSource> RangeSource for Either<A, B> {
             Either::Right(source) => source.open_at(file, start).await?.map(Either::Right),
         })
     }
+
+    fn address(&self, file: &str) -> String {
+        match self {
+            Either::Left(source) => source.address(file),
+            Either::Right(source) => source.address(file),
+        }
+    }
 }
 
 impl<A: ByteStream, B: ByteStream> ByteStream for Either<A, B> {
@@ -171,10 +189,10 @@ impl<A: ByteStream, B: ByteStream> ByteStream for Either<A, B> {
         }
     }
 
-    fn expect(&mut self, bytes: u64) {
+    fn expect(&mut self, length: Length) {
         match self {
-            Either::Left(stream) => stream.expect(bytes),
-            Either::Right(stream) => stream.expect(bytes),
+            Either::Left(stream) => stream.expect(length),
+            Either::Right(stream) => stream.expect(length),
         }
     }
 

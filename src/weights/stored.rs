@@ -21,7 +21,7 @@ use super::{
     Chunk,
     hash::{Hash, sha256},
     reader::Reader,
-    source::{ByteStream, RangeSource, Source, missing},
+    source::{ByteStream, Length, RangeSource, Source, missing},
     store::{Record, Store, chunk_key},
 };
 use crate::{
@@ -65,8 +65,8 @@ pub struct StoredStream<S: RangeSource, T: Store> {
     /// The download, from byte `from` of the file on, if there is one.
     download: Option<Reader<S::Stream>>,
     from: u64,
-    /// Expected length of the file, set by its reader.
-    expected: Option<u64>,
+    /// Length of the file, as its reader has found.
+    expected: Option<Length>,
     /// The stored entry of a chunk, opened while the chunk before it was read.
     ahead: Option<(usize, T::Stream)>,
     /// Bytes of a verified chunk that are not returned yet.
@@ -135,15 +135,20 @@ impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
                     let chunk_bytes = shared.chunk_bytes;
                     (file, Record { chunk_bytes, is_absent: true, ..Record::default() })
                 });
-                let whole = unsealed.filter(|(_, record)| record.is_whole());
-                for (file, record) in whole.chain(absent) {
-                    let record = Record { is_sealed: true, ..record };
-                    record.write(store, &shared.source.locate(&file)).await;
+                for (file, record) in unsealed.chain(absent) {
+                    // A file that was not read to its end has to be fetched again.
+                    let is_kept = (record.is_whole() || record.is_absent)
+                        && Record { is_sealed: true, ..record }
+                            .write(store, &shared.source.address(&file))
+                            .await;
+                    if !is_kept {
+                        shared.is_storing.set(false);
+                    }
                 }
             }
             Err(error) if blames_files(error) => {
                 for (file, record) in unsealed.filter(|(_, record)| record.sha256.is_none()) {
-                    record.delete(store, &shared.source.locate(&file)).await;
+                    record.delete(store, &shared.source.address(&file)).await;
                 }
             }
             _ => {}
@@ -160,7 +165,7 @@ impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
         }
         let new = Record { chunk_bytes: *chunk_bytes, ..Record::default() };
         let Some(store) = store else { return new };
-        let address = self.locate(file);
+        let address = self.shared.source.address(file);
         let Some(record) = Record::read(store, &address, *chunk_bytes).await else { return new };
         let agrees = |listed: &FileManifest| {
             !record.is_absent
@@ -168,6 +173,7 @@ impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
                 && listed.bytes.is_none_or(|bytes| record.bytes.is_none_or(|had| had == bytes))
         };
         if listed.is_none_or(agrees) {
+            records.borrow_mut().insert(file.into(), record.clone());
             return record;
         }
         record.delete(store, &address).await;
@@ -232,10 +238,11 @@ impl<S: RangeSource + 'static, T: Store> ByteStream for StoredStream<S, T> {
         self.record.bytes.or(listed).or(self.record.length)
     }
 
-    fn expect(&mut self, bytes: u64) {
-        self.expected = Some(bytes);
-        if let Some(reader) = &mut self.download {
-            reader.expect(bytes);
+    fn expect(&mut self, length: Length) {
+        self.expected = Some(length);
+        let is_known = self.length().is_some();
+        if let Some(reader) = self.download.as_mut().filter(|_| !is_known) {
+            reader.expect(length);
         }
     }
 
@@ -260,7 +267,7 @@ impl<S: RangeSource + 'static, T: Store> ByteStream for StoredStream<S, T> {
 
 impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
     fn address(&self) -> String {
-        self.shared.source.locate(&self.file)
+        self.shared.source.address(&self.file)
     }
 
     /// The store's key of a chunk.
@@ -398,12 +405,16 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
     /// Checks the file, after all its bytes were received.
     async fn end(&mut self) -> Result<()> {
         self.is_over = true;
+        self.expect_listed(Some(self.before)).await?;
         if let Some(listed) = &self.listed {
-            let found = self.whole.take().map(sha256);
             let expected = listed.sha256;
-            if let Some(found) = found.filter(|found| *found != expected) {
-                self.forget().await;
-                return Err(self.damaged(format!("SHA-256 {expected}"), found.to_string()));
+            if let Some(found) = self.whole.take().map(sha256) {
+                if found != expected {
+                    self.forget().await;
+                    return Err(self.damaged(format!("SHA-256 {expected}"), found.to_string()));
+                }
+                // A record from before is stored again, with the digest.
+                self.record.is_sealed = false;
             }
             self.record.sha256 = Some(expected);
         }
@@ -412,6 +423,18 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
             self.note();
         }
         Ok(())
+    }
+
+    /// Refuses a file that does not have the listed length.
+    async fn expect_listed(&mut self, found: Option<u64>) -> Result<()> {
+        let listed = self.listed.as_ref().and_then(|listed| listed.bytes);
+        match listed.zip(found) {
+            Some((listed, found)) if listed != found => {
+                self.forget().await;
+                Err(self.damaged(format!("{listed} bytes"), format!("{found} bytes")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Keeps the record for the end of the load, or until the file is opened again.
@@ -443,6 +466,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
             return Ok(false);
         };
         let (length, version) = (stream.length(), stream.version().map(str::to_owned));
+        self.expect_listed(length).await?;
         let Record { length: had_length, version: had_version, .. } = &self.record;
         let is_other = had_length.zip(length).is_some_and(|(had, has)| had != has)
             || had_version.as_ref().zip(version.as_ref()).is_some_and(|(had, has)| had != has);
@@ -462,8 +486,8 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         }
         self.from = at;
         let mut reader = Reader::new(stream);
-        if let Some(bytes) = self.length().or(self.expected) {
-            reader.expect(bytes);
+        if let Some(length) = self.length().map(Length::Exactly).or(self.expected) {
+            reader.expect(length);
         }
         self.download = Some(reader);
         Ok(true)
@@ -499,6 +523,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
         self.shared.settle().await;
         // An open entry cannot be deleted.
         self.ahead = None;
+        self.shared.records.borrow_mut().remove(&self.file);
         if let Some(store) = &self.shared.store {
             self.record.delete(store, &self.address()).await;
         }
@@ -511,7 +536,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
     }
 
     fn damaged(&self, expected: String, found: String) -> Error {
-        Error::Integrity { what: self.address(), expected, found }
+        Error::Integrity { what: self.shared.source.locate(&self.file), expected, found }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::header::{Elements, Header, TensorInfo};
 use super::pickle;
 use super::reader::Reader;
-use super::source::{ByteStream, Source, missing};
+use super::source::{Source, missing};
 use crate::error::{Error, Result};
 use crate::sniff::impostor;
 use std::collections::{BTreeMap, HashMap};
@@ -118,24 +118,6 @@ pub(super) async fn read<S: Source>(source: &S, file: &str, stream: S::Stream) -
         return Err(malformed(found));
     }
     Ok(Archive { header: Header { tensors, end: directory_at }, directory: directory.into() })
-}
-
-/// Refuses a file whose end has changed since its header was read; the reader is at the end of the
-/// tensors.
-pub(super) async fn expect_end(
-    file: &str,
-    directory: &[u8],
-    reader: &mut Reader<impl ByteStream>,
-) -> Result<()> {
-    let found = reader.take(file, directory.len() as u64).await?;
-    if found != directory || reader.next(1).await?.is_some() {
-        return Err(Error::Malformed {
-            what: file.into(),
-            expected: "PyTorch file of tensors".into(),
-            found: "the file changed while it was loading. Load it again".into(),
-        });
-    }
-    Ok(())
 }
 
 /// Reads the last bytes of a file that is open at its first byte; also returns its length.

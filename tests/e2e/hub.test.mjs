@@ -4,12 +4,15 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { after, before, beforeEach, test } from "node:test";
+import { ggufModel } from "./gguf.mjs";
 import { goldens, openPackage } from "./package.mjs";
 import { modelFile } from "./server.mjs";
 
 const [FIRST, SECOND] = ["1", "2"].map((digit) => digit.repeat(40));
 const FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"];
 const GGUF = await readFile(new URL("../goldens/gguf/llama_q4_0.gguf", import.meta.url));
+const SMALL = ggufModel(64);
+const wrong = "0".repeat(64);
 const QUANTS = [
   "README.md",
   "m-Q4_K_M.gguf",
@@ -75,6 +78,13 @@ before(async () => {
     "hf/api/models/org/beside/revision/": { main: json(() => ({ sha: FIRST, siblings: siblings(["lora.gguf"]) })) },
     [`hf/org/beside/resolve/${FIRST}/`]: { "lora.gguf": GGUF },
     [`hf/org/single/resolve/${FIRST}/`]: { "only.gguf": GGUF },
+    "hf/api/models/org/odd/revision/": {
+      "refs%2Fpr%2F3": json(() => ({ sha: FIRST, siblings: siblings(["100%+.gguf"]) })),
+    },
+    "hf/api/models/org/odd/tree/": {
+      [FIRST]: json(() => [{ path: "100%+.gguf", size: SMALL.length, lfs: { oid: wrong, size: SMALL.length } }]),
+    },
+    [`hf/org/odd/resolve/${FIRST}/`]: { "100%25%2B.gguf": SMALL },
   };
   for (const commit of [FIRST, SECOND]) folders[`hf/org/name/resolve/${commit}/`] = files;
   session = await openPackage(folders);
@@ -210,11 +220,16 @@ test("what is not kept is found anew, and what fails is not pinned", async () =>
 
 test("weights that are not the repository's are refused", async () => {
   const right = digest;
-  digest = () => "0".repeat(64);
+  digest = () => wrong;
   try {
-    const failed = await load("org/name");
-    assert.equal(failed.code, "integrity");
-    assert.match(failed.message, /model\.safetensors.*0{64}/);
+    for (const [name, file] of /** @type {[string, RegExp][]} */ ([
+      ["org/name", /model\.safetensors.*0{64}/],
+      ["org/odd@refs/pr/3", /100%\+\.gguf.*0{64}/],
+    ])) {
+      const failed = await load(name);
+      assert.equal(failed.code, "integrity", failed.message);
+      assert.match(failed.message, file);
+    }
   } finally {
     digest = right;
   }

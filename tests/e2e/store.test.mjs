@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, afterEach, before, beforeEach, test } from "node:test";
+import { ggufModel } from "./gguf.mjs";
 import { largeModel } from "./large.mjs";
 import { goldens, openPackage } from "./package.mjs";
 import { modelFile } from "./server.mjs";
@@ -11,6 +12,8 @@ const FOLDER = "models/kept/";
 const weights = await modelFile(FILE);
 const LARGE = "models/large/";
 const large = await largeModel(1024);
+const GGUF = "models/gg%20uf/";
+const gguf = ggufModel(1024);
 
 /** The ranges asked for of the weights, and what to do with the requests before it serves. */
 let asked;
@@ -26,6 +29,13 @@ function send(response) {
 function sendLarge(response) {
   asked.push(response.req.headers.range ?? "all");
   sendPart(response, large[FILE]);
+}
+
+function sendSigned(response) {
+  asked.push(response.req.headers.range ?? "all");
+  if (/\?v=2&sig=\w+$/.test(response.req.url)) return sendPart(response, gguf);
+  response.writeHead(403);
+  response.end();
 }
 
 function sendPart(response, bytes) {
@@ -71,7 +81,11 @@ let session;
 let page;
 
 before(async () => {
-  session = await openPackage({ [FOLDER]: { [FILE]: send }, [LARGE]: { ...large, [FILE]: sendLarge } });
+  session = await openPackage({
+    [FOLDER]: { [FILE]: send },
+    [LARGE]: { ...large, [FILE]: sendLarge },
+    [GGUF]: { "m%2B.gguf": sendSigned },
+  });
   page = session.page;
 });
 
@@ -217,6 +231,41 @@ test("a large file comes in parts over several connections, every byte in its pl
     next += part;
   }
   assert.ok(parts.length > 2 && next >= length);
+});
+
+test("a GGUF file is held to its digest and kept to its last byte, under each signature", async () => {
+  const address = `${GGUF}m%2B.gguf?v=2`;
+  const loadSigned = (signature, digest) =>
+    page.evaluate(
+      async ([address, sha256]) => {
+        const integrity = { files: { "m+.gguf": { sha256 } } };
+        const options = { host: "private", device: "cpu", integrity };
+        const loaded = Engine.load(address, /** @type {any} */ (options)).then((engine) => {
+          globalThis.engine = engine;
+          return engine.info;
+        });
+        return loaded.catch(({ code, message, details }) => ({ code, message, details }));
+      },
+      [`${address}&sig=${signature}`, digest],
+    );
+  const refused = await loadSigned("one", sha256("another file"));
+  assert.equal(refused.code, "integrity", refused.message);
+  assert.equal(refused.details.found, sha256(gguf));
+  assert.match(refused.message, /models\/gg uf\/m\+\.gguf\?v=2 is damaged/);
+  assert.doesNotMatch(refused.message, /sig/);
+  assert.deepEqual(await kept(), []);
+
+  const { model, stored } = await loadSigned("one", sha256(gguf));
+  assert.deepEqual([model, stored], [session.server.url + address, true]);
+  const [{ age, ...entry }] = await kept();
+  assert.deepEqual(entry, { model, store: "cache", files: 1, bytes: gguf.length, complete: true });
+  await page.evaluate(() => engine.close());
+  asked.length = 0;
+  assert.equal((await loadSigned("two", sha256(gguf))).stored, true);
+  assert.deepEqual(asked, []);
+  const remove = (address) => page.evaluate((address) => Engine.store.delete(address), address);
+  assert.equal(await remove(`${address}&sig=three`), true);
+  assert.deepEqual(await kept(), []);
 });
 
 /** What is kept of the model, as pages are told. */

@@ -11,7 +11,7 @@ mod types;
 
 use super::header::{Elements, Header, TensorInfo};
 use super::reader::Reader;
-use super::source::ByteStream;
+use super::source::{ByteStream, Length};
 use crate::error::{Error, Result};
 use crate::sniff::impostor;
 use cursor::{Cursor, malformed};
@@ -64,7 +64,7 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<(M
             Err(Error::Truncated { what: file.into(), expected: header.end, found })
         }
         _ => {
-            reader.expect(header.end);
+            reader.expect(Length::AtLeast(header.end));
             Ok((metadata, header))
         }
     }
@@ -271,4 +271,4 @@ fn size(elements: Elements, shape: &[u64]) -> Option<u64> {
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
-mod tests;
+pub(super) mod tests;

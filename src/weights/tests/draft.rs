@@ -1,6 +1,6 @@
 //! Draft heads, good and bad, for a small target.
 
-mod torch;
+pub(super) mod torch;
 mod unfit;
 
 use super::*;
@@ -90,7 +90,7 @@ fn load_draft(source: &impl Source, quantise: &Quantise) -> Result<(Draft, HostW
     })
 }
 
-fn keep(source: &impl Source) -> Result<(Draft, HostWeights)> {
+pub(super) fn keep(source: &impl Source) -> Result<(Draft, HostWeights)> {
     load_draft(source, &Quantise::KEEP)
 }
 

@@ -6,6 +6,7 @@ mod faults;
 mod formats;
 mod goldens;
 mod http;
+mod kept;
 mod packed;
 mod parallel;
 mod server;

@@ -2,6 +2,7 @@
 
 use super::*;
 use futures::future::pending;
+use percent_encoding::percent_decode_str;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -42,6 +43,10 @@ struct State {
     files: RefCell<BTreeMap<String, Vec<u8>>>,
     acts: RefCell<BTreeMap<String, VecDeque<Act>>>,
     asked: RefCell<Vec<(String, u64, Option<u64>)>>,
+    /// The addresses of all requests.
+    addresses: RefCell<Vec<String>>,
+    /// Without this query, requests are refused.
+    query: RefCell<String>,
     /// Held by every body.
     transfers: Rc<()>,
     most_transfers: Cell<usize>,
@@ -98,6 +103,16 @@ impl Script {
         *self.0.version.borrow_mut() = Some(version.into());
     }
 
+    /// Refuses requests without this query.
+    pub fn require(&self, query: &str) {
+        *self.0.query.borrow_mut() = query.into();
+    }
+
+    /// The addresses of requests since the last call.
+    pub fn take_addresses(&self) -> Vec<String> {
+        self.0.addresses.take()
+    }
+
     /// The first requested positions of a file since the last call.
     pub fn asked(&self, file: &str) -> Vec<u64> {
         let asked = self.0.asked.borrow_mut();
@@ -131,7 +146,11 @@ impl Script {
     }
 
     pub fn source(&self) -> HttpSource<Script> {
-        HttpSource::new(self.clone(), FOLDER)
+        self.source_at(FOLDER)
+    }
+
+    pub fn source_at(&self, address: &str) -> HttpSource<Script> {
+        HttpSource::new(self.clone(), address)
     }
 }
 
@@ -144,7 +163,13 @@ impl Server for Script {
 
     async fn get(&self, address: &str, start: u64, end: Option<u64>) -> Result<Answer<Body>> {
         let State { files, acts, asked, chunk, hides_length, version, transfers, .. } = &*self.0;
-        let file = address.strip_prefix(FOLDER).expect("an address in the folder");
+        self.0.addresses.borrow_mut().push(address.into());
+        let (path, query) = address.split_once('?').unwrap_or((address, ""));
+        if query != *self.0.query.borrow() {
+            return Ok(answer(403, Vec::new(), chunk.get()));
+        }
+        let file = path.strip_prefix(FOLDER).expect("an address in the folder");
+        let file = &*percent_decode_str(file).decode_utf8().expect("a name in UTF-8");
         asked.borrow_mut().push((file.into(), start, end));
         let act = acts.borrow_mut().get_mut(file).and_then(VecDeque::pop_front);
         let act = act.unwrap_or(Act::Serve);

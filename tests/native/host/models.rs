@@ -48,6 +48,18 @@ fn a_model_is_loaded_once_for_all_who_ask() {
 }
 
 #[test]
+fn a_signature_is_no_part_of_a_model_s_name() {
+    let mut world = World::new();
+    let pages = [(); 2].map(|()| Page::greet(&mut world));
+    pages[0].load(&mut world, 1, "https://a/?v=2#sig=first");
+    pages[1].load(&mut world, 1, "https://a/?v=2#sig=second");
+    assert_eq!(world.loading(), ["https://a/?v=2#sig=first"]);
+    world.finish_loads();
+    assert_eq!(world.loads, 1);
+    assert_eq!(urls(&world.metrics(&pages[1])), ["https://a/?v=2"]);
+}
+
+#[test]
 fn only_local_models_come_with_files() {
     let mut world = World::new();
     let page = Page::greet(&mut world);

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::layout::{BlockType, Layout};
 use crate::model::Param;
 use crate::weights::tests::MemorySource;
-use crate::weights::{Checkpoint, HostSink, HostWeights, Quantise};
+use crate::weights::{Checkpoint, HostSink, HostWeights, Quantise, Source};
 use pollster::block_on;
 use std::ops::ControlFlow;
 
@@ -32,7 +32,7 @@ const TENSORS: [(&str, &[u64]); 11] = [
 ];
 
 /// A Llama with one layer and two heads of 16, all f32: element i of a tensor is i.
-fn llama() -> File {
+pub fn llama() -> File {
     let mut file = File::new()
         .key("general.architecture", Entry::Text("llama"))
         .key("llama.block_count", Entry::U32(1))
@@ -49,6 +49,20 @@ fn llama() -> File {
         file = file.tensor(name, dimensions, F32, bytes);
     }
     file
+}
+
+/// The same, with another last tensor that ends where the file does.
+pub fn without_padding() -> Vec<u8> {
+    let mut file = llama().key("general.alignment", Entry::U32(128)).tensor(
+        "rope_freqs.weight",
+        &[8],
+        F32,
+        1f32.to_le_bytes().repeat(8),
+    );
+    file.alignment = 128;
+    let mut bytes = file.bytes();
+    bytes.truncate(bytes.len() - 96);
+    bytes
 }
 
 /// Replaces a tensor by random blocks; returns their values.
@@ -68,7 +82,7 @@ fn source(file: &File) -> MemorySource {
     MemorySource::new([("model.gguf", file.bytes())])
 }
 
-fn load_from(source: &MemorySource, quantise: &Quantise) -> Result<HostWeights> {
+pub fn load_from(source: &impl Source, quantise: &Quantise) -> Result<HostWeights> {
     block_on(async {
         let checkpoint = Checkpoint::open(source).await?;
         let config = checkpoint.config()?.expect("a GGUF file has it");
@@ -230,7 +244,7 @@ fn truncated_data_is_an_error_when_read() {
 }
 
 /// The Llama in two files.
-fn parts() -> [File; 2] {
+pub fn parts() -> [File; 2] {
     let whole = llama();
     let part = |no: u16, keys: Vec<_>, tensors: &[_]| {
         let mut file = File { keys, tensors: tensors.to_vec(), ..File::new() };

@@ -1,6 +1,6 @@
 //! Headers of GGUF files, good and bad.
 
-mod checkpoint;
+pub mod checkpoint;
 mod corpus;
 mod writer;
 

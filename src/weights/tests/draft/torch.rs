@@ -4,7 +4,7 @@ use super::*;
 use crate::model::{ParamSource, ParamSpec, Shape};
 use std::path::{Path, PathBuf};
 
-fn golden(name: &str) -> PathBuf {
+pub(in crate::weights::tests) fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/draft_torch").join(name)
 }
 
