@@ -56,6 +56,10 @@ impl Pipeline {
         self.added.get_added_tokens_decoder().iter().map(|(id, token)| (*id, token))
     }
 
+    pub fn added_token(&self, id: u32) -> Option<&AddedToken> {
+        self.added.get_added_tokens_decoder().get(&id)
+    }
+
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         self.added.token_to_id(token, &self.model)
     }
