@@ -200,3 +200,9 @@ impl PreTokenizer {
         Ok(())
     }
 }
+
+/// The regular expressions of all names.
+#[cfg(test)]
+pub fn patterns() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().flat_map(|(_, pre)| pre.patterns).copied()
+}
