@@ -12,5 +12,7 @@ mod native;
 
 #[cfg(target_arch = "wasm32")]
 pub use browser::Regex;
+#[cfg(all(test, not(target_arch = "wasm32")))]
+pub use ecmascript::translate;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::Regex;

@@ -97,7 +97,7 @@ impl Chat {
     /// A model without a chat template loads: it can complete text, and [`Chat::prompt`] returns an
     /// error that names the missing template.
     pub fn new(files: &ChatFiles) -> Result<Self> {
-        let tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
+        let mut tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
         let fields: Fields = match files.tokenizer_config {
             Some(bytes) => json::parse("tokenizer_config.json", bytes)?,
             None => Fields::default(),
@@ -111,14 +111,19 @@ impl Chat {
         }
         let bos = fields.bos_token.as_ref().map_or("", NamedToken::content);
         let source = template_source(files, fields.chat_template)?;
+        tokenizer.reserve(source.as_deref().unwrap_or_default())?;
         let template = source.map(|source| ChatTemplate::new(source, bos, eos)).transpose()?;
+        tokenizer.reserve(&template.as_ref().map(written).unwrap_or_default())?;
         Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
     }
 
     /// Reads the metadata of a GGUF file; `file` is its name in error messages.
     pub fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
-        let GgufText { tokenizer, bos, eos, template, defaults } = GgufText::read(file, metadata)?;
+        let text = GgufText::read(file, metadata)?;
+        let GgufText { mut tokenizer, bos, eos, template, defaults } = text;
+        tokenizer.reserve(template.as_deref().unwrap_or_default())?;
         let template = template.map(|source| ChatTemplate::new(source, &bos, &eos)).transpose()?;
+        tokenizer.reserve(&template.as_ref().map(written).unwrap_or_default())?;
         Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
     }
 
@@ -369,6 +374,16 @@ fn short_id(id: &str) -> String {
         return id.into();
     }
     blake3::hash(id.as_bytes()).to_hex()[..9].into()
+}
+
+/// What a template writes around a short conversation; it may put tokens together, as in
+/// `'<|' + message.role + '|>'`.
+fn written(template: &ChatTemplate) -> String {
+    let turn = |role: &str| json!({"role": role, "content": "x"});
+    let all = ["system", "user", "assistant", "user"].map(turn);
+    // Some templates raise an exception on system messages.
+    let rendered = |messages: &[Value]| template.render(&messages, &TemplateOptions::default());
+    rendered(&all).or_else(|_| rendered(&all[1..])).unwrap_or_default()
 }
 
 /// The chat template, from the first source that has one.

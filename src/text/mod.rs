@@ -1,8 +1,9 @@
 //! Text to tokens and back: tokenizer, chat template, detokeniser, stop strings.
 //!
 //! Control tokens (`<|im_end|>`, `[INST]`, …) steer a model, so only its chat template may produce
-//! them. [`Tokenizer::quote`] inserts marks into message text that looks like a control token; the
-//! marks are removed after the rendered prompt has been split at its control tokens.
+//! them: the special tokens of its tokenizer, and what the template itself writes. All other added tokens
+//! are text. [`Tokenizer::quote`] inserts marks into message text that looks like a control token; in
+//! the rendered prompt, a token with a mark inside is none.
 //!
 //! A [`Reader`] separates reasoning, content and tool calls in the model's text.
 

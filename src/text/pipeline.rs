@@ -56,8 +56,8 @@ impl Pipeline {
         self.added.get_added_tokens_decoder().iter().map(|(id, token)| (*id, token))
     }
 
-    pub fn is_added(&self, id: u32) -> bool {
-        self.added.get_added_tokens_decoder().contains_key(&id)
+    pub fn added_token(&self, id: u32) -> Option<&AddedToken> {
+        self.added.get_added_tokens_decoder().get(&id)
     }
 
     pub fn token_to_id(&self, token: &str) -> Option<u32> {

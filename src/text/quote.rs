@@ -11,10 +11,7 @@
 //! The four are Unicode noncharacters, which are not meant to occur in text.
 
 use std::collections::BTreeMap;
-
-use tokenizers::NormalizedString;
-
-use super::pattern::Pattern;
+use std::ops::Range;
 
 pub const ESCAPE: char = '\u{FDD0}';
 const BREAK: char = '\u{FDD1}';
@@ -81,19 +78,49 @@ impl Quoter {
     }
 }
 
-/// Removes the marks.
-pub fn unquote(text: &mut NormalizedString) -> tokenizers::Result<()> {
-    if text.get().contains(ESCAPE) {
-        text.replace(&Pattern::Text([ESCAPE, BREAK].iter().collect()), "")?;
-        text.replace(&Pattern::Text([ESCAPE, LITERAL].iter().collect()), &ESCAPE.to_string())?;
+/// A text without its marks, and where they were.
+pub struct Unquoted {
+    pub text: String,
+    /// Bytes of the text that have a mark before them, in order.
+    breaks: Vec<usize>,
+}
+
+impl Unquoted {
+    /// Removes the marks from a text.
+    pub fn new(quoted: &str) -> Unquoted {
+        let mut text = String::with_capacity(quoted.len());
+        let mut breaks = Vec::new();
+        let mut rest = quoted;
+        while let Some(at) = rest.find(ESCAPE) {
+            text.push_str(&rest[..at]);
+            let after = &rest[at + ESCAPE.len_utf8()..];
+            let mut chars = after.chars();
+            rest = match chars.next() {
+                Some(BREAK) => {
+                    breaks.push(text.len());
+                    chars.as_str()
+                }
+                mark => {
+                    text.push(ESCAPE);
+                    if mark == Some(LITERAL) { chars.as_str() } else { after }
+                }
+            };
+        }
+        text.push_str(rest);
+        Unquoted { text, breaks }
     }
-    Ok(())
+
+    /// Whether the template wrote this token here, in full.
+    pub fn wrote(&self, token: &str, at: Range<usize>) -> bool {
+        let next = self.breaks.partition_point(|mark| *mark <= at.start);
+        let whole = self.breaks.get(next).is_none_or(|mark| *mark >= at.end);
+        whole && self.text.get(at) == Some(token)
+    }
 }
 
 /// The text without its marks.
 pub fn unquoted(text: &str) -> String {
-    let text = text.replace([ESCAPE, BREAK].iter().collect::<String>().as_str(), "");
-    text.replace([ESCAPE, LITERAL].iter().collect::<String>().as_str(), &ESCAPE.to_string())
+    Unquoted::new(text).text
 }
 
 #[cfg(test)]
@@ -106,12 +133,6 @@ mod tests {
 
     fn quote(text: &str) -> String {
         Quoter::new(TOKENS.map(String::from)).quote(text)
-    }
-
-    fn normalized(text: &str) -> String {
-        let mut text = NormalizedString::from(text);
-        unquote(&mut text).unwrap();
-        text.get().to_owned()
     }
 
     #[test]
@@ -152,7 +173,6 @@ mod tests {
             after in "[|end>b\\]ca]{0,4}",
         ) {
             let quoted = quote(&text);
-            prop_assert_eq!(normalized(&quoted), text.clone());
             prop_assert_eq!(unquoted(&quoted), text);
             // No token overlaps the text, whatever is before and after it.
             let joined = format!("{before}{quoted}{after}");

@@ -1,26 +1,28 @@
 //! Text to token ids, with the pipeline of a `tokenizer.json`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::ops::Range;
 
 use serde_json::Value;
 use tokenizers::AddedToken;
-use tokenizers::tokenizer::{Model, Normalizer, Token};
+use tokenizers::tokenizer::{Model, Token};
 
 use super::added::Splitter;
 use super::json;
 use super::pipeline::Pipeline;
-use super::quote::{ESCAPE, Quoter, unquote};
+use super::quote::{ESCAPE, Quoter, Unquoted};
 use super::tokenizer_json::TokenizerJson;
 use crate::api::Role;
 use crate::error::{Error, Result};
 
 /// A tokenizer that produces control tokens only where a chat template wrote them.
 ///
-/// The ids equal those of the file's own pipeline, except for added tokens that look like markup:
-/// [`Tokenizer::encode_prompt`] finds them, but never in text that was [`Tokenizer::quote`]d.
+/// Control tokens are the file's special tokens and those that a template names:
+/// [`Tokenizer::reserve`]. All other added tokens are text. The ids equal those of the file's own
+/// pipeline; where a text may give no control tokens, those of the pipeline without them.
 pub struct Tokenizer {
     pipeline: Pipeline,
-    /// Finds added tokens in raw text, before normalisation.
+    /// Finds added tokens.
     splitter: Splitter,
     /// Ids that only a template's text may produce.
     control: HashSet<u32>,
@@ -44,42 +46,51 @@ impl Tokenizer {
         let max_id = pipeline.max_id().ok_or_else(|| Error::Tokenizer {
             message: "its vocabulary is empty, expected tokens".into(),
         })?;
-        let added: BTreeMap<u32, AddedToken> =
-            pipeline.added().map(|(id, token)| (id, token.clone())).collect();
-        let ids_of = |kind: fn(&AddedToken) -> bool| {
-            added.iter().filter(|(_, token)| kind(token)).map(|(&id, _)| id).collect()
-        };
-        let quoter = |kind: fn(&AddedToken) -> bool| {
-            let tokens = added.values().filter(|token| is_guarded(token) && kind(token));
-            Quoter::new(tokens.map(|token| token.content.clone()))
-        };
+        let special: HashSet<u32> =
+            pipeline.added().filter(|(_, token)| token.special).map(|(id, _)| id).collect();
         Ok(Tokenizer {
-            control: ids_of(is_control),
-            special: ids_of(|token| token.special),
-            quoter: quoter(is_control),
-            quoter_for_model: quoter(|token| token.special),
-            splitter: splitter(added).map_err(failed)?,
+            splitter: splitter(&pipeline, &special)?,
+            quoter: quoter(&pipeline, &special),
+            quoter_for_model: quoter(&pipeline, &special),
+            control: special.clone(),
+            special,
             pipeline,
             max_id,
         })
+    }
+
+    /// Makes the added tokens that a chat template writes control tokens. They are those in its
+    /// source, or in a text that it rendered, that are a word with marks, such as `<think>`.
+    pub fn reserve(&mut self, written: &str) -> Result<()> {
+        let is_named =
+            |token: &AddedToken| is_tag(&token.content) && written.contains(&token.content);
+        let named = self.pipeline.added().filter(|(_, token)| is_named(token));
+        let control: HashSet<u32> = named.map(|(id, _)| id).chain(self.control.clone()).collect();
+        if control.len() > self.control.len() {
+            self.splitter = splitter(&self.pipeline, &control)?;
+            self.quoter = quoter(&self.pipeline, &control);
+            self.control = control;
+        }
+        Ok(())
     }
 
     /// Ids of a text in which nothing is a control token.
     ///
     /// `add_special` adds the file's begin and end tokens, such as the BOS token of Llama models.
     pub fn encode_plain(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        self.framed(self.encode(&self.quoter.quote(text))?, add_special)
+        self.framed(self.encode(text, Control::Nowhere)?, add_special)
     }
 
     /// Ids of a text whose author may write control tokens; `add_special` as in
     /// [`Tokenizer::encode_plain`].
     pub fn encode_raw(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        self.framed(self.encode(text)?, add_special)
+        self.framed(self.encode(text, Control::Anywhere)?, add_special)
     }
 
     /// Ids of a prompt that a template rendered from [`Tokenizer::quote`]d texts.
     pub fn encode_prompt(&self, rendered: &str) -> Result<Vec<u32>> {
-        self.encode_raw(rendered, false)
+        let prompt = Unquoted::new(rendered);
+        self.checked(self.encode(&prompt.text, Control::Written(&prompt))?)
     }
 
     /// Prepares a message's text for a template, so that it cannot produce a control token.
@@ -141,7 +152,7 @@ impl Tokenizer {
 
     /// Returns true if and only if the token was added to the vocabulary from which text is spelled.
     pub fn is_added(&self, id: u32) -> bool {
-        self.pipeline.is_added(id)
+        self.pipeline.added_token(id).is_some()
     }
 
     /// The largest id.
@@ -187,24 +198,29 @@ impl Tokenizer {
         self.pipeline.spelling.strip()
     }
 
-    /// Runs our splitter, removes the marks, then runs the rest of the file's pipeline.
-    fn encode(&self, quoted: &str) -> Result<Vec<u32>> {
+    fn encode(&self, text: &str, control: Control) -> Result<Vec<u32>> {
+        let may_stand = |at: Range<usize>, id: u32| match control {
+            _ if !self.is_control(id) => true,
+            Control::Anywhere => true,
+            Control::Nowhere => false,
+            Control::Written(prompt) => {
+                let token = self.pipeline.added_token(id);
+                token.is_some_and(|token| is_guarded(token) && prompt.wrote(&token.content, at))
+            }
+        };
         let run = || {
-            let mut text = self.splitter.split(quoted)?;
-            text.split(|_, mut piece| {
-                unquote(&mut piece)?;
-                self.pipeline.normalizers.normalize(&mut piece)?;
-                Ok([piece])
-            })?;
-            self.pipeline.ids(text, |piece| self.tokenize_plain(piece))
+            let split = self.splitter.split(text, &self.pipeline.normalizers, may_stand)?;
+            self.pipeline.ids(split, |piece| match control {
+                Control::Anywhere => self.pipeline.model.tokenize(piece),
+                _ => self.tokenize_plain(piece),
+            })
         };
         run().map_err(failed)
     }
 
-    /// Tokens of a piece without added tokens.
+    /// Tokens of a piece, none of them a control token.
     fn tokenize_plain(&self, piece: &str) -> tokenizers::Result<Vec<Token>> {
-        let model = &self.pipeline.model;
-        let tokens = model.tokenize(piece)?;
+        let tokens = self.pipeline.model.tokenize(piece)?;
         // Merges may produce a control token. The unknown token is exempt: it stands for other text than
         // its own name.
         let spelled = |token: &Token| {
@@ -214,12 +230,19 @@ impl Tokenizer {
         if !tokens.iter().any(spelled) {
             return Ok(tokens);
         }
-        let mut char_by_char = Vec::new();
-        for (at, c) in piece.char_indices() {
-            char_by_char.extend(model.tokenize(&piece[at..at + c.len_utf8()])?);
+        let mut plain = Vec::new();
+        for token in tokens {
+            if !spelled(&token) {
+                plain.push(token);
+            } else if let Some((last, _)) =
+                token.value.char_indices().next_back().filter(|(at, _)| *at > 0)
+            {
+                let (start, end) = token.value.split_at(last);
+                plain.extend(self.tokenize_plain(start)?);
+                plain.extend(self.tokenize_plain(end)?);
+            }
         }
-        char_by_char.retain(|token| !self.is_control(token.id));
-        Ok(char_by_char)
+        Ok(plain)
     }
 
     fn framed(&self, mut ids: Vec<u32>, add_special: bool) -> Result<Vec<u32>> {
@@ -241,10 +264,19 @@ impl Tokenizer {
     }
 }
 
-/// Whether an added token steers the model; added words and white space are ordinary text.
-fn is_control(token: &AddedToken) -> bool {
-    let is_text = |c: char| c.is_alphanumeric() || c.is_whitespace();
-    token.special || !token.content.chars().all(is_text)
+/// Where in a text control tokens may stand.
+#[derive(Clone, Copy)]
+enum Control<'a> {
+    Anywhere,
+    Nowhere,
+    /// Where the template wrote them.
+    Written(&'a Unquoted),
+}
+
+/// A word with marks, as tokens that steer are written; not white space, `{{` or a word alone.
+fn is_tag(token: &str) -> bool {
+    let is_mark = |c: char| !c.is_alphanumeric() && !c.is_whitespace();
+    token.contains(char::is_alphanumeric) && token.contains(is_mark)
 }
 
 /// Whether quoting can break the token: it needs two characters, and no mark among them.
@@ -252,11 +284,14 @@ fn is_guarded(token: &AddedToken) -> bool {
     token.content.chars().nth(1).is_some() && !token.content.contains(ESCAPE)
 }
 
-/// Finds added tokens in raw text, regardless of the normaliser.
-fn splitter(mut added: BTreeMap<u32, AddedToken>) -> tokenizers::Result<Splitter> {
-    // A control token that quoting cannot break is never matched.
-    added.retain(|_, token| is_guarded(token) || !is_control(token));
-    Splitter::new(added)
+fn splitter(pipeline: &Pipeline, control: &HashSet<u32>) -> Result<Splitter> {
+    let tokens = pipeline.added().map(|(id, token)| (id, token.clone())).collect();
+    Splitter::new(tokens, &pipeline.normalizers, |id| control.contains(&id)).map_err(failed)
+}
+
+fn quoter(pipeline: &Pipeline, control: &HashSet<u32>) -> Quoter {
+    let tokens = pipeline.added().filter(|(id, token)| control.contains(id) && is_guarded(token));
+    Quoter::new(tokens.map(|(_, token)| token.content.clone()))
 }
 
 fn failed(error: tokenizers::Error) -> Error {
@@ -274,7 +309,9 @@ mod tests {
     fn both(json: &[u8]) -> (Tokenizer, tokenizers::Tokenizer) {
         let mut reference = tokenizers::Tokenizer::from_bytes(json).unwrap();
         reference.with_truncation(None).unwrap();
-        (Tokenizer::from_bytes(json).unwrap(), reference)
+        let mut tokenizer = Tokenizer::from_bytes(json).unwrap();
+        tokenizer.reserve("{{ '<think>' if x else '</think>' }} tabloom").unwrap();
+        (tokenizer, reference)
     }
 
     fn samples() -> [Vec<u8>; 3] {
@@ -336,6 +373,21 @@ mod tests {
                 assert_eq!(tokenizer.decode(&ids).unwrap(), text);
             }
         }
+    }
+
+    #[test]
+    fn markup_that_no_template_names_is_text() {
+        let json = samples::bytes();
+        let mut tokenizer = Tokenizer::from_bytes(&json).unwrap();
+        let ids = |tokenizer: &Tokenizer| tokenizer.encode_plain("<think>x", false).unwrap();
+        let think = tokenizer.token_id("<think>").unwrap();
+        assert_eq!(ids(&tokenizer)[0], think);
+        tokenizer.reserve("{% if x %}<thinking>{% endif %}").unwrap();
+        assert_eq!(ids(&tokenizer)[0], think);
+        tokenizer.reserve("{% if x %}<think>{% endif %}").unwrap();
+        assert!(tokenizer.is_control(think));
+        assert!(!ids(&tokenizer).contains(&think));
+        assert_eq!(tokenizer.encode_raw("<think>", false).unwrap(), [think]);
     }
 
     #[test]

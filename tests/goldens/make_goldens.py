@@ -17,6 +17,7 @@ differ in the last bits of a float.
     formats/<model>/        the same in the formats of other quantisers
     gguf/                   GGUF files of models and tokenizers
     draft_torch/            drafting heads in files of PyTorch
+    added_tokens.json       texts to ids with added tokens of all flags beside normalisers
     chat_templates.json     chat templates with the text they must render
     splits.json             texts split by the regular expressions of tokenizers
     tool_chats.json         requests with tools, and the text that such templates render of them
@@ -32,6 +33,7 @@ from pathlib import Path
 # One thread, no network: the order of every sum is fixed, and nothing is fetched.
 os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
+import golden_added_tokens  # noqa: E402
 import golden_draft  # noqa: E402
 import golden_embeddings  # noqa: E402
 import golden_formats  # noqa: E402
@@ -54,6 +56,7 @@ def main():
     golden_torch.write(out)
     golden_splits.write(out)
     golden_tokenizers.write(out)
+    golden_added_tokens.write(out)
     golden_gguf.write(out)
     golden_formats.write(out)
     golden_templates.write(out)

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tabloom::Error;
 use tabloom::api::{ChatCompletionRequest, Message, Role};
 use tabloom::text::{Chat, ChatFiles, ChatTemplate, Detokenizer, TemplateOptions, Tokenizer};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
 const TOKENIZERS: [&str; 2] = ["tokenizer_bytes", "tokenizer_words"];
 
@@ -127,6 +128,67 @@ fn template_text_has_the_ids_of_python_s_tokenizers() {
             }
         }
     }
+}
+
+/// `golden_added_tokens.py` makes the same files.
+#[derive(Deserialize)]
+struct AddedTokens {
+    flags: Vec<String>,
+    tokens: Vec<String>,
+    normalizers: Vec<Value>,
+    texts: Vec<String>,
+    cases: Vec<AddedCase>,
+}
+
+/// The normaliser's index, the tokens' flags, and the ids of each text: those of added tokens as letters, a
+/// dot for each other one.
+#[derive(Deserialize)]
+struct AddedCase(usize, Vec<u8>, Option<Vec<String>>);
+
+#[test]
+fn added_tokens_are_found_as_in_python_whatever_their_flags() {
+    let file = fs::read(goldens().join("added_tokens.json")).expect("golden file");
+    let golden: AddedTokens = serde_json::from_slice(&file).expect("golden JSON");
+    let mut alphabet: Vec<char> = ByteLevel::alphabet().into_iter().collect();
+    alphabet.sort_unstable();
+    let vocab: Map<String, Value> =
+        (0..).zip(&alphabet).map(|(id, letter)| (letter.to_string(), Value::from(id))).collect();
+    let mut compared = 0;
+    for AddedCase(normalizer, flags, expected) in &golden.cases {
+        let token = |(at, content): (usize, &String)| {
+            let mut token = json!({"id": vocab.len() + at, "content": content});
+            for (name, flag) in golden.flags.iter().zip(flags) {
+                token[name] = (*flag == 1).into();
+            }
+            token
+        };
+        let normalizer = &golden.normalizers[*normalizer];
+        let file = json!({
+            "added_tokens": golden.tokens.iter().enumerate().map(token).collect::<Value>(),
+            "normalizer": normalizer,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+            "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": vocab, "merges": []},
+        });
+        // Where the library fails, ours must not.
+        let tokenizer = Tokenizer::from_bytes(file.to_string().as_bytes()).expect("a tokenizer");
+        for (at, text) in golden.texts.iter().enumerate() {
+            let shown = |id: u32| match id.checked_sub(vocab.len() as u32) {
+                None => '.',
+                Some(added) => char::from(b'A' + added as u8),
+            };
+            let ids = tokenizer.encode_raw(text, false).expect("ids");
+            let found: String = ids.into_iter().map(shown).collect();
+            if let Some(expected) = expected {
+                assert_eq!(found, expected[at], "{text:?} with {normalizer} and {flags:?}");
+                compared += 1;
+            }
+            // Users' texts give those that do not steer alone.
+            let plain = tokenizer.encode_plain(text, false).expect("ids");
+            assert!(flags[0] == 0 || plain.into_iter().all(|id| shown(id) == '.'), "{text:?}");
+        }
+    }
+    assert_eq!(compared, 3120);
 }
 
 #[test]

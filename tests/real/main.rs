@@ -4,3 +4,5 @@
 
 mod files;
 mod models;
+mod tokenizers;
+mod vocabularies;

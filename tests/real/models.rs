@@ -82,7 +82,7 @@ fn it_answers_as_transformers_does(file: &str, device: Device) {
     let model = model.expect("it loads");
     for Golden { prompt, ids, .. } in &goldens {
         let found = match prompt {
-            Prompt::Text(text) => model.chat.tokenizer().encode_prompt(text),
+            Prompt::Text(text) => model.chat.tokenizer().encode_raw(text, true),
             Prompt::Messages(turns) => {
                 let messages: Vec<Message> = turns.iter().map(Turn::message).collect();
                 model.chat.prompt(&messages.into(), None).map(|prompt| prompt.ids)

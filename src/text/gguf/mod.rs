@@ -6,7 +6,7 @@ mod vocabulary;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokenizers::models::bpe::BPE;
+use tokenizers::models::bpe::{BPE, Merges};
 use tokenizers::normalizers::{NFC, Prepend};
 
 use super::generation::GenerationDefaults;
@@ -17,7 +17,7 @@ use super::spelling::{Spelling, Step};
 use super::tokenizer::Tokenizer;
 use crate::api::typed;
 use crate::error::{Error, Result};
-use pre_tokenizer::PreTokenizer;
+use pre_tokenizer::{PreTokenizer, WORDS};
 use vocabulary::{Kind, Vocabulary};
 
 /// Tokenizer, template and defaults from the metadata.
@@ -33,6 +33,8 @@ pub struct GgufText {
 /// The keys that are used.
 #[derive(Deserialize)]
 struct Fields<'a> {
+    #[serde(rename = "general.name")]
+    name: Option<&'a str>,
     #[serde(rename = "tokenizer.ggml.model")]
     model: &'a str,
     #[serde(rename = "tokenizer.ggml.pre")]
@@ -116,16 +118,30 @@ impl GgufText {
         };
         let (bos, eos) = ((bos, content(bos)), (eos, content(eos)));
 
+        let pre = fields.pre.unwrap_or("default");
         let (mut pipeline, adds_bos) = match fields.model {
-            "llama" => (words_pipeline(&vocabulary, &fields)?, true),
-            "gpt2" => bytes_pipeline(&vocabulary, &fields)?,
+            "llama" => {
+                let merges = vocabulary.merges_by_score(&fields.scores)?;
+                (words_pipeline(&vocabulary, merges, &fields)?, true)
+            }
+            "gemma4" => {
+                let merges = vocabulary.merges(&fields.merges)?;
+                (words_pipeline(&vocabulary, merges, &fields)?, true)
+            }
+            "gpt2" if WORDS.contains(&pre) => {
+                let merges = vocabulary.merges(&fields.merges)?;
+                (words_pipeline(&vocabulary, merges, &fields)?, pre != "sarvam-moe")
+            }
+            "gpt2" => bytes_pipeline(&vocabulary, pre, &fields)?,
             found => {
                 let message =
-                    format!("found tokenizer.ggml.model {found:?}, expected llama or gpt2");
+                    format!("found tokenizer.ggml.model {found:?}, expected llama, gemma4 or gpt2");
                 return Err(Error::Tokenizer { message });
             }
         };
-        pipeline.add(vocabulary.added()).map_err(failed)?;
+        let name = fields.name.unwrap_or_default().to_lowercase();
+        let strips = ["phi-3", "phi3"].iter().any(|family| name.contains(family));
+        pipeline.add(vocabulary.added(strips)).map_err(failed)?;
         pipeline.before.extend(bos.0.filter(|_| fields.add_bos.unwrap_or(adds_bos)));
         pipeline.after.extend(eos.0.filter(|_| fields.add_eos.unwrap_or(false)));
 
@@ -148,19 +164,19 @@ impl GgufText {
     }
 }
 
-/// SentencePiece: words with a leading `▁` and byte fallback.
-fn words_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> {
+/// SentencePiece: words with `▁` for blanks and byte fallback.
+fn words_pipeline(vocabulary: &Vocabulary, merges: Merges, fields: &Fields) -> Result<Pipeline> {
     let unknown = fields.unknown.unwrap_or(0) as usize;
     let unknown =
         vocabulary.tokens.get(unknown).map_or_else(String::new, |token| token.to_string());
     let model = BPE::builder()
-        .vocab_and_merges(vocabulary.ids()?, vocabulary.merges_by_score(&fields.scores)?)
+        .vocab_and_merges(vocabulary.ids()?, merges)
         .unk_token(unknown)
         .fuse_unk(true)
         .byte_fallback(true)
         .build();
     let mut steps = vec![Step::Replace("▁".into(), " ".into()), Step::ByteFallback, Step::Fuse];
-    let add_space = fields.add_space.unwrap_or(true);
+    let add_space = fields.add_space.unwrap_or(fields.model == "llama");
     if add_space {
         steps.push(Step::Strip { content: ' ', start: 1, stop: 0 });
     }
@@ -175,8 +191,8 @@ fn words_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<Pipeline> 
 }
 
 /// Byte-level BPE after a regex split (GPT-2), and whether a BOS token is added by default.
-fn bytes_pipeline(vocabulary: &Vocabulary, fields: &Fields) -> Result<(Pipeline, bool)> {
-    let pre = PreTokenizer::named(fields.pre.unwrap_or("default"))?;
+fn bytes_pipeline(vocabulary: &Vocabulary, pre: &str, fields: &Fields) -> Result<(Pipeline, bool)> {
+    let pre = PreTokenizer::named(pre)?;
     let model = BPE::builder()
         .vocab_and_merges(vocabulary.ids()?, vocabulary.merges(&fields.merges)?)
         .ignore_merges(pre.whole_words)

@@ -120,13 +120,40 @@ fn all_known_end_tokens_end_an_answer() {
 }
 
 #[test]
-fn every_known_split_builds() {
-    let names = "gpt-2 default llama-bpe qwen2 qwen35 smollm tekken gpt-4o deepseek-v3";
-    for name in names.split(' ') {
-        let ids = plain(&with(bytes(), "pre", json!(name)), "hi HI 123 x\r\n\n  !?");
-        assert!(ids.contains(&256), "{name}");
-    }
+fn a_name_is_optional_and_every_split_can_run_in_a_browser() {
     assert!(read(&with(bytes(), "pre", Value::Null)).is_ok(), "absent: default");
+    for pattern in pre_tokenizer::patterns() {
+        let translated = crate::regex::translate(pattern);
+        assert!(translated.is_ok(), "{pattern}: {translated:?}");
+    }
+}
+
+#[test]
+fn words_may_have_a_list_of_merges() {
+    let mut metadata = with(words(), "merges", json!(["h i", "▁ h", "▁ hi"]));
+    metadata["tokenizer.ggml.model"] = json!("gemma4");
+    let [space_hi, hi, space_h] = [267, 266, 265];
+    assert_eq!(
+        plain(&metadata, "hi hi"),
+        plain(&with(metadata.clone(), "pre", json!("any")), "hi hi")
+    );
+    let ids = |text| read(&metadata).unwrap().tokenizer.encode_plain(text, false).unwrap();
+    assert_eq!(ids("hi hi h"), [hi, space_hi, space_h]);
+    assert_eq!(ids("é"), [3 + 0xc3, 3 + 0xa9]);
+    let mut named = with(metadata.clone(), "pre", json!("sarvam-moe"));
+    named["tokenizer.ggml.model"] = json!("gpt2");
+    assert_eq!(plain(&named, "hi hi h"), [hi, space_hi, space_h]);
+}
+
+#[test]
+fn turns_of_phi_3_take_the_white_space_after_them() {
+    let mut metadata = bytes();
+    let ids = |metadata: &Value| {
+        read(metadata).unwrap().tokenizer.encode_raw("<|eot_id|>\n hi<|begin|>", false).unwrap()
+    };
+    assert_eq!(ids(&metadata).len(), 4);
+    metadata["general.name"] = json!("Phi-3 mini");
+    assert_eq!(ids(&metadata), [259, 256, 258]);
 }
 
 #[test]

@@ -68,11 +68,16 @@ impl<'a> Vocabulary<'a> {
         (0..).zip(&self.kinds).filter(|(_, kind)| **kind != Kind::Text).map(|(id, _)| id)
     }
 
-    /// Control and added tokens.
-    pub fn added(&self) -> Vec<AddedToken> {
-        let ids = self.added_ids().map(|id| id as usize);
-        let special = |id: usize| self.kinds[id] == Kind::Control;
-        ids.map(|id| AddedToken::from(&*self.tokens[id], special(id)).normalized(false)).collect()
+    /// Control and added tokens. With `strips`, those of Phi-3's turns take the white space after them:
+    /// no key of the format says so.
+    pub fn added(&self, strips: bool) -> Vec<AddedToken> {
+        let added = |id: u32| {
+            let content = &*self.tokens[id as usize];
+            let special = self.kinds[id as usize] == Kind::Control;
+            let of_text = ["<unk>", "<s>", "<|endoftext|>"].contains(&content);
+            AddedToken::from(content, special).normalized(false).rstrip(strips && !of_text)
+        };
+        self.added_ids().map(added).collect()
     }
 
     /// Reads merges `a b`, highest priority first.

@@ -57,8 +57,8 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<(M
         }
         tensors.push(tensor);
     }
-    let data_start = parser.cursor.finish().await?.next_multiple_of(alignment);
-    let header = place(tensors, data_start, alignment).map_err(|found| malformed(file, found))?;
+    let header_end = parser.cursor.finish().await?;
+    let header = place(tensors, header_end, alignment).map_err(|found| malformed(file, found))?;
     match length {
         Some(found) if found < header.end => {
             Err(Error::Truncated { what: file.into(), expected: header.end, found })
@@ -71,11 +71,12 @@ pub async fn read(file: &str, reader: &mut Reader<impl ByteStream>) -> Result<(M
 }
 
 /// Sorts tensors whose `start` is an offset in the data and converts it to a position in the file.
-/// Between tensors there may be only alignment.
-fn place(mut tensors: Vec<TensorInfo>, data_start: u64, alignment: u64) -> Result<Header, String> {
+/// Between tensors there may be only alignment; a file without tensors may end with its header.
+fn place(mut tensors: Vec<TensorInfo>, header_end: u64, alignment: u64) -> Result<Header, String> {
     tensors.sort_by_key(|tensor| tensor.start);
     let mut expected = 0;
-    let mut end = data_start;
+    let mut end = header_end;
+    let data_start = header_end.next_multiple_of(alignment);
     for TensorInfo { name, start, bytes, .. } in &mut tensors {
         if *start != expected {
             return Err(format!(
