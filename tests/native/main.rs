@@ -13,6 +13,7 @@ mod walks;
 mod adaptive;
 mod cache;
 mod chat;
+mod clients;
 mod completions;
 mod embeddings;
 mod formats;
