@@ -110,17 +110,14 @@ impl Adapter<'_> {
 
 /// Brings a bound into the range of numbers and lengths that occur.
 fn clamp(keyword: &str, value: &mut Value) {
-    match keyword {
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-            if value.as_f64().is_some_and(|bound| bound.abs() > MAX_NUMBER) {
-                let positive = value.as_f64().is_some_and(f64::is_sign_positive);
-                *value = json!(if positive { MAX_NUMBER } else { -MAX_NUMBER });
-            }
+    match (keyword, value.as_f64()) {
+        ("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", Some(bound))
+            if bound.abs() > MAX_NUMBER =>
+        {
+            *value = MAX_NUMBER.copysign(bound).into();
         }
-        "maxLength" | "maxItems" | "maxProperties" => {
-            if value.as_u64().is_some_and(|most| most > MAX_COUNT) {
-                *value = MAX_COUNT.into();
-            }
+        ("maxLength" | "maxItems" | "maxProperties", Some(most)) if most > MAX_COUNT as f64 => {
+            *value = MAX_COUNT.into();
         }
         _ => {}
     }

@@ -151,7 +151,7 @@ fn what_was_said_comes_back() {
     ] {
         let conversation = last(name).conversation;
         assert_eq!(conversation.messages, messages, "{name}");
-        assert_eq!(conversation.continues, false, "{name}");
+        assert!(!conversation.continues, "{name}");
         let tools = messages.iter().filter(|message| message.role == Role::Tool);
         assert!(
             tools.count() == 0
