@@ -112,7 +112,7 @@ async fn answer(
     let request = ChatCompletionRequest {
         messages: messages.to_vec(),
         stream: Some(true),
-        stream_options: Some(StreamOptions { include_usage: Some(true) }),
+        stream_options: Some(StreamOptions { include_usage: Some(true), ..Default::default() }),
         temperature,
         ..ChatCompletionRequest::default()
     };

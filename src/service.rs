@@ -354,7 +354,7 @@ impl<E: Executor> Service<E> {
 
     /// Compiles constraints while the device runs the prefill of their requests.
     fn compile(&mut self) {
-        for (id, spec) in std::mem::take(&mut self.specs) {
+        for (id, mut spec) in std::mem::take(&mut self.specs) {
             let Some(compiler) = &mut self.compiler else { continue };
             let tokens = || {
                 let tokenizer = self.chat.tokenizer();
@@ -364,7 +364,12 @@ impl<E: Executor> Service<E> {
                     strip: tokenizer.leading_strip(),
                 })
             };
-            match compiler.compile(&spec, &tokens) {
+            let mut compiled = compiler.compile(&spec, &tokens);
+            if let (Poll::Ready(Err(_)), Some(form)) = (&compiled, spec.otherwise.take()) {
+                spec.form = form;
+                compiled = compiler.compile(&spec, &tokens);
+            }
+            match compiled {
                 Poll::Ready(Ok(constraint)) => self.engine.constrain(id, constraint),
                 Poll::Ready(Err(error)) => self.fail(id, error),
                 Poll::Pending => self.specs.push((id, spec)),

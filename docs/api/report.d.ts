@@ -290,9 +290,10 @@ export interface AssistantMessage {
   role: "assistant";
   content?: ChatContent | null;
   reasoning_content?: string | null;
-  tool_calls?: ToolCall[];
+  reasoning?: string | null;
+  tool_calls?: ToolCall[] | null;
   prefix?: boolean;
-  refusal?: null;
+  refusal?: string | null;
 }
 export interface ToolMessage {
   role: "tool";
@@ -307,7 +308,7 @@ export interface ChatCompletionParams extends SharedParams {
   tools?: Tool[];
   tool_choice?: ToolChoice;
   parallel_tool_calls?: boolean;
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh";
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
   chat_template_kwargs?: Record<string, unknown>;
   continue_final_message?: boolean;
   logprobs?: boolean;

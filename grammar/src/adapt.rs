@@ -1,11 +1,16 @@
 //! Rewrites JSON schemas for the compiler.
 //!
-//! The compiler reads patterns as Rust's `regex`, but JSON Schema uses ECMAScript's; and it allows too
-//! much for some formats and multiples. Such parts of a schema are rewritten as equivalent ones.
+//! The compiler reads patterns as Rust's `regex`, but JSON Schema uses ECMAScript's; it allows too much
+//! for some formats and multiples; and it does not know some keywords, and escapes in references. Such parts
+//! of a schema are rewritten as equivalent ones.
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{Held, held, rust_pattern};
+use crate::{
+    beyond::{is_beyond, terms},
+    check::{MAX_COUNT, MAX_NUMBER},
+    schema::{Held, held, is_escaped, resolve, rust_pattern},
+};
 
 const DAY: &str = concat!(
     r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])",
@@ -31,17 +36,96 @@ const MAX_STEPS: f64 = 1e12;
 
 /// Rewrites a schema that has passed the check.
 pub fn adapt(schema: &mut Value) {
-    let Value::Object(keywords) = schema else { return };
-    for (keyword, value) in keywords.iter_mut() {
-        match held(keyword, value) {
-            Held::Schema => adapt(value),
-            Held::Schemas => value.as_array_mut().into_iter().flatten().for_each(adapt),
-            Held::NamedSchemas => {
-                value.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(adapt);
+    let root = schema.clone();
+    let mut adapter = Adapter { root: &root, escaped: Vec::new() };
+    adapter.adapt(schema);
+    // Targets of references with escapes stand under names without.
+    let mut done = 0;
+    while let Some(reference) = adapter.escaped.get(done) {
+        let mut target = resolve(&root, reference).cloned().unwrap_or_default();
+        adapter.adapt(&mut target);
+        schema["$defs"][place(done)] = target;
+        done += 1;
+    }
+}
+
+/// The name in `$defs` of the target of a reference with escapes.
+fn place(index: usize) -> String {
+    format!("x-reference-{index}")
+}
+
+struct Adapter<'a> {
+    /// The whole schema, not yet rewritten.
+    root: &'a Value,
+    /// References with escapes.
+    escaped: Vec<String>,
+}
+
+impl Adapter<'_> {
+    fn adapt(&mut self, schema: &mut Value) {
+        let Value::Object(keywords) = schema else { return };
+        let mut besides = self.beyond(keywords);
+        for (keyword, value) in keywords.iter_mut() {
+            match held(keyword, value) {
+                Held::Schema => self.adapt(value),
+                Held::Schemas => {
+                    let schemas = value.as_array_mut().into_iter().flatten();
+                    schemas.for_each(|schema| self.adapt(schema));
+                }
+                Held::NamedSchemas => {
+                    let schemas = value.as_object_mut().into_iter().flat_map(Map::values_mut);
+                    schemas.for_each(|schema| self.adapt(schema));
+                }
+                Held::Data => clamp(keyword, value),
             }
-            Held::Data => {}
+        }
+        if let Some(Value::String(reference)) = keywords.get_mut("$ref")
+            && is_escaped(reference)
+        {
+            let known = self.escaped.iter().position(|other| other == reference);
+            let index = known.unwrap_or(self.escaped.len());
+            let unescaped = format!("#/$defs/{}", place(index));
+            let reference = std::mem::replace(reference, unescaped);
+            if known.is_none() {
+                self.escaped.push(reference);
+            }
+        }
+        besides.extend(narrowed(keywords));
+        if !besides.is_empty() {
+            let all = keywords.entry("allOf").or_insert_with(|| json!([]));
+            all.as_array_mut().into_iter().for_each(|all| all.append(&mut besides));
         }
     }
+
+    /// Removes the keywords that the compiler does not know, and returns schemas that say the same.
+    fn beyond(&mut self, keywords: &mut Map<String, Value>) -> Vec<Value> {
+        let said = keywords.iter().filter(|(keyword, value)| is_beyond(keyword, value));
+        let said = said.filter_map(|(keyword, value)| terms(keyword, value, keywords, self.root));
+        let mut said: Vec<Value> = said.flatten().collect();
+        keywords.retain(|keyword, value| !is_beyond(keyword, value));
+        said.iter_mut().for_each(|term| self.adapt(term));
+        said
+    }
+}
+
+/// Brings a bound into the range of numbers and lengths that occur.
+fn clamp(keyword: &str, value: &mut Value) {
+    match (keyword, value.as_f64()) {
+        ("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", Some(bound))
+            if bound.abs() > MAX_NUMBER =>
+        {
+            *value = MAX_NUMBER.copysign(bound).into();
+        }
+        ("maxLength" | "maxItems" | "maxProperties", Some(most)) if most > MAX_COUNT as f64 => {
+            *value = MAX_COUNT.into();
+        }
+        _ => {}
+    }
+}
+
+/// Rewrites patterns, and formats and multiples that the compiler takes too widely: removes them, or
+/// returns schemas that hold as well.
+fn narrowed(keywords: &mut Map<String, Value>) -> Vec<Value> {
     if let Some(Value::String(pattern)) = keywords.get_mut("pattern") {
         *pattern = rust_pattern(pattern);
     }
@@ -58,10 +142,7 @@ pub fn adapt(schema: &mut Value) {
         let most = step * MAX_STEPS;
         besides.push(json!({ "minimum": -most, "maximum": most }));
     }
-    if !besides.is_empty() {
-        let all = keywords.entry("allOf").or_insert_with(|| json!([]));
-        all.as_array_mut().into_iter().for_each(|all| all.append(&mut besides));
-    }
+    besides
 }
 
 /// The replacement of a format for which the compiler allows too much.

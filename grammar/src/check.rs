@@ -7,8 +7,10 @@ use regex_syntax::ast::{Ast, Visitor, parse::ParserBuilder, visit};
 use serde_json::{Map, Value};
 
 use crate::{
-    Error, Result, endless,
-    schema::{Held, held, inside, rust_pattern},
+    Error, Result,
+    beyond::{FORMATS, is_beyond, terms},
+    endless,
+    schema::{Held, held, inside, resolve, rust_pattern},
 };
 
 /// Largest form in bytes.
@@ -18,10 +20,10 @@ const MAX_BYTES: usize = 64 << 10;
 const MAX_DEPTH: usize = 64;
 
 /// Above this, JSON parsers cannot distinguish all integers.
-const MAX_NUMBER: f64 = 9_007_199_254_740_992.0; // 2^53
+pub const MAX_NUMBER: f64 = 9_007_199_254_740_992.0; // 2^53
 
 /// Largest length or count.
-const MAX_COUNT: u64 = 1 << 20;
+pub const MAX_COUNT: u64 = 1 << 20;
 
 /// `multipleOf` is counted in steps of `1 / STEPS`; [`MAX_MULTIPLE`] limits the least common multiple of
 /// all, in steps.
@@ -34,35 +36,8 @@ const MAX_RULES: usize = 300;
 /// Most texts in a choice.
 const MAX_CHOICES: usize = 2000;
 
-/// Keywords that the compiler cannot enforce.
-const REFUSED: [&str; 18] = [
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$recursiveAnchor",
-    "$recursiveRef",
-    "contains",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "else",
-    "if",
-    "maxContains",
-    "minContains",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
-];
-
-const FORMATS: [&str; 10] =
-    ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"];
-
 /// The characters that texts may contain.
 const WRITABLE: &str = "no control characters other than \\b, \\t, \\n, \\f and \\r";
-
-const DRAFT_7: &str = "http://json-schema.org/draft-07/schema";
 
 pub fn json_schema(schema: &Value) -> Result<()> {
     if schema == &Value::Bool(false) {
@@ -112,6 +87,23 @@ pub fn choice(texts: &[String]) -> Result<()> {
     length(texts.iter().map(String::len).sum())
 }
 
+/// Checks the size and the depth of a schema that is not compiled.
+pub fn size(schema: &Map<String, Value>) -> Result<()> {
+    // A level of a schema is up to two of JSON: `properties`, and one of them.
+    schema.values().try_for_each(|value| depth(value, 2 * MAX_DEPTH))?;
+    length(Value::Object(schema.clone()).to_string().len())
+}
+
+fn depth(value: &Value, most: usize) -> Result<()> {
+    let below =
+        most.checked_sub(1).ok_or_else(|| Error::found("deeper nesting", "at most 64 levels"))?;
+    match value {
+        Value::Array(values) => values.iter().try_for_each(|value| depth(value, below)),
+        Value::Object(values) => values.values().try_for_each(|value| depth(value, below)),
+        _ => Ok(()),
+    }
+}
+
 fn length(bytes: usize) -> Result<()> {
     match bytes <= MAX_BYTES {
         true => Ok(()),
@@ -147,6 +139,9 @@ impl<'a> Walk<'a> {
         self.below_id |= depth > 0 && keywords.contains_key("$id");
         for (keyword, value) in keywords {
             let held = match held(keyword, value) {
+                _ if is_beyond(keyword, value) && !self.can_hold(keyword, value, keywords) => {
+                    Err(unsupported(keyword, value))
+                }
                 Held::Schema => self.schema(value, depth + 1),
                 Held::Schemas => self.list(value, depth),
                 Held::NamedSchemas => self.named(keyword, value, depth),
@@ -171,18 +166,26 @@ impl<'a> Walk<'a> {
                 array(value)?;
                 (value.as_array().into_iter().flatten()).try_for_each(|name| text(name).map(|_| ()))
             }
-            "minimum" | "maximum" => number(value).map(|_| ()),
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => Ok(()),
-            "exclusiveMinimum" | "exclusiveMaximum" => number(value).map(|_| ()),
+            // Bounds further out are met by all numbers that are allowed.
+            "minimum" | "exclusiveMinimum" if value.as_f64().is_some_and(|least| least < 0.0) => {
+                Ok(())
+            }
+            "maximum" | "exclusiveMaximum" if value.as_f64().is_some_and(|most| most > 0.0) => {
+                Ok(())
+            }
+            "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum" => {
+                number(value).map(|_| ())
+            }
             "multipleOf" => self.multiple_of(value),
+            "maxLength" | "maxItems" | "maxProperties" if value.is_u64() => Ok(()),
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
             | "maxProperties" => match value.as_u64() {
                 Some(count) if count <= MAX_COUNT => Ok(()),
                 _ => Err(wrong(value, "a count of at most 1048576")),
             },
             "pattern" => pattern(text(value)?),
-            "format" if FORMATS.contains(&text(value)?) => Ok(()),
-            "format" => Err(wrong(value, &format!("one of {}", FORMATS.join(", ")))),
+            "format" => text(value).map(|_| ()),
             "$ref" if self.below_id => Err(wrong(value, "no reference in a schema with an $id")),
             "$ref" => {
                 self.references.push(text(value)?);
@@ -191,19 +194,16 @@ impl<'a> Walk<'a> {
             "$schema" if self.root.get("$schema") != Some(value) => {
                 Err(wrong(value, "one draft for all of the schema"))
             }
-            "contentEncoding" | "contentMediaType" if self.is_draft_7() => {
-                Err(wrong(value, "a draft in which this asks for nothing"))
-            }
-            _ if REFUSED.contains(&keyword) => {
-                Err(Error::found(keyword, "only keywords that answers can be held to"))
-            }
             _ => Ok(()),
         }
     }
 
-    fn is_draft_7(&self) -> bool {
-        let named = self.root.get("$schema").and_then(Value::as_str);
-        named.is_some_and(|name| name.trim_end_matches('#') == DRAFT_7)
+    /// Whether answers can be held to a keyword that the compiler does not know.
+    fn can_hold(&self, keyword: &str, value: &Value, keywords: &Map<String, Value>) -> bool {
+        let Some(terms) = terms(keyword, value, keywords, self.root) else { return false };
+        // The walk comes to the schemas in `unevaluated…` by itself.
+        let is_checked = held(keyword, value) == Held::Schema;
+        is_checked || terms.iter().all(|term| term.is_boolean() || json_schema(term).is_ok())
     }
 
     fn named(&mut self, keyword: &str, value: &'a Value, depth: usize) -> Result<()> {
@@ -283,6 +283,13 @@ impl Visitor for Writable {
     }
 }
 
+fn unsupported(keyword: &str, value: &Value) -> Error {
+    match keyword {
+        "format" => wrong(value, &format!("one of {}", FORMATS.join(", "))),
+        _ => Error::found(keyword, "only keywords that answers can be held to"),
+    }
+}
+
 /// Checks a keyword against the other keywords of its schema.
 fn beside(keyword: &str, value: &Value, keywords: &Map<String, Value>) -> Result<()> {
     match keyword {
@@ -303,22 +310,6 @@ fn beside(keyword: &str, value: &Value, keywords: &Map<String, Value>) -> Result
         }
         _ => Ok(()),
     }
-}
-
-/// The value that a reference points to. The compiler does not unescape names, so names with escapes
-/// are not found.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    if reference == "#" {
-        return Some(root);
-    }
-    let names = reference.strip_prefix("#/").filter(|names| !names.contains(['%', '~']))?;
-    if names.is_empty() {
-        return None;
-    }
-    names.split('/').try_fold(root, |value, name| match value {
-        Value::Array(values) => values.get(name.parse::<usize>().ok()?),
-        value => value.get(name),
-    })
 }
 
 /// Checks a value of `const` or `enum`.

@@ -15,6 +15,10 @@ const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,32}";
 /// spellings, which the compiler takes for other names.
 const ESCAPES: &str = "nrbtf\\\"";
 
+/// Most tokens in a row without a mask. Masks renew the compiler's budget, without which it takes allowed
+/// tokens for wrong ones.
+const MOST_WITHOUT_MASK: usize = 8;
+
 /// Enough for the deepest form that passes the checks.
 #[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 64 << 20;
@@ -28,6 +32,8 @@ pub struct Grammar {
     /// Number of tokens so far that were stripped at the start; the matcher has seen the others.
     stripped: usize,
     matched: usize,
+    /// Number of tokens since the last mask.
+    unmasked: usize,
 }
 
 impl Grammar {
@@ -41,7 +47,8 @@ impl Grammar {
         let strip = vocabulary.strip.as_ref().map_or(0, |strip| strip.count);
         let matcher = Matcher::new(Ok(parser));
         let vocabulary = vocabulary.clone();
-        let mut grammar = Grammar { vocabulary, matcher, strip, stripped: 0, matched: 0 };
+        let mut grammar =
+            Grammar { vocabulary, matcher, strip, stripped: 0, matched: 0, unmasked: 0 };
         // Report a form that allows no token at all before the answer starts.
         grammar.mask()?;
         Ok(grammar)
@@ -54,6 +61,7 @@ impl Grammar {
     /// No token of the vocabulary continues the answer, or the computation exceeded its limits.
     pub fn mask(&mut self) -> Result<Vec<u32>> {
         let allowed = self.matcher.compute_mask_or_eos().map_err(failed)?;
+        self.unmasked = 0;
         let size = self.vocabulary.size;
         let mut mask = allowed.as_slice().to_vec();
         mask.resize(size.div_ceil(32), 0);
@@ -86,7 +94,11 @@ impl Grammar {
                 return Err(failed("its beginning is not kept"));
             }
         }
+        if self.unmasked == MOST_WITHOUT_MASK {
+            self.mask()?;
+        }
         self.matcher.consume_token(token).map_err(failed)?;
+        self.unmasked += 1;
         self.matched += 1;
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "compile")]
 mod adapt;
+mod beyond;
 mod check;
 mod endless;
 mod error;
@@ -15,6 +16,7 @@ mod schema;
 #[cfg(feature = "compile")]
 mod vocabulary;
 
+pub use check::size as check_size;
 pub use error::{Error, Result};
 pub use form::Form;
 #[cfg(feature = "compile")]

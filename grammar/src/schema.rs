@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 /// ECMAScript's white space: with the byte order mark, without NEXT LINE.
@@ -25,9 +26,41 @@ pub fn held(keyword: &str, value: &Value) -> Held {
         "properties" | "patternProperties" | "$defs" | "definitions" => Held::NamedSchemas,
         "anyOf" | "oneOf" | "allOf" | "prefixItems" => Held::Schemas,
         "items" | "additionalItems" if value.is_array() => Held::Schemas,
-        "items" | "additionalItems" | "additionalProperties" => Held::Schema,
+        "items"
+        | "additionalItems"
+        | "additionalProperties"
+        | "unevaluatedItems"
+        | "unevaluatedProperties" => Held::Schema,
         _ => Held::Data,
     }
+}
+
+const DRAFT_7: &str = "http://json-schema.org/draft-07/schema";
+
+/// Whether a whole schema is of draft 7.
+pub fn is_draft_7(root: &Value) -> bool {
+    let named = root.get("$schema").and_then(Value::as_str);
+    named.is_some_and(|name| name.trim_end_matches('#') == DRAFT_7)
+}
+
+/// Whether a reference has characters in other spellings, which the compiler does not read.
+pub fn is_escaped(reference: &str) -> bool {
+    reference.contains(['%', '~'])
+}
+
+/// The value that a reference points to.
+pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    if reference == "#" {
+        return Some(root);
+    }
+    let names = percent_decode_str(reference.strip_prefix("#/")?).decode_utf8().ok()?;
+    if names.is_empty() {
+        return None;
+    }
+    names.split('/').try_fold(root, |value, name| match value {
+        Value::Array(values) => values.get(name.parse::<usize>().ok()?),
+        value => value.get(name.replace("~1", "/").replace("~0", "~")),
+    })
 }
 
 /// Translates a pattern from ECMAScript to Rust: the meaning of `\s` and `.` differs, and classes do not

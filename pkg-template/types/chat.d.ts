@@ -30,12 +30,14 @@ export interface AssistantMessage {
   content?: ChatContent | null;
   /** What the model thought before it answered; chat templates keep or drop it. */
   reasoning_content?: string | null;
+  /** The same, as vLLM and OpenRouter name it; `reasoning_content` counts where both have a text. */
+  reasoning?: string | null;
   /** The tools it called; messages of role `tool` have the results. */
-  tool_calls?: ToolCall[];
+  tool_calls?: ToolCall[] | null;
   /** The model continues this message, the last one. */
   prefix?: boolean;
-  /** Ignored, so that the messages of answers can be sent back. */
-  refusal?: null;
+  /** What it said instead of an answer; the text where there is no other. */
+  refusal?: string | null;
 }
 
 /** The result of a call in an earlier message. */
@@ -58,7 +60,7 @@ export interface ChatCompletionParams extends SharedParams {
   /** Whether an answer may have several calls; default true. */
   parallel_tool_calls?: boolean;
   /** How much the model thinks, as far as its chat template knows; `none` turns it off (Qwen3). */
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh";
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
   /** More variables of the chat template, such as `{ enable_thinking: false }`. */
   chat_template_kwargs?: Record<string, unknown>;
   /**

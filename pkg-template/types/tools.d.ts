@@ -10,7 +10,10 @@ export interface Tool {
     description?: string | null;
     /** The JSON schema of its arguments, an object; without it there are none. */
     parameters?: { [keyword: string]: unknown } | null;
-    /** Enforces the schema for the arguments of each call, also with `auto`. */
+    /**
+     * Enforces the schema for the arguments of each call, also with `auto`, and refuses one that cannot be
+     * enforced.
+     */
     strict?: boolean | null;
   };
 }
@@ -24,7 +27,8 @@ export interface NamedTool {
 /**
  * Whether tools are called: `none`; `auto` (default where there are tools), as the model decides;
  * `required`, at least one; a tool: that one, once; or only some of the tools. Where a call is required,
- * the answer consists of calls with valid arguments.
+ * the answer consists of calls with valid arguments; of tools that are not `strict`, as far as their schema can
+ * be enforced.
  */
 export type ToolChoice =
   | "none"

@@ -6,7 +6,8 @@ use serde::{Deserializer, Serialize};
 
 use super::fields::Fields;
 use super::input::{Input, TextInput};
-use super::refusal::{Neutral, invalid, refuse_unsupported};
+use super::neutral;
+use super::refusal::{invalid, refuse_unsupported};
 use super::request::ChatCompletionRequest;
 use super::response::{ChatCompletionChunk, FinishReason, TokenLogprob, TopLogprob, Usage};
 use super::validate::ChatRequest;
@@ -20,7 +21,7 @@ const MAX_LOGPROBS: i64 = 5;
 const MAX_CHOICES: usize = 128;
 
 /// Fields with the same meaning as in a chat completion request.
-const SHARED_FIELDS: [&str; 28] = [
+const SHARED_FIELDS: [&str; 27] = [
     "allowed_token_ids",
     "bad_words",
     "frequency_penalty",
@@ -48,11 +49,7 @@ const SHARED_FIELDS: [&str; 28] = [
     "thinking_token_budget",
     "top_k",
     "top_p",
-    "user",
 ];
-
-/// Unsupported fields, accepted with these values because they then change nothing.
-const NEUTRAL_FIELDS: &[Neutral] = &[("suffix", |v| v == "")];
 
 /// A request for text completions as it comes over the wire, not yet checked.
 ///
@@ -100,7 +97,7 @@ impl CompletionRequest {
         let best_of: Option<i64> = fields.take("best_of")?;
         let add_special_tokens = fields.take("add_special_tokens")?.unwrap_or(true);
         let shared = fields.split_off(&SHARED_FIELDS);
-        refuse_unsupported("", &fields.into_map(), NEUTRAL_FIELDS)?;
+        refuse_unsupported("", &fields.into_map(), neutral::REQUEST)?;
         let prompts = Input::read(prompt, "prompt", MAX_CHOICES, "a text to continue")?;
         if let Some(count) = logprobs.filter(|count| !(0..=MAX_LOGPROBS).contains(count)) {
             return Err(invalid("logprobs", count, "0 to 5"));

@@ -51,6 +51,8 @@ pub struct StructuredOutputs {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     pub form: Form,
+    /// A looser form, for the case that the form cannot be compiled.
+    pub otherwise: Option<Form>,
     /// Named in errors.
     pub param: String,
 }
@@ -61,7 +63,7 @@ impl Spec {
     /// # Errors
     /// [`Error::InvalidRequest`] if it is malformed or exceeds the limits.
     pub fn new(form: Form, param: &str) -> Result<Spec> {
-        let spec = Spec { form, param: param.into() };
+        let spec = Spec { form, otherwise: None, param: param.into() };
         spec.form.check().map_err(|error| spec.refused(error))?;
         Ok(spec)
     }
@@ -97,7 +99,7 @@ impl Spec {
                 (Form::JsonSchema(schema), param)
             }
         };
-        Ok(Some(Spec { form, param: param.into() }))
+        Ok(Some(Spec { form, otherwise: None, param: param.into() }))
     }
 
     fn of_outputs(outputs: StructuredOutputs) -> Result<Spec> {
@@ -112,7 +114,7 @@ impl Spec {
         ];
         let mut forms: Vec<_> = forms.into_iter().flatten().collect();
         match (forms.pop(), forms.len()) {
-            (Some((form, param)), 0) => Ok(Spec { form, param: param.into() }),
+            (Some((form, param)), 0) => Ok(Spec { form, otherwise: None, param: param.into() }),
             (last, others) => Err(Error::InvalidRequest {
                 param: "structured_outputs".into(),
                 message: format!(
@@ -181,7 +183,8 @@ mod tests {
                 "structured_outputs.json_object",
             ),
         ] {
-            assert_eq!(read(json), Ok(Some(Spec { form, param: param.into() })), "{json}");
+            let spec = Spec { form, otherwise: None, param: param.into() };
+            assert_eq!(read(json), Ok(Some(spec)), "{json}");
         }
         assert_eq!(read(r#"{"response_format":{"type":"text"}}"#), Ok(None));
         assert_eq!(read("{}"), Ok(None));

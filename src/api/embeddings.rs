@@ -8,15 +8,13 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use super::input::{Input, TextInput};
-use super::refusal::{Neutral, invalid, refuse_unsupported};
+use super::neutral;
+use super::refusal::{invalid, refuse_unsupported};
 use crate::error::Result;
 use crate::step::Pooling;
 
 /// OpenAI's own limit.
 const MAX_INPUTS: usize = 2048;
-
-/// Unsupported fields, accepted with these values because they then change nothing.
-const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 
 /// A request for embeddings as it comes over the wire, not yet checked.
 ///
@@ -74,7 +72,7 @@ impl EmbeddingRequest {
     /// [`crate::Error::InvalidRequest`] names the first field that is unsupported or out of range, what was
     /// found and what was expected.
     pub fn validate(self) -> Result<EmbedRequest> {
-        refuse_unsupported("", &self.other, NEUTRAL_FIELDS)?;
+        refuse_unsupported("", &self.other, neutral::REQUEST)?;
         let encoding = match self.encoding_format.as_deref() {
             None | Some("float") => Encoding::Float,
             Some("base64") => Encoding::Base64,

@@ -14,6 +14,7 @@ mod input;
 mod message;
 mod messages;
 mod models;
+mod neutral;
 mod refusal;
 mod request;
 mod response;
@@ -36,8 +37,8 @@ pub use message::{Conversation, Message, Role, ToolCall};
 pub use models::{Model, ModelList};
 pub(crate) use refusal::{invalid, refuse_unsupported};
 pub use request::{
-    ChatCompletionRequest, Content, ContentPart, ReasoningEffort, RepetitionDetection, RequestCall,
-    RequestCallFunction, RequestMessage, Stop, StreamOptions,
+    ChatCompletionRequest, Content, ContentPart, ReasoningDetail, ReasoningEffort,
+    RepetitionDetection, RequestCall, RequestCallFunction, RequestMessage, Stop, StreamOptions,
 };
 pub use response::{
     ChatCompletion, ChatCompletionChunk, Choice, ChoiceLogprobs, ChunkChoice,

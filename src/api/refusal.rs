@@ -5,18 +5,18 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
+use super::neutral::Table;
 use crate::error::{Error, Result};
 
-/// An unsupported field, and the values of it that change nothing.
-pub(crate) type Neutral = (&'static str, fn(&Value) -> bool);
-
+/// Refuses the first of these fields that is not null and not neutral.
 pub(crate) fn refuse_unsupported(
     prefix: &str,
     fields: &BTreeMap<String, Value>,
-    neutral: &[Neutral],
+    neutral: &Table,
 ) -> Result<()> {
     let harmless = |name: &str, value: &Value| {
-        value.is_null() || neutral.iter().any(|(known, test)| *known == name && test(value))
+        value.is_null()
+            || neutral.iter().any(|(known, neutral)| *known == name && neutral.covers(value))
     };
     match fields.iter().find(|(name, value)| !harmless(name, value)) {
         None => Ok(()),

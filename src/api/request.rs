@@ -76,6 +76,14 @@ pub struct RequestMessage {
     pub content: Option<Content>,
     /// The assistant's reasoning.
     pub reasoning_content: Option<String>,
+    /// The same as `reasoning_content`, in answers of vLLM and OpenRouter.
+    pub reasoning: Option<String>,
+    /// The same as `reasoning_content`, in answers of Ollama.
+    pub thinking: Option<String>,
+    /// The same as `reasoning_content` in pieces, in answers of OpenRouter.
+    pub reasoning_details: Option<Vec<ReasoningDetail>>,
+    /// What the assistant said instead of an answer.
+    pub refusal: Option<String>,
     /// The assistant's tool calls.
     pub tool_calls: Option<Vec<RequestCall>>,
     /// In a message of role `tool`: the id of the call that it answers.
@@ -89,9 +97,15 @@ pub struct RequestMessage {
     pub other: BTreeMap<String, Value>,
 }
 
+/// A piece of the assistant's reasoning: text, a summary, or neither where it is encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ReasoningDetail {
+    pub text: Option<String>,
+    pub summary: Option<String>,
+}
+
 /// A tool call in a message of the assistant.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RequestCall {
     pub id: String,
     /// Always `function`.
@@ -100,15 +114,20 @@ pub struct RequestCall {
     pub function: RequestCallFunction,
     /// The call's index in a stream; it changes nothing.
     pub index: Option<u32>,
+    /// All other fields, so that none is ignored silently.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
 }
 
 /// The function that a [`RequestCall`] calls.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RequestCallFunction {
     pub name: String,
-    /// A JSON object, as text.
-    pub arguments: String,
+    /// A JSON object, as text; nothing, null and an empty text mean an empty object.
+    pub arguments: Option<Value>,
+    /// All other fields, so that none is ignored silently.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
 }
 
 /// How much the model reasons before it answers, if its chat template supports that.
@@ -121,6 +140,7 @@ pub enum ReasoningEffort {
     Medium,
     High,
     Xhigh,
+    Max,
 }
 
 /// A message's content: plain text, or a list of parts.
@@ -131,12 +151,13 @@ pub enum Content {
     Parts(Vec<ContentPart>),
 }
 
-/// One part of a message's content; only parts of type `text` are supported.
+/// One part of a message's content: of type `text`, or of type `refusal` in what the assistant said.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ContentPart {
     #[serde(rename = "type")]
     pub kind: String,
     pub text: Option<String>,
+    pub refusal: Option<String>,
 }
 
 /// Where to stop: one string or several.
@@ -165,6 +186,8 @@ pub struct RepetitionDetection {
 pub struct StreamOptions {
     /// Whether a last chunk without choices carries the token counts.
     pub include_usage: Option<bool>,
+    /// Whether chunks are padded to hide their lengths; not supported.
+    pub include_obfuscation: Option<bool>,
 }
 
 impl ChatCompletionRequest {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::constraint::ResponseFormat;
 use super::refusal::invalid;
 use super::request::{ChatCompletionRequest, RepetitionDetection};
 use crate::error::Result;
@@ -151,8 +152,9 @@ pub(super) fn prompt_logprobs(count: Option<i64>, stream: bool) -> Result<Option
 
 fn logprobs(wanted: Option<bool>, top: Option<i64>) -> Result<Option<u32>> {
     match (wanted.unwrap_or(false), top) {
+        // No top tokens beside no log-probabilities.
+        (false, None | Some(0)) => Ok(None),
         (false, Some(top)) => Err(invalid("top_logprobs", top, "none unless logprobs is true")),
-        (false, None) => Ok(None),
         (true, top) => top_count("top_logprobs", top.unwrap_or(0)).map(Some),
     }
 }
@@ -173,7 +175,8 @@ fn logprob_tokens(request: &ChatCompletionRequest) -> Result<Vec<u32>> {
 fn thinking(request: &ChatCompletionRequest) -> Result<Option<u32>> {
     const PARAM: &str = "thinking_token_budget";
     let Some(budget) = request.thinking_token_budget else { return Ok(None) };
-    if request.response_format.is_some() || request.structured_outputs.is_some() {
+    let format = request.response_format.as_ref().filter(|format| **format != ResponseFormat::Text);
+    if format.is_some() || request.structured_outputs.is_some() {
         return Err(invalid(PARAM, budget, "none where the form of the answer is given"));
     }
     u32::try_from(budget).map(Some).map_err(|_| invalid(PARAM, budget, "0 or more"))

@@ -3,6 +3,7 @@
 use serde::{Deserializer, Serialize};
 
 use super::fields::Fields;
+use super::neutral;
 use super::refusal::{invalid, refuse_unsupported};
 use super::request::ChatCompletionRequest;
 use super::sampling::token_ids;
@@ -56,7 +57,7 @@ impl TokenizeRequest {
         let return_token_strs = fields.take("return_token_strs")?.unwrap_or(false);
         let source = match fields.take("prompt")? {
             Some(text) => {
-                refuse_unsupported("", &fields.into_map(), &[])?;
+                refuse_unsupported("", &fields.into_map(), neutral::REQUEST)?;
                 if add_generation_prompt.is_some() {
                     return Err(invalid("add_generation_prompt", "it", "none beside a prompt"));
                 }
@@ -104,7 +105,7 @@ impl DetokenizeRequest {
         let mut fields = Fields::read(deserializer)?;
         let model = fields.take("model")?;
         let tokens: Option<Vec<i64>> = fields.take("tokens")?;
-        refuse_unsupported("", &fields.into_map(), &[])?;
+        refuse_unsupported("", &fields.into_map(), neutral::REQUEST)?;
         let tokens = tokens.ok_or_else(|| invalid("tokens", "nothing", "a list of token ids"))?;
         Ok(DetokenizeRequest { model, tokens: token_ids("tokens", &tokens)? })
     }

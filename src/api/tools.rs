@@ -92,8 +92,11 @@ pub struct Tool {
     pub description: Option<String>,
     /// A JSON schema of an object.
     pub parameters: Option<Map<String, Value>>,
-    /// Whether the arguments are constrained to that schema.
+    /// Whether the arguments are constrained to that schema even if no call is required.
     pub strict: bool,
+    /// Whether the arguments of required calls are constrained to that schema: always if the tool is
+    /// strict, otherwise if the schema can be enforced.
+    pub enforceable: bool,
     /// Whether `tool_choice` allows it to be called.
     pub callable: bool,
 }
@@ -169,6 +172,13 @@ impl Tools {
         self.required || self.callable().any(|tool| tool.strict)
     }
 
+    /// The same tools, of which only strict ones are held to their schemas.
+    pub fn loosened(&self) -> Tools {
+        let mut loose = self.clone();
+        loose.list.iter_mut().for_each(|tool| tool.enforceable = tool.strict);
+        loose
+    }
+
     fn allow(&mut self, names: &[ToolName], param: &str) -> Result<()> {
         let known = |name: &ToolName| self.list.iter().any(|tool| tool.name == name.name);
         if let Some(ToolName { name }) = names.iter().find(|name| !known(name)) {
@@ -192,22 +202,39 @@ impl Tool {
         let param = format!("{at}.function.parameters");
         let parameters = match parameters {
             None => None,
-            Some(Value::Object(schema)) => {
-                let form = Form::JsonSchema(Value::Object(schema.clone()));
-                form.check().map_err(|error| Error::InvalidRequest {
-                    param: format!("{param}{}", error.path),
-                    message: error.message,
-                })?;
-                if let Some(kind) = schema.get("type").filter(|kind| *kind != "object") {
-                    return Err(invalid(format!("{param}.type"), kind, "\"object\""));
-                }
-                Some(schema)
-            }
+            Some(Value::Object(schema)) => Some(schema),
             Some(_) => return Err(invalid(param, "no object", "a JSON schema of an object")),
         };
         let strict = strict.unwrap_or(false);
-        Ok(Tool { name, description, parameters, strict, callable: true })
+        let checked = parameters.as_ref().map_or(Ok(()), |schema| enforceable(&param, schema));
+        if strict {
+            checked.clone()?;
+        } else if let Some(schema) = &parameters {
+            tabloom_grammar::check_size(schema).map_err(|error| refused(&param, error))?;
+        }
+        let enforceable = checked.is_ok();
+        Ok(Tool { name, description, parameters, strict, enforceable, callable: true })
     }
+
+    /// Whether the arguments of calls are constrained to `parameters`.
+    pub fn is_held(&self, required: bool) -> bool {
+        self.strict || required && self.enforceable
+    }
+}
+
+/// Whether arguments can be constrained to a schema.
+fn enforceable(param: &str, schema: &Map<String, Value>) -> Result<()> {
+    let form = Form::JsonSchema(Value::Object(schema.clone()));
+    form.check().map_err(|error| refused(param, error))?;
+    match schema.get("type").filter(|kind| *kind != "object") {
+        None => Ok(()),
+        Some(kind) => Err(invalid(format!("{param}.type"), kind, "\"object\"")),
+    }
+}
+
+fn refused(param: &str, error: tabloom_grammar::Error) -> Error {
+    let param = format!("{param}{}", error.path);
+    Error::InvalidRequest { param, message: error.message }
 }
 
 /// Checks the name of a function.
@@ -289,10 +316,60 @@ mod tests {
             description: Some("Adds.".into()),
             parameters: schema.as_object().cloned(),
             strict: true,
+            enforceable: true,
             callable: true,
         };
         assert!(tools.constrain());
         assert_eq!(tools.list, [tool]);
+    }
+
+    #[test]
+    fn a_tool_that_is_not_strict_is_never_refused_for_its_schema() {
+        let deep = (0..40).fold(json!({}), |schema, _| json!({ "properties": { "a": schema } }));
+        for (property, enforceable) in [
+            (json!({ "type": "object", "propertyNames": { "pattern": "^(?!a)" } }), false),
+            (json!({ "type": "array", "uniqueItems": true }), false),
+            (json!({ "not": { "const": 1 } }), false),
+            (json!({ "not": { "type": "string" } }), true),
+            (json!({ "type": "integer", "format": "uint32" }), true),
+            (json!({ "type": "string", "format": "phone" }), false),
+            (json!({ "type": "string", "pattern": "^(?=a)b" }), false),
+            (json!({ "minimum": -9223372036854775808_i64 }), true),
+            (json!({ "const": 18446744073709551615_u64 }), false),
+            (json!({ "$ref": "#/paths/~1a~1{b}/get" }), false),
+            (json!({ "$ref": "https://example.com/schema.json" }), false),
+            (json!({ "$ref": "#/properties/a" }), false),
+            (json!({ "$dynamicRef": "#node" }), false),
+            (json!({ "type": "string", "x-order": 1, "nullable": true }), true),
+            (json!({ "type": "text", "properties": [], "required": "a" }), false),
+            (json!(5), false),
+            (deep, true),
+        ] {
+            let schema = json!({ "type": "object", "properties": { "a": property } });
+            let parameters = |strict: bool| {
+                let fields = json!({ "parameters": schema, "strict": strict });
+                let mut request = function(fields);
+                request["tool_choice"] = json!("required");
+                with(request).map(|request| request.conversation.tools.list[0].clone())
+            };
+            let tool = parameters(false).unwrap();
+            assert_eq!(tool.parameters.as_ref(), schema.as_object());
+            assert_eq!(tool.is_held(true), enforceable, "{schema}");
+            assert!(!tool.is_held(false), "{schema}");
+            assert_eq!(parameters(true).is_ok(), enforceable, "{schema}");
+        }
+        let whole = |parameters| with(function(json!({ "parameters": parameters })));
+        for wrong in [json!({ "type": "array" }), json!({ "type": ["object", "null"] })] {
+            let tools = whole(wrong).unwrap().conversation.tools;
+            assert!(!tools.list[0].is_held(true));
+        }
+        let endless = (0..100).fold(json!({}), |schema, _| json!({ "not": [schema] }));
+        for (hostile, found) in
+            [(endless, "deeper nesting"), (json!({ "description": "x".repeat(1 << 16) }), "bytes")]
+        {
+            let refused = whole(hostile).unwrap_err().to_string();
+            assert!(refused.contains(found), "{refused}");
+        }
     }
 
     #[test]
@@ -310,12 +387,14 @@ mod tests {
             (function(json!({ "name": "x".repeat(65) })), "tools[0].function.name", "xxx"),
             (function(json!({ "parameters": 5 })), "tools[0].function.parameters", "no object"),
             (
-                function(json!({ "parameters": { "type": "array" } })),
+                function(json!({ "strict": true, "parameters": { "type": "array" } })),
                 "tools[0].function.parameters.type",
                 "array",
             ),
             (
-                function(json!({ "parameters": { "properties": { "a": { "minimum": "x" } } } })),
+                function(json!({
+                    "strict": true, "parameters": { "properties": { "a": { "minimum": "x" } } },
+                })),
                 "tools[0].function.parameters.properties.a.minimum",
                 "\"x\"",
             ),

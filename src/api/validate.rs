@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use super::constraint::Spec;
 use super::message::Conversation;
 use super::messages::conversation;
-use super::refusal::{Neutral, invalid, refuse_unsupported};
-use super::request::{ChatCompletionRequest, ReasoningEffort, Stop};
+use super::neutral;
+use super::refusal::{invalid, refuse_unsupported};
+use super::request::{ChatCompletionRequest, ReasoningEffort, Stop, StreamOptions};
 use super::sampling::{SamplingParams, TokenRules, prompt_logprobs};
 use super::tools::Tools;
 use crate::error::Result;
@@ -80,10 +81,16 @@ impl ChatCompletionRequest {
 
     /// Checks every field except those of the conversation.
     pub(super) fn settings(self) -> Result<ChatRequest> {
-        refuse_unsupported("", &self.other, NEUTRAL_FIELDS)?;
+        refuse_unsupported("", &self.other, neutral::REQUEST)?;
         let stream = self.stream.unwrap_or(false);
-        if self.stream_options.is_some() && !stream {
+        let StreamOptions { include_usage, include_obfuscation } =
+            self.stream_options.clone().unwrap_or_default();
+        let include_usage = include_usage.unwrap_or(false);
+        if include_usage && !stream {
             return Err(invalid("stream_options", "options", "none unless stream is true"));
+        }
+        if include_obfuscation == Some(true) {
+            return Err(invalid("stream_options.include_obfuscation", true, "false or nothing"));
         }
         let n = self.n.unwrap_or(1);
         if !(1..=MAX_ANSWERS).contains(&n) {
@@ -97,7 +104,7 @@ impl ChatCompletionRequest {
             conversation: Conversation::default(),
             n: n as usize,
             stream,
-            include_usage: self.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
+            include_usage,
             max_tokens,
             text: TextRules {
                 stop: stop(self.stop)?,
@@ -110,9 +117,6 @@ impl ChatCompletionRequest {
         })
     }
 }
-
-/// Unsupported fields, accepted with these values because they then change nothing.
-const NEUTRAL_FIELDS: &[Neutral] = &[("user", Value::is_string)];
 
 fn max_tokens(older: Option<i64>, newer: Option<i64>) -> Result<Option<u32>> {
     let (param, value) = match (older, newer) {
@@ -312,7 +316,7 @@ mod tests {
                 "thinking_token_budget",
                 "7",
             ),
-            (r#""logprobs":false,"top_logprobs":0"#, "top_logprobs", "0"),
+            (r#""logprobs":false,"top_logprobs":1"#, "top_logprobs", "1"),
             (r#""logprobs":true,"top_logprobs":21"#, "top_logprobs", "21"),
             (r#""logprobs":true,"top_logprobs":-1"#, "top_logprobs", "-1"),
             (r#""logprobs":5"#, "logprobs", "5"),

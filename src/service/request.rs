@@ -2,9 +2,9 @@
 
 use crate::{
     Error, Result,
-    api::{ChatRequest, RepetitionLimit, Spec, TokenRules, invalid},
+    api::{ChatRequest, Form, RepetitionLimit, Spec, TokenRules, Tools, invalid},
     engine::{Repetition, Request, TabId, ThinkingBudget},
-    text::{Chat, Prompt, Reading, Tokenizer},
+    text::{Chat, Prompt, Reading, Tokenizer, tool_form},
 };
 
 /// Time, randomness and origin of a request: the core has no clock and no random generator.
@@ -38,7 +38,7 @@ pub fn engine_request(
     vocab: usize,
     moment: Moment,
 ) -> Result<Prepared> {
-    let ChatRequest { sampling, tokens, .. } = request;
+    let ChatRequest { sampling, tokens, conversation, .. } = request;
     let TokenRules { allowed, bad_words, stop, ignore_eos, min_tokens, thinking, repetition } =
         tokens;
     let biased: Vec<u32> = sampling.logit_bias.iter().map(|(id, _)| *id).collect();
@@ -61,7 +61,7 @@ pub fn engine_request(
             reading = Reading { continues: reading.continues, ..Reading::default() };
             Some(constraint.clone())
         }
-        (None, Some(form)) => Some(Spec::new(form, "tools")?),
+        (None, Some(form)) => Some(calls(form, &conversation.tools, &reading)?),
         (None, None) => None,
     };
     let request = Request {
@@ -88,6 +88,16 @@ pub fn engine_request(
         ..Default::default()
     };
     Ok(Prepared { request, constraint, reading })
+}
+
+/// The constraint on an answer that calls tools. Only strict tools must be held to their schemas.
+fn calls(form: Form, tools: &Tools, reading: &Reading) -> Result<Spec> {
+    let looser = tool_form(&tools.loosened(), reading).filter(|looser| *looser != form);
+    match (Spec::new(form, "tools"), looser) {
+        (Ok(spec), otherwise) => Ok(Spec { otherwise, ..spec }),
+        (Err(_), Some(looser)) => Spec::new(looser, "tools"),
+        (Err(error), None) => Err(error),
+    }
 }
 
 /// Refuses token ids beyond the vocabulary.

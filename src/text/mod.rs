@@ -34,4 +34,5 @@ pub use pieces::{CallPiece, End, Piece, Pieces};
 pub use stop::StopFilter;
 pub use template::{ChatTemplate, TemplateOptions};
 pub use tokenizer::Tokenizer;
+pub(crate) use tools::form as tool_form;
 pub use tools::{Dialect, Kind, Reader, Reading, Span, Thinking};

@@ -575,6 +575,46 @@ fn a_model_not_trained_on_tools_calls_one_if_required() {
 }
 
 #[test]
+fn a_required_call_of_a_tool_that_is_not_strict_keeps_to_its_form_where_it_cannot_keep_to_its_schema()
+ {
+    let mut service = service();
+    let integer = serde_json::json!({ "type": "integer" });
+    let either = serde_json::json!({ "oneOf": [integer, { "type": "integer", "minimum": 5 }] });
+    let neither = serde_json::json!({ "allOf": [integer, { "type": "string" }] });
+    let one = |property: serde_json::Value, strict: bool| {
+        let schema = serde_json::json!({
+            "type": "object", "properties": { "a": property }, "required": ["a"],
+        });
+        let function = serde_json::json!({ "name": "f", "parameters": schema, "strict": strict });
+        serde_json::json!([{ "type": "function", "function": function }])
+    };
+    let named = serde_json::json!({ "type": "function", "function": { "name": "f" } });
+    for (tools, choice) in [
+        (one(serde_json::json!({ "$ref": "#/nowhere" }), false), "required".into()),
+        (one(either.clone(), false), "required".into()),
+        (one(neither, false), named),
+    ] {
+        let fields = serde_json::json!({
+            "tools": tools, "tool_choice": choice, "parallel_tool_calls": false, "max_tokens": 40,
+        });
+        let answer = whole(&mut service, fields);
+        let message = &answer.choices[0].message;
+        assert_eq!(message.tool_calls.len(), 1, "{tools}");
+        assert_eq!(message.content, None, "{tools}");
+    }
+    let fields = serde_json::json!({
+        "tools": one(either, true), "messages": goldens()[0].messages, "tool_choice": "required",
+    });
+    submit(&mut service, fields);
+    match run(&mut service).pop() {
+        Some((_, Reply::Error(Error::InvalidRequest { message, .. }))) => {
+            assert!(message.contains("oneOf"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_stream_of_tool_calls_continues_in_another_engine() {
     let fields = serde_json::json!({
         "messages": goldens()[0].messages, "stream": true, "temperature": 1, "max_tokens": 200,

@@ -14,6 +14,7 @@ mod adaptive;
 mod beyond_vocabulary;
 mod cache;
 mod chat;
+mod clients;
 mod completions;
 mod embeddings;
 mod formats;

@@ -67,7 +67,10 @@ impl Model {
     }
 
     pub fn compile(&self, form: &Form) -> tabloom::Result<Box<dyn Constraint>> {
-        Grammar::compile(&self.vocabulary, &Spec { form: form.clone(), param: "it".into() })
+        Grammar::compile(
+            &self.vocabulary,
+            &Spec { form: form.clone(), otherwise: None, param: "it".into() },
+        )
     }
 
     /// Whether an answer may end here.

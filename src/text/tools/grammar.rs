@@ -131,10 +131,9 @@ impl Grammar<'_> {
     /// A tool's schema with JSON whitespace as models are trained to write it.
     fn schema(&self, tool: &Tool) -> Value {
         let any = || Map::from_iter([("type".to_owned(), "object".into())]);
-        let held = self.tools.required || tool.strict;
         let mut schema = match &tool.parameters {
-            Some(schema) if held => schema.clone(),
-            None if held => Map::from_iter(
+            Some(schema) if tool.is_held(self.tools.required) => schema.clone(),
+            None if self.tools.required || tool.strict => Map::from_iter(
                 any().into_iter().chain([("additionalProperties".into(), false.into())]),
             ),
             _ => any(),
