@@ -112,7 +112,7 @@ impl Splitter {
         };
         let mut pieces = Vec::new();
         let (mut end, mut from) = (0, 0);
-        while let Some((at, id)) = finder.find(text, from, &may_stand) {
+        while let Some((at, id)) = finder.find(text, from, may_stand) {
             from = at.end;
             let token = &self.tokens[&id];
             let (before, after) = (&text[..at.start], &text[at.end..]);

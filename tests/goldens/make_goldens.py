@@ -23,7 +23,8 @@ differ in the last bits of a float.
     tool_chats.json         requests with tools, and the text that such templates render of them
     sampling.json           logits with the tokens and probabilities kept from them
 
-The golden_*.py modules say what is in each.
+The golden_*.py modules say what is in each. Two are run by themselves: golden_gguf_splits.py, which needs
+llama.cpp, and golden_published_tokenizers.py, which needs published files.
 """
 
 import argparse
