@@ -4,7 +4,7 @@ use crate::{
     Error, Result,
     api::{ChatRequest, RepetitionLimit, Spec, TokenRules, invalid},
     engine::{Repetition, Request, TabId, ThinkingBudget},
-    text::{Chat, Prompt, Reading, Tokenizer},
+    text::{Chat, Dialect, Prompt, Reading, Tokenizer},
 };
 
 /// Time, randomness and origin of a request: the core has no clock and no random generator.
@@ -51,10 +51,13 @@ pub fn engine_request(
         check_ids(param, ids, vocab)?;
     }
     let defaults = chat.defaults();
-    let Prompt { ids, mut reading, form } = prompt;
+    let Prompt { mut ids, mut reading, form } = prompt;
     let constraint = match (&request.constraint, form) {
         (Some(constraint), _) => {
             // A constrained answer has no reasoning and no tool calls.
+            if reading.dialect == Some(Dialect::Harmony) && !reading.continues {
+                ids.extend(chat.tokenizer().encode_prompt("<|channel|>final<|message|>")?);
+            }
             reading = Reading { continues: reading.continues, ..Reading::default() };
             Some(constraint.clone())
         }

@@ -27,6 +27,7 @@ use crate::{
     manifest::Manifest,
     service::Service,
     step::Window,
+    text::GenerationDefaults,
     weights::{self, Parallel, Quantise, Server, Stored, Within},
 };
 
@@ -156,7 +157,7 @@ async fn load_from(
         }
     };
     let loaded = prepared.load(on_progress).await?;
-    let info = describe(&loaded, url);
+    let info = describe(&loaded, url, chat.defaults());
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
     let inbox = inbox.clone();
     let wake = move || send(&inbox, Event::Woken);
@@ -197,7 +198,7 @@ fn load_options(options: &Options) -> LoadOptions {
     }
 }
 
-fn describe(loaded: &Loaded, url: &str) -> Info {
+fn describe(loaded: &Loaded, url: &str, defaults: &GenerationDefaults) -> Info {
     let (device, adapter, software) = match &loaded.executor {
         AnyExecutor::Gpu(executor) => {
             let adapter = &executor.gpu().adapter;
@@ -218,5 +219,6 @@ fn describe(loaded: &Loaded, url: &str) -> Info {
             Ok(bytes) => DraftInfo::WeightBytes(*bytes as f64),
             Err(error) => DraftInfo::Error(error.to_string()),
         }),
+        sampling: defaults.into(),
     }
 }
