@@ -16,9 +16,8 @@ use crate::{
     engine::TabId,
     error::WireError,
     manifest::Manifest,
-    service::Resumed,
+    service::{Resumed, SamplingDefaults},
     step::{BLOCK_SIZE, MAX_DRAFTS},
-    text::GenerationDefaults,
 };
 
 use super::state::HostMetrics;
@@ -383,32 +382,7 @@ pub struct Info {
     pub stored: bool,
     /// The drafter; null if there is none.
     pub draft: Option<DraftInfo>,
-    pub sampling: SamplingInfo,
-}
-
-/// How tokens are drawn where a request does not say.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SamplingInfo {
-    pub temperature: f64,
-    pub top_k: u32,
-    pub top_p: f64,
-    pub min_p: f64,
-    pub repetition_penalty: f64,
-}
-
-impl From<&GenerationDefaults> for SamplingInfo {
-    fn from(defaults: &GenerationDefaults) -> Self {
-        // As the files have them: 0.8, not the nearest f32.
-        let short = |value: f32| value.to_string().parse().unwrap_or(f64::from(value));
-        SamplingInfo {
-            temperature: short(defaults.temperature),
-            top_k: defaults.top_k,
-            top_p: short(defaults.top_p),
-            min_p: short(defaults.min_p),
-            repetition_penalty: short(defaults.repetition_penalty),
-        }
-    }
+    pub sampling: SamplingDefaults,
 }
 
 /// The drafter that is used, or why it is not.

@@ -25,9 +25,8 @@ use crate::{
     layout::Layout,
     load::{self, DraftWith, LoadOptions, Loaded, Opened, quantise_all},
     manifest::Manifest,
-    service::Service,
+    service::{SamplingDefaults, Service},
     step::Window,
-    text::GenerationDefaults,
     weights::{self, Parallel, Quantise, Server, Stored, Within},
 };
 
@@ -157,7 +156,7 @@ async fn load_from(
         }
     };
     let loaded = prepared.load(on_progress).await?;
-    let info = describe(&loaded, url, chat.defaults());
+    let info = describe(&loaded, url, chat.defaults().into());
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
     let inbox = inbox.clone();
     let wake = move || send(&inbox, Event::Woken);
@@ -198,7 +197,7 @@ fn load_options(options: &Options) -> LoadOptions {
     }
 }
 
-fn describe(loaded: &Loaded, url: &str, defaults: &GenerationDefaults) -> Info {
+fn describe(loaded: &Loaded, url: &str, sampling: SamplingDefaults) -> Info {
     let (device, adapter, software) = match &loaded.executor {
         AnyExecutor::Gpu(executor) => {
             let adapter = &executor.gpu().adapter;
@@ -219,6 +218,6 @@ fn describe(loaded: &Loaded, url: &str, defaults: &GenerationDefaults) -> Info {
             Ok(bytes) => DraftInfo::WeightBytes(*bytes as f64),
             Err(error) => DraftInfo::Error(error.to_string()),
         }),
-        sampling: defaults.into(),
+        sampling,
     }
 }

@@ -237,7 +237,13 @@ impl Grammar<'_> {
                 let words = words.collect::<Vec<_>>().join(" | ");
                 format!("{name}v: ({words}) {}", self.texts(value[1]))
             }
-            _ if plain && strings => self.until(&format!("{name}v"), "ANY", value[1]),
+            _ if plain && strings => {
+                // A reader ends the string here, whatever white space is around.
+                let end = value[1].trim();
+                let (_, rest) = value[1].split_once(end).unwrap_or_default();
+                rules.push(self.until(&format!("{name}s"), "ANY", end));
+                format!("{name}v: {name}s {}", self.texts(rest))
+            }
             _ => {
                 rules.push(format!("{name}j: %json {}", self.spaced(schema)));
                 format!("{name}v: {name}j {}", self.texts(value[1]))
