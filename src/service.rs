@@ -3,6 +3,7 @@
 mod answer;
 mod completion;
 mod conversation;
+mod defaults;
 mod embeddings;
 mod reply;
 mod request;
@@ -17,7 +18,7 @@ use std::{
     task::Poll,
 };
 
-pub use self::{reply::Reply, request::Moment, resume::Resumed};
+pub use self::{defaults::SamplingDefaults, reply::Reply, request::Moment, resume::Resumed};
 
 use self::{
     answer::Answer,

@@ -57,6 +57,7 @@ look();
 loader.addEventListener("change", () => {
   const { engine } = loader;
   panel.watch(engine);
+  settings.suggest(engine?.info.sampling ?? null);
   if (!engine) return;
   const { adapter, device, software } = engine.info;
   const note = software ? "No graphics hardware found: a software adapter stands in for it. " : "";

@@ -55,6 +55,19 @@ export class Settings extends EventTarget {
     }
   }
 
+  /**
+   * Shows what a field left empty stands for.
+   *
+   * @param {import("./tabloom/index.js").EngineInfo["sampling"]} sampling the model's own
+   */
+  suggest(sampling) {
+    const own = { temperature: sampling?.temperature, top_p: sampling?.topP };
+    for (const [name, value] of Object.entries(own)) {
+      const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
+      field.placeholder = value === undefined ? "the model’s own" : `${value}, the model’s own`;
+    }
+  }
+
   /** @param {Settings["values"]} values */
   #change(values) {
     this.values = values;

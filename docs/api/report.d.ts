@@ -482,6 +482,13 @@ export interface EngineInfo {
   weightBytes: number;
   stored: boolean;
   draft: { weightBytes: number } | { error: string } | null;
+  sampling: {
+    temperature: number;
+    topK: number;
+    topP: number;
+    minP: number;
+    repetitionPenalty: number;
+  } | null;
   fallback?: { baseURL: string; model: string; reason: string | null };
 }
 export {};

@@ -109,6 +109,7 @@ export class Fallback {
       weightBytes: 0,
       stored: false,
       draft: null,
+      sampling: null,
       fallback,
     };
   }

@@ -191,6 +191,18 @@ export interface EngineInfo {
    * model runs without it.
    */
   draft: { weightBytes: number } | { error: string } | null;
+  /**
+   * How tokens are drawn where a request does not say: as the model's files say, else at temperature 0.8
+   * with top-k 40, top-p 0.95 and min-p 0.05. Temperature 0 is greedy, `topK` 0 keeps all tokens. Null
+   * where the fallback answers everything.
+   */
+  sampling: {
+    temperature: number;
+    topK: number;
+    topP: number;
+    minP: number;
+    repetitionPenalty: number;
+  } | null;
   /** The server for what the device cannot answer, if any; `reason`: why it answers everything. */
   fallback?: { baseURL: string; model: string; reason: string | null };
 }

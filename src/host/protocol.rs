@@ -16,7 +16,7 @@ use crate::{
     engine::TabId,
     error::WireError,
     manifest::Manifest,
-    service::Resumed,
+    service::{Resumed, SamplingDefaults},
     step::{BLOCK_SIZE, MAX_DRAFTS},
 };
 
@@ -382,6 +382,7 @@ pub struct Info {
     pub stored: bool,
     /// The drafter; null if there is none.
     pub draft: Option<DraftInfo>,
+    pub sampling: SamplingDefaults,
 }
 
 /// The drafter that is used, or why it is not.

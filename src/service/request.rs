@@ -4,7 +4,7 @@ use crate::{
     Error, Result,
     api::{ChatRequest, Form, RepetitionLimit, Spec, TokenRules, Tools, invalid},
     engine::{Repetition, Request, TabId, ThinkingBudget},
-    text::{Chat, Prompt, Reading, Tokenizer, tool_form},
+    text::{Chat, Dialect, Prompt, Reading, Tokenizer, tool_form},
 };
 
 /// Time, randomness and origin of a request: the core has no clock and no random generator.
@@ -54,10 +54,13 @@ pub fn engine_request(
     // Files may name tokens that the model has no embedding for, and so never draws.
     let mut end_tokens = defaults.eos_ids.clone();
     end_tokens.retain(|id| (*id as usize) < vocab);
-    let Prompt { ids, mut reading, form } = prompt;
+    let Prompt { mut ids, mut reading, form } = prompt;
     let constraint = match (&request.constraint, form) {
         (Some(constraint), _) => {
             // A constrained answer has no reasoning and no tool calls.
+            if reading.dialect == Some(Dialect::Harmony) && !reading.continues {
+                ids.extend(chat.tokenizer().encode_prompt("<|channel|>final<|message|>")?);
+            }
             reading = Reading { continues: reading.continues, ..Reading::default() };
             Some(constraint.clone())
         }

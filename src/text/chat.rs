@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::ends;
 use super::generation::GenerationDefaults;
 use super::gguf::GgufText;
 use super::json;
@@ -104,11 +105,10 @@ impl Chat {
         };
         let mut defaults = GenerationDefaults::from_files(files.generation_config, files.config)?;
         let eos = fields.eos_token.as_ref().map_or("", NamedToken::content);
-        if let Some(id) = tokenizer.token_id(eos)
-            && !defaults.eos_ids.contains(&id)
-        {
-            defaults.eos_ids.push(id);
-        }
+        defaults.eos_ids.extend(tokenizer.token_id(eos));
+        defaults.eos_ids = ends::completed(defaults.eos_ids, |text| {
+            tokenizer.token_id(text).filter(|id| tokenizer.is_special(*id))
+        });
         let bos = fields.bos_token.as_ref().map_or("", NamedToken::content);
         let source = template_source(files, fields.chat_template)?;
         tokenizer.reserve(source.as_deref().unwrap_or_default())?;
@@ -208,7 +208,10 @@ impl Chat {
         now: Option<i64>,
         begins: bool,
     ) -> Result<(String, Dialect)> {
-        let messages = self.messages(template, conversation);
+        let mut messages = self.messages(template, conversation);
+        if template.dialect() == Some(Dialect::Harmony) {
+            messages = tools::one_call_each(messages);
+        }
         let list = &conversation.tools.list;
         let tools: Vec<Value> = list.iter().map(|tool| self.tool(tool)).collect();
         let options = |with_tools: bool| {
@@ -222,13 +225,23 @@ impl Chat {
         let plain = |messages: &Vec<Value>| template.render(messages, &options(false));
         let earlier = messages.iter().any(|m| m["role"] == "tool" || m["tool_calls"].is_array());
         match template.dialect() {
-            dialect if tools.is_empty() && (dialect.is_some() || !earlier) => {
-                return Ok((plain(&messages)?, dialect.unwrap_or(Dialect::Hermes)));
+            None if tools.is_empty() && !earlier => {
+                return Ok((plain(&messages)?, Dialect::Hermes));
             }
             Some(dialect) => {
-                let with_tools = template.render(&messages, &options(true))?;
-                if plain(&messages).ok().as_ref() != Some(&with_tools) {
-                    return Ok((with_tools, dialect));
+                let options = options(!tools.is_empty());
+                let called = with_calls(template, messages.clone(), dialect, &options);
+                let rendered = template.render(&called, &options)?;
+                let always = tools.is_empty() || dialect == Dialect::Harmony;
+                if always || plain(&called).ok().as_ref() != Some(&rendered) {
+                    return Ok((rendered, dialect));
+                }
+                // Phi 4 reads the tools from the system message.
+                let carried = tools::carried(called, &tools);
+                if let (Ok(rendered), Some(list)) = (plain(&carried), carried[0]["tools"].as_str())
+                    && rendered.contains(list)
+                {
+                    return Ok((rendered, dialect));
                 }
             }
             None => {}
@@ -321,14 +334,15 @@ impl Chat {
         rendered: &str,
         dialect: Dialect,
     ) -> Reading {
-        let names: Vec<String> =
-            conversation.tools.callable().map(|tool| tool.name.clone()).collect();
-        let dialect = (!names.is_empty()).then_some(dialect);
+        let tools: Vec<Tool> = conversation.tools.callable().cloned().collect();
+        let dialect = (!tools.is_empty() || dialect == Dialect::Harmony).then_some(dialect);
         let last = conversation.messages.last().and_then(|message| message.content.as_deref());
         let [begin, end] = THINK;
         let knows = |token: &str| self.tokenizer.token_id(token).is_some();
         let thinks = template.thinks() || knows(begin) && knows(end);
-        let thinking = if !thinks {
+        let thinking = if dialect == Some(Dialect::Harmony) {
+            Thinking::Possible
+        } else if !thinks {
             Thinking::Never
         } else if conversation.continues {
             let last = last.unwrap_or_default();
@@ -349,7 +363,7 @@ impl Chat {
         });
         Reading {
             dialect,
-            tools: names,
+            tools,
             single: conversation.tools.single,
             thinking,
             markers: special.collect(),
@@ -365,6 +379,25 @@ impl Chat {
     /// Sampling defaults and end-of-sequence ids.
     pub fn defaults(&self) -> &GenerationDefaults {
         &self.defaults
+    }
+}
+
+/// The messages, with earlier calls as text if the template leaves them out.
+fn with_calls(
+    template: &ChatTemplate,
+    messages: Vec<Value>,
+    dialect: Dialect,
+    options: &TemplateOptions,
+) -> Vec<Value> {
+    let mut silent = messages.clone();
+    let removed =
+        silent.iter_mut().filter_map(|message| message.as_object_mut()?.remove("tool_calls"));
+    if removed.count() == 0 {
+        return messages;
+    }
+    match [&messages, &silent].map(|messages| template.render(messages, options).ok()) {
+        [Some(whole), Some(silent)] if whole == silent => tools::spoken(messages, dialect),
+        _ => messages,
     }
 }
 
@@ -618,6 +651,86 @@ mod tests {
             let found = templated(template).prompt(&conversation, None).unwrap().reading.thinking;
             assert_eq!(found, thinking, "{messages}");
         }
+    }
+
+    #[test]
+    fn calls_that_a_template_leaves_out_are_written_in_the_model_s_format() {
+        let body =
+            "{% for m in messages %}<|user|>{{ m.role }}: {{ m.content }}{% endfor %}{{ tools }}";
+        let call = r#"{"name":"f","arguments":{"a":"<|end|>"}}"#;
+        for (mark, expected) in [
+            (
+                "<|tool_list_start|>",
+                r#"<|tool_call_start|>[f(a="<|end|>"), f(a="<|end|>")]<|tool_call_end|>"#.into(),
+            ),
+            ("<|tool_call|>", format!("<|tool_call|>[{call}, {call}]<|/tool_call|>")),
+        ] {
+            let chat = templated(&format!("{{# {mark} #}}{body}"));
+            let text = rendered(&chat, &conversation(called_twice(), tools())).unwrap();
+            assert!(text.contains(&format!("assistant: {expected}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn phi_4_finds_the_tools_in_the_system_message() {
+        let template = "{% for m in messages %}{% if m['role'] == 'system' and 'tools' in m and m['tools'] is not none %}\
+            <|system|>{{ m['content'] }}<|tool|>{{ m['tools'] }}<|/tool|><|end|>{% else %}\
+            <|user|>{{ m['content'] }}<|end|>{% endif %}{% endfor %}<|assistant|>";
+        let user = json!([{ "role": "user", "content": "a" }]);
+        let found = templated(template).prompt(&conversation(user.clone(), tools()), None).unwrap();
+        assert_eq!(found.reading.dialect, Some(Dialect::Listed));
+        let text = rendered(&templated(template), &conversation(user.clone(), tools())).unwrap();
+        assert!(text.starts_with("<|system|><|tool|>[{\"name\":\"f\","), "{text}");
+        let without = rendered(&templated(template), &conversation(user, json!({}))).unwrap();
+        assert_eq!(without, "<|user|>a<|end|><|assistant|>");
+    }
+
+    #[test]
+    fn harmony_is_read_without_tools_and_its_template_gets_one_call_a_message() {
+        let template = "{# <|channel|> <|message|> #}{% for m in messages %}<|start|>{{ m.role }}|\
+            {{ m.thinking }}|{{ m.content }}|{{ (m.tool_calls or [{}])[0].id }}|{{ m.tool_call_id }}{% endfor %}";
+        let user = json!([{ "role": "user", "content": "a" }]);
+        let reading =
+            templated(template).prompt(&conversation(user, json!({})), None).unwrap().reading;
+        assert_eq!(
+            (reading.dialect, reading.thinking),
+            (Some(Dialect::Harmony), Thinking::Possible)
+        );
+        let mut messages = called_twice();
+        messages[1]["content"] = "So.".into();
+        messages[1]["reasoning_content"] = "Hm.".into();
+        let text = rendered(&templated(template), &conversation(messages, tools())).unwrap();
+        let parts: Vec<&str> = text.split("<|start|>").skip(2).collect();
+        let [first, result, second, other] = parts[..] else { panic!("{text}") };
+        assert!(first.starts_with("assistant|Hm.\n\nSo.||call_1"), "{text}");
+        assert!(result.starts_with("tool||1") && result.contains("call_1"), "{text}");
+        assert!(second.starts_with("assistant|||call_2"), "{text}");
+        assert!(other.starts_with("tool||2|") && other.contains("call_2"), "{text}");
+    }
+
+    #[test]
+    fn ends_of_the_family_join_those_in_the_files() {
+        let mut tokenizer: Value = serde_json::from_slice(&samples::bytes()).unwrap();
+        let added = tokenizer["added_tokens"].as_array_mut().unwrap();
+        let mut id = added.iter().filter_map(|token| token["id"].as_u64()).max().unwrap();
+        for (text, special) in [("<|eot_id|>", true), ("</s>", false)] {
+            let mut token = added[0].clone();
+            id += 1;
+            (token["content"], token["id"], token["special"]) =
+                (text.into(), id.into(), special.into());
+            added.push(token);
+        }
+        let tokenizer = tokenizer.to_string();
+        let files = ChatFiles {
+            tokenizer: tokenizer.as_bytes(),
+            generation_config: Some(br#"{"eos_token_id":7}"#),
+            ..Default::default()
+        };
+        let chat = super::Chat::new(&files).unwrap();
+        let ids = &chat.defaults().eos_ids;
+        let id = |text: &str| chat.tokenizer().token_id(text).unwrap();
+        assert!(ids.contains(&7) && ids.contains(&id("<|eot_id|>")), "{ids:?}");
+        assert!(!ids.contains(&id("</s>")), "{ids:?}");
     }
 
     #[test]

@@ -30,6 +30,17 @@ pub struct GenerationDefaults {
     pub repetition_penalty: f32,
 }
 
+/// Defaults of models whose files say nothing of sampling: those of llama.cpp. Drawn from the whole
+/// vocabulary at temperature 1, answers of small models are mostly noise.
+const SILENT: GenerationDefaults = GenerationDefaults {
+    eos_ids: Vec::new(),
+    temperature: 0.8,
+    top_k: 40,
+    top_p: 0.95,
+    min_p: 0.05,
+    repetition_penalty: 1.0,
+};
+
 impl Default for GenerationDefaults {
     fn default() -> Self {
         GenerationDefaults {
@@ -66,9 +77,16 @@ const GGUF_KEYS: [(&str, &str); 5] = [
 ];
 
 impl Fields {
+    /// Whether the file says how tokens are drawn. Its other fields then have transformers' defaults.
+    fn speaks(&self) -> bool {
+        let Fields { do_sample, temperature, top_k, top_p, min_p, .. } = self;
+        let numbers = [temperature, top_p, min_p].into_iter().any(Option::is_some);
+        do_sample.is_some() || top_k.is_some() || numbers
+    }
+
     /// The defaults in a file's fields, except for the ids.
     fn defaults(&self, file: &str) -> Result<GenerationDefaults> {
-        let defaults = GenerationDefaults::default();
+        let defaults = if self.speaks() { GenerationDefaults::default() } else { SILENT };
         let within =
             |field: &str, value: Option<f64>, default: f32, low: f64, high: f64| match value {
                 Some(value) if !(low..=high).contains(&value) => {
@@ -193,10 +211,38 @@ mod tests {
         assert_eq!(eos(r#"{"eos_token_id":[5,7]}"#, r#"{"eos_token_id":9}"#), [5, 7]);
         assert_eq!(eos(r#"{"eos_token_id":null}"#, r#"{"eos_token_id":9}"#), [9]);
         assert_eq!(eos("{}", "{}"), [0; 0]);
-        assert_eq!(
-            GenerationDefaults::from_files(None, None).unwrap(),
-            GenerationDefaults::default()
-        );
+    }
+
+    #[test]
+    fn files_that_say_nothing_of_sampling_give_the_defaults_of_a_local_model() {
+        let quiet =
+            r#"{"_from_model_config":true,"eos_token_id":2,"use_cache":true,"do_sample":null}"#;
+        let silent = GenerationDefaults {
+            eos_ids: vec![2],
+            temperature: 0.8,
+            top_k: 40,
+            top_p: 0.95,
+            min_p: 0.05,
+            repetition_penalty: 1.0,
+        };
+        assert_eq!(read(quiet, "{}").unwrap(), silent);
+        let nothing = GenerationDefaults { eos_ids: vec![], ..silent.clone() };
+        assert_eq!(GenerationDefaults::from_files(None, None).unwrap(), nothing);
+        let penalty = GenerationDefaults { repetition_penalty: 1.1, ..nothing };
+        assert_eq!(read(r#"{"repetition_penalty":1.1}"#, "{}").unwrap(), penalty);
+        for said in [r#""do_sample":true"#, r#""temperature":1"#, r#""top_k":0"#, r#""top_p":1.0"#]
+        {
+            let found = read(&format!("{{{said}}}"), "{}").unwrap();
+            assert_eq!(found, GenerationDefaults::default(), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_request_s_temperature_leaves_the_other_defaults() {
+        let defaults = read("{}", "{}").unwrap();
+        let asked = SamplingParams { temperature: Some(1.0), ..Default::default() };
+        let Sampling { temperature, top_k, top_p, min_p, .. } = defaults.sampling(&asked, 0);
+        assert_eq!((temperature, top_k, top_p, min_p), (1.0, 40, 0.95, 0.05));
     }
 
     #[test]
@@ -227,7 +273,7 @@ mod tests {
 
     #[test]
     fn penalties_bias_and_log_probabilities_hold_at_any_temperature() {
-        let defaults = read(r#"{"repetition_penalty":1.1}"#, "{}").unwrap();
+        let defaults = read(r#"{"repetition_penalty":1.1,"do_sample":true}"#, "{}").unwrap();
         for temperature in [0.0, 0.7] {
             let mut asked = SamplingParams {
                 temperature: Some(temperature),
@@ -270,7 +316,9 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(found.unwrap(), expected);
-        assert_eq!(read(json!({})).unwrap(), GenerationDefaults::default());
+        assert_eq!(read(json!({})).unwrap(), SILENT);
+        let said = read(json!({ "general.sampling.temp": 1.0 })).unwrap();
+        assert_eq!(said, GenerationDefaults::default());
         for value in [json!(200), json!("hot")] {
             let error = read(json!({"general.sampling.temp": value})).unwrap_err().to_string();
             assert!(error.contains("temperature") && error.contains("model.gguf"), "{error}");

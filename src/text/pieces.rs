@@ -6,7 +6,7 @@ use super::{
     detokenizer::Detokenizer,
     stop::StopFilter,
     tokenizer::Tokenizer,
-    tools::{Kind, Reader, Reading, Span, Thinking},
+    tools::{Kind, Part, Reader, Reading, Span, Thinking, escaped},
 };
 use crate::{api::TextRules, error::Result};
 
@@ -78,6 +78,14 @@ impl<T> Piece<T> {
     /// Whether it adds no text, reasoning or call; it may still have tokens.
     fn is_silent(&self) -> bool {
         self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()
+    }
+
+    fn add(&mut self, part: Part, text: &str) {
+        match part {
+            Part::Content => self.text.push_str(text),
+            Part::Reasoning => self.reasoning.push_str(text),
+            Part::Arguments(index) => self.call(index, None, text),
+        }
     }
 
     fn call(&mut self, index: usize, name: Option<String>, arguments: &str) {
@@ -196,14 +204,15 @@ impl<T> Pieces<T> {
                 continue;
             }
             let text = &self.text[start - self.emitted..stop - self.emitted];
+            let whole = *last <= end;
             match kind {
-                Kind::Content => piece.text.push_str(text),
-                Kind::Reasoning => piece.reasoning.push_str(text),
-                Kind::Call { index, name, arguments } if *last <= end => {
+                Kind::Text(part) => piece.add(*part, text),
+                Kind::Escaped(index) => piece.add(Part::Arguments(*index), &escaped(text)),
+                Kind::Instead(part, text) if whole => piece.add(*part, text),
+                Kind::Call { index, name, arguments } if whole => {
                     piece.call(*index, Some(name.clone()), arguments);
                 }
-                Kind::Arguments(index) => piece.call(*index, None, text),
-                Kind::Call { .. } | Kind::Silent => {}
+                Kind::Call { .. } | Kind::Instead(..) | Kind::Silent => {}
             }
             start = stop;
         }

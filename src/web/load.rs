@@ -25,7 +25,7 @@ use crate::{
     layout::Layout,
     load::{self, DraftWith, LoadOptions, Loaded, Opened, quantise_all},
     manifest::Manifest,
-    service::Service,
+    service::{SamplingDefaults, Service},
     step::Window,
     weights::{self, Parallel, Quantise, Server, Stored, Within},
 };
@@ -157,7 +157,7 @@ async fn load_from(
     };
     let loaded = prepared.load(on_progress).await?;
     let name = weights::unsigned(url);
-    let info = describe(&loaded, name);
+    let info = describe(&loaded, name, chat.defaults().into());
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;
     let inbox = inbox.clone();
     let wake = move || send(&inbox, Event::Woken);
@@ -198,7 +198,7 @@ fn load_options(options: &Options) -> LoadOptions {
     }
 }
 
-fn describe(loaded: &Loaded, url: &str) -> Info {
+fn describe(loaded: &Loaded, url: &str, sampling: SamplingDefaults) -> Info {
     let (device, adapter, software) = match &loaded.executor {
         AnyExecutor::Gpu(executor) => {
             let adapter = &executor.gpu().adapter;
@@ -219,5 +219,6 @@ fn describe(loaded: &Loaded, url: &str) -> Info {
             Ok(bytes) => DraftInfo::WeightBytes(*bytes as f64),
             Err(error) => DraftInfo::Error(error.to_string()),
         }),
+        sampling,
     }
 }

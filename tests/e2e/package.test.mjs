@@ -27,6 +27,8 @@ test("loading reports bytes and kernels, and what was loaded", async () => {
   assert.equal(info.context, 1024);
   assert.ok(info.weightBytes > 500_000, `${info.weightBytes} bytes of weights`);
   assert.match(info.model, /\/model\/$/);
+  const sampling = { temperature: 0.6, topK: 0, topP: 0.9, minP: 0, repetitionPenalty: 1 };
+  assert.deepEqual(info.sampling, sampling, "as its generation_config.json says");
   const { weightBytes } = info.draft;
   assert.ok(weightBytes > 100_000, `${weightBytes} bytes of a head`);
   const own = info.weightBytes - weightBytes;

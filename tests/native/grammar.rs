@@ -221,7 +221,7 @@ fn a_grammar_is_followed() {
 }
 
 /// Templates of each dialect, and how many of their model's marks are special tokens.
-const DIALECTS: [(&str, &[&str], usize); 7] = [
+const DIALECTS: [(&str, &[&str], usize); 18] = [
     ("<tool_call>", &["<tool_call>", "</tool_call>"], 0),
     ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"], 4),
     ("<tool_call> </think>", &["<tool_call>", "</tool_call>", "<think>", "</think>"], 0),
@@ -229,7 +229,28 @@ const DIALECTS: [(&str, &[&str], usize); 7] = [
     ("[TOOL_CALLS] </think>", &["[TOOL_CALLS]", "<think>", "</think>"], 1),
     ("[TOOL_CALLS] [ARGS]", &["[TOOL_CALLS]", "[ARGS]"], 2),
     ("<|tool_call|>", &["<|tool_call|>", "<|/tool_call|>"], 2),
+    ("<TOOLCALL>[", &["<TOOLCALL>", "</TOOLCALL>"], 0),
+    ("<function=", &["<function=", "</function>"], 0),
+    ("<｜tool▁sep｜>", &DEEPSEEK, 5),
+    ("<｜tool▁sep｜> ```json", &DEEPSEEK, 5),
+    ("<|tool_call_start|>", &["<|tool_call_start|>", "<|tool_call_end|>"], 2),
+    ("<|tool_call> <tool_call|>", &["<|tool_call>", "<tool_call|>"], 2),
+    ("<|start|> <|channel|> <|message|>", &HARMONY, 5),
+    ("<function= <parameter=", &["<tool_call>", "</tool_call>"], 0),
+    ("<function= <parameter=", &["<tool_call>", "</tool_call>"], 2),
+    ("<function name=\" <param name=\"", &["<function name=\""], 0),
+    ("<arg_key>", &["<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "</arg_value>"], 5),
 ];
+
+const DEEPSEEK: [&str; 5] = [
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁calls▁end｜>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁call▁end｜>",
+    "<｜tool▁sep｜>",
+];
+
+const HARMONY: [&str; 5] = ["<|channel|>", "<|start|>", "<|message|>", "<|constrain|>", "<|end|>"];
 
 /// The built-in model with these marks, the first of which are special, and a template that ends with
 /// `end`.
@@ -256,22 +277,27 @@ fn with_marks(template: &str, marks: &[&str], special: usize, end: &str) -> Chat
 #[test]
 fn calls_of_every_dialect_are_read_as_valid_calls() {
     let mut random = random();
-    let parameters = json!({
+    let mut parameters = json!({
         "type": "object",
         "properties": {
             "text": {"type": "string", "maxLength": 8},
+            "mode": {"enum": ["x", "y z"]},
             "list": {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
         },
         "required": ["text"],
         "additionalProperties": false,
     });
-    let validator = jsonschema::validator_for(&parameters).expect("a valid schema");
-    let tool = |name: &str, strict: bool| {
-        json!({"type": "function", "function":
-            {"name": name, "parameters": parameters, "strict": strict}})
-    };
     let mut called = 0;
     for (template, marks, special) in DIALECTS {
+        if ["<parameter=", "<param name", "<arg_key>"].iter().any(|mark| template.contains(mark)) {
+            // A string without quotes may be of any length.
+            parameters["properties"]["text"] = json!({"type": "string"});
+        }
+        let validator = jsonschema::validator_for(&parameters).expect("a valid schema");
+        let tool = |name: &str, strict: bool| {
+            json!({"type": "function", "function":
+                {"name": name, "parameters": parameters, "strict": strict}})
+        };
         for (choice, end) in [("required", ""), ("required", "<think>"), ("auto", "")] {
             let chat = with_marks(template, marks, special, end);
             let request = json!({

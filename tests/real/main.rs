@@ -2,6 +2,7 @@
 //! fetches them.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod answers;
 mod files;
 mod models;
 mod tokenizers;

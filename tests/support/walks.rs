@@ -174,12 +174,23 @@ impl Model {
     }
 }
 
-/// Texts that a pattern may require: the words of a schema, and none.
+/// Texts that a pattern may require: the words of a schema, the ends of free text in a grammar.
 fn words(form: &Form) -> Vec<Vec<u8>> {
-    let Form::JsonSchema(schema) = form else { return Vec::new() };
-    let text = schema.to_string();
-    let words = text.split(|char: char| !char.is_alphanumeric());
-    words.map(|word| word.as_bytes().to_vec()).collect()
+    match form {
+        Form::JsonSchema(schema) => {
+            let text = schema.to_string();
+            let words = text.split(|char: char| !char.is_alphanumeric());
+            words.map(|word| word.as_bytes().to_vec()).collect()
+        }
+        Form::Grammar(text) => {
+            let ends = text.lines().filter(|line| line.contains("[lazy]")).filter_map(|line| {
+                let literal = &line[line.find(" \"")? + 1..];
+                serde_json::from_str::<String>(literal).ok()
+            });
+            ends.map(String::into_bytes).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn tokens(mask: &[u32]) -> Vec<u32> {

@@ -4,6 +4,7 @@ use crate::sampling::ThinkingBudget;
 
 use super::*;
 use crate::engine::Request;
+use crate::text::{Dialect, Prompt, Reading};
 
 fn asked(fields: serde_json::Value) -> Result<Request> {
     let prompt = vec![1].into();
@@ -35,6 +36,23 @@ fn every_field_reaches_the_engine() {
     assert_eq!(request.end_tokens, [0; 0]);
     assert_eq!((request.allowed_tokens, request.sampling.bias), (None, false));
     assert!(!request.speculates);
+}
+
+#[test]
+fn a_constrained_answer_of_gpt_oss_is_the_text_of_its_final_channel() {
+    let reading = Reading { dialect: Some(Dialect::Harmony), ..Reading::default() };
+    let prompt = Prompt { ids: vec![1], reading, form: None };
+    let request = with(serde_json::json!({ "response_format": { "type": "json_object" } }));
+    let prepared = engine_request(&request, prompt.clone(), &chat(), 1000, NOW).unwrap();
+    assert_eq!(prepared.reading, Reading::default());
+    let (chat, ids) = (chat(), prepared.request.prompt);
+    assert_eq!(
+        (ids[0], &*chat.tokenizer().decode(&ids[1..]).unwrap()),
+        (1, "<|channel|>final<|message|>")
+    );
+    let free = with(serde_json::json!({}));
+    let prepared = engine_request(&free, prompt, &chat, 1000, NOW).unwrap();
+    assert_eq!(prepared.request.prompt, [1]);
 }
 
 #[test]

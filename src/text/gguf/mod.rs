@@ -4,11 +4,14 @@
 mod pre_tokenizer;
 mod vocabulary;
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokenizers::models::bpe::{BPE, Merges};
 use tokenizers::normalizers::{NFC, Prepend};
 
+use super::ends;
 use super::generation::GenerationDefaults;
 use super::json::misfitting;
 use super::pattern::Replace;
@@ -66,21 +69,6 @@ struct Fields<'a> {
     #[serde(rename = "tokenizer.chat_template")]
     template: Option<&'a str>,
 }
-
-/// Control tokens that always end an answer, in addition to the EOS token of the metadata.
-const ENDS: [&str; 11] = [
-    "</s>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<end_of_turn>",
-    "<end_of_utterance>",
-    "<EOT>",
-    "<｜end▁of▁sentence｜>",
-];
 
 impl GgufText {
     /// Reads the metadata of a file; `file` is its name in error messages.
@@ -145,12 +133,10 @@ impl GgufText {
         pipeline.before.extend(bos.0.filter(|_| fields.add_bos.unwrap_or(adds_bos)));
         pipeline.after.extend(eos.0.filter(|_| fields.add_eos.unwrap_or(false)));
 
-        let mut eos_ids: Vec<u32> = [eos.0, fields.eot, fields.eom].into_iter().flatten().collect();
-        eos_ids.extend(
-            vocabulary.added_ids().filter(|id| ENDS.contains(&&*vocabulary.tokens[*id as usize])),
-        );
-        eos_ids.sort_unstable();
-        eos_ids.dedup();
+        let named = [eos.0, fields.eot, fields.eom].into_iter().flatten().collect();
+        let special: HashMap<&str, u32> =
+            vocabulary.added_ids().map(|id| (&*vocabulary.tokens[id as usize], id)).collect();
+        let eos_ids = ends::completed(named, |text| special.get(text).copied());
         Ok(GgufText {
             tokenizer: Tokenizer::new(pipeline)?,
             bos: bos.1,

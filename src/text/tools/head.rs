@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::dialect::Dialect;
+use super::dialect::{Arguments, Call, Dialect, Format};
 
 /// Longest call, in bytes, whose name does not come before its arguments.
 const MOST: usize = 64 << 10;
@@ -29,46 +29,93 @@ pub enum Halt {
 type Result<T> = std::result::Result<T, Halt>;
 
 impl Head {
-    /// Parses the text after a marker; `known` says whether a name is one of the tools.
+    /// Parses the text from a marker on; `known` says whether a name is one of the tools.
     pub fn read(dialect: Dialect, text: &str, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+        let format = dialect.format();
         let mut cursor = Cursor { text, at: 0 };
-        cursor.blank();
-        if dialect == Dialect::MistralNamed {
-            return named(cursor, known);
+        let mut halt = Halt::Wrong;
+        let found = format.opens.iter().find(|open| match cursor.peek(open) {
+            Ok(found) => found,
+            Err(short) => {
+                halt = short;
+                false
+            }
+        });
+        match found {
+            None if halt == Halt::Short || !dialect.bare() => return Err(halt),
+            None => {}
+            // The marker of a single call may be the text before its name.
+            Some(open) if matches!(format.call, Call::Named { before, .. } if before == *open) => {}
+            Some(open) => cursor.expect(open)?,
         }
-        if dialect.lists() {
+        cursor.blank();
+        // Models also write lists where single calls are expected.
+        let listed = format.bracketed || matches!(format.call, Call::Object(_));
+        if found.is_some() && listed && cursor.peek("[")? {
             cursor.expect("[")?;
         }
-        Head::item(cursor, known)
+        Head::item(format, cursor, known)
     }
 
     /// Parses the text after the separator before a further call.
-    pub fn next(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Head> {
-        Head::item(Cursor { text, at: 0 }, known)
+    pub fn next(dialect: Dialect, text: &str, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+        Head::item(dialect.format(), Cursor { text, at: 0 }, known)
     }
 
-    fn item(cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
-        match streamed(cursor, known) {
-            Err(Halt::Wrong) => whole(cursor, known),
-            head => head,
+    fn item(format: &Format, mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+        cursor.blank();
+        match &format.call {
+            Call::Named { before, after, arguments, end } => {
+                named(cursor, [before, after], arguments, end, known)
+            }
+            Call::Object(_) => match streamed(cursor, known) {
+                Err(Halt::Wrong) => whole(cursor, known),
+                head => head,
+            },
         }
     }
 }
 
-/// `name[CALL_ID]id[ARGS]{…}`
-fn named(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
+/// A name between two texts; a JSON object, the first key of the arguments or the call's end follows.
+fn named(
+    mut cursor: Cursor,
+    [before, after]: [&str; 2],
+    arguments: &Arguments,
+    end: &[&str],
+    known: &dyn Fn(&str) -> bool,
+) -> Result<Head> {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    cursor.expect(before)?;
     let name = cursor.take_while(word)?.to_owned();
+    if !known(&name) {
+        return Err(Halt::Wrong);
+    }
     cursor.blank();
     if cursor.peek("[CALL_ID]")? {
         cursor.expect("[CALL_ID]")?;
         cursor.take_while(word)?;
+        cursor.blank();
     }
-    cursor.expect("[ARGS]")?;
-    cursor.blank();
+    cursor.parts(&after.split_whitespace().collect::<Vec<_>>())?;
     let head = Head { name, len: cursor.at, arguments: None };
-    cursor.expect("{")?;
-    if known(&head.name) { Ok(head) } else { Err(Halt::Wrong) }
+    cursor.blank();
+    match arguments {
+        Arguments::Json if cursor.peek("{")? => Ok(Head { len: cursor.at, ..head }),
+        Arguments::Json => nothing(cursor, head),
+        Arguments::Pairs { .. } if cursor.peek(end.first().unwrap_or(&""))? => Ok(head),
+        Arguments::Pairs { key, value, .. } => cursor.key(key, value[0]).map(|_| head),
+    }
+}
+
+/// A call whose arguments are no object: all that may be left out is `null` or an empty string.
+fn nothing(mut cursor: Cursor, head: Head) -> Result<Head> {
+    for empty in ["null", "\"\""] {
+        if cursor.peek(empty)? {
+            cursor.expect(empty)?;
+            break;
+        }
+    }
+    Ok(Head { len: cursor.at, arguments: Some("{}".into()), ..head })
 }
 
 /// `{"name": …, "arguments": {…}}`; the arguments may be incomplete.
@@ -110,11 +157,13 @@ fn whole(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
     let call = value.get("function").filter(|inner| inner.is_object()).unwrap_or(&value);
     let name = call["name"].as_str().filter(|name| known(name)).ok_or(Halt::Wrong)?.to_owned();
     let arguments = match call.get("arguments").or(call.get("parameters")) {
-        None => "{}".into(),
+        None | Some(Value::Null) => "{}".into(),
         Some(Value::Object(arguments)) => Value::Object(arguments.clone()).to_string(),
         // Some models write the arguments as a JSON string, as OpenAI's API does.
+        Some(Value::String(text)) if text.trim().is_empty() => "{}".into(),
         Some(Value::String(text)) => match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(_)) => text.clone(),
+            Ok(Value::Null) => "{}".into(),
             _ => return Err(Halt::Wrong),
         },
         Some(_) => return Err(Halt::Wrong),
@@ -124,36 +173,36 @@ fn whole(mut cursor: Cursor, known: &dyn Fn(&str) -> bool) -> Result<Head> {
 
 /// A position in a text that may be incomplete.
 #[derive(Clone, Copy)]
-struct Cursor<'a> {
-    text: &'a str,
-    at: usize,
+pub struct Cursor<'a> {
+    pub text: &'a str,
+    pub at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    fn rest(&self) -> &'a str {
+    pub fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    fn blank(&mut self) {
+    pub fn blank(&mut self) {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
     /// Whether `part` comes next.
-    fn peek(&self, part: &str) -> Result<bool> {
+    pub fn peek(&self, part: &str) -> Result<bool> {
         match overlap(self.rest(), part) {
             Err(Halt::Short) => Err(Halt::Short),
             found => Ok(found.is_ok()),
         }
     }
 
-    fn expect(&mut self, part: &str) -> Result<()> {
+    pub fn expect(&mut self, part: &str) -> Result<()> {
         overlap(self.rest(), part)?;
         self.at += part.len();
         Ok(())
     }
 
     /// Expects these parts with optional white space between them.
-    fn parts(&mut self, parts: &[&str]) -> Result<()> {
+    pub fn parts(&mut self, parts: &[&str]) -> Result<()> {
         for (i, part) in parts.iter().enumerate() {
             if i > 0 || part.is_empty() {
                 self.blank();
@@ -164,7 +213,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes one or more characters of a kind; a character of another kind must follow.
-    fn take_while(&mut self, kind: impl Fn(char) -> bool) -> Result<&'a str> {
+    pub fn take_while(&mut self, kind: impl Fn(char) -> bool) -> Result<&'a str> {
         let rest = self.rest();
         match rest.find(|c| !kind(c)) {
             None => Err(Halt::Short),
@@ -174,6 +223,18 @@ impl<'a> Cursor<'a> {
                 Ok(&rest[..end])
             }
         }
+    }
+
+    /// Parses the key of an argument between two texts, and the text before its value.
+    pub fn key(&mut self, [before, after]: &[&str; 2], value: &str) -> Result<&'a str> {
+        self.expect(before)?;
+        let key = self.take_while(|c| !"<>\"'=:,(){}[]\n".contains(c))?;
+        self.expect(after.trim())?;
+        if !value.trim().is_empty() {
+            self.blank();
+            self.expect(value.trim())?;
+        }
+        Ok(key.trim())
     }
 
     /// Parses a JSON string.

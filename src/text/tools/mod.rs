@@ -2,11 +2,14 @@
 
 mod dialect;
 mod grammar;
+mod harmony;
 mod head;
 mod reader;
+mod values;
 mod wording;
 
 pub use dialect::Dialect;
 pub use grammar::form;
-pub use reader::{Kind, Reader, Reading, Span, THINK, Thinking};
-pub use wording::{instructions, worded};
+pub use reader::{Kind, Part, Reader, Reading, Span, THINK, Thinking};
+pub use values::escaped;
+pub use wording::{carried, instructions, one_call_each, spoken, worded};

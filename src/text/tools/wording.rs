@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use super::dialect::Dialect;
+
 /// The system message's description of these tools.
 pub fn instructions(tools: &[Value]) -> String {
     let list: Vec<String> = tools.iter().map(|tool| tool["function"].to_string()).collect();
@@ -56,6 +58,67 @@ pub fn worded(messages: Vec<Value>, instructions: Option<&str>, in_system: bool)
         _ => worded.insert(0, json!({ "role": "system", "content": instructions })),
     }
     worded
+}
+
+/// The messages with the tools' descriptions as text in the system message, apart from its content.
+pub fn carried(mut messages: Vec<Value>, tools: &[Value]) -> Vec<Value> {
+    let list: Vec<&Value> = tools.iter().map(|tool| &tool["function"]).collect();
+    if messages.first().is_none_or(|first| first["role"] != "system") {
+        messages.insert(0, json!({ "role": "system", "content": "" }));
+    }
+    messages[0]["tools"] = json!(list).to_string().into();
+    messages
+}
+
+/// The messages with earlier calls as text in the model's own format, for templates that leave calls out.
+pub fn spoken(mut messages: Vec<Value>, dialect: Dialect) -> Vec<Value> {
+    for message in &mut messages {
+        let calls = message.as_object_mut().and_then(|message| message.remove("tool_calls"));
+        if let Some(Value::Array(calls)) = calls {
+            let text = dialect.format().written(calls.iter().map(|call| &call["function"]));
+            append(message, "\n", &text);
+        }
+    }
+    messages
+}
+
+/// The messages as gpt-oss's template reads them: an assistant's message has one call, the call's result
+/// comes next, and text before a call is reasoning.
+pub fn one_call_each(messages: Vec<Value>) -> Vec<Value> {
+    let mut rest: Vec<Option<Value>> = messages.into_iter().map(Some).collect();
+    let mut all = Vec::new();
+    for at in 0..rest.len() {
+        let Some(mut message) = rest[at].take() else { continue };
+        let calls = message.as_object_mut().and_then(|message| message.remove("tool_calls"));
+        let calls = match calls {
+            Some(Value::Array(calls)) if !calls.is_empty() => calls,
+            _ => {
+                all.push(message);
+                continue;
+            }
+        };
+        let said = |name: &str| message[name].as_str().unwrap_or_default();
+        let parts = [said("reasoning_content"), said("content")];
+        let thinking =
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
+        for (i, call) in calls.into_iter().enumerate() {
+            let id = call["id"].clone();
+            let mut one = json!({ "role": "assistant", "tool_calls": [call] });
+            if i == 0 && !thinking.is_empty() {
+                one["thinking"] = thinking.as_str().into();
+            }
+            all.push(one);
+            // Results up to the next message of another role.
+            let results = rest[at + 1..].iter_mut().take_while(|message| {
+                message.as_ref().is_none_or(|message| message["role"] == "tool")
+            });
+            let answers = |message: &Option<Value>| {
+                message.as_ref().is_some_and(|message| message["tool_call_id"] == id)
+            };
+            all.extend(results.filter(|message| answers(message)).filter_map(Option::take));
+        }
+    }
+    all
 }
 
 /// Appends to a message's content.

@@ -173,6 +173,7 @@ impl World {
                 weight_bytes: 0.0,
                 draft: None,
                 stored: false,
+                sampling: chat().defaults().into(),
             };
             (service, info)
         });
