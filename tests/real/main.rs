@@ -1,0 +1,4 @@
+//! Published files, fetched by `cargo xtask test --only real`.
+
+mod files;
+mod templates;
