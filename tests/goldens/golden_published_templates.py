@@ -155,10 +155,13 @@ def shaped(messages, parts, empty, text):
 
 
 def shape(template):
-    """The first shape in which a template shows everything."""
+    """The first shape in which a template shows everything, or else renders."""
+
+    def renders(messages, tools, form):
+        return render(template, shaped(messages, *form), tools=tools, add_generation_prompt=True)
 
     def shows(messages, tools, form):
-        text = render(template, shaped(messages, *form), tools=tools, add_generation_prompt=True)
+        text = renders(messages, tools, form)
         return text is not None and "probe_value" in text and "{'probe_key': 'probe_value'}" not in text
 
     user = [{"role": "user", "content": "probe_value"}]
@@ -180,7 +183,9 @@ def shape(template):
         "function": {"name": "probe", "description": "Probes.", "parameters": parameters},
     }
     forms = [(parts, False, False), (parts, True, False), (parts, False, True), (parts, True, True)]
-    return next((form for form in forms if shows(called, [tool], form)), forms[0])
+    fitting = [form for form in forms if shows(called, [tool], form)]
+    rendering = [form for form in forms if renders(called, [tool], form) is not None]
+    return (fitting + rendering + forms)[0]
 
 
 def of_request(request):

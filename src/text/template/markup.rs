@@ -3,24 +3,11 @@
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
+use super::html::{ENTITIES, escaped};
 use super::lists::pairs;
 use super::python::{
     Result, Text, bind, invalid, is_blank, is_true, items, needed, one, only, text,
 };
-
-const ENTITIES: [(char, &str); 5] =
-    [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('\'', "&#39;"), ('"', "&#34;")];
-
-fn escaped(text: &str) -> Result<String> {
-    let mut out = Text::default();
-    for c in text.chars() {
-        match ENTITIES.iter().find(|(plain, _)| *plain == c) {
-            Some((_, entity)) => out.push(entity)?,
-            None => out.push(c.encode_utf8(&mut [0; 4]))?,
-        }
-    }
-    Ok(out.done())
-}
 
 pub fn escape(arguments: &[Value], forces: bool) -> Result<Value> {
     let value = only(arguments)?;

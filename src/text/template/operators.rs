@@ -6,6 +6,7 @@ use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
+use super::html::added;
 use super::python::{
     MAX_ITEMS, MAX_TEXT, Result, Text, float, integer, invalid, is_list, items, size, string, text,
     tuple, whole,
@@ -109,12 +110,7 @@ fn compute(a: &Value, sign: &str, b: &Value) -> Result<Value> {
         || invalid(format!("found {} {sign} {}, which is not possible", a.kind(), b.kind()));
     match (a.as_str(), b.as_str(), sign) {
         (Some(format), _, "%") => return percent(format, b),
-        (Some(a), Some(b), "+") => {
-            let mut text = Text::default();
-            text.push(a)?;
-            text.push(b)?;
-            return Ok(text.done().into());
-        }
+        (Some(_), Some(_), "+") => return added(a, b),
         (Some(text), None, "*") => return repeated(text, b),
         (None, Some(text), "*") => return repeated(text, a),
         (Some(_), ..) | (_, Some(_), _) => return Err(impossible()),

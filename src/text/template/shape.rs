@@ -47,8 +47,10 @@ impl Shape {
         }});
         let shapes = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(empty, text_arguments)| Shape { parts, empty, text_arguments });
-        let fits = shapes.iter().find(|shape| shows(shape, &called, std::slice::from_ref(&tool)));
-        fits.copied().unwrap_or(shapes[0])
+        let tools = std::slice::from_ref(&tool);
+        let renders = |shape: &&Shape| render(&shape.apply(&called), tools).is_some();
+        let fits = shapes.iter().find(|shape| shows(shape, &called, tools));
+        fits.or_else(|| shapes.iter().find(renders)).copied().unwrap_or(shapes[0])
     }
 
     /// Messages in this shape. What a message does not have is absent, not null.

@@ -5,7 +5,7 @@ use minijinja::{State, Value};
 use super::python::{Result, invalid};
 
 /// Bytes that all steps of a rendering may read and make together.
-const MAX_WORK: usize = 512 << 20;
+const MAX_WORK: usize = 256 << 20;
 
 /// Bytes that a rendering has read and made so far.
 #[derive(Debug)]
