@@ -495,10 +495,16 @@ async fn read_chat(source: &impl Source) -> Result<Chat> {
     let generation_config = source.read_optional("generation_config.json").await?;
     let chat_template_jinja = source.read_optional("chat_template.jinja").await?;
     let chat_template_json = source.read_optional("chat_template.json").await?;
+    // transformers looks for it only beside that file.
+    let tool_use_jinja = match chat_template_jinja {
+        Some(_) => source.read_optional("additional_chat_templates/tool_use.jinja").await?,
+        None => None,
+    };
     Chat::new(&ChatFiles {
         tokenizer: &tokenizer,
         tokenizer_config: tokenizer_config.as_deref(),
         chat_template_jinja: chat_template_jinja.as_deref(),
+        tool_use_jinja: tool_use_jinja.as_deref(),
         chat_template_json: chat_template_json.as_deref(),
         generation_config: generation_config.as_deref(),
         config: Some(&config),

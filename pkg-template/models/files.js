@@ -1,10 +1,7 @@
 // Models of files that the page has.
 import { TabloomError } from "../error.js";
-<<<<<<< HEAD
+import { encoded } from "./address.js";
 import { isModel, models } from "./gguf.js";
-=======
-import { LATER_PART, encoded } from "./address.js";
->>>>>>> w/F
 
 /** Files that may be a model's. */
 const OF_A_MODEL = /\.(json|jinja|safetensors|gguf|bin|pt)$/i;

@@ -10,7 +10,7 @@ use super::generation::GenerationDefaults;
 use super::gguf::GgufText;
 use super::json;
 use super::quote::{END, unquoted};
-use super::template::{ChatTemplate, TemplateOptions};
+use super::template::{ChatTemplate, NamedTemplates, TemplateOptions};
 use super::tokenizer::Tokenizer;
 use super::tools::{self, Dialect, Reading, THINK, Thinking};
 use crate::api::{Conversation, Form, Message, Role, Tool, ToolCall};
@@ -25,6 +25,8 @@ pub struct ChatFiles<'a> {
     pub tokenizer_config: Option<&'a [u8]>,
     /// `chat_template.jinja`, preferred over all other templates.
     pub chat_template_jinja: Option<&'a [u8]>,
+    /// `additional_chat_templates/tool_use.jinja`, beside `chat_template.jinja`.
+    pub tool_use_jinja: Option<&'a [u8]>,
     /// `chat_template.json`, preferred over the template of `tokenizer_config.json`.
     pub chat_template_json: Option<&'a [u8]>,
     /// `generation_config.json`
@@ -36,7 +38,7 @@ pub struct ChatFiles<'a> {
 /// Tokenizer, chat template and defaults of one model.
 pub struct Chat {
     tokenizer: Arc<Tokenizer>,
-    template: Option<ChatTemplate>,
+    templates: NamedTemplates,
     defaults: GenerationDefaults,
 }
 
@@ -92,13 +94,16 @@ struct NamedTemplate {
     template: String,
 }
 
+/// The names under which templates read a message's reasoning.
+const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
+
 impl Chat {
     /// Reads a model's files.
     ///
-    /// A model without a chat template loads: it can complete text, and [`Chat::prompt`] returns an
-    /// error that names the missing template.
+    /// A model without a chat template, or with one that cannot be compiled, loads: it can complete
+    /// text, and [`Chat::prompt`] returns an error that says what is wrong.
     pub fn new(files: &ChatFiles) -> Result<Self> {
-        let mut tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
+        let tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
         let fields: Fields = match files.tokenizer_config {
             Some(bytes) => json::parse("tokenizer_config.json", bytes)?,
             None => Fields::default(),
@@ -110,21 +115,29 @@ impl Chat {
             tokenizer.token_id(text).filter(|id| tokenizer.is_special(*id))
         });
         let bos = fields.bos_token.as_ref().map_or("", NamedToken::content);
-        let source = template_source(files, fields.chat_template)?;
-        tokenizer.reserve(source.as_deref().unwrap_or_default())?;
-        let template = source.map(|source| ChatTemplate::new(source, bos, eos)).transpose()?;
-        tokenizer.reserve(&template.as_ref().map(written).unwrap_or_default())?;
-        Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
+        let sources = template_sources(files, fields.chat_template)?;
+        Chat::assembled(tokenizer, sources, bos, eos, defaults)
     }
 
     /// Reads the metadata of a GGUF file; `file` is its name in error messages.
     pub fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
-        let text = GgufText::read(file, metadata)?;
-        let GgufText { mut tokenizer, bos, eos, template, defaults } = text;
-        tokenizer.reserve(template.as_deref().unwrap_or_default())?;
-        let template = template.map(|source| ChatTemplate::new(source, &bos, &eos)).transpose()?;
-        tokenizer.reserve(&template.as_ref().map(written).unwrap_or_default())?;
-        Ok(Chat { tokenizer: Arc::new(tokenizer), template, defaults })
+        let GgufText { tokenizer, bos, eos, templates, defaults } = GgufText::read(file, metadata)?;
+        Chat::assembled(tokenizer, templates, &bos, &eos, defaults)
+    }
+
+    /// What the templates write is kept out of users' text.
+    fn assembled(
+        mut tokenizer: Tokenizer,
+        sources: Vec<(String, String)>,
+        bos: &str,
+        eos: &str,
+        defaults: GenerationDefaults,
+    ) -> Result<Self> {
+        let mut written: String = sources.iter().map(|(_, source)| source.as_str()).collect();
+        let templates = NamedTemplates::new(sources, bos, eos);
+        written.extend(templates.compiled().map(self::written));
+        tokenizer.reserve(&written)?;
+        Ok(Chat { tokenizer: Arc::new(tokenizer), templates, defaults })
     }
 
     /// The prompt of a conversation. It ends with the start of the assistant's next turn, or inside the
@@ -133,7 +146,7 @@ impl Chat {
     /// `now` is the reader's wall clock in seconds since 1970, for templates that
     /// print a date.
     pub fn prompt(&self, conversation: &Conversation, now: Option<i64>) -> Result<Prompt> {
-        let template = self.template()?;
+        let template = self.template(conversation)?;
         let (rendered, dialect) = self.render(template, conversation, now, true)?;
         let ids = self.encode(&rendered)?;
         let reading = self.reading(template, conversation, &rendered, dialect);
@@ -148,7 +161,7 @@ impl Chat {
         now: Option<i64>,
         begins: bool,
     ) -> Result<Vec<u32>> {
-        self.encode(&self.render(self.template()?, conversation, now, begins)?.0)
+        self.encode(&self.render(self.template(conversation)?, conversation, now, begins)?.0)
     }
 
     /// The text of a conversation as the template renders it. Unlike in [`Chat::tokens`], a control token
@@ -159,15 +172,11 @@ impl Chat {
         now: Option<i64>,
         begins: bool,
     ) -> Result<String> {
-        Ok(unquoted(&self.render(self.template()?, conversation, now, begins)?.0))
+        Ok(unquoted(&self.render(self.template(conversation)?, conversation, now, begins)?.0))
     }
 
-    fn template(&self) -> Result<&ChatTemplate> {
-        self.template.as_ref().ok_or_else(|| Error::Template {
-            message: "the model has none, neither in chat_template.jinja nor in \
-                      tokenizer_config.json. Use a model tuned for chat, or add a template"
-                .into(),
-        })
+    fn template(&self, conversation: &Conversation) -> Result<&ChatTemplate> {
+        self.templates.choose(!conversation.tools.list.is_empty())
     }
 
     fn encode(&self, rendered: &str) -> Result<Vec<u32>> {
@@ -276,7 +285,10 @@ impl Chat {
             let content = message.content.as_ref().map(quoted);
             let mut json = json!({ "role": message.role, "content": content });
             if let Some(reasoning) = &message.reasoning {
-                json["reasoning_content"] = self.tokenizer.quote(Role::User, reasoning).into();
+                let reasoning = self.tokenizer.quote(Role::User, reasoning);
+                for name in REASONING {
+                    json[name] = reasoning.as_str().into();
+                }
             }
             if !message.calls.is_empty() {
                 let call = |call: &ToolCall| {
@@ -419,33 +431,37 @@ fn written(template: &ChatTemplate) -> String {
     rendered(&all).or_else(|_| rendered(&all[1..])).unwrap_or_default()
 }
 
-/// The chat template, from the first source that has one.
-fn template_source(files: &ChatFiles, in_config: Option<Templates>) -> Result<Option<String>> {
+/// The chat templates by name, from the first source that has any.
+fn template_sources(
+    files: &ChatFiles,
+    in_config: Option<Templates>,
+) -> Result<Vec<(String, String)>> {
+    let text = |file: &str, bytes: &[u8]| match str::from_utf8(bytes) {
+        Ok(source) => Ok(source.to_owned()),
+        Err(error) => Err(Error::Malformed {
+            what: file.into(),
+            expected: "UTF-8 text".into(),
+            found: error.to_string(),
+        }),
+    };
     if let Some(bytes) = files.chat_template_jinja {
-        return match str::from_utf8(bytes) {
-            Ok(source) => Ok(Some(source.to_owned())),
-            Err(error) => Err(Error::Malformed {
-                what: "chat_template.jinja".into(),
-                expected: "UTF-8 text".into(),
-                found: error.to_string(),
-            }),
-        };
+        let mut sources = vec![("default".into(), text("chat_template.jinja", bytes)?)];
+        if let Some(bytes) = files.tool_use_jinja {
+            sources.push(("tool_use".into(), text("tool_use.jinja", bytes)?));
+        }
+        return Ok(sources);
     }
     let in_file = match files.chat_template_json {
         Some(bytes) => json::parse::<Fields>("chat_template.json", bytes)?.chat_template,
         None => None,
     };
-    match in_file.or(in_config) {
-        None => Ok(None),
-        Some(Templates::One(source)) => Ok(Some(source)),
+    Ok(match in_file.or(in_config) {
+        None => Vec::new(),
+        Some(Templates::One(source)) => vec![("default".into(), source)],
         Some(Templates::Named(list)) => {
-            let names: Vec<_> = list.iter().map(|named| named.name.clone()).collect();
-            let default = list.into_iter().find(|named| named.name == "default");
-            default.map(|named| Some(named.template)).ok_or_else(|| Error::Template {
-                message: format!("found templates named {names:?}, expected one named \"default\""),
-            })
+            list.into_iter().map(|named| (named.name, named.template)).collect()
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -501,7 +517,83 @@ mod tests {
             assert!(error.to_string().contains("chat_template.jinja"));
         }
         let unnamed = r#"{"chat_template":[{"name":"rag","template":"a"}]}"#;
-        assert!(matches!(chat(unnamed, ChatFiles::default()), Err(Error::Template { .. })));
+        let error = text(&chat(unnamed, ChatFiles::default()).unwrap()).unwrap_err();
+        assert!(
+            matches!(&error, Error::Template { message } if message.contains("rag")),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_used_costs_the_chat_alone() {
+        let long = " ".repeat((1 << 20) + 1);
+        for source in ["{{ if .System }}{{ .System }}{{ end }}", "{% if %}", "{{ 'a'", &long] {
+            let chat = templated(source);
+            let error = text(&chat).unwrap_err();
+            assert!(matches!(error, Error::Template { .. }), "{error}");
+            assert_eq!(
+                chat.tokenizer()
+                    .decode(&chat.tokenizer().encode_plain("ab", false).unwrap())
+                    .unwrap(),
+                "ab"
+            );
+        }
+    }
+
+    #[test]
+    fn requests_with_tools_take_the_template_named_so() {
+        let in_config = r#"{"chat_template":[{"name":"tool_use","template":"{# <tool_call> #}a{{ tools | length }}"},{"name":"default","template":"b"}]}"#;
+        let jinja = ChatFiles {
+            chat_template_jinja: Some(b"b"),
+            tool_use_jinja: Some(b"{# <tool_call> #}a{{ tools | length }}"),
+            ..Default::default()
+        };
+        let user = || json!([{ "role": "user", "content": "hi" }]);
+        for chat in [chat(in_config, ChatFiles::default()).unwrap(), chat("{}", jinja).unwrap()] {
+            assert_eq!(rendered(&chat, &conversation(user(), tools())).unwrap(), "a1");
+            assert_eq!(rendered(&chat, &conversation(user(), json!({}))).unwrap(), "b");
+        }
+    }
+
+    #[test]
+    fn messages_have_the_shape_that_the_template_takes() {
+        let head = "{# <tool_call> #}{% for m in messages %}";
+        let parts = format!(
+            "{head}{{% for p in m.content %}}{{{{ p.text }}}};{{% endfor %}}{{% endfor %}}"
+        );
+        let absent = format!(
+            "{head}{{{{ 'content' in m }}}}{{{{ m.tool_calls[0].function.arguments.a if m.tool_calls }}}};{{% endfor %}}"
+        );
+        let measured = format!(
+            "{head}{{{{ m.content[:2] }}}}{{{{ m.tool_calls[0].function.arguments.a if m.tool_calls }}}};{{% endfor %}}"
+        );
+        let joined = format!(
+            "{head}{{% if m.tool_calls %}}{{{{ 'f' + m.tool_calls[0].function.arguments }}}}{{% endif %}};{{% endfor %}}"
+        );
+        for (template, expected) in [
+            (&parts, "go;1<|end|>;2;"),
+            (&absent, "True;False<|end|>;True;True;"),
+            (&measured, "go;<|end|>;1<;2;"),
+            (&joined, ";f{\"a\": \"<|end|>\"};;;"),
+        ] {
+            let found = rendered(&templated(template), &conversation(called_twice(), json!({})));
+            assert_eq!(found.unwrap(), expected, "{template}");
+        }
+    }
+
+    #[test]
+    fn reasoning_in_the_history_has_all_its_names() {
+        let messages = json!([
+            { "role": "user", "content": "a" },
+            { "role": "assistant", "content": "b", "reasoning_content": "c" },
+            { "role": "user", "content": "d" },
+        ]);
+        for name in REASONING {
+            let chat =
+                templated(&format!("{{% for m in messages %}}{{{{ m.{name} }}}}.{{% endfor %}}"));
+            let found = rendered(&chat, &conversation(messages.clone(), json!({}))).unwrap();
+            assert_eq!(found, ".c..", "{name}");
+        }
     }
 
     #[test]
@@ -577,7 +669,7 @@ mod tests {
             text.starts_with(r#"{"name": "f", "description": "Adds <|end|>", "parameters""#),
             "{text}"
         );
-        assert!(text.contains("assistant   Nonecall_1 <|end|>call_2 <|end|>"), "{text}");
+        assert!(text.contains("assistant   call_1 <|end|>call_2 <|end|>"), "{text}");
         assert!(text.contains("tool f call_1 1<|end|>"), "{text}");
     }
 

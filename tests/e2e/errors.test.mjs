@@ -102,7 +102,6 @@ const MODELS = [
   ["fewer tokens than the tokenizer's", changed({ vocab_size: 100 }), "invalid_config", /vocab_size is 100.*tokenizer/],
   ["a configuration that is no JSON", { "config.json": "{" }, "malformed", /config\.json.*JSON/],
   ["a tokenizer that is none", { "tokenizer.json": "[]" }, "malformed", /tokenizer\.json is not a valid JSON/],
-  ["a template that does not compile", template("{% for %}"), "template", /template/],
   [
     "tensors too large for the device",
     {
@@ -120,6 +119,7 @@ const MODELS = [
 ];
 
 const folders = Object.fromEntries(MODELS.map(([, files], i) => [`models/${i}/`, files]));
+folders["templates/0/"] = template("{% for %}");
 folders[""] = {
   "no-api.js": "Object.defineProperty(navigator, 'gpu', { value: undefined });",
   "no-api-worker.js": `import "./no-api.js"; import "./tabloom/worker.js";`,
@@ -159,6 +159,19 @@ MODELS.forEach(([what, , code, message], i) => {
     const load = (folder) => failure(Engine.load(folder, { budgetBytes: 2 ** 40 }));
     check(await page.evaluate(load, `models/${i}/`), code, message);
   });
+});
+
+test("a template that does not compile costs the chat alone", async () => {
+  const [chat, text] = await page.evaluate(async () => {
+    const engine = await Engine.load("templates/0/");
+    const messages = [{ role: "user", content: "Hi!" }];
+    const chat = await failure(engine.chat.completions.create({ messages }));
+    const completion = await engine.completions.create({ prompt: "Once", max_tokens: 2 });
+    engine.close();
+    return [chat, completion.choices[0].text];
+  });
+  check(chat, "template", /template/);
+  assert.ok(text.length > 0);
 });
 
 test("loading: addresses without a model", async () => {

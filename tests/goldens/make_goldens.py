@@ -19,6 +19,7 @@ differ in the last bits of a float.
     draft_torch/            drafting heads in files of PyTorch
     added_tokens.json       texts to ids with added tokens of all flags beside normalisers
     chat_templates.json     chat templates with the text they must render
+    jinja.json              snippets of Jinja with the text they must render
     splits.json             texts split by the regular expressions of tokenizers
     tool_chats.json         requests with tools, and the text that such templates render of them
     sampling.json           logits with the tokens and probabilities kept from them
@@ -39,6 +40,7 @@ import golden_draft  # noqa: E402
 import golden_embeddings  # noqa: E402
 import golden_formats  # noqa: E402
 import golden_gguf  # noqa: E402
+import golden_jinja  # noqa: E402
 import golden_models  # noqa: E402
 import golden_sampling  # noqa: E402
 import golden_splits  # noqa: E402
@@ -61,6 +63,7 @@ def main():
     golden_gguf.write(out)
     golden_formats.write(out)
     golden_templates.write(out)
+    golden_jinja.write(out)
     golden_sampling.write(out)
 
 

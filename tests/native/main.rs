@@ -21,6 +21,7 @@ mod formats;
 mod gguf;
 mod grammar;
 mod host;
+mod jinja;
 mod models_table;
 mod quantiser;
 mod schema_suite;

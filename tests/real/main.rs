@@ -5,5 +5,6 @@
 mod answers;
 mod files;
 mod models;
+mod templates;
 mod tokenizers;
 mod vocabularies;

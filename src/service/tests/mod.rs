@@ -31,6 +31,7 @@ fn chat() -> Chat {
         config: read("config.json").as_deref(),
         chat_template_json: read("chat_template.json").as_deref(),
         chat_template_jinja: read("chat_template.jinja").as_deref(),
+        tool_use_jinja: None,
     })
     .expect("a valid model")
 }

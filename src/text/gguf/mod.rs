@@ -29,7 +29,8 @@ pub struct GgufText {
     /// Texts of the BOS and EOS tokens; empty if there is none.
     pub bos: String,
     pub eos: String,
-    pub template: Option<String>,
+    /// Names and sources of its chat templates.
+    pub templates: Vec<(String, String)>,
     pub defaults: GenerationDefaults,
 }
 
@@ -66,8 +67,6 @@ struct Fields<'a> {
     add_eos: Option<bool>,
     #[serde(rename = "tokenizer.ggml.add_space_prefix")]
     add_space: Option<bool>,
-    #[serde(rename = "tokenizer.chat_template")]
-    template: Option<&'a str>,
 }
 
 impl GgufText {
@@ -141,13 +140,25 @@ impl GgufText {
             tokenizer: Tokenizer::new(pipeline)?,
             bos: bos.1,
             eos: eos.1,
-            template: fields.template.map(String::from),
+            templates: templates(metadata),
             defaults: GenerationDefaults {
                 eos_ids,
                 ..GenerationDefaults::from_gguf(file, metadata)?
             },
         })
     }
+}
+
+/// The chat templates: `tokenizer.chat_template`, and `tokenizer.chat_template.NAME` for others.
+fn templates(metadata: &Map<String, Value>) -> Vec<(String, String)> {
+    let named = |(key, source): (&String, &Value)| {
+        let name = match key.strip_prefix("tokenizer.chat_template")? {
+            "" => "default",
+            name => name.strip_prefix('.')?,
+        };
+        Some((name.to_owned(), source.as_str()?.to_owned()))
+    };
+    metadata.iter().filter_map(named).collect()
 }
 
 /// SentencePiece: words with `▁` for blanks and byte fallback.

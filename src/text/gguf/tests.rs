@@ -57,10 +57,10 @@ fn plain(metadata: &Value, text: &str) -> Vec<u32> {
 
 #[test]
 fn bytes_are_merged_and_get_the_file_s_bos_token() {
-    let GgufText { tokenizer, bos, eos, template, defaults } = read(&bytes()).unwrap();
+    let GgufText { tokenizer, bos, eos, templates, defaults } = read(&bytes()).unwrap();
     assert_eq!((&bos[..], &eos[..]), ("<|begin|>", "<|eot_id|>"));
     assert_eq!(defaults.eos_ids, [259]);
-    assert!(template.unwrap().starts_with("{{ bos_token }}"));
+    assert!(templates[0].0 == "default" && templates[0].1.starts_with("{{ bos_token }}"));
     assert_eq!(tokenizer.encode_plain("hi hi", true).unwrap(), [258, 256, 257]);
     assert_eq!(tokenizer.encode_prompt("<|begin|>hi<think>").unwrap(), [258, 256, 260]);
     assert_eq!(tokenizer.decode(&[258, 256, 257, 260]).unwrap(), "hi hi<think>");
@@ -70,6 +70,18 @@ fn bytes_are_merged_and_get_the_file_s_bos_token() {
     assert_eq!(plain(&with(bytes(), "add_bos_token", json!(false)), "hi"), [256]);
     assert_eq!(plain(&with(bytes(), "add_eos_token", json!(true)), "hi"), [258, 256, 259]);
     assert_eq!(plain(&with(bytes(), "pre", json!("qwen2")), "hi"), [256]);
+}
+
+#[test]
+fn templates_have_names_and_a_broken_one_costs_the_chat_alone() {
+    let mut metadata = bytes();
+    metadata["tokenizer.chat_template.tool_use"] = "{{ if .Tools }}".into();
+    let templates = read(&metadata).unwrap().templates;
+    assert!(templates.contains(&("tool_use".into(), "{{ if .Tools }}".into())), "{templates:?}");
+    metadata["tokenizer.chat_template"] = "{{ if .System }}".into();
+    let chat = super::super::Chat::from_gguf("model.gguf", metadata.as_object().unwrap()).unwrap();
+    let error = chat.prompt(&vec![Message::user("hi")].into(), None).unwrap_err();
+    assert!(matches!(error, Error::Template { .. }), "{error}");
 }
 
 #[test]

@@ -1,15 +1,32 @@
 //! Chat templates: Jinja as transformers renders it, with limits on time and output.
 
-use std::fmt::{Display, Write as _};
+mod builtins;
+mod html;
+mod json;
+mod layout;
+mod lists;
+mod markup;
+mod methods;
+mod named;
+mod numbers;
+mod objects;
+mod operators;
+mod python;
+mod shape;
+mod source;
+mod work;
+
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use chrono::DateTime;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, Serde, ValueOrKwargs};
-use minijinja::{Environment, ErrorKind, State, Value, context, filters};
-use minijinja_contrib::pycompat::unknown_method_callback;
+use minijinja::value::Serde;
+use minijinja::{Environment, ErrorKind, Value, context};
+pub use named::NamedTemplates;
+use python::invalid;
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+use shape::Shape;
 
 use super::tools::{Dialect, THINK};
 use crate::error::{Error, Result};
@@ -19,9 +36,9 @@ const MAX_SOURCE: usize = 1 << 20;
 const MAX_OUTPUT: usize = 16 << 20;
 /// Instructions per rendering; a long conversation takes tens of thousands.
 const MAX_FUEL: u64 = 5_000_000;
+/// Instructions for each of the small conversations that show what a template takes.
+const PROBE_FUEL: u64 = 100_000;
 const MAX_DEPTH: usize = 100;
-/// Largest count that a template may pass to a filter: columns of an indent, items of a batch.
-const MAX_COUNT: u64 = 10_000;
 
 /// A compiled chat template.
 ///
@@ -31,6 +48,7 @@ pub struct ChatTemplate {
     environment: Environment<'static>,
     dialect: Option<Dialect>,
     thinks: bool,
+    shape: Shape,
     bos_token: String,
     eos_token: String,
 }
@@ -63,20 +81,27 @@ impl ChatTemplate {
         // Jinja's settings in transformers.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(failed)?);
-        environment.set_unknown_method_callback(python_method);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.add_filter("tojson", to_json);
-        environment.add_filter("indent", bounded(Value::from_function(filters::indent)));
-        environment.add_filter("batch", bounded(Value::from_function(filters::batch)));
-        environment.add_filter("slice", bounded(Value::from_function(filters::slice)));
-        environment.add_filter("format", format);
+        builtins::install(&mut environment);
         environment.add_function("raise_exception", raise_exception);
-        environment.set_fuel(Some(MAX_FUEL));
+        environment.set_fuel(Some(PROBE_FUEL));
         environment.set_recursion_limit(MAX_DEPTH);
         let (dialect, thinks) = (Dialect::of(&source), source.contains(THINK[1]));
+        let source = source::rewritten(&source).map_err(|message| Error::Template { message })?;
         environment.add_template_owned(NAME, source).map_err(failed)?;
         let (bos_token, eos_token) = (bos_token.into(), eos_token.into());
-        Ok(ChatTemplate { environment, dialect, thinks, bos_token, eos_token })
+        let shape = Shape::default();
+        let mut template =
+            ChatTemplate { environment, dialect, thinks, shape, bos_token, eos_token };
+        template.shape = Shape::find(|messages, tools| {
+            let mut options = TemplateOptions { now: Some(0), ..TemplateOptions::default() };
+            if !tools.is_empty() {
+                options.variables.insert("tools".into(), tools.into());
+            }
+            template.fill(messages, &options).ok()
+        });
+        template.environment.set_fuel(Some(MAX_FUEL));
+        Ok(template)
     }
 
     /// The model's format of tool calls, if the template shows it.
@@ -89,11 +114,22 @@ impl ChatTemplate {
         self.thinks
     }
 
-    /// Renders a list of messages.
+    /// Renders a list of messages, in the shape that the template takes.
     ///
     /// If the template raises an exception, the conversation is at fault: the error is
     /// [`Error::InvalidRequest`].
     pub fn render(&self, messages: &impl Serialize, options: &TemplateOptions) -> Result<String> {
+        let messages = match serde_json::to_value(messages) {
+            Ok(serde_json::Value::Array(messages)) => messages,
+            other => {
+                let message = format!("found the messages {other:?}, expected a list");
+                return Err(Error::Template { message });
+            }
+        };
+        self.fill(&self.shape.apply(&messages), options)
+    }
+
+    fn fill(&self, messages: &[serde_json::Value], options: &TemplateOptions) -> Result<String> {
         let mut variables = context! {
             ..Value::from(Serde(&options.variables)),
             ..context! {
@@ -167,113 +203,6 @@ fn strftime(format: &str, now: i64) -> Result<String, minijinja::Error> {
     written.then_some(text).ok_or_else(|| invalid(format!("{format:?} is no format of a time")))
 }
 
-/// Wraps a filter of minijinja that allocates as much as its argument says, and limits the argument.
-fn bounded(
-    filter: Value,
-) -> impl Fn(&mut State, Rest<ValueOrKwargs>) -> Result<Value, minijinja::Error> {
-    move |state, arguments| {
-        let arguments = arguments.into_values();
-        let asked = arguments.iter().skip(1).flat_map(|argument| {
-            match Kwargs::try_from(argument.clone()) {
-                Ok(named) => named.args().filter_map(|name| named.peek(name).ok()).collect(),
-                Err(_) => vec![argument.clone()],
-            }
-        });
-        match asked.filter_map(|number| u64::try_from(number).ok()).find(|&asked| asked > MAX_COUNT)
-        {
-            Some(asked) => Err(invalid(format!("found {asked}, expected at most {MAX_COUNT}"))),
-            None => filter.call(state, &arguments),
-        }
-    }
-}
-
-/// The `format` filter with limited field widths.
-fn format(
-    state: &mut State,
-    format: &Value,
-    arguments: Rest<ValueOrKwargs>,
-) -> Result<Value, minijinja::Error> {
-    narrow(format)?;
-    filters::format(state, format, arguments)
-}
-
-/// Python's methods of strings, lists and dictionaries, with the same limits.
-fn python_method(
-    state: &mut State,
-    value: &Value,
-    method: &str,
-    arguments: &[Value],
-) -> Result<Value, minijinja::Error> {
-    if method == "format" {
-        narrow(value)?;
-    }
-    unknown_method_callback(state, value, method, arguments)
-}
-
-/// Refuses a format string with a number above 9999, which would be a field's width.
-fn narrow(format: &Value) -> Result<(), minijinja::Error> {
-    let format = format.as_str().unwrap_or_default();
-    let mut fields = format.split(['%', '{']).skip(1);
-    let is_wide = |field: &str| {
-        field
-            .split(|c: char| !c.is_ascii_digit())
-            .any(|number| number.trim_start_matches('0').len() > 4)
-    };
-    match fields.any(is_wide) {
-        true => Err(invalid("a format holds a number of more than four digits")),
-        false => Ok(()),
-    }
-}
-
-/// `tojson` as in transformers: Python's `json.dumps` without HTML escapes and `ensure_ascii`.
-fn to_json(
-    value: &Value,
-    indent: Option<usize>,
-    options: Kwargs,
-) -> Result<String, minijinja::Error> {
-    let indent = match indent {
-        Some(indent) => Some(indent),
-        None => options.get("indent")?,
-    };
-    let ensure_ascii: Option<bool> = options.get("ensure_ascii")?;
-    options.assert_all_used()?;
-    if ensure_ascii == Some(true) {
-        return Err(invalid("tojson(ensure_ascii=true) is not supported"));
-    }
-    let mut json = Vec::new();
-    let written = match indent {
-        None => value.serialize(&mut Serializer::with_formatter(&mut json, Spaced)),
-        Some(indent) => {
-            let spaces = " ".repeat(indent.min(16));
-            let formatter = PrettyFormatter::with_indent(spaces.as_bytes());
-            value.serialize(&mut Serializer::with_formatter(&mut json, formatter))
-        }
-    };
-    written.map_err(invalid)?;
-    String::from_utf8(json).map_err(invalid)
-}
-
-fn invalid(error: impl Display) -> minijinja::Error {
-    minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string())
-}
-
-/// JSON on one line with a space after each separator.
-struct Spaced;
-
-impl Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        out.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        out.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        out.write_all(b": ")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -334,9 +263,26 @@ mod tests {
 
     #[test]
     fn broken_templates_are_errors() {
-        for source in
-            ["{% if %}", "{{ messages[ }}", "{% include 'x' %}", "{{ a.b.c }}", "{{ f() }}"]
-        {
+        for source in [
+            "{% if %}",
+            "{{ messages[ }}",
+            "{% include 'x' %}",
+            "{{ a.b.c }}",
+            "{{ f() }}",
+            "{{ 'a",
+            "{{",
+            "{%",
+            "{% raw",
+            "{{ [1:2:3 }}",
+            "{{ a[:",
+            "{{ a | }}",
+            "{{ a is }}",
+            "{{ a. }}",
+            "{{ - }}",
+            "{{ '\\x' }}",
+            "{% for %}",
+            "{% generation x %}",
+        ] {
             assert!(!template_error(render(source, json!([]))).is_empty());
         }
         let depth = 10_000;
@@ -357,22 +303,89 @@ mod tests {
     }
 
     #[test]
-    fn counts_in_filters_are_limited() {
-        for source in [
-            "{{ 'a' | indent(99999999000000000) }}",
-            "{{ 'a' | indent(width=99999999000000000) }}",
-            "{{ [1] | batch(99999999000000000, 0) | list }}",
-            "{{ [1] | slice(99999999000000000) | list }}",
-            "{{ '%99999999000000000d' | format(1) }}",
-            "{{ '{:99999999000000000}'.format(1) }}",
-            "{{ 'a' * 99999999000000000 }}",
+    fn what_a_step_makes_is_limited() {
+        let long = "{% set s = 'x' * 9999999 %}";
+        for step in [
+            "'a' | indent(99999999000000000)",
+            "'a' | indent(width=99999999000000000)",
+            "'a\nb' | indent(s + s)",
+            "[1] | batch(99999999000000000, 0) | list",
+            "[1] | slice(99999999000000000) | list",
+            "'%99999999000000000d' | format(1)",
+            "'%99999999000000000d' % 1",
+            "'{:99999999000000000}'.format(1)",
+            "'%s%s' % (s, s)",
+            "'{0}{0}'.format(s)",
+            "'a' * 99999999000000000",
+            "99999999000000000 * 'a'",
+            "[1] * 99999999000000000",
+            "(1,) * 99999999000000000",
+            "2 ** 99999999000000000",
+            "99999999000000000 ** 99999999000000000",
+            "2.0 ** 99999 | int",
+            "s + s",
+            "s ~ s",
+            "s.replace('x', s)",
+            "s | replace('', s)",
+            "s.center(99999999000000000)",
+            "s | center(99999999000000000)",
+            "'a'.ljust(99999999000000000)",
+            "'a'.rjust(99999999000000000)",
+            "'a'.zfill(99999999000000000)",
+            "'\t\t'.expandtabs(9999999)",
+            "s.join('abc')",
+            "'abc' | join(s)",
+            "s.translate({120: s})",
+            "('<' * 9999999) | escape",
+            "('é' * 2800000) | urlencode",
+            "('a b ' * 4000) | wordwrap(1, wrapstring=s)",
+            "{'a': s, 'b': s} | tojson",
+            "[s, s] | string",
+            "'a' | tojson(indent=s)~ ([[[1]]] | tojson(indent=s))",
+            "{'a': '<' * 9999999} | xmlattr",
+            "s | list",
+            "range(99999999000000000) | list",
+            "s | truncate(99999999000000000) ~ s",
+            "[s, s] | sum(start='')",
+            "'x' | round(99999999000000000)",
+            "loop.cycle()",
+            "word[::-99999999000000000]()",
         ] {
-            assert!(!template_error(render(source, json!([]))).is_empty(), "{source}");
+            let error = template_error(render(&format!("{long}{{{{ {step} }}}}"), json!([])));
+            assert!(!error.is_empty(), "{step}");
         }
         let modest = "{{ 'a\nb' | indent(2, true) }}{{ [1, 2, 3] | batch(2, 0) | list }}\
              {{ '%03d' | format(7) }}{{ '{:>3}'.format('x') }}{{ 'c\nd' | indent(width=1) }}";
         let rendered = render(modest, json!([])).unwrap();
         assert_eq!(rendered, "  a\n  b[[1, 2], [3, 0]]007  xc\n d");
+    }
+
+    #[test]
+    fn what_all_steps_make_is_limited() {
+        let doubled = |start: &str, step: &str| {
+            format!(
+                "{{% set ns = namespace(x={start}) %}}{{% for i in range(99) %}}\
+                 {{% set ns.x = {step} %}}{{% endfor %}}{{{{ ns.x }}}}"
+            )
+        };
+        for source in [
+            doubled("'a'", "ns.x ~ ns.x"),
+            doubled("'a'", "ns.x + ns.x"),
+            doubled("'ab'", "ns.x.replace('a', 'aa')"),
+            doubled("'a'", "[ns.x, ns.x] | join"),
+            doubled("'a'", "[ns.x, ns.x] | string"),
+            doubled("[1]", "ns.x + ns.x"),
+            doubled("[1]", "[ns.x, ns.x]"),
+            doubled("(1,)", "(ns.x, ns.x)"),
+            doubled("{}", "{'a': ns.x, 'b': ns.x}"),
+            doubled("'a'", "ns.x | tojson | tojson"),
+            "{% set s = 'x' * 9999999 %}{% set t %}{% for i in range(9999) %}{{ s }}{% endfor %}{% endset %}".into(),
+            "{% set s = 'x' * 9999999 %}{% set ns = namespace(l=[]) %}{% for i in range(9999) %}\
+             {% set ns.l = ns.l + [s ~ i] %}{% endfor %}".into(),
+            "{% set s = 'x' * 9999999 %}{% for i in range(9999) %}{% set n = s.count('y') %}{% endfor %}".into(),
+        ] {
+            assert!(!template_error(render(&source, json!([]))).is_empty(), "{source}");
+        }
     }
 
     #[test]
