@@ -162,7 +162,8 @@ def shape(template):
 
     def shows(messages, tools, form):
         text = renders(messages, tools, form)
-        return text is not None and "probe_value" in text and "{'probe_key': 'probe_value'}" not in text
+        printed = ("{'probe_key': 'probe_value'}", "'type': 'text'")
+        return text is not None and "probe_value" in text and not any(part in text for part in printed)
 
     user = [{"role": "user", "content": "probe_value"}]
     parts = not shows(user, None, (False, False, False)) and shows(user, None, (True, False, False))

@@ -39,7 +39,7 @@ pub fn strip_tags(arguments: &[Value]) -> Result<Value> {
 pub fn url_encode(arguments: &[Value]) -> Result<Value> {
     let value = only(arguments)?;
     let pair_list = match value.kind() {
-        ValueKind::Map => pairs(&[value.clone()])?,
+        ValueKind::Map => pairs(std::slice::from_ref(&value))?,
         ValueKind::Seq | ValueKind::Iterable => value.clone(),
         _ => return Ok(percent_encoded(&text(&value)?, "/")?.into()),
     };

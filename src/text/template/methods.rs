@@ -20,7 +20,7 @@ pub fn call(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -
         ValueKind::Number | ValueKind::Bool => number_method(value, name, arguments),
         _ => Err(unknown()),
     };
-    counted(state, &[&[value.clone()], arguments].concat(), made?)
+    counted(state, &[std::slice::from_ref(value), arguments].concat(), made?)
 }
 
 fn unknown() -> Error {

@@ -22,10 +22,13 @@ impl Shape {
     /// The shape in which `render` loses nothing. It takes messages and tools, and gives nothing on an error.
     pub fn find(render: impl Fn(&[Value], &[Value]) -> Option<String>) -> Shape {
         let shows = |shape: &Shape, messages: &[Value], tools: &[Value]| {
-            // Objects that a template writes without `tojson` come out as Python prints them.
+            // What a template does not know how to write comes out as Python prints it.
             let printed = format!("{{'probe_key': '{NEEDLE}'}}");
-            render(&shape.apply(messages), tools)
-                .is_some_and(|text| text.contains(NEEDLE) && !text.contains(&printed))
+            render(&shape.apply(messages), tools).is_some_and(|text| {
+                text.contains(NEEDLE)
+                    && !text.contains(&printed)
+                    && !text.contains("'type': 'text'")
+            })
         };
         let user = |content: &str| json!({ "role": "user", "content": content });
         let listed = Shape { parts: true, ..Shape::default() };
