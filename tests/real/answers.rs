@@ -79,6 +79,7 @@ fn what_a_template_wrote_is_read_back() {
         description: None,
         parameters: tool["function"]["parameters"].as_object().cloned(),
         strict: false,
+        enforceable: true,
         callable: true,
     };
     let tools: Vec<Tool> = tools.iter().map(tool).collect();

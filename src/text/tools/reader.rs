@@ -863,7 +863,14 @@ mod tests {
             "$defs": { "Mode": { "enum": ["1", "fast"] } },
         });
         let parameters = parameters.as_object().cloned();
-        Tool { name: name.into(), description: None, parameters, strict: false, callable: true }
+        Tool {
+            name: name.into(),
+            description: None,
+            parameters,
+            strict: false,
+            enforceable: true,
+            callable: true,
+        }
     }
 
     fn reading(dialect: Dialect) -> Reading {
