@@ -491,7 +491,6 @@ export interface EngineInfo {
   } | null;
   fallback?: { baseURL: string; model: string; reason: string | null };
 }
-export {};
 
 // types/metrics.d.ts
 export interface SpeculationMetrics {

@@ -559,7 +559,7 @@ mod tests {
     fn messages_have_the_shape_that_the_template_takes() {
         let head = "{# <tool_call> #}{% for m in messages %}";
         let parts = format!(
-            "{head}{{% for p in m.content %}}{{{{ p.text }}}};{{% endfor %}}{{% endfor %}}"
+            "{head}{{% for p in m.content %}}{{{{ p.text }}}};{{% endfor %}}{{{{ m.tool_calls[0].function.name if m.tool_calls }}}}{{% endfor %}}"
         );
         let absent = format!(
             "{head}{{{{ 'content' in m }}}}{{{{ m.tool_calls[0].function.arguments.a if m.tool_calls }}}};{{% endfor %}}"
@@ -571,7 +571,7 @@ mod tests {
             "{head}{{% if m.tool_calls %}}{{{{ 'f' + m.tool_calls[0].function.arguments }}}}{{% endif %}};{{% endfor %}}"
         );
         for (template, expected) in [
-            (&parts, "go;1<|end|>;2;"),
+            (&parts, "go;f1<|end|>;2;"),
             (&absent, "True;False<|end|>;True;True;"),
             (&measured, "go;<|end|>;1<;2;"),
             (&joined, ";f{\"a\": \"<|end|>\"};;;"),

@@ -21,6 +21,7 @@ mod formats;
 mod gguf;
 mod grammar;
 mod host;
+mod hostile_templates;
 mod jinja;
 mod models_table;
 mod quantiser;
