@@ -164,8 +164,7 @@ MODELS.forEach(([what, , code, message], i) => {
 test("a template that does not compile costs the chat alone", async () => {
   const [chat, text] = await page.evaluate(async () => {
     const engine = await Engine.load("templates/0/");
-    const messages = [{ role: "user", content: "Hi!" }];
-    const chat = await failure(engine.chat.completions.create({ messages }));
+    const chat = await failure(engine.chat.completions.create({ messages: [{ role: "user", content: "Hi!" }] }));
     const completion = await engine.completions.create({ prompt: "Once", max_tokens: 2 });
     engine.close();
     return [chat, completion.choices[0].text];
