@@ -119,7 +119,7 @@ const MODELS = [
 ];
 
 const folders = Object.fromEntries(MODELS.map(([, files], i) => [`models/${i}/`, files]));
-folders["templates/0/"] = template("{% for %}");
+folders["models/template/"] = template("{% for %}");
 folders[""] = {
   "no-api.js": "Object.defineProperty(navigator, 'gpu', { value: undefined });",
   "no-api-worker.js": `import "./no-api.js"; import "./tabloom/worker.js";`,
@@ -163,7 +163,7 @@ MODELS.forEach(([what, , code, message], i) => {
 
 test("a template that does not compile costs the chat alone", async () => {
   const [chat, text] = await page.evaluate(async () => {
-    const engine = await Engine.load("templates/0/");
+    const engine = await Engine.load("models/template/");
     const chat = await failure(engine.chat.completions.create({ messages: [{ role: "user", content: "Hi!" }] }));
     const completion = await engine.completions.create({ prompt: "Once", max_tokens: 2 });
     engine.close();
