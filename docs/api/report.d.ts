@@ -291,7 +291,7 @@ export interface AssistantMessage {
   content?: ChatContent | null;
   reasoning_content?: string | null;
   reasoning?: string | null;
-  tool_calls?: ToolCall[] | null;
+  tool_calls?: ToolCall[];
   prefix?: boolean;
   refusal?: string | null;
 }

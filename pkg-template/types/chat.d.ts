@@ -33,7 +33,7 @@ export interface AssistantMessage {
   /** The same, as vLLM and OpenRouter name it; `reasoning_content` counts where both have a text. */
   reasoning?: string | null;
   /** The tools it called; messages of role `tool` have the results. */
-  tool_calls?: ToolCall[] | null;
+  tool_calls?: ToolCall[];
   /** The model continues this message, the last one. */
   prefix?: boolean;
   /** What it said instead of an answer; the text where there is no other. */
