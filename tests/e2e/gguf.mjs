@@ -3,7 +3,7 @@
 const F16 = 1;
 
 /**
- * A GGUF file with the 256 bytes as its vocabulary: 34 MB for 1024 hidden dimensions, the last half of a MB
+ * A GGUF file with the 256 bytes and one merge of two as its vocabulary: 34 MB for 1024 hidden dimensions, the last half of a MB
  * in a piece of its own.
  *
  * @param {number} hidden a multiple of 64
@@ -14,7 +14,7 @@ export function ggufModel(hidden) {
   const text = (value) => /** @type {Value} */ ([8, string(value)]);
   const list = (kind, items) =>
     /** @type {Value} */ ([9, Buffer.concat([number(4, kind), number(8, items.length), ...items])]);
-  const tokens = Array.from(bytesAsText(), string);
+  const tokens = [...bytesAsText(), "th"].map(string);
   const epsilon = Buffer.alloc(4);
   epsilon.writeFloatLE(1e-5);
   /** @type {Record<string, Value>} */
@@ -29,7 +29,7 @@ export function ggufModel(hidden) {
     "tokenizer.ggml.model": text("gpt2"),
     "tokenizer.ggml.pre": text("gpt-2"),
     "tokenizer.ggml.tokens": list(8, tokens),
-    "tokenizer.ggml.merges": list(8, []),
+    "tokenizer.ggml.merges": list(8, [string("t h")]),
     "tokenizer.ggml.eos_token_id": u32(0),
   };
   const keys = Object.entries(metadata);
@@ -39,7 +39,7 @@ export function ggufModel(hidden) {
     [4 * hidden, hidden],
   ];
   const tensors = Object.entries({
-    "token_embd.weight": [hidden, 256],
+    "token_embd.weight": [hidden, tokens.length],
     "blk.0.attn_norm.weight": [hidden],
     "blk.0.attn_q.weight": square,
     "blk.0.attn_k.weight": square,
