@@ -491,6 +491,7 @@ export interface EngineInfo {
   } | null;
   fallback?: { baseURL: string; model: string; reason: string | null };
 }
+export {};
 
 // types/metrics.d.ts
 export interface SpeculationMetrics {

@@ -125,12 +125,12 @@ fn use_tokenizer(tokenizer: &Tokenizer) {
     let _ = tokenizer.spellings(300);
 }
 
-/// Compiles a chat template, and renders it unless it has features with which minijinja is known to
-/// panic or use unlimited memory.
+/// Compiles a chat template, and renders it unless it has namespaces, by which values may be nested so
+/// deeply that dropping them takes all stack.
 pub fn template(data: &[u8]) {
     let Ok(source) = str::from_utf8(data) else { return };
     let Ok(template) = ChatTemplate::new(source.into(), "<s>", "</s>") else { return };
-    if source.contains("namespace") || has_steps(source) {
+    if source.contains("namespace") {
         return;
     }
     let messages = json!([
@@ -149,17 +149,6 @@ pub fn template(data: &[u8]) {
         ..Default::default()
     };
     let _ = template.render(&messages, &options);
-}
-
-/// Whether a template may have slices with steps, which can panic if the step is negative.
-///
-/// Namespaces are skipped as well: they may contain themselves, or a string that doubles in a loop. Fuel
-/// limits the number of instructions, not the size of their results.
-fn has_steps(source: &str) -> bool {
-    source.match_indices('[').any(|(at, _)| {
-        let tag = source[at..].split('}').next().unwrap_or_default();
-        tag.matches(':').count() > 1
-    })
 }
 
 /// Splits at the first zero byte.

@@ -21,5 +21,6 @@ pub use error::{Error, Result};
 pub use form::Form;
 #[cfg(feature = "compile")]
 pub use grammar::Grammar;
+pub use schema::resolve;
 #[cfg(feature = "compile")]
 pub use vocabulary::{Strip, Vocabulary};

@@ -206,3 +206,6 @@ export interface EngineInfo {
   /** The server for what the device cannot answer, if any; `reason`: why it answers everything. */
   fallback?: { baseURL: string; model: string; reason: string | null };
 }
+
+// Without this, the other types would be exported too.
+export {};

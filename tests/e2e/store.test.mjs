@@ -5,7 +5,7 @@ import { after, afterEach, before, beforeEach, test } from "node:test";
 import { ggufModel } from "./gguf.mjs";
 import { largeModel } from "./large.mjs";
 import { goldens, openPackage } from "./package.mjs";
-import { modelFile } from "./server.mjs";
+import { modelFile, sendPart } from "./server.mjs";
 
 const FILE = "model.safetensors";
 const FOLDER = "models/kept/";
@@ -36,17 +36,6 @@ function sendSigned(response) {
   if (/\?v=2&sig=\w+$/.test(response.req.url)) return sendPart(response, gguf);
   response.writeHead(403);
   response.end();
-}
-
-function sendPart(response, bytes) {
-  const { range } = response.req.headers;
-  const [, start, last] = range?.match(/^bytes=(\d+)-(\d*)$/) ?? [0, "0", ""];
-  const end = last ? Number(last) + 1 : bytes.length;
-  const body = bytes.subarray(Number(start), end);
-  const headers = { "content-length": body.length, "accept-ranges": "bytes" };
-  if (range) headers["content-range"] = `bytes ${start}-${end - 1}/${bytes.length}`;
-  response.writeHead(range ? 206 : 200, headers);
-  response.end(body);
 }
 
 /**

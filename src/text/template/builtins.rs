@@ -11,7 +11,7 @@ use super::lists::{
     batch, dict_sort, join, length, most, pairs, reverse, slices, sort, sum, unique,
 };
 use super::markup::{escape, strip_tags, url_encode, xml_attributes};
-use super::methods::{self, capitalized, titled};
+use super::methods::{self, capitalized, text_method, titled};
 use super::numbers::{absolute, round, to_float, to_int};
 use super::objects::{cycler, joiner};
 use super::operators::{contains, formatted, operate, slice};
@@ -110,7 +110,7 @@ const TESTS: [(&str, Function); 24] = [
     }),
     ("le", |arguments| compare(arguments, "<=")),
     ("lessthan", |arguments| compare(arguments, "<")),
-    ("lower", |arguments| asked(&only(arguments)?, "islower")),
+    ("lower", |arguments| text_method(&one(arguments)?, "islower", &[])),
     ("lt", |arguments| compare(arguments, "<")),
     ("odd", |arguments| {
         Ok((operate(&[only(arguments)?, "%".into(), 2.into()])? == Value::from(1)).into())
@@ -122,7 +122,7 @@ const TESTS: [(&str, Function); 24] = [
         Ok((listed || is_list(&value)).into())
     }),
     ("true", |arguments| is_truth(arguments, true)),
-    ("upper", |arguments| asked(&only(arguments)?, "isupper")),
+    ("upper", |arguments| text_method(&one(arguments)?, "isupper", &[])),
     (">", |arguments| compare(arguments, ">")),
     (">=", |arguments| compare(arguments, ">=")),
     ("<", |arguments| compare(arguments, "<")),
@@ -185,15 +185,6 @@ fn function(
 fn compare(arguments: &[Value], sign: &str) -> Result<Value> {
     let [a, b] = bind(["", ""], arguments)?;
     operate(&[needed(a, "value")?, sign.into(), needed(b, "other")?])
-}
-
-fn asked(value: &Value, name: &str) -> Result<Value> {
-    let text = text(value)?;
-    Ok(match name {
-        "isupper" => text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase),
-        _ => text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase),
-    }
-    .into())
 }
 
 fn default(arguments: &[Value]) -> Result<Value> {

@@ -5,10 +5,8 @@ use std::mem;
 
 use minijinja::Value;
 
-use super::methods::{lines, replaced, text_method};
-use super::python::{
-    Result, Text, bind, float, float_text, invalid, is_true, needed, size, text, whole,
-};
+use super::methods::{lines, text_method};
+use super::python::{Result, Text, bind, float, float_text, invalid, is_true, needed, size, text};
 
 pub fn center(arguments: &[Value]) -> Result<Value> {
     let [value, width] = bind(["", "width"], arguments)?;
@@ -25,9 +23,8 @@ pub fn trim(arguments: &[Value]) -> Result<Value> {
 pub fn replace(arguments: &[Value]) -> Result<Value> {
     let [value, old, new, most] = bind(["", "old", "new", "count"], arguments)?;
     let (old, new) = (text(&needed(old, "old")?)?, text(&needed(new, "new")?)?);
-    let most = most.filter(|most| !most.is_none()).as_ref().map(whole).transpose()?;
-    let most = most.filter(|most| *most >= 0).map_or(usize::MAX, |most| most as usize);
-    Ok(replaced(&text(&needed(value, "value")?)?, &old, &new, most)?.into())
+    let most = most.filter(|most| !most.is_none()).unwrap_or_else(|| (-1).into());
+    text_method(&text(&needed(value, "value")?)?, "replace", &[old.into(), new.into(), most])
 }
 
 pub fn indent(arguments: &[Value]) -> Result<Value> {

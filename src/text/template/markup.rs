@@ -2,12 +2,19 @@
 
 use minijinja::Value;
 use minijinja::value::ValueKind;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::html::{ENTITIES, escaped};
 use super::lists::pairs;
 use super::python::{
     Result, Text, bind, invalid, is_blank, is_true, items, needed, one, only, text,
 };
+
+/// What Python's `quote` encodes.
+const PATH: AsciiSet =
+    NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~').remove(b'/');
+/// In names and values of a query; blanks become `+` afterwards.
+const QUERY: AsciiSet = PATH.add(b'/').remove(b' ');
 
 pub fn escape(arguments: &[Value], forces: bool) -> Result<Value> {
     let value = only(arguments)?;
@@ -41,28 +48,22 @@ pub fn url_encode(arguments: &[Value]) -> Result<Value> {
     let pair_list = match value.kind() {
         ValueKind::Map => pairs(std::slice::from_ref(&value))?,
         ValueKind::Seq | ValueKind::Iterable => value.clone(),
-        _ => return Ok(percent_encoded(&text(&value)?, "/")?.into()),
+        _ => return Ok(percent_encoded(&text(&value)?, &PATH)?.into()),
     };
     let mut out = Text::default();
     for (i, pair) in items(&pair_list)?.iter().enumerate() {
         let [name, value] = &items(pair)?[..] else { return Err(invalid("urlencode: no pairs")) };
         out.push(if i > 0 { "&" } else { "" })?;
-        out.push(&percent_encoded(&text(name)?, " ")?.replace(' ', "+"))?;
+        out.push(&percent_encoded(&text(name)?, &QUERY)?.replace(' ', "+"))?;
         out.push("=")?;
-        out.push(&percent_encoded(&text(value)?, " ")?.replace(' ', "+"))?;
+        out.push(&percent_encoded(&text(value)?, &QUERY)?.replace(' ', "+"))?;
     }
     Ok(out.done().into())
 }
 
-fn percent_encoded(text: &str, safe: &str) -> Result<String> {
+fn percent_encoded(text: &str, set: &'static AsciiSet) -> Result<String> {
     let mut out = Text::default();
-    for byte in text.bytes() {
-        let c = char::from(byte);
-        match c.is_ascii_alphanumeric() || "_.-~".contains(c) || safe.contains(c) {
-            true => out.push(c.encode_utf8(&mut [0; 4]))?,
-            false => out.push(&format!("%{byte:02X}"))?,
-        }
-    }
+    utf8_percent_encode(text, set).try_for_each(|part| out.push(part))?;
     Ok(out.done())
 }
 

@@ -163,8 +163,7 @@ pub fn text_method(this: &str, name: &str, arguments: &[Value]) -> Result<Value>
         }
         "split" | "rsplit" => {
             let [separator, most] = bind(["sep", "maxsplit"], arguments)?;
-            let most = most.as_ref().map(whole).transpose()?.filter(|most| *most >= 0);
-            let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+            let most = at_most(&most)?;
             let separator = separator.filter(|separator| !separator.is_none());
             let separator = separator.as_ref().map(string).transpose()?;
             let parts = split(this, separator, most, name == "rsplit")?;
@@ -187,8 +186,7 @@ pub fn text_method(this: &str, name: &str, arguments: &[Value]) -> Result<Value>
         "replace" => {
             let [old, new, most] = bind(["", "", "count"], arguments)?;
             let (old, new) = (needed(old, "old")?, needed(new, "new")?);
-            let most = most.as_ref().map(whole).transpose()?.filter(|most| *most >= 0);
-            let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+            let most = at_most(&most)?;
             replaced(this, string(&old)?, string(&new)?, most).map(Value::from)
         }
         "translate" => {
@@ -211,6 +209,12 @@ pub fn text_method(this: &str, name: &str, arguments: &[Value]) -> Result<Value>
         }
         _ => Err(unknown()),
     }
+}
+
+/// How often at most; without an argument, or with a negative one, always.
+fn at_most(count: &Option<Value>) -> Result<usize> {
+    let count = count.as_ref().map(whole).transpose()?.filter(|count| *count >= 0);
+    Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX))
 }
 
 /// The methods without arguments that give another text.
@@ -459,7 +463,7 @@ pub fn lines(text: &str, keeps: bool) -> Vec<&str> {
 }
 
 /// Replaces up to so many parts of a text.
-pub fn replaced(this: &str, old: &str, new: &str, most: usize) -> Result<String> {
+fn replaced(this: &str, old: &str, new: &str, most: usize) -> Result<String> {
     let mut out = Text::default();
     let mut from = 0;
     for (at, part) in this.match_indices(old).take(most) {

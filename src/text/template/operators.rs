@@ -122,18 +122,14 @@ fn compute(a: &Value, sign: &str, b: &Value) -> Result<Value> {
         return match sign {
             "+" if is_list(a) && is_list(b) && a.is_tuple() == b.is_tuple() => {
                 let (mut items, more) = (items(a)?, items(b)?);
-                if items.len() + more.len() > MAX_ITEMS {
-                    return Err(invalid(format!("it makes a list of more than {MAX_ITEMS} items")));
-                }
+                fits(items.len() + more.len())?;
                 items.extend(more);
                 Ok(like(a, items))
             }
             "*" => {
                 let (list, times) = if is_list(a) { (a, size(b)?) } else { (b, size(a)?) };
                 let items = items(list)?;
-                if items.len().saturating_mul(times) > MAX_ITEMS {
-                    return Err(invalid(format!("it makes a list of more than {MAX_ITEMS} items")));
-                }
+                fits(items.len().saturating_mul(times))?;
                 Ok(like(list, std::iter::repeat_n(items, times).flatten().collect()))
             }
             _ => Err(impossible()),
@@ -181,6 +177,14 @@ fn compute(a: &Value, sign: &str, b: &Value) -> Result<Value> {
             power => power,
         },
     }))
+}
+
+/// Refuses a list that is too long.
+fn fits(items: usize) -> Result<()> {
+    match items > MAX_ITEMS {
+        true => Err(invalid(format!("it makes a list of more than {MAX_ITEMS} items"))),
+        false => Ok(()),
+    }
 }
 
 /// `format % values`

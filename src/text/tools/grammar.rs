@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     dialect::{Arguments, Call, Dialect, Format, Notation},
-    reader::{Reading, THINK, Thinking},
+    reading::{Reading, THINK, Thinking},
     values::Types,
 };
 use crate::api::{Form, Tool, Tools};

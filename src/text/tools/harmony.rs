@@ -44,24 +44,19 @@ impl Header {
         let (mut channel, mut recipient) = ("", "");
         let mut begun = false;
         cursor.blank();
-        if cursor.peek("<|start|>")? {
-            cursor.expect("<|start|>")?;
+        if cursor.passes("<|start|>")? {
             cursor.take_while(word)?;
             begun = true;
         }
         loop {
             cursor.blank();
-            if cursor.peek("<|message|>")? {
-                cursor.expect("<|message|>")?;
+            if cursor.passes("<|message|>")? {
                 break;
-            } else if cursor.peek("<|channel|>")? {
-                cursor.expect("<|channel|>")?;
+            } else if cursor.passes("<|channel|>")? {
                 channel = cursor.take_while(word)?;
-            } else if cursor.peek("to=")? {
-                cursor.expect("to=")?;
+            } else if cursor.passes("to=")? {
                 recipient = cursor.take_while(word)?;
-            } else if cursor.peek("<|constrain|>")? {
-                cursor.expect("<|constrain|>")?;
+            } else if cursor.passes("<|constrain|>")? {
             } else if begun {
                 // The type of the body, such as `json`.
                 cursor.take_while(word)?;

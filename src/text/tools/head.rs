@@ -51,8 +51,8 @@ impl Head {
         cursor.blank();
         // Models also write lists where single calls are expected.
         let listed = format.bracketed || matches!(format.call, Call::Object(_));
-        if found.is_some() && listed && cursor.peek("[")? {
-            cursor.expect("[")?;
+        if found.is_some() && listed {
+            cursor.passes("[")?;
         }
         Head::item(format, cursor, known)
     }
@@ -91,8 +91,7 @@ fn named(
         return Err(Halt::Wrong);
     }
     cursor.blank();
-    if cursor.peek("[CALL_ID]")? {
-        cursor.expect("[CALL_ID]")?;
+    if cursor.passes("[CALL_ID]")? {
         cursor.take_while(word)?;
         cursor.blank();
     }
@@ -110,8 +109,7 @@ fn named(
 /// A call whose arguments are no object: all that may be left out is `null` or an empty string.
 fn nothing(mut cursor: Cursor, head: Head) -> Result<Head> {
     for empty in ["null", "\"\""] {
-        if cursor.peek(empty)? {
-            cursor.expect(empty)?;
+        if cursor.passes(empty)? {
             break;
         }
     }
@@ -193,6 +191,13 @@ impl<'a> Cursor<'a> {
             Err(Halt::Short) => Err(Halt::Short),
             found => Ok(found.is_ok()),
         }
+    }
+
+    /// Passes `part` if it comes next; whether it did.
+    pub fn passes(&mut self, part: &str) -> Result<bool> {
+        let found = self.peek(part)?;
+        self.at += if found { part.len() } else { 0 };
+        Ok(found)
     }
 
     pub fn expect(&mut self, part: &str) -> Result<()> {

@@ -5,11 +5,13 @@ mod grammar;
 mod harmony;
 mod head;
 mod reader;
+mod reading;
 mod values;
 mod wording;
 
 pub use dialect::Dialect;
 pub use grammar::form;
-pub use reader::{Kind, Part, Reader, Reading, Span, THINK, Thinking};
+pub use reader::Reader;
+pub use reading::{Kind, Part, Reading, Span, THINK, Thinking};
 pub use values::escaped;
 pub use wording::{carried, instructions, one_call_each, spoken, worded};

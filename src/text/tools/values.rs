@@ -18,11 +18,11 @@ pub struct Types {
 impl Types {
     /// The types that a tool's schema allows for a parameter.
     pub fn of(tool: Option<&Tool>, parameter: &str) -> Types {
-        let root = tool.and_then(|tool| tool.parameters.as_ref());
+        let parameters = tool.and_then(|tool| tool.parameters.clone());
+        let root = parameters.map_or(Value::Null, Value::Object);
         let mut types = Types::default();
-        let schema = root.and_then(|root| root.get("properties")?.get(parameter));
-        if let (Some(root), Some(schema)) = (root, schema)
-            && !types.collect(root, schema, DEPTH)
+        if let Some(schema) = root["properties"].get(parameter)
+            && !types.collect(&root, schema, DEPTH)
         {
             types.names.clear();
         }
@@ -61,7 +61,7 @@ impl Types {
     }
 
     /// Adds a schema's types; false if it allows any.
-    fn collect(&mut self, root: &Map<String, Value>, schema: &Value, depth: usize) -> bool {
+    fn collect(&mut self, root: &Value, schema: &Value, depth: usize) -> bool {
         let mut add = |name: &str| {
             if !self.names.iter().any(|known| known == name) {
                 self.names.push(name.into());
@@ -79,11 +79,7 @@ impl Types {
                 } else if let Some(value) = schema.get("const") {
                     add(named(value));
                 } else if let Some(name) = schema["$ref"].as_str() {
-                    let found = name.strip_prefix("#/").and_then(|path| {
-                        let mut parts = path.split('/');
-                        let first = root.get(parts.next()?)?;
-                        parts.try_fold(first, |value, part| value.get(part))
-                    });
+                    let found = tabloom_grammar::resolve(root, name);
                     return found.is_some_and(|found| self.collect(root, found, depth - 1));
                 } else if let Some(options) =
                     schema["anyOf"].as_array().or(schema["oneOf"].as_array())
@@ -167,15 +163,10 @@ fn nested(cursor: &mut Cursor, depth: usize) -> Result<Value, Halt> {
 /// Passes the comma between items; whether the list or object ends.
 fn ends(cursor: &mut Cursor, close: &str) -> Result<bool, Halt> {
     cursor.blank();
-    if cursor.peek(",")? {
-        cursor.expect(",")?;
+    if cursor.passes(",")? {
         cursor.blank();
     }
-    let ends = cursor.peek(close)?;
-    if ends {
-        cursor.expect(close)?;
-    }
-    Ok(ends)
+    cursor.passes(close)
 }
 
 /// A string in quotes. Models do not always escape a quote within: one counts as the end where something
