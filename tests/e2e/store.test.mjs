@@ -33,7 +33,7 @@ function sendLarge(response) {
 
 function sendSigned(response) {
   asked.push(response.req.headers.range ?? "all");
-  if (/\?v=2&sig=\w+$/.test(response.req.url)) return sendPart(response, gguf);
+  if (/\?se=2026&sig=\w+$/.test(response.req.url)) return sendPart(response, gguf);
   response.writeHead(403);
   response.end();
 }
@@ -223,7 +223,7 @@ test("a large file comes in parts over several connections, every byte in its pl
 });
 
 test("a GGUF file is held to its digest and kept to its last byte, under each signature", async () => {
-  const address = `${GGUF}m%2B.gguf?v=2`;
+  const address = `${GGUF}m%2B.gguf`;
   const loadSigned = (signature, digest) =>
     page.evaluate(
       async ([address, sha256]) => {
@@ -235,12 +235,12 @@ test("a GGUF file is held to its digest and kept to its last byte, under each si
         });
         return loaded.catch(({ code, message, details }) => ({ code, message, details }));
       },
-      [`${address}&sig=${signature}`, digest],
+      [`${address}?se=2026&sig=${signature}`, digest],
     );
   const refused = await loadSigned("one", sha256("another file"));
   assert.equal(refused.code, "integrity", refused.message);
   assert.equal(refused.details.found, sha256(gguf));
-  assert.match(refused.message, /models\/gg uf\/m\+\.gguf\?v=2 is damaged/);
+  assert.match(refused.message, /models\/gg uf\/m\+\.gguf is damaged/);
   assert.doesNotMatch(refused.message, /sig/);
   assert.deepEqual(await kept(), []);
 
@@ -253,7 +253,7 @@ test("a GGUF file is held to its digest and kept to its last byte, under each si
   assert.equal((await loadSigned("two", sha256(gguf))).stored, true);
   assert.deepEqual(asked, []);
   const remove = (address) => page.evaluate((address) => Engine.store.delete(address), address);
-  assert.equal(await remove(`${address}&sig=three`), true);
+  assert.equal(await remove(`${address}?se=2026&sig=three`), true);
   assert.deepEqual(await kept(), []);
 });
 
