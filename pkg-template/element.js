@@ -8,13 +8,10 @@
  * @module tabloom/element
  */
 
-import { Answering } from "./element/answering.js";
-import { Conversation } from "./element/conversation.js";
-import { Editing } from "./element/editing.js";
+import { Chat } from "./element/chat.js";
 import { ChatEngine } from "./element/engine.js";
-import { checked } from "./element/history.js";
+import { History, checked } from "./element/history.js";
 import { TEXTS } from "./element/texts.js";
-import { View } from "./element/view/view.js";
 import { TabloomError } from "./error.js";
 
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
@@ -106,8 +103,12 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart latest - goes to the newest message
  * @csspart action - a button below a message, of the parts below
  * @csspart copy - copies a message
- * @csspart edit - edits the last question
+ * @csspart edit - edits a question
+ * @csspart continue - goes on with an answer that was stopped
  * @csspart again - asks for another answer
+ * @csspart versions - chooses among the versions of a message
+ * @csspart older - shows the version before
+ * @csspart newer - shows the next version
  * @csspart copy-code - copies a block of code
  *
  * @cssstate loading - the model is being loaded
@@ -123,51 +124,33 @@ export class TabloomChat extends Base {
   /** @type {LoadOptions["workerUrl"]} */
   #workerUrl;
   #internals = this.attachInternals?.();
-  #view = new View(this.attachShadow({ mode: "open" }), {
-    send: () => this.send(this.#editing.take()),
-    stop: () => this.stop(),
-    clear: () => this.clear(),
-    start: () => this.#start(),
-    again: () => this.#again(),
-    edit: () => {
-      if (!this.#answering.busy) this.#editing.begin();
-    },
-    cancel: () => this.#editing.end(),
-    retry: () => this.#problem?.redo(),
-    processor: () => {
-      this.#processor = true;
-      this.#problem?.redo();
-    },
-  });
-  #conversation = new Conversation(this.#view);
-  #editing = new Editing(this.#view, this.#conversation);
   #engine = new ChatEngine({
     wanted: () => this.#wanted(),
-    onLoading: () => {
-      this.#problem = null;
-      this.#update();
-    },
+    onLoading: () => this.#chat.fail(null),
     onProgress: (progress) => {
-      this.#view.progress(progress);
+      this.#chat.view.progress(progress);
       this.#emit("tabloom-load", progress);
     },
     onReady: (engine) => {
-      this.#view.announce(TEXTS.ready);
-      this.#update();
+      this.#chat.view.announce(TEXTS.ready);
+      this.#chat.update();
       this.#emit("tabloom-ready", { engine });
     },
   });
-  #answering = new Answering({
-    view: this.#view,
-    conversation: this.#conversation,
+  #chat = new Chat(this.attachShadow({ mode: "open" }), {
     engine: this.#engine,
-    request: () => this.#request(),
-    onChange: () => this.#update(),
-    onProblem: (problem) => this.#fail(problem, () => this.#again()),
+    request: (messages) => this.#request(messages),
+    keep: () => this.#history?.write(this.#chat.conversation.messages),
+    startable: () => Boolean(this.model) && !this.autoload,
+    useProcessor: () => {
+      this.#processor = true;
+    },
+    onState: (state) => this.#show(state),
     onMessage: (detail) => this.#emit("tabloom-message", detail),
+    onError: (error) => this.#emit("tabloom-error", { error }),
   });
-  /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
-  #problem = null;
+  /** @type {History | null} null until it is connected */
+  #history = null;
   /** Whether the visitor has chosen the processor. */
   #processor = false;
   /** Whether it was connected; until then its attributes come one after the other. */
@@ -176,14 +159,18 @@ export class TabloomChat extends Base {
   constructor() {
     super();
     for (const name of PROPERTIES) this.#upgrade(name);
-    this.#update();
+    this.#chat.update();
   }
 
   connectedCallback() {
     this.#begun = true;
-    this.#conversation.connected(this.storage, this.id || (this.model ?? ""));
-    this.#update();
-    if (this.autoload) this.#start();
+    if (!this.#history) {
+      this.#history = new History(this.storage, this.id || (this.model ?? ""));
+      const kept = this.#chat.conversation.messages.length > 0 ? [] : this.#history.read();
+      if (kept.length > 0) this.#chat.show(kept);
+    }
+    this.#chat.update();
+    if (this.autoload) this.#chat.start();
   }
 
   /** Nothing ends when it is moved by `moveBefore`. */
@@ -193,8 +180,8 @@ export class TabloomChat extends Base {
     // An element that is only moved is back at once.
     setTimeout(() => {
       if (this.isConnected) return;
-      this.#leave();
-      this.#update();
+      this.#chat.leave();
+      this.#chat.update();
     });
   }
 
@@ -204,15 +191,15 @@ export class TabloomChat extends Base {
    * @param {string | null} after
    */
   attributeChangedCallback(name, before, after) {
-    if (name === "placeholder") this.#view.placeholder = after;
+    if (name === "placeholder") this.#chat.view.placeholder = after;
     if (!this.#begun || before === after) return;
     if (OF_ENGINE.includes(name)) {
       if (name === "device") this.#processor = false;
-      this.#leave();
-      this.#fail(null);
+      this.#chat.leave();
+      this.#chat.fail(null);
     }
-    this.#update();
-    if (this.autoload && this.isConnected) this.#start();
+    this.#chat.update();
+    if (this.autoload && this.isConnected) this.#chat.start();
   }
 
   /** Address of the model's folder or GGUF file, or its name, as `Engine.load` takes them. */
@@ -316,7 +303,7 @@ export class TabloomChat extends Base {
 
   /** What the chat is doing; the same as its custom state. */
   get state() {
-    return this.#state();
+    return this.#chat.state;
   }
 
   /** The engine, once there is one; a page that sets its own has to close it itself. */
@@ -325,23 +312,20 @@ export class TabloomChat extends Base {
   }
 
   set engine(engine) {
-    this.#leave();
+    this.#chat.leave();
     this.#engine.current = engine;
-    this.#fail(null);
+    this.#chat.fail(null);
     if (engine) this.#emit("tabloom-ready", { engine });
   }
 
-  /** The conversation. */
+  /** The conversation, as it is shown; with `versions` where a message has several. */
   get messages() {
-    return structuredClone(this.#conversation.messages);
+    return structuredClone(this.#chat.conversation.messages);
   }
 
   set messages(messages) {
-    const taken = checked(messages);
-    this.#answering.drop();
-    this.#conversation.show(taken);
-    this.#conversation.keep();
-    this.#fail(null);
+    this.#chat.show(checked(messages));
+    this.#chat.conversation.keep();
   }
 
   /**
@@ -349,18 +333,8 @@ export class TabloomChat extends Base {
    *
    * @returns {Promise<Engine>}
    */
-  async load() {
-    try {
-      return await this.#engine.load();
-    } catch (/** @type {any} */ error) {
-      if (error.name !== "AbortError") this.#fail(error, () => this.#start());
-      throw error;
-    }
-  }
-
-  /** The same, with errors shown only. */
-  #start() {
-    this.load().catch(() => {});
+  load() {
+    return this.#chat.load();
   }
 
   /**
@@ -369,28 +343,18 @@ export class TabloomChat extends Base {
    * @param {string} text
    * @returns {Promise<TabloomChatMessage | null>}
    */
-  async send(text) {
-    if (this.#answering.busy) {
-      const message = "the chat is answering another question: wait for its end, or call stop()";
-      throw new TabloomError({ code: "invalid_request", message });
-    }
-    const content = `${text}`.trim();
-    if (!content) return null;
-    this.#emit("tabloom-message", { message: this.#conversation.ask(content), finishReason: null });
-    return this.#answering.answer();
+  send(text) {
+    return this.#chat.send(text);
   }
 
   /** Stops the answer, and keeps what there is of it, or stops loading. */
   stop() {
-    this.#answering.stop();
-    if (!this.#engine.current) this.#leave();
-    this.#update();
+    this.#chat.stop();
   }
 
   /** Begins a new conversation. */
   clear() {
-    this.#editing.end();
-    this.messages = [];
+    this.#chat.clear();
   }
 
   /**
@@ -399,16 +363,7 @@ export class TabloomChat extends Base {
    * @param {FocusOptions} [options]
    */
   focus(options) {
-    this.#view.input.focus(options);
-  }
-
-  /** Answers the last question again. */
-  #again() {
-    const { question } = this.#conversation;
-    if (this.#answering.busy || question < 0) return;
-    this.#editing.end();
-    this.#conversation.cut(question + 1);
-    this.#answering.answer();
+    this.#chat.view.input.focus(options);
   }
 
   /** The model to load, and how. */
@@ -424,10 +379,10 @@ export class TabloomChat extends Base {
     return { model, options: /** @type {LoadOptions} */ (Object.fromEntries(given)) };
   }
 
-  #request() {
+  /** @param {{role: "user" | "assistant", content: string}[]} messages */
+  #request(messages) {
     const { system } = this;
     const first = system ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
-    const messages = [...first, ...this.#conversation.messages];
     const [temperature, max_completion_tokens] = ["temperature", "max-tokens"].map((attribute) => {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
@@ -435,44 +390,11 @@ export class TabloomChat extends Base {
       const message = `${attribute}: found ${JSON.stringify(text)}, expected a number`;
       throw new TabloomError({ code: "invalid_request", message, param: attribute });
     });
-    return { messages, temperature, max_completion_tokens };
+    return { messages: [...first, ...messages], temperature, max_completion_tokens };
   }
 
-  /** Gives up the engine. */
-  #leave() {
-    this.#answering.stop();
-    this.#engine.release();
-  }
-
-  /**
-   * Shows an error; null removes it.
-   *
-   * @param {any} error
-   * @param {() => void} [redo] tries again
-   */
-  #fail(error, redo = () => {}) {
-    this.#problem = error && { error, redo };
-    this.#update();
-    if (error) this.#emit("tabloom-error", { error });
-  }
-
-  /** @returns {TabloomChatState} */
-  #state() {
-    if (this.#engine.loading) return "loading";
-    if (this.#answering.busy) return "busy";
-    if (this.#problem) return "error";
-    return this.#engine.current ? "ready" : "idle";
-  }
-
-  /** Shows the state. */
-  #update() {
-    const state = this.#state();
-    const view = this.#view;
-    view.busy = this.#answering.busy;
-    view.answering = state === "busy";
-    view.startable = state === "idle" && Boolean(this.model) && !this.autoload;
-    view.loading = state === "loading";
-    view.problem(this.#problem?.error ?? null);
+  /** @param {TabloomChatState} state */
+  #show(state) {
     const states = /** @type {any} */ (this.#internals)?.states;
     for (const name of ["loading", "ready", "busy", "error"]) {
       if (name === state) states?.add(name);

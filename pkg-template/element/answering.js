@@ -1,10 +1,13 @@
 import { unlessAborted } from "../abort.js";
 import { TEXTS } from "./texts.js";
 
+/** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage } from "./types.js" */
 
 /** Errors after which an engine is of no use. */
 const GONE = ["engine_crashed", "no_gpu", "closed"];
+/** Milliseconds between two times that a growing answer is kept. */
+const KEPT = 1_000;
 
 /**
  * The chat whose conversation is answered.
@@ -12,10 +15,11 @@ const GONE = ["engine_crashed", "no_gpu", "closed"];
  * @typedef {object} Chat
  * @property {import("./view/view.js").View} view
  * @property {import("./conversation.js").Conversation} conversation
- * @property {import("./engine.js").ChatEngine} engine
- * @property {() => import("../types.js").ChatCompletionParams} request throws where an attribute is wrong
+ * @property {import("./chat.js").EngineSource} engine
+ * @property {() => ChatCompletionParams} request throws where a setting is wrong
  * @property {() => void} onChange
  * @property {(problem: any) => void} onProblem
+ * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} onChunk
  * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} onMessage
  */
 
@@ -45,13 +49,20 @@ export class Answering {
     this.#controller = null;
   }
 
-  /** @returns {Promise<TabloomChatMessage | null>} */
-  async answer() {
-    const { view, conversation, engine, onChange, onProblem, onMessage } = this.#chat;
+  /**
+   * Answers the last question, or goes on with the last answer.
+   *
+   * @param {TabloomChatMessage} [begun]
+   * @returns {Promise<TabloomChatMessage | null>}
+   */
+  async answer(begun) {
+    const { view, conversation, engine, onChange, onProblem, onChunk, onMessage } = this.#chat;
     const controller = (this.#controller = new AbortController());
     const { signal } = controller;
-    const asked = conversation.messages;
-    const shown = view.add("assistant");
+    const { messages } = conversation;
+    /** @type {TabloomChatMessage} */
+    const message = begun ?? { role: "assistant", content: "" };
+    const shown = begun ? view.last : view.add(message);
     shown.begin();
     view.announce(TEXTS.thinking);
     view.toEnd();
@@ -59,38 +70,52 @@ export class Answering {
     /** @type {TabloomChatEventMap["tabloom-message"]["detail"]["finishReason"]} */
     let finishReason = null;
     let problem = null;
+    let kept = performance.now();
     try {
       const { chat } = await unlessAborted(engine.load(), signal);
       onChange();
       const request = { ...this.#chat.request(), stream: /** @type {const} */ (true) };
       // The chat promises that nothing leaves the device.
-      for await (const { choices } of await chat.completions.create(request, { signal, fallback: false })) {
-        const [choice] = choices;
+      for await (const chunk of await chat.completions.create(request, { signal, fallback: false })) {
+        const [choice] = chunk.choices;
         finishReason = choice?.finish_reason ?? finishReason;
-        if (choice?.delta.content) shown.add(choice.delta.content, () => view.follow());
+        const piece = choice?.delta.content ?? "";
+        onChunk(chunk, shown);
+        if (!piece) continue;
+        message.content += piece;
+        shown.grow(() => view.follow());
+        // Until it has ended, as far as a page knows that is left meanwhile.
+        message.end = "stopped";
+        if (conversation.messages !== messages) continue;
+        if (messages.at(-1) !== message) conversation.add(message);
+        else if (performance.now() - kept > KEPT) {
+          kept = performance.now();
+          conversation.keep();
+        }
       }
     } catch (/** @type {any} */ error) {
       if (signal.aborted) finishReason = "stopped";
       else problem = error;
     }
     if (GONE.includes(problem?.code)) engine.discard();
+    if (finishReason === "length") message.end = "length";
+    else if (finishReason && finishReason !== "stopped") delete message.end;
     shown.end();
-    const { content } = shown;
     // The conversation may have been replaced meanwhile.
     if (this.#controller === controller) this.#controller = null;
-    if (conversation.messages !== asked) {
+    if (conversation.messages !== messages) {
       onChange();
       return null;
     }
-    /** @type {TabloomChatMessage | null} */
-    const message = content ? { role: "assistant", content } : null;
-    if (message) asked.push(message);
-    else view.cut(asked.length);
-    if (message && finishReason === "length") shown.note(TEXTS.cut);
+    const said = messages.at(-1) === message;
+    if (!said) {
+      view.cut(messages.length);
+      conversation.restore();
+    }
     conversation.keep();
     onProblem(problem);
     view.follow();
-    if (message) onMessage({ message, finishReason });
-    return problem ? null : message;
+    if (said) onMessage({ message: { role: "assistant", content: message.content }, finishReason });
+    return said && !problem ? { role: "assistant", content: message.content } : null;
   }
 }

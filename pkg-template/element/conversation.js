@@ -1,18 +1,26 @@
-import { History } from "./history.js";
-
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
-/** The messages: shown, and kept in the browser's storage if the page asks for that. */
+/**
+ * The messages of a chat, as they are shown.
+ *
+ * A message that was edited or answered again stays, with what followed it, as a version of the one in its
+ * place: the one that is shown has all `versions`, in which null stands for itself.
+ */
 export class Conversation {
   /** @type {Message[]} */
   messages = [];
   #view;
-  /** @type {History | null} */
-  #history = null;
+  #keep;
+  /** @type {{versions: NonNullable<Message["versions"]>, before: number} | null} of the message that comes next */
+  #pending = null;
 
-  /** @param {import("./view/view.js").View} view */
-  constructor(view) {
+  /**
+   * @param {import("./view/view.js").View} view
+   * @param {() => void} keep called when it has changed
+   */
+  constructor(view, keep) {
     this.#view = view;
+    this.#keep = keep;
   }
 
   /** Index of the last question; -1 if there is none. */
@@ -20,45 +28,83 @@ export class Conversation {
     return this.messages.findLastIndex(({ role }) => role === "user");
   }
 
-  /**
-   * Shows the messages that were kept, unless there are others.
-   *
-   * @param {string | null} storage
-   * @param {string} name
-   */
-  connected(storage, name) {
-    if (this.#history) return;
-    this.#history = new History(storage, name);
-    const kept = this.messages.length > 0 ? [] : this.#history.read();
-    if (kept.length > 0) this.show(kept);
-  }
-
-  /** @param {string} content */
-  ask(content) {
-    /** @type {Message} */
-    const message = { role: "user", content };
-    this.messages.push(message);
-    this.#view.add("user").set(content);
-    this.keep();
-    return message;
-  }
-
   /** @param {Message[]} messages another conversation */
   show(messages) {
+    this.#pending = null;
     this.#view.cut(0);
     this.messages = messages;
-    for (const { role, content } of messages) this.#view.add(role).set(content);
+    this.#view.show(messages);
     this.#view.toEnd();
   }
 
-  /** @param {number} from the first message to remove */
-  cut(from) {
-    this.messages.length = from;
-    this.#view.cut(from);
+  /** @param {Message} message */
+  add(message) {
+    if (this.#pending) message.versions = this.#pending.versions;
+    this.#pending = null;
+    this.messages.push(message);
+    this.keep();
+  }
+
+  /**
+   * Sets the messages from one on aside; the next that is added is a version of it.
+   *
+   * @param {number} i
+   */
+  branch(i) {
+    const tail = this.#cut(i);
+    if (tail.length === 0) return;
+    const versions = tail[0].versions ?? [null];
+    const before = versions.indexOf(null);
+    delete tail[0].versions;
+    versions[before] = tail;
+    versions.push(null);
+    this.#pending = { versions, before };
+  }
+
+  /** Takes back a `branch` to which nothing was added. */
+  restore() {
+    if (!this.#pending) return;
+    const { versions, before } = this.#pending;
+    this.#pending = null;
+    versions.pop();
+    this.#put(versions, before);
+  }
+
+  /**
+   * Shows another version of a message, with what followed it.
+   *
+   * @param {number} i
+   * @param {number} version
+   */
+  choose(i, version) {
+    const versions = this.messages[i].versions;
+    if (!versions?.[version]) return;
+    const tail = this.#cut(i);
+    delete tail[0].versions;
+    versions[versions.indexOf(null)] = tail;
+    this.#put(versions, version);
     this.keep();
   }
 
   keep() {
-    this.#history?.write(this.messages);
+    this.#keep();
+  }
+
+  /**
+   * @param {NonNullable<Message["versions"]>} versions
+   * @param {number} version
+   */
+  #put(versions, version) {
+    const messages = /** @type {Message[]} */ (versions[version]);
+    versions[version] = null;
+    if (versions.length > 1) messages[0].versions = versions;
+    this.messages.push(...messages);
+    this.#view.show(messages);
+  }
+
+  /** @param {number} from the first message to remove */
+  #cut(from) {
+    this.#view.cut(from);
+    return this.messages.splice(from);
   }
 }

@@ -1,9 +1,9 @@
-/** Edits the last question in the input. */
+/** Edits a question in the input. */
 export class Editing {
   #view;
   #conversation;
-  /** @type {string | null} what was in the input before; null while no question is edited */
-  #before = null;
+  /** @type {{question: number, draft: string} | null} the question, and what was in the input before */
+  #edited = null;
 
   /**
    * @param {import("./view/view.js").View} view
@@ -14,31 +14,29 @@ export class Editing {
     this.#conversation = conversation;
   }
 
-  begin() {
-    const { messages, question } = this.#conversation;
-    if (question < 0) return;
-    this.#before ??= this.#view.input.value;
-    this.#view.editing = true;
-    this.#view.write(messages[question].content);
+  /** @param {number} question its index */
+  begin(question) {
+    const draft = this.#edited?.draft ?? this.#view.input.value;
+    this.#edited = { question, draft };
+    this.#view.editing = question;
+    this.#view.write(this.#conversation.messages[question].content);
     this.#view.input.focus();
   }
 
   end() {
-    if (this.#before === null) return;
-    this.#view.write(this.#before);
-    this.#before = null;
-    this.#view.editing = false;
+    if (!this.#edited) return;
+    this.#view.write(this.#edited.draft);
+    this.#edited = null;
+    this.#view.editing = null;
   }
 
-  /** Takes the text out of the input. A question that was edited is removed, with its answer. */
+  /** Takes the text out of the input. The question that was edited gives way to it. */
   take() {
     const text = this.#view.input.value;
-    if (this.#before !== null) {
-      this.#conversation.cut(this.#conversation.question);
-      this.#before = "";
-    }
+    if (this.#edited && text.trim()) this.#conversation.branch(this.#edited.question);
+    const draft = this.#edited?.draft ?? "";
     this.end();
-    this.#view.write("");
+    this.#view.write(draft);
     return text;
   }
 }

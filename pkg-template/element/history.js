@@ -48,17 +48,34 @@ export class History {
  * A copy of valid messages; throws where they are not valid.
  *
  * @param {any} messages
+ * @param {string} [where] what they are called in errors
  * @returns {Message[]}
  */
-export function checked(messages) {
-  if (!Array.isArray(messages)) throw new TypeError(`messages: found ${typeof messages}, expected an array`);
-  return messages.map(({ role, content }, i) => {
+export function checked(messages, where = "messages") {
+  if (!Array.isArray(messages)) throw new TypeError(`${where}: found ${typeof messages}, expected an array`);
+  return messages.map((message, i) => {
+    const { role, content, end, versions } = message ?? {};
     if (!["user", "assistant"].includes(role)) {
-      throw new TypeError(`messages[${i}].role: found ${JSON.stringify(role)}, expected "user" or "assistant"`);
+      throw new TypeError(`${where}[${i}].role: found ${JSON.stringify(role)}, expected "user" or "assistant"`);
     }
     if (typeof content !== "string") {
-      throw new TypeError(`messages[${i}].content: found ${typeof content}, expected a text`);
+      throw new TypeError(`${where}[${i}].content: found ${typeof content}, expected a text`);
     }
-    return { role, content };
+    return {
+      role,
+      content,
+      ...(end && { end }),
+      ...(versions && { versions: ofVersions(versions, `${where}[${i}]`) }),
+    };
   });
+}
+
+/**
+ * @param {any} versions
+ * @param {string} where
+ */
+function ofVersions(versions, where) {
+  const found = Array.isArray(versions) ? versions.filter((one) => one === null).length : 0;
+  if (found !== 1) throw new TypeError(`${where}.versions: expected an array with null for the one that is shown`);
+  return versions.map((/** @type {any} */ one) => one && checked(one, `${where}.versions`));
 }

@@ -6,6 +6,10 @@ export const COPY = "M9 9h11v11H9zM15 9V4H4v11h5";
 export const CHECK = "M5 12.5l4.5 4.5L19 7.5";
 export const AGAIN = "M4.5 12a7.5 7.5 0 1 0 2.4-5.5M4.5 4v4h4";
 export const PENCIL = "M4.5 19.5l1-4L16 5l3 3L8.5 18.5zM13.5 7.5l3 3";
+export const CHEVRON_LEFT = "M14.5 6l-6 6 6 6";
+export const CHEVRON_RIGHT = "M9.5 6l6 6-6 6";
+/** Two triangles, forward. */
+export const GO_ON = "M5 6l6.5 6L5 18zM12.5 6l6.5 6-6.5 6z";
 /** A speech bubble with a plus. */
 export const BUBBLE = "M4 5h16v11.5H11L6.5 20v-3.5H4zM12 8v5.5M9.25 10.75h5.5";
 /** Threads, over and under. */

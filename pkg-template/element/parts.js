@@ -4,9 +4,8 @@
  * @module tabloom/element/parts
  */
 
+export { Chat } from "./chat.js";
 export { html, icon } from "./dom.js";
-export { PENCIL } from "./icons.js";
-export { PROSE } from "./prose/style.js";
-export { codeOf, copy } from "./view/copy.js";
-export { Follower } from "./view/follower.js";
+export { checked } from "./history.js";
+export { TEXTS } from "./texts.js";
 export { Message } from "./view/message.js";

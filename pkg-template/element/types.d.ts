@@ -6,6 +6,13 @@ import type { FinishReason, Progress } from "../types.js";
 export interface TabloomChatMessage {
   role: "user" | "assistant";
   content: string;
+  /** Why an answer ended before the model ended it. */
+  end?: "stopped" | "length";
+  /**
+   * The versions of the message, each with the messages that followed it; null is the one that is shown,
+   * whose followers are those of the conversation.
+   */
+  versions?: (TabloomChatMessage[] | null)[];
 }
 
 /** What a chat is doing; `idle` before its model is loaded. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { launch, testBeyondFirefox, url } from "./browser.mjs";
+import { FIREFOX } from "./firefox.mjs";
 import { goldens } from "./package.mjs";
 import { modelFile, serve } from "./server.mjs";
 
@@ -180,6 +181,30 @@ async function fake() {
       new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
   });
   return opened;
+}
+
+/** Drags the content of an element down by touch, as a finger would. */
+async function drag(page, element, pixels) {
+  const { x, y, width, height } = await element.boundingBox();
+  const devtools = await page.context().newCDPSession(page);
+  const [left, top] = [x + width / 2, y + height / 4];
+  const send = (type, touchPoints) => devtools.send("Input.dispatchTouchEvent", { type, touchPoints });
+  await send("touchStart", [{ x: left, y: top }]);
+  for (let moved = 20; moved <= pixels; moved += 20) await send("touchMove", [{ x: left, y: top + moved }]);
+  await send("touchEnd", []);
+}
+
+/** Answers the fake engine's request of this number as soon as it is asked. */
+async function answerOf(page, count, text, reason = "stop") {
+  await page.waitForFunction((count) => answers.length === count, count);
+  await page.evaluate(
+    ([text, reason]) => {
+      answers.at(-1).say(text);
+      answers.at(-1).end(reason);
+    },
+    [text, reason],
+  );
+  await until(page, "ready");
 }
 
 test("one line of HTML chats, under a strict policy with Trusted Types", async () => {
@@ -414,6 +439,40 @@ test("it scrolls along, but not under who has scrolled up", async () => {
   assert.equal(await latest.count(), 0);
 });
 
+test("wheel, keys and touch let go of an answer that grows", async () => {
+  const { page, chat } = await fake();
+  const log = chat.getByRole("log");
+  const distance = () => log.evaluate((log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight));
+  await page.evaluate(() => {
+    chat.send("Go");
+    globalThis.growing = setInterval(() => answers[0]?.say("A line of text.\n\n"), 30);
+  });
+  await page.waitForFunction(() => shadow(".log").scrollHeight > 3 * shadow(".log").clientHeight);
+  const ways = {
+    async trackpad() {
+      await log.hover();
+      for (let i = 0; i < 8; i++) await page.mouse.wheel(0, -8);
+    },
+    async keys() {
+      await log.focus();
+      await page.keyboard.press("ArrowUp");
+    },
+    ...(FIREFOX ? {} : { touch: () => drag(page, log, 120) }),
+  };
+  for (const [way, scroll] of Object.entries(ways)) {
+    assert.ok((await distance()) < 64, `${way} begins at the end`);
+    await scroll();
+    const latest = chat.getByRole("button", { name: "Go to the end" });
+    await latest.waitFor();
+    const top = await log.evaluate((log) => log.scrollTop);
+    await page.waitForTimeout(300);
+    assert.ok((await log.evaluate((log) => log.scrollTop)) <= top + 1, `${way}: scrolled back down`);
+    await latest.click();
+    await page.waitForTimeout(100);
+  }
+  await page.evaluate(() => clearInterval(growing));
+});
+
 test("requests carry what attributes say, and a number that is none is refused", async () => {
   const { page, chat } = await fake();
   const params = await page.evaluate(async () => {
@@ -429,7 +488,7 @@ test("requests carry what attributes say, and a number that is none is refused",
     answers[0].say("d");
     answers[0].end("length");
     const answer = await sent;
-    return { ...answers[0].params, answer, note: shadow("[part=note]").textContent };
+    return { ...answers[0].params, answer, note: shadow("article:last-child [part=note]").textContent };
   });
   assert.deepEqual(params, {
     messages: [
@@ -471,44 +530,36 @@ test("requests carry what attributes say, and a number that is none is refused",
   ]);
 });
 
-test("the last question can be edited, answered again and left; answers can be copied", async () => {
+test("questions can be edited, answered again and left; answers can be copied", async () => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const { page, chat, input } = await fake();
   const asked = () => page.evaluate(() => answers.at(-1).params.messages.map(({ content }) => content));
-  /** Answers as soon as it is asked. */
-  const answer = async (count, text) => {
-    await page.waitForFunction((count) => answers.length === count, count);
-    await page.evaluate((text) => {
-      answers.at(-1).say(text);
-      answers.at(-1).end();
-    }, text);
-    await until(page, "ready");
-  };
+  const answer = (count, text) => answerOf(page, count, text);
   await input.fill("one");
   await input.press("Enter");
   await answer(1, "**first**\n\n```js\nx()\n```");
   await input.fill("two");
   await input.press("Enter");
   await answer(2, "second");
-  assert.equal(await chat.getByRole("button", { name: "Edit question" }).count(), 1);
+  const edit = chat.getByRole("button", { name: "Edit question" }).last();
 
-  await chat.getByRole("button", { name: "Answer again" }).click();
+  await chat.getByRole("button", { name: "Answer again" }).last().click();
   await answer(3, "third");
   assert.deepEqual(await asked(), ["one", "**first**\n\n```js\nx()\n```", "two"]);
 
   await input.fill("a draft");
-  await chat.getByRole("button", { name: "Edit question" }).click();
+  await edit.click();
   assert.equal(await input.inputValue(), "two");
   await page.keyboard.press("Escape");
   assert.equal(await input.inputValue(), "a draft");
   assert.equal((await messages(page)).length, 4);
-  await chat.getByRole("button", { name: "Edit question" }).click();
+  await edit.click();
   await input.fill("three");
   await page.keyboard.press("Enter");
   await answer(4, "fourth");
   assert.deepEqual(await asked(), ["one", "**first**\n\n```js\nx()\n```", "three"]);
   assert.deepEqual((await messages(page)).map(({ content }) => content).slice(2), ["three", "fourth"]);
-  assert.equal(await input.inputValue(), "");
+  assert.equal(await input.inputValue(), "a draft");
 
   const copied = () => page.evaluate(() => navigator.clipboard.readText());
   await chat.getByRole("button", { name: "Copy code" }).click();
@@ -516,6 +567,117 @@ test("the last question can be edited, answered again and left; answers can be c
   assert.equal(await copied(), "x()");
   await chat.getByRole("button", { name: "Copy answer" }).first().click();
   await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith("**first"));
+});
+
+test("what was edited or answered again stays as a version, with all that followed", async () => {
+  const { page, chat, input } = await fake();
+  const texts = async () => (await messages(page)).map(({ content }) => content);
+  const press = (name, i) => chat.getByRole("article").nth(i).getByRole("button", { name }).click();
+  await input.fill("one");
+  await input.press("Enter");
+  await answerOf(page, 1, "first");
+  await input.fill("two");
+  await input.press("Enter");
+  await answerOf(page, 2, "second");
+
+  await press("Answer again", 1);
+  await answerOf(page, 3, "another first");
+  assert.deepEqual(await texts(), ["one", "another first"]);
+  const versions = chat.locator(".versions:visible");
+  assert.equal(await versions.textContent(), "2/2");
+  await press("The version before", 1);
+  assert.deepEqual(await texts(), ["one", "first", "two", "second"]);
+  assert.equal(await versions.textContent(), "1/2");
+  // At the first version the button to the next has the focus.
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await texts(), ["one", "another first"]);
+  await press("The version before", 1);
+
+  await press("Edit question", 2);
+  await input.fill("three");
+  await input.press("Enter");
+  await answerOf(page, 4, "third");
+  assert.deepEqual(await texts(), ["one", "first", "three", "third"]);
+  await press("The version before", 2);
+  assert.deepEqual(await texts(), ["one", "first", "two", "second"]);
+
+  // An answer that never begins gives way to the one that was there.
+  await press("Answer again", 3);
+  await page.waitForFunction(() => answers.length === 5);
+  await page.keyboard.press("Escape");
+  await until(page, "ready");
+  assert.deepEqual(await texts(), ["one", "first", "two", "second"]);
+
+  const whole = await messages(page);
+  await page.evaluate((whole) => (chat.messages = whole), whole);
+  assert.deepEqual(await messages(page), whole);
+  const refused = await page.evaluate(() => {
+    try {
+      chat.messages = [{ role: "user", content: "x", versions: [] }];
+    } catch (error) {
+      return error.message;
+    }
+  });
+  assert.match(refused, /messages\[0\]\.versions: expected an array with null/);
+});
+
+test("an answer that was stopped goes on", async () => {
+  const { page, chat, input } = await fake();
+  await input.fill("one");
+  await input.press("Enter");
+  await page.waitForFunction(() => answers.length === 1);
+  await page.evaluate(() => answers[0].say("One, two"));
+  await chat.getByText("One, two").waitFor();
+  await page.keyboard.press("Escape");
+  await until(page, "ready");
+  assert.ok(await chat.getByText("Stopped.").isVisible());
+  assert.equal((await messages(page)).at(-1).end, "stopped");
+  await chat.getByRole("button", { name: "Go on with this answer" }).click();
+  await answerOf(page, 2, ", three.");
+  assert.deepEqual(await page.evaluate(() => answers[1].params.messages.at(-1)), {
+    role: "assistant",
+    content: "One, two",
+  });
+  assert.deepEqual((await messages(page)).at(-1), { role: "assistant", content: "One, two, three." });
+  assert.equal(await chat.getByText("Stopped.").isVisible(), false);
+  assert.equal(await chat.getByRole("button", { name: "Go on with this answer" }).isVisible(), false);
+});
+
+test("a growing answer is kept, and is there after a reload", async () => {
+  const { page } = await fake();
+  const kept = await page.evaluate(async () => {
+    const other = document.createElement("tabloom-chat");
+    other.id = "growing";
+    other.storage = "session";
+    document.body.append(other);
+    other.engine = chat.engine;
+    other.send("one");
+    while (answers.length === 0) await painted();
+    answers[0].say("begun");
+    while (!sessionStorage.getItem("tabloom-chat:growing")?.includes("begun")) await painted();
+    return JSON.parse(sessionStorage.getItem("tabloom-chat:growing"));
+  });
+  assert.deepEqual(kept, [
+    { role: "user", content: "one" },
+    { role: "assistant", content: "begun", end: "stopped" },
+  ]);
+});
+
+test("what was said before is shown without being read out", async () => {
+  const { page } = await fake();
+  const spoken = await page.evaluate(async () => {
+    const spoken = [];
+    new MutationObserver((records) => {
+      for (const { addedNodes } of records) for (const node of addedNodes) spoken.push(node.textContent);
+    }).observe(shadow(".foot > [aria-live]"), { childList: true });
+    chat.messages = Array.from({ length: 200 }, (_, i) => ({
+      role: i % 2 ? "assistant" : "user",
+      content: `Message ${i}.\n\n${"text ".repeat(100)}`,
+    }));
+    await painted();
+    return { spoken, live: shadow(".log").ariaLive };
+  });
+  assert.deepEqual(spoken, { spoken: [], live: "off" });
 });
 
 test("a failed answer is told, its question stays, and is answered on request", async () => {

@@ -19,6 +19,10 @@ export const PROSE = `
 .note { margin: .5rem 0 0; color: var(--muted); font-size: .875em; }
 .actions { display: flex; gap: .125rem; margin: .25rem -.4rem 0; color: var(--muted); }
 .user .actions { margin-inline: 0; }
+.versions { display: flex; align-items: center; font-size: .8em; font-variant-numeric: tabular-nums; }
+.versions .icon { inline-size: 1.5rem; }
+.versions:dir(rtl) svg { scale: -1 1; }
+.edited .text { border-color: var(--accent); }
 .busy .recent .actions { visibility: hidden; }
 @media (hover: hover) {
   .message:not(.recent) .actions { opacity: 0; }

@@ -16,9 +16,10 @@ export class Follower {
     this.#log = log;
     log.addEventListener("scroll", () => {
       const { scrollHeight, scrollTop, clientHeight } = log;
-      // A text that grows moves the end away, too; but only readers scroll up.
-      const up = scrollTop < this.#top;
-      this.#following = scrollHeight - scrollTop - clientHeight < NEAR || (this.#following && !up);
+      const distance = scrollHeight - scrollTop - clientHeight;
+      // A text that grows moves the end away, too; only readers scroll up, unless there is less to scroll.
+      const up = scrollTop < this.#top && distance >= 1;
+      this.#following = !up && (this.#following || distance < NEAR);
       this.#top = scrollTop;
       onScroll();
     });

@@ -1,14 +1,20 @@
 import { html, icon } from "../dom.js";
-import { AGAIN, COPY, PENCIL } from "../icons.js";
+import { AGAIN, CHEVRON_LEFT, CHEVRON_RIGHT, COPY, GO_ON, PENCIL } from "../icons.js";
 import { Rendered } from "../prose/render.js";
 import { TEXTS } from "../texts.js";
 
+/** @import { TabloomChatMessage } from "../types.js" */
+
 /** A question or an answer. */
 export class Message {
-  content = "";
+  /** @readonly */
+  said;
   /** @readonly */
   element;
-  #text;
+  #text = html("div", { class: "text", part: "text", dir: "auto" });
+  #note = html("p", { class: "note", part: "note" });
+  #version = html("span");
+  #versions = html("span", { class: "versions", part: "versions" });
   #actions = html("div", { class: "actions", part: "actions" });
   /** @type {Rendered | null} */
   #rendered = null;
@@ -20,50 +26,55 @@ export class Message {
   #onFinal;
 
   /**
-   * @param {"user" | "assistant"} role
+   * @param {TabloomChatMessage} said
    * @param {(text: string) => void} [onFinal]
    */
-  constructor(role, onFinal = () => {}) {
+  constructor(said, onFinal = () => {}) {
+    const { role } = said;
+    this.said = said;
     this.#onFinal = onFinal;
-    this.#text = html("div", { class: "text", part: "text", dir: "auto" });
-    this.element = html("article", { class: `message ${role}`, part: `message ${role}` }, this.#text);
+    this.element = html("article", { class: `message ${role}`, part: `message ${role}` }, this.#text, this.#note);
     this.element.setAttribute("aria-label", TEXTS[role]);
     if (role === "assistant") {
       // Screen readers get whole blocks, elsewhere.
       this.#text.setAttribute("aria-live", "off");
       this.#rendered = new Rendered(this.#text);
     }
-    const actions = role === "user" ? [["edit", PENCIL]] : [["copy", COPY]];
-    for (const [name, path] of [...actions, ["again", AGAIN]]) this.#actions.append(action(name, path));
+    this.#versions.append(
+      action("older", CHEVRON_LEFT, TEXTS.older),
+      this.#version,
+      action("newer", CHEVRON_RIGHT, TEXTS.newer),
+    );
+    const question = role === "user";
+    this.#actions.append(
+      this.#versions,
+      action("copy", COPY, question ? TEXTS.copyQuestion : TEXTS.copy),
+      ...(question ? [action("edit", PENCIL, TEXTS.edit)] : [action("continue", GO_ON, TEXTS.continue)]),
+      action("again", AGAIN, TEXTS.again),
+    );
     this.element.append(this.#actions);
-  }
-
-  /** @param {string} content the whole text */
-  set(content) {
-    this.content = content;
     this.#show();
   }
 
-  /** Waits for an answer. */
+  /** Waits for an answer, or for more of it. */
   begin() {
     this.#growing = true;
-    this.#actions.hidden = true;
+    this.#actions.hidden = this.#note.hidden = true;
     this.#dots = html("div", { class: "dots", part: "waiting", "aria-hidden": "true" });
     this.#dots.append(html("i"), html("i"), html("i"));
-    this.#text.before(this.#dots);
+    this.#text.after(this.#dots);
   }
 
   /**
-   * Adds a piece of an answer; the pieces of one frame are shown together.
+   * Shows what the message says more than before; the pieces of one frame are shown together.
    *
-   * @param {string} piece
    * @param {() => void} onShow
    */
-  add(piece, onShow) {
-    this.content += piece;
+  grow(onShow) {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
-      this.#show();
+      this.#dots?.remove();
+      this.#tell();
       onShow();
     });
   }
@@ -74,42 +85,57 @@ export class Message {
     this.#growing = false;
     this.#actions.hidden = false;
     this.#dots?.remove();
-    this.#show();
-  }
-
-  /** @param {string} text shown below the message */
-  note(text) {
-    this.#text.after(html("p", { class: "note", part: "note" }, text));
+    this.#tell();
   }
 
   /**
-   * Marks the last question and its answer, and shows the buttons of what is possible.
+   * Shows what is possible and what is so, beside the text.
    *
-   * @param {boolean} recent
-   * @param {{edit: boolean, again: boolean}} possible
+   * @param {{recent: boolean, last: boolean, edited: boolean}} place recent: the last question and its answer
    */
-  mark(recent, possible) {
+  mark({ recent, last, edited }) {
+    const { role, end, versions = [null] } = this.said;
     this.element.classList.toggle("recent", recent);
-    const shown = { copy: true, ...possible };
-    for (const button of /** @type {Iterable<HTMLElement>} */ (this.#actions.children)) {
-      button.hidden = !shown[/** @type {keyof typeof shown} */ (button.dataset.do)];
+    this.element.classList.toggle("edited", edited);
+    this.#note.hidden = this.#growing || !end;
+    this.#note.textContent = end ? (end === "length" ? TEXTS.cut : TEXTS.stopped) : "";
+    const at = versions.indexOf(null);
+    this.#versions.hidden = versions.length < 2;
+    this.#version.textContent = `${at + 1}/${versions.length}`;
+    const possible = {
+      older: at > 0,
+      newer: at < versions.length - 1,
+      continue: last && Boolean(end),
+      again: role === "assistant" || last,
+    };
+    for (const [name, is] of Object.entries(possible)) {
+      const button = /** @type {HTMLButtonElement | null} */ (this.#actions.querySelector(`[data-do=${name}]`));
+      if (!button) continue;
+      if (this.#versions.contains(button)) button.disabled = !is;
+      else button.hidden = !is;
     }
   }
 
-  #show() {
-    if (this.content) this.#dots?.remove();
-    if (!this.#rendered) return void (this.#text.textContent = this.content);
-    const final = this.#rendered.show(this.content, this.#growing);
+  #tell() {
+    const final = this.#show();
     if (final) this.#onFinal(final);
+  }
+
+  /** @returns {string} what has become final */
+  #show() {
+    const { content } = this.said;
+    if (this.#rendered) return this.#rendered.show(content, this.#growing);
+    this.#text.textContent = content;
+    return "";
   }
 }
 
 /**
  * @param {string} name
  * @param {string} path
+ * @param {string} label
  */
-function action(name, path) {
-  const label = TEXTS[/** @type {"copy" | "again" | "edit"} */ (name)];
+function action(name, path, label) {
   const attributes = { type: "button", class: "icon", part: `action ${name}`, "data-do": name };
   return html("button", { ...attributes, "aria-label": label, title: label }, icon(path));
 }

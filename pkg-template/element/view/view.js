@@ -6,12 +6,20 @@ import { Message } from "./message.js";
 import { style } from "./style.js";
 import { TEXTS } from "../texts.js";
 
+/** @import { TabloomChatMessage } from "../types.js" */
+
 /** Milliseconds after which an announcement is removed, so that a screen reader finds no text twice. */
 const SPOKEN = 4_000;
 
-/** @typedef {"send" | "stop" | "clear" | "start" | "again" | "edit" | "cancel" | "retry" | "processor"} Action */
+/**
+ * What visitors do; with a message's index where it is done to a message.
+ *
+ * @typedef {Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void>
+ *   & Record<"again" | "edit", (i: number) => void>
+ *   & {version: (i: number, version: number) => void}} Actions
+ */
 
-/** The element's shadow tree, and the visitor's actions in it. */
+/** A chat's shadow tree, and the visitor's actions in it. */
 export class View {
   /** @readonly */
   input = html("textarea", { id: "input", part: "input", rows: "1", dir: "auto", enterkeyhint: "send" });
@@ -24,6 +32,8 @@ export class View {
   #spoken;
   /** @type {object | null} the error that is shown */
   #shown = null;
+  /** @type {number | null} the message that is being edited */
+  #edited = null;
 
   #title = html("p", { class: "title" }, TEXTS.title);
   #start = button("start", "pill primary start", TEXTS.start);
@@ -87,7 +97,7 @@ export class View {
 
   /**
    * @param {ShadowRoot} root
-   * @param {Record<Action, () => void>} actions handlers of what visitors do
+   * @param {Actions} actions
    */
   constructor(root, actions) {
     this.#root = root;
@@ -132,13 +142,25 @@ export class View {
     else if (this.#status.hidden) this.progress({ stage: "", loaded: 0, total: 0 });
   }
 
-  /** @param {"user" | "assistant"} role */
-  add(role) {
-    const message = new Message(role, (text) => this.announce(text));
-    this.#messages.push(message);
-    this.#list.append(message.element);
+  /** The last message that is shown. */
+  get last() {
+    return this.#messages[this.#messages.length - 1];
+  }
+
+  /** @param {TabloomChatMessage} said */
+  add(said) {
+    this.show([said]);
+    return this.last;
+  }
+
+  /** @param {TabloomChatMessage[]} messages that come after those that are shown */
+  show(messages) {
+    const added = messages.map((said) => new Message(said, (text) => this.announce(text)));
+    this.#messages.push(...added);
+    // What was said before is not read out; it is there to be read.
+    this.#log.ariaLive = messages.length > 1 ? "off" : "polite";
+    this.#list.append(...added.map(({ element }) => element));
     this.#refresh();
-    return message;
   }
 
   /** @param {number} from the first message to remove */
@@ -186,9 +208,11 @@ export class View {
     this.follow();
   }
 
-  /** @param {boolean} editing whether what is sent replaces the last question */
-  set editing(editing) {
-    this.#editing.hidden = !editing;
+  /** @param {number | null} i the question that what is sent is a version of */
+  set editing(i) {
+    this.#edited = i;
+    this.#editing.hidden = i === null;
+    this.#refresh();
   }
 
   /** @param {string} text for the input */
@@ -233,14 +257,18 @@ export class View {
       if (target && code !== null) copy(target, code, announce);
       return;
     }
+    const i = this.#messages.findIndex(({ element }) => element === article);
+    const { versions = [] } = this.#messages[i]?.said ?? {};
     if (name === "copy") {
-      const message = this.#messages.find(({ element }) => element === article);
-      copy(target, message?.content ?? "", announce);
+      copy(target, this.#messages[i].said.content, announce);
     } else if (name === "latest") {
       this.toEnd();
       this.input.focus({ preventScroll: true });
+    } else if (name === "older" || name === "newer") {
+      this.#do.version(i, versions.indexOf(null) + (name === "older" ? -1 : 1));
+      this.#refocus(i, name);
     } else if (name !== "send") {
-      this.#do[/** @type {Action} */ (name)]();
+      this.#do[/** @type {"again"} */ (name)](i);
       const typing = event.detail === 0 || matchMedia("(hover: hover)").matches;
       if (typing || name === "edit") this.input.focus({ preventScroll: true });
     }
@@ -261,12 +289,25 @@ export class View {
     }
   }
 
+  /**
+   * Gives the focus back to a button that was made anew, or to its neighbour if it can go no further.
+   *
+   * @param {number} i the message's index
+   * @param {"older" | "newer"} name
+   */
+  #refocus(i, name) {
+    const { element } = this.#messages[i];
+    const button = (/** @type {string} */ name) =>
+      /** @type {HTMLButtonElement} */ (element.querySelector(`[data-do=${name}]`));
+    (button(name).disabled ? button(name === "older" ? "newer" : "older") : button(name)).focus();
+  }
+
   /** Updates the buttons. */
   #refresh() {
     const last = this.#messages.length - 1;
-    const question = this.#messages.findLastIndex(({ element }) => element.classList.contains("user"));
+    const question = this.#messages.findLastIndex(({ said }) => said.role === "user");
     for (const [i, message] of this.#messages.entries()) {
-      message.mark(i >= question, { edit: i >= question, again: i === last });
+      message.mark({ recent: i >= question, last: i === last, edited: i === this.#edited });
     }
     this.#empty.hidden = last >= 0;
     this.#clear.hidden = last < 0;

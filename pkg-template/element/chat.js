@@ -1,0 +1,224 @@
+import { TabloomError } from "../error.js";
+import { Answering } from "./answering.js";
+import { Conversation } from "./conversation.js";
+import { Editing } from "./editing.js";
+import { View } from "./view/view.js";
+
+/** @import { Engine } from "../index.js" */
+/** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
+/** @import { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js" */
+
+/**
+ * What loads the engine of a chat.
+ *
+ * @typedef {object} EngineSource
+ * @property {Engine | null} current null until it is loaded
+ * @property {boolean} loading
+ * @property {() => Promise<Engine>} load gives the engine once it is loaded
+ * @property {() => void} release gives the engine up, and ends loading
+ * @property {() => void} discard the same for an engine that is of no use
+ */
+
+/**
+ * What a chat asks of the page it is on.
+ *
+ * @typedef {object} Host
+ * @property {EngineSource} engine
+ * @property {(messages: {role: "user" | "assistant", content: string}[]) => ChatCompletionParams} request what to
+ *   ask the engine; throws where a setting is wrong
+ * @property {() => void} keep called when the conversation has changed
+ * @property {() => boolean} [startable] whether a button should load the model
+ * @property {() => void} [useProcessor] the visitor has chosen the processor
+ * @property {(state: TabloomChatState) => void} [onState]
+ * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} [onMessage]
+ * @property {(error: any) => void} [onError]
+ * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} [onChunk] called
+ *   with each piece of an answer, before it is shown
+ */
+
+/**
+ * A chat in a shadow tree: the conversation, and what visitors do with it. How its engine is loaded, what
+ * requests carry and where the conversation is kept is up to its host.
+ */
+export class Chat {
+  /** @readonly */
+  view;
+  /** @readonly */
+  conversation;
+  #host;
+  #editing;
+  #answering;
+  /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
+  #problem = null;
+
+  /**
+   * @param {ShadowRoot} root
+   * @param {Host} host
+   */
+  constructor(root, host) {
+    this.#host = host;
+    this.view = new View(root, {
+      send: () => this.send(this.#editing.take()),
+      stop: () => this.stop(),
+      clear: () => this.clear(),
+      start: () => this.start(),
+      again: (i) => this.#again(i),
+      edit: (i) => {
+        if (!this.#answering.busy) this.#editing.begin(i);
+      },
+      continue: () => this.#continue(),
+      version: (i, version) => {
+        if (this.#answering.busy) return;
+        this.#editing.end();
+        this.conversation.choose(i, version);
+      },
+      cancel: () => this.#editing.end(),
+      retry: () => this.#problem?.redo(),
+      processor: () => {
+        this.#host.useProcessor?.();
+        this.#problem?.redo();
+      },
+    });
+    this.conversation = new Conversation(this.view, () => host.keep());
+    this.#editing = new Editing(this.view, this.conversation);
+    this.#answering = new Answering({
+      view: this.view,
+      conversation: this.conversation,
+      engine: host.engine,
+      request: () => host.request(sent(this.conversation.messages)),
+      onChange: () => this.update(),
+      onProblem: (problem) => this.fail(problem, () => this.#again(this.conversation.messages.length - 1)),
+      onChunk: (chunk, message) => host.onChunk?.(chunk, message),
+      onMessage: (detail) => host.onMessage?.(detail),
+    });
+  }
+
+  /** @returns {TabloomChatState} */
+  get state() {
+    if (this.#host.engine.loading) return "loading";
+    if (this.#answering.busy) return "busy";
+    if (this.#problem) return "error";
+    return this.#host.engine.current ? "ready" : "idle";
+  }
+
+  /** @param {TabloomChatMessage[]} messages another conversation */
+  show(messages) {
+    this.#editing.end();
+    this.#answering.drop();
+    this.conversation.show(messages);
+    this.fail(null);
+  }
+
+  /**
+   * Loads the engine, unless it is loaded or being loaded.
+   *
+   * @returns {Promise<Engine>}
+   */
+  async load() {
+    try {
+      return await this.#host.engine.load();
+    } catch (/** @type {any} */ error) {
+      if (error.name !== "AbortError") this.fail(error, () => this.start());
+      throw error;
+    }
+  }
+
+  /** The same, with errors shown only. */
+  start() {
+    this.load().catch(() => {});
+  }
+
+  /**
+   * Asks a question; resolves to the answer, or null if it was stopped before its first word or failed.
+   *
+   * @param {string} text
+   * @returns {Promise<TabloomChatMessage | null>}
+   */
+  async send(text) {
+    if (this.#answering.busy) {
+      const message = "the chat is answering another question: wait for its end, or call stop()";
+      throw new TabloomError({ code: "invalid_request", message });
+    }
+    const content = `${text}`.trim();
+    if (!content) return null;
+    /** @type {TabloomChatMessage} */
+    const message = { role: "user", content };
+    this.conversation.add(message);
+    this.view.add(message);
+    this.#host.onMessage?.({ message: { role: "user", content }, finishReason: null });
+    return this.#answering.answer();
+  }
+
+  /** Stops the answer, and keeps what there is of it, or stops loading. */
+  stop() {
+    this.#answering.stop();
+    if (!this.#host.engine.current) this.leave();
+    this.update();
+  }
+
+  /** Begins a new conversation. */
+  clear() {
+    this.show([]);
+    this.conversation.keep();
+  }
+
+  /** Gives up the engine. */
+  leave() {
+    this.#answering.stop();
+    this.#host.engine.release();
+  }
+
+  /**
+   * Shows an error; null removes it.
+   *
+   * @param {any} error
+   * @param {() => void} [redo] tries again
+   */
+  fail(error, redo = () => {}) {
+    this.#problem = error && { error, redo };
+    this.update();
+    if (error) this.#host.onError?.(error);
+  }
+
+  /** Shows the state. */
+  update() {
+    const { state, view } = this;
+    view.busy = this.#answering.busy;
+    view.answering = state === "busy";
+    view.startable = state === "idle" && Boolean(this.#host.startable?.());
+    view.loading = state === "loading";
+    view.problem(this.#problem?.error ?? null);
+    this.#host.onState?.(state);
+  }
+
+  /**
+   * Answers again: another version of an answer, or the answer to a question that has none.
+   *
+   * @param {number} i
+   */
+  #again(i) {
+    if (this.#answering.busy) return;
+    this.#editing.end();
+    this.conversation.branch(this.conversation.messages[i].role === "user" ? i + 1 : i);
+    this.#answering.answer();
+  }
+
+  /** Goes on with an answer that was stopped. */
+  #continue() {
+    const message = this.conversation.messages.at(-1);
+    if (this.#answering.busy || message?.role !== "assistant") return;
+    this.#editing.end();
+    this.#answering.answer(message);
+  }
+}
+
+/**
+ * What is sent to the model: without unanswered questions, which would only confuse it.
+ *
+ * @param {TabloomChatMessage[]} messages
+ */
+function sent(messages) {
+  return messages
+    .filter(({ role }, i) => role === "assistant" || i === messages.length - 1 || messages[i + 1].role !== role)
+    .map(({ role, content }) => ({ role, content }));
+}
