@@ -85,6 +85,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart link - a link
  * @csspart note - what is said of an answer, e.g. that it was stopped
  * @csspart waiting - in place of an answer's first word
+ * @csspart forgotten - that the model no longer sees what is above
  * @csspart foot - all below the conversation
  * @csspart status - how far loading is
  * @csspart progress - the bar of it

@@ -29,7 +29,7 @@ export class Benchmark {
   }
 
   async #run() {
-    const { engine } = this.#loader;
+    const { current: engine } = this.#loader;
     if (!engine || this.#running) return;
     this.#running = new AbortController();
     const { signal } = this.#running;
@@ -68,7 +68,7 @@ export class Benchmark {
 
   #refresh() {
     const busy = this.#running !== null;
-    $("bench-run").disabled = !this.#loader.engine;
+    $("bench-run").disabled = !this.#loader.current;
     $("bench-run").hidden = busy;
     $("bench-stop").hidden = !busy;
     $("bench-save").disabled = busy || this.#runs.length === 0;

@@ -1,11 +1,11 @@
-// The conversation that is shown: asks, answers, and changes what was said.
-import { Follower, Message, codeOf, copy } from "./tabloom/element/parts.js";
-import { $, html } from "./dom.js";
-import { Speed } from "./format.js";
+// The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
+// archive, settings of its own, how fast it goes, how full the context is, and draft tokens.
+import { Chat as View, checked } from "./tabloom/element/parts.js";
+import { $, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
+import { Speed } from "./format.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
-/** @typedef {import("./archive.js").Said} Said */
 
 /** Most characters of a title. */
 const TITLE = 60;
@@ -17,15 +17,14 @@ const TITLE = 60;
 export class Chat extends EventTarget {
   #loader;
   #settings;
-  #follower = new Follower($("log"));
+  #view;
   /** @type {Conversation} */
   conversation = blank();
-  /** @type {{message: Message, drafts: Drafts}[]} what is shown, one for each of its messages */
-  #shown = [];
-  /** @type {AbortController | null} */
-  #answering = null;
-  /** @type {number | null} the message that is being edited */
-  #edited = null;
+  #speed = new Speed(0);
+  /** Tokens of the conversation after its last answer. */
+  #tokens = 0;
+  /** @type {WeakMap<object, Drafts>} by message */
+  #drafts = new WeakMap();
 
   /**
    * @param {import("./loader.js").Loader} loader
@@ -35,10 +34,28 @@ export class Chat extends EventTarget {
     super();
     this.#loader = loader;
     this.#settings = settings;
-    loader.addEventListener("change", () => this.#refresh());
-    loader.addEventListener("use", () => this.begin());
-    this.#listen();
-    this.#refresh();
+    const root = $("conversation").attachShadow({ mode: "open" });
+    this.#view = new View(root, {
+      engine: loader,
+      request: (messages) => this.#request(messages),
+      keep: () => this.#keep(),
+      clear: () => this.begin(),
+      startable: () => true,
+      useProcessor: () => loader.useProcessor(),
+      onState: () => this.#refresh(),
+      onChunk: (chunk, message) => this.#count(chunk, message),
+    });
+    root.adoptedStyleSheets.push(Drafts.style());
+    loader.addEventListener("change", () => this.#view.update());
+    loader.addEventListener("progress", () => loader.loading && this.#view.view.progress(loader.progress));
+    settings.addEventListener("change", () => this.#set());
+    $("conversation").addEventListener("click", () => this.#refresh());
+    this.begin();
+  }
+
+  /** Whether a question is being answered. */
+  get busy() {
+    return this.#view.busy;
   }
 
   /**
@@ -47,19 +64,25 @@ export class Chat extends EventTarget {
    * @param {Conversation} conversation
    */
   show(conversation) {
-    this.stop();
-    this.#cancelEdit();
-    this.#clear(0);
-    this.conversation = conversation;
-    for (const said of conversation.messages) {
-      const { message } = this.#add(said.role);
-      message.set(said.content);
-      this.#note(message, said);
-    }
-    $("speed").textContent = "";
+    // What there is of an answer stays.
+    if (this.busy) this.#keep();
+    this.conversation = { ...conversation, messages: valid(conversation) };
+    this.#tokens = 0;
+    this.#speed = new Speed(0);
+    this.#settings.use(conversation.settings ?? {});
+    this.#view.show(this.conversation.messages);
     this.#refresh();
-    this.#follower.toEnd();
     this.dispatchEvent(new Event("show"));
+  }
+
+  /**
+   * Shows the same conversation as another tab has changed it.
+   *
+   * @param {Conversation} conversation
+   */
+  update(conversation) {
+    this.conversation = { ...conversation, messages: valid(conversation) };
+    this.#view.conversation.update(this.conversation.messages);
   }
 
   /** Begins a new conversation. */
@@ -67,274 +90,121 @@ export class Chat extends EventTarget {
     this.show(blank());
   }
 
-  /** Stops the answer; what there is of it stays. */
-  stop() {
-    this.#answering?.abort();
-  }
-
   /** @param {string} text */
   ask(text) {
-    if (!this.#loader.engine || this.#answering) return;
-    if (this.#edited !== null) this.#cut(this.#edited);
-    this.#cancelEdit();
-    const { conversation } = this;
-    if (conversation.messages.length === 0 && !conversation.named) {
-      conversation.title = text.length > TITLE ? `${text.slice(0, TITLE - 1)}…` : text;
-    }
-    conversation.messages.push({ role: "user", content: text });
-    this.#add("user").message.set(text);
-    this.#answer();
+    this.focus();
+    if (!this.busy) this.#view.send(text);
   }
 
-  /** Answers the last question. */
-  async #answer() {
-    const { engine } = this.#loader;
-    if (!engine) return;
-    const { conversation } = this;
-    const messages = this.#sent();
-    /** @type {Said} */
-    const said = { role: "assistant", content: "" };
-    conversation.messages.push(said);
-    conversation.model = this.#loader.name;
-    const { message, drafts } = this.#add("assistant");
-    const { element } = message;
-    const counted = html("p", { class: "drafts", "aria-live": "off" });
-    element.querySelector(".actions")?.before(counted);
-    element.classList.add("waiting");
-    message.begin();
-    this.#answering = new AbortController();
-    const { signal } = this.#answering;
-    this.#refresh();
-    this.#follower.toEnd();
-    this.#save(conversation);
-    const text = /** @type {Element} */ (element.querySelector(".text"));
-    const speed = new Speed(performance.now());
+  focus() {
+    this.#view.view.input.focus();
+  }
+
+  /** Loads the model, and shows how that goes. */
+  start() {
+    this.#view.start();
+  }
+
+  /**
+   * Switches to another model; where that fails, the present one stays.
+   *
+   * @param {import("./tabloom/index.js").ModelSource} source
+   * @param {string} name
+   */
+  async use(source, name) {
     try {
-      const chunks = await engine.chat.completions.create(
-        { messages, stream: true, stream_options: { include_usage: true }, ...this.#settings.params },
-        { signal },
-      );
-      for await (const chunk of chunks) {
-        const { delta, drafted } = chunk.choices[0] ?? {};
-        const piece = delta?.content ?? "";
-        if (piece) {
-          speed.token(performance.now());
-          if (drafted) drafts.add(said.content.length, said.content.length + piece.length);
-          said.content += piece;
-          message.add(piece, () => {
-            drafts.show(text, message.content);
-            this.#follower.follow();
-          });
-        }
-        if (chunk.choices[0]?.finish_reason === "length") said.note = "(The answer reached its greatest length.)";
-        if (chunk.usage) {
-          speed.finish(chunk.usage.completion_tokens);
-          counted.textContent = count(chunk.usage);
-        }
-        if (this.conversation === conversation) $("speed").textContent = speed.text();
-      }
+      await this.#loader.use(source);
+      this.#view.fail(null);
     } catch (/** @type {any} */ error) {
-      said.failed = !signal.aborted;
-      said.note = signal.aborted ? "(stopped)" : error.message;
-      this.#loader.failed(error);
-    } finally {
-      message.end();
-      drafts.show(text, message.content);
-      this.#note(message, said);
-      element.classList.remove("waiting");
-      this.#answering = null;
-      this.#save(conversation);
-      this.#refresh();
-      this.#follower.follow();
-      const { activeElement } = document;
-      if (this.#loader.engine && (activeElement === document.body || activeElement?.closest("#composer"))) {
-        $("prompt").focus();
-      }
+      if (error.name === "AbortError") return;
+      const { current, name: present } = this.#loader;
+      const stays = current ? `${present} stays. ` : "";
+      const problem = { code: error.code, message: `${stays}${name} could not be loaded: ${error.message}` };
+      this.#view.fail(problem, () => this.use(source, name));
     }
   }
 
-  /** What is sent to the model: without unanswered questions, which would only confuse it. */
-  #sent() {
-    const { messages } = this.conversation;
-    const answered = (/** @type {number} */ i) => messages[i]?.role === "assistant" && messages[i].content !== "";
-    const kept = messages.filter(({ role }, i) =>
-      role === "user" ? i === messages.length - 1 || answered(i + 1) : answered(i),
-    );
+  /** @param {{role: "user" | "assistant", content: string}[]} messages */
+  #request(messages) {
+    this.#speed = new Speed(performance.now());
     const { system } = this.#settings.values;
     const first = system.trim() ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
-    return [...first, ...kept.map(({ role, content }) => ({ role, content }))];
+    return { messages: [...first, ...messages], stream_options: { include_usage: true }, ...this.#settings.params };
   }
 
-  /** @param {"user" | "assistant"} role */
-  #add(role) {
-    const message = new Message(role, announce);
-    const shown = { message, drafts: new Drafts() };
-    this.#shown.push(shown);
-    $("messages").append(html("li", {}, message.element));
-    return shown;
-  }
-
-  /**
-   * Removes the messages from one on.
-   *
-   * @param {number} from
-   */
-  #cut(from) {
-    this.conversation.messages.splice(from);
-    this.#clear(from);
-  }
-
-  /**
-   * Removes messages from the page.
-   *
-   * @param {number} from
-   */
-  #clear(from) {
-    for (const { message, drafts } of this.#shown.splice(from)) {
-      drafts.forget();
-      message.element.parentElement?.remove();
+  #keep() {
+    const { conversation } = this;
+    const [first] = conversation.messages;
+    if (first && !conversation.named) {
+      const { content } = first;
+      conversation.title = content.length > TITLE ? `${content.slice(0, TITLE - 1)}…` : content;
     }
-  }
-
-  /**
-   * Shows why an answer ended early.
-   *
-   * @param {Message} message
-   * @param {Said} said
-   */
-  #note(message, { note, failed }) {
-    if (note) message.note(note);
-    message.element.classList.toggle("failed", Boolean(failed));
-  }
-
-  /** @param {Conversation} conversation */
-  #save(conversation) {
+    if (this.#loader.current) conversation.model = this.#loader.name;
     conversation.changed = Date.now();
+    conversation.settings = this.#settings.own;
     this.dispatchEvent(new CustomEvent("change", { detail: conversation }));
   }
 
-  #cancelEdit() {
-    if (this.#edited !== null) $("prompt").value = "";
-    this.#edited = null;
+  /** Settings are the conversation's. */
+  #set() {
+    if (this.conversation.messages.length === 0) return;
+    this.conversation.settings = this.#settings.own;
+    this.dispatchEvent(new CustomEvent("change", { detail: this.conversation }));
+  }
+
+  /**
+   * Takes note of a piece of an answer.
+   *
+   * @param {import("./tabloom/index.js").ChatCompletionChunk} chunk
+   * @param {{said: {content: string}, element: HTMLElement}} message
+   */
+  #count({ choices: [choice], usage }, message) {
+    const piece = choice?.delta.content;
+    if (piece) this.#speed.token(performance.now());
+    if (usage) {
+      this.#speed.finish(usage);
+      this.#tokens = usage.total_tokens;
+    }
+    if (piece && this.#settings.values.marks) this.#mark(piece.length, Boolean(choice.drafted), message);
     this.#refresh();
   }
 
-  /** Updates the buttons. */
+  /**
+   * Marks draft tokens in an answer.
+   *
+   * @param {number} length of the piece
+   * @param {boolean} drafted
+   * @param {{said: {content: string}, element: HTMLElement}} message
+   */
+  #mark(length, drafted, { said, element }) {
+    const drafts = this.#drafts.get(said) ?? new Drafts();
+    this.#drafts.set(said, drafts);
+    if (drafted) drafts.add(said.content.length - length, said.content.length);
+    requestAnimationFrame(() => drafts.show(/** @type {Element} */ (element.querySelector(".text")), said.content));
+  }
+
+  /** Shows how fast it goes, and how full the context is. */
   #refresh() {
-    const ready = Boolean(this.#loader.engine);
-    const busy = this.#answering !== null;
-    const { messages } = this.conversation;
-    const question = messages.findLastIndex(({ role }) => role === "user");
-    for (const [i, { message }] of this.#shown.entries()) {
-      const again = messages[i]?.role === "assistant" || i === messages.length - 1;
-      message.mark(i >= question, { edit: true, again });
-      message.element.setAttribute("aria-current", `${i === this.#edited}`);
-    }
-    $("prompt").disabled = $("send").disabled = $("clear").disabled = !ready;
-    $("send").hidden = busy;
-    $("stop").hidden = !busy;
-    // A screen reader should hear the whole answer, not every piece of it.
-    $("log").setAttribute("aria-busy", `${busy}`);
-    $("chat").classList.toggle("busy", busy);
-    $("hello").hidden = this.#shown.length > 0;
-    $("suggestions").hidden = this.#shown.length > 0 || !ready;
-    $("editing").hidden = this.#edited === null;
+    const engine = this.#loader.current;
+    const context = engine?.info.context ?? 0;
+    const full = this.#tokens && context ? `context ${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
+    const texts = [this.#speed.text(this.#settings.values.marks), full].filter(Boolean);
+    write($("speed"), texts.join(" · "));
+    $("suggestions").hidden = this.conversation.messages.length > 0;
   }
+}
 
-  #listen() {
-    const prompt = $("prompt");
-    $("composer").addEventListener("submit", (/** @type {Event} */ event) => {
-      event.preventDefault();
-      const text = prompt.value.trim();
-      if (!text || this.#answering) return;
-      this.ask(text);
-      prompt.value = "";
-    });
-    prompt.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-        event.preventDefault();
-        $("composer").requestSubmit();
-      }
-    });
-    $("stop").addEventListener("click", () => this.stop());
-    $("cancel-edit").addEventListener("click", () => {
-      this.#cancelEdit();
-      prompt.focus();
-    });
-    document.addEventListener("keydown", ({ key }) => {
-      if (key !== "Escape") return;
-      if (this.#answering) this.stop();
-      else this.#cancelEdit();
-    });
-    $("messages").addEventListener("click", (/** @type {MouseEvent} */ event) => this.#clicked(event));
-  }
-
-  /** @param {MouseEvent} event */
-  #clicked({ target }) {
-    const button = /** @type {Element} */ (target).closest("button");
-    if (!button) return;
-    const i = this.#shown.findIndex(({ message }) => message.element.contains(button));
-    const { content } = this.#shown[i].message;
-    switch (button.dataset.do) {
-      case "copy":
-        return void copy(button, content, announce);
-      case "edit":
-        return this.#edit(i, content);
-      case "again":
-        return this.#again(i);
-      default:
-        copy(button, codeOf(button) ?? "", announce);
-    }
-  }
-
-  /**
-   * Puts an earlier question into the input; sending replaces it and all after it.
-   *
-   * @param {number} i
-   * @param {string} content
-   */
-  #edit(i, content) {
-    if (this.#answering) return;
-    this.#edited = i;
-    const prompt = $("prompt");
-    prompt.value = content;
-    this.#refresh();
-    prompt.focus();
-  }
-
-  /**
-   * Answers a message again: its answer is replaced, and all after it.
-   *
-   * @param {number} i
-   */
-  #again(i) {
-    if (this.#answering || !this.#loader.engine) return;
-    this.#cancelEdit();
-    this.#cut(this.conversation.messages[i].role === "user" ? i + 1 : i);
-    this.#answer();
+/** @param {Conversation} conversation */
+function valid({ messages }) {
+  try {
+    return checked(messages.filter(({ content }) => content !== ""));
+  } catch {
+    // Another script has written there.
+    return [];
   }
 }
 
 /** @returns {Conversation} */
 function blank() {
-  return { id: crypto.randomUUID(), title: "New chat", named: false, model: "", messages: [], changed: 0 };
-}
-
-/** @param {import("./tabloom/index.js").Usage} usage */
-function count({ completion_tokens_details: details }) {
-  const { accepted_prediction_tokens: right, rejected_prediction_tokens: wrong } = details;
-  return right + wrong > 0 ? `${right} of ${right + wrong} draft tokens were accepted` : "";
-}
-
-/**
- * Has a screen reader read a text.
- *
- * @param {string} text
- */
-function announce(text) {
-  const voice = $("voice");
-  const spoken = html("p", {}, text);
-  voice.append(spoken);
-  // A reader that walks through the page should not find it a second time.
-  setTimeout(() => spoken.remove(), 4_000);
+  return { id: crypto.randomUUID(), title: "New chat", named: false, model: "", messages: [], changed: Date.now() };
 }

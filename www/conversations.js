@@ -1,12 +1,12 @@
-// The list of conversations: opens, renames, saves and deletes them.
-import { PENCIL, icon } from "./tabloom/element/parts.js";
+// The list of conversations: opens, finds, renames, pins, saves and deletes them.
+import { icon } from "./tabloom/element/parts.js";
 import { $, button, html, write } from "./dom.js";
-import { saveJson } from "./download.js";
+import { readConversation, saveAsJson, saveAsMarkdown } from "./exchange.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
+/** @typedef {import("./archive.js").Entry} Entry */
 
-const DOWNLOAD = "M12 4v11M7 10.5l5 5 5-5M5 20h14";
-const BIN = "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13";
+const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
 /** Which conversation this tab shows, kept while the tab lasts. */
 const SHOWN = "tabloom-conversation";
 
@@ -14,8 +14,17 @@ const SHOWN = "tabloom-conversation";
 export class Conversations {
   #archive;
   #chat;
-  /** @type {Map<string, Conversation>} what was deleted, the latest last */
-  #deleted = new Map();
+  /** @type {Entry[]} */
+  #entries = [];
+  /** @type {Map<string, {item: HTMLElement, key: string}>} what is listed, by id */
+  #items = new Map();
+  /** @type {Conversation[]} what was deleted last, for undo */
+  #deleted = [];
+  /** Ids that an answer which ends later must not bring back. */
+  #gone = new Set();
+  /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
+  #found = null;
+  #menu = $("menu");
 
   /**
    * @param {import("./archive.js").Archive} archive
@@ -24,33 +33,49 @@ export class Conversations {
   constructor(archive, chat) {
     this.#archive = archive;
     this.#chat = chat;
-    archive.addEventListener("change", () => this.#list());
+    archive.addEventListener("change", (event) => this.#changed(/** @type {CustomEvent} */ (event).detail));
     chat.addEventListener("change", (event) => this.#keep(/** @type {CustomEvent} */ (event).detail));
     chat.addEventListener("show", () => this.#shown());
     $("clear").addEventListener("click", () => {
+      this.#unfold(false);
       this.#chat.begin();
-      $("prompt").focus();
+      this.#chat.focus();
     });
     $("undo").addEventListener("click", () => this.#undo());
-    $("show-history").addEventListener("click", () => this.#unfold($("conversations").classList.toggle("open")));
+    $("show-history").addEventListener("click", () => this.#unfold(!$("conversations").classList.contains("open")));
+    $("search").addEventListener("input", () => this.#search());
+    $("import").addEventListener("change", () => this.#import());
+    $("delete-all").addEventListener("click", () => this.#delete(this.#entries));
     this.#restore();
   }
 
   /** Opens the conversation that this tab showed before it was reloaded. */
   async #restore() {
     const id = remembered();
-    const all = await this.#list();
-    const last = all.find((conversation) => conversation.id === id);
+    await this.#list();
+    const last = id && (await this.#archive.get(id));
     // A question may have been asked meanwhile.
     if (last && this.#chat.conversation.messages.length === 0) this.#chat.show(last);
   }
 
+  /** @param {string} id of what another tab has changed */
+  async #changed(id) {
+    await this.#list();
+    const { conversation, busy } = this.#chat;
+    if (id !== conversation.id || busy) return;
+    const now = await this.#archive.get(id);
+    if (now && (now.revision ?? 0) > (conversation.revision ?? 0) && this.#chat.conversation === conversation) this.#chat.update(now);
+  }
+
   /** @param {Conversation} conversation */
   async #keep(conversation) {
-    // An answer may end after its conversation was deleted.
-    if (this.#deleted.has(conversation.id)) return;
-    await this.#archive.put(conversation);
-    await this.#shown();
+    if (this.#gone.has(conversation.id) || conversation.messages.length === 0) return;
+    try {
+      await this.#archive.put(conversation);
+      await this.#shown();
+    } catch {
+      write($("nothing-kept"), "The browser’s storage is full: what is said now is not kept. Delete a conversation or a model.");
+    }
   }
 
   /** Notes which conversation is shown. */
@@ -60,7 +85,6 @@ export class Conversations {
     } catch {
       // Then a reload begins a new one.
     }
-    $("deleted").hidden = true;
     await this.#list();
   }
 
@@ -71,62 +95,133 @@ export class Conversations {
   }
 
   async #list() {
-    const all = await this.#archive.list();
-    const list = $("conversation-list");
-    // The focus stays on its entry.
-    const focused = list.contains(document.activeElement) ? document.activeElement?.closest("li")?.dataset.id : null;
-    if (list.querySelector("input")) return all;
-    const kept = "Conversations stay in this browser.";
+    this.#entries = await this.#archive.list();
+    const kept = this.#entries.length === 0 ? "Conversations stay in this browser." : "";
     const lost = "This browser does not let the page keep conversations.";
-    write($("nothing-kept"), !(await this.#archive.lasts()) ? lost : all.length === 0 ? kept : "");
-    list.replaceChildren(...all.map((conversation) => this.#entry(conversation)));
-    if (focused) list.querySelector(`[data-id="${focused}"] button`)?.focus();
-    return all;
+    write($("nothing-kept"), (await this.#archive.lasts()) ? kept : lost);
+    $("search").hidden = $("delete-all").hidden = this.#entries.length === 0;
+    this.#draw();
   }
 
-  /** @param {Conversation} conversation */
-  #entry(conversation) {
-    const { id, title } = conversation;
-    const item = html("li", { "data-id": id });
-    const open = button(title, () => this.#open(id), { class: "title" });
-    open.setAttribute("aria-current", `${id === this.#chat.conversation.id}`);
-    item.append(
-      open,
-      iconButton(`Rename “${title}”`, PENCIL, () => this.#rename(item, conversation)),
-      iconButton(`Save “${title}” as JSON`, DOWNLOAD, () => save(conversation)),
-      iconButton(`Delete “${title}”`, BIN, () => this.#delete(conversation)),
-    );
+  /** Shows the entries. Those that are as before stay, with the focus. */
+  #draw() {
+    const list = $("conversation-list");
+    const entries = this.#entries.filter(({ id }) => this.#found?.has(id) ?? true);
+    const ids = new Set(entries.map(({ id }) => id));
+    for (const [id, { item }] of this.#items) {
+      if (ids.has(id)) continue;
+      item.remove();
+      this.#items.delete(id);
+    }
+    for (const [i, entry] of entries.entries()) {
+      const item = this.#item(entry);
+      if (list.children[i] !== item) list.insertBefore(item, list.children[i] ?? null);
+    }
+    write($("nothing-found"), this.#found?.size === 0 ? "No conversation has that." : "");
+  }
+
+  /** @param {Entry} entry */
+  #item(entry) {
+    const { id, title, pinned, changed } = entry;
+    const current = id === this.#chat.conversation.id;
+    const key = JSON.stringify([title, pinned, current, when(changed)]);
+    const known = this.#items.get(id);
+    if (known && (known.key === key || known.item.querySelector("input"))) return known.item;
+    const open = button("", () => this.#open(id), { class: "title", "aria-current": `${current}` });
+    open.append(html("span", {}, `${pinned ? "★ " : ""}${title}`), html("time", {}, when(changed)));
+    const more = button("", () => this.#offer(id, more), {
+      class: "icon",
+      "aria-label": `More for “${title}”`,
+      "aria-haspopup": "menu",
+    });
+    more.append(icon(DOTS));
+    if (known) {
+      const focused = known.item.contains(document.activeElement);
+      const second = document.activeElement?.matches(".icon");
+      known.item.replaceChildren(open, more);
+      if (focused) (second ? more : open).focus();
+      known.key = key;
+      return known.item;
+    }
+    const item = html("li", { "data-id": id }, open, more);
+    this.#items.set(id, { item, key });
     return item;
+  }
+
+  /**
+   * Shows what can be done with a conversation.
+   *
+   * @param {string} id
+   * @param {HTMLElement} source
+   */
+  #offer(id, source) {
+    const entry = this.#entries.find((entry) => entry.id === id);
+    if (!entry) return;
+    const act = (/** @type {string} */ text, /** @type {() => void} */ run) =>
+      button(text, () => {
+        this.#menu.hidePopover();
+        run();
+      }, { role: "menuitem" });
+    const saved = (/** @type {(conversation: Conversation) => void} */ save) => async () => {
+      const conversation = await this.#archive.get(id);
+      if (conversation) save(conversation);
+    };
+    this.#menu.replaceChildren(
+      act("Rename", () => this.#rename(id)),
+      act(entry.pinned ? "Unpin" : "Pin", () => this.#change(id, { pinned: !entry.pinned })),
+      act("Save as Markdown", saved(saveAsMarkdown)),
+      act("Save as JSON", saved(saveAsJson)),
+      act("Delete", () => this.#delete([entry])),
+    );
+    this.#menu.showPopover();
+    const { bottom, right, left } = source.getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height, style } = this.#menu;
+    const start = getComputedStyle(source).direction === "rtl" ? left : right - width;
+    style.left = `${Math.max(8, Math.min(start, innerWidth - width - 8))}px`;
+    style.top = `${Math.max(8, Math.min(bottom + 4, innerHeight - height - 8))}px`;
+    this.#menu.onkeydown = (/** @type {KeyboardEvent} */ event) => step(this.#menu, event);
+    this.#menu.ontoggle = (/** @type {ToggleEvent} */ { newState }) => {
+      if (newState === "closed" && document.activeElement === document.body) source.focus();
+    };
+    this.#menu.firstElementChild.focus();
   }
 
   /** @param {string} id */
   async #open(id) {
-    const found = (await this.#archive.list()).find((conversation) => conversation.id === id);
+    const found = await this.#archive.get(id);
     if (!found) return;
     this.#unfold(false);
     if (id !== this.#chat.conversation.id) this.#chat.show(found);
+    this.#chat.focus();
   }
 
   /**
-   * @param {HTMLElement} item
-   * @param {Conversation} conversation
+   * @param {string} id
+   * @param {Partial<Conversation>} change
    */
-  #rename(item, conversation) {
+  async #change(id, change) {
+    const shown = this.#chat.conversation;
+    const conversation = shown.id === id ? shown : await this.#archive.get(id);
+    if (!conversation) return;
+    await this.#archive.put(Object.assign(conversation, change));
+    await this.#list();
+    this.#items.get(id)?.item.querySelector("button")?.focus();
+  }
+
+  /** @param {string} id */
+  #rename(id) {
+    const entry = this.#entries.find((entry) => entry.id === id);
+    const known = this.#items.get(id);
+    if (!entry || !known) return;
     const input = html("input", { "aria-label": "Name of the conversation", maxlength: "80" });
-    input.value = conversation.title;
+    input.value = entry.title;
     let done = false;
     const end = async (/** @type {string} */ title) => {
       if (done) return;
       done = true;
-      item.remove();
-      if (title && title !== conversation.title) {
-        const shown = this.#chat.conversation;
-        const renamed = shown.id === conversation.id ? shown : conversation;
-        Object.assign(renamed, { title, named: true });
-        await this.#archive.put(renamed);
-      }
-      await this.#list();
-      $("conversation-list").querySelector(`[data-id="${conversation.id}"] button`)?.focus();
+      input.remove();
+      known.key = "";
+      await this.#change(id, title && title !== entry.title ? { title, named: true } : {});
     };
     input.addEventListener("keydown", (event) => {
       if (event.key === "Enter") end(input.value.trim());
@@ -134,48 +229,101 @@ export class Conversations {
       if (event.key === "Escape") event.stopPropagation();
     });
     input.addEventListener("blur", () => end(input.value.trim()));
-    item.replaceChildren(input);
+    known.item.replaceChildren(input);
     input.select();
   }
 
-  /** @param {Conversation} conversation */
-  async #delete(conversation) {
-    const { id, title } = conversation;
-    this.#deleted.set(id, conversation);
-    if (id === this.#chat.conversation.id) this.#chat.begin();
-    await this.#archive.delete(id);
+  /** @param {Entry[]} entries */
+  async #delete(entries) {
+    const ids = entries.map(({ id }) => id);
+    const all = await Promise.all(ids.map((id) => this.#archive.get(id)));
+    this.#deleted = all.filter((conversation) => conversation !== undefined);
+    for (const id of ids) this.#gone.add(id);
+    if (ids.includes(this.#chat.conversation.id)) this.#chat.begin();
+    await Promise.all(ids.map((id) => this.#archive.delete(id)));
     await this.#list();
-    $("deleted").querySelector("span").textContent = `Deleted “${title}”.`;
-    $("deleted").hidden = false;
+    const what = entries.length === 1 ? `“${entries[0].title}”` : `${entries.length} conversations`;
+    this.#say(`Deleted ${what}.`, true);
     $("undo").focus();
   }
 
   async #undo() {
-    const last = [...this.#deleted.values()].at(-1);
-    if (!last) return;
-    this.#deleted.delete(last.id);
-    await this.#archive.put(last);
-    $("deleted").hidden = true;
+    for (const conversation of this.#deleted) {
+      this.#gone.delete(conversation.id);
+      await this.#archive.put(conversation);
+    }
+    this.#deleted = [];
+    $("said").hidden = true;
     await this.#list();
     $("conversation-list").querySelector("button")?.focus();
   }
-}
 
-/** @param {Conversation} conversation */
-function save({ title, model, messages, changed }) {
-  const name = title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "conversation";
-  saveJson(name, { title, model, changed: new Date(changed).toISOString(), messages });
+  /** Shows the conversations whose title or messages have what is looked for. */
+  async #search() {
+    const words = $("search").value.trim().toLowerCase();
+    const has = (/** @type {string} */ text) => text.toLowerCase().includes(words);
+    this.#found = words ? new Set() : null;
+    const found = this.#found;
+    for (const { id, title } of this.#entries) if (has(title)) found?.add(id);
+    this.#draw();
+    if (!found) return;
+    for (const { id } of this.#entries) {
+      if (found.has(id)) continue;
+      const conversation = await this.#archive.get(id);
+      if (this.#found !== found) return;
+      if (conversation?.messages.some(({ content }) => has(content))) found.add(id);
+    }
+    this.#draw();
+  }
+
+  async #import() {
+    const files = Array.from(/** @type {FileList} */ ($("import").files));
+    $("import").value = "";
+    for (const file of files) {
+      try {
+        const conversation = await readConversation(file);
+        await this.#archive.put(conversation);
+        this.#chat.show(conversation);
+      } catch (/** @type {any} */ error) {
+        this.#say(error.message, false);
+      }
+    }
+    await this.#list();
+  }
+
+  /**
+   * @param {string} text
+   * @param {boolean} undo whether it can be undone
+   */
+  #say(text, undo) {
+    write($("said").querySelector("span"), text);
+    $("undo").hidden = !undo;
+    $("said").hidden = false;
+  }
 }
 
 /**
- * @param {string} label
- * @param {string} path
- * @param {() => void} onClick
+ * Moves the focus in a menu.
+ *
+ * @param {HTMLElement} menu
+ * @param {KeyboardEvent} event
  */
-function iconButton(label, path, onClick) {
-  const element = button("", onClick, { class: "icon", "aria-label": label, title: label });
-  element.append(icon(path));
-  return element;
+function step(menu, event) {
+  const items = /** @type {HTMLElement[]} */ ([...menu.children]);
+  const i = items.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const { length } = items;
+  const next = { ArrowDown: (i + 1) % length, ArrowUp: (i - 1 + length) % length, Home: 0, End: length - 1 }[event.key];
+  if (next === undefined) return;
+  event.preventDefault();
+  items[next].focus();
+}
+
+/** @param {number} time milliseconds since 1970 */
+function when(time) {
+  const date = new Date(time);
+  const today = date.toDateString() === new Date().toDateString();
+  const format = today ? { hour: "numeric", minute: "2-digit" } : { day: "numeric", month: "short" };
+  return date.toLocaleString(undefined, /** @type {Intl.DateTimeFormatOptions} */ (format));
 }
 
 function remembered() {

@@ -7,7 +7,18 @@ import { html } from "./dom.js";
  * @param {any} value
  */
 export function saveJson(name, value) {
-  const url = URL.createObjectURL(new Blob([JSON.stringify(value, null, 2)], { type: "application/json" }));
-  html("a", { href: url, download: `${name}.json` }).click();
+  save(`${name}.json`, "application/json", JSON.stringify(value, null, 2));
+}
+
+/**
+ * Saves a text as a file.
+ *
+ * @param {string} name of the file
+ * @param {string} type
+ * @param {string} text
+ */
+export function save(name, type, text) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  html("a", { href: url, download: name }).click();
   URL.revokeObjectURL(url);
 }

@@ -8,6 +8,16 @@ if (marks) CSS.highlights.set("drafted", marks);
 
 /** The draft tokens of one answer. */
 export class Drafts {
+  /** How they are marked; for the shadow tree that answers are in. */
+  static style() {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`
+      ::highlight(drafted) { background: var(--drafted); color: var(--text); }
+      @media (forced-colors: active) { ::highlight(drafted) { background: Mark; color: MarkText; } }
+    `);
+    return sheet;
+  }
+
   /** @type {[number, number][]} from where to where in the source */
   #spans = [];
   /** @type {StaticRange[]} */

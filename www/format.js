@@ -20,6 +20,7 @@ export class Speed {
   #first = null;
   #last = 0;
   #tokens = 0;
+  #drafted = "";
 
   /** @param {number} now milliseconds */
   constructor(now) {
@@ -38,19 +39,22 @@ export class Speed {
   }
 
   /**
-   * Takes the exact count once the answer is complete.
+   * Takes the exact counts once the answer is complete.
    *
-   * @param {number} tokens
+   * @param {import("./tabloom/index.js").Usage} usage
    */
-  finish(tokens) {
-    this.#tokens = tokens;
+  finish({ completion_tokens, completion_tokens_details: details }) {
+    this.#tokens = completion_tokens;
+    const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } = details;
+    if (accepted + rejected > 0) this.#drafted = `${accepted} of ${accepted + rejected} draft tokens accepted`;
   }
 
-  text() {
+  /** @param {boolean} withDrafts */
+  text(withDrafts) {
     if (this.#first === null) return "";
-    const first = `First token after ${Math.round(this.#first - this.#asked)} ms`;
+    const first = `first token after ${Math.round(this.#first - this.#asked)} ms`;
     const seconds = (this.#last - this.#first) / 1000;
-    if (this.#tokens < 2 || seconds <= 0) return first;
-    return `${((this.#tokens - 1) / seconds).toFixed(1)} tokens/s · ${first}`;
+    const rate = this.#tokens < 2 || seconds <= 0 ? "" : `${((this.#tokens - 1) / seconds).toFixed(1)} tokens/s`;
+    return [rate, first, withDrafts ? this.#drafted : ""].filter(Boolean).join(" · ");
   }
 }

@@ -1,28 +1,28 @@
-// The page's engine: loads a model, and shows progress and errors.
+// The page's engine: loads a model, and another one later.
+import { isGone } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
-import { $ } from "./dom.js";
-import { formatBytes } from "./format.js";
 
 /** @import { ModelSource, Progress } from "./tabloom/index.js" */
 
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
 
-/** Errors after which an engine, which survives a lost worker or device by itself, has given up. */
-const GONE = ["engine_crashed", "no_gpu", "closed"];
-
 /**
- * Loads models, one after the other. Dispatches `change` when there is another engine, or none, and `use`
- * when another model was chosen.
+ * Loads models, one after the other. Dispatches `change` when there is another engine, or none, and
+ * `progress` while one is loaded.
  */
 export class Loader extends EventTarget {
   /** @type {Engine | null} */
-  engine = null;
+  current = null;
   /** How long loading took, in milliseconds. */
   took = 0;
+  /** @type {Progress | null} null unless a model is being loaded */
+  progress = null;
+  /** Whether the processor stands in for a GPU that is not there. */
+  withoutGpu = false;
   #source;
   #options;
-  /** @type {AbortController | null} */
+  /** @type {{source: ModelSource, engine: Promise<Engine>, controller: AbortController} | null} */
   #loading = null;
 
   /**
@@ -33,66 +33,115 @@ export class Loader extends EventTarget {
     super();
     this.#source = source;
     this.#options = options;
-    $("retry").addEventListener("click", () => this.load());
-    $("use-cpu").addEventListener("click", () => {
-      this.#options.device = "cpu";
-      this.load();
-    });
   }
 
   /** The model's name for people. */
   get name() {
-    return nameOf(this.#source, this.engine?.info.model);
+    return nameOf(this.#source, this.current?.info.model);
+  }
+
+  /** Whether there is no engine yet, but there will be. */
+  get loading() {
+    return this.#loading !== null && !this.current;
+  }
+
+  /** Gives the engine, loaded if there is none. */
+  async load() {
+    if (this.current) return this.current;
+    return this.#loading?.engine ?? this.#load(this.#source);
   }
 
   /**
-   * Switches to another model.
+   * Switches to another model; the present one stays until that is loaded.
    *
    * @param {ModelSource} source
    */
-  use(source) {
-    this.#source = source;
-    this.#drop();
-    this.dispatchEvent(new Event("use"));
-    this.load();
+  async use(source) {
+    this.#loading?.controller.abort();
+    await this.#load(source);
   }
 
-  async load() {
-    this.#loading?.abort();
-    this.#loading = new AbortController();
-    const { signal } = this.#loading;
-    $("problem").hidden = true;
-    $("loading").hidden = false;
-    const began = performance.now();
-    try {
-      const options = { ...this.#options, onProgress: showProgress, signal };
-      this.engine = await Engine.load(this.#source, options);
-    } catch (/** @type {any} */ error) {
-      if (signal.aborted) return;
-      const noGpu = error.code === "no_gpu";
-      showProblem(noGpu ? "This browser offers no WebGPU" : "The model could not be loaded", error);
-      return;
-    } finally {
-      if (!signal.aborted) $("loading").hidden = true;
-    }
-    this.took = performance.now() - began;
-    this.dispatchEvent(new Event("change"));
+  /** Uses the processor from now on. */
+  useProcessor() {
+    this.#options.device = "cpu";
+    this.release();
+  }
+
+  /** Ends loading, and gives up the engine. */
+  release() {
+    this.#loading?.controller.abort();
+    this.#loading = null;
+    this.current?.close();
+    this.#be(null);
+  }
+
+  /** The same for an engine that is of no use. */
+  discard() {
+    this.release();
   }
 
   /**
-   * Handles a request's error: after some of them the engine is of no use.
+   * Gives up the engine where a request's error says that it is of no use.
    *
    * @param {any} error
    */
   failed(error) {
-    if (!GONE.includes(error.code) || !this.engine) return;
-    this.#drop();
-    showProblem("The model has stopped", error);
+    if (isGone(error)) this.release();
   }
 
-  #drop() {
-    this.engine?.close();
-    this.engine = null;
+  /** @param {ModelSource} source */
+  #load(source) {
+    const controller = new AbortController();
+    const loading = { source, controller, engine: this.#begin(source, controller.signal) };
+    this.#loading = loading;
+    this.dispatchEvent(new Event("progress"));
+    const end = () => {
+      if (this.#loading !== loading) return;
+      this.#loading = this.progress = null;
+      this.dispatchEvent(new Event("progress"));
+    };
+    return loading.engine.finally(end);
+  }
+
+  /**
+   * @param {ModelSource} source
+   * @param {AbortSignal} signal
+   */
+  async #begin(source, signal) {
+    const began = performance.now();
+    const engine = await this.#engine(source, signal);
+    const before = this.current;
+    this.#source = source;
+    this.took = performance.now() - began;
+    this.#be(engine);
+    before?.close();
+    return engine;
+  }
+
+  /**
+   * @param {ModelSource} source
+   * @param {AbortSignal} signal
+   * @returns {Promise<Engine>}
+   */
+  async #engine(source, signal) {
+    const onProgress = (/** @type {Progress} */ progress) => {
+      if (signal.aborted) return;
+      this.progress = progress;
+      this.dispatchEvent(new Event("progress"));
+    };
+    try {
+      return await Engine.load(source, { ...this.#options, onProgress, signal });
+    } catch (/** @type {any} */ error) {
+      // The built-in model is small enough for the processor.
+      if (error.code !== "no_gpu" || source !== BUILT_IN || this.withoutGpu) throw error;
+      this.withoutGpu = true;
+      return Engine.load(source, { ...this.#options, device: "cpu", onProgress, signal });
+    }
+  }
+
+  /** @param {Engine | null} engine */
+  #be(engine) {
+    this.current = engine;
     this.dispatchEvent(new Event("change"));
   }
 }
@@ -103,7 +152,7 @@ export class Loader extends EventTarget {
  * @param {ModelSource} source
  * @param {string} [address] what it was loaded from
  */
-function nameOf(source, address) {
+export function nameOf(source, address) {
   if (source === BUILT_IN) return "Built-in model";
   return modelName(address ?? (typeof source === "string" ? source : "files of this device"));
 }
@@ -116,31 +165,16 @@ function nameOf(source, address) {
 export function modelName(address) {
   const hub = /^https:\/\/huggingface\.co\/([^/]+\/[^/]+)\//.exec(address);
   const [last = address] = address.split(/[?#]/)[0].split("/").filter(Boolean).slice(-1);
-  const name = decodeURIComponent(last);
+  const name = decoded(last);
   if (!hub) return name;
   return /\.gguf$/i.test(name) ? name.replace(/\.gguf$/i, "") : hub[1].split("/")[1];
 }
 
-/** @param {Progress} progress */
-function showProgress({ stage, file, loaded, total, rate }) {
-  const bar = $("loading-bar");
-  if (total > 0) [bar.max, bar.value] = [total, loaded];
-  else bar.removeAttribute("value");
-  $("loading-label").textContent = stage === "download" ? "Loading the model…" : "Preparing the GPU kernels…";
-  $("loading-detail").textContent =
-    stage === "download"
-      ? `${file}: ${formatBytes(loaded)} of ${formatBytes(total)}, ${formatBytes(rate)}/s`
-      : `${loaded} of ${total}`;
-}
-
-/**
- * @param {string} title
- * @param {any} error
- */
-function showProblem(title, error) {
-  $("problem-title").textContent = title;
-  $("problem-text").textContent = error.message;
-  $("use-cpu").hidden = error.code !== "no_gpu";
-  $("problem").hidden = false;
-  $(error.code === "no_gpu" ? "use-cpu" : "retry").focus();
+/** @param {string} text */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

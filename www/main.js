@@ -3,16 +3,12 @@
 // ?host=shared, leader or private says where the engine runs.
 
 import { Archive } from "./archive.js";
-import { Benchmark } from "./benchmark.js";
 import { Chat } from "./chat.js";
 import { Conversations } from "./conversations.js";
-import { $, button } from "./dom.js";
+import { $, button, write } from "./dom.js";
 import { BUILT_IN, Loader } from "./loader.js";
 import { keepOffline } from "./offline.js";
-import { Panel } from "./panel.js";
 import { Picker } from "./picker.js";
-import { Playground } from "./playground.js";
-import { adoptProse } from "./prose.js";
 import { Settings } from "./settings.js";
 import { Tabs } from "./tabs.js";
 import { script } from "./trusted.js";
@@ -24,50 +20,70 @@ const SUGGESTIONS = [
   "What is the opposite of hot?",
 ];
 
-adoptProse();
-
 const query = new URLSearchParams(location.search);
 const loader = new Loader(query.get("model") ?? BUILT_IN, {
   device: query.get("device") === "cpu" ? "cpu" : "auto",
   host: /** @type {any} */ (query.get("host") ?? "auto"),
   workerUrl: script("worker"),
 });
-
 const settings = new Settings(
   $("set"),
   query.has("temperature") ? { temperature: Number(query.get("temperature")) } : {},
 );
-const speculation = $("speculation");
-speculation.checked = settings.values.speculation;
-speculation.addEventListener("change", () => settings.set({ speculation: speculation.checked }));
-settings.addEventListener("change", () => (speculation.checked = settings.values.speculation));
-
 const chat = new Chat(loader, settings);
 new Conversations(new Archive(), chat);
-new Playground(loader, settings);
-new Benchmark(loader);
-new Picker(loader);
-
-const panel = new Panel($("panel"));
-const tabs = new Tabs($("tabs"));
-const look = () => (panel.open = tabs.current === "engine");
-tabs.addEventListener("change", look);
-look();
-
-loader.addEventListener("change", () => {
-  const { engine } = loader;
-  panel.watch(engine);
-  settings.suggest(engine?.info.sampling ?? null);
-  if (!engine) return;
-  const { adapter, device, software } = engine.info;
-  const note = software ? "No graphics hardware found: a software adapter stands in for it. " : "";
-  $("adapter").textContent =
-    device === "cpu" ? "Running on the processor, without WebGPU: expect it to be slow." : `${note}${adapter}`;
-  if (document.activeElement === document.body) $("prompt").focus();
-});
+new Picker(loader, chat);
 
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 
-await loader.load();
-// Only now: the model comes first.
+loader.addEventListener("change", () => {
+  const { current } = loader;
+  settings.suggest(current?.info.sampling ?? null);
+  if (!current) return;
+  const { adapter, device, software } = current.info;
+  const note = software ? "No graphics hardware found: a software adapter stands in for it. " : "";
+  const processor = loader.withoutGpu
+    ? "This browser offers no WebGPU, so the model runs on the processor, which is slower."
+    : "Running on the processor, without WebGPU: expect it to be slow.";
+  write($("adapter"), device === "cpu" ? processor : `${note}${adapter}`);
+});
+
+/** Views that are loaded when they are first shown. */
+const views = {
+  playground: async () => {
+    const { Playground } = await import("./playground.js");
+    return void new Playground(loader, settings);
+  },
+  bench: async () => {
+    const { Benchmark } = await import("./benchmark.js");
+    return void new Benchmark(loader);
+  },
+  engine: async () => {
+    const { Panel } = await import("./panel.js");
+    const panel = new Panel($("panel"));
+    const watch = () => {
+      panel.watch(loader.current);
+      panel.open = tabs.current === "engine";
+    };
+    loader.addEventListener("change", watch);
+    tabs.addEventListener("change", watch);
+    watch();
+  },
+};
+
+const tabs = new Tabs($("tabs"));
+tabs.addEventListener("change", look);
+look();
+
+/** Loads the view that is shown, unless it is there. */
+function look() {
+  const name = /** @type {keyof typeof views} */ (tabs.current);
+  views[name]?.();
+  delete (/** @type {any} */ (views)[name]);
+}
+
+chat.start();
+chat.focus();
+// The model comes first.
+await loader.load().catch(() => {});
 await keepOffline();

@@ -4,18 +4,23 @@ import { addressOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { fit } from "./fit.js";
 import { formatBytes } from "./format.js";
-import { BUILT_IN, modelName } from "./loader.js";
+import { BUILT_IN, modelName, nameOf } from "./loader.js";
 import { SUGGESTED } from "./suggested.js";
 
 /** The dialog in which visitors choose a model. */
 export class Picker {
   #loader;
+  #chat;
   #dialog = $("picker");
 
-  /** @param {import("./loader.js").Loader} loader */
-  constructor(loader) {
+  /**
+   * @param {import("./loader.js").Loader} loader
+   * @param {import("./chat.js").Chat} chat
+   */
+  constructor(loader, chat) {
     this.#loader = loader;
-    loader.addEventListener("change", () => this.#name());
+    this.#chat = chat;
+    for (const type of ["change", "progress"]) loader.addEventListener(type, () => this.#name());
     $("choose").addEventListener("click", () => this.#open());
     $("close-picker").addEventListener("click", () => this.#dialog.close());
     // A click outside the dialog is one on its backdrop.
@@ -46,13 +51,16 @@ export class Picker {
   /** @param {import("./tabloom/index.js").ModelSource} source */
   #use(source) {
     this.#dialog.close();
-    this.#loader.use(source);
+    this.#chat.use(source, nameOf(source));
   }
 
+  /** Shows the present model, and how far another is loaded. */
   #name() {
-    const { engine, name } = this.#loader;
+    const { current, name, progress } = this.#loader;
+    const { loaded = 0, total = 0 } = progress ?? {};
+    const part = progress && total > 0 ? `${Math.floor((100 * loaded) / total)} %` : "";
     write($("model-name"), name);
-    write($("model-size"), engine ? formatBytes(engine.info.weightBytes) : "");
+    write($("model-size"), progress ? `loading ${part}` : current ? formatBytes(current.info.weightBytes) : "");
   }
 
   #open() {

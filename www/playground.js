@@ -44,7 +44,7 @@ export class Playground {
   }
 
   async #run() {
-    const { engine } = this.#loader;
+    const { current: engine } = this.#loader;
     if (!engine || this.#answering) return;
     const schema = this.#schema();
     if (schema === undefined) return;
@@ -132,7 +132,7 @@ export class Playground {
 
   #refresh() {
     const busy = this.#answering !== null;
-    $("play-run").disabled = !this.#loader.engine;
+    $("play-run").disabled = !this.#loader.current;
     $("play-run").hidden = busy;
     $("play-stop").hidden = !busy;
   }

@@ -1,78 +1,104 @@
-// The visitor's settings, kept for the next visit.
+// The visitor's settings: those of the conversation that is shown. New conversations begin with the last ones.
+
+/** @import { EngineInfo } from "./tabloom/index.js" */
 
 const KEY = "tabloom-settings";
 
 /** A number is null where the model's own is used. */
-const DEFAULTS = { system: "", temperature: null, top_p: null, max_tokens: null, speculation: true };
+const DEFAULTS = {
+  system: "",
+  temperature: null,
+  top_p: null,
+  top_k: null,
+  min_p: null,
+  repetition_penalty: null,
+  seed: null,
+  max_tokens: null,
+  speculation: true,
+  marks: false,
+};
 
-/** Settings, as a form shows them. Dispatches `change` when they change. */
+/**
+ * @typedef {{[Name in Exclude<keyof typeof DEFAULTS, "system" | "speculation" | "marks">]: number | null}
+ *   & {system: string, speculation: boolean, marks: boolean}} Values
+ */
+
+/** Settings, as a form shows them. Dispatches `change` when the visitor changes them. */
 export class Settings extends EventTarget {
   #form;
   #given;
-  /** @type {{system: string, temperature: number | null, top_p: number | null, max_tokens: number | null, speculation: boolean}} */
+  /** @type {Values} */
   values = { ...DEFAULTS };
 
   /**
    * @param {HTMLFormElement} form
-   * @param {Partial<Settings["values"]>} given by the page's address, and not kept
+   * @param {Partial<Values>} given by the page's address, and not kept
    */
   constructor(form, given) {
     super();
     this.#form = form;
     this.#given = given;
-    this.values = { ...DEFAULTS, ...kept(), ...given };
-    this.#fill();
+    this.use({});
     form.addEventListener("input", ({ target }) => this.#take(/** @type {HTMLInputElement} */ (target)));
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", (event) => {
       event.preventDefault();
       this.set({ ...DEFAULTS });
     });
-    addEventListener("storage", ({ key }) => key === KEY && this.#change({ ...DEFAULTS, ...kept() }));
   }
 
   /** The parameters of a request. */
   get params() {
-    const { temperature, top_p, max_tokens, speculation } = this.values;
-    return {
-      ...(temperature !== null && { temperature }),
-      ...(top_p !== null && { top_p }),
-      ...(max_tokens !== null && { max_completion_tokens: max_tokens }),
-      speculative_decoding: speculation,
-    };
+    const { system, speculation, marks, max_tokens, ...sampling } = this.values;
+    const given = Object.entries({ ...sampling, max_completion_tokens: max_tokens }).filter(([, value]) => value !== null);
+    return { ...Object.fromEntries(given), speculative_decoding: speculation };
   }
 
-  /** @param {Partial<Settings["values"]>} values */
+  /** What is kept of them: all but what the page's address says. */
+  get own() {
+    const all = Object.entries(this.values);
+    return Object.fromEntries(all.filter(([name, value]) => this.#given[/** @type {"seed"} */ (name)] !== value));
+  }
+
+  /**
+   * Takes a conversation's settings; what it has none of is as it was set last.
+   *
+   * @param {Partial<Values>} values
+   */
+  use(values) {
+    this.values = { ...DEFAULTS, ...kept(), ...typed(values), ...this.#given };
+    this.#fill();
+  }
+
+  /** @param {Partial<Values>} values */
   set(values) {
-    this.#change({ ...this.values, ...values });
+    this.values = { ...this.values, ...values };
+    this.#fill();
     try {
-      const others = Object.entries(this.values).filter(
-        ([name, value]) => this.#given[/** @type {"system"} */ (name)] !== value,
-      );
-      localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(others)));
+      localStorage.setItem(KEY, JSON.stringify(this.own));
     } catch {
       // Denied or full: they are used for this visit only.
     }
+    this.dispatchEvent(new Event("change"));
   }
 
   /**
    * Shows what a field left empty stands for.
    *
-   * @param {import("./tabloom/index.js").EngineInfo["sampling"]} sampling the model's own
+   * @param {EngineInfo["sampling"]} sampling the model's own
    */
   suggest(sampling) {
-    const own = { temperature: sampling?.temperature, top_p: sampling?.topP };
+    const own = {
+      temperature: sampling?.temperature,
+      top_p: sampling?.topP,
+      top_k: sampling?.topK,
+      min_p: sampling?.minP,
+      repetition_penalty: sampling?.repetitionPenalty,
+    };
     for (const [name, value] of Object.entries(own)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
       field.placeholder = value === undefined ? "the model’s own" : `${value}, the model’s own`;
     }
-  }
-
-  /** @param {Settings["values"]} values */
-  #change(values) {
-    this.values = values;
-    this.#fill();
-    this.dispatchEvent(new Event("change"));
   }
 
   /** @param {HTMLInputElement} field */
@@ -95,16 +121,24 @@ export class Settings extends EventTarget {
   }
 }
 
-/** What an earlier visit has kept, as far as its types are right. */
+/** What an earlier visit has kept. */
 function kept() {
   try {
-    const values = JSON.parse(localStorage.getItem(KEY) ?? "{}");
-    const entries = Object.entries(DEFAULTS).map(([name, value]) => {
-      const kind = value === null ? "number" : typeof value;
-      return typeof values[name] === kind ? [name, values[name]] : [name, value];
-    });
-    return Object.fromEntries(entries);
+    return typed(JSON.parse(localStorage.getItem(KEY) ?? "{}"));
   } catch {
     return {};
   }
+}
+
+/**
+ * The settings in a value, as far as their types are right.
+ *
+ * @param {any} values
+ * @returns {Partial<Values>}
+ */
+export function typed(values) {
+  const right = Object.entries(DEFAULTS).filter(
+    ([name, value]) => typeof values?.[name] === (value === null ? "number" : typeof value),
+  );
+  return Object.fromEntries(right.map(([name]) => [name, values[name]]));
 }

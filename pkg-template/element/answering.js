@@ -4,8 +4,9 @@ import { TEXTS } from "./texts.js";
 /** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage } from "./types.js" */
 
-/** Errors after which an engine is of no use. */
 const GONE = ["engine_crashed", "no_gpu", "closed"];
+/** The error of a conversation that has outgrown the model's context. */
+const TOO_LONG = "context_length_exceeded";
 /** Milliseconds between two times that a growing answer is kept. */
 const KEPT = 1_000;
 
@@ -16,7 +17,7 @@ const KEPT = 1_000;
  * @property {import("./view/view.js").View} view
  * @property {import("./conversation.js").Conversation} conversation
  * @property {import("./chat.js").EngineSource} engine
- * @property {() => ChatCompletionParams} request throws where a setting is wrong
+ * @property {(messages: TabloomChatMessage[]) => ChatCompletionParams} request throws where a setting is wrong
  * @property {() => void} onChange
  * @property {(problem: any) => void} onProblem
  * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} onChunk
@@ -72,18 +73,16 @@ export class Answering {
     let problem = null;
     let kept = performance.now();
     try {
-      const { chat } = await unlessAborted(engine.load(), signal);
+      const loaded = await unlessAborted(engine.load(), signal);
       onChange();
-      const request = { ...this.#chat.request(), stream: /** @type {const} */ (true) };
-      // The chat promises that nothing leaves the device.
-      for await (const chunk of await chat.completions.create(request, { signal, fallback: false })) {
+      for await (const chunk of await this.#stream(loaded, signal)) {
         const [choice] = chunk.choices;
         finishReason = choice?.finish_reason ?? finishReason;
         const piece = choice?.delta.content ?? "";
+        message.content += piece;
+        if (piece) shown.grow(() => view.follow());
         onChunk(chunk, shown);
         if (!piece) continue;
-        message.content += piece;
-        shown.grow(() => view.follow());
         // Until it has ended, as far as a page knows that is left meanwhile.
         message.end = "stopped";
         if (conversation.messages !== messages) continue;
@@ -97,7 +96,7 @@ export class Answering {
       if (signal.aborted) finishReason = "stopped";
       else problem = error;
     }
-    if (GONE.includes(problem?.code)) engine.discard();
+    if (isGone(problem)) engine.discard();
     if (finishReason === "length") message.end = "length";
     else if (finishReason && finishReason !== "stopped") delete message.end;
     shown.end();
@@ -118,4 +117,34 @@ export class Answering {
     if (said) onMessage({ message: { role: "assistant", content: message.content }, finishReason });
     return said && !problem ? { role: "assistant", content: message.content } : null;
   }
+
+  /**
+   * The pieces of an answer. Where the conversation has outgrown the context, its oldest turns are left out.
+   *
+   * @param {import("../index.js").Engine} engine
+   * @param {AbortSignal} signal
+   */
+  async #stream({ chat }, signal) {
+    const { view, conversation, request } = this.#chat;
+    for (;;) {
+      const params = { ...request(conversation.remembered), stream: /** @type {const} */ (true) };
+      try {
+        // The chat promises that nothing leaves the device.
+        const stream = await chat.completions.create(params, { signal, fallback: false });
+        view.forgotten = conversation.forgotten;
+        return stream;
+      } catch (/** @type {any} */ error) {
+        if (error.code !== TOO_LONG || !conversation.forget()) throw error;
+      }
+    }
+  }
+}
+
+/**
+ * Whether an engine is of no use after this error.
+ *
+ * @param {any} error
+ */
+export function isGone(error) {
+  return GONE.includes(error?.code);
 }

@@ -27,13 +27,14 @@ import { View } from "./view/view.js";
  * @property {(messages: {role: "user" | "assistant", content: string}[]) => ChatCompletionParams} request what to
  *   ask the engine; throws where a setting is wrong
  * @property {() => void} keep called when the conversation has changed
+ * @property {() => void} [clear] begins another conversation; without it the one that is shown is emptied
  * @property {() => boolean} [startable] whether a button should load the model
  * @property {() => void} [useProcessor] the visitor has chosen the processor
  * @property {(state: TabloomChatState) => void} [onState]
  * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} [onMessage]
  * @property {(error: any) => void} [onError]
  * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} [onChunk] called
- *   with each piece of an answer, before it is shown
+ *   with each piece of an answer, before the page is drawn
  */
 
 /**
@@ -60,7 +61,7 @@ export class Chat {
     this.view = new View(root, {
       send: () => this.send(this.#editing.take()),
       stop: () => this.stop(),
-      clear: () => this.clear(),
+      clear: () => (host.clear ? host.clear() : this.clear()),
       start: () => this.start(),
       again: (i) => this.#again(i),
       edit: (i) => {
@@ -85,12 +86,17 @@ export class Chat {
       view: this.view,
       conversation: this.conversation,
       engine: host.engine,
-      request: () => host.request(sent(this.conversation.messages)),
+      request: (messages) => host.request(sent(messages)),
       onChange: () => this.update(),
       onProblem: (problem) => this.fail(problem, () => this.#again(this.conversation.messages.length - 1)),
       onChunk: (chunk, message) => host.onChunk?.(chunk, message),
       onMessage: (detail) => host.onMessage?.(detail),
     });
+  }
+
+  /** Whether a question is being answered. */
+  get busy() {
+    return this.#answering.busy;
   }
 
   /** @returns {TabloomChatState} */
@@ -156,7 +162,7 @@ export class Chat {
     this.update();
   }
 
-  /** Begins a new conversation. */
+  /** Empties the conversation. */
   clear() {
     this.show([]);
     this.conversation.keep();

@@ -9,6 +9,8 @@
 export class Conversation {
   /** @type {Message[]} */
   messages = [];
+  /** How many of the first messages the model's context has no room for. */
+  forgotten = 0;
   #view;
   #keep;
   /** @type {{versions: NonNullable<Message["versions"]>, before: number} | null} of the message that comes next */
@@ -28,13 +30,41 @@ export class Conversation {
     return this.messages.findLastIndex(({ role }) => role === "user");
   }
 
+  /** What the model is told. */
+  get remembered() {
+    return this.messages.slice(this.forgotten);
+  }
+
+  /** Leaves out the oldest turn; says whether there was one before the last question. */
+  forget() {
+    const next = this.messages.findIndex(({ role }, i) => role === "user" && i > this.forgotten);
+    if (next < 0) return false;
+    this.forgotten = next;
+    return true;
+  }
+
   /** @param {Message[]} messages another conversation */
   show(messages) {
     this.#pending = null;
+    this.forgotten = 0;
     this.#view.cut(0);
     this.messages = messages;
     this.#view.show(messages);
     this.#view.toEnd();
+  }
+
+  /**
+   * Shows the same conversation as it has become elsewhere.
+   *
+   * @param {Message[]} messages
+   */
+  update(messages) {
+    const same = messages.findIndex((message, i) => JSON.stringify(message) !== JSON.stringify(this.messages[i]));
+    const from = same < 0 ? messages.length : same;
+    this.#view.cut(from);
+    this.messages = messages;
+    this.#view.show(messages.slice(from));
+    this.#view.follow();
   }
 
   /** @param {Message} message */
@@ -104,6 +134,7 @@ export class Conversation {
 
   /** @param {number} from the first message to remove */
   #cut(from) {
+    this.forgotten = Math.min(this.forgotten, from);
     this.#view.cut(from);
     return this.messages.splice(from);
   }

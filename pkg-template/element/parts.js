@@ -4,6 +4,7 @@
  * @module tabloom/element/parts
  */
 
+export { isGone } from "./answering.js";
 export { Chat } from "./chat.js";
 export { html, icon } from "./dom.js";
 export { checked } from "./history.js";

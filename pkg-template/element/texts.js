@@ -31,6 +31,7 @@ export const TEXTS = {
   thinking: "The answer is being written",
   cut: "The answer reached its greatest length.",
   stopped: "Stopped.",
+  forgotten: "The model no longer sees what is above: its context is full.",
   problem: "That did not work",
   noGpu:
     "This browser offers no WebGPU, which the model needs. Current versions of Chrome, Edge, Firefox and Safari have it.",

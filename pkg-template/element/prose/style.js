@@ -19,6 +19,7 @@ export const PROSE = `
 .note { margin: .5rem 0 0; color: var(--muted); font-size: .875em; }
 .actions { display: flex; gap: .125rem; margin: .25rem -.4rem 0; color: var(--muted); }
 .user .actions { margin-inline: 0; }
+.forgotten { margin: 1.25rem 0 .25rem; padding-block-start: .5rem; border-block-start: 1px dashed var(--line); color: var(--muted); font-size: .875em; text-align: center; }
 .versions { display: flex; align-items: center; font-size: .8em; font-variant-numeric: tabular-nums; }
 .versions .icon { inline-size: 1.5rem; }
 .versions:dir(rtl) svg { scale: -1 1; }

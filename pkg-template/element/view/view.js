@@ -34,6 +34,7 @@ export class View {
   #shown = null;
   /** @type {number | null} the message that is being edited */
   #edited = null;
+  #forgotten = html("p", { class: "forgotten", part: "forgotten" }, TEXTS.forgotten);
 
   #title = html("p", { class: "title" }, TEXTS.title);
   #start = button("start", "pill primary start", TEXTS.start);
@@ -165,6 +166,7 @@ export class View {
 
   /** @param {number} from the first message to remove */
   cut(from) {
+    if (from === 0) this.forgotten = 0;
     for (const { element } of this.#messages.splice(from)) element.remove();
     this.#refresh();
   }
@@ -213,6 +215,12 @@ export class View {
     this.#edited = i;
     this.#editing.hidden = i === null;
     this.#refresh();
+  }
+
+  /** @param {number} count of the first messages that the model no longer sees */
+  set forgotten(count) {
+    if (count === 0) this.#forgotten.remove();
+    else this.#messages[count].element.before(this.#forgotten);
   }
 
   /** @param {string} text for the input */
