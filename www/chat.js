@@ -47,7 +47,10 @@ export class Chat extends EventTarget {
     });
     root.adoptedStyleSheets.push(Drafts.style());
     loader.addEventListener("change", () => this.#view.update());
-    loader.addEventListener("progress", () => loader.loading && this.#view.view.progress(loader.progress));
+    loader.addEventListener("progress", () => {
+      this.#view.update();
+      if (loader.loading && loader.progress) this.#view.view.progress(loader.progress);
+    });
     settings.addEventListener("change", () => this.#set());
     $("conversation").addEventListener("click", () => this.#refresh());
     this.begin();

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ADAPTER, launch, testBeyondFirefox, url } from "./browser.mjs";
-import { answered, ask, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, SEND, STOP, answered, ask, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
-import { serve } from "./server.mjs";
+import { modelFile, serve } from "./server.mjs";
 
 const [FRANCE] = goldens;
 const PLURALS = goldens.find((golden) => golden.messages.length === 3);
@@ -14,9 +14,20 @@ let browser;
 let server;
 /** The page with the built-in model made greedy, so that answers are the reference's. */
 let greedy;
+/** Lets the model that is held be loaded. */
+let release;
 
 before(async () => {
-  const models = { "models/greedy/": { "generation_config.json": '{"do_sample": false}' } };
+  const greedily = { "generation_config.json": '{"do_sample": false}' };
+  const held = new Promise((resolve) => (release = resolve));
+  const weights = await modelFile("model.safetensors");
+  const slowly = async (response) => {
+    response.writeHead(200, { "content-length": weights.length });
+    response.write(weights.subarray(0, 1000));
+    await held;
+    response.end(weights.subarray(1000));
+  };
+  const models = { "models/greedy/": greedily, "models/held/": { ...greedily, "model.safetensors": slowly } };
   server = await serve(models);
   greedy = `${server.url}?model=models/greedy/`;
   browser = await launch();
@@ -30,12 +41,12 @@ after(async () => {
 test("a visitor watches the model load, asks, and reads the answer as it is made", async () => {
   const { page, requests, problems } = await ready(browser, `${url}?temperature=0`);
   const { progress } = await page.evaluate(() => seen);
-  assert.match(progress.join("\n"), /^model\.safetensors: .+ of [\d.]+ MB, .+\/s$/m);
-  assert.match(progress.join("\n"), /^\d+ of \d+$/m);
+  assert.match(progress.join("\n"), /^Loading the model[\d.]+ \/ [\d.]+ MB/m);
+  assert.match(progress.join("\n"), /^Preparing the model\d+%/m);
   const adapter = await page.locator("#adapter").textContent();
   assert.match(adapter, /software adapter/);
   assert.match(adapter, ADAPTER);
-  assert.equal(await page.locator("#problem").isVisible(), false);
+  assert.equal(await page.locator(PROBLEM).isVisible(), false);
 
   assert.equal(await ask(page, STORY.messages[0].content), STORY.answer);
   const { answers } = await page.evaluate(() => seen);
@@ -44,7 +55,7 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
     assert.ok(b.startsWith(a) && b.length > a.length);
     return b;
   });
-  assert.match(await page.locator("#speed").textContent(), /^\d+\.\d tokens\/s · First token after \d+ ms$/);
+  assert.match(await page.locator("#speed").textContent(), /^\d+\.\d tokens\/s · first token after \d+ ms · context \d+ of 1,024 tokens$/);
   assert.deepEqual(problems, []);
   assert.deepEqual(
     requests.filter((address) => !address.startsWith(url)),
@@ -53,42 +64,43 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   await page.close();
 });
 
-test("draft tokens are marked and counted while the switch is on; answers are the same without", async () => {
+test("draft tokens are marked and counted on request; answers are the same without them", async () => {
   const { page, problems } = await ready(browser, `${greedy}&host=private`);
-  const speculation = page.getByRole("switch", { name: "Draft tokens" });
-  const toggle = async () => {
-    await speculation.focus();
-    await page.keyboard.press("Space");
+  const toggle = async (name) => {
+    await page.locator("#tab-settings").click();
+    await page.getByRole("switch", { name }).click();
+    await page.locator("#tab-chat").click();
   };
-  /** Asks once more; gives the answer, and what is marked and told below it. */
+  /** Asks once more; gives the answer, what is marked in it and what is said below. */
   const again = async () => {
     await ask(page, FRANCE.messages[0].content);
-    return page.evaluate(() => {
-      const answer = [...document.querySelectorAll("#messages .assistant")].at(-1);
+    const [text, marked] = await page.evaluate(() => {
+      const answer = shadow(".assistant .text").at(-1);
       const marked = [...CSS.highlights.get("drafted")]
         .filter(({ startContainer }) => answer.contains(startContainer))
         .map(({ startContainer, startOffset, endOffset }) =>
           /** @type {Text} */ (startContainer).data.slice(startOffset, endOffset),
         );
-      const [text, drafts] = [".text", ".drafts"].map((name) => answer.querySelector(name).textContent);
-      return { text, marked, drafts };
+      return [answer.textContent, marked];
     });
+    return { text, marked, below: await page.locator("#speed").textContent() };
   };
-  assert.equal(await speculation.isChecked(), true);
-  await toggle();
-  assert.equal(await speculation.isChecked(), false);
-  assert.deepEqual(await again(), { text: FRANCE.answer, marked: [], drafts: "" });
-  // What drafting costs here is not known yet, and so it is tried.
-  await toggle();
+  // Nobody who has not asked for it sees which tokens were drafted.
+  const plain = await again();
+  assert.deepEqual([plain.text, plain.marked], [FRANCE.answer, []]);
+  assert.doesNotMatch(plain.below, /draft/);
+  await page.locator("#clear").click();
+  await toggle("Mark accepted draft tokens");
   const on = await again();
   assert.ok(on.marked.length > 0 && on.marked.every((text) => on.text.includes(text)), `${on.marked}`);
-  const [, right, all] = /^(\d+) of (\d+) draft tokens were accepted$/.exec(on.drafts).map(Number);
-  assert.ok(right > 0 && right <= all, on.drafts);
+  const [, accepted, all] = /(\d+) of (\d+) draft tokens accepted/.exec(on.below).map(Number);
+  assert.ok(accepted > 0 && accepted <= all, on.below);
 
   await page.locator("#clear").click();
-  await toggle();
-  await again();
-  assert.deepEqual(await again(), { text: on.text, marked: [], drafts: "" });
+  await toggle("Speculative decoding");
+  const off = await again();
+  assert.deepEqual([off.text, off.marked], [on.text, []]);
+  assert.doesNotMatch(off.below, /draft/);
   assert.deepEqual(problems, []);
   await page.close();
 });
@@ -102,12 +114,12 @@ describe("with the built-in model made greedy", () => {
     const [first, between, second] = PLURALS.messages;
     assert.equal(await ask(page, first.content), between.content);
     assert.equal(await ask(page, second.content), PLURALS.answer);
-    assert.equal(await page.locator("#messages li").count(), 4);
+    assert.equal(await page.locator(MESSAGES).count(), 4);
   });
 
   test("New chat begins anew", async () => {
     await page.locator("#clear").click();
-    assert.equal(await page.locator("#messages li").count(), 0);
+    assert.equal(await page.locator(MESSAGES).count(), 0);
     assert.equal(await page.locator("#speed").textContent(), "");
     assert.ok(await page.locator("#suggestions").isVisible());
     assert.notEqual(await ask(page, PLURALS.messages[2].content), PLURALS.answer);
@@ -118,7 +130,7 @@ describe("with the built-in model made greedy", () => {
     const text = FRANCE.messages[0].content;
     await page.locator("#suggestions button", { hasText: text }).click();
     assert.equal(await answered(page), FRANCE.answer);
-    assert.equal(await page.locator("#messages .user").textContent(), text);
+    assert.equal(await page.locator(`${MESSAGES}.user .text`).textContent(), text);
     assert.equal(await page.locator("#suggestions").isVisible(), false);
     await page.locator("#clear").click();
   });
@@ -126,10 +138,10 @@ describe("with the built-in model made greedy", () => {
   test("Stop ends an answer and keeps what there is of it", async () => {
     await say(page, STORY.messages[0].content);
     await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
-    await page.locator("#stop").click();
+    await page.locator(STOP).click();
     const part = await answered(page);
     assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
-    assert.equal(await page.locator("#messages .failed").count(), 0);
+    assert.equal(await page.locator(PROBLEM).isVisible(), false);
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
   });
 
@@ -147,10 +159,10 @@ describe("with the built-in model made greedy", () => {
     /** Whether the answer ends above the composer, within a few frames of what has changed. */
     const ends = () =>
       page.evaluate(async () => {
-        const box = (selector) => [...document.querySelectorAll(selector)].at(-1).getBoundingClientRect();
+        const box = (selector) => shadow(selector).at(-1).getBoundingClientRect();
         for (let frames = 1; ; frames++) {
           await new Promise(frame);
-          const [answer, composer] = [box("#messages li").bottom, box("#composer").top];
+          const [answer, composer] = [box("article").bottom, box(".composer").top];
           if (answer <= composer) return true;
           if (frames === 60) return `the answer ends at ${answer}, the composer begins at ${composer}`;
         }
@@ -176,95 +188,123 @@ describe("with the built-in model made greedy", () => {
 
   test("New chat in the middle of an answer leaves nothing of it", async () => {
     await say(page, STORY.messages[0].content);
-    await page.locator("#stop").waitFor();
+    await page.locator(STOP).waitFor();
     await page.locator("#clear").click();
-    await page.locator("#send").waitFor();
-    assert.equal(await page.locator("#messages li").count(), 0);
+    await page.locator(SEND).waitFor();
+    assert.equal(await page.locator(MESSAGES).count(), 0);
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
-    assert.equal(await page.locator("#messages li").count(), 2);
+    assert.equal(await page.locator(MESSAGES).count(), 2);
     await page.locator("#clear").click();
   });
 
   test("the keyboard is enough", async () => {
-    const focused = () => page.evaluate(() => document.activeElement.id);
-    assert.equal(await focused(), "prompt");
+    /** The part of the chat that has the focus, or what has it beside. */
+    const focused = () =>
+      page.evaluate(() => {
+        const { activeElement: element } = document;
+        return element.shadowRoot?.activeElement.getAttribute("part") ?? element.id;
+      });
+    assert.equal(await focused(), "input");
     await page.keyboard.type("What is the capital");
     await page.keyboard.press("Shift+Enter");
-    assert.match(await page.locator("#prompt").inputValue(), /capital\n$/);
+    assert.match(await page.locator(INPUT).inputValue(), /capital\n$/);
     await page.keyboard.press("Backspace");
     await page.keyboard.type(" of France?");
     await page.keyboard.press("Enter");
     assert.equal(await answered(page), FRANCE.answer);
 
-    assert.equal(await focused(), "prompt");
+    assert.equal(await focused(), "input");
     await page.keyboard.type(STORY.messages[0].content);
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
     await page.keyboard.press("Tab");
-    assert.equal(await focused(), "stop");
+    assert.equal(await focused(), "button stop");
     await page.keyboard.press("Enter");
-    await page.locator("#send").waitFor();
-    assert.equal(await focused(), "prompt");
+    await page.locator(SEND).waitFor();
+    assert.equal(await focused(), "input");
 
-    await page.keyboard.press("Tab");
-    assert.equal(await focused(), "send");
     for (let i = 0; (await focused()) !== "clear"; i++) {
       assert.ok(i < 60, "New chat is not among the next sixty places");
       await page.keyboard.press("Shift+Tab");
     }
     await page.keyboard.press("Enter");
-    assert.equal(await page.locator("#messages li").count(), 0);
-    assert.equal(await focused(), "prompt");
-    // Suggestions come before the prompt.
-    await page.keyboard.press("Shift+Tab");
+    assert.equal(await page.locator(MESSAGES).count(), 0);
+    assert.equal(await focused(), "input");
+    await page.locator("#suggestions button").first().focus();
     await page.keyboard.press("Enter");
-    const last = page.locator("#suggestions button").last();
-    assert.equal(await page.locator("#messages .user").textContent(), await last.textContent());
+    const first = page.locator("#suggestions button").first();
+    assert.equal(await page.locator(`${MESSAGES}.user .text`).textContent(), await first.textContent());
+    assert.equal(await focused(), "input");
     assert.notEqual(await answered(page), "");
   });
 
-  test("a conversation that outgrows the context is refused in words", async () => {
+  test("what outgrows the context is refused in words; of a long conversation the oldest turns go", async () => {
     await page.locator("#clear").click();
-    assert.equal(await ask(page, "Tell me a story. ".repeat(500)), "");
-    assert.match(await page.locator("#messages .failed").textContent(), /context holds 1024.*Shorten/);
+    await say(page, "Tell me a story. ".repeat(500));
+    await page.locator(PROBLEM).waitFor();
+    assert.match(await page.locator(PROBLEM).textContent(), /context holds 1024.*Shorten/);
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+    await page.locator("#clear").click();
+    const forgotten = page.locator("#conversation .forgotten");
+    for (let i = 0; i < 2; i++) await ask(page, `${"Say yes. ".repeat(150)}`);
+    await ask(page, FRANCE.messages[0].content);
+    await forgotten.waitFor();
+    assert.match(await forgotten.textContent(), /no longer sees what is above/);
+    await page.locator("#clear").click();
+    assert.equal(await forgotten.count(), 0);
   });
 
   testBeyondFirefox("crash")("a lost device costs the visitor nothing but time", async () => {
     await page.locator("#clear").click();
     await say(page, STORY.messages[0].content);
-    await page.locator("#messages .assistant", { hasText: "Once upon a" }).waitFor();
+    await page.locator(`${MESSAGES}.assistant`, { hasText: "Once upon a" }).waitFor();
     const devtools = await browser.newBrowserCDPSession();
     await devtools.send("Browser.crashGpuProcess");
     assert.equal(await answered(page), STORY.answer);
-    assert.equal(await page.locator("#problem").isVisible(), false);
+    assert.equal(await page.locator(PROBLEM).isVisible(), false);
   });
 });
 
 test("a model that is not there is explained", async () => {
   const { page } = await open(browser, `${url}?model=nowhere/`);
-  await page.locator("#problem").waitFor();
-  assert.match(await page.locator("#problem-text").textContent(), /nowhere\/config\.json/);
-  assert.equal(await page.locator("#use-cpu").isVisible(), false);
-  assert.ok(await page.locator("#retry").isVisible());
-  assert.equal(await page.locator("#prompt").isEnabled(), false);
+  await page.locator(PROBLEM).waitFor();
+  assert.match(await page.locator(PROBLEM).textContent(), /nowhere\/config\.json/);
+  assert.equal(await page.getByRole("button", { name: "Use the processor" }).isVisible(), false);
+  assert.ok(await page.getByRole("button", { name: "Try again" }).isVisible());
   await page.close();
 });
 
-test("without WebGPU the page explains it and offers the processor", async () => {
+test("without WebGPU the built-in model runs on the processor, others are offered it", async () => {
   const without = await launch({ webgpu: false });
   try {
-    const { page } = await open(without, greedy);
-    await page.locator("#problem").waitFor();
-    assert.match(await page.locator("#problem-title").textContent(), /no WebGPU/);
-    assert.match(await page.locator("#problem-text").textContent(), /Use a browser with WebGPU/);
-    await page.locator("#use-cpu").click();
-    await page.locator("#prompt:enabled").waitFor();
-    assert.match(await page.locator("#adapter").textContent(), /without WebGPU/);
+    const { page } = await ready(without, `${url}?temperature=0`);
+    assert.match(await page.locator("#adapter").textContent(), /no WebGPU.*on the processor/);
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+    await page.close();
+    const other = await open(without, greedy);
+    await other.page.locator(PROBLEM).waitFor();
+    assert.match(await other.page.locator(PROBLEM).textContent(), /This browser offers no WebGPU/);
+    await other.page.getByRole("button", { name: "Use the processor" }).click();
+    await loaded(other.page);
+    assert.match(await other.page.locator("#adapter").textContent(), /without WebGPU/);
+    assert.equal(await ask(other.page, FRANCE.messages[0].content), FRANCE.answer);
   } finally {
     await without.close();
   }
+});
+
+test("a question can be asked while the model is loaded, and loading can be cancelled", async () => {
+  const { page } = await open(browser, `${server.url}?model=models/held/&device=cpu`);
+  await say(page, FRANCE.messages[0].content);
+  await page.locator(`${MESSAGES}.user`).waitFor();
+  await page.locator(STOP).click();
+  await page.locator(SEND).waitFor();
+  const start = page.getByRole("button", { name: "Answer again" });
+  await start.click();
+  await page.locator("#conversation .status").waitFor();
+  release();
+  await page.locator(`${MESSAGES}.assistant`, { hasText: FRANCE.answer }).waitFor();
+  await page.close();
 });
 
 testBeyondFirefox("crash")("when the GPU stays away the page says so and offers the processor", async () => {
@@ -276,14 +316,12 @@ testBeyondFirefox("crash")("when the GPU stays away the page says so and offers 
     for (const lost of [1, 2]) {
       await page.locator("#clear").click();
       await say(page, STORY.messages[0].content);
-      await page.locator("#messages .assistant", { hasText: "Once upon a" }).waitFor();
+      await page.locator(`${MESSAGES}.assistant`, { hasText: "Once upon a" }).waitFor();
       await devtools.send("Browser.crashGpuProcess");
       if (lost === 1) assert.equal(await answered(page), STORY.answer);
     }
-    await page.locator("#problem").waitFor();
-    assert.match(await page.locator("#problem-title").textContent(), /stopped/);
-    await page.locator("#use-cpu").click();
-    await page.locator("#prompt:enabled").waitFor();
+    await page.getByRole("button", { name: "Use the processor" }).click();
+    await loaded(page);
     assert.match(await page.locator("#adapter").textContent(), /without WebGPU/);
     await page.locator("#clear").click();
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);

@@ -3,16 +3,31 @@
 /** Answers may take this long on a busy machine. */
 const PATIENCE = 120_000;
 
+/** The parts of the page's chat, which is in a shadow tree. */
+export const INPUT = "#conversation textarea";
+export const SEND = "#conversation .round[part~=send]";
+export const STOP = "#conversation .round[part~=stop]";
+export const PROBLEM = "#conversation [role=alert]";
+export const MESSAGES = "#conversation article";
+const ANSWER = "#conversation .assistant .text";
+
 /** Runs in the page before its own scripts: notes every text that the page shows. */
 function watch() {
-  globalThis.seen = { progress: [], answers: [] };
+  globalThis.seen = { progress: [], answers: [], spoken: [] };
   const note = (list, text) => {
     if (text && text !== list.at(-1)) list.push(text);
   };
-  new MutationObserver(() => {
-    note(seen.progress, document.getElementById("loading-detail")?.textContent);
-    note(seen.answers, [...document.querySelectorAll("#messages .assistant .text")].at(-1)?.textContent);
-  }).observe(document, { subtree: true, childList: true, characterData: true });
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.call(this, options);
+    globalThis.shadow = (selector) => [...root.querySelectorAll(selector)];
+    new MutationObserver(() => {
+      note(seen.progress, root.querySelector(".status")?.textContent);
+      note(seen.answers, shadow(".assistant .text").at(-1)?.textContent);
+      note(seen.spoken, root.querySelector(".foot > [aria-live]")?.textContent);
+    }).observe(root, { subtree: true, childList: true, characterData: true });
+    return root;
+  };
 }
 
 /**
@@ -36,28 +51,32 @@ export async function open(browser, address) {
   return { page, requests, problems };
 }
 
+/** Waits until a model is loaded. */
+export function loaded(page) {
+  return page.locator("#model-size", { hasText: /^[\d.]+ [kMG]?B$/ }).waitFor();
+}
+
 /**
- * Opens the page and waits until it can be used.
+ * Opens the page and waits until its model is loaded.
  *
  * @param {Parameters<typeof open>} where
  */
 export async function ready(...where) {
   const opened = await open(...where);
-  await opened.page.locator("#prompt:enabled").waitFor();
+  await loaded(opened.page);
   return opened;
 }
 
 /** Asks without waiting for the answer. */
 export async function say(page, text) {
-  await page.locator("#prompt").fill(text);
-  await page.locator("#send").click();
+  await page.locator(INPUT).fill(text);
+  await page.locator(SEND).click();
 }
 
 /** Waits for the end of an answer and returns it. */
 export async function answered(page) {
-  await page.locator("#messages .assistant").last().waitFor();
-  await page.locator("#send").waitFor();
-  return page.locator("#messages .assistant .text").last().textContent();
+  await page.locator(SEND).waitFor();
+  return page.locator(ANSWER).last().textContent();
 }
 
 /** Asks and returns the answer. */
