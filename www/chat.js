@@ -190,7 +190,8 @@ export class Chat extends EventTarget {
   #refresh() {
     const engine = this.#loader.current;
     const context = engine?.info.context ?? 0;
-    const full = this.#tokens && context ? `context ${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
+    const full =
+      this.#tokens && context ? `context ${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
     const texts = [this.#speed.text(this.#settings.values.marks), full].filter(Boolean);
     write($("speed"), texts.join(" · "));
     $("suggestions").hidden = this.conversation.messages.length > 0;

@@ -7,6 +7,9 @@ import { readConversation, saveAsJson, saveAsMarkdown } from "./exchange.js";
 /** @typedef {import("./archive.js").Entry} Entry */
 
 const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
+/** Made once: a long list would take its time to make them. */
+const HOUR = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 /** Which conversation this tab shows, kept while the tab lasts. */
 const SHOWN = "tabloom-conversation";
 
@@ -25,6 +28,8 @@ export class Conversations {
   /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
   #found = null;
   #menu = $("menu");
+  /** @type {Promise<void> | null} lists once more what has changed meanwhile */
+  #listing = null;
 
   /**
    * @param {import("./archive.js").Archive} archive
@@ -64,7 +69,8 @@ export class Conversations {
     const { conversation, busy } = this.#chat;
     if (id !== conversation.id || busy) return;
     const now = await this.#archive.get(id);
-    if (now && (now.revision ?? 0) > (conversation.revision ?? 0) && this.#chat.conversation === conversation) this.#chat.update(now);
+    if (now && (now.revision ?? 0) > (conversation.revision ?? 0) && this.#chat.conversation === conversation)
+      this.#chat.update(now);
   }
 
   /** @param {Conversation} conversation */
@@ -74,7 +80,10 @@ export class Conversations {
       await this.#archive.put(conversation);
       await this.#shown();
     } catch {
-      write($("nothing-kept"), "The browser’s storage is full: what is said now is not kept. Delete a conversation or a model.");
+      write(
+        $("nothing-kept"),
+        "The browser’s storage is full: what is said now is not kept. Delete a conversation or a model.",
+      );
     }
   }
 
@@ -94,7 +103,16 @@ export class Conversations {
     $("show-history").setAttribute("aria-expanded", `${open}`);
   }
 
+  /** Lists the conversations; what is asked for meanwhile is done at once. */
   async #list() {
+    this.#listing ??= Promise.resolve().then(() => {
+      this.#listing = null;
+      return this.#listNow();
+    });
+    await this.#listing;
+  }
+
+  async #listNow() {
     this.#entries = await this.#archive.list();
     const kept = this.#entries.length === 0 ? "Conversations stay in this browser." : "";
     const lost = "This browser does not let the page keep conversations.";
@@ -158,10 +176,14 @@ export class Conversations {
     const entry = this.#entries.find((entry) => entry.id === id);
     if (!entry) return;
     const act = (/** @type {string} */ text, /** @type {() => void} */ run) =>
-      button(text, () => {
-        this.#menu.hidePopover();
-        run();
-      }, { role: "menuitem" });
+      button(
+        text,
+        () => {
+          this.#menu.hidePopover();
+          run();
+        },
+        { role: "menuitem" },
+      );
     const saved = (/** @type {(conversation: Conversation) => void} */ save) => async () => {
       const conversation = await this.#archive.get(id);
       if (conversation) save(conversation);
@@ -320,10 +342,8 @@ function step(menu, event) {
 
 /** @param {number} time milliseconds since 1970 */
 function when(time) {
-  const date = new Date(time);
-  const today = date.toDateString() === new Date().toDateString();
-  const format = today ? { hour: "numeric", minute: "2-digit" } : { day: "numeric", month: "short" };
-  return date.toLocaleString(undefined, /** @type {Intl.DateTimeFormatOptions} */ (format));
+  const today = time >= new Date().setHours(0, 0, 0, 0);
+  return (today ? HOUR : DAY).format(time);
 }
 
 function remembered() {

@@ -50,7 +50,9 @@ export class Settings extends EventTarget {
   /** The parameters of a request. */
   get params() {
     const { system, speculation, marks, max_tokens, ...sampling } = this.values;
-    const given = Object.entries({ ...sampling, max_completion_tokens: max_tokens }).filter(([, value]) => value !== null);
+    const given = Object.entries({ ...sampling, max_completion_tokens: max_tokens }).filter(
+      ([, value]) => value !== null,
+    );
     return { ...Object.fromEntries(given), speculative_decoding: speculation };
   }
 

@@ -55,7 +55,10 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
     assert.ok(b.startsWith(a) && b.length > a.length);
     return b;
   });
-  assert.match(await page.locator("#speed").textContent(), /^\d+\.\d tokens\/s · first token after \d+ ms · context \d+ of 1,024 tokens$/);
+  assert.match(
+    await page.locator("#speed").textContent(),
+    /^\d+\.\d tokens\/s · first token after \d+ ms · context \d+ of 1,024 tokens$/,
+  );
   assert.deepEqual(problems, []);
   assert.deepEqual(
     requests.filter((address) => !address.startsWith(url)),
