@@ -123,11 +123,12 @@ export class Answering {
    *
    * @param {import("../index.js").Engine} engine
    * @param {AbortSignal} signal
+   * @returns {Promise<AsyncIterable<ChatCompletionChunk>>}
    */
   async #stream({ chat }, signal) {
     const { view, conversation, request } = this.#chat;
     for (;;) {
-      const params = { ...request(conversation.remembered), stream: /** @type {const} */ (true) };
+      const params = { ...request(conversation.remembered), stream: /** @type {true} */ (true) };
       try {
         // The chat promises that nothing leaves the device.
         const stream = await chat.completions.create(params, { signal, fallback: false });

@@ -470,7 +470,7 @@ test("wheel, keys and touch let go of an answer that grows", async () => {
     await latest.click();
     await page.waitForTimeout(100);
   }
-  await page.evaluate(() => clearInterval(growing));
+  await page.evaluate(() => clearInterval(globalThis.growing));
 });
 
 test("requests carry what attributes say, and a number that is none is refused", async () => {
