@@ -128,7 +128,10 @@ export class Answering {
   async #stream({ chat }, signal) {
     const { view, conversation, request } = this.#chat;
     for (;;) {
-      const params = { ...request(conversation.remembered), stream: /** @type {true} */ (true) };
+      const params = /** @type {ChatCompletionParams & {stream: true}} */ ({
+        ...request(conversation.remembered),
+        stream: true,
+      });
       try {
         // The chat promises that nothing leaves the device.
         const stream = await chat.completions.create(params, { signal, fallback: false });
