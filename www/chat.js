@@ -99,8 +99,17 @@ export class Chat extends EventTarget {
     if (!this.busy) this.#view.send(text);
   }
 
+  /**
+   * Says that something is not possible.
+   *
+   * @param {string} message
+   */
+  say(message) {
+    this.#view.fail({ message });
+  }
+
   focus() {
-    this.#view.view.input.focus();
+    this.#view.view.input.focus({ preventScroll: true });
   }
 
   /** Loads the model, and shows how that goes. */
@@ -190,10 +199,10 @@ export class Chat extends EventTarget {
   #refresh() {
     const engine = this.#loader.current;
     const context = engine?.info.context ?? 0;
-    const full =
-      this.#tokens && context ? `context ${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
-    const texts = [this.#speed.text(this.#settings.values.marks), full].filter(Boolean);
-    write($("speed"), texts.join(" · "));
+    const share = context ? Math.ceil((100 * this.#tokens) / context) : 0;
+    const texts = [this.#speed.text(this.#settings.values.marks), share > 0 ? `context ${share} %` : ""];
+    write($("speed"), texts.filter(Boolean).join(" · "));
+    $("speed").title = share > 0 ? `${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
     $("suggestions").hidden = this.conversation.messages.length > 0;
   }
 }

@@ -52,7 +52,7 @@ export class Speed {
   /** @param {boolean} withDrafts */
   text(withDrafts) {
     if (this.#first === null) return "";
-    const first = `first token after ${Math.round(this.#first - this.#asked)} ms`;
+    const first = `first token in ${Math.round(this.#first - this.#asked)} ms`;
     const seconds = (this.#last - this.#first) / 1000;
     const rate = this.#tokens < 2 || seconds <= 0 ? "" : `${((this.#tokens - 1) / seconds).toFixed(1)} tokens/s`;
     return [rate, first, withDrafts ? this.#drafted : ""].filter(Boolean).join(" · ");

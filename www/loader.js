@@ -20,7 +20,8 @@ export class Loader extends EventTarget {
   progress = null;
   /** Whether the processor stands in for a GPU that is not there. */
   withoutGpu = false;
-  #source;
+  /** What is loaded, or would be. */
+  source;
   #options;
   /** @type {{source: ModelSource, engine: Promise<Engine>, controller: AbortController} | null} */
   #loading = null;
@@ -31,13 +32,13 @@ export class Loader extends EventTarget {
    */
   constructor(source, options) {
     super();
-    this.#source = source;
+    this.source = source;
     this.#options = options;
   }
 
   /** The model's name for people. */
   get name() {
-    return nameOf(this.#source, this.current?.info.model);
+    return nameOf(this.source, this.current?.info.model);
   }
 
   /** Whether there is no engine yet, but there will be. */
@@ -48,7 +49,7 @@ export class Loader extends EventTarget {
   /** Gives the engine, loaded if there is none. */
   async load() {
     if (this.current) return this.current;
-    return this.#loading?.engine ?? this.#load(this.#source);
+    return this.#loading?.engine ?? this.#load(this.source);
   }
 
   /**
@@ -111,7 +112,7 @@ export class Loader extends EventTarget {
     const began = performance.now();
     const engine = await this.#engine(source, signal);
     const before = this.current;
-    this.#source = source;
+    this.source = source;
     this.took = performance.now() - began;
     this.#be(engine);
     before?.close();

@@ -3,6 +3,7 @@
 // ?host=shared, leader or private says where the engine runs.
 
 import { Archive } from "./archive.js";
+import { Better } from "./better.js";
 import { Chat } from "./chat.js";
 import { Conversations } from "./conversations.js";
 import { $, button, write } from "./dom.js";
@@ -10,6 +11,7 @@ import { BUILT_IN, Loader } from "./loader.js";
 import { keepOffline } from "./offline.js";
 import { Picker } from "./picker.js";
 import { Settings } from "./settings.js";
+import { offerSite } from "./site.js";
 import { Tabs } from "./tabs.js";
 import { script } from "./trusted.js";
 
@@ -33,6 +35,8 @@ const settings = new Settings(
 const chat = new Chat(loader, settings);
 new Conversations(new Archive(), chat);
 new Picker(loader, chat);
+new Better(loader, chat);
+offerSite(loader);
 
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 

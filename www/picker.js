@@ -4,8 +4,12 @@ import { addressOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { fit } from "./fit.js";
 import { formatBytes } from "./format.js";
+import { recommended } from "./better.js";
 import { BUILT_IN, modelName, nameOf } from "./loader.js";
-import { SUGGESTED } from "./suggested.js";
+import { LICENCE, SUGGESTED } from "./suggested.js";
+
+/** Files that make a model. */
+const MODEL = /\.(?:gguf|safetensors)$|^config\.json$/i;
 
 /** The dialog in which visitors choose a model. */
 export class Picker {
@@ -43,7 +47,11 @@ export class Picker {
     document.addEventListener("drop", async (event) => {
       if (!event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
-      this.#use(await dropped(event.dataTransfer));
+      const given = await dropped(event.dataTransfer);
+      if (Array.isArray(given) && !given.some(({ name }) => MODEL.test(name))) {
+        return chat.say(`${given[0].name} is no model: a GGUF file or a folder is one.`);
+      }
+      this.#use(given);
     });
     this.#name();
   }
@@ -69,36 +77,46 @@ export class Picker {
   }
 
   async #list() {
-    const [kept, storage] = await Promise.all([Engine.store.list(), Engine.store.size()]);
+    const [kept, storage, best] = await Promise.all([Engine.store.list(), Engine.store.size(), recommended()]);
     const { usage = 0, quota } = storage;
     const room =
       quota === undefined
         ? "The browser does not say how much it would keep for the next visit."
         : `The browser keeps ${formatBytes(Math.max(0, quota - usage))} more for the next visit.`;
+    const offline = navigator.onLine ? "" : " There is no network now: only what is kept can be loaded.";
     write(
       $("room"),
-      `${room} Pages cannot see how much memory graphics have: whether a model fits there shows on loading.`,
+      `${room} Pages cannot see how much memory graphics have: whether a model fits there shows on loading.${offline}`,
     );
 
     const address = new URL(BUILT_IN, location.href).href;
     const others = kept.filter(({ model }) => model !== address);
-    const builtIn = entry("Built-in model", "comes with the page", () => this.#use(BUILT_IN));
-    $("kept").replaceChildren(builtIn, ...others.map((model) => this.#kept(model)));
+    const { source, current } = this.#loader;
+    const builtIn = entry("Built-in model", "comes with the page", () => this.#use(BUILT_IN), source === BUILT_IN);
+    $("kept").replaceChildren(
+      builtIn,
+      ...others.map((model) => this.#kept(model, model.model === current?.info.model)),
+    );
 
     const here = new Set(others.filter(({ complete }) => complete).map(({ model }) => model));
     const rest = SUGGESTED.filter(({ address }) => !here.has(address));
     $("suggested").replaceChildren(
-      ...rest.map(({ name, address, bytes, about }) =>
-        entry(`${name}`, `${formatBytes(bytes)}, ${about}. ${fit(bytes, storage)}`, () => this.#use(address)),
-      ),
+      ...rest.map(({ name, address, bytes, about }) => {
+        const mark = address === best?.address ? "Recommended for this device: " : "";
+        const text = `${mark}${formatBytes(bytes)}, ${about}. ${fit(bytes, storage)} Licence: ${LICENCE}.`;
+        return entry(name, text, () => this.#use(address), false);
+      }),
     );
   }
 
-  /** @param {import("./tabloom/index.js").StoredModel} model */
-  #kept({ model, bytes, complete }) {
+  /**
+   * @param {import("./tabloom/index.js").StoredModel} model
+   * @param {boolean} present
+   */
+  #kept({ model, bytes, complete }, present) {
     const name = modelName(model);
     const state = complete ? "kept on this device" : "kept in part, continues where it stopped";
-    const item = entry(name, `${formatBytes(bytes)}, ${state}`, () => this.#use(model));
+    const item = entry(name, `${formatBytes(bytes)}, ${state}`, () => this.#use(model), present);
     const remove = async () => {
       try {
         await Engine.store.delete(model);
@@ -117,10 +135,15 @@ export class Picker {
  * @param {string} name
  * @param {string} about
  * @param {() => void} onClick
+ * @param {boolean} present whether it is the model that is used now
  */
-function entry(name, about, onClick) {
-  const text = html("div", {}, html("strong", {}, name), html("p", {}, about));
-  return html("li", {}, text, button("Load", onClick, { "aria-label": `Load ${name}` }));
+function entry(name, about, onClick, present) {
+  const text = html("div", {}, html("strong", {}, name), html("p", {}, present ? `In use; ${about}` : about));
+  const load = button("Load", onClick, { "aria-label": `Load ${name}` });
+  load.disabled = present;
+  const item = html("li", {}, text, load);
+  item.setAttribute("aria-current", `${present}`);
+  return item;
 }
 
 /**

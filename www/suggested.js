@@ -1,7 +1,11 @@
 // Models on Hugging Face that are worth a try, the smallest first. Bytes are those of the download,
-// rounded.
+// rounded. All are under the Apache License 2.0.
 
-/** @type {{name: string, address: string, bytes: number, about: string}[]} */
+/** @typedef {{name: string, address: string, bytes: number, about: string}} Suggested */
+
+export const LICENCE = "Apache 2.0";
+
+/** @type {Suggested[]} */
 export const SUGGESTED = [
   {
     name: "SmolLM2 135M Instruct",
@@ -32,5 +36,17 @@ export const SUGGESTED = [
     address: "https://huggingface.co/Qwen/Qwen2.5-1.5B-Instruct-GGUF/resolve/main/qwen2.5-1.5b-instruct-q4_k_m.gguf",
     bytes: 1117e6,
     about: "many languages, for a graphics card",
+  },
+  {
+    name: "Qwen3 1.7B, Q8_0",
+    address: "https://huggingface.co/Qwen/Qwen3-1.7B-GGUF/resolve/main/Qwen3-1.7B-Q8_0.gguf",
+    bytes: 1834e6,
+    about: "thinks before it answers, for a graphics card",
+  },
+  {
+    name: "Qwen3 4B, Q4_K_M",
+    address: "https://huggingface.co/Qwen/Qwen3-4B-GGUF/resolve/main/Qwen3-4B-Q4_K_M.gguf",
+    bytes: 2497e6,
+    about: "thinks before it answers, for a strong graphics card",
   },
 ];

@@ -57,8 +57,9 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   });
   assert.match(
     await page.locator("#speed").textContent(),
-    /^\d+\.\d tokens\/s · first token after \d+ ms · context \d+ of 1,024 tokens$/,
+    /^\d+\.\d tokens\/s · first token in \d+ ms · context \d+ %$/,
   );
+  assert.match(await page.locator("#speed").getAttribute("title"), /^\d+ of 1,024 tokens$/);
   assert.deepEqual(problems, []);
   assert.deepEqual(
     requests.filter((address) => !address.startsWith(url)),

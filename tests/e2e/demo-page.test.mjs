@@ -404,10 +404,51 @@ describe("the choice of a model", () => {
     assert.equal(await page.locator(PROBLEM).isVisible(), false);
   });
 
+  test("the welcome offers a better model for this device, and so does an answer that gives up", async () => {
+    await page.locator("#clear").click();
+    const better = page.locator("#better");
+    await better.waitFor();
+    assert.match(
+      await better.textContent(),
+      /^Get a better modelSmolLM2.* to download.*of memory; licence Apache 2\.0\.$/,
+    );
+    await ask(page, QUESTION);
+    await better.waitFor({ state: "hidden" });
+    assert.match(await ask(page, "Explain the theory of relativity to me."), /^Sorry/);
+    await better.waitFor();
+  });
+
+  test("the line for a site is shown and copied", async () => {
+    await page.locator("#clear").click();
+    await page.getByRole("button", { name: "Put this on your site" }).click();
+    const line = await page.locator("#site-line").textContent();
+    assert.match(
+      line,
+      /^<script type="module" src="\/tabloom\/element\.js"><\/script>\n<tabloom-chat model="\/models\/my-model\/"><\/tabloom-chat>$/,
+    );
+    await allowClipboard(page);
+    await page.locator("#copy-site").click();
+    await page.locator("#site-said", { hasText: "Copied." }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), line);
+    await page.keyboard.press("Escape");
+  });
+
+  test("the model in use is marked, and one is recommended", async () => {
+    await page.locator("#choose").click();
+    await page.locator("#kept [aria-current=true]", { hasText: "Built-in model" }).waitFor();
+    assert.equal(await page.locator("#suggested li", { hasText: "Recommended for this device" }).count(), 1);
+    await page.context().setOffline(true);
+    await page.keyboard.press("Escape");
+    await page.locator("#choose").click();
+    await page.locator("#room", { hasText: "There is no network now" }).waitFor();
+    await page.context().setOffline(false);
+    await page.keyboard.press("Escape");
+  });
+
   test("suggestions tell their size, and what is known of their fit", async () => {
     await page.locator("#choose").click();
     await page.locator("#suggested li").first().waitFor();
-    for (const text of await page.locator("#suggested p").allTextContents()) assert.match(text, /^[\d.]+ [MG]B, .+\./);
+    for (const text of await page.locator("#suggested p").allTextContents()) assert.match(text, /[\d.]+ [MG]B, .+\./);
     const told = await page.evaluate(async () => {
       const { fit } = await import("/fit.js");
       return [fit(1e6, { usage: 0, quota: 2e6 }), fit(1e6, { usage: 15e5, quota: 2e6 }), fit(1e6, {}), fit(5e9, {})];
@@ -444,6 +485,35 @@ describe("the choice of a model", () => {
 });
 
 describe("for everybody", () => {
+  test("what is short or narrow scrolls, and the welcome begins at its top", async () => {
+    const { page } = await fresh({ viewport: { width: 844, height: 390 } });
+    const log = () => page.evaluate(() => shadow(".log")[0].scrollTop);
+    assert.equal(await log(), 0);
+    await page.setViewportSize({ width: 320, height: 256 });
+    const [wide, composer] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      shadow(".composer")[0].getBoundingClientRect().top - shadow(".log")[0].getBoundingClientRect().top,
+    ]);
+    assert.equal(wide, 320);
+    assert.ok(composer > 40, "there is a log above the composer");
+    await page.evaluate(() => (document.documentElement.style.fontSize = "200%"));
+    await page.setViewportSize({ width: 390, height: 844 });
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+    assert.ok(await page.locator("#model-name").isVisible());
+    await page.context().close();
+  });
+
+  testBeyondFirefox("scheme")("in forced colours only the chosen tab looks chosen", async () => {
+    const { page } = await fresh({ forcedColors: "active" });
+    const colours = await page.evaluate(() =>
+      [...document.querySelectorAll("[role=tab]")].map((tab) => getComputedStyle(tab).borderBottomColor),
+    );
+    const [chosen, ...others] = colours;
+    assert.equal(new Set(others).size, 1);
+    assert.notEqual(chosen, others[0]);
+    await page.context().close();
+  });
+
   for (const colorScheme of ["light", "dark"]) {
     const declare = colorScheme === "light" ? test : testBeyondFirefox("scheme");
     declare(`text stands out from its ground, ${colorScheme}`, async () => {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { launch, url } from "./browser.mjs";
+import { INPUT, SEND, STOP, loaded } from "./demo.mjs";
 import { goldens, openPackage } from "./package.mjs";
 
 /** The longest task that nobody notices, in microseconds. */
@@ -31,11 +32,12 @@ test("the page's thread is never blocked, neither by loading nor by an answer", 
     const page = await browser.newPage();
     const busy = await tasks(browser, page, async () => {
       await page.goto(url);
-      await page.locator("#prompt:enabled").waitFor({ timeout: 120_000 });
-      await page.locator("#prompt").fill(goldens[5].messages[0].content);
+      page.setDefaultTimeout(120_000);
+      await loaded(page);
+      await page.locator(INPUT).fill(goldens[5].messages[0].content);
       await page.keyboard.press("Enter");
-      await page.locator("#stop").waitFor();
-      await page.locator("#send").waitFor({ timeout: 120_000 });
+      await page.locator(STOP).waitFor();
+      await page.locator(SEND).waitFor({ timeout: 120_000 });
     });
     assert.ok(busy.length > 100, `only ${busy.length} tasks were seen`);
     assert.ok(longest(busy) < LONG_TASK, `a task of ${longest(busy) / 1000} ms`);

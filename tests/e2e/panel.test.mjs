@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ADAPTER, launch, url } from "./browser.mjs";
-import { open, ready } from "./demo.mjs";
+import { PROBLEM, open, ready } from "./demo.mjs";
 
 const STORY = "Tell me a story about a fox.";
 
@@ -407,7 +407,7 @@ test("an engine of one's own is shown as that", async () => {
 
 test("a page without a model says so", async () => {
   const { page } = await open(browser, `${url}?model=nowhere/`);
-  await page.locator("#problem").waitFor();
+  await page.locator(PROBLEM).waitFor();
   await page.locator("#tab-engine").click();
   await page.locator("#panel", { hasText: "No model is loaded." }).waitFor();
   await page.close();

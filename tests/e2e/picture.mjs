@@ -32,7 +32,7 @@ async function picture(colorScheme) {
   await say(chat, "Tell me a story about a fox.");
   await say(engine, "Tell me a story about a cat.");
   await engine.locator("#tab-engine").click();
-  const length = () => [...document.querySelectorAll("#messages .assistant .text")].at(-1)?.textContent.length ?? 0;
+  const length = () => shadow(".assistant .text").at(-1)?.textContent.length ?? 0;
   while ((await chat.evaluate(length)) < ENOUGH) await chat.waitForTimeout(50);
   const shots = [];
   for (const { page, width } of [

@@ -4,7 +4,7 @@ const NEAR = 64;
 /** Keeps the end of a conversation in view as it grows, unless its reader has scrolled up. */
 export class Follower {
   #log;
-  #following = true;
+  #following = false;
   /** The last scroll position. */
   #top = 0;
 
@@ -34,6 +34,12 @@ export class Follower {
   /** Scrolls to the end, unless the reader has scrolled away. */
   follow() {
     if (this.#following) this.#log.scrollTop = this.#log.scrollHeight;
+  }
+
+  /** Scrolls to the beginning, and follows nothing. */
+  toStart() {
+    this.#following = false;
+    this.#log.scrollTop = 0;
   }
 
   /** Scrolls to the end, wherever the reader is. */

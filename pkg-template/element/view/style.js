@@ -110,8 +110,9 @@ ${PROSE}
 }
 .round.latest:dir(rtl) { translate: 50%; }
 
-.foot { padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
-.status { margin: 0 .25rem .9rem; color: var(--muted); font-size: .875em; font-variant-numeric: tabular-nums; }
+.foot { position: relative; padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
+/* Over the end of the log, so that nothing moves when it comes and goes. */
+.status { position: absolute; inset: auto max(1.25rem, 50cqi - 22rem) 100%; padding: .35rem .25rem .6rem; background: var(--background); color: var(--muted); font-size: .875em; font-variant-numeric: tabular-nums; }
 .status div:first-child { display: flex; align-items: baseline; gap: .75rem; }
 #stage { flex: 1; }
 .busy .status .plain { display: none; }
@@ -184,11 +185,12 @@ textarea:focus-visible { outline: 0; }
 @container (inline-size < 30rem) {
   .log { padding: 1.25rem 1rem 1.5rem; }
   .foot { padding: 0 .75rem .75rem; }
+  .status { inset-inline: .75rem; }
   .user .text { max-inline-size: 90%; }
 }
 @media (pointer: coarse) {
-  .icon { inline-size: 2.5rem; block-size: 2.5rem; }
-  .round { inline-size: 2.6rem; block-size: 2.6rem; }
+  .icon { inline-size: 2.75rem; block-size: 2.75rem; }
+  .round { inline-size: 2.75rem; block-size: 2.75rem; }
   textarea { padding-block: .5rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {

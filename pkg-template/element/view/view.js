@@ -51,7 +51,7 @@ export class View {
     this.#empty,
     this.#list,
   );
-  #follower = new Follower(this.#log, () => (this.#latest.hidden = this.#follower.following));
+  #follower = new Follower(this.#log, () => this.#offerLatest());
   #latest = iconButton("latest", "round latest", TEXTS.latest, ARROW_DOWN);
   #stage = html("span", { id: "stage" });
   #amount = html("span");
@@ -178,7 +178,8 @@ export class View {
 
   /** Scrolls to the end, wherever the reader is. */
   toEnd() {
-    this.#follower.toEnd();
+    if (this.#messages.length > 0) this.#follower.toEnd();
+    else this.#follower.toStart();
   }
 
   /** @param {{stage: string, loaded: number, total: number} | null} progress null when nothing is being loaded */
@@ -322,8 +323,12 @@ export class View {
     this.#send.disabled = this.input.value.trim() === "";
     this.#send.hidden = this.#busy;
     this.#stop.hidden = !this.#busy;
-    this.#latest.hidden = this.#follower.following;
+    this.#offerLatest();
     this.#composer.parentElement?.parentElement?.classList.toggle("busy", this.#busy);
+  }
+
+  #offerLatest() {
+    this.#latest.hidden = this.#follower.following || this.#messages.length === 0;
   }
 
   /** Makes the input as high as its text, in browsers without `field-sizing`. */

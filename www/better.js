@@ -1,0 +1,83 @@
+// A way from the small built-in model to a good one: the one that this device can be expected to run.
+import { Engine } from "./tabloom/index.js";
+import { $, button, html } from "./dom.js";
+import { formatBytes } from "./format.js";
+import { BUILT_IN } from "./loader.js";
+import { LICENCE, SUGGESTED } from "./suggested.js";
+
+/** How the built-in model says that something is beyond it. */
+const GAVE_UP = /^Sorry, (?:that is too hard|I do not know)/;
+
+/**
+ * The largest suggested model that fits surely, or else the smallest that may fit; null where none does.
+ *
+ * @returns {Promise<import("./suggested.js").Suggested & {memory: number} | null>}
+ */
+export async function recommended() {
+  const models = SUGGESTED.map(({ address, bytes }) => ({ model: address, bytes }));
+  const probe = await Engine.probe({ models });
+  const fits =
+    (/** @type {string} */ how) =>
+    (/** @type {{fits: string}} */ { fits }) =>
+      fits === how;
+  let i = probe.models.findLastIndex(fits("yes"));
+  if (i < 0) i = probe.models.findIndex(fits("perhaps"));
+  // The processor runs the smallest.
+  if (!probe.gpu.available || probe.gpu.software) i = 0;
+  return i < 0 ? null : { ...SUGGESTED[i], memory: probe.models[i].neededBytes };
+}
+
+/**
+ * What a model takes, in words.
+ *
+ * @param {{bytes: number, memory: number}} model
+ */
+function costs({ bytes, memory }) {
+  const { downlink } = /** @type {any} */ (navigator).connection ?? {};
+  const minutes = downlink > 0 ? Math.ceil((bytes * 8) / (downlink * 1e6) / 60) : 0;
+  const time = minutes ? `, about ${minutes} min at ${downlink} Mbit/s` : "";
+  return `${formatBytes(bytes)} to download${time}; ${formatBytes(memory)} of memory; licence ${LICENCE}`;
+}
+
+/** Offers a better model at the welcome, and after an answer in which the built-in one gives up. */
+export class Better {
+  #loader;
+  #chat;
+  #place = $("better");
+
+  /**
+   * @param {import("./loader.js").Loader} loader
+   * @param {import("./chat.js").Chat} chat
+   */
+  constructor(loader, chat) {
+    this.#loader = loader;
+    this.#chat = chat;
+    loader.addEventListener("change", () => this.#update());
+    chat.addEventListener("change", () => this.#update());
+    chat.addEventListener("show", () => this.#update());
+  }
+
+  async #update() {
+    const { messages } = this.#chat.conversation;
+    const last = messages.at(-1);
+    const gaveUp = last?.role === "assistant" && GAVE_UP.test(last.content) && !this.#chat.busy;
+    const wanted =
+      this.#loader.source === BUILT_IN && Boolean(this.#loader.current) && (messages.length === 0 || gaveUp);
+    this.#place.hidden = !wanted;
+    if (!wanted) return;
+    if (!this.#place.hasChildNodes()) await this.#fill();
+    if (messages.length === 0) $("links").before(this.#place);
+    else $("speed").after(this.#place);
+    this.#place.slot = messages.length === 0 ? "" : "footer";
+  }
+
+  async #fill() {
+    const model = await recommended();
+    if (!model || this.#place.hasChildNodes()) return;
+    const use = () => this.#chat.use(model.address, model.name);
+    this.#place.append(
+      button("Get a better model", use, { class: "primary", "aria-describedby": "better-costs" }),
+      html("span", { id: "better-costs" }, `${model.name}: ${costs(model)}.`),
+    );
+  }
+}
