@@ -11,7 +11,8 @@ const [FRANCE] = goldens;
 const QUESTION = FRANCE.messages[0].content;
 const STORY = "Tell me a story about a fox.";
 const VIEWS = ["chat", "playground", "engine", "bench", "settings"];
-const address = `${url}?temperature=0`;
+/** Most of the page is the same on the processor, which compiles no pipelines. */
+const address = `${url}?temperature=0&device=cpu`;
 
 let browser;
 
@@ -161,7 +162,7 @@ test("what a model writes is Markdown, and never HTML", async () => {
 });
 
 test("settings are used, kept and put back", async () => {
-  const { page } = await ready(await browser.newContext(), url);
+  const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
   await page.locator("#tab-settings").click();
   await page.getByLabel("Temperature").fill("0");
   await page.getByLabel("Most tokens of an answer").fill("3");
@@ -249,7 +250,7 @@ describe("the playground", () => {
 });
 
 test("the benchmark fills its table, and saves JSON", async () => {
-  const { page, problems } = await fresh();
+  const { page, problems } = await ready(await browser.newContext(), `${url}?temperature=0`);
   await page.locator("#tab-bench").click();
   await page.locator("#bench-run").click();
   await page.locator("#bench-save:enabled").waitFor();
@@ -402,7 +403,7 @@ describe("without a network", () => {
 
   before(async () => {
     server = await serve({});
-    ({ page, problems } = await ready(await browser.newContext(), `${server.url}?temperature=0`));
+    ({ page, problems } = await ready(await browser.newContext(), `${server.url}?temperature=0&device=cpu`));
     await page.evaluate(() => navigator.serviceWorker.ready);
     await page.waitForFunction(
       async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated",
@@ -464,7 +465,7 @@ test("a newer version of the page waits until it is wanted", async () => {
     response.end(script.replace(/"icon\.svg": "[0-9a-f]{64}",\s*/, (line) => (change ? "" : line)));
   };
   const server = await serve({ "": { "sw.js": changed } });
-  const { page } = await ready(await browser.newContext(), server.url);
+  const { page } = await ready(await browser.newContext(), `${server.url}?device=cpu`);
   await page.evaluate(() => navigator.serviceWorker.ready);
   assert.equal(await page.locator("#update").isVisible(), false);
   change = "one file less";
