@@ -35,9 +35,6 @@ export const HTML = `<!doctype html>
 /**
  * Opens the page in a browser of its own, served together with `folders`.
  *
- * Tests that are not about the GPU load with `device: "cpu"`: the software adapter takes seconds to compile
- * an engine's pipelines, the processor needs none.
- *
  * @param {Parameters<typeof serve>[0]} [folders]
  */
 export async function openPackage(folders = {}) {
