@@ -20,7 +20,7 @@ export async function openClients(file) {
   });
   const session = await openPackage({ "": { "clients.js": outputFiles[0].text } });
   await session.page.evaluate(async () => {
-    globalThis.engine = await Engine.load("model/");
+    globalThis.engine = await Engine.load("model/", { device: "cpu" });
     const bundle = "./clients.js";
     globalThis.clients = await import(bundle);
   });

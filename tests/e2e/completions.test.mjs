@@ -12,7 +12,7 @@ before(async () => {
   session = await openPackage();
   page = session.page;
   await page.evaluate(async () => {
-    globalThis.engine = await Engine.load("model/");
+    globalThis.engine = await Engine.load("model/", { device: "cpu" });
   });
 });
 

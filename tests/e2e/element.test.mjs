@@ -40,15 +40,20 @@ before(async () => {
   server = await serve(
     {
       "": {
-        "one.html": html(`<tabloom-chat model="model/" temperature="0"></tabloom-chat>`),
-        "two.html": html(`<tabloom-chat id="a" model="model/" temperature="0"></tabloom-chat>
-          <tabloom-chat id="b" model="./model" temperature="0"></tabloom-chat>`),
-        "auto.html": html(`<tabloom-chat autoload model="model/" temperature="0"></tabloom-chat>`),
-        "slow.html": html(`<tabloom-chat model="models/slow/" temperature="0"></tabloom-chat>`),
-        "flaky.html": html(`<tabloom-chat model="models/flaky/" temperature="0"></tabloom-chat>`),
-        "session.html": html(`<tabloom-chat model="model/" temperature="0" storage="session"></tabloom-chat>`),
-        "local.html": html(`<tabloom-chat id="kept" model="model/" temperature="0" storage="local"></tabloom-chat>`),
-        "slots.html": html(`<tabloom-chat model="model/"><h2 slot="header">Our chat</h2>
+        "one.html": html(`<tabloom-chat model="model/" device="cpu" temperature="0"></tabloom-chat>`),
+        "gpu.html": html(`<tabloom-chat model="model/" temperature="0"></tabloom-chat>`),
+        "two.html": html(`<tabloom-chat id="a" model="model/" device="cpu" temperature="0"></tabloom-chat>
+          <tabloom-chat id="b" model="./model" device="cpu" temperature="0"></tabloom-chat>`),
+        "auto.html": html(`<tabloom-chat autoload model="model/" device="cpu" temperature="0"></tabloom-chat>`),
+        "slow.html": html(`<tabloom-chat model="models/slow/" device="cpu" temperature="0"></tabloom-chat>`),
+        "flaky.html": html(`<tabloom-chat model="models/flaky/" device="cpu" temperature="0"></tabloom-chat>`),
+        "session.html": html(
+          `<tabloom-chat model="model/" device="cpu" temperature="0" storage="session"></tabloom-chat>`,
+        ),
+        "local.html": html(
+          `<tabloom-chat id="kept" model="model/" device="cpu" temperature="0" storage="local"></tabloom-chat>`,
+        ),
+        "slots.html": html(`<tabloom-chat model="model/" device="cpu"><h2 slot="header">Our chat</h2>
           <p slot="empty">Ask us.</p><small slot="footer">Be kind.</small></tabloom-chat>`),
         "fake.html": html(`<p id="elsewhere"></p><tabloom-chat></tabloom-chat>`),
       },
@@ -210,7 +215,7 @@ async function answerOf(page, count, text, reason = "stop") {
 test("one line of HTML chats, under a strict policy with Trusted Types", async () => {
   assert.match(policy, /require-trusted-types-for 'script'/);
   assert.doesNotMatch(policy, /unsafe-inline|'unsafe-eval'/);
-  const { page, input, problems, requests } = await open("one.html");
+  const { page, input, problems, requests } = await open("gpu.html");
   assert.equal(await page.evaluate(() => document.querySelector("tabloom-chat").state), "idle");
   assert.deepEqual(
     requests.filter((address) => /worker\.js|\/model\//.test(address)),
@@ -719,7 +724,7 @@ test("a model that is not there is explained, and loaded once it is", async () =
 test("without WebGPU it says so and offers the processor", async () => {
   const without = await launch({ webgpu: false });
   try {
-    const { page, chat, input } = await open("one.html", await without.newContext());
+    const { page, chat, input } = await open("gpu.html", await without.newContext());
     await input.fill(QUESTION);
     await input.press("Enter");
     await until(page, "error");

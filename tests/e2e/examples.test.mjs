@@ -23,10 +23,16 @@ const tested = new Set();
 
 let server;
 let browser;
+/** The visitor of all examples but those that want one of their own. */
+let visitor;
 
 before(async () => {
   server = await serve({ "model/": { "generation_config.json": GREEDY } });
   browser = await launch();
+  visitor = await browser.newContext();
+  // A tab that stays, and the engine with it: the examples share what it loads.
+  const stays = await visitor.newPage();
+  await stays.goto(`${server.url}examples/plain/`);
 });
 
 after(async () => {
@@ -34,14 +40,17 @@ after(async () => {
   await server?.close();
 });
 
-/** Tests an example in a browser context of its own: `use` gets its page, opened. */
+/** Tests an example: `use` gets its page, opened. */
 function example(name, what, use) {
   tested.add(name);
+  // This one shows all who share its engine.
+  const alone = name === "many-tabs";
   test(`${name}: ${what}`, async () => {
-    const context = await browser.newContext();
-    const problems = [];
+    const context = alone ? await browser.newContext() : visitor;
+    const [pages, problems] = [[], []];
     const open = async () => {
       const page = await context.newPage();
+      pages.push(page);
       page.setDefaultTimeout(PATIENCE);
       page.on("pageerror", (error) => problems.push(`${error}`));
       page.on("console", (message) => {
@@ -55,7 +64,8 @@ function example(name, what, use) {
       await use(await open(), open);
       assert.deepEqual(problems, []);
     } finally {
-      await context.close();
+      for (const page of pages) await page.close();
+      if (alone) await context.close();
     }
   });
 }

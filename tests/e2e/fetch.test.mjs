@@ -197,7 +197,7 @@ test("who does not read is not computed for, and who cancels the body ends the r
 
 test("a failure within a stream is its last event, and an engine that is closed gives 503", async () => {
   const { events, thrown, status, error } = await page.evaluate(async () => {
-    const other = await Engine.load("model/");
+    const other = await Engine.load("model/", { device: "cpu" });
     const params = { messages: [{ role: "user", content: "Tell me a story." }], ignore_eos: true };
     const body = JSON.stringify({ ...params, max_completion_tokens: 900, stream: true });
     const ask = () => other.fetch("/v1/chat/completions", { method: "POST", body });

@@ -25,8 +25,18 @@ const documents = [...guides, ...within("docs/reference"), "README.md"];
 /** A page on which the names stand for something that blocks use and do not make: see `guides.d.ts`. */
 const PAGE = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>A guide's page</title><link rel="icon" href="icon.svg">
-<script type="importmap">{"imports": {"tabloom": "./tabloom/index.js", "tabloom/element": "./tabloom/element.js"}}</script>
+<script type="importmap">{"imports": {"tabloom": "./processor.js", "tabloom/element": "./tabloom/element.js"}}</script>
 <input><output id="output"></output>`;
+
+/** The package, but where a block names no device it takes the processor, which compiles no pipelines. */
+const PROCESSOR = `
+  import { Engine as Packaged } from "./tabloom/index.js";
+  export * from "./tabloom/index.js";
+  export class Engine extends Packaged {
+    static load(source, options) {
+      return super.load(source, { device: "cpu", ...options });
+    }
+  }`;
 
 /** In place of the package's registry, wherever it is: every name leads to the built-in model. */
 const REGISTRY = `export const REGISTRY = { "qwen3-0.6b": "/models/qwen3-0.6b/" };`;
@@ -62,7 +72,7 @@ before(async () => {
     ]);
   const registry = { "registry.js": REGISTRY };
   server = await serve({
-    "": { "guide.html": PAGE, ...Object.fromEntries(pages) },
+    "": { "guide.html": PAGE, "processor.js": PROCESSOR, ...Object.fromEntries(pages) },
     "tabloom/": registry,
     "tabloom/models/": registry,
   });

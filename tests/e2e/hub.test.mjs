@@ -107,9 +107,8 @@ const load = (name, options = {}) =>
   page.evaluate(
     async ([name, options]) => {
       globalThis.engine?.close();
-      const failed = await failure(
-        Engine.load(name, { host: "private", hub: "hf", ...options }).then((engine) => (globalThis.engine = engine)),
-      );
+      const loading = Engine.load(name, { host: "private", device: "cpu", hub: "hf", ...options });
+      const failed = await failure(loading.then((engine) => (globalThis.engine = engine)));
       return failed === "no failure" ? engine.info.model.split("/hf/")[1] : failed;
     },
     [name, options],
@@ -162,7 +161,7 @@ test("what a name has led to is deleted by it, and nobody is asked", async () =>
   await load("org/name");
   head = SECOND;
   await load("org/name", { store: "opfs" });
-  await page.evaluate(async () => (await Engine.load("model/", { host: "private" })).close());
+  await page.evaluate(async () => (await Engine.load("model/", { host: "private", device: "cpu" })).close());
   session.server.requests.length = 0;
   /** @type {[string, object?][]} */
   const others = [["org/name@v1.0"], ["org/quants"], ["org/name", { hub: "hf2" }], [`org/name@${"3".repeat(40)}`]];
@@ -269,7 +268,7 @@ test("the registry has names, and pages their own", async () => {
   assert.equal(await load("mine", { registry }), `org/name/resolve/${FIRST}/`);
   assert.equal(await load("smollm2-135m", { registry }), `org/name/resolve/${SECOND}/`);
   const built = await page.evaluate(async (registry) => {
-    const engine = await Engine.load("built", { host: "private", registry });
+    const engine = await Engine.load("built", { host: "private", device: "cpu", registry });
     engine.close();
     return engine.info.model;
   }, registry);

@@ -10,7 +10,7 @@ before(async () => {
   session = await openPackage();
   page = session.page;
   await page.evaluate(async () => {
-    globalThis.engine = await Engine.load("model/");
+    globalThis.engine = await Engine.load("model/", { device: "cpu" });
     globalThis.model = engine.languageModel();
     globalThis.FRANCE = "What is the capital of France?";
     /** Greedy, so that answers can be compared. */

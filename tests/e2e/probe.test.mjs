@@ -81,7 +81,7 @@ test("it tells which models fit, and which are kept", async () => {
   assert.equal(roomy.models[0].fits, "perhaps");
   assert.match(roomy.models[0].reason, /memory/);
 
-  await page.evaluate(async () => (await Engine.load("model/")).close());
+  await page.evaluate(async () => (await Engine.load("model/", { device: "cpu" })).close());
   const kept = await probe({ models: [{ model: "model/", bytes: 2 ** 20 }] });
   assert.deepEqual([kept.models[0].stored, kept.models[0].storable], [true, true]);
 });

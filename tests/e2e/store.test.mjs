@@ -92,7 +92,7 @@ async function load(options = {}) {
   const { messages, answer: expected } = goldens[0];
   const load = async ([folder, options, messages]) => {
     globalThis.engine?.close();
-    globalThis.engine = await Engine.load(folder, { host: "private", ...options });
+    globalThis.engine = await Engine.load(folder, { host: "private", device: "cpu", ...options });
     return { answer: await answer(engine, messages), stored: engine.info.stored };
   };
   const { answer, stored } = await page.evaluate(load, [FOLDER, options, messages]);
@@ -102,7 +102,7 @@ async function load(options = {}) {
 
 const failToLoad = (options = {}) =>
   page.evaluate(
-    ([folder, options]) => failure(Engine.load(folder, { host: "private", ...options })),
+    ([folder, options]) => failure(Engine.load(folder, { host: "private", device: "cpu", ...options })),
     [FOLDER, options],
   );
 
@@ -190,7 +190,7 @@ test("nothing is kept where nothing should be", async () => {
 
 test("two workers load a model at once, and it is downloaded once", async () => {
   await page.evaluate(async (folder) => {
-    const engines = [0, 1].map(() => Engine.load(folder, { host: "private" }));
+    const engines = [0, 1].map(() => Engine.load(folder, { host: "private", device: "cpu" }));
     for (const engine of await Promise.all(engines)) engine.close();
   }, FOLDER);
   assert.deepEqual(asked, ["all"]);
@@ -271,7 +271,7 @@ test("pages list what is kept, and delete it", async () => {
   assert.deepEqual(await kept(), []);
   assert.equal(await forget(), false);
   const began = Date.now();
-  await load({ device: "cpu" });
+  await load();
   const [{ age, ...model }, ...others] = await kept();
   assert.deepEqual(others, []);
   assert.ok(age >= 0 && age <= Date.now() - began, `${age}`);
@@ -290,7 +290,7 @@ test("pages list what is kept, and delete it", async () => {
   assert.equal(await forget(), true);
   assert.deepEqual(await kept(), []);
   assert.equal(await page.evaluate(async () => (await (await caches.open("tabloom")).keys()).length), 0);
-  await load({ device: "cpu" });
+  await load();
   assert.deepEqual(asked, ["all", "all"]);
 });
 
@@ -303,7 +303,7 @@ test("a model that is being loaded is not deleted", async () => {
     const controller = new AbortController();
     const { signal } = controller;
     await new Promise((onProgress) => {
-      globalThis.loading = failure(Engine.load(folder, { host: "private", onProgress, signal }));
+      globalThis.loading = failure(Engine.load(folder, { host: "private", device: "cpu", onProgress, signal }));
     });
     const busy = await failure(Engine.store.delete(folder));
     controller.abort();
@@ -320,7 +320,7 @@ test("a model that is being loaded is not deleted", async () => {
 });
 
 test("the file system keeps models as well", async () => {
-  const opfs = { store: "opfs", device: "cpu" };
+  const opfs = { store: "opfs" };
   assert.equal(await load({ ...opfs, host: "shared" }), true);
   assert.deepEqual(
     (await kept()).map(({ store, complete }) => [store, complete]),

@@ -21,7 +21,7 @@ const load = (tab, host) =>
       const files = {};
       for (const name of names) files[name] = await (await fetch(`model/${name}`)).blob();
       globalThis.progress = [];
-      return load(files, { host, device: "cpu", onProgress: (step) => progress.push(step) });
+      return load(files, { host, onProgress: (step) => progress.push(step) });
     },
     [NAMES, host],
   );

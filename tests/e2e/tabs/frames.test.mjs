@@ -21,7 +21,7 @@ let session;
 let visitor;
 
 before(async () => {
-  session = await open({}, { "content-security-policy": framing });
+  session = await open({}, { headers: { "content-security-policy": framing } });
   visitor = await session.visitor();
 });
 
@@ -81,7 +81,7 @@ test("a sandboxed frame that keeps its origin shares the host", async () => {
 });
 
 test("a sandboxed frame without an origin has its own engine", async (t) => {
-  const other = await open({}, opaque);
+  const other = await open({}, { headers: opaque });
   t.after(() => other.close());
   const frame = await framed(`${other.server.url}frame.html`, { sandbox: "allow-scripts" });
   assert.equal(await frame.evaluate(() => origin), "null");

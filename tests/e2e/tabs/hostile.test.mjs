@@ -7,6 +7,9 @@ const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 
 
 const MESSAGES = 1000;
 
+const GREEDY = { ...STORY.params, logprobs: true };
+const SEEDED = { ...STORY.params, temperature: 1, seed: 3, max_tokens: 100 };
+
 let session;
 
 before(async () => (session = await open()));
@@ -18,6 +21,8 @@ for (const rung of SHARING) {
     let visitor;
     let witness;
     let hostile;
+    /** The witness's answers while all is quiet. */
+    let expected;
     /** What escaped the pages' handlers. */
     const problems = [];
 
@@ -27,22 +32,20 @@ for (const rung of SHARING) {
       for (const tab of [witness, hostile]) {
         tab.page.on("pageerror", (error) => problems.push(`${tab.name}: ${error}`));
       }
+      expected = [await witness.ask(GREEDY), await witness.ask(SEEDED)];
+      assert.equal(text(expected[0]), STORY.answer);
     });
 
     after(() => visitor?.close());
 
     /** Has the witness stream while something is done to it; its answers must not change. */
     async function undisturbed(what, body, argument) {
-      const greedy = { ...STORY.params, logprobs: true };
-      const seeded = { ...STORY.params, temperature: 1, seed: 3, max_tokens: 100 };
-      const expected = [await witness.ask(greedy), await witness.ask(seeded)];
       const [host] = await witness.hosts();
-      await witness.begin("greedy", greedy);
-      await witness.begin("seeded", seeded);
+      await witness.begin("greedy", GREEDY);
+      await witness.begin("seeded", SEEDED);
       await witness.pieces("greedy", 1);
       const result = await hostile.run(what, body, argument);
       assert.deepEqual([await witness.answer("greedy"), await witness.answer("seeded")], expected);
-      assert.equal(text(expected[0]), STORY.answer);
       const hosts = await witness.hosts();
       assert.deepEqual(
         hosts.map(({ id }) => id),
@@ -131,7 +134,7 @@ for (const rung of SHARING) {
           await call(empty, hello(1));
           await call(loaded, hello(1));
           const model = new URL("model/", location.href).href;
-          await call(loaded, { type: "load", id: 2, url: model, options: {} });
+          await call(loaded, { type: "load", id: 2, url: model, options: { device: "cpu" } });
           const lines = [stranger, empty, loaded];
           for (const { answers } of lines) answers.length = 0;
           const alive = [];
@@ -222,7 +225,7 @@ for (const rung of SHARING) {
           const line = await connect(rung, worker("probed.js"));
           await call(line, hello(1));
           const model = new URL("model/", location.href).href;
-          await call(line, { type: "load", id: 2, url: model, options: {} });
+          await call(line, { type: "load", id: 2, url: model, options: { device: "cpu" } });
           for (let id = 0; id < 1000; id++) {
             line.port.postMessage({ type: "cancel", id });
             line.port.postMessage({ type: "credit", id, chunks: 2 ** 32 - 1 });
@@ -245,7 +248,7 @@ for (const rung of SHARING) {
             const line = await connect(rung, worker("probed.js"));
             await call(line, hello(1));
             const model = new URL("model/", location.href).href;
-            line.port.postMessage({ type: "load", id: 2, url: model, options: {} });
+            line.port.postMessage({ type: "load", id: 2, url: model, options: { device: "cpu" } });
             const request = { ...params, stream: true, n: 4 };
             const moment = { now: 1, entropy: round };
             for (let id = 3; id < 8; id++) line.port.postMessage({ type: "chat", id, request, moment, credit: 0 });

@@ -27,6 +27,8 @@ function watch(tab, gone) {
   return tab.page.evaluateHandle(async (name) => {
     const watch = { stop: poll(), gone: null };
     navigator.locks.request(`page ${name}`, () => (watch.gone = now()));
+    // What was asked before is answered before: the first sample is there.
+    await engine.metrics();
     return watch;
   }, gone.name);
 }

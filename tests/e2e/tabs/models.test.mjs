@@ -9,7 +9,7 @@ const MODELS = ["a", "b", "c", "d"].map((name) => `models/${name}/`);
 
 let session;
 
-before(async () => (session = await open()));
+before(async () => (session = await open({}, { device: "gpu" })));
 
 after(() => session?.close());
 

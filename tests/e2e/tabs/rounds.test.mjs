@@ -17,7 +17,7 @@ const MOST = 3;
 
 let session;
 
-before(async () => (session = await open()));
+before(async () => (session = await open({}, { device: "gpu" })));
 
 after(() => session?.close());
 

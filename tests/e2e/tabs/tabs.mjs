@@ -14,7 +14,7 @@ export const STORY = golden(/story/);
 /** A short one. */
 export const FRANCE = golden(/France/);
 
-/** A request that runs until it is cancelled, as far as tests can tell: some 10 s. */
+/** A request that runs until it is cancelled, as far as tests can tell: 10 s and more. */
 export const ENDLESS = { ...STORY.params, ignore_eos: true, max_tokens: 900 };
 
 function golden(question) {
@@ -66,10 +66,13 @@ const site = Object.fromEntries(readdirSync(folder).map((file) => [file, readFil
 /**
  * Starts a server with the files of `site/` and those of `folders`, and a browser.
  *
+ * Engines that tests share run on the processor, which compiles no pipelines, unless the tests look at
+ * what is held of the GPU, or make it fail.
+ *
  * @param {Parameters<typeof serve>[0]} [folders]
- * @param {Record<string, string>} [headers]
+ * @param {{headers?: Record<string, string>, device?: "cpu" | "gpu"}} [options]
  */
-export async function open(folders = {}, headers = {}) {
+export async function open(folders = {}, { headers = {}, device = "cpu" } = {}) {
   const policed = { "content-security-policy": policy, ...headers };
   const server = await serve({ ...folders, "": { ...site, ...folders[""] } }, policed);
   // Buffers that are merely dropped count as freed once they are collected.
@@ -79,7 +82,7 @@ export async function open(folders = {}, headers = {}) {
     browser,
     /** Somebody with a browser of their own: shares nothing with other visitors. */
     async visitor() {
-      return new Visitor(await browser.newContext(), server.url);
+      return new Visitor(await browser.newContext(), server.url, device);
     },
     async close() {
       await browser.close();
@@ -91,14 +94,15 @@ export async function open(folders = {}, headers = {}) {
 class Visitor {
   #tabs = 0;
 
-  constructor(context, url) {
+  constructor(context, url, device) {
     this.context = context;
     this.url = url;
+    this.device = device;
   }
 
   /** Opens a tab, which loads nothing yet. */
   async tab(query = {}) {
-    const tab = new Tab(this.context, `tab ${++this.#tabs}`, this.url, query);
+    const tab = new Tab(this.context, `tab ${++this.#tabs}`, this.url, { device: this.device, ...query });
     await tab.open();
     return tab;
   }

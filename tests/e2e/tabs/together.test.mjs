@@ -25,7 +25,7 @@ let expected;
 let memory;
 
 before(async () => {
-  session = await open();
+  session = await open({}, { device: "gpu" });
   const visitor = await session.visitor();
   const [tab] = await visitor.tabs(1, { host: "private" });
   expected = [];

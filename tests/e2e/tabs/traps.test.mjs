@@ -8,7 +8,7 @@ let session;
 let expected;
 
 before(async () => {
-  session = await open();
+  session = await open({}, { device: "gpu" });
   expected = await undisturbed(session);
 });
 

@@ -27,7 +27,8 @@ const failure = (promise) => promise.then(() => "no failure", plain);
 
 /** Loads a model into `globalThis.engine`; the worker is the watched one unless named. */
 async function load(url, { workerFile = "probed.js", ...options } = {}) {
-  globalThis.engine = await Engine.load(url, { workerUrl: worker(workerFile), ...options });
+  const device = query.get("device");
+  globalThis.engine = await Engine.load(url, { workerUrl: worker(workerFile), device, ...options });
   return { host: engine.host, info: engine.info };
 }
 
