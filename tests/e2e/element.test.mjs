@@ -609,7 +609,7 @@ test("what was edited or answered again stays as a version, with all that follow
   // An answer that never begins gives way to the one that was there.
   await press("Answer again", 3);
   await page.waitForFunction(() => answers.length === 5);
-  await page.keyboard.press("Escape");
+  await chat.getByRole("button", { name: "Stop" }).click();
   await until(page, "ready");
   assert.deepEqual(await texts(), ["one", "first", "two", "second"]);
 
