@@ -1,151 +1,15 @@
-// Answers that are constrained by a JSON Schema, and checked against it.
-import { $, html, write } from "./dom.js";
-import { EXAMPLES } from "./examples.js";
-import { problems } from "./validate.js";
+import { $ } from "./dom.js";
+import { shown } from "./shown.js";
 
-/** Most tokens of an answer, unless the settings name another number. */
-const MOST = 256;
-
-/** The view in which visitors write a schema and ask for an answer of its form. */
+/** The view in which visitors write a schema and ask for an answer of its form, once it is opened. */
 export class Playground {
-  #loader;
-  #settings;
-  /** @type {AbortController | null} */
-  #answering = null;
-
   /**
    * @param {import("./loader.js").Loader} loader
    * @param {import("./settings.js").Settings} settings
    */
   constructor(loader, settings) {
-    this.#loader = loader;
-    this.#settings = settings;
-    const choice = $("example");
-    choice.append(...EXAMPLES.map(({ name }, i) => html("option", { value: `${i}` }, name)));
-    choice.addEventListener("change", () => this.#take(Number(choice.value)));
-    loader.addEventListener("change", () => this.#refresh());
-    $("schema").addEventListener("input", () => $("schema").setCustomValidity(""));
-    $("play-stop").addEventListener("click", () => this.#answering?.abort());
-    $("play").addEventListener("submit", (/** @type {Event} */ event) => {
-      event.preventDefault();
-      this.#run();
-    });
-    this.#take(0);
-    this.#refresh();
+    shown($("playground"))
+      .then(() => import("./play-view.js"))
+      .then(({ PlayView }) => new PlayView(loader, settings));
   }
-
-  /** @param {number} i the example that is shown */
-  #take(i) {
-    $("question").value = EXAMPLES[i].question;
-    $("schema").value = readable(EXAMPLES[i].schema);
-    $("schema").setCustomValidity("");
-    write($("answer"), "");
-    this.#report("");
-  }
-
-  async #run() {
-    const { engine } = this.#loader;
-    if (!engine || this.#answering) return;
-    const schema = this.#schema();
-    if (schema === undefined) return;
-    this.#answering = new AbortController();
-    const { signal } = this.#answering;
-    this.#refresh();
-    write($("answer"), "");
-    this.#report("Answering…");
-    let [text, reason] = ["", ""];
-    try {
-      const { system } = this.#settings.values;
-      const first = system.trim() ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
-      const chunks = await engine.chat.completions.create(
-        {
-          messages: [...first, { role: "user", content: $("question").value }],
-          stream: true,
-          max_completion_tokens: MOST,
-          ...this.#settings.params,
-          response_format: { type: "json_schema", json_schema: { name: "answer", schema, strict: true } },
-        },
-        { signal },
-      );
-      for await (const { choices } of chunks) {
-        text += choices[0]?.delta.content ?? "";
-        reason = choices[0]?.finish_reason ?? reason;
-        write($("answer"), text);
-      }
-      if (reason === "stop") this.#judge(text, schema);
-      else this.#report("Cut off before its end: allow more tokens in the settings.", "bad");
-    } catch (/** @type {any} */ error) {
-      this.#report(signal.aborted ? "Stopped." : error.message, signal.aborted ? "" : "bad");
-      this.#loader.failed(error);
-    } finally {
-      this.#answering = null;
-      this.#refresh();
-    }
-  }
-
-  /** The schema in the form; undefined, and marked, where it is no JSON. */
-  #schema() {
-    const field = $("schema");
-    try {
-      const schema = JSON.parse(field.value);
-      const known =
-        (typeof schema === "object" && schema !== null && !Array.isArray(schema)) || typeof schema === "boolean";
-      if (known) return schema;
-      field.setCustomValidity("A schema is an object, true or false.");
-    } catch (/** @type {any} */ error) {
-      field.setCustomValidity(error.message);
-    }
-    field.reportValidity();
-    return undefined;
-  }
-
-  /**
-   * @param {string} text
-   * @param {any} schema
-   */
-  #judge(text, schema) {
-    /** @type {any} */
-    let value;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      return this.#report("This is no JSON.", "bad");
-    }
-    write($("answer"), readable(value));
-    try {
-      const found = problems(value, schema);
-      if (found.length > 0) this.#report(`${found.join(". ")}.`, "bad");
-      else this.#report("Valid by the schema.", "good");
-    } catch (/** @type {any} */ error) {
-      this.#report(`Not checked: ${error.message}. The engine enforces it all the same.`);
-    }
-  }
-
-  /**
-   * @param {string} text
-   * @param {string} [kind]
-   */
-  #report(text, kind = "") {
-    write($("verdict"), text);
-    $("verdict").className = kind;
-  }
-
-  #refresh() {
-    const busy = this.#answering !== null;
-    $("play-run").disabled = !this.#loader.engine;
-    $("play-run").hidden = busy;
-    $("play-stop").hidden = !busy;
-  }
-}
-
-/**
- * A value as JSON on several lines, with short lists on one.
- *
- * @param {any} value
- */
-function readable(value) {
-  return JSON.stringify(value, null, 2).replace(
-    /\[\s+([^[\]{}]{1,72}?)\s+\]/g,
-    (_, inside) => `[${inside.replace(/\n\s+/g, " ")}]`,
-  );
 }

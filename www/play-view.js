@@ -1,0 +1,173 @@
+// Answers that are constrained by a JSON Schema, and checked against it.
+import { $, html, write } from "./dom.js";
+import { EXAMPLES } from "./examples.js";
+import { problems } from "./validate.js";
+
+const TEXTS = {
+  answering: "Answering…",
+  stopped: "Stopped.",
+  cut: "Cut off before its end: allow more tokens in the settings.",
+  object: "A schema is an object.",
+  schema: "schema",
+  broken: "This is no JSON.",
+  valid: "Valid by the schema.",
+  unchecked: (/** @type {string} */ why) => `Not checked: ${why}. The engine enforces it all the same.`,
+};
+
+/** Blanks as in most JSON. Without this there may be any, and small models write nothing else. */
+const SPACING = { whitespace_flexible: false, item_separator: ", ", key_separator: ": " };
+
+/** Most tokens of an answer, unless the settings name another number. */
+const MOST = 256;
+
+/** The view in which visitors write a schema and ask for an answer of its form. */
+export class PlayView {
+  #loader;
+  #settings;
+  /** @type {AbortController | null} */
+  #answering = null;
+
+  /**
+   * @param {import("./loader.js").Loader} loader
+   * @param {import("./settings.js").Settings} settings
+   */
+  constructor(loader, settings) {
+    this.#loader = loader;
+    this.#settings = settings;
+    const choice = $("example");
+    choice.append(...EXAMPLES.map(({ name }, i) => html("option", { value: `${i}` }, name)));
+    choice.addEventListener("change", () => this.#take(Number(choice.value)));
+    loader.addEventListener("change", () => this.#refresh());
+    $("schema").addEventListener("input", () => $("schema").setCustomValidity(""));
+    $("play-stop").addEventListener("click", () => this.#answering?.abort());
+    $("play").addEventListener("submit", (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.#run();
+    });
+    this.#take(0);
+    this.#refresh();
+  }
+
+  /** @param {number} i the example that is shown */
+  #take(i) {
+    $("question").value = EXAMPLES[i].question;
+    $("schema").value = readable(EXAMPLES[i].schema);
+    $("schema").setCustomValidity("");
+    write($("answer"), "");
+    this.#report("");
+  }
+
+  async #run() {
+    const { engine } = this.#loader;
+    if (!engine || this.#answering) return;
+    const schema = this.#schema();
+    if (schema === undefined) return;
+    this.#answering = new AbortController();
+    const { signal } = this.#answering;
+    this.#refresh();
+    write($("answer"), "");
+    this.#report(TEXTS.answering);
+    let [text, reason] = ["", ""];
+    try {
+      const { system } = this.#settings.values;
+      const first = system.trim() ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
+      const chunks = await engine.chat.completions.create(
+        {
+          messages: [...first, { role: "user", content: $("question").value }],
+          stream: true,
+          max_completion_tokens: MOST,
+          ...this.#settings.params,
+          structured_outputs: { grammar: `start: %json ${JSON.stringify({ ...schema, "x-guidance": SPACING })}` },
+        },
+        { signal },
+      );
+      for await (const { choices } of chunks) {
+        text += choices[0]?.delta.content ?? "";
+        reason = choices[0]?.finish_reason ?? reason;
+        write($("answer"), text);
+      }
+      if (reason === "stop") this.#judge(text, schema);
+      else this.#report(TEXTS.cut, "bad");
+    } catch (/** @type {any} */ error) {
+      this.#report(signal.aborted ? TEXTS.stopped : reasonOf(error), signal.aborted ? "" : "bad");
+      this.#loader.failed(error);
+    } finally {
+      this.#answering = null;
+      this.#refresh();
+    }
+  }
+
+  /** The schema in the form; undefined, and marked, where it is no JSON. */
+  #schema() {
+    const field = $("schema");
+    try {
+      const schema = JSON.parse(field.value);
+      if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema;
+      field.setCustomValidity(TEXTS.object);
+    } catch (/** @type {any} */ error) {
+      field.setCustomValidity(error.message);
+    }
+    field.reportValidity();
+    return undefined;
+  }
+
+  /**
+   * @param {string} text
+   * @param {any} schema
+   */
+  #judge(text, schema) {
+    /** @type {any} */
+    let value;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return this.#report(TEXTS.broken, "bad");
+    }
+    write($("answer"), readable(value));
+    try {
+      const found = problems(value, schema);
+      if (found.length > 0) this.#report(`${found.join(". ")}.`, "bad");
+      else this.#report(TEXTS.valid, "good");
+    } catch (/** @type {any} */ error) {
+      this.#report(TEXTS.unchecked(error.message));
+    }
+  }
+
+  /**
+   * @param {string} text
+   * @param {string} [kind]
+   */
+  #report(text, kind = "") {
+    write($("verdict"), text);
+    $("verdict").className = kind;
+  }
+
+  #refresh() {
+    const busy = this.#answering !== null;
+    $("play-run").disabled = !this.#loader.engine;
+    $("play-run").hidden = busy;
+    $("play-stop").hidden = !busy;
+  }
+}
+
+/**
+ * What an error says of the schema, not of the grammar around it.
+ *
+ * @param {Error} error
+ */
+function reasonOf({ message }) {
+  const [line] = message.split("\n");
+  return line.replace(/^structured_outputs\.grammar(: at .* JSON schema(?=:))?/, TEXTS.schema);
+}
+
+/**
+ * A value as JSON on several lines, with short lists on one.
+ *
+ * @param {any} value
+ */
+function readable(value) {
+  return JSON.stringify(value, null, 2).replace(
+    /\[\s+([^[\]{}]{1,72}?)\s+\]/g,
+    (_, inside) => `[${inside.replace(/\n\s+/g, " ")}]`,
+  );
+}
