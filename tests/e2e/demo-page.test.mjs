@@ -1,6 +1,7 @@
 // The demo page beyond a question and its answer: what is kept, changed, measured, and how it looks and
 // works for everybody.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
 import { ask, answered, open, ready, say } from "./demo.mjs";
@@ -194,11 +195,32 @@ describe("the playground", () => {
 
   after(() => page?.context().close());
 
-  test("an answer is of the schema's form, and is checked", async () => {
+  /** The answer to an example, which is of its form. */
+  async function played(i) {
+    await page.locator("#example").selectOption(`${i}`);
     await page.locator("#play-run").click();
     await page.locator("#verdict.good").waitFor();
-    const answer = JSON.parse(await page.locator("#answer").textContent());
-    assert.ok(["London", "Paris", "Rome"].includes(answer));
+    return JSON.parse(await page.locator("#answer").textContent());
+  }
+
+  test("each example is answered right, by its form and without blanks that nobody wants", async () => {
+    assert.deepEqual(await played(0), { answer: "A cat has 4 legs.", legs: 4 });
+    assert.deepEqual(await played(1), { answer: "The capital of France is Paris." });
+    assert.deepEqual(await played(2), { sound: "A cat meows." });
+    const { story } = await played(3);
+    assert.match(story, /^Once upon a time, .* (?:He|She) loved to .* One day, [^.]*\.$/);
+    assert.match(story, /\bfox\b/);
+  });
+
+  test("on a wide window nothing is stretched over the space that is left", async () => {
+    await page.setViewportSize({ width: 1920, height: 1080 });
+    const height = await page.locator("#play-run").evaluate((button) => button.getBoundingClientRect().height);
+    assert.ok(height < 50, `${height} px`);
+    const gaps = await page.locator("#play").evaluate((form) => {
+      const boxes = [...form.children].map((child) => child.getBoundingClientRect());
+      return boxes.slice(1).map((box, i) => box.top - boxes[i].bottom);
+    });
+    assert.ok(Math.max(...gaps) < 20, `${gaps}`);
   });
 
   test("a schema that is none is told before the model is asked", async () => {
@@ -208,7 +230,7 @@ describe("the playground", () => {
     await page.locator("#schema").fill('{"type": "nonsense"}');
     await page.locator("#play-run").click();
     await page.locator("#verdict.bad").waitFor();
-    assert.notEqual(await page.locator("#verdict").textContent(), "");
+    assert.match(await page.locator("#verdict").textContent(), /^schema: .*nonsense$/);
   });
 
   test("the check finds what is wrong", async () => {
@@ -248,9 +270,16 @@ describe("the playground", () => {
   });
 });
 
-test("the benchmark fills its table, and saves JSON", async () => {
+test("the benchmark says what it will measure, draws it, compares it with the last, and saves JSON", async () => {
   const { page, problems } = await fresh();
   await page.locator("#tab-bench").click();
+  const texts = (selector) => page.locator(selector).allTextContents();
+  await page.locator("#bench-run:enabled").waitFor();
+  const plan = (await texts("#bench-plan div")).join("\n");
+  assert.match(plan, /^ModelBuilt-in model/);
+  assert.match(plan, ADAPTER);
+  assert.match(plan, /1, 2, 4 requests at once.*\n.*48 tokens.*\n.*Tokens\/s/);
+  const peers = await texts("#bench-peers li");
   await page.locator("#bench-run").click();
   await page.locator("#bench-save:enabled").waitFor();
   const { name, content } = await saved(page, page.locator("#bench-save"));
@@ -263,7 +292,31 @@ test("the benchmark fills its table, and saves JSON", async () => {
   assert.ok(content.runs.every(({ drafts, accepted_tokens }) => drafts || accepted_tokens === 0));
   assert.ok(content.load_ms > 0 && content.weight_bytes > 0);
   assert.match(content.adapter, ADAPTER);
-  assert.equal(await page.locator("#bench-table tbody tr").count(), 6);
+  assert.equal(await page.locator("#bench-results tbody tr").count(), 6);
+  const bars = await texts("#bench-results li");
+  assert.deepEqual(
+    bars,
+    content.runs.map(
+      ({ requests, drafts, tokens_per_second: rate }) =>
+        `${requests} request${requests > 1 ? "s" : ""}${drafts ? ", with drafts" : ""}${rate}`,
+    ),
+  );
+  assert.deepEqual(await texts("#bench-peers li"), peers, "figures of another model are not compared");
+  const documented = await readFile(new URL("../../docs/performance.md", import.meta.url), "utf8");
+  const [, measured] = documented.split("## Comparison with other engines");
+  for (const peer of peers) {
+    const [, name, rate] = /^(\w+).*?([\d.]+)$/.exec(peer.replace(/(threads?|CPU|WebGPU|f16)(?=[\d.]+$)/, "$1 "));
+    assert.ok(measured.includes(name) && measured.includes(rate), peer);
+  }
+
+  // What a visitor finds who comes back.
+  await page.reload();
+  await page.locator("#bench-state", { hasText: "The last run in this browser" }).waitFor();
+  assert.deepEqual(await texts("#bench-results li"), bars);
+  await page.locator("#bench-run:enabled").click();
+  await page.locator("#bench-results li", { hasText: `on ${content.runs[0].tokens_per_second})` }).waitFor();
+  await page.locator("#bench-stop").click();
+  await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
   await page.locator("#bench-run").click();
   await page.locator("#bench-stop").click();
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
@@ -381,7 +434,7 @@ describe("for everybody", () => {
         document.documentElement.scrollWidth,
         Math.max(
           ...[...document.querySelectorAll("main *")]
-            .filter((e) => !e.closest("#bench-table, pre"))
+            .filter((e) => !e.closest("pre"))
             .map((e) => e.getBoundingClientRect().right),
         ),
       ]);
