@@ -10,7 +10,7 @@ import { Facts, Table } from "./tables.js";
 
 const TEXTS = {
   another: "Open a second tab",
-  alone: "Ask something in both: each step of the engine then computes tokens of both tabs.",
+  alone: "Ask something in two tabs at once: each step of the engine then computes tokens of both.",
   many: "Tabs that ask at the same time share each step of the engine.",
   apart: "This browser lets no other tab share the engine.",
   facts: ["Generation", "Requests", "Tokens per step", "Prefix cache", "Draft acceptance", "Time to first token"],

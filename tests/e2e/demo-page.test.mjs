@@ -26,6 +26,14 @@ after(() => browser?.close());
 const said = (page) => page.locator("#messages .text").allTextContents();
 /** The names of the conversations that are kept. */
 const titles = (page) => page.locator("#conversation-list .title").allTextContents();
+/** Opens a view, and waits for what is loaded with it. */
+async function view(page, name) {
+  await page.locator(`#tab-${name}`).click();
+  await page
+    .locator(`#${name} :is(#hello, #example option, .chart, #bench-peers li, #set)`)
+    .first()
+    .waitFor({ state: "attached" });
+}
 /** A page in a context of its own. */
 const fresh = async (options = {}) => ready(await browser.newContext(options), address);
 
@@ -391,9 +399,9 @@ describe("for everybody", () => {
     declare(`text stands out from its ground, ${colorScheme}`, async () => {
       const { page } = await fresh({ colorScheme });
       await ask(page, QUESTION);
-      for (const view of VIEWS) {
-        await page.locator(`#tab-${view}`).click();
-        assert.deepEqual(await page.evaluate(pale), [], view);
+      for (const name of VIEWS) {
+        await view(page, name);
+        assert.deepEqual(await page.evaluate(pale), [], name);
       }
       await page.locator("#choose").click();
       await page.locator("#suggested li").first().waitFor();
@@ -406,11 +414,11 @@ describe("for everybody", () => {
     const { page } = await fresh({ reducedMotion: "reduce" });
     await ask(page, QUESTION);
     await page.locator("#conversation-list li").waitFor();
-    for (const view of VIEWS) {
-      await page.locator(`#tab-${view}`).click();
+    for (const name of VIEWS) {
+      await view(page, name);
       const { missed, unseen } = await walk(page);
-      assert.deepEqual(missed, [], view);
-      assert.deepEqual(unseen, [], view);
+      assert.deepEqual(missed, [], name);
+      assert.deepEqual(unseen, [], name);
     }
     await page.locator("#choose").focus();
     await page.keyboard.press("Enter");
@@ -428,8 +436,8 @@ describe("for everybody", () => {
   test("nothing is wider than a small phone", async () => {
     const { page, problems } = await fresh({ viewport: { width: 360, height: 640 } });
     await ask(page, QUESTION);
-    for (const view of VIEWS) {
-      await page.locator(`#tab-${view}`).click();
+    for (const name of VIEWS) {
+      await view(page, name);
       const [wide, visible] = await page.evaluate(() => [
         document.documentElement.scrollWidth,
         Math.max(
@@ -438,8 +446,8 @@ describe("for everybody", () => {
             .map((e) => e.getBoundingClientRect().right),
         ),
       ]);
-      assert.equal(wide, 360, view);
-      assert.ok(visible <= 360, `${view}: something ends at ${visible}`);
+      assert.equal(wide, 360, name);
+      assert.ok(visible <= 360, `${name}: something ends at ${visible}`);
     }
     await page.locator("#choose").click();
     assert.ok(await page.locator("#picker").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
