@@ -1,9 +1,9 @@
 // Measures an engine as a page sees it.
 
 /** Tokens per answer. */
-const TOKENS = 48;
+export const TOKENS = 48;
 /** Requests at once. */
-const LOADS = [1, 2, 4];
+export const LOADS = [1, 2, 4];
 
 /**
  * @typedef {object} Run

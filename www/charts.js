@@ -1,131 +1,177 @@
+// Charts with axes: over time, and bars. Each has its figures as text as well.
 import { html, svg, write } from "./dom.js";
-import { KEPT } from "./samples.js";
 
-/** Least height of the chart of batches, in requests. */
-const LEAST_HEIGHT = 4;
+const TEXTS = {
+  now: "now",
+  ago: (/** @type {number} */ minutes) => `${minutes} min ago`,
+  latest: (/** @type {string} */ value) => `${value} now`,
+  none: "none now",
+  most: (/** @type {string} */ value, /** @type {string} */ time) => `at most ${value} in ${time}`,
+  empty: (/** @type {string} */ time) => `none in the last ${time}`,
+  seconds: (/** @type {number} */ seconds) => `${seconds} s`,
+  minutes: (/** @type {number} */ minutes) => `${minutes} min`,
+};
 
-/** How many requests ran at once, over time; the latest is on the right. */
-export class History {
-  #grid = svg("path", { class: "grid" });
-  #bars = svg("path", { class: "bars" });
-  #plot = picture("history", this.#grid, this.#bars);
-  #caption = html("figcaption");
-  element = html("figure", {}, this.#caption, this.#plot);
+/** @typedef {{name: string, colour?: string, values: (number | null)[]}} Series */
 
-  /** @param {{ago: number, value: number}[]} batches the first the longest ago */
-  show(batches) {
-    const most = Math.max(0, ...batches.map(({ value }) => value));
-    const height = Math.max(LEAST_HEIGHT, most);
-    const bars = batches.slice(1).map(({ ago, value }, i) => {
-      const [from, to] = [KEPT - batches[i].ago, KEPT - ago];
-      return `M${from} ${height}V${height - value}H${to}V${height}z`;
-    });
-    const lines = Array.from({ length: height - 1 }, (_, i) => `M0 ${i + 1}H${KEPT}`);
-    this.#plot.setAttribute("viewBox", `0 0 ${KEPT} ${height}`);
-    this.#bars.setAttribute("d", bars.join(""));
-    this.#grid.setAttribute("d", lines.join(""));
-    const now = batches.at(-1)?.value ?? 0;
-    const text = `Batch: ${now} now, at most ${most} in the last ${KEPT / 1000} s`;
-    write(this.#caption, text);
-    this.#plot.setAttribute("aria-label", text);
-  }
-}
-
-/** A number over time, as a line that breaks where there was none; the latest is on the right. */
-export class Trend {
-  #grid = svg("path", { class: "grid", d: `M0 .5H${KEPT}` });
-  #area = svg("path", { class: "area" });
-  #line = svg("path", { class: "line" });
-  #plot = picture("trend", this.#grid, this.#area, this.#line);
-  #caption = html("figcaption");
-  #name;
-  #format;
-  #most;
-  element = html("figure", {}, this.#caption, this.#plot);
+/** Numbers over time, stacked on each other, with a break where there was none; the latest is on the right. */
+export class Chart {
+  #options;
+  #plot = svg("svg", { role: "img", preserveAspectRatio: "none" });
+  #figures = html("span");
+  #heights = [html("span"), html("span"), html("span", {}, "0")];
+  element;
 
   /**
-   * @param {string} name
-   * @param {(value: number) => string} format
-   * @param {number} [most] the value at the top, if not the largest
+   * @param {object} options
+   * @param {string} options.name with its unit
+   * @param {(value: number) => string} options.format
+   * @param {number} options.least the least number at the top
+   * @param {number} options.kept milliseconds from one side to the other
+   * @param {Record<string, string>} [options.legend] colours of series by name, where nothing else tells them
    */
-  constructor(name, format, most) {
-    this.#name = name;
-    this.#format = format;
-    this.#most = most;
+  constructor(options) {
+    const { name, kept, legend = {} } = options;
+    this.#options = options;
+    const axis = (/** @type {string} */ of, /** @type {(string | Node)[]} */ ...marks) =>
+      html("div", { class: `axis ${of}`, "aria-hidden": "true" }, ...marks);
+    const times = [TEXTS.ago(kept / 60_000), TEXTS.ago(kept / 120_000), TEXTS.now].map((time) =>
+      html("span", {}, time),
+    );
+    const plot = html("div", { class: "plot" }, axis("y", ...this.#heights), this.#plot, axis("x", ...times));
+    const marks = Object.entries(legend).map(([name, colour]) => html("span", { class: `mark ${colour}` }, name));
+    const caption = html("figcaption", {}, html("strong", {}, name), ...marks, this.#figures);
+    this.element = html("figure", { class: "chart" }, caption, plot);
   }
 
-  /** @param {{ago: number, value: number | null}[]} points the first the longest ago */
-  show(points) {
-    const values = points.map(({ value }) => value).filter((value) => value !== null);
-    const most = Math.max(0, ...values);
-    const height = this.#most ?? most;
-    /** @type {string[][]} */
-    const [lines, areas] = [[], []];
-    for (const run of runs(points)) {
-      const path = run
-        .map(({ ago, value }) => `${KEPT - ago} ${(height > 0 ? 1 - value / height : 1).toFixed(4)}`)
-        .join("L");
-      const [from, to] = [run[0], run[run.length - 1]].map(({ ago }) => KEPT - ago);
-      lines.push(`M${path}`);
-      areas.push(`M${from} 1L${path}L${to} 1z`);
-    }
-    this.#plot.setAttribute("viewBox", `0 0 ${KEPT} 1`);
-    this.#line.setAttribute("d", lines.join(""));
-    this.#area.setAttribute("d", areas.join(""));
-    const now = points.at(-1)?.value ?? null;
-    const latest = now === null ? "none now" : `${this.#format(now)} now`;
-    const text = `${this.#name}: ${latest}, at most ${this.#format(most)} in the last ${KEPT / 1000} s`;
-    write(this.#caption, values.length > 0 ? text : `${this.#name}: none in the last ${KEPT / 1000} s`);
-    this.#plot.setAttribute("aria-label", this.#caption.textContent ?? "");
+  /**
+   * @param {number[]} agos milliseconds before now, the longest first
+   * @param {Series[]} series with a value for each of them
+   */
+  show(agos, series) {
+    const { name, format, least, kept } = this.#options;
+    const sums = agos.map((_, i) => sum(series.map(({ values }) => values[i])));
+    const known = sums.filter((value) => value !== null);
+    const most = Math.max(0, ...known);
+    const top = round(Math.max(most, least));
+    /** @type {number[]} how high the series below reach */
+    const floor = agos.map(() => 0);
+    const areas = series.map(({ colour, values }) => {
+      const below = [...floor];
+      for (const [i, value] of values.entries()) floor[i] += value ?? 0;
+      const at = (/** @type {number} */ i, /** @type {number[]} */ heights) =>
+        `${kept - agos[i]} ${(1 - heights[i] / top).toFixed(4)}`;
+      const areas = runs(values).map(([from, to]) => {
+        const places = Array.from({ length: to - from + 1 }, (_, i) => from + i);
+        const [upper, lower] = [places.map((i) => at(i, floor)), places.reverse().map((i) => at(i, below))];
+        return `M${upper.join("L")}L${lower.join("L")}z`;
+      });
+      return svg("path", { class: colour ?? "tab-0", d: areas.join("") });
+    });
+    this.#plot.setAttribute("viewBox", `0 0 ${kept} 1`);
+    this.#plot.replaceChildren(svg("path", { class: "grid", d: `M0 .5H${kept}` }), ...areas);
+    write(this.#heights[0], format(top));
+    write(this.#heights[1], format(top / 2));
+    const now = sums.at(-1) ?? null;
+    const seconds = Math.round((agos[0] ?? 0) / 1000);
+    const time = seconds < 120 ? TEXTS.seconds(seconds) : TEXTS.minutes(Math.round(seconds / 60));
+    const figures =
+      most > 0
+        ? [now === null ? TEXTS.none : TEXTS.latest(format(now)), TEXTS.most(format(most), time)]
+        : [TEXTS.empty(time)];
+    write(this.#figures, figures.join(", "));
+    const parts = series.flatMap(({ name, values }) => {
+      const value = values.at(-1) ?? null;
+      return value === null || series.length === 1 ? [] : [`${name}: ${format(value)}`];
+    });
+    this.#plot.setAttribute("aria-label", [`${name}: ${figures.join(", ")}`, ...parts].join(". "));
   }
 }
 
-/** The parts of a whole, as one bar. */
-export class Shares {
-  #plot = picture("shares");
-  #caption = html("figcaption");
-  element = html("figure", { class: "wide" }, this.#caption, this.#plot);
+/**
+ * A bar: its name, its length, that as a text, and the length it had before, if any.
+ *
+ * @typedef {{name: string, colour?: string, value: number, text: string, before?: number}} Bar
+ */
+
+/** Bars with their names and figures, over an axis. */
+export class Bars {
+  #caption = html("strong");
+  #list = html("ul");
+  #axis = html("div", { class: "axis x", "aria-hidden": "true" });
+  element = html("figure", { class: "bars" }, html("figcaption", {}, this.#caption), this.#list, this.#axis);
 
   /**
    * @param {string} caption
-   * @param {{name: string, colour: string, amount: number}[]} parts
+   * @param {Bar[]} bars
+   * @param {(value: number) => string} format of the axis
+   * @param {number} [top] the value at its end, if not the largest
    */
-  show(caption, parts) {
-    const shown = parts.filter(({ amount }) => amount > 0);
-    let x = 0;
-    const bars = shown.map(({ colour, amount }) => {
-      const bar = svg("rect", { class: colour, x: `${x}`, width: `${amount}`, height: "1" });
-      x += amount;
-      return bar;
-    });
-    this.#plot.setAttribute("viewBox", `0 0 ${Math.max(x, 1)} 1`);
-    this.#plot.replaceChildren(...bars);
+  show(caption, bars, format, top = round(longest(bars) || 1)) {
     write(this.#caption, caption);
-    const names = shown.map(({ name, amount }) => `${name}: ${amount}`);
-    this.#plot.setAttribute("aria-label", names.join(", ") || "none");
+    const items = bars.map(({ name, colour, value, text, before }) =>
+      html(
+        "li",
+        {},
+        html("span", {}, name),
+        html("span", {}, text),
+        svg(
+          "svg",
+          { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" },
+          svg("rect", { class: colour ?? "tab-0", width: `${value / top}`, height: before === undefined ? "1" : ".6" }),
+          svg("rect", { class: "gone", width: `${(before ?? 0) / top}`, height: ".4", y: ".6" }),
+        ),
+      ),
+    );
+    // What has not changed is left alone: it may be selected, or just be read.
+    const shown = this.#list.children;
+    items.forEach((item, i) => {
+      if (shown[i]?.outerHTML === item.outerHTML) return;
+      if (shown[i]) shown[i].replaceWith(item);
+      else this.#list.append(item);
+    });
+    while (shown.length > items.length) shown[items.length].remove();
+    this.#axis.replaceChildren(...[0, top / 2, top].map((value) => html("span", {}, format(value))));
   }
 }
 
+/** @param {Bar[]} bars */
+function longest(bars) {
+  return Math.max(0, ...bars.flatMap(({ value, before = 0 }) => [value, before]));
+}
+
 /**
- * Points that follow each other without a gap.
+ * The sum of the numbers among these; null if there is none.
  *
- * @param {{ago: number, value: number | null}[]} points
- * @returns {{ago: number, value: number}[][]}
+ * @param {(number | null)[]} values
  */
-function runs(points) {
-  /** @type {any[][]} */
-  const runs = [[]];
-  for (const point of points) {
-    if (point.value !== null) runs[runs.length - 1].push(point);
-    else if (runs[runs.length - 1].length > 0) runs.push([]);
-  }
-  return runs.filter(({ length }) => length > 0);
+function sum(values) {
+  const known = values.filter((value) => value !== null);
+  return known.length > 0 ? known.reduce((total, value) => total + value, 0) : null;
 }
 
 /**
- * @param {string} name
- * @param {...Element} children
+ * A round number that is no smaller, and whose half is short as well.
+ *
+ * @param {number} value
  */
-function picture(name, ...children) {
-  return svg("svg", { class: name, role: "img", preserveAspectRatio: "none" }, ...children);
+function round(value) {
+  const unit = 10 ** Math.floor(Math.log10(value));
+  return unit * ([1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8].find((times) => times * unit >= value * 0.999999) ?? 10);
+}
+
+/**
+ * Where values follow each other without a gap: the first and the last of each run.
+ *
+ * @param {(number | null)[]} values
+ */
+function runs(values) {
+  /** @type {[number, number][]} */
+  const runs = [];
+  values.forEach((value, i) => {
+    if (value === null) return;
+    if (i > 0 && values[i - 1] !== null) runs[runs.length - 1][1] = i;
+    else runs.push([i, i]);
+  });
+  return runs;
 }

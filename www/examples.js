@@ -1,4 +1,5 @@
-// What the playground begins with.
+// What the playground begins with. The built-in model has never seen JSON: it gets right what begins as
+// its own answers do.
 
 const object = (/** @type {Record<string, any>} */ properties) => ({
   type: "object",
@@ -10,34 +11,35 @@ const object = (/** @type {Record<string, any>} */ properties) => ({
 /** @type {{name: string, question: string, schema: any}[]} */
 export const EXAMPLES = [
   {
-    name: "One of a few",
-    question: "What is the capital of France?",
-    schema: { enum: ["London", "Paris", "Rome"] },
+    name: "A number",
+    question: "How many legs does a cat have?",
+    schema: object({
+      answer: { type: "string", pattern: "^A cat has [0-9] legs\\.$" },
+      legs: { enum: [2, 4, 6, 8] },
+    }),
   },
   {
     name: "A fact",
     question: "What is the capital of France?",
     schema: object({
-      answer: { type: "string", minLength: 1, maxLength: 40 },
-      sure: { type: "boolean" },
+      answer: { type: "string", pattern: "^The capital of France is [A-Z][a-z]+\\.$" },
     }),
   },
   {
-    name: "A sum",
-    question: "What is 17 + 25?",
+    name: "One of a few",
+    question: "What sound does a cat make?",
     schema: object({
-      first: { type: "integer", minimum: 0, maximum: 99 },
-      second: { type: "integer", minimum: 0, maximum: 99 },
-      sum: { type: "integer", minimum: 0, maximum: 198 },
+      sound: { enum: ["A cat barks.", "A cat meows.", "A cat moos."] },
     }),
   },
   {
-    name: "A character for a story",
-    question: "Make up an animal for a story.",
+    name: "A story of three sentences",
+    question: "Tell me a story about a fox.",
     schema: object({
-      name: { type: "string", pattern: "^[A-Z][a-z]{1,9}$" },
-      kind: { enum: ["fox", "cat", "owl", "bear"] },
-      likes: { type: "array", items: { type: "string", minLength: 2, maxLength: 16 }, minItems: 1, maxItems: 3 },
+      story: {
+        type: "string",
+        pattern: "^Once upon a time, [A-Za-z ,]+\\. (He|She) loved to [a-z ]+\\. One day, [A-Z][A-Za-z ,]+\\.$",
+      },
     }),
   },
 ];

@@ -3,6 +3,20 @@ import { $, html, write } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { problems } from "./validate.js";
 
+const TEXTS = {
+  answering: "Answering…",
+  stopped: "Stopped.",
+  cut: "Cut off before its end: allow more tokens in the settings.",
+  object: "A schema is an object.",
+  schema: "schema",
+  broken: "This is no JSON.",
+  valid: "Valid by the schema.",
+  unchecked: (/** @type {string} */ why) => `Not checked: ${why}. The engine enforces it all the same.`,
+};
+
+/** Blanks as in most JSON. Without this there may be any, and small models write nothing else. */
+const SPACING = { whitespace_flexible: false, item_separator: ", ", key_separator: ": " };
+
 /** Most tokens of an answer, unless the settings name another number. */
 const MOST = 256;
 
@@ -52,7 +66,7 @@ export class Playground {
     const { signal } = this.#answering;
     this.#refresh();
     write($("answer"), "");
-    this.#report("Answering…");
+    this.#report(TEXTS.answering);
     let [text, reason] = ["", ""];
     try {
       const { system } = this.#settings.values;
@@ -63,7 +77,7 @@ export class Playground {
           stream: true,
           max_completion_tokens: MOST,
           ...this.#settings.params,
-          response_format: { type: "json_schema", json_schema: { name: "answer", schema, strict: true } },
+          structured_outputs: { grammar: `start: %json ${JSON.stringify({ ...schema, "x-guidance": SPACING })}` },
         },
         { signal },
       );
@@ -73,9 +87,9 @@ export class Playground {
         write($("answer"), text);
       }
       if (reason === "stop") this.#judge(text, schema);
-      else this.#report("Cut off before its end: allow more tokens in the settings.", "bad");
+      else this.#report(TEXTS.cut, "bad");
     } catch (/** @type {any} */ error) {
-      this.#report(signal.aborted ? "Stopped." : error.message, signal.aborted ? "" : "bad");
+      this.#report(signal.aborted ? TEXTS.stopped : reasonOf(error), signal.aborted ? "" : "bad");
       this.#loader.failed(error);
     } finally {
       this.#answering = null;
@@ -88,10 +102,8 @@ export class Playground {
     const field = $("schema");
     try {
       const schema = JSON.parse(field.value);
-      const known =
-        (typeof schema === "object" && schema !== null && !Array.isArray(schema)) || typeof schema === "boolean";
-      if (known) return schema;
-      field.setCustomValidity("A schema is an object, true or false.");
+      if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema;
+      field.setCustomValidity(TEXTS.object);
     } catch (/** @type {any} */ error) {
       field.setCustomValidity(error.message);
     }
@@ -109,15 +121,15 @@ export class Playground {
     try {
       value = JSON.parse(text);
     } catch {
-      return this.#report("This is no JSON.", "bad");
+      return this.#report(TEXTS.broken, "bad");
     }
     write($("answer"), readable(value));
     try {
       const found = problems(value, schema);
       if (found.length > 0) this.#report(`${found.join(". ")}.`, "bad");
-      else this.#report("Valid by the schema.", "good");
+      else this.#report(TEXTS.valid, "good");
     } catch (/** @type {any} */ error) {
-      this.#report(`Not checked: ${error.message}. The engine enforces it all the same.`);
+      this.#report(TEXTS.unchecked(error.message));
     }
   }
 
@@ -136,6 +148,16 @@ export class Playground {
     $("play-run").hidden = busy;
     $("play-stop").hidden = !busy;
   }
+}
+
+/**
+ * What an error says of the schema, not of the grammar around it.
+ *
+ * @param {Error} error
+ */
+function reasonOf({ message }) {
+  const [line] = message.split("\n");
+  return line.replace(/^structured_outputs\.grammar(: at .* JSON schema(?=:))?/, TEXTS.schema);
 }
 
 /**

@@ -1,13 +1,36 @@
-/** Milliseconds that samples are kept for. */
-export const KEPT = 30_000;
+/** Milliseconds that figures are kept for. */
+export const KEPT = 180_000;
 
 /** Milliseconds over which rates are computed; shorter ones would flicker. */
 const SPAN = 2_000;
 
-/** An engine's metrics at several moments: what changed, and how fast. */
+/** Milliseconds between two readings from which on nobody has looked in between. */
+const PAUSE = 5_000;
+
+/** The counts of a tab that has asked nothing. */
+const NONE = { generation_tokens: 0, prompt_tokens: 0, cached_tokens: 0, kv_blocks: 0 };
+
+/**
+ * Figures of an engine at a moment, and how many milliseconds before the latest it was. A figure is null
+ * where nothing was counted. Of each tab: tokens a second and a step, and KV blocks.
+ *
+ * @typedef {object} Point
+ * @property {number} now
+ * @property {number} running
+ * @property {number} waiting
+ * @property {number | null} rate tokens of answers, a second
+ * @property {number | null} rows of a step, rejected draft tokens among them
+ * @property {number | null} found share of looked-up prompt tokens
+ * @property {number | null} accepted share of draft tokens
+ * @property {Record<string, {rate: number | null, prefill: number | null, decode: number | null, blocks: number}>} tabs
+ */
+
+/** What an engine's metrics say over time. */
 export class Samples {
-  /** @type {{now: number, metrics: any}[]} */
-  #all = [];
+  /** @type {{now: number, metrics: any}[]} readings that the next one is compared with */
+  #read = [];
+  /** @type {Point[]} the first the longest ago */
+  points = [];
 
   /**
    * Adds the metrics at a moment.
@@ -16,80 +39,64 @@ export class Samples {
    * @param {number} now milliseconds
    */
   add(metrics, now) {
-    const last = this.#all.at(-1)?.metrics;
+    const last = this.#read.at(-1);
     // Another host, or a model that was loaded again, counts from zero.
-    if (last && (last.host.name !== metrics.host.name || last.steps > metrics.steps)) this.#all = [];
-    this.#all.push({ now, metrics });
-    this.#all = this.#all.filter((sample) => now - sample.now <= KEPT);
+    const anew = last && (last.metrics.host.name !== metrics.host.name || last.metrics.steps > metrics.steps);
+    if (anew) [this.#read, this.points] = [[], []];
+    const reading = { now, metrics };
+    this.#read.push(reading);
+    while (now - this.#read[1]?.now >= SPAN) this.#read.shift();
+    const [from] = this.#read;
+    const point = { now, ...figures(from.metrics, metrics, (now - from.now) / 1000) };
+    if (!anew && last && now - last.now > PAUSE) {
+      // Only the mean of a pause is known, and it says nothing of now.
+      this.points.push({ ...point, now: last.now + 1 });
+      this.#read = [reading];
+    }
+    this.points.push(point);
+    this.points = this.points.filter((point) => now - point.now <= KEPT);
   }
+}
 
-  /**
-   * How fast a counter grows, per second. Sums over tabs may also fall, when a tab is closed.
-   *
-   * @param {(metrics: any) => number} count
-   */
-  rate(count) {
-    return this.#growth(this.#all.length - 1, count);
-  }
-
-  /**
-   * How fast a counter grew, per second, at each moment.
-   *
-   * @param {(metrics: any) => number} count
-   */
-  rates(count) {
-    return this.#series((i) => this.#growth(i, count));
-  }
-
-  /**
-   * The growth of one counter divided by that of another, at each moment; null where the other did not
-   * grow.
-   *
-   * @param {(metrics: any) => number} part
-   * @param {(metrics: any) => number} whole
-   */
-  ratios(part, whole) {
-    return this.#series((i) => {
-      const { from, to } = this.#span(i);
-      const grown = whole(to.metrics) - whole(from.metrics);
-      return grown > 0 ? (part(to.metrics) - part(from.metrics)) / grown : null;
-    });
-  }
-
-  /** How many requests ran at each moment. */
-  batches() {
-    return this.#series((i) => this.#all[i].metrics.num_requests_running);
-  }
-
-  /**
-   * A value for each moment, and how many milliseconds before the latest one it was.
-   *
-   * @template T
-   * @param {(i: number) => T} value
-   */
-  #series(value) {
-    const last = this.#all.at(-1)?.now ?? 0;
-    return this.#all.map(({ now }, i) => ({ ago: last - now, value: value(i) }));
-  }
-
-  /**
-   * @param {number} i
-   * @param {(metrics: any) => number} count
-   */
-  #growth(i, count) {
-    const { from, to } = this.#span(i);
-    const seconds = (to.now - from.now) / 1000;
-    return seconds > 0 ? Math.max(0, count(to.metrics) - count(from.metrics)) / seconds : 0;
-  }
-
-  /**
-   * A sample, and the earlier one that it is compared with.
-   *
-   * @param {number} i
-   */
-  #span(i) {
-    const to = this.#all[i];
-    const from = this.#all.findLast(({ now }) => to.now - now >= SPAN) ?? this.#all[0];
-    return { from, to };
-  }
+/**
+ * The figures of the time between two readings. With a reading of zeros before, those since the start.
+ *
+ * @param {any} from
+ * @param {any} to
+ * @param {number} seconds
+ * @returns {Omit<Point, "now">}
+ */
+export function figures(from, to, seconds) {
+  // Sums over tabs may also fall, when a tab is closed.
+  const grown = (/** @type {(metrics: any) => number} */ count) => Math.max(0, count(to) - (from ? count(from) : 0));
+  const per = (/** @type {number} */ part, /** @type {number} */ whole) => (whole > 0 ? part / whole : null);
+  const steps = grown(({ steps }) => steps);
+  const tabs = Object.keys(to.tabs).map((id) => {
+    const of = (/** @type {any} */ metrics) => metrics.tabs[id] ?? NONE;
+    const decoded = grown((metrics) => of(metrics).generation_tokens);
+    const computed = grown((metrics) => of(metrics).prompt_tokens - of(metrics).cached_tokens);
+    const rates = { rate: per(decoded, seconds), prefill: per(computed, steps), decode: per(decoded, steps) };
+    return [id, { ...rates, blocks: of(to).kv_blocks }];
+  });
+  return {
+    running: to.num_requests_running,
+    waiting: to.num_requests_waiting,
+    rate: per(
+      grown(({ generation_tokens }) => generation_tokens),
+      seconds,
+    ),
+    rows: per(
+      grown(({ iteration_tokens_total }) => iteration_tokens_total.sum),
+      steps,
+    ),
+    found: per(
+      grown(({ prefix_cache_hits }) => prefix_cache_hits),
+      grown(({ prefix_cache_queries }) => prefix_cache_queries),
+    ),
+    accepted: per(
+      grown(({ spec_decode_num_accepted_tokens }) => spec_decode_num_accepted_tokens),
+      grown(({ spec_decode_num_draft_tokens }) => spec_decode_num_draft_tokens),
+    ),
+    tabs: Object.fromEntries(tabs),
+  };
 }

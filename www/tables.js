@@ -1,20 +1,23 @@
 import { html, write } from "./dom.js";
 
-/** A list of names with their values. */
+/** Names with their figures, and what there is to add to each. */
 export class Facts {
   #values;
   element;
 
   /** @param {string[]} names */
   constructor(names) {
-    this.#values = names.map(() => html("dd"));
-    const rows = names.map((name, i) => html("div", {}, html("dt", {}, name), this.#values[i]));
-    this.element = html("dl", {}, ...rows);
+    this.#values = names.map(() => [html("dd"), html("dd", { class: "more" })]);
+    const rows = names.map((name, i) => html("div", {}, html("dt", {}, name), ...this.#values[i]));
+    this.element = html("dl", { class: "facts" }, ...rows);
   }
 
-  /** @param {string[]} values */
+  /** @param {[value: string, more?: string][]} values */
   show(values) {
-    for (const [i, value] of values.entries()) write(this.#values[i], value);
+    for (const [i, [value, more = ""]] of values.entries()) {
+      write(this.#values[i][0], value);
+      write(this.#values[i][1], more);
+    }
   }
 }
 
@@ -25,18 +28,20 @@ export class Facts {
  * @typedef {{name: string, colour?: string, own?: boolean, cells: string[]}} Row
  */
 
-/** A table whose first column names the rows. */
+/** A table whose first column names the rows. Where there is no room each row stands on its own. */
 export class Table {
   #caption = html("caption");
-  #body = html("tbody");
+  #body = html("tbody", { role: "rowgroup" });
   #columns;
   element;
 
   /** @param {string[]} columns */
   constructor(columns) {
     this.#columns = columns;
-    const head = columns.map((column) => html("th", { scope: "col" }, column));
-    this.element = html("table", {}, this.#caption, html("thead", {}, html("tr", {}, ...head)), this.#body);
+    const head = columns.map((column) => html("th", { scope: "col", role: "columnheader" }, column));
+    const rows = html("thead", { role: "rowgroup" }, html("tr", { role: "row" }, ...head));
+    // Another `display` may take the roles away.
+    this.element = html("table", { role: "table" }, this.#caption, rows, this.#body);
   }
 
   /**
@@ -57,7 +62,7 @@ export class Table {
   }
 
   #row() {
-    const [, ...others] = this.#columns;
-    return html("tr", {}, html("th", { scope: "row" }), ...others.map(() => html("td")));
+    const cells = this.#columns.slice(1).map((name) => html("td", { role: "cell", "data-name": name }));
+    return html("tr", { role: "row" }, html("th", { scope: "row", role: "rowheader" }), ...cells);
   }
 }

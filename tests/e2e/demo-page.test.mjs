@@ -1,6 +1,7 @@
 // The demo page beyond a question and its answer: what is kept, changed, measured, and how it looks and
 // works for everybody.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
 import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, loaded, open, ready, say } from "./demo.mjs";
@@ -31,6 +32,14 @@ const choose = async (page, i, name) => {
   await page.locator("#conversation-list .icon").nth(i).click();
   await page.getByRole("menuitem", { name }).click();
 };
+/** Opens a view, and waits for what is loaded with it. */
+async function view(page, name) {
+  await page.locator(`#tab-${name}`).click();
+  await page
+    .locator(`#${name} :is(#hello, #example option, .chart, #bench-peers li, #set)`)
+    .first()
+    .waitFor({ state: "attached" });
+}
 /** A page in a context of its own. */
 const fresh = async (options = {}) => ready(await browser.newContext(options), address);
 
@@ -306,11 +315,32 @@ describe("the playground", () => {
 
   after(() => page?.context().close());
 
-  test("an answer is of the schema's form, and is checked", async () => {
+  /** The answer to an example, which is of its form. */
+  async function played(i) {
+    await page.locator("#example").selectOption(`${i}`);
     await page.locator("#play-run").click();
     await page.locator("#verdict.good").waitFor();
-    const answer = JSON.parse(await page.locator("#answer").textContent());
-    assert.ok(["London", "Paris", "Rome"].includes(answer));
+    return JSON.parse(await page.locator("#answer").textContent());
+  }
+
+  test("each example is answered right, by its form and without blanks that nobody wants", async () => {
+    assert.deepEqual(await played(0), { answer: "A cat has 4 legs.", legs: 4 });
+    assert.deepEqual(await played(1), { answer: "The capital of France is Paris." });
+    assert.deepEqual(await played(2), { sound: "A cat meows." });
+    const { story } = await played(3);
+    assert.match(story, /^Once upon a time, .* (?:He|She) loved to .* One day, [^.]*\.$/);
+    assert.match(story, /\bfox\b/);
+  });
+
+  test("on a wide window nothing is stretched over the space that is left", async () => {
+    await page.setViewportSize({ width: 1920, height: 1080 });
+    const height = await page.locator("#play-run").evaluate((button) => button.getBoundingClientRect().height);
+    assert.ok(height < 50, `${height} px`);
+    const gaps = await page.locator("#play").evaluate((form) => {
+      const boxes = [...form.children].map((child) => child.getBoundingClientRect());
+      return boxes.slice(1).map((box, i) => box.top - boxes[i].bottom);
+    });
+    assert.ok(Math.max(...gaps) < 20, `${gaps}`);
   });
 
   test("a schema that is none is told before the model is asked", async () => {
@@ -320,7 +350,7 @@ describe("the playground", () => {
     await page.locator("#schema").fill('{"type": "nonsense"}');
     await page.locator("#play-run").click();
     await page.locator("#verdict.bad").waitFor();
-    assert.notEqual(await page.locator("#verdict").textContent(), "");
+    assert.match(await page.locator("#verdict").textContent(), /^schema: .*nonsense$/);
   });
 
   test("the check finds what is wrong", async () => {
@@ -360,9 +390,16 @@ describe("the playground", () => {
   });
 });
 
-test("the benchmark fills its table, and saves JSON", async () => {
+test("the benchmark says what it will measure, draws it, compares it with the last, and saves JSON", async () => {
   const { page, problems } = await ready(await browser.newContext(), `${url}?temperature=0`);
   await page.locator("#tab-bench").click();
+  const texts = (selector) => page.locator(selector).allTextContents();
+  await page.locator("#bench-run:enabled").waitFor();
+  const plan = (await texts("#bench-plan div")).join("\n");
+  assert.match(plan, /^ModelBuilt-in model/);
+  assert.match(plan, ADAPTER);
+  assert.match(plan, /1, 2, 4 requests at once.*\n.*48 tokens.*\n.*Tokens\/s/);
+  const peers = await texts("#bench-peers li");
   await page.locator("#bench-run").click();
   await page.locator("#bench-save:enabled").waitFor();
   const { name, content } = await saved(page, page.locator("#bench-save"));
@@ -375,7 +412,31 @@ test("the benchmark fills its table, and saves JSON", async () => {
   assert.ok(content.runs.every(({ drafts, accepted_tokens }) => drafts || accepted_tokens === 0));
   assert.ok(content.load_ms > 0 && content.weight_bytes > 0);
   assert.match(content.adapter, ADAPTER);
-  assert.equal(await page.locator("#bench-table tbody tr").count(), 6);
+  assert.equal(await page.locator("#bench-results tbody tr").count(), 6);
+  const bars = await texts("#bench-results li");
+  assert.deepEqual(
+    bars,
+    content.runs.map(
+      ({ requests, drafts, tokens_per_second: rate }) =>
+        `${requests} request${requests > 1 ? "s" : ""}${drafts ? ", with drafts" : ""}${rate}`,
+    ),
+  );
+  assert.deepEqual(await texts("#bench-peers li"), peers, "figures of another model are not compared");
+  const documented = await readFile(new URL("../../docs/performance.md", import.meta.url), "utf8");
+  const [, measured] = documented.split("## Comparison with other engines");
+  for (const peer of peers) {
+    const [, name, rate] = /^(\w+).*?([\d.]+)$/.exec(peer.replace(/(threads?|CPU|WebGPU|f16)(?=[\d.]+$)/, "$1 "));
+    assert.ok(measured.includes(name) && measured.includes(rate), peer);
+  }
+
+  // What a visitor finds who comes back.
+  await page.reload();
+  await page.locator("#bench-state", { hasText: "The last run in this browser" }).waitFor();
+  assert.deepEqual(await texts("#bench-results li"), bars);
+  await page.locator("#bench-run:enabled").click();
+  await page.locator("#bench-results li", { hasText: `on ${content.runs[0].tokens_per_second})` }).waitFor();
+  await page.locator("#bench-stop").click();
+  await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
   await page.locator("#bench-run").click();
   await page.locator("#bench-stop").click();
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
@@ -519,9 +580,9 @@ describe("for everybody", () => {
     declare(`text stands out from its ground, ${colorScheme}`, async () => {
       const { page } = await fresh({ colorScheme });
       await ask(page, QUESTION);
-      for (const view of VIEWS) {
-        await page.locator(`#tab-${view}`).click();
-        assert.deepEqual(await page.evaluate(pale), [], view);
+      for (const name of VIEWS) {
+        await view(page, name);
+        assert.deepEqual(await page.evaluate(pale), [], name);
       }
       await page.locator("#choose").click();
       await page.locator("#suggested li").first().waitFor();
@@ -534,11 +595,11 @@ describe("for everybody", () => {
     const { page } = await fresh({ reducedMotion: "reduce" });
     await ask(page, QUESTION);
     await page.locator("#conversation-list li").waitFor();
-    for (const view of VIEWS) {
-      await page.locator(`#tab-${view}`).click();
+    for (const name of VIEWS) {
+      await view(page, name);
       const { missed, unseen } = await walk(page);
-      assert.deepEqual(missed, [], view);
-      assert.deepEqual(unseen, [], view);
+      assert.deepEqual(missed, [], name);
+      assert.deepEqual(unseen, [], name);
     }
     await page.locator("#choose").focus();
     await page.keyboard.press("Enter");
@@ -556,19 +617,19 @@ describe("for everybody", () => {
   test("nothing is wider than a small phone", async () => {
     const { page, problems } = await fresh({ viewport: { width: 360, height: 640 } });
     await ask(page, QUESTION);
-    for (const view of VIEWS) {
-      await page.locator(`#tab-${view}`).click();
+    for (const name of VIEWS) {
+      await view(page, name);
       const [wide, visible] = await page.evaluate(() => [
         document.documentElement.scrollWidth,
         Math.max(
           ...[...document.querySelectorAll("main *")]
             .concat(shadow("*"))
-            .filter((e) => !e.closest("#bench-table, pre"))
+            .filter((e) => !e.closest("pre"))
             .map((e) => e.getBoundingClientRect().right),
         ),
       ]);
-      assert.equal(wide, 360, view);
-      assert.ok(visible <= 360, `${view}: something ends at ${visible}`);
+      assert.equal(wide, 360, name);
+      assert.ok(visible <= 360, `${name}: something ends at ${visible}`);
     }
     await page.locator("#choose").click();
     assert.ok(await page.locator("#picker").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));

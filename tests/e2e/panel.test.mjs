@@ -2,8 +2,8 @@
 // and what two tabs of one visitor see of each other.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ADAPTER, launch, url } from "./browser.mjs";
-import { PROBLEM, open, ready } from "./demo.mjs";
+import { ADAPTER, launch, testBeyondFirefox, url } from "./browser.mjs";
+import { PROBLEM, loaded, open, ready } from "./demo.mjs";
 
 const STORY = "Tell me a story about a fox.";
 
@@ -15,23 +15,33 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** The panel's facts, tables and pictures, as texts. */
+/** What the panel says, its facts, its tabs, and its charts: what each says but for its time, the end of its axis, its bars. */
 function contents() {
   const texts = (within, selector) => [...within.querySelectorAll(selector)].map((element) => element.textContent);
   const panel = document.getElementById("panel");
-  const tables = [...panel.querySelectorAll("table")].map((table) => ({
-    caption: table.caption.textContent,
-    rows: [...table.tBodies[0].rows].map((row) => texts(row, "th, td")),
-  }));
-  const [speed, first, batch, accepted, blocks] = [...panel.querySelectorAll("figure")].map((figure) => ({
-    caption: figure.querySelector("figcaption").textContent,
-    label: figure.querySelector("svg").getAttribute("aria-label"),
-    bars: [...figure.querySelectorAll("rect")].map((bar) => Number(bar.getAttribute("width"))),
-  }));
-  const trends = [speed, first, accepted].map(({ caption }) => caption);
-  const [tabs, models] = tables;
-  const [says] = texts(panel, "p");
-  return { says, facts: texts(panel, "dd"), tabs, models, trends, batch, blocks };
+  const charts = [...panel.querySelectorAll(".chart")].map((chart) => {
+    const [, name, figures] = /^(.*?): (.*)$/.exec(chart.querySelector("svg").getAttribute("aria-label"));
+    return [name, [figures.replace(/ \d+ s\b/, ""), texts(chart, ".axis.y span")[0]]];
+  });
+  const bars = [...panel.querySelectorAll(".bars")].map((figure) => [
+    texts(figure, "figcaption")[0],
+    [...figure.querySelectorAll("li")].map((bar) => {
+      const [width, whole] = [
+        bar.querySelector("rect").width.baseVal.value,
+        bar.querySelector("svg").viewBox.baseVal.width,
+      ];
+      return [...texts(bar, "span"), Number((width / whole).toPrecision(2))];
+    }),
+  ]);
+  return {
+    says: texts(panel, "p")[0],
+    facts: Object.fromEntries(
+      [...panel.querySelectorAll(".facts div")].map((fact) => [texts(fact, "dt")[0], texts(fact, "dd")]),
+    ),
+    tabs: [...panel.querySelectorAll("tbody tr")].map((row) => texts(row, "th, td")),
+    charts: Object.fromEntries(charts),
+    bars: Object.fromEntries(bars),
+  };
 }
 
 describe("with an engine of made-up metrics", () => {
@@ -52,7 +62,12 @@ describe("with an engine of made-up metrics", () => {
       globalThis.asked = 0;
       globalThis.engine = {
         host: "shared",
-        info: { adapter: "an adapter" },
+        info: {
+          adapter: "an adapter",
+          model: "http://localhost/own/",
+          weightBytes: 500_000,
+          draft: { weightBytes: 100_000 },
+        },
         async metrics() {
           asked++;
           if (globalThis.failure) throw failure;
@@ -71,26 +86,33 @@ describe("with an engine of made-up metrics", () => {
       ([first, second, name, steps]) => {
         const [own, other] = ["http://localhost/own/", "http://localhost/models/other/"];
         const tab = (id, model, more) => ({ id, visible: true, you: false, model, ...more });
-        const part = (running, waiting, kv_blocks, generation_tokens) => ({
+        // Half of each prompt is in the prefix cache; three of four draft tokens are accepted.
+        const part = (running, waiting, kv_blocks, tokens) => ({
           running,
           waiting,
           kv_blocks,
-          generation_tokens,
+          generation_tokens: tokens,
+          prompt_tokens: 2 * tokens,
+          cached_tokens: tokens,
+          prefix_cache_queries: 2 * tokens,
+          spec_decode_num_accepted_tokens: 3 * tokens,
+          spec_decode_num_draft_tokens: 4 * tokens,
         });
         globalThis.metrics = {
-          steps,
+          steps: steps + first,
+          iteration_tokens_total: { count: steps + first, sum: 8 * first },
           num_requests_running: 3,
           num_requests_waiting: 1,
           generation_tokens: first + second,
           kv_cache_usage_perc: 0.125,
           prefix_cache_hits: 300,
           prefix_cache_queries: 400,
-          // One first token for each that is generated, after 40 ms; three of four draft tokens are accepted.
+          // One first token for each that is generated, after 40 ms.
           time_to_first_token_seconds: { count: first + second, sum: 0.04 * (first + second) },
           spec_decode_num_drafts: 20,
           spec_decode_num_draft_tokens: 50 + 4 * first,
           spec_decode_num_accepted_tokens: 35 + 3 * first,
-          spec_decode_seconds_saved: 1.25,
+          wasm_heap_bytes: 3_000_000,
           // The fifth tab has not asked anything yet.
           tabs: { 0: part(1, 0, 7, first), 3: part(2, 1, 5, second) },
           host: {
@@ -129,73 +151,74 @@ describe("with an engine of made-up metrics", () => {
   });
 
   test("what it shows is what the metrics say", async () => {
+    // Modules come in real time.
+    await page.evaluate(() => import("/engine-view.js"));
     await open(true);
     await wait();
     for (let half = 1; half <= 8; half++) {
       await give(10 * half, 30 * half);
       await wait();
     }
-    assert.deepEqual(await page.evaluate(contents), {
-      says: "",
-      facts: [
-        "a shared worker, for all tabs of this site",
-        "an adapter",
-        "3 running, 1 waiting, 80.0 tokens/s",
-        "300 of 400 prompt tokens found (75%)",
-        "275 of 370 accepted, rounds: 20, 14.75 tokens a round, 1.3 s saved",
+    const { says, facts, tabs, charts, bars } = await page.evaluate(contents);
+    assert.equal(says, "");
+    assert.deepEqual(facts, {
+      Generation: ["80.0 tokens/s", "320 tokens so far"],
+      Requests: ["3 running", "1 waiting"],
+      "Tokens per step": ["8.0", "prefill 4.0, decode 4.0"],
+      "Prefix cache": ["75%", "300 of 400 prompt tokens"],
+      "Draft acceptance": ["74%", "275 of 370 draft tokens, 14.75 tokens a round"],
+      "Time to first token": ["40 ms", "mean of 320 answers"],
+      Model: ["own", ""],
+      Adapter: ["an adapter", ""],
+      "Runs in": ["a shared worker, for all tabs of this site", ""],
+      Steps: ["90", ""],
+    });
+    assert.deepEqual(tabs, [
+      ["Tab 1 (hidden)", "1", "0", "20.0", "25%", "7", "50%", "75%"],
+      ["This tab", "2", "1", "60.0", "75%", "5", "50%", "75%"],
+      ["Tab 3", "0", "0", "0.0", "0%", "0", "–", "–"],
+      ["Tab 4 (other)", ...Array(7).fill("–")],
+      ["Tab 5 (loading)", ...Array(7).fill("–")],
+    ]);
+    const parts = (first, second) => `Tab 1: ${first}. This tab: ${second}. Tab 3: 0. Tab 4: 0. Tab 5: 0`;
+    assert.deepEqual(charts, {
+      "Tokens/s by tab": [`80 now, at most 80 in. ${parts(20, 60)}`, "80"],
+      "Tokens per step by tab": [`8 now, at most 8 in. ${parts(2, 6)}`, "8"],
+      "KV blocks by tab": [`12 now, at most 12 in. ${parts(7, 5)}`, "12"],
+      Requests: ["4 now, at most 4 in. Running: 3. Waiting: 1", "4"],
+      "Prefix cache hit rate": ["none in the last", "100%"],
+      "Draft acceptance rate": ["75% now, at most 75% in", "100%"],
+    });
+    assert.deepEqual(bars, {
+      // A bar is as long as its share of the whole axis.
+      "KV cache": [["Blocks in use", "13%", 0.13]],
+      "Memory for models: 2 GB of at most 4 GB": [
+        ["own: weights", "400 kB", 0.0002],
+        ["own: draft head", "100 kB", 0.00005],
+        ["own: KV cache", "1 MB", 0.0005],
+        ["other: weights and KV cache", "2 GB", 1],
+        ["WebAssembly heap", "3 MB", 0.0015],
       ],
-      trends: [
-        "Tokens/s: 80.0 now, at most 80.0 in the last 30 s",
-        "Time to first token: 40 ms now, at most 40 ms in the last 30 s",
-        "Accepted draft tokens: 75% now, at most 75% in the last 30 s",
-      ],
-      tabs: {
-        caption: "Tabs that share the engine",
-        rows: [
-          ["Tab 1 (hidden)", "1", "0", "20.0", "7"],
-          ["Tab 4 (this one)", "2", "1", "60.0", "5"],
-          ["Tab 5", "0", "0", "0.0", "0"],
-          ["Tab 6 (other)", "–", "–", "–", "–"],
-          ["Tab 7 (loading)", "–", "–", "–", "–"],
-        ],
-      },
-      models: {
-        caption: "Models: 2 GB of at most 4 GB",
-        rows: [
-          ["own", "3", "1.5 MB"],
-          ["other", "1", "2 GB"],
-        ],
-      },
-      batch: {
-        caption: "Batch: 3 now, at most 3 in the last 30 s",
-        label: "Batch: 3 now, at most 3 in the last 30 s",
-        bars: [],
-      },
-      blocks: {
-        caption: "KV blocks by tab: 13% of the cache in use",
-        label: "Tab 1 (hidden): 7, Tab 4 (this one): 5",
-        bars: [7, 5],
-      },
     });
     const asked = await page.evaluate(() => globalThis.asked);
     assert.ok(asked >= 8 && asked <= 12, `${asked} readings in 4.5 s`);
   });
 
-  test("the bar and its legend have the same colours, and each tab its own", async () => {
+  test("areas and the table have the same colours, and each tab its own", async () => {
     const colours = await page.evaluate(() => {
       const of = (selector, property, part) =>
         [...document.querySelectorAll(selector)].map((e) => getComputedStyle(e, part)[property]);
       return {
-        bars: of("#panel rect", "fill"),
+        areas: of("#panel .chart:first-child path:not(.grid)", "fill"),
         marks: of("#panel tr[class*=tab-] th", "backgroundColor", "::before"),
       };
     });
     assert.equal(new Set(colours.marks).size, 5);
-    assert.deepEqual(colours.bars, colours.marks.slice(0, 2));
+    assert.deepEqual(colours.areas, colours.marks);
   });
 
   test("another host counts anew, and so does a model loaded again; no rate is negative", async () => {
-    const rate = async () => (await page.evaluate(contents)).facts[2].split(", ").at(-1);
+    const rate = async () => (await page.evaluate(contents)).facts.Generation[0];
     await give(0, 1);
     await wait();
     assert.equal(await rate(), "0.0 tokens/s");
@@ -208,6 +231,18 @@ describe("with an engine of made-up metrics", () => {
     await give(0, 0, { name: "another host", steps: 1 });
     await wait();
     assert.equal(await rate(), "0.0 tokens/s");
+  });
+
+  test("what happened while nobody looked is there as its mean, and is not taken for now", async () => {
+    await open(false);
+    await page.clock.runFor(20_000);
+    await give(41, 0, { name: "another host", steps: 1 });
+    await open(true);
+    await wait();
+    await wait();
+    const { charts, facts } = await page.evaluate(contents);
+    assert.equal(facts.Generation[0], "0.0 tokens/s");
+    assert.match(charts["Tokens/s by tab"][0], /^0 now, at most 2(\.\d+)? in\./);
   });
 
   test("nothing is read while the page is hidden or the panel closed", async () => {
@@ -299,7 +334,7 @@ describe("with tabs of one visitor", () => {
     return shown;
   }
 
-  const names = ({ tabs }) => tabs.rows.map(([name]) => name);
+  const names = ({ tabs }) => tabs.map(([name]) => name).join();
 
   test("the keyboard opens it; a lone visitor is told how to share", async () => {
     const { page } = first;
@@ -312,49 +347,63 @@ describe("with tabs of one visitor", () => {
       await page.keyboard.press("ArrowRight");
       assert.equal(await focused(), `tab-${name}`);
     }
-    await shows(first, (shown) => names(shown).join() === "Tab 1 (this one)");
+    await shows(first, (shown) => names(shown) === "This tab");
     await page.keyboard.press("Tab");
     // In Firefox the keyboard reaches what scrolls, too.
     if ((await focused()) === "engine") await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Open this page in another tab");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Open a second tab");
   });
 
-  test("each tab shows both", async () => {
-    second = await ready(context, address);
-    await second.page.locator("#tab-engine").click();
-    await shows(first, (shown) => names(shown).join() === "Tab 1 (this one),Tab 2");
-    const { facts, models } = await shows(second, (shown) => names(shown).join() === "Tab 1,Tab 2 (this one)");
-    assert.equal(facts[0], "a shared worker, for all tabs of this site");
-    assert.match(facts[1], ADAPTER);
+  test("at rest nothing looks full, and a part of the memory has one figure", async () => {
+    const { bars, charts } = await shows(first, ({ bars }) => bars["KV cache"]);
+    const [[, , share]] = bars["KV cache"];
+    assert.ok(share < 0.05, `${share} of the KV cache`);
+    const [[caption, memory]] = Object.entries(bars).slice(1);
+    assert.match(caption, /^Memory for models: [\d.]+ MB of at most [\d.]+ GB$/);
     assert.deepEqual(
-      models.rows.map(([name, tabs]) => [name, tabs]),
-      [["model", "2"]],
+      memory.map(([name]) => name),
+      ["weights", "draft head", "KV cache"].map((part) => `Built-in model: ${part}`).concat("WebAssembly heap"),
     );
-    assert.equal(await first.page.locator("#panel a").isVisible(), false);
+    assert.deepEqual(
+      Object.values(charts).map(([, top]) => top),
+      ["10", "4", "10", "4", "100%", "100%"],
+    );
+  });
+
+  test("its link opens a second tab, and each shows both", async () => {
+    const [page] = await Promise.all([context.waitForEvent("page"), first.page.locator("#panel a").click()]);
+    second = { page, problems: [] };
+    page.on("pageerror", (error) => second.problems.push(`${error}`));
+    await loaded(page);
+    assert.equal(page.url(), address);
+    await page.locator("#tab-engine").click();
+    await shows(first, (shown) => names(shown) === "This tab,Tab 2");
+    const { facts } = await shows(second, (shown) => names(shown) === "Tab 1,This tab");
+    assert.equal(facts["Runs in"][0], "a shared worker, for all tabs of this site");
+    assert.equal(facts.Model[0], "Built-in model");
+    assert.match(facts.Adapter[0], ADAPTER);
   });
 
   test("one tab sees the other's answers being made", async () => {
-    const made = ({
-      tabs: {
-        rows: [[, running, , rate]],
-      },
-    }) => running === "1" && Number(rate) > 0;
-    const { batch, tabs, blocks } = await whileTelling([first], () => shows(second, made));
-    assert.match(batch.caption, /^Batch: 1 now, at most 1 /);
-    const [[name, , , , held], own] = tabs.rows;
+    const made = ({ tabs: [[, running, , rate]] }) => running === "1" && Number(rate) > 0;
+    const { charts, tabs } = await whileTelling([first], () => shows(second, made));
+    const [[name, , , , share, held], own] = tabs;
+    assert.match(charts.Requests[0], /^1 now, at most 1 .* Running: 1\. Waiting: 0$/);
     assert.ok(Number(held) > 0);
-    assert.equal(blocks.label, `${name}: ${held}`);
-    assert.deepEqual(own.slice(1), ["0", "0", "0.0", "0"]);
+    assert.equal(share, "100%");
+    assert.match(charts["KV blocks by tab"][0], new RegExp(` ${name}: ${held}\\. This tab: 0$`));
+    assert.deepEqual(own.slice(1, 6), ["0", "0", "0.0", "0%", "0"]);
   });
 
-  test("requests of both make one batch", async () => {
-    const both = ({ batch }) => batch.caption.startsWith("Batch: 2 now");
-    const { tabs, blocks } = await whileTelling([first, second], () => shows(second, both));
+  test("requests of both share the steps", async () => {
+    const shares = ({ tabs }) => tabs.map(([, , , , share]) => Number.parseFloat(share));
+    const both = (shown) => shown.facts.Requests[0] === "2 running" && shares(shown).every((share) => share > 10);
+    const shown = await whileTelling([first, second], () => shows(second, both));
     assert.deepEqual(
-      tabs.rows.map(([, running]) => running),
+      shown.tabs.map(([, running]) => running),
       ["1", "1"],
     );
-    assert.equal(blocks.bars.length, 2);
+    assert.ok(Math.abs(shares(shown)[0] + shares(shown)[1] - 100) <= 1, `${shares(shown)}`);
   });
 
   test("at rest, what it shows is what another tab's engine measures", async (t) => {
@@ -367,31 +416,29 @@ describe("with tabs of one visitor", () => {
       const { Engine } = await import("/tabloom/index.js");
       globalThis.engine = await Engine.load("/model/", { host: "shared" });
     });
-    const resting = "0 running, 0 waiting, 0.0 tokens/s";
-    const rests = ({ facts, tabs }) => tabs.rows.length === 3 && facts[2] === resting;
-    const { facts, tabs, models } = await shows(second, rests);
+    const rests = ({ facts, tabs }) =>
+      tabs.length === 3 && facts.Requests.join() === "0 running,0 waiting" && facts.Generation[0] === "0.0 tokens/s";
+    const { facts, tabs, bars } = await shows(second, rests);
     const metrics = await third.evaluate(() => engine.metrics());
-    const { prefix_cache_hits: hits, prefix_cache_queries: queries, host } = metrics;
+    const { prefix_cache_hits: hits, prefix_cache_queries: queries, host, generation_tokens: made } = metrics;
     assert.ok(hits > 0 && queries > hits, `${hits} of ${queries} prompt tokens found`);
-    assert.match(facts[3], new RegExp(`^${hits} of ${queries} prompt tokens found `));
-    const { spec_decode_num_drafts: rounds, spec_decode_num_draft_tokens: drafted } = metrics;
-    const { spec_decode_num_accepted_tokens: right } = metrics;
-    const drafts = rounds > 0 ? `^${right} of ${drafted} accepted, rounds: ${rounds}, ` : "^none yet$";
-    assert.match(facts[4], new RegExp(drafts));
-    assert.deepEqual(
-      names({ tabs }),
-      host.tabs.map(({ id }) => `Tab ${id + 1}${id === 1 ? " (this one)" : ""}`),
-    );
-    assert.equal(models.rows.length, 1);
-    const [, unit] = models.rows[0][2].split(" ");
-    assert.equal(unit, "MB");
-    assert.equal(Number.parseFloat(models.rows[0][2]), Number((host.models[0].bytes / 1e6).toPrecision(3)));
+    const number = (value) => value.toLocaleString("en");
+    assert.equal(facts.Generation[1], `${number(made)} tokens so far`);
+    assert.equal(facts["Prefix cache"][1], `${number(hits)} of ${number(queries)} prompt tokens`);
+    const { spec_decode_num_draft_tokens: drafted, spec_decode_num_accepted_tokens: right } = metrics;
+    assert.ok(facts["Draft acceptance"][1].startsWith(`${number(right)} of ${number(drafted)} draft tokens`));
+    assert.equal(names({ tabs }), "Tab 1,This tab,Tab 3 (hidden)".replace(host.tabs[2].visible ? " (hidden)" : "", ""));
+    const [[caption]] = Object.entries(bars).slice(1);
+    const used = Number((host.used_bytes / 1e6).toPrecision(3));
+    assert.ok(caption.startsWith(`Memory for models: ${used} MB of at most `), caption);
   });
 
-  test("a tab that is closed goes from the panel, and nobody has seen an error", async () => {
-    await shows(second, (shown) => names(shown).join() === "Tab 1,Tab 2 (this one)");
+  test("a tab that reloads stays itself, one that is closed goes, and nobody has seen an error", async () => {
+    await shows(second, (shown) => names(shown) === "Tab 1,This tab");
     await first.page.close();
-    await shows(second, (shown) => names(shown).join() === "Tab 2 (this one)");
+    await shows(second, (shown) => names(shown) === "This tab");
+    await second.page.reload();
+    await shows(second, (shown) => names(shown) === "This tab");
     assert.deepEqual([...first.problems, ...second.problems], []);
   });
 });
@@ -411,4 +458,79 @@ test("a page without a model says so", async () => {
   await page.locator("#tab-engine").click();
   await page.locator("#panel", { hasText: "No model is loaded." }).waitFor();
   await page.close();
+});
+
+describe("for everybody", () => {
+  const VIEWS = ["playground", "engine", "bench"];
+  let page;
+
+  before(async () => {
+    const context = await browser.newContext({ viewport: { width: 320, height: 256 } });
+    ({ page } = await ready(context, `${url}?temperature=0`));
+  });
+
+  after(() => page?.context().close());
+
+  /** Opens each view, and waits for what it imports. */
+  async function forEachView(check) {
+    for (const view of VIEWS) {
+      await page.evaluate((view) => (location.hash = view), view);
+      await page
+        .locator(`#${view} :is(#example option, .chart, #bench-peers li)`)
+        .first()
+        .waitFor({ state: "attached" });
+      await check(view);
+    }
+  }
+
+  for (const dir of ["ltr", "rtl"]) {
+    test(`nothing is wider than 320 px, which is 1280 px at 400 %: ${dir}`, async () => {
+      await page.evaluate((dir) => (document.documentElement.dir = dir), dir);
+      await forEachView(async (view) => {
+        const wide = await page.locator(`#${view}`).evaluate((section) => {
+          const { left, right } = section.getBoundingClientRect();
+          const beyond = ({ left: from, right: to }) => from < left - 0.5 || to > right + 0.5;
+          return [...section.querySelectorAll("*")]
+            .filter((element) => !element.closest("thead, svg *") && beyond(element.getBoundingClientRect()))
+            .map(({ outerHTML }) => outerHTML.slice(0, 80));
+        });
+        assert.deepEqual(wide, [], view);
+      });
+    });
+  }
+
+  test("headings go down one step at a time", async () => {
+    await forEachView(async (view) => {
+      const levels = await page.evaluate(() =>
+        [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
+          .filter((heading) => heading.checkVisibility())
+          .map(({ tagName }) => Number(tagName[1])),
+      );
+      assert.ok(
+        levels.every((level, i) => level <= (levels[i - 1] ?? 0) + 1),
+        `${view}: ${levels}`,
+      );
+    });
+  });
+
+  testBeyondFirefox("scheme")("with forced colours charts have those, and bars their ground", async () => {
+    await page.emulateMedia({ forcedColors: "active" });
+    await page.locator("#tab-engine").click();
+    const { marks, system, edge } = await page.evaluate(() => {
+      const probe = document.body.appendChild(document.createElement("i"));
+      const system = ["Highlight", "CanvasText"].map((name) => {
+        probe.style.color = name;
+        return getComputedStyle(probe).color;
+      });
+      probe.remove();
+      const of = (selector, part) => getComputedStyle(document.querySelector(`#panel ${selector}`), part);
+      return {
+        marks: [".mark.tab-0", ".mark.tab-1"].map((mark) => of(mark, "::before").backgroundColor),
+        system,
+        edge: of(".bars svg").borderTopStyle,
+      };
+    });
+    assert.deepEqual(marks, system);
+    assert.equal(edge, "solid");
+  });
 });

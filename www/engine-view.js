@@ -1,0 +1,301 @@
+// What an engine reports: its tabs, its steps, its caches and its memory.
+import { Bars, Chart } from "./charts.js";
+import { html } from "./dom.js";
+import { formatBytes } from "./format.js";
+import { BUILT_IN, modelName } from "./loader.js";
+import { figures, KEPT, Samples } from "./samples.js";
+import { Facts, Table } from "./tables.js";
+
+/** @import { Engine } from "./tabloom/index.js" */
+
+const TEXTS = {
+  another: "Open a second tab",
+  alone: "Ask something in two tabs at once: each step of the engine then computes tokens of both.",
+  many: "Tabs that ask at the same time share each step of the engine.",
+  apart: "This browser lets no other tab share the engine.",
+  facts: ["Generation", "Requests", "Tokens per step", "Prefix cache", "Draft acceptance", "Time to first token"],
+  rate: (/** @type {string} */ rate) => `${rate} tokens/s`,
+  generated: (/** @type {number} */ tokens) => `${tokens.toLocaleString("en")} tokens so far`,
+  running: (/** @type {number} */ requests) => `${requests} running`,
+  waiting: (/** @type {number} */ requests) => `${requests} waiting`,
+  split: (/** @type {string} */ prefill, /** @type {string} */ decode) => `prefill ${prefill}, decode ${decode}`,
+  found: (/** @type {string} */ hits, /** @type {string} */ queries) => `${hits} of ${queries} prompt tokens`,
+  drafts: (/** @type {string} */ accepted, /** @type {string} */ drafted) => `${accepted} of ${drafted} draft tokens`,
+  length: (/** @type {string} */ tokens) => `, ${tokens} tokens a round`,
+  mean: (/** @type {number} */ answers) => `mean of ${answers.toLocaleString("en")} answers`,
+  unknown: "–",
+  tabs: "Tabs on this engine",
+  columns: ["Tab", "Running", "Waiting", "Tokens/s", "Share of steps", "KV blocks", "Prefix cache", "Drafts accepted"],
+  own: "This tab",
+  tab: (/** @type {number} */ number) => `Tab ${number}`,
+  gone: "Closed tabs",
+  hidden: "hidden",
+  loading: "loading",
+  generation: "Tokens/s by tab",
+  steps: "Tokens per step by tab",
+  blocks: "KV blocks by tab",
+  requests: "Requests",
+  hits: "Prefix cache hit rate",
+  acceptance: "Draft acceptance rate",
+  runningNow: "Running",
+  waitingNow: "Waiting",
+  usage: "KV cache",
+  used: "Blocks in use",
+  memory: (/** @type {string} */ used, /** @type {string} */ budget) =>
+    `Memory for models: ${used} of at most ${budget}`,
+  weights: (/** @type {string} */ model) => `${model}: weights`,
+  draft: (/** @type {string} */ model) => `${model}: draft head`,
+  cache: (/** @type {string} */ model) => `${model}: KV cache`,
+  other: (/** @type {string} */ model) => `${model}: weights and KV cache`,
+  builtIn: "Built-in model",
+  heap: "WebAssembly heap",
+  about: ["Model", "Adapter", "Runs in", "Steps"],
+  hosts: {
+    shared: "a shared worker, for all tabs of this site",
+    leader: "one tab’s worker, for all tabs of this site",
+    private: "a worker for this tab alone",
+  },
+};
+
+/** How many colours mark the tabs, in turn. */
+const COLOURS = 6;
+
+const one = (/** @type {number} */ value) => value.toFixed(1);
+const count = (/** @type {number} */ value) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
+const percent = (/** @type {number} */ share) =>
+  share.toLocaleString("en", { style: "percent", maximumSignificantDigits: 2 });
+/** A figure, or a dash where there is none. */
+const known = (/** @type {number | null} */ value, /** @type {(value: number) => string} */ format) =>
+  value === null ? TEXTS.unknown : format(value);
+
+/** The view of one engine. */
+export class EngineView {
+  #engine;
+  #samples = new Samples();
+  /** @type {Map<number, number>} the place of each tab that is there, by id: it has its colour and number */
+  #places = new Map();
+  #hint = html("p", { class: "lead" });
+  #facts = new Facts(TEXTS.facts);
+  #tabs = new Table(TEXTS.columns);
+  #rate = chart(TEXTS.generation, count, 10);
+  #steps = chart(TEXTS.steps, count, 4);
+  #blocks = chart(TEXTS.blocks, count, 10);
+  #requests = chart(TEXTS.requests, count, 4, { [TEXTS.runningNow]: "tab-0", [TEXTS.waitingNow]: "tab-1" });
+  #hits = chart(TEXTS.hits, percent, 1);
+  #acceptance = chart(TEXTS.acceptance, percent, 1);
+  #usage = new Bars();
+  #memory = new Bars();
+  #about = new Facts(TEXTS.about);
+  element = html("div");
+
+  /** @param {Engine} engine */
+  constructor(engine) {
+    this.#engine = engine;
+    const another = html("a", { class: "button", href: "", target: "_blank", rel: "noopener" }, TEXTS.another);
+    another.hidden = engine.host === "private";
+    const [rate, steps, blocks, requests] = [this.#rate, this.#steps, this.#blocks, this.#requests];
+    const over = [rate, steps, blocks, requests, this.#hits, this.#acceptance].map(({ element }) => element);
+    this.element.append(
+      this.#hint,
+      another,
+      this.#facts.element,
+      this.#tabs.element,
+      html("div", { class: "charts" }, ...over, this.#usage.element, this.#memory.element),
+      this.#about.element,
+    );
+    this.#about.element.classList.add("about");
+  }
+
+  /**
+   * @param {any} metrics
+   * @param {number} now milliseconds
+   */
+  show(metrics, now) {
+    this.#samples.add(metrics, now);
+    const { host, info } = this.#engine;
+    const tabs = this.#known(metrics.host.tabs);
+    this.#hint.textContent = host === "private" ? TEXTS.apart : tabs.length > 1 ? TEXTS.many : TEXTS.alone;
+    this.#summarise(metrics);
+    this.#list(metrics, tabs);
+    this.#draw(tabs);
+    const used = metrics.kv_cache_usage_perc;
+    this.#usage.show(TEXTS.usage, [{ name: TEXTS.used, value: used, text: percent(used) }], percent, 1);
+    const { used_bytes, budget_bytes } = metrics.host;
+    const caption = TEXTS.memory(formatBytes(used_bytes), formatBytes(budget_bytes));
+    this.#memory.show(caption, parts(metrics, info), formatBytes);
+    this.#about.show([
+      [nameOf(info.model)],
+      [info.adapter],
+      [TEXTS.hosts[/** @type {keyof typeof TEXTS.hosts} */ (host)]],
+      [metrics.steps.toLocaleString("en")],
+    ]);
+  }
+
+  /**
+   * The tabs with a place each, which they keep while they are there.
+   *
+   * @param {any[]} tabs
+   */
+  #known(tabs) {
+    const there = new Set(tabs.map(({ id }) => id));
+    for (const id of this.#places.keys()) if (!there.has(id)) this.#places.delete(id);
+    return tabs.map((tab) => {
+      const taken = new Set(this.#places.values());
+      const free = tabs.findIndex((_, i) => !taken.has(i));
+      const place = this.#places.get(tab.id) ?? free;
+      this.#places.set(tab.id, place);
+      return { ...tab, name: tab.you ? TEXTS.own : TEXTS.tab(place + 1), colour: `tab-${place % COLOURS}` };
+    });
+  }
+
+  /** @param {any} metrics */
+  #summarise(metrics) {
+    const point = /** @type {import("./samples.js").Point} */ (this.#samples.points.at(-1));
+    const total = figures(null, metrics, 0);
+    // At rest: of all steps since the engine's start.
+    const { rows, tabs } = point.rows === null ? total : point;
+    const mean = (/** @type {"prefill" | "decode"} */ of) =>
+      one(Object.values(tabs).reduce((sum, tab) => sum + (tab[of] ?? 0), 0));
+    const { num_requests_running: running, num_requests_waiting: waiting } = metrics;
+    const { prefix_cache_hits: hits, prefix_cache_queries: queries } = metrics;
+    const { spec_decode_num_accepted_tokens: accepted, spec_decode_num_draft_tokens: drafted } = metrics;
+    const { spec_decode_num_drafts: rounds, time_to_first_token_seconds: first } = metrics;
+    const length = rounds > 0 ? TEXTS.length((1 + accepted / rounds).toFixed(2)) : "";
+    this.#facts.show([
+      [TEXTS.rate(one(point.rate ?? 0)), TEXTS.generated(metrics.generation_tokens)],
+      [TEXTS.running(running), TEXTS.waiting(waiting)],
+      [known(rows, one), rows === null ? "" : TEXTS.split(mean("prefill"), mean("decode"))],
+      [known(total.found, percent), TEXTS.found(hits.toLocaleString("en"), queries.toLocaleString("en"))],
+      [
+        known(total.accepted, percent),
+        TEXTS.drafts(accepted.toLocaleString("en"), drafted.toLocaleString("en")) + length,
+      ],
+      first.count > 0
+        ? [`${Math.round((1000 * first.sum) / first.count)} ms`, TEXTS.mean(first.count)]
+        : [TEXTS.unknown],
+    ]);
+  }
+
+  /**
+   * @param {any} metrics
+   * @param {any[]} tabs
+   */
+  #list(metrics, tabs) {
+    const point = /** @type {import("./samples.js").Point} */ (this.#samples.points.at(-1));
+    const since = point.rows === null ? figures(null, metrics, 0) : point;
+    const tokens = (/** @type {any} */ tab) => (tab?.prefill ?? 0) + (tab?.decode ?? 0);
+    const all = Object.values(since.tabs).reduce((sum, tab) => sum + tokens(tab), 0);
+    const shown = tabs.find(({ you }) => you)?.model;
+    const rows = tabs.map(({ id, visible, model, you, name, colour }) => {
+      const notes = [!visible && TEXTS.hidden, !model && TEXTS.loading, model && model !== shown && nameOf(model)];
+      const said = notes.filter(Boolean).join(", ");
+      const part = metrics.tabs[id];
+      const share = (/** @type {string} */ of, /** @type {string} */ whole) =>
+        part?.[whole] > 0 ? percent(part[of] / part[whole]) : TEXTS.unknown;
+      const cells = [
+        `${part?.running ?? 0}`,
+        `${part?.waiting ?? 0}`,
+        one(point.tabs[id]?.rate ?? 0),
+        all > 0 ? percent(tokens(since.tabs[id]) / all) : TEXTS.unknown,
+        `${part?.kv_blocks ?? 0}`,
+        share("cached_tokens", "prefix_cache_queries"),
+        share("spec_decode_num_accepted_tokens", "spec_decode_num_draft_tokens"),
+      ];
+      // Metrics are those of one model.
+      const own = model === shown ? cells : cells.map(() => TEXTS.unknown);
+      return { name: said ? `${name} (${said})` : name, colour, own: you, cells: own };
+    });
+    this.#tabs.show(TEXTS.tabs, rows);
+  }
+
+  /** @param {any[]} tabs */
+  #draw(tabs) {
+    const { points } = this.#samples;
+    const last = points[points.length - 1].now;
+    const agos = points.map(({ now }) => last - now);
+    /** @param {(point: import("./samples.js").Point) => number | null} of */
+    const over = (of, name = "", colour = "tab-0") => [{ name, colour, values: points.map(of) }];
+    /** @param {(tab: any) => number | null} of */
+    const byTab = (of) => {
+      const there = tabs.map(({ id, name, colour }) => ({
+        name,
+        colour,
+        values: points.map(({ tabs, rate }) => (tabs[id] ? of(tabs[id]) : rate === null ? null : 0)),
+      }));
+      const ids = new Set(tabs.map(({ id }) => `${id}`));
+      const rest = points.map(({ tabs }) =>
+        Object.entries(tabs).reduce((sum, [id, tab]) => sum + (ids.has(id) ? 0 : (of(tab) ?? 0)), 0),
+      );
+      return rest.some((value) => value > 0) ? [...there, { name: TEXTS.gone, colour: "gone", values: rest }] : there;
+    };
+    this.#rate.show(
+      agos,
+      byTab(({ rate }) => rate),
+    );
+    this.#steps.show(
+      agos,
+      byTab(({ prefill, decode }) => (decode === null ? null : prefill + decode)),
+    );
+    this.#blocks.show(
+      agos,
+      byTab(({ blocks }) => blocks),
+    );
+    this.#requests.show(agos, [
+      ...over(({ running }) => running, TEXTS.runningNow),
+      ...over(({ waiting }) => waiting, TEXTS.waitingNow, "tab-1"),
+    ]);
+    this.#hits.show(
+      agos,
+      over(({ found }) => found),
+    );
+    this.#acceptance.show(
+      agos,
+      over(({ accepted }) => accepted),
+    );
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {(value: number) => string} format
+ * @param {number} least
+ * @param {Record<string, string>} [legend]
+ */
+function chart(name, format, least, legend) {
+  return new Chart({ name, format, least, legend, kept: KEPT });
+}
+
+/**
+ * What takes memory: of the model of this page by part, of others as a whole.
+ *
+ * @param {any} metrics
+ * @param {import("./tabloom/index.js").EngineInfo} info
+ */
+function parts(metrics, info) {
+  const bar = (/** @type {string} */ name, /** @type {number} */ value, colour = "tab-0") => ({
+    name,
+    value,
+    colour,
+    text: formatBytes(value),
+  });
+  const head = info.draft && "weightBytes" in info.draft ? info.draft.weightBytes : 0;
+  const models = metrics.host.models.flatMap((/** @type {any} */ { url, bytes }) => {
+    const name = nameOf(url);
+    if (url !== info.model) return bar(TEXTS.other(name), bytes, "tab-1");
+    return [
+      bar(TEXTS.weights(name), info.weightBytes - head),
+      ...(head > 0 ? [bar(TEXTS.draft(name), head)] : []),
+      bar(TEXTS.cache(name), bytes - info.weightBytes),
+    ];
+  });
+  return [...models, bar(TEXTS.heap, metrics.wasm_heap_bytes, "gone")];
+}
+
+/**
+ * A model's name for people.
+ *
+ * @param {string} address
+ */
+function nameOf(address) {
+  return address === new URL(BUILT_IN, document.baseURI).href ? TEXTS.builtIn : modelName(address);
+}
