@@ -371,12 +371,12 @@ describe("with tabs of one visitor", () => {
   });
 
   test("its link opens a second tab, and each shows both", async () => {
-    const [page] = await Promise.all([context.waitForEvent("page"), first.page.locator("#panel a").click()]);
-    second = { page, problems: [] };
-    page.on("pageerror", (error) => second.problems.push(`${error}`));
-    await page.locator("#prompt:enabled").waitFor();
-    assert.equal(page.url(), address);
-    await page.locator("#tab-engine").click();
+    const [opened] = await Promise.all([context.waitForEvent("page"), first.page.locator("#panel a").click()]);
+    await opened.waitForURL(address);
+    await opened.close();
+    // Unlike that one, this does not hide the first in any browser.
+    second = await ready(context, address);
+    await second.page.locator("#tab-engine").click();
     await shows(first, (shown) => names(shown) === "This tab,Tab 2");
     const { facts } = await shows(second, (shown) => names(shown) === "Tab 1,This tab");
     assert.equal(facts["Runs in"][0], "a shared worker, for all tabs of this site");
