@@ -28,8 +28,9 @@ export class Conversations {
   /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
   #found = null;
   #menu = $("menu");
-  /** @type {Promise<void> | null} lists once more what has changed meanwhile */
-  #listing = null;
+  #listed = Promise.resolve();
+  /** @type {Promise<void> | null} lists what changes until it begins */
+  #next = null;
 
   /**
    * @param {import("./archive.js").Archive} archive
@@ -103,13 +104,14 @@ export class Conversations {
     $("show-history").setAttribute("aria-expanded", `${open}`);
   }
 
-  /** Lists the conversations; what is asked for meanwhile is done at once. */
-  async #list() {
-    this.#listing ??= Promise.resolve().then(() => {
-      this.#listing = null;
+  /** Lists the conversations, once what is being listed is; what is asked for meanwhile is done at once. */
+  #list() {
+    this.#next ??= this.#listed.then(() => {
+      this.#next = null;
       return this.#listNow();
     });
-    await this.#listing;
+    this.#listed = this.#next;
+    return this.#next;
   }
 
   async #listNow() {
