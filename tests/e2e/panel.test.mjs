@@ -322,10 +322,12 @@ describe("with tabs of one visitor", () => {
       while (waiting) {
         await page.evaluate((story) => {
           document.getElementById("clear").click();
-          /** @type {HTMLTextAreaElement} */ (document.getElementById("prompt")).value = story;
-          /** @type {HTMLFormElement} */ (document.getElementById("composer")).requestSubmit();
+          const [input] = shadow("textarea");
+          input.value = story;
+          input.dispatchEvent(new Event("input"));
+          input.form.requestSubmit();
         }, STORY);
-        await page.waitForFunction(() => !document.getElementById("send").hidden);
+        await page.waitForFunction(() => !shadow(".round[part~=send]")[0].hidden);
       }
     };
     const telling = Promise.all(tabs.map(tell));
