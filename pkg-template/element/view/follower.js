@@ -1,9 +1,13 @@
 /** A reader this many pixels from the end is at the end. */
 const NEAR = 64;
 
+/** Keys that scroll up. */
+const UP = ["ArrowUp", "PageUp", "Home"];
+
 /** Keeps the end of a conversation in view as it grows, unless its reader has scrolled up. */
 export class Follower {
   #log;
+  #onScroll;
   #following = false;
   /** The last scroll position. */
   #top = 0;
@@ -14,15 +18,20 @@ export class Follower {
    */
   constructor(log, onScroll = () => {}) {
     this.#log = log;
+    this.#onScroll = onScroll;
     log.addEventListener("scroll", () => {
       const { scrollHeight, scrollTop, clientHeight } = log;
       const distance = scrollHeight - scrollTop - clientHeight;
       // A text that grows moves the end away, too; only readers scroll up, unless there is less to scroll.
       const up = scrollTop < this.#top && distance >= 1;
-      this.#following = !up && (this.#following || distance < NEAR);
+      const down = scrollTop > this.#top;
+      this.#following = !up && (this.#following || (down && distance < NEAR));
       this.#top = scrollTop;
       onScroll();
     });
+    // A browser that scrolls smoothly has hardly begun when the next line would take the reader back.
+    log.addEventListener("wheel", ({ deltaY }) => deltaY < 0 && this.#letGo(), { passive: true });
+    log.addEventListener("keydown", ({ key }) => UP.includes(key) && this.#letGo());
     new ResizeObserver(() => this.follow()).observe(log);
   }
 
@@ -33,7 +42,10 @@ export class Follower {
 
   /** Scrolls to the end, unless the reader has scrolled away. */
   follow() {
-    if (this.#following) this.#log.scrollTop = this.#log.scrollHeight;
+    if (!this.#following) return;
+    this.#log.scrollTop = this.#log.scrollHeight;
+    // So that its own scrolling is not taken for the reader's.
+    this.#top = this.#log.scrollTop;
   }
 
   /** Scrolls to the beginning, and follows nothing. */
@@ -46,5 +58,12 @@ export class Follower {
   toEnd() {
     this.#following = true;
     this.follow();
+  }
+
+  /** Follows no longer, if there is anything above. */
+  #letGo() {
+    if (this.#log.scrollTop === 0) return;
+    this.#following = false;
+    this.#onScroll();
   }
 }
