@@ -48,8 +48,8 @@ const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 impl Chat {
     /// Reads a model's files.
     ///
-    /// A model without a chat template, or with one that cannot be compiled, loads: it can complete
-    /// text, and [`Chat::prompt`] returns an error that says what is wrong.
+    /// A model without a chat template, or with one that cannot be read or compiled, loads: it can
+    /// complete text, and [`Chat::prompt`] returns an error that says what is wrong.
     pub fn new(files: &ChatFiles) -> Result<Self> {
         let tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
         let fields: Fields = match files.tokenizer_config {
@@ -63,25 +63,27 @@ impl Chat {
             tokenizer.token_id(text).filter(|id| tokenizer.is_special(*id))
         });
         let bos = fields.bos_token.as_ref().map_or("", NamedToken::content);
-        let sources = template_sources(files, fields.chat_template)?;
+        let sources = template_sources(files, fields.chat_template);
         Chat::assembled(tokenizer, sources, bos, eos, defaults)
     }
 
     /// Reads the metadata of a GGUF file; `file` is its name in error messages.
     pub fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
         let GgufText { tokenizer, bos, eos, templates, defaults } = GgufText::read(file, metadata)?;
+        let templates = templates.into_iter().map(|(name, source)| (name, Ok(source))).collect();
         Chat::assembled(tokenizer, templates, &bos, &eos, defaults)
     }
 
     /// What the templates write is kept out of users' text.
     fn assembled(
         mut tokenizer: Tokenizer,
-        sources: Vec<(String, String)>,
+        sources: Vec<(String, Result<String>)>,
         bos: &str,
         eos: &str,
         defaults: GenerationDefaults,
     ) -> Result<Self> {
-        let mut written: String = sources.iter().map(|(_, source)| source.as_str()).collect();
+        let mut written: String =
+            sources.iter().filter_map(|(_, source)| source.as_deref().ok()).collect();
         let templates = NamedTemplates::new(sources, bos, eos);
         written.extend(templates.compiled().map(self::written));
         tokenizer.reserve(&written)?;
