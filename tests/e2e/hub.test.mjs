@@ -85,6 +85,8 @@ before(async () => {
       main: json(() => ({ sha: FIRST, siblings: siblings(NAMED_SO) })),
     },
     [`hf/org/Some-Vision-GGUF/resolve/${FIRST}/`]: { [NAMED_SO[0]]: GGUF },
+    "hf/api/models/org/gated/revision/": { main: json(() => ({ sha: FIRST, siblings: siblings(FILES) })) },
+    [`hf/org/gated/resolve/${FIRST}/`]: { "config.json": (response) => response.writeHead(401).end() },
     "hf/api/models/org/talker/revision/": {
       main: json(() => ({ sha: FIRST, siblings: siblings(["audio-talker.gguf", "mmproj.gguf"]) })),
     },
@@ -210,6 +212,25 @@ test("a probe knows what a name has led to, and asks nobody", async () => {
     ["org/quants", false],
   ]);
   assert.deepEqual(asked(/^hf/), []);
+});
+
+test("a probe looks at what a name leads to", async () => {
+  const { models } = await page.evaluate(() =>
+    Engine.probe({
+      hub: "hf",
+      models: ["org/name", "org/quants", "org/gated", "org/missing"].map((model) => ({ model })),
+    }),
+  );
+  assert.deepEqual(
+    models.map(({ problem }) => problem?.code ?? null),
+    [null, "invalid_request", "fetch", "fetch"],
+  );
+  const [name, quants, gated, missing] = models;
+  assert.ok(name.bytes > 0 && !name.stored, JSON.stringify(name));
+  assert.match(quants.reason, /m-Q4_K_M\.gguf.*name the file/);
+  assert.match(gated.reason, /org\/gated\/resolve.*401.*gated/);
+  assert.match(missing.reason, /404.*gated/);
+  assert.deepEqual(await page.evaluate(() => Engine.store.list()), []);
 });
 
 test("tags and commits are revisions; a commit is not asked for", async () => {

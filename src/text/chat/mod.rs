@@ -42,6 +42,15 @@ impl From<Vec<u32>> for Prompt {
     }
 }
 
+/// The fields of `tokenizer_config.json`, and the defaults for generation.
+fn small(files: &ChatFiles) -> Result<(Fields, GenerationDefaults)> {
+    let fields = match files.tokenizer_config {
+        Some(bytes) => json::parse("tokenizer_config.json", bytes)?,
+        None => Fields::default(),
+    };
+    Ok((fields, GenerationDefaults::from_files(files.generation_config, files.config)?))
+}
+
 /// The names under which templates read a message's reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
@@ -52,11 +61,7 @@ impl Chat {
     /// complete text, and [`Chat::prompt`] returns an error that says what is wrong.
     pub fn new(files: &ChatFiles) -> Result<Self> {
         let tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
-        let fields: Fields = match files.tokenizer_config {
-            Some(bytes) => json::parse("tokenizer_config.json", bytes)?,
-            None => Fields::default(),
-        };
-        let mut defaults = GenerationDefaults::from_files(files.generation_config, files.config)?;
+        let (fields, mut defaults) = small(files)?;
         let eos = fields.eos_token.as_ref().map_or("", NamedToken::content);
         defaults.eos_ids.extend(tokenizer.token_id(eos));
         defaults.eos_ids = ends::completed(defaults.eos_ids, |text| {
@@ -65,6 +70,11 @@ impl Chat {
         let bos = fields.bos_token.as_ref().map_or("", NamedToken::content);
         let sources = template_sources(files, fields.chat_template);
         Chat::assembled(tokenizer, sources, bos, eos, defaults)
+    }
+
+    /// Refuses the small files that [`Chat::new`] refuses.
+    pub fn check(files: &ChatFiles) -> Result<()> {
+        small(files).map(|_| ())
     }
 
     /// Reads the metadata of a GGUF file; `file` is its name in error messages.
