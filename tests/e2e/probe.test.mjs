@@ -91,6 +91,7 @@ test("it tells which models fit, and which are kept", async () => {
     id: "small",
     bytes: 2 ** 20,
     neededBytes: 2 ** 20 + 2 ** 28,
+    problem: null,
     fits: memory.deviceBytes >= GIB ? "yes" : "perhaps",
     reason,
     stored: false,

@@ -201,6 +201,8 @@ fn models_that_cannot_run_are_told_by_what_they_are() {
     let none = Vec::new;
     let adapter = br#"{"base_model_name_or_path": "org/base", "peft_type": "LORA"}"#.to_vec();
     let model = config(json!({}));
+    let six_bits = json!({"bits": 6, "group_size": 64});
+    let mlx = config(json!({"quantization_config": null, "quantization": six_bits}));
     let kinds: Vec<Kind> = vec![
         (
             "Mamba",
@@ -282,7 +284,7 @@ fn models_that_cannot_run_are_told_by_what_they_are() {
         ),
         (
             "MLX of 6 bits",
-            vec![("config.json", config(json!({"quantization": {"bits": 6, "group_size": 64}})))],
+            vec![("config.json", mlx)],
             "invalid_config",
             &["quantization.bits is 6, expected 4 or 8"],
         ),

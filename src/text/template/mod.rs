@@ -310,6 +310,13 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_repeated_at_once() {
+        let times = u64::MAX / 4;
+        let source = format!("{{{{ [] * {times} }}}}{{{{ () * {times} }}}}{{{{ '' * {times} }}}}");
+        assert_eq!(render(&source, json!([])).unwrap(), "[]()");
+    }
+
+    #[test]
     fn the_small_conversations_of_a_hostile_template_cost_little() {
         for (source, limit) in [
             ("{{ [1000000] * 1000000 }}", "more than 5368709 bytes"),
