@@ -103,8 +103,11 @@ export class Engine {
   }
 
   /**
-   * Reports what this browser on this device can do, and which models would fit. It downloads no model and
-   * no WebAssembly, starts no worker, and asks the visitor nothing.
+   * Reports what this browser on this device can do, and which models would run. It asks the visitor nothing.
+   *
+   * A model that is given with its `bytes` is compared with the memory: nothing is downloaded and no worker
+   * starts. One without is looked at, by a worker that begins to load it and stops before its weights: what
+   * is wrong with it is its `problem`, the error that {@link Engine.load} would reject with.
    *
    * @param {ProbeOptions} [options]
    * @returns {Promise<Probe>}

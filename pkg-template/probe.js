@@ -1,12 +1,13 @@
-// What this browser on this device can do. It needs no engine and downloads nothing.
-import { unlessAborted } from "./abort.js";
+// What this browser on this device can do, and which models would run on it.
+import { childOf, unlessAborted } from "./abort.js";
 import { TabloomError } from "./error.js";
+import { inspector } from "./host/inspector.js";
 import { available } from "./locks.js";
 import { Models } from "./models/kept.js";
-import { addresses } from "./models/source.js";
+import { addresses, identify } from "./models/source.js";
 import { KINDS, estimate, openStore } from "./models/store.js";
 
-/** @import { GpuReport, Probe, ProbeOptions, ProbedModel } from "./types.js" */
+/** @import { GpuReport, Probe, ProbeOptions, ProbedModel, StoredModel } from "./types.js" */
 
 const GIB = 2 ** 30;
 /** The engine's defaults of `kvBytes` and `budgetBytes`. */
@@ -31,7 +32,9 @@ const LIMITS = /** @type {const} */ ([
  * @param {ProbeOptions} [options]
  * @returns {Promise<Probe>}
  */
-export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUDGET, hub, registry } = {}) {
+export async function probe(options = {}) {
+  const { models = [], kvBytes = KV_BYTES, budgetBytes = BUDGET, hub, registry, signal, workerUrl } = options;
+  signal?.throwIfAborted();
   models.forEach(check);
   const places = await Promise.all(models.map((model, index) => placesOf(model, { hub, registry }, index)));
   const [gpu, storage, locks, [cache, opfs]] = await Promise.all([
@@ -42,25 +45,67 @@ export async function probe({ models = [], kvBytes = KV_BYTES, budgetBytes = BUD
   ]);
   const { deviceMemory } = /** @type {{deviceMemory?: number}} */ (navigator);
   const memory = { deviceBytes: deviceMemory ? deviceMemory * GIB : null, budgetBytes };
-  const kept = new Map((await new Models().list()).map((entry) => [entry.model, entry.complete]));
+  const complete = (await new Models().list()).filter((entry) => entry.complete);
   const workers = {
     shared: "SharedWorker" in globalThis,
     service: "serviceWorker" in navigator,
     locks,
   };
-  const probed = models.map(({ id, model, bytes }, index) => {
-    const stored = places[index].some((place) => kept.get(place) === true);
-    const neededBytes = bytes + kvBytes;
+  const life = signal ? childOf(signal) : new AbortController();
+  // A TrustedScriptURL stays one.
+  const inspect = inspector(/** @type {string | undefined} */ (workerUrl), life.signal);
+  try {
+    const probed = models.map(async (model, index) => {
+      const kept = complete.find((entry) => places[index].includes(entry.model));
+      const { fileBytes, ...needs } =
+        model.bytes === undefined
+          ? await look(model, index, { ...options, kept, inspect })
+          : { bytes: model.bytes, fileBytes: model.bytes, neededBytes: model.bytes + kvBytes, problem: null };
+      return {
+        id: model.id ?? `${model.model}`,
+        ...needs,
+        ...fit(needs, gpu, memory),
+        stored: kept !== undefined,
+        storable: kept !== undefined || hasRoom(fileBytes, storage),
+      };
+    });
     return {
-      id: id ?? `${model}`,
-      bytes,
-      neededBytes,
-      ...fit(neededBytes, gpu, memory),
-      stored,
-      storable: stored || hasRoom(bytes, storage),
+      secure: isSecureContext,
+      gpu,
+      memory,
+      workers,
+      storage: { cache, opfs, ...storage },
+      models: await Promise.all(probed),
     };
-  });
-  return { secure: isSecureContext, gpu, memory, workers, storage: { cache, opfs, ...storage }, models: probed };
+  } finally {
+    life.abort();
+  }
+}
+
+/** @typedef {Pick<ProbedModel, "bytes" | "neededBytes" | "problem"> & {fileBytes: number | null}} Needs */
+
+/**
+ * What a model needs, as the first part of loading it finds.
+ *
+ * @param {Asked} model
+ * @param {number} index
+ * @param {ProbeOptions & {kept: StoredModel | undefined, inspect: ReturnType<typeof inspector>}} options
+ * @returns {Promise<Needs>}
+ */
+async function look({ model = "", quantisation, quantize }, index, options) {
+  const { kept, inspect, hub, registry, kvBytes, signal } = options;
+  try {
+    const named = { hub, registry, quantisation, signal };
+    const url = kept?.model ?? (await identify(model, named, `models[${index}].model`)).url;
+    const found = await inspect(url, { quantize, kvBytes, store: kept?.store ?? "none" });
+    const { weightBytes: bytes, fileBytes } = found;
+    return { bytes, fileBytes, neededBytes: bytes + found.kvBytes, problem: null };
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!(error instanceof TabloomError)) throw error;
+    const { code, message, param } = error;
+    return { bytes: null, fileBytes: null, neededBytes: null, problem: { code, message, param } };
+  }
 }
 
 /** @returns {Promise<GpuReport>} */
@@ -103,11 +148,11 @@ async function storageReport() {
 }
 
 /**
- * @param {number} bytes
+ * @param {number | null} bytes
  * @param {{usage?: number, quota?: number}} storage
  */
 function hasRoom(bytes, { usage = 0, quota }) {
-  return quota === undefined ? null : bytes <= quota - usage;
+  return quota === undefined || bytes === null ? null : bytes <= quota - usage;
 }
 
 /** @typedef {NonNullable<ProbeOptions["models"]>[number]} Asked */
@@ -117,8 +162,10 @@ function hasRoom(bytes, { usage = 0, quota }) {
  * @param {number} index
  */
 function check({ id, model, bytes }, index) {
-  if (!(bytes >= 0)) throw wrong(index, "bytes", `found ${bytes}, expected the bytes of the model's weights`);
   if (id === undefined && model === undefined) throw wrong(index, "id", "found no id and no model, expected one");
+  if (bytes === undefined ? model === undefined : !(bytes >= 0)) {
+    throw wrong(index, "bytes", `found ${bytes}, expected the bytes of the model's weights, or a model to look at`);
+  }
 }
 
 /**
@@ -145,12 +192,14 @@ function wrong(index, field, message) {
 /**
  * Whether a model fits, by the device's memory: browsers do not report how much a GPU has.
  *
- * @param {number} needed
+ * @param {Pick<ProbedModel, "neededBytes" | "problem">} needs
  * @param {GpuReport} gpu
  * @param {{deviceBytes: number | null, budgetBytes: number}} memory
  * @returns {Pick<ProbedModel, "fits" | "reason">}
  */
-function fit(needed, gpu, { deviceBytes, budgetBytes }) {
+function fit({ neededBytes, problem }, gpu, { deviceBytes, budgetBytes }) {
+  if (problem) return { fits: "no", reason: problem.message };
+  const needed = neededBytes ?? 0;
   if (!gpu.available) return { fits: "no", reason: `there is no GPU: ${gpu.reason}` };
   if (needed > budgetBytes) {
     return { fits: "no", reason: `${needed} bytes are more than budgetBytes, ${budgetBytes}` };

@@ -18,6 +18,9 @@ pub enum Error {
         "could not read {what}: {reason}. Check the address and that the server allows this origin (CORS)"
     )]
     Fetch { what: String, reason: String },
+    /// A folder lacks a part of a model, or has it in a format that is not read.
+    #[error("{folder} has no {part}. {advice}")]
+    MissingPart { folder: String, part: String, advice: String },
     /// The bytes are not what they claim to be (an HTML page, an LFS pointer, a broken header).
     #[error("{what} is not a valid {expected}: {found}")]
     Malformed { what: String, expected: String, found: String },
@@ -123,7 +126,39 @@ const MODELS: &str = "https://github.com/tabloom/tabloom/blob/main/docs/models.m
 fn named(architecture: &str) -> String {
     match architecture {
         "" => "a model whose files name no architecture".into(),
-        name => format!("architecture {name:?}"),
+        name => format!("architecture {name:?}{}", kind_of(name)),
+    }
+}
+
+/// What an architecture of a kind that is not supported is, as far as its name shows.
+fn kind_of(architecture: &str) -> &'static str {
+    const STATES: [&str; 12] = [
+        "mamba",
+        "rwkv",
+        "jamba",
+        "recurrent",
+        "qwen3next",
+        "qwen35",
+        "qwen3_5",
+        "falcon-h1",
+        "falconh1",
+        "lfm",
+        "hybrid",
+        "nemotron_h",
+    ];
+    const ENCODERS: [&str; 7] =
+        ["bert", "roberta", "deberta", "electra", "mpnet", "maskedlm", "classification"];
+    const MORE: [&str; 5] = ["conditionalgeneration", "t5", "whisper", "llava", "vision"];
+    let name = architecture.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&STATES) {
+        ", whose layers keep a state in place of keys and values,"
+    } else if has(&ENCODERS) {
+        ", an encoder, which writes no text,"
+    } else if has(&MORE) {
+        ", which also encodes images, sound or texts,"
+    } else {
+        ""
     }
 }
 
@@ -190,6 +225,30 @@ mod tests {
         assert_eq!(wire.details["limit"], 512);
         assert!(wire.message.contains("600 tokens"));
         assert_eq!(Error::Closed.to_wire().code, "closed");
+    }
+
+    #[test]
+    fn architectures_are_told_by_their_kind() {
+        let message = |found: &str| {
+            let supported = "llama".into();
+            Error::UnsupportedArchitecture { found: found.into(), supported }.to_string()
+        };
+        for (found, words) in [
+            ("MambaForCausalLM", "keep a state"),
+            ("Rwkv6ForCausalLM", "keep a state"),
+            ("Qwen3NextForCausalLM", "keep a state"),
+            ("qwen35", "keep a state"),
+            ("BertModel", "an encoder, which writes no text, is not supported"),
+            ("XLMRobertaForSequenceClassification", "an encoder"),
+            ("T5ForConditionalGeneration", "also encodes"),
+            (
+                "PhiForCausalLM",
+                "architecture \"PhiForCausalLM\" is not supported. Supported: llama",
+            ),
+            ("", "name no architecture is not supported"),
+        ] {
+            assert!(message(found).contains(words), "{}", message(found));
+        }
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Loads a model from a folder of files: configuration, tokenizer, weights, executor.
 
+mod inspect;
+mod parts;
+mod texts;
+
 use std::{cell::Cell, ops::ControlFlow};
 
 use futures::future::Either;
@@ -14,12 +18,15 @@ use crate::{
     layout::Layout,
     model::{DraftConfig, DraftProgram, ModelConfig, Quantization},
     step::{BLOCK_SIZE, Capacity, Executor, Window},
-    text::{Chat, ChatFiles, Tokenizer},
+    text::{Chat, Tokenizer},
     weights::{
         self, Checkpoint, GpuSink, HostSink, LoadPlan, PreparedDraft, Quantise, Source, WeightSink,
         Within,
     },
 };
+
+pub use inspect::{Inspection, inspect};
+use parts::Part;
 
 /// Rows per step: enough to keep a GPU busy in prefill, few enough to keep a step short.
 const ROWS: usize = 256;
@@ -156,10 +163,16 @@ impl<'a, S: Source> Opened<'a, S> {
                 return Ok(Opened { source, config, quantization, checkpoint, has_head });
             }
         }
-        let json = source.read("config.json").await?;
+        let json = match source.read("config.json").await {
+            Ok(json) => json,
+            Err(error) => return Err(Part::Config.explain(source, error).await),
+        };
         let config = ModelConfig::from_json(&json)?;
         let quantization = Quantization::from_json(&json)?;
-        let checkpoint = Checkpoint::open(source).await?;
+        let checkpoint = match Checkpoint::open(source).await {
+            Ok(checkpoint) => checkpoint,
+            Err(error) => return Err(Part::Weights.explain(source, error).await),
+        };
         // What is wrong with a draft head does not concern the model.
         let has_head = DraftConfig::is_inside(&json).unwrap_or(false);
         Ok(Opened { source, config, quantization, checkpoint, has_head })
@@ -169,7 +182,7 @@ impl<'a, S: Source> Opened<'a, S> {
     pub async fn chat(&self) -> Result<Chat> {
         let chat = match (self.source.gguf(), self.checkpoint.metadata()) {
             (Some(file), Some(metadata)) => Chat::from_gguf(file, metadata)?,
-            _ => read_chat(self.source).await?,
+            _ => texts::read(self.source).await?,
         };
         // Added tokens may lack a row of the embedding: they are never drawn, and refused in prompts.
         let (tokenizer, vocab) = (chat.tokenizer(), self.config.vocab);
@@ -183,6 +196,14 @@ impl<'a, S: Source> Opened<'a, S> {
             });
         }
         Ok(chat)
+    }
+
+    /// Refuses what [`Opened::chat`] refuses, as far as the small files show it.
+    async fn expect_text(&self) -> Result<()> {
+        if self.checkpoint.metadata().is_some() {
+            return self.chat().await.map(|_| ());
+        }
+        texts::check(self.source).await
     }
 
     /// Reads a drafter's configuration and headers; `None` if the folder has no drafter.
@@ -368,6 +389,12 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
         self.plan.bytes() + draft.map_or(0, OpenedDraft::bytes) + self.kv_bytes
     }
 
+    /// Bytes of the files, the drafter's included.
+    fn file_bytes(&self) -> u64 {
+        let draft = self.draft.as_ref().and_then(|draft| draft.as_ref().ok());
+        self.checkpoint.file_bytes() + draft.map_or(0, OpenedDraft::file_bytes)
+    }
+
     fn size_of_kv(&mut self) -> Result<u64> {
         let Prepared { config, options, draft, .. } = self;
         let kinds = vec![options.kv; config.layers];
@@ -380,11 +407,10 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
         self,
         mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Loaded> {
+        let total = self.file_bytes();
         let Prepared { config, options, checkpoint, plan, mut draft, .. } = self;
         // Progress counts the model's files, then the drafter's.
         let (own, before) = (checkpoint.file_bytes(), Cell::new(0));
-        let drafter = draft.as_ref().and_then(|draft| draft.as_ref().ok());
-        let total = own + drafter.map_or(0, OpenedDraft::file_bytes);
         let mut on_bytes = |progress: weights::Progress| {
             let weights::Progress { file, loaded, .. } = progress;
             on_progress(Progress::Download { file, loaded: before.get() + loaded, total })
@@ -486,29 +512,6 @@ async fn load_draft<D: Source>(
 fn without_drafter(error: Error) -> Result<u64> {
     log::warn!("the drafter cannot be used, speculative decoding runs without it: {error}");
     Err(error)
-}
-
-async fn read_chat(source: &impl Source) -> Result<Chat> {
-    let config = source.read("config.json").await?;
-    let tokenizer = source.read("tokenizer.json").await?;
-    let tokenizer_config = source.read_optional("tokenizer_config.json").await?;
-    let generation_config = source.read_optional("generation_config.json").await?;
-    let chat_template_jinja = source.read_optional("chat_template.jinja").await?;
-    let chat_template_json = source.read_optional("chat_template.json").await?;
-    // transformers looks for it only beside that file.
-    let tool_use_jinja = match chat_template_jinja {
-        Some(_) => source.read_optional("additional_chat_templates/tool_use.jinja").await?,
-        None => None,
-    };
-    Chat::new(&ChatFiles {
-        tokenizer: &tokenizer,
-        tokenizer_config: tokenizer_config.as_deref(),
-        chat_template_jinja: chat_template_jinja.as_deref(),
-        tool_use_jinja: tool_use_jinja.as_deref(),
-        chat_template_json: chat_template_json.as_deref(),
-        generation_config: generation_config.as_deref(),
-        config: Some(&config),
-    })
 }
 
 /// The executor's sizes for a model whose layers have KV caches of these kinds, on a device that can

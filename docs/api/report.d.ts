@@ -554,11 +554,18 @@ export interface HostState {
 }
 
 // types/probe.d.ts
-import type { NameOptions } from "./load.js";
+import type { LoadOptions, NameOptions } from "./load.js";
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
-  models?: { id?: string; model?: string; quantisation?: string; bytes: number }[];
+  models?: ModelToProbe[];
   kvBytes?: number;
   budgetBytes?: number;
+  signal?: AbortSignal;
+  workerUrl?: LoadOptions["workerUrl"];
+}
+export interface ModelToProbe extends Pick<LoadOptions, "quantisation" | "quantize"> {
+  id?: string;
+  model?: string;
+  bytes?: number;
 }
 export interface Probe {
   secure: boolean;
@@ -601,8 +608,9 @@ export interface GpuReport {
 }
 export interface ProbedModel {
   id: string;
-  bytes: number;
-  neededBytes: number;
+  bytes: number | null;
+  neededBytes: number | null;
+  problem: { code: string; message: string; param: string | null } | null;
   fits: "yes" | "perhaps" | "no";
   reason: string | null;
   stored: boolean;

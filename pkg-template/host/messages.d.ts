@@ -43,6 +43,7 @@ export type Request =
       isolation: LoadOptions["isolation"];
     }
   | { type: "load"; url: string; files?: Map<string, Blob>; options: object }
+  | { type: "inspect"; url: string; options: object }
   | CompletionRequest
   | { type: "tokens"; task: "tokenize" | "detokenize" | "template"; request: object; now: number }
   | { type: "embed"; request: object }
@@ -97,10 +98,11 @@ export interface Chunk {
   ended: number | null;
 }
 
-/** The result of a call: of `hello`, `load`, `chat`, `complete`, `embed`, `tokens`, `metrics` or `ping`. */
+/** The result of a call: of `hello`, `load`, `inspect`, `chat`, `complete`, `embed`, `tokens`, `metrics` or `ping`. */
 export type Value =
   | { version: string; protocol: number; host: string | null }
   | EngineInfo
+  | import("./inspector.js").Inspection
   | ChatCompletion
   | Completion
   | EmbeddingResponse

@@ -77,7 +77,7 @@ async function inside(folder, path = "") {
 async function choose(entries, folderName) {
   const files = entries.filter(([path]) => OF_A_MODEL.test(path));
   const paths = files.map(([path]) => path);
-  let ggufs = models(paths);
+  let ggufs = models(paths, folderName);
   if (ggufs.length > 1) {
     const whether = await Promise.all(files.map(([path, file]) => ggufs.includes(path) && isModel(file)));
     const certain = paths.filter((_, index) => whether[index]);

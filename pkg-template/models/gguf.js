@@ -1,9 +1,11 @@
 // Which of several GGUF files is the model: projectors, adapters and others lie beside it.
 import { LATER_PART } from "./address.js";
 
-/** Words in the names of files that belong to a model. */
-const COMPANION =
-  /mmproj|(^|[^a-z])(clip|vision|audio|lora|adapters?|draft|drafter|eagle\d?|medusa|mtp|vocab|vocoder|tokenizer|control[-_]vectors?)([^a-z]|$)/i;
+/** A model's eyes or ears, whatever else their name says. */
+const PROJECTOR = /mmproj/i;
+/** Words in the names of files that belong to a model; of models, too, as in `some-vision-model`. */
+const COMPANIONS =
+  /(?<![a-z])(?:clip|vision|audio|lora|adapters?|draft|drafter|eagle\d?|medusa|mtp|vocab|vocoder|tokenizer|control[-_]vectors?)(?![a-z])/g;
 /** What a quantiser measured; in the names of models it stands beside their quantisation. */
 const IMATRIX = /imatrix/i;
 const QUANTISATION = /(^|[^a-z])(i?q\d|tq\d|mxfp4|bf16|fp?16|fp?32)/i;
@@ -14,19 +16,31 @@ const NO_MODELS = ["clip", "mmproj", "imatrix", "adapter", "vocab", "projector",
 const BEGINNING = 4096;
 
 /**
- * The files that may be the model, by their names. Where all are companions, one of them is what is meant.
+ * The files that may be the model, by their names. A word of `name`, that of their repository or folder, tells
+ * none apart. Where all are companions, one of them is what is meant, but no projector if there is another.
  *
  * @param {string[]} paths
+ * @param {string} [name]
  */
-export function models(paths) {
+export function models(paths, name = "") {
   const files = paths.filter((path) => /\.gguf$/i.test(path) && !LATER_PART.test(path));
-  const alone = files.filter((path) => !isCompanion(path));
-  return alone.length > 0 ? alone : files;
+  const own = companions(name);
+  const others = files.filter((path) => !PROJECTOR.test(path));
+  const alone = others.filter((path) => !isCompanion(path, own));
+  return [alone, others, files].find((found) => found.length > 0) ?? [];
 }
 
-/** @param {string} path */
-function isCompanion(path) {
-  return COMPANION.test(path) || (IMATRIX.test(path) && !QUANTISATION.test(path));
+/**
+ * @param {string} path
+ * @param {string[]} own words of the model's name
+ */
+function isCompanion(path, own) {
+  return companions(path).some((word) => !own.includes(word)) || (IMATRIX.test(path) && !QUANTISATION.test(path));
+}
+
+/** @param {string} text */
+function companions(text) {
+  return text.toLowerCase().match(COMPANIONS) ?? [];
 }
 
 /**

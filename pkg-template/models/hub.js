@@ -115,7 +115,7 @@ function choose(files, quantisation, where) {
   if (!quantisation && files.includes("config.json") && files.some((file) => /\.safetensors$/.test(file))) {
     return "";
   }
-  const found = models(files);
+  const found = models(files, where.slice(where.indexOf("/")));
   const wanted = found.filter((file) => !quantisation || words(file).includes(words(quantisation)));
   if (wanted.length === 1) return wanted[0];
   // If the folder is no model, loading it reports why.

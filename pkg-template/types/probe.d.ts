@@ -1,17 +1,34 @@
 // What a device can do.
-import type { NameOptions } from "./load.js";
+import type { LoadOptions, NameOptions } from "./load.js";
 
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
-  /**
-   * Models to check: bytes of their weights, and address or name as `Engine.load` takes it. Names are not
-   * looked up: one is found in the store if it names a commit or was loaded before. A model that need not
-   * be looked for there may have only an `id`, any word.
-   */
-  models?: { id?: string; model?: string; quantisation?: string; bytes: number }[];
-  /** Memory for keys and values, as `Engine.load` takes it; default 256 MiB. */
+  /** Models to check. One that is looked at and cannot run is no reason to reject: its entry has a `problem`. */
+  models?: ModelToProbe[];
+  /** Memory for keys and values, as `Engine.load` takes it. */
   kvBytes?: number;
   /** Memory for all models, as `Engine.load` takes it; default 4 GiB. */
   budgetBytes?: number;
+  /** Ends the probe. */
+  signal?: AbortSignal;
+  /** As `Engine.load` takes it, for models that are looked at. */
+  workerUrl?: LoadOptions["workerUrl"];
+}
+
+/**
+ * A model to check.
+ *
+ * With `bytes` nothing is downloaded or looked up: a name is found in the store if it names a commit or was
+ * loaded before, and a model that need not be looked for there may have only an `id`, any word.
+ *
+ * Without `bytes` the model is looked at: a worker begins to load it, reads its configuration and the
+ * headers of its weights, and ends.
+ */
+export interface ModelToProbe extends Pick<LoadOptions, "quantisation" | "quantize"> {
+  id?: string;
+  /** Address or name, as `Engine.load` takes it. */
+  model?: string;
+  /** Bytes of its weights. */
+  bytes?: number;
 }
 
 /** What a browser on a device can do. */
@@ -79,12 +96,15 @@ export interface GpuReport {
 export interface ProbedModel {
   /** Its `id`, or else its address or name. */
   id: string;
-  bytes: number;
+  /** Bytes of its weights in memory; null if it has a problem. */
+  bytes: number | null;
   /** For its weights, keys and values. */
-  neededBytes: number;
+  neededBytes: number | null;
+  /** The error with which `Engine.load` would reject, of a model that was looked at. */
+  problem: { code: string; message: string; param: string | null } | null;
   /** `perhaps`: browsers do not say how much memory a GPU has, and this may be too much. */
   fits: "yes" | "perhaps" | "no";
-  /** Why not, or why only perhaps. */
+  /** Why not, or why only perhaps; of a problem, its message. */
   reason: string | null;
   /** Whether it is kept already, so that it loads without network. */
   stored: boolean;

@@ -18,9 +18,9 @@ use futures::future::join_all;
 pub use self::{
     models::ModelId,
     protocol::{
-        Answer, Asked, Call, Device, Draft, DraftInfo, Info, Isolation, Keep, Kv, LOCAL, Options,
-        Outbox, PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation, TokensTask,
-        VERSION, Value, Welcome,
+        Answer, Asked, Call, Device, Draft, DraftInfo, Info, Inspection, Isolation, Keep, Kv,
+        LOCAL, Options, Outbox, PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation,
+        TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
 };
@@ -71,6 +71,8 @@ pub enum Task {
     /// Load a model: call [`Host::sized`] and continue if it returns true, then [`Host::progress`], at
     /// the end [`Host::loaded`]. The files of a local model came with a tab's call.
     Load { model: ModelId, url: String, options: Options },
+    /// Inspect a model, and call [`Host::inspected`].
+    Inspect { tab: TabId, id: u32, url: String, options: Options },
     /// Abort the load of a model; no call waits for it.
     Abort { model: ModelId },
     /// Call [`Host::close`] once this Web Lock is free.
@@ -124,6 +126,13 @@ impl<E: Executor> Host<E> {
                 };
                 self.send_failure(tab, id, result);
             }
+            Call::Inspect { id, url, options } => match options {
+                Ok(_) if url.starts_with(LOCAL) => {
+                    self.answer(tab, id, Err(invalid("url", "found files, expected an address")));
+                }
+                Ok(options) => self.tasks.push(Task::Inspect { tab, id, url, options }),
+                Err(error) => self.answer(tab, id, Err(error)),
+            },
             Call::Chat { id, request, moment: Asked { now, entropy }, credit, resume } => {
                 let moment = Moment { now, entropy, tab, salt };
                 let resume = resume.unwrap_or_default();
@@ -237,6 +246,13 @@ impl<E: Executor> Host<E> {
                 }));
             }
             Err(error) => self.fail_load(model, &error),
+        }
+    }
+
+    /// Answers the call of [`Task::Inspect`], if its tab is still there.
+    pub fn inspected(&mut self, tab: TabId, id: u32, result: Result<Inspection>) {
+        if self.tabs.contains_key(&tab) {
+            self.answer(tab, id, result.map(Value::Inspection));
         }
     }
 

@@ -52,6 +52,9 @@ pub enum Call {
         /// Whether the message has the files of a local model; JSON cannot hold the files themselves.
         files: Option<IgnoredAny>,
     },
+    /// Begin to load the model in the folder `url`, and stop before its weights; answered by a `value` with
+    /// [`Inspection`], or the error of the load.
+    Inspect { id: u32, url: String, options: Result<Options> },
     /// Run a chat completion; a stream gives `accepted`, `chunk`… and `end`, others a `value`.
     Chat {
         id: u32,
@@ -335,6 +338,7 @@ pub type Outbox = Vec<(TabId, Answer)>;
 pub enum Value {
     Welcome(Welcome),
     Info(Info),
+    Inspection(Inspection),
     Completion(ChatCompletion),
     TextCompletion(Completion),
     Embeddings(EmbeddingResponse),
@@ -385,6 +389,15 @@ pub struct Info {
     pub sampling: SamplingDefaults,
 }
 
+/// What a load of a model takes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inspection {
+    pub weight_bytes: f64,
+    pub kv_bytes: f64,
+    pub file_bytes: f64,
+}
+
 /// The drafter that is used, or why it is not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -403,6 +416,7 @@ impl Call {
         match self {
             Call::Hello { id, .. }
             | Call::Load { id, .. }
+            | Call::Inspect { id, .. }
             | Call::Chat { id, .. }
             | Call::Complete { id, .. }
             | Call::Tokens { id, .. }
@@ -467,6 +481,11 @@ impl Call {
                 url: f.need("url")?,
                 options: options(f.value("options").unwrap_or_default()),
                 files: f.value("files").map(|_| IgnoredAny),
+            },
+            "inspect" => Call::Inspect {
+                id,
+                url: f.need("url")?,
+                options: options(f.value("options").unwrap_or_default()),
             },
             "chat" => Call::Chat {
                 id,

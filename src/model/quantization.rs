@@ -49,7 +49,7 @@ pub struct Gptq {
     pub ordered: bool,
 }
 
-const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"mxfp4\", \"hqq\", \"torchao\" or MLX's";
+const METHODS: &str = "\"compressed-tensors\", \"awq\", \"gptq\", \"fp8\", \"bitsandbytes\", \"mxfp4\", \"hqq\", \"torchao\" or MLX's: take the model in one of them, in 16 bits or as a GGUF file";
 
 impl Quantization {
     /// Reads `config.json`; `None` if the checkpoint is not quantised.

@@ -8,7 +8,7 @@ use crate::{
     Result,
     engine::TabId,
     executor::AnyExecutor,
-    host::{Call, Info, ModelId, Progress, Refused},
+    host::{Call, Info, Inspection, ModelId, Progress, Refused},
     service::Service,
 };
 
@@ -21,6 +21,7 @@ pub enum Event {
     Sized(ModelId, u64, oneshot::Sender<()>),
     Progress(ModelId, Progress),
     Loaded(ModelId, Box<Result<(Service<AnyExecutor>, Info)>>),
+    Inspected(TabId, u32, Result<Inspection>),
     /// An idle model may have work again.
     Woken,
 }

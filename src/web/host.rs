@@ -13,7 +13,7 @@ use web_sys::AbortController;
 use super::{
     environment::Environment,
     event::{Event, send},
-    load::load,
+    load::{inspect, load},
     port::{Line, Port},
     turn::Turn,
 };
@@ -148,6 +148,7 @@ impl Serving {
                     None => self.host.loaded(model, *result),
                 }
             }
+            Event::Inspected(tab, id, result) => self.host.inspected(tab, id, result),
             Event::Woken => {}
         }
     }
@@ -181,6 +182,13 @@ impl Serving {
                     let load = load(model, &url, files, &options, signal, &environment, &inbox);
                     let result = load.await;
                     send(&inbox, Event::Loaded(model, Box::new(result)));
+                });
+            }
+            Task::Inspect { tab, id, url, options } => {
+                let (environment, inbox) = (self.environment.clone(), self.inbox.clone());
+                spawn_local(async move {
+                    let result = inspect(&url, &options, &environment).await;
+                    send(&inbox, Event::Inspected(tab, id, result));
                 });
             }
             Task::Abort { model } => drop(self.end_load(model)),

@@ -19,7 +19,7 @@ use crate::{
     Error, Result, engine,
     executor::{AnyExecutor, KvKind},
     host::{
-        Device, Draft, DraftInfo, Info, Keep, Kv, ModelId, Options, Progress, Quantize,
+        Device, Draft, DraftInfo, Info, Inspection, Keep, Kv, ModelId, Options, Progress, Quantize,
         SlidingWindow,
     },
     layout::Layout,
@@ -70,6 +70,31 @@ pub async fn load(
     Ok((service, info))
 }
 
+/// Begins to load the model in the folder `url`, and stops before its weights. What is not kept in the
+/// store is not stored.
+pub async fn inspect(
+    url: &str,
+    options: &Options,
+    environment: &Environment,
+) -> Result<Inspection> {
+    let glimpsed = async |url: &str| {
+        let source = Parallel::new(FetchSource::sparing(Fetch::new(None), url));
+        let store = find_store(options.store, environment).await;
+        Kept::new(Either::Left(source), store, options.integrity.clone())
+    };
+    let source = glimpsed(url).await;
+    let drafter = match &options.draft {
+        Draft::Folder(url) => Some(glimpsed(url).await),
+        _ => None,
+    };
+    let found = load::inspect(&source, drafter.as_ref(), &load_options(options)).await?;
+    Ok(Inspection {
+        weight_bytes: found.weight_bytes as f64,
+        kv_bytes: found.kv_bytes as f64,
+        file_bytes: found.file_bytes as f64,
+    })
+}
+
 /// A source of files: a server or the page, behind a store in the browser.
 type Kept = Stored<Either<Parallel<Fetch>, Files>, BrowserStore>;
 
@@ -99,16 +124,20 @@ async fn open_store(
     signal: &AbortSignal,
     environment: &Environment,
 ) -> Option<BrowserStore> {
+    let store = find_store(keep, environment).await?;
+    // After the wait, the other worker's files are in the store. If the lock is denied, do not wait.
+    let held = environment.hold(&format!("tabloom {}", weights::unsigned(url)), signal);
+    select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;
+    Some(store)
+}
+
+async fn find_store(keep: Keep, environment: &Environment) -> Option<BrowserStore> {
     let kind = match keep {
         Keep::Cache => "cache",
         Keep::Opfs => "opfs",
         Keep::None => return None,
     };
-    let store = BrowserStore::new(JsFuture::from(environment.open_store(kind)).await.ok()?)?;
-    // After the wait, the other worker's files are in the store. If the lock is denied, do not wait.
-    let held = environment.hold(&format!("tabloom {}", weights::unsigned(url)), signal);
-    select(pin!(JsFuture::from(held)), pin!(server.wait(PATIENCE))).await;
-    Some(store)
+    BrowserStore::new(JsFuture::from(environment.open_store(kind)).await.ok()?)
 }
 
 async fn load_from(

@@ -20,6 +20,11 @@ const WAITS: [Duration; 5] = [
     Duration::from_secs(8),
 ];
 
+/// Bytes of a sparing stream's first request; each one that follows asks for four times as many, up to
+/// the most.
+const PIECE_BYTES: u64 = 64 << 10;
+const MOST_PIECE_BYTES: u64 = 4 << 20;
+
 /// A server that sends nothing for this long has failed.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -66,6 +71,8 @@ struct Shared<S> {
     /// Whether the server has ever sent a file. Until then, a failure more likely means a wrong address
     /// than a broken connection, and there is no retry.
     reached: Cell<bool>,
+    /// Whether files are asked for in pieces, of which only those that are read are sent.
+    is_sparing: bool,
 }
 
 /// A file on a web server.
@@ -86,6 +93,10 @@ pub struct HttpStream<S: Server> {
     body: Option<S::Body>,
     /// Bytes at the start of the body that come before `position`.
     surplus: u64,
+    /// Bytes of the next request, if it is for a piece.
+    piece: Option<u64>,
+    /// End of the piece that the body is.
+    piece_end: Option<u64>,
 }
 
 /// Why there is no body.
@@ -105,8 +116,23 @@ impl<S: Server> HttpSource<S> {
         HttpSource::at(server, Address::new(address))
     }
 
+    /// The same, for readers of headers: the server is not asked for what is not read.
+    pub fn sparing(server: S, address: &str) -> HttpSource<S> {
+        HttpSource::with(server, Address::new(address), true)
+    }
+
     pub(super) fn at(server: S, address: Address) -> HttpSource<S> {
-        HttpSource { shared: Rc::new(Shared { server, address, reached: Cell::new(false) }) }
+        HttpSource::with(server, address, false)
+    }
+
+    fn with(server: S, address: Address, is_sparing: bool) -> HttpSource<S> {
+        HttpSource {
+            shared: Rc::new(Shared { server, address, reached: Cell::new(false), is_sparing }),
+        }
+    }
+
+    pub(super) fn is_sparing(&self) -> bool {
+        self.shared.is_sparing
     }
 }
 
@@ -142,6 +168,8 @@ impl<S: Server> RangeSource for HttpSource<S> {
             version: None,
             body: None,
             surplus: 0,
+            piece: self.is_sparing().then_some(PIECE_BYTES),
+            piece_end: None,
         };
         let mut waits = WAITS.iter();
         loop {
@@ -216,6 +244,8 @@ impl<S: Server> HttpStream<S> {
             version: self.version.clone(),
             body: None,
             surplus: 0,
+            piece: None,
+            piece_end: None,
         }
     }
 
@@ -230,7 +260,14 @@ impl<S: Server> HttpStream<S> {
         loop {
             let Some(body) = &mut self.body else { return Err(Setback::End) };
             let next = patiently(&self.shared.server, body.next()).await;
-            let Some(chunk) = next.map_err(|error| self.setback(error))? else { return self.end() };
+            let Some(chunk) = next.map_err(|error| self.setback(error))? else {
+                // The next piece, unless the file ends here.
+                if self.piece_end == Some(self.position) && self.length != Some(self.position) {
+                    self.connect().await?;
+                    continue;
+                }
+                return self.end();
+            };
             let length = chunk.len() as u64;
             let skipped = self.surplus.min(length);
             self.surplus -= skipped;
@@ -265,17 +302,29 @@ impl<S: Server> HttpStream<S> {
     /// Requests the bytes from `position` on.
     async fn connect(&mut self) -> Result<(), Setback> {
         let (server, start) = (&self.shared.server, self.position);
-        let answer = patiently(server, server.get(&self.address, start, self.end)).await;
+        let piece_end = self.piece.map(|bytes| start + bytes);
+        let end = self.end.or(piece_end);
+        let answer = patiently(server, server.get(&self.address, start, end)).await;
         let answer = answer.map_err(|error| self.setback(error))?;
         let status = answer.status;
         match status {
             200 | 206 => {}
             404 | 410 => return Err(Setback::Absent),
             416 if start > 0 && self.length.is_none() => return Err(Setback::End),
+            // An empty file has no piece.
+            416 if start == 0 && self.piece.is_some() => {
+                self.length = Some(0);
+                return Ok(());
+            }
             416 => return Err(Setback::Final(self.changed(self.length.unwrap_or(0), start))),
             _ => {
                 let reason = format!("HTTP status {status} {}", answer.reason);
-                let error = self.failed(reason.trim_end());
+                let mut reason = reason.trim_end().to_owned();
+                if let 401 | 403 = status {
+                    reason += ", as for what is private or gated, and on some hubs for a name that \
+                               does not exist";
+                }
+                let error = self.failed(&reason);
                 let is_passing = matches!(status, 408 | 425 | 429 | 500..);
                 return Err(if is_passing {
                     Setback::Passing(error)
@@ -302,8 +351,13 @@ impl<S: Server> HttpStream<S> {
             Some((first, total)) => (first, total),
             None => (if status == 206 { start } else { 0 }, None),
         };
+        // A server that sends the whole file is asked for no more pieces.
+        self.piece_end = piece_end.filter(|_| status == 206);
+        self.piece =
+            self.piece.filter(|_| status == 206).map(|bytes| MOST_PIECE_BYTES.min(4 * bytes));
         // For a part, the length of the body is not that of the file.
-        let rest = answer.body.length().filter(|_| self.end.is_none());
+        let is_part = self.end.is_some() || self.piece_end.is_some();
+        let rest = answer.body.length().filter(|_| !is_part);
         let length = stated.or(rest.map(|length| first + length));
         if first > start {
             return Err(Setback::Final(self.failed(&format!(

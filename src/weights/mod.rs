@@ -52,7 +52,7 @@ pub use plan::{LoadPlan, Quantise};
 pub use reader::Reader;
 pub use repository::listed;
 pub use sink::{Encoding, PIECE_BYTES, Part, RepackJob, Weight, WeightSink};
-pub use source::{ByteStream, Length, RangeSource, Source, Within};
+pub use source::{ByteStream, Length, RangeSource, Source, Within, missing};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::{FolderSource, FolderStream};
 pub use store::Store;

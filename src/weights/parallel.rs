@@ -99,7 +99,7 @@ impl<S: Server + 'static> RangeSource for Parallel<S> {
             ready: VecDeque::new(),
             surplus: None,
             part_bytes: self.part_bytes,
-            connections: CONNECTIONS,
+            connections: if self.source.is_sparing() { 1 } else { CONNECTIONS },
             expected: None,
         }))
     }

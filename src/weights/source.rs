@@ -212,7 +212,7 @@ impl<A: ByteStream, B: ByteStream> ByteStream for Either<A, B> {
 }
 
 /// The error for a missing file that a folder must have.
-pub(super) fn missing(source: &(impl Source + ?Sized), file: &str) -> Error {
+pub fn missing(source: &(impl Source + ?Sized), file: &str) -> Error {
     Error::Fetch { what: source.locate(file), reason: "there is no such file".into() }
 }
 

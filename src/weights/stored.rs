@@ -571,6 +571,7 @@ fn blames_files(error: &Error) -> bool {
     !matches!(
         error,
         Error::Fetch { .. }
+            | Error::MissingPart { .. }
             | Error::Integrity { .. }
             | Error::Aborted
             | Error::Closed

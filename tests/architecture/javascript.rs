@@ -20,7 +20,7 @@ const IMPORTS: [(&str, &[&str]); 11] = [
     ("worker", &["models", "wasm"]),
     ("host", &["host/rungs", "models"]),
     ("host/rungs", &["host/page"]),
-    ("probe", &["models"]),
+    ("probe", &["host", "models"]),
     ("calls", &[]),
     ("models", &[]),
     ("prompt-api", &[]),

@@ -41,6 +41,9 @@ const BESIDE = [
   "only-control-vector.gguf",
 ];
 
+/** A model whose name has a word of companions, and what lies beside it. */
+const NAMED_SO = ["some-vision-Q4_K_M.gguf", "mmproj-some-vision-F16.gguf", "some-vision-lora.gguf", "draft.gguf"];
+
 let session;
 let page;
 /** Where the branch `main` is, and what it says of the weights. */
@@ -78,6 +81,16 @@ before(async () => {
     "hf/api/models/org/beside/revision/": { main: json(() => ({ sha: FIRST, siblings: siblings(["lora.gguf"]) })) },
     [`hf/org/beside/resolve/${FIRST}/`]: { "lora.gguf": GGUF },
     [`hf/org/single/resolve/${FIRST}/`]: { "only.gguf": GGUF },
+    "hf/api/models/org/Some-Vision-GGUF/revision/": {
+      main: json(() => ({ sha: FIRST, siblings: siblings(NAMED_SO) })),
+    },
+    [`hf/org/Some-Vision-GGUF/resolve/${FIRST}/`]: { [NAMED_SO[0]]: GGUF },
+    "hf/api/models/org/gated/revision/": { main: json(() => ({ sha: FIRST, siblings: siblings(FILES) })) },
+    [`hf/org/gated/resolve/${FIRST}/`]: { "config.json": (response) => response.writeHead(401).end() },
+    "hf/api/models/org/talker/revision/": {
+      main: json(() => ({ sha: FIRST, siblings: siblings(["audio-talker.gguf", "mmproj.gguf"]) })),
+    },
+    [`hf/org/talker/resolve/${FIRST}/`]: { "audio-talker.gguf": GGUF },
     "hf/api/models/org/odd/revision/": {
       "refs%2Fpr%2F3": json(() => ({ sha: FIRST, siblings: siblings(["100%+.gguf"]) })),
     },
@@ -200,6 +213,25 @@ test("a probe knows what a name has led to, and asks nobody", async () => {
   assert.deepEqual(asked(/^hf/), []);
 });
 
+test("a probe looks at what a name leads to", async () => {
+  const { models } = await page.evaluate(() =>
+    Engine.probe({
+      hub: "hf",
+      models: ["org/name", "org/quants", "org/gated", "org/missing"].map((model) => ({ model })),
+    }),
+  );
+  assert.deepEqual(
+    models.map(({ problem }) => problem?.code ?? null),
+    [null, "invalid_request", "fetch", "fetch"],
+  );
+  const [name, quants, gated, missing] = models;
+  assert.ok(name.bytes > 0 && !name.stored, JSON.stringify(name));
+  assert.match(quants.reason, /m-Q4_K_M\.gguf.*name the file/);
+  assert.match(gated.reason, /org\/gated\/resolve.*401.*gated/);
+  assert.match(missing.reason, /404.*gated/);
+  assert.deepEqual(await page.evaluate(() => Engine.store.list()), []);
+});
+
 test("tags and commits are revisions; a commit is not asked for", async () => {
   assert.equal(await load("org/name@v1.0"), `org/name/resolve/${FIRST}/`);
   session.server.requests.length = 0;
@@ -243,6 +275,8 @@ test("a GGUF file is chosen by its name, or by its quantisation", async () => {
     ["org/quants", { quantisation: "Q8_0" }, "quants/resolve/1+/m-q8_0-00001-of-00002.gguf"],
     ["org/single", {}, "single/resolve/1+/only.gguf"],
     ["org/beside", {}, "beside/resolve/1+/lora.gguf"],
+    ["org/Some-Vision-GGUF", {}, "Some-Vision-GGUF/resolve/1+/some-vision-Q4_K_M.gguf"],
+    ["org/talker", {}, "talker/resolve/1+/audio-talker.gguf"],
   ]) {
     session.server.requests.length = 0;
     const failed = await load(name, options);

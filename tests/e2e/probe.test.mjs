@@ -3,12 +3,37 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
 import { openPackage } from "./package.mjs";
+import { modelFile, sendPart } from "./server.mjs";
 
 let session;
 let page;
+/** Which parts of the weights were asked for. */
+const ranges = [];
+
+/** @param {import("node:http").ServerResponse} response */
+const absent = (response) => response.writeHead(404).end();
+
+/** Models that are looked at, all but the first with something wrong. */
+const LOOKED_AT = {
+  "models/good/": {
+    "model.safetensors": async (response) => {
+      ranges.push(response.req.headers.range);
+      sendPart(response, await modelFile("model.safetensors"));
+    },
+  },
+  "models/mamba/": { "config.json": JSON.stringify({ architectures: ["MambaForCausalLM"] }) },
+  "models/mute/": { "tokenizer.json": absent, "tokenizer.model": "" },
+  "models/onnx/": { "model.safetensors": absent, "model.safetensors.index.json": absent },
+  "models/onnx/onnx/": { "model_quantized.onnx": "" },
+  "models/adapter/": { "config.json": absent, "adapter_config.json": '{"base_model_name_or_path": "org/base"}' },
+  "models/short/": {},
+  "models/gated/": { "config.json": (response) => response.writeHead(401).end() },
+};
 
 before(async () => {
-  session = await openPackage();
+  const config = JSON.parse(`${await modelFile("config.json")}`);
+  LOOKED_AT["models/short/"]["config.json"] = JSON.stringify({ ...config, num_hidden_layers: 99 });
+  session = await openPackage(LOOKED_AT);
   page = session.page;
 });
 
@@ -66,6 +91,7 @@ test("it tells which models fit, and which are kept", async () => {
     id: "small",
     bytes: 2 ** 20,
     neededBytes: 2 ** 20 + 2 ** 28,
+    problem: null,
     fits: memory.deviceBytes >= GIB ? "yes" : "perhaps",
     reason,
     stored: false,
@@ -84,6 +110,87 @@ test("it tells which models fit, and which are kept", async () => {
   await page.evaluate(async () => (await Engine.load("model/", { device: "cpu" })).close());
   const kept = await probe({ models: [{ model: "model/", bytes: 2 ** 20 }] });
   assert.deepEqual([kept.models[0].stored, kept.models[0].storable], [true, true]);
+});
+
+test("a model without its size is looked at, and its weights are not read", async () => {
+  ranges.length = 0;
+  const { models } = await page.evaluate(() =>
+    Engine.probe({ models: [{ model: "models/good/" }, { id: "four bits", model: "models/good/", quantize: "w4" }] }),
+  );
+  const [good, small] = models;
+  const info = await page.evaluate(async () => {
+    const engine = await Engine.load("models/good/", { host: "private", store: "none" });
+    engine.close();
+    return engine.info;
+  });
+  assert.deepEqual([good.bytes, good.problem, good.stored], [info.weightBytes, null, false]);
+  assert.ok(good.neededBytes > good.bytes, JSON.stringify(good));
+  assert.equal(small.id, "four bits");
+  assert.ok(small.bytes < good.bytes && small.problem === null, JSON.stringify(small));
+  // The headers of the model, for each look; then the load.
+  assert.deepEqual(ranges.slice(0, 2), ["bytes=0-65535", "bytes=0-65535"]);
+  assert.deepEqual(ranges[2], undefined);
+  await gone();
+});
+
+/** Waits until no worker is left. */
+async function gone() {
+  for (let tries = 0; page.workers().length > 0; tries++) {
+    assert.ok(tries < 100, "the worker stays");
+    await page.waitForTimeout(50);
+  }
+}
+
+test("what is wrong with a model is said as a load says it, and costs no other model its answer", async () => {
+  const bad = Object.keys(LOOKED_AT).filter((folder) => !/good|onnx\/onnx/.test(folder));
+  const models = [...bad, "nowhere/", "http://127.0.0.1:1/"].map((model) => ({ model }));
+  const probe = await page.evaluate((models) => Engine.probe({ models }), [...models, { model: "models/good/" }]);
+  const told = {};
+  for (const { id, bytes, neededBytes, fits, reason, problem } of probe.models.slice(0, -1)) {
+    const load = (/** @type {string} */ model) => failure(Engine.load(model, { host: "private", store: "none" }));
+    const { code, message, param } = await page.evaluate(load, id);
+    assert.deepEqual(problem, { code, message, param });
+    assert.deepEqual([bytes, neededBytes, fits, reason], [null, null, "no", message]);
+    told[id.replace("models/", "")] = [code, message];
+  }
+  for (const [folder, code, words] of /** @type {[string, string, RegExp][]} */ ([
+    ["mamba/", "unsupported_architecture", /Mamba.*keep a state.*Llama/],
+    ["mute/", "missing_part", /\/mute\/ has no tokenizer\.json.*convert.*tokenizer\.model/],
+    ["onnx/", "missing_part", /\/onnx\/ has no model\.safetensors.*ONNX.*GGUF.*model_quantized\.onnx/],
+    ["adapter/", "missing_part", /\/adapter\/ has no config\.json.*adapter.*merge.*org\/base/],
+    ["short/", "missing_tensor", /model\.layers\./],
+    ["gated/", "fetch", /401.*private or gated/],
+    ["nowhere/", "fetch", /config\.json: there is no such file/],
+    ["http://127.0.0.1:1/", "fetch", /127\.0\.0\.1:1.*CORS/],
+  ])) {
+    assert.equal(told[folder]?.[0], code, folder);
+    assert.match(told[folder][1], words);
+  }
+  assert.equal(probe.models.at(-1).problem, null);
+  await gone();
+});
+
+test("a look ends with its signal", async () => {
+  const [early, late] = await page.evaluate(async () => {
+    const models = [{ model: "models/good/" }];
+    const early = await failure(Engine.probe({ models, signal: AbortSignal.abort(new Error("early")) }));
+    const life = new AbortController();
+    const probe = failure(Engine.probe({ models, signal: life.signal }));
+    setTimeout(() => life.abort(new Error("late")), 5);
+    return [early, await probe];
+  });
+  assert.deepEqual([early.message, late.message], ["early", "late"]);
+  await gone();
+});
+
+test("a model that is kept is looked at in the store", async () => {
+  await page.evaluate(async () => (await Engine.load("models/good/", { host: "private" })).close());
+  session.server.requests.length = 0;
+  const { models } = await page.evaluate(() => Engine.probe({ models: [{ model: "models/good/" }] }));
+  assert.deepEqual([models[0].problem, models[0].stored, models[0].storable], [null, true, true]);
+  assert.ok(models[0].bytes > 0);
+  const asked = session.server.requests.filter((path) => path.startsWith("models/"));
+  assert.deepEqual(asked, []);
 });
 
 test("a model without its size or with no name, or one that names nothing, is refused", async () => {

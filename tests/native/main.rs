@@ -22,6 +22,7 @@ mod gguf;
 mod grammar;
 mod host;
 mod hostile_templates;
+mod inspect;
 mod jinja;
 mod models_table;
 mod quantiser;

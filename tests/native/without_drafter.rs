@@ -18,12 +18,12 @@ use tabloom::{
 };
 
 /// The folder of the built-in model.
-fn built_in() -> PathBuf {
+pub fn built_in() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("www/model")
 }
 
 /// A folder for a test's files.
-fn scratch(name: &str) -> PathBuf {
+pub fn scratch(name: &str) -> PathBuf {
     let name = format!("tabloom-{name}-{}", std::process::id());
     let folder = std::env::temp_dir().join(name);
     fs::create_dir_all(&folder).expect("a folder");

@@ -60,35 +60,46 @@ pub struct NamedTemplate {
     pub template: String,
 }
 
-/// The chat templates by name, from the first source that has any.
+/// The chat templates by name, from the first source that has any. What is wrong with one of their files
+/// is an error for the chats that take it.
 pub fn template_sources(
     files: &ChatFiles,
     in_config: Option<Templates>,
-) -> Result<Vec<(String, String)>> {
-    let text = |file: &str, bytes: &[u8]| match str::from_utf8(bytes) {
+) -> Vec<(String, Result<String>)> {
+    if let Some(bytes) = files.chat_template_jinja {
+        let mut sources = vec![("default".into(), jinja("chat_template.jinja", bytes))];
+        if let Some(bytes) = files.tool_use_jinja {
+            sources.push(("tool_use".into(), jinja("tool_use.jinja", bytes)));
+        }
+        return sources;
+    }
+    let in_file = match files.chat_template_json {
+        Some(bytes) => match json::parse::<Fields>("chat_template.json", bytes) {
+            Ok(fields) => fields.chat_template,
+            Err(error) => return vec![("default".into(), Err(unusable(&error)))],
+        },
+        None => None,
+    };
+    match in_file.or(in_config) {
+        None => Vec::new(),
+        Some(Templates::One(source)) => vec![("default".into(), Ok(source))],
+        Some(Templates::Named(list)) => {
+            list.into_iter().map(|named| (named.name, Ok(named.template))).collect()
+        }
+    }
+}
+
+fn jinja(file: &str, bytes: &[u8]) -> Result<String> {
+    match str::from_utf8(bytes) {
         Ok(source) => Ok(source.to_owned()),
-        Err(error) => Err(Error::Malformed {
+        Err(error) => Err(unusable(&Error::Malformed {
             what: file.into(),
             expected: "UTF-8 text".into(),
             found: error.to_string(),
-        }),
-    };
-    if let Some(bytes) = files.chat_template_jinja {
-        let mut sources = vec![("default".into(), text("chat_template.jinja", bytes)?)];
-        if let Some(bytes) = files.tool_use_jinja {
-            sources.push(("tool_use".into(), text("tool_use.jinja", bytes)?));
-        }
-        return Ok(sources);
+        })),
     }
-    let in_file = match files.chat_template_json {
-        Some(bytes) => json::parse::<Fields>("chat_template.json", bytes)?.chat_template,
-        None => None,
-    };
-    Ok(match in_file.or(in_config) {
-        None => Vec::new(),
-        Some(Templates::One(source)) => vec![("default".into(), source)],
-        Some(Templates::Named(list)) => {
-            list.into_iter().map(|named| (named.name, named.template)).collect()
-        }
-    })
+}
+
+fn unusable(error: &Error) -> Error {
+    Error::Template { message: error.to_string() }
 }

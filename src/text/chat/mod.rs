@@ -42,46 +42,58 @@ impl From<Vec<u32>> for Prompt {
     }
 }
 
+/// The fields of `tokenizer_config.json`, and the defaults for generation.
+fn small(files: &ChatFiles) -> Result<(Fields, GenerationDefaults)> {
+    let fields = match files.tokenizer_config {
+        Some(bytes) => json::parse("tokenizer_config.json", bytes)?,
+        None => Fields::default(),
+    };
+    Ok((fields, GenerationDefaults::from_files(files.generation_config, files.config)?))
+}
+
 /// The names under which templates read a message's reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
 impl Chat {
     /// Reads a model's files.
     ///
-    /// A model without a chat template, or with one that cannot be compiled, loads: it can complete
-    /// text, and [`Chat::prompt`] returns an error that says what is wrong.
+    /// A model without a chat template, or with one that cannot be read or compiled, loads: it can
+    /// complete text, and [`Chat::prompt`] returns an error that says what is wrong.
     pub fn new(files: &ChatFiles) -> Result<Self> {
         let tokenizer = Tokenizer::from_bytes(files.tokenizer)?;
-        let fields: Fields = match files.tokenizer_config {
-            Some(bytes) => json::parse("tokenizer_config.json", bytes)?,
-            None => Fields::default(),
-        };
-        let mut defaults = GenerationDefaults::from_files(files.generation_config, files.config)?;
+        let (fields, mut defaults) = small(files)?;
         let eos = fields.eos_token.as_ref().map_or("", NamedToken::content);
         defaults.eos_ids.extend(tokenizer.token_id(eos));
         defaults.eos_ids = ends::completed(defaults.eos_ids, |text| {
             tokenizer.token_id(text).filter(|id| tokenizer.is_special(*id))
         });
         let bos = fields.bos_token.as_ref().map_or("", NamedToken::content);
-        let sources = template_sources(files, fields.chat_template)?;
+        let sources = template_sources(files, fields.chat_template);
         Chat::assembled(tokenizer, sources, bos, eos, defaults)
+    }
+
+    /// Refuses the small files that [`Chat::new`] refuses.
+    pub fn check(files: &ChatFiles) -> Result<()> {
+        small(files).map(|_| ())
     }
 
     /// Reads the metadata of a GGUF file; `file` is its name in error messages.
     pub fn from_gguf(file: &str, metadata: &Map<String, Value>) -> Result<Self> {
         let GgufText { tokenizer, bos, eos, templates, defaults } = GgufText::read(file, metadata)?;
+        let templates = templates.into_iter().map(|(name, source)| (name, Ok(source))).collect();
         Chat::assembled(tokenizer, templates, &bos, &eos, defaults)
     }
 
     /// What the templates write is kept out of users' text.
     fn assembled(
         mut tokenizer: Tokenizer,
-        sources: Vec<(String, String)>,
+        sources: Vec<(String, Result<String>)>,
         bos: &str,
         eos: &str,
         defaults: GenerationDefaults,
     ) -> Result<Self> {
-        let mut written: String = sources.iter().map(|(_, source)| source.as_str()).collect();
+        let mut written: String =
+            sources.iter().filter_map(|(_, source)| source.as_deref().ok()).collect();
         let templates = NamedTemplates::new(sources, bos, eos);
         written.extend(templates.compiled().map(self::written));
         tokenizer.reserve(&written)?;

@@ -131,8 +131,29 @@ fn bad_files_are_named() {
     assert!(error.contains("tokenizer_config.json") && error.contains("HTML"), "{error}");
     let error = chat(r#"{"eos_token":5}"#, ChatFiles::default()).err().unwrap().to_string();
     assert!(error.contains("eos_token"), "{error}");
-    let jinja = ChatFiles { chat_template_jinja: Some(b"\xFF"), ..Default::default() };
-    assert!(chat("{}", jinja).err().unwrap().to_string().contains("chat_template.jinja"));
+}
+
+#[test]
+fn a_template_s_file_that_cannot_be_read_costs_the_chats_that_take_it() {
+    let none = ChatFiles::default();
+    let jinja = ChatFiles { chat_template_jinja: Some(b"\xFF"), ..none };
+    let json = ChatFiles { chat_template_json: Some(b"{% if %}"), ..none };
+    let list = ChatFiles { chat_template_json: Some(br#"{"chat_template": 5}"#), ..none };
+    for (file, files) in
+        [("chat_template.jinja", jinja), ("chat_template.json", json), ("chat_template", list)]
+    {
+        let chat = chat(r#"{"chat_template":"b"}"#, files).unwrap();
+        let error = text(&chat).unwrap_err();
+        assert!(matches!(&error, Error::Template { message } if message.contains(file)), "{error}");
+        assert!(!chat.tokenizer().encode_plain("ab", false).unwrap().is_empty());
+    }
+    let tools_alone =
+        ChatFiles { tool_use_jinja: Some(b"\xFF"), chat_template_jinja: Some(b"b"), ..none };
+    let chat = chat("{}", tools_alone).unwrap();
+    let user = json!([{ "role": "user", "content": "hi" }]);
+    assert_eq!(rendered(&chat, &conversation(user.clone(), json!({}))).unwrap(), "b");
+    let error = rendered(&chat, &conversation(user, tools())).unwrap_err().to_string();
+    assert!(error.contains("tool_use.jinja"), "{error}");
 }
 
 /// A conversation from a request's JSON.

@@ -27,6 +27,7 @@ pub use named::NamedTemplates;
 use python::invalid;
 use serde::Serialize;
 use shape::Shape;
+use work::{MAX_FUEL, PROBE_FUEL};
 
 use super::tools::{Dialect, THINK};
 use crate::error::{Error, Result};
@@ -34,10 +35,8 @@ use crate::error::{Error, Result};
 const NAME: &str = "chat_template";
 const MAX_SOURCE: usize = 1 << 20;
 const MAX_OUTPUT: usize = 16 << 20;
-/// Instructions per rendering; a long conversation takes tens of thousands.
-const MAX_FUEL: u64 = 5_000_000;
-/// Instructions for each of the small conversations that show what a template takes.
-const PROBE_FUEL: u64 = 100_000;
+/// The same for each of the small conversations that show what a template takes.
+const PROBE_OUTPUT: usize = 1 << 20;
 const MAX_DEPTH: usize = 100;
 
 /// A compiled chat template.
@@ -98,7 +97,7 @@ impl ChatTemplate {
             if !tools.is_empty() {
                 options.variables.insert("tools".into(), tools.into());
             }
-            template.fill(messages, &options).ok()
+            template.fill(messages, &options, PROBE_OUTPUT).ok()
         });
         template.environment.set_fuel(Some(MAX_FUEL));
         Ok(template)
@@ -126,10 +125,16 @@ impl ChatTemplate {
                 return Err(Error::Template { message });
             }
         };
-        self.fill(&self.shape.apply(&messages), options)
+        self.fill(&self.shape.apply(&messages), options, MAX_OUTPUT)
     }
 
-    fn fill(&self, messages: &[serde_json::Value], options: &TemplateOptions) -> Result<String> {
+    /// Renders messages as they are, to at most `most` bytes.
+    fn fill(
+        &self,
+        messages: &[serde_json::Value],
+        options: &TemplateOptions,
+        most: usize,
+    ) -> Result<String> {
         let mut variables = context! {
             ..Value::from(Serde(&options.variables)),
             ..context! {
@@ -145,7 +150,7 @@ impl ChatTemplate {
             let strftime_now = Value::from_function(move |format: &str| strftime(format, now));
             variables = context! { strftime_now, ..variables };
         }
-        let mut output = Bounded { bytes: Vec::new() };
+        let mut output = Bounded { bytes: Vec::new(), most };
         let template = self.environment.get_template(NAME).map_err(failed)?;
         template.render_captured_to(variables, &mut output).map_err(failed)?;
         String::from_utf8(output.bytes)
@@ -153,15 +158,17 @@ impl ChatTemplate {
     }
 }
 
-/// Collects output up to [`MAX_OUTPUT`] bytes.
+/// Collects output up to `most` bytes.
 struct Bounded {
     bytes: Vec<u8>,
+    most: usize,
 }
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > MAX_OUTPUT {
-            return Err(io::Error::other(format!("its output is longer than {MAX_OUTPUT} bytes")));
+        if self.bytes.len() + bytes.len() > self.most {
+            let message = format!("its output is longer than {} bytes", self.most);
+            return Err(io::Error::other(message));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -300,6 +307,28 @@ mod tests {
         assert!(template_error(render(flood, json!([]))).contains("longer than"));
         let long = " ".repeat(MAX_SOURCE + 1);
         assert!(template_error(render(&long, json!([]))).contains("at most"));
+    }
+
+    #[test]
+    fn nothing_is_repeated_at_once() {
+        let times = u64::MAX / 4;
+        let source = format!("{{{{ [] * {times} }}}}{{{{ () * {times} }}}}{{{{ '' * {times} }}}}");
+        assert_eq!(render(&source, json!([])).unwrap(), "[]()");
+    }
+
+    #[test]
+    fn the_small_conversations_of_a_hostile_template_cost_little() {
+        for (source, limit) in [
+            ("{{ [1000000] * 1000000 }}", "more than 5368709 bytes"),
+            ("{% for i in range(9999) %}{{ 'x' * 10000 }}{% endfor %}", "longer than 1048576"),
+            ("{% for i in range(999) %}{% set x = 'x' * 10000 %}{% endfor %}", "more than 5368709"),
+        ] {
+            let mut template = ChatTemplate::new(source.into(), "", "").unwrap();
+            template.environment.set_fuel(Some(PROBE_FUEL));
+            let probed = template.fill(&[], &TemplateOptions::default(), PROBE_OUTPUT);
+            let message = template_error(probed);
+            assert!(message.contains(limit), "{source}: {message}");
+        }
     }
 
     #[test]

@@ -3,15 +3,20 @@
 use super::ChatTemplate;
 use crate::error::{Error, Result};
 
-/// A model's templates. One that cannot be compiled is an error for the chats that take it.
+/// A model's templates. One that cannot be read or compiled is an error for the chats that take it.
 #[derive(Default)]
 pub struct NamedTemplates(Vec<(String, Result<ChatTemplate>)>);
 
 impl NamedTemplates {
-    /// Compiles templates, given as names and sources.
-    pub fn new(sources: Vec<(String, String)>, bos_token: &str, eos_token: &str) -> Self {
+    /// Compiles templates, given as names and sources or why there is no source.
+    pub fn new(
+        sources: Vec<(String, Result<String>)>,
+        bos_token: &str,
+        eos_token: &str,
+    ) -> NamedTemplates {
         let compile = |source| ChatTemplate::new(source, bos_token, eos_token);
-        NamedTemplates(sources.into_iter().map(|(name, source)| (name, compile(source))).collect())
+        let compiled = sources.into_iter().map(|(name, source)| (name, source.and_then(compile)));
+        NamedTemplates(compiled.collect())
     }
 
     /// Those that can be compiled.

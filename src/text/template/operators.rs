@@ -130,6 +130,8 @@ fn compute(a: &Value, sign: &str, b: &Value) -> Result<Value> {
                 let (list, times) = if is_list(a) { (a, size(b)?) } else { (b, size(a)?) };
                 let items = items(list)?;
                 fits(items.len().saturating_mul(times))?;
+                // Nothing is nothing however often, and counting that far would take forever.
+                let times = if items.is_empty() { 0 } else { times };
                 Ok(like(list, std::iter::repeat_n(items, times).flatten().collect()))
             }
             _ => Err(impossible()),

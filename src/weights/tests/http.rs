@@ -212,3 +212,44 @@ fn a_checkpoint_loads_despite_server_errors() {
     let error = load(&script.source(), &Quantise::KEEP).unwrap_err();
     assert!(matches!(&error, Error::Fetch { what, .. } if what.ends_with("b.safetensors")));
 }
+
+#[test]
+fn a_sparing_reader_is_sent_little_more_than_it_reads() {
+    let bytes = random(1_000_000, &mut fastrand::Rng::new());
+    let first = 64 << 10;
+    for hides_length in [false, true] {
+        let script = Script::new([(FILE.into(), bytes.clone())]);
+        if hides_length {
+            script.hide_length();
+        }
+        let source = HttpSource::sparing(script.clone(), FOLDER);
+        let mut stream = block_on(source.open(FILE)).unwrap().unwrap();
+        block_on(stream.next()).unwrap();
+        assert_eq!(stream.length(), (!hides_length).then_some(1_000_000));
+        drop(stream);
+        assert_eq!(script.asked_parts(FILE), [(0, Some(first))]);
+        assert_eq!(block_on(source.read(FILE)).unwrap(), bytes);
+        let parts = [(0, first), (first, 5 * first), (5 * first, 21 * first)];
+        assert_eq!(script.asked_parts(FILE)[1..], parts.map(|(start, end)| (start, Some(end))));
+        for acts in
+            [vec![IgnoreRange], vec![Drop(2500), Refuse, Drop(70_000)], vec![Serve, Drop(1), Serve]]
+        {
+            script.act(FILE, acts.clone());
+            assert_eq!(block_on(source.read(FILE)).as_ref(), Ok(&bytes), "{acts:?}");
+        }
+        assert!(block_on(source.open("absent")).unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_sparing_reader_finds_the_end_where_a_piece_ends() {
+    for hides_length in [false, true] {
+        let bytes = vec![1; 64 << 10];
+        let script = Script::new([(FILE.into(), bytes.clone())]);
+        if hides_length {
+            script.hide_length();
+        }
+        let source = Parallel::new(HttpSource::sparing(script.clone(), FOLDER));
+        assert_eq!(block_on(source.read(FILE)).unwrap(), bytes);
+    }
+}
