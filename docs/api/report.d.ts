@@ -34,6 +34,7 @@ export declare class TabloomChat extends Base {
         stop: string;
         clear: string;
         copy: string;
+        copyQuestion: string;
         copyCode: string;
         copied: string;
         notCopied: string;
@@ -41,6 +42,9 @@ export declare class TabloomChat extends Base {
         editing: string;
         cancel: string;
         again: string;
+        continue: string;
+        older: string;
+        newer: string;
         latest: string;
         connecting: string;
         download: string;
@@ -48,6 +52,8 @@ export declare class TabloomChat extends Base {
         ready: string;
         thinking: string;
         cut: string;
+        stopped: string;
+        forgotten: string;
         problem: string;
         noGpu: string;
         retry: string;
@@ -96,32 +102,156 @@ export declare class TabloomChat extends Base {
 }
 export {};
 
+// element/answering.d.ts
+import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
+import type { TabloomChatEventMap, TabloomChatMessage } from "./types.js";
+export type Chat = {
+    view: import("./view/view.js").View;
+    conversation: import("./conversation.js").Conversation;
+    engine: import("./chat.js").EngineSource;
+    request: (messages: TabloomChatMessage[]) => ChatCompletionParams;
+    onChange: () => void;
+    onProblem: (problem: any) => void;
+    onChunk: (chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void;
+    onMessage: (detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void;
+};
+export declare class Answering {
+    #private;
+    constructor(chat: Chat);
+    get busy(): boolean;
+    stop(): void;
+    drop(): void;
+    answer(begun?: TabloomChatMessage): Promise<TabloomChatMessage | null>;
+}
+export declare function isGone(error: any): boolean;
+
+// element/chat.d.ts
+import { Conversation } from "./conversation.js";
+import { View } from "./view/view.js";
+import type { Engine } from "../index.js";
+import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
+import type { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js";
+export type EngineSource = {
+    current: Engine | null;
+    loading: boolean;
+    load: () => Promise<Engine>;
+    release: () => void;
+    discard: () => void;
+};
+export type Host = {
+    engine: EngineSource;
+    request: (messages: {
+        role: "user" | "assistant";
+        content: string;
+    }[]) => ChatCompletionParams;
+    keep: () => void;
+    clear?: () => void;
+    startable?: () => boolean;
+    useProcessor?: () => void;
+    onState?: (state: TabloomChatState) => void;
+    onMessage?: (detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void;
+    onError?: (error: any) => void;
+    onChunk?: (chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void;
+};
+export declare class Chat {
+    #private;
+    readonly view: View;
+    readonly conversation: Conversation;
+    constructor(root: ShadowRoot, host: Host);
+    get busy(): boolean;
+    get state(): TabloomChatState;
+    show(messages: TabloomChatMessage[]): void;
+    load(): Promise<Engine>;
+    start(): void;
+    send(text: string): Promise<TabloomChatMessage | null>;
+    stop(): void;
+    clear(): void;
+    leave(): void;
+    fail(error: any, redo?: () => void): void;
+    update(): void;
+}
+
+// element/conversation.d.ts
+import type { TabloomChatMessage as Message } from "./types.js";
+export declare class Conversation {
+    #private;
+    messages: Message[];
+    forgotten: number;
+    constructor(view: import("./view/view.js").View, keep: () => void);
+    get question(): number;
+    get remembered(): Message[];
+    forget(): boolean;
+    show(messages: Message[]): void;
+    update(messages: Message[]): void;
+    add(message: Message): void;
+    branch(i: number): void;
+    restore(): void;
+    choose(i: number, version: number): void;
+    keep(): void;
+}
+
 // element/dom.d.ts
 export declare function html<K extends keyof HTMLElementTagNameMap>(name: K, attributes?: Record<string, string>, ...children: (Node | string)[]): HTMLElementTagNameMap[K];
 export declare function icon(path: string): SVGSVGElement;
 export declare function morph(parent: Element, nodes: Node[], from?: number): void;
 
-// element/icons.d.ts
-export declare const ARROW_UP = "M12 19V5M5.5 11.5 12 5l6.5 6.5";
-export declare const ARROW_DOWN = "M12 5v14M5.5 12.5 12 19l6.5-6.5";
-export declare const SQUARE = "M7 7h10v10H7z";
-export declare const COPY = "M9 9h11v11H9zM15 9V4H4v11h5";
-export declare const CHECK = "M5 12.5l4.5 4.5L19 7.5";
-export declare const AGAIN = "M4.5 12a7.5 7.5 0 1 0 2.4-5.5M4.5 4v4h4";
-export declare const PENCIL = "M4.5 19.5l1-4L16 5l3 3L8.5 18.5zM13.5 7.5l3 3";
-export declare const BUBBLE = "M4 5h16v11.5H11L6.5 20v-3.5H4zM12 8v5.5M9.25 10.75h5.5";
-export declare const WEAVE = "M8 3v3.5M8 10.5V21M16 3v10.5M16 17.5V21M3 8.5h10.5M17.5 8.5H21M3 15.5h2.5M10 15.5h11";
+// element/history.d.ts
+import type { TabloomChatMessage as Message } from "./types.js";
+export declare class History {
+    #private;
+    constructor(storage: string | null, name: string);
+    read(): Message[];
+    write(messages: Message[]): void;
+}
+export declare function checked(messages: any, where?: string): Message[];
 
 // element/parts.d.ts
+export { isGone } from "./answering.js";
+export { Chat } from "./chat.js";
 export { html, icon } from "./dom.js";
-export { PENCIL } from "./icons.js";
-export { PROSE } from "./prose/style.js";
-export { codeOf, copy } from "./view/copy.js";
-export { Follower } from "./view/follower.js";
+export { checked } from "./history.js";
+export { TEXTS } from "./texts.js";
 export { Message } from "./view/message.js";
 
-// element/prose/style.d.ts
-export declare const PROSE = "\n.message { display: flex; flex-direction: column; }\n.message + .message { margin-block-start: 1rem; }\n.user { align-items: flex-end; }\n.user .text {\n  max-inline-size: 85%;\n  padding: .6rem 1rem;\n  border: 1px solid transparent;\n  border-radius: 1.15rem;\n  border-end-end-radius: .35rem;\n  background: var(--bubble);\n  white-space: pre-wrap;\n}\n.text { overflow-wrap: anywhere; min-inline-size: 0; }\n.note { margin: .5rem 0 0; color: var(--muted); font-size: .875em; }\n.actions { display: flex; gap: .125rem; margin: .25rem -.4rem 0; color: var(--muted); }\n.user .actions { margin-inline: 0; }\n.busy .recent .actions { visibility: hidden; }\n@media (hover: hover) {\n  .message:not(.recent) .actions { opacity: 0; }\n  .message:is(:hover, :focus-within) .actions { opacity: 1; }\n}\n\n.assistant .text > * { margin: 0; }\n.assistant .text :where(* + :is(p, ul, ol, blockquote, .code, .scroller, h3, h4, h5, h6, hr)) { margin-block-start: .85em; }\n.text :where(p, ul, ol, blockquote, pre, h3, h4, h5, h6, hr) { margin: 0; }\n.text :is(h3, h4, h5, h6) { line-height: 1.35; font-weight: 650; letter-spacing: -.005em; }\n.assistant .text * + :is(h3, h4) { margin-block-start: 1.3em; }\n.text h3 { font-size: 1.3em; }\n.text h4 { font-size: 1.15em; }\n.text :is(h5, h6) { font-size: 1em; }\n.text :is(ul, ol) { padding-inline-start: 1.6em; }\n.text li + li { margin-block-start: .3em; }\n.assistant .text li > :is(ul, ol) { margin-block-start: .3em; }\n.text .loose > li + li { margin-block-start: .85em; }\n.assistant .text .loose > li > :is(ul, ol) { margin-block-start: .85em; }\n.text li::marker { color: var(--muted); }\n.text blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--line); color: var(--muted); }\n.text hr { border: 0; border-block-start: 1px solid var(--line); }\n.text a { color: var(--accent); text-decoration-thickness: 1px; text-underline-offset: .2em; }\n.text code { font: .875em/1.55 var(--mono); }\n.text :not(pre) > code { padding: .15em .35em; border-radius: .35em; background: var(--surface); }\n.code { border: 1px solid var(--line); border-radius: .75rem; background: var(--surface); overflow: hidden; }\n.bar { display: flex; align-items: center; justify-content: space-between; padding: .25rem .4rem 0 1rem; color: var(--muted); font-size: .8em; }\n.code pre { margin: 0; padding: .35rem 1rem .9rem; overflow-x: auto; tab-size: 4; direction: ltr; text-align: left; scrollbar-width: thin; border-radius: .75rem; }\n.scroller { overflow-x: auto; scrollbar-width: thin; border: 1px solid var(--line); border-radius: .75rem; }\n.text table { border-collapse: collapse; min-inline-size: 100%; font-size: .94em; }\n.text :is(th, td) { padding: .5rem .9rem; text-align: start; vertical-align: top; overflow-wrap: normal; }\n.text th { background: var(--surface); font-weight: 600; }\n.text tbody tr { border-block-start: 1px solid var(--line); }\n.text .center { text-align: center; }\n.text .end { text-align: end; }\n\n.dots { display: flex; gap: .3rem; padding-block: .6rem; }\n.dots i { inline-size: .45rem; block-size: .45rem; border-radius: 50%; background: var(--muted); opacity: .5; }\n@media (prefers-reduced-motion: no-preference) {\n  .dots i { animation: pulse 1.2s ease-in-out infinite; }\n  .dots i:nth-child(2) { animation-delay: .15s; }\n  .dots i:nth-child(3) { animation-delay: .3s; }\n  .actions { transition: opacity .15s; }\n  .message { animation: appear .2s ease-out; }\n}\n@keyframes pulse { 50% { opacity: 1; translate: 0 -.15rem; } }\n@keyframes appear { from { opacity: 0; translate: 0 .3rem; } }\n";
+// element/texts.d.ts
+export declare const TEXTS: {
+    conversation: string;
+    user: string;
+    assistant: string;
+    title: string;
+    promise: string;
+    start: string;
+    input: string;
+    placeholder: string;
+    send: string;
+    stop: string;
+    clear: string;
+    copy: string;
+    copyQuestion: string;
+    copyCode: string;
+    copied: string;
+    notCopied: string;
+    edit: string;
+    editing: string;
+    cancel: string;
+    again: string;
+    continue: string;
+    older: string;
+    newer: string;
+    latest: string;
+    connecting: string;
+    download: string;
+    compile: string;
+    ready: string;
+    thinking: string;
+    cut: string;
+    stopped: string;
+    forgotten: string;
+    problem: string;
+    noGpu: string;
+    retry: string;
+    processor: string;
+};
 
 // element/types.d.ts
 import type { Engine, TabloomError } from "../index.js";
@@ -130,6 +260,8 @@ import type { FinishReason, Progress } from "../types.js";
 export interface TabloomChatMessage {
   role: "user" | "assistant";
   content: string;
+  end?: "stopped" | "length";
+  versions?: (TabloomChatMessage[] | null)[];
 }
 export type TabloomChatState = "idle" | "loading" | "ready" | "busy" | "error";
 export interface TabloomChatEventMap {
@@ -148,34 +280,57 @@ declare global {
   interface GlobalEventHandlersEventMap extends TabloomChatEventMap {}
 }
 
-// element/view/copy.d.ts
-export declare function copy(button: HTMLElement, text: string, announce: (text: string) => void): Promise<void>;
-export declare function codeOf(button: Element): string | null;
-
-// element/view/follower.d.ts
-export declare class Follower {
-    #private;
-    constructor(log: HTMLElement, onScroll?: () => void);
-    get following(): boolean;
-    follow(): void;
-    toEnd(): void;
-}
-
 // element/view/message.d.ts
+import type { TabloomChatMessage } from "../types.js";
 export declare class Message {
     #private;
-    content: string;
+    readonly said: TabloomChatMessage;
     readonly element: HTMLElement;
-    constructor(role: "user" | "assistant", onFinal?: (text: string) => void);
-    set(content: string): void;
+    constructor(said: TabloomChatMessage, onFinal?: (text: string) => void);
     begin(): void;
-    add(piece: string, onShow: () => void): void;
+    grow(onShow: () => void): void;
     end(): void;
-    note(text: string): void;
-    mark(recent: boolean, possible: {
-        edit: boolean;
-        again: boolean;
+    mark({ recent, last, edited }: {
+        recent: boolean;
+        last: boolean;
+        edited: boolean;
     }): void;
+}
+
+// element/view/view.d.ts
+import { Message } from "./message.js";
+import type { TabloomChatMessage } from "../types.js";
+export type Actions = Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void> & Record<"again" | "edit", (i: number) => void> & {
+    version: (i: number, version: number) => void;
+};
+export declare class View {
+    #private;
+    readonly input: HTMLTextAreaElement;
+    constructor(root: ShadowRoot, actions: Actions);
+    set placeholder(text: string | null);
+    set startable(shown: boolean);
+    set busy(busy: boolean);
+    set answering(busy: boolean);
+    set loading(loading: boolean);
+    get last(): Message;
+    add(said: TabloomChatMessage): Message;
+    show(messages: TabloomChatMessage[]): void;
+    cut(from: number): void;
+    follow(): void;
+    toEnd(): void;
+    progress(progress: {
+        stage: string;
+        loaded: number;
+        total: number;
+    } | null): void;
+    problem(error: {
+        code?: string;
+        message: string;
+    } | null): void;
+    set editing(i: number | null);
+    set forgotten(count: number);
+    write(text: string): void;
+    announce(text: string): void;
 }
 
 // error.d.ts
