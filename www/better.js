@@ -24,7 +24,7 @@ export async function recommended() {
   if (i < 0) i = probe.models.findIndex(fits("perhaps"));
   // The processor runs the smallest.
   if (!probe.gpu.available || probe.gpu.software) i = 0;
-  return i < 0 ? null : { ...SUGGESTED[i], memory: probe.models[i].neededBytes };
+  return i < 0 ? null : { ...SUGGESTED[i], memory: probe.models[i].neededBytes ?? SUGGESTED[i].bytes };
 }
 
 /**
