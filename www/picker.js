@@ -7,6 +7,9 @@ import { formatBytes } from "./format.js";
 import { BUILT_IN, modelName, nameOf } from "./loader.js";
 import { SUGGESTED } from "./suggested.js";
 
+/** Files that make a model. */
+const MODEL = /\.(?:gguf|safetensors)$|^config\.json$/i;
+
 /** The dialog in which visitors choose a model. */
 export class Picker {
   #loader;
@@ -40,12 +43,19 @@ export class Picker {
     document.addEventListener("dragover", (event) => {
       if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
     });
-    document.addEventListener("drop", async (event) => {
-      if (!event.dataTransfer?.types.includes("Files")) return;
-      event.preventDefault();
-      this.#use(await dropped(event.dataTransfer));
-    });
+    // Before the chat, which would take models for texts.
+    document.addEventListener("drop", (event) => this.#drop(event), { capture: true });
     this.#name();
+  }
+
+  /** @param {DragEvent} event */
+  async #drop(event) {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    const given = await dropped(event.dataTransfer);
+    if (!Array.isArray(given) || given.some(({ name }) => MODEL.test(name))) return this.#use(given);
+    this.#dialog.close();
+    this.#chat.attach(given);
   }
 
   /** @param {import("./tabloom/index.js").ModelSource} source */
