@@ -14,7 +14,7 @@ const MICROPHONE =
  */
 export async function addDictation(Recognition, view) {
   const options = { langs: [language()], processLocally: true };
-  const state = await Recognition.available(options);
+  const state = await stateOf(Recognition, options);
   if (state === "unavailable") return;
   const attributes = { type: "button", class: "round pale", part: "button dictate", "aria-pressed": "false" };
   const labels = { "aria-label": TEXTS.dictate, title: TEXTS.dictate };
@@ -82,4 +82,20 @@ export async function addDictation(Recognition, view) {
     stop();
     event.stopPropagation();
   });
+}
+
+/**
+ * Whether speech is recognised on the device: `available`, or also `downloadable` and `downloading`.
+ *
+ * @param {any} Recognition
+ * @param {{langs: string[], processLocally: boolean}} options
+ * @returns {Promise<string>}
+ */
+async function stateOf(Recognition, options) {
+  try {
+    return await Recognition.available(options);
+  } catch {
+    // The page's policy forbids it, or the browser asks in another way.
+    return "unavailable";
+  }
 }

@@ -191,6 +191,7 @@ const CSS = `
 .problem p::first-letter { text-transform: uppercase; }
 .problem .buttons { display: flex; flex-wrap: wrap; gap: .5rem; margin-block-start: .75rem; }
 .editing, .notice { display: flex; align-items: center; justify-content: space-between; margin: 0 .25rem .4rem; color: var(--muted); font-size: .875em; }
+.notice { color: var(--alert); overflow-wrap: anywhere; }
 
 .composer {
   display: flex;
@@ -241,7 +242,7 @@ button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-c
 .round.pale:hover { background: var(--surface); color: var(--text); }
 .round.primary { background: var(--accent); }
 .round:disabled, .round:disabled:hover { background: var(--line); color: var(--muted); cursor: default; }
-[aria-pressed=true], .round[aria-pressed=true] { background: var(--bubble); color: var(--accent); }
+.chat [aria-pressed=true]:enabled { background: var(--bubble); color: var(--accent); }
 svg { inline-size: 1.1rem; block-size: 1.1rem; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
 .round svg { inline-size: 1.2rem; block-size: 1.2rem; }
 .stop svg { fill: currentColor; }
@@ -272,6 +273,7 @@ textarea:focus-visible { outline: 0; }
   .track { border: 1px solid; }
   .track i, .dots i { background: Highlight; forced-color-adjust: none; }
   :disabled { color: GrayText; }
+  [aria-pressed=true] { outline: 2px solid Highlight; }
 }
 @media print {
   :host { block-size: auto; max-block-size: none; }

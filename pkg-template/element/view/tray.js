@@ -59,8 +59,11 @@ export class Tray {
    * @param {File[]} files
    */
   drag(type, files) {
-    this.#attachments.area.classList.toggle("dropping", type === "dragover");
-    if (files.length > 0) this.read(files);
+    const { area, view } = this.#attachments;
+    area.classList.toggle("dropping", type === "dragover");
+    if (files.length === 0) return;
+    view.input.focus({ preventScroll: true });
+    this.read(files);
   }
 
   /** @param {File[]} files */
