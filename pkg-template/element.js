@@ -56,6 +56,8 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @slot stop-label - that on the button that stops an answer
  * @slot clear-label - that on the button that begins anew
  * @slot latest-label - that on the button that goes to the newest message
+ * @slot attach-label - that on the button that attaches text files
+ * @slot dictate-label - that on the button that dictates
  *
  * @cssprop --tabloom-accent - colour of the main buttons and links
  * @cssprop --tabloom-accent-text - colour of what is on it
@@ -78,6 +80,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart user - a question
  * @csspart assistant - an answer
  * @csspart text - the text of a message
+ * @csspart attached - a text that is attached to a question, folded
  * @csspart actions - the buttons below a message
  * @csspart code-block - a block of code
  * @csspart table - a table
@@ -93,6 +96,9 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart editing - that a question is being edited
  * @csspart composer - the form of the input
  * @csspart input - the input
+ * @csspart notice - what there is to say of what is attached or dictated
+ * @csspart attachments - what is attached to the next question
+ * @csspart attachment - a text of them
  * @csspart button - a button, of the parts below
  * @csspart send - asks
  * @csspart stop - stops loading or an answer
@@ -102,9 +108,14 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart processor - goes on with the processor where there is no GPU
  * @csspart cancel - leaves a question as it was
  * @csspart latest - goes to the newest message
+ * @csspart attach - attaches text files
+ * @csspart dictate - dictates, where the browser recognises speech on the device
+ * @csspart detach - removes what is attached
+ * @csspart as-text - turns a pasted text that is attached back into text
  * @csspart action - a button below a message, of the parts below
  * @csspart copy - copies a message
  * @csspart edit - edits a question
+ * @csspart read - reads an answer aloud, where the device has a voice
  * @csspart continue - goes on with an answer that was stopped
  * @csspart again - asks for another answer
  * @csspart versions - chooses among the versions of a message

@@ -1,11 +1,14 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
 // archive, settings of its own, how fast it goes, how full the context is, and draft tokens.
-import { Chat as View, checked } from "./tabloom/element/parts.js";
+import { Chat as View, TEXTS, checked, unquote } from "./tabloom/element/parts.js";
 import { $, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
+
+// Models can be dropped here, too.
+TEXTS.noText = "{name} is neither text nor a model.";
 
 /** Most characters of a title. */
 const TITLE = 60;
@@ -99,13 +102,11 @@ export class Chat extends EventTarget {
     if (!this.busy) this.#view.send(text);
   }
 
-  /**
-   * Says that something is not possible.
-   *
-   * @param {string} message
-   */
-  say(message) {
-    this.#view.fail({ message });
+  /** @param {File[]} files text files to ask about */
+  attach(files) {
+    $("tab-chat").click();
+    this.#view.attach(files);
+    this.focus();
   }
 
   focus() {
@@ -148,8 +149,8 @@ export class Chat extends EventTarget {
     const { conversation } = this;
     const [first] = conversation.messages;
     if (first && !conversation.named) {
-      const { content } = first;
-      conversation.title = content.length > TITLE ? `${content.slice(0, TITLE - 1)}…` : content;
+      const title = titleOf(first.content);
+      conversation.title = title.length > TITLE ? `${title.slice(0, TITLE - 1)}…` : title;
     }
     if (this.#loader.current) conversation.model = this.#loader.name;
     conversation.changed = Date.now();
@@ -205,6 +206,16 @@ export class Chat extends EventTarget {
     $("speed").title = share > 0 ? `${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
     $("suggestions").hidden = this.conversation.messages.length > 0;
   }
+}
+
+/**
+ * What is asked, or else the names of what is attached.
+ *
+ * @param {string} content
+ */
+function titleOf(content) {
+  const { quotes, text } = unquote(content);
+  return text || quotes.map(({ name }) => name).join(", ");
 }
 
 /** @param {Conversation} conversation */

@@ -44,16 +44,19 @@ export class Picker {
     document.addEventListener("dragover", (event) => {
       if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
     });
-    document.addEventListener("drop", async (event) => {
-      if (!event.dataTransfer?.types.includes("Files")) return;
-      event.preventDefault();
-      const given = await dropped(event.dataTransfer);
-      if (Array.isArray(given) && !given.some(({ name }) => MODEL.test(name))) {
-        return chat.say(`${given[0].name} is no model: a GGUF file or a folder is one.`);
-      }
-      this.#use(given);
-    });
+    // Before the chat, which would take models for texts.
+    document.addEventListener("drop", (event) => this.#drop(event), { capture: true });
     this.#name();
+  }
+
+  /** @param {DragEvent} event */
+  async #drop(event) {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    const given = await dropped(event.dataTransfer);
+    if (!Array.isArray(given) || given.some(({ name }) => MODEL.test(name))) return this.#use(given);
+    this.#dialog.close();
+    this.#chat.attach(given);
   }
 
   /** @param {import("./tabloom/index.js").ModelSource} source */

@@ -80,7 +80,7 @@ export class Answering {
         finishReason = choice?.finish_reason ?? finishReason;
         const piece = choice?.delta.content ?? "";
         message.content += piece;
-        if (piece) shown.grow(() => view.follow());
+        if (piece) shown.grow();
         onChunk(chunk, shown);
         if (!piece) continue;
         // Until it has ended, as far as a page knows that is left meanwhile.

@@ -59,6 +59,7 @@ export class Chat {
   constructor(root, host) {
     this.#host = host;
     this.view = new View(root, {
+      engine: () => host.engine.current,
       send: () => this.send(this.#editing.take()),
       stop: () => this.stop(),
       clear: () => (host.clear ? host.clear() : this.clear()),
@@ -155,6 +156,11 @@ export class Chat {
     return this.#answering.answer();
   }
 
+  /** @param {File[]} files text files to ask about */
+  attach(files) {
+    this.view.attachments.add(files);
+  }
+
   /** Stops the answer, and keeps what there is of it, or stops loading. */
   stop() {
     this.#answering.stop();
@@ -170,6 +176,7 @@ export class Chat {
 
   /** Gives up the engine. */
   leave() {
+    this.view.hush();
     this.#answering.stop();
     this.#host.engine.release();
   }

@@ -2,7 +2,7 @@
 export class Editing {
   #view;
   #conversation;
-  /** @type {{question: number, draft: string} | null} the question, and what was in the input before */
+  /** @type {{question: number, draft: string} | null} the question, and what was in the composer before */
   #edited = null;
 
   /**
@@ -16,27 +16,27 @@ export class Editing {
 
   /** @param {number} question its index */
   begin(question) {
-    const draft = this.#edited?.draft ?? this.#view.input.value;
+    const draft = this.#edited?.draft ?? this.#view.content;
     this.#edited = { question, draft };
     this.#view.editing = question;
-    this.#view.write(this.#conversation.messages[question].content);
+    this.#view.content = this.#conversation.messages[question].content;
     this.#view.input.focus();
   }
 
   end() {
     if (!this.#edited) return;
-    this.#view.write(this.#edited.draft);
+    this.#view.content = this.#edited.draft;
     this.#edited = null;
     this.#view.editing = null;
   }
 
-  /** Takes the text out of the input. The question that was edited gives way to it. */
+  /** Takes the question out of the composer. The one that was edited gives way to it. */
   take() {
-    const text = this.#view.input.value;
-    if (this.#edited && text.trim()) this.#conversation.branch(this.#edited.question);
+    const { content } = this.#view;
+    if (this.#edited && content.trim()) this.#conversation.branch(this.#edited.question);
     const draft = this.#edited?.draft ?? "";
     this.end();
-    this.#view.write(draft);
-    return text;
+    this.#view.content = draft;
+    return content;
   }
 }

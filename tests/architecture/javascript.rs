@@ -14,7 +14,18 @@ use regex::Regex;
 /// A module and the folder of its name are one.
 const IMPORTS: [(&str, &[&str]); 11] = [
     ("element", &["index", "models", "element/view", "element/prose"]),
-    ("element/view", &["element/prose", "element/dom", "element/icons", "element/texts"]),
+    (
+        "element/view",
+        &[
+            "element/prose",
+            "element/dom",
+            "element/fill",
+            "element/icons",
+            "element/language",
+            "element/quotes",
+            "element/texts",
+        ],
+    ),
     ("element/prose", &["element/dom", "element/icons", "element/texts"]),
     ("index", &["calls", "host", "models", "probe", "prompt-api"]),
     ("worker", &["models", "wasm"]),

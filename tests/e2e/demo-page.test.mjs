@@ -257,6 +257,48 @@ test("five hundred conversations scroll in their list, and not the page", async 
   await page.context().close();
 });
 
+/** Drops files on an element of the page. */
+const drop = (page, selector, files) =>
+  page.locator(selector).evaluate((element, files) => {
+    const dataTransfer = new DataTransfer();
+    for (const [name, text] of files) dataTransfer.items.add(new File([text], name));
+    element.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, composed: true, cancelable: true }));
+  }, files);
+
+test("text that is dropped goes to the chat, a model is loaded, and what is neither is told", async () => {
+  const { page, problems } = await fresh();
+  const chip = page.locator("#conversation [part=attachment]");
+  const notice = page.locator("#conversation [part=notice]");
+  await page.locator("#tab-settings").click();
+  await drop(page, "body", [["notes.txt", "The fox is red."]]);
+  await chip.filter({ hasText: /notes\.txt\d+ tokens/ }).waitFor();
+  assert.ok(await page.locator("#chat").isVisible());
+  await drop(page, "#conversation .log", [["cat.png", "\0"]]);
+  await notice.filter({ hasText: "cat.png is neither text nor a model." }).waitFor();
+  assert.equal(await chip.count(), 1);
+  await drop(page, "#conversation .log", [["long.txt", "fox ".repeat(5_000)]]);
+  await notice.filter({ hasText: /What is attached has [\d,]+ tokens; the model's context has [\d,]+\./ }).waitFor();
+  await page.getByRole("button", { name: "Remove long.txt" }).click();
+
+  await ask(page, "");
+  const question = page.locator(`${MESSAGES}.user`);
+  await question.getByText("notes.txt").waitFor();
+  assert.deepEqual(await titles(page), ["notes.txt"]);
+  await page.reload();
+  await question.getByText("notes.txt").click();
+  assert.equal(await question.locator("pre").textContent(), "The fox is red.");
+  await loaded(page);
+  await page.getByRole("button", { name: "Edit question" }).click();
+  await chip.filter({ hasText: "notes.txt" }).waitFor();
+  assert.equal(await page.locator(INPUT).inputValue(), "");
+
+  await drop(page, "#conversation .log", [["x.gguf", "no model after all"]]);
+  await page.locator(PROBLEM, { hasText: "Built-in model stays." }).waitFor();
+  assert.equal(await chip.count(), 1);
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
 test("what a model writes is Markdown, and never HTML", async () => {
   const { page } = await fresh();
   const shown = await page.evaluate(async () => {

@@ -685,6 +685,335 @@ test("what was said before is shown without being read out", async () => {
   assert.deepEqual(spoken, { spoken: [], live: "off" });
 });
 
+/** Gives the fake engine tokens, one for each character, and a context of this many. */
+const counting = (page, context) =>
+  page.evaluate((context) => {
+    chat.engine = Object.assign(chat.engine, { countTokens: async (text) => text.length, info: { context } });
+  }, context);
+
+/** A text file as a test chooses it. */
+const file = (name, text) => ({ name, mimeType: "", buffer: Buffer.from(text) });
+
+/** What is attached, as it is shown above the input. */
+const chips = (chat) => chat.locator("[part=attachment]").allTextContents();
+
+test("text files are attached to a question, which shows them folded and gives them back when it is edited", async () => {
+  const { page, chat, input, problems } = await fake();
+  const choosing = page.waitForEvent("filechooser");
+  await chat.getByRole("button", { name: "Attach text files" }).click();
+  const fenced = "Write\n```js\nx()\n```\n";
+  await (await choosing).setFiles([file("notes.md", fenced), file("a`b.txt", "second"), file("c.txt", "third")]);
+  const notes = chat.getByRole("listitem").filter({ hasText: "notes.md" });
+  await notes.waitFor();
+  assert.match(await notes.textContent(), /20 characters/);
+  await counting(page, 1_000);
+  await notes.filter({ hasText: "20 tokens" }).waitFor();
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.id), "input");
+
+  // By mouse and by key; the focus goes on to what is left.
+  await chat.getByRole("button", { name: "Remove c.txt" }).click();
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.ariaLabel), "Remove a`b.txt");
+  await page.keyboard.press("Delete");
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.ariaLabel), "Remove notes.md");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.id), "input");
+  assert.equal(await chat.getByRole("list", { name: "Attached" }).isVisible(), false);
+  assert.equal(await chat.getByRole("button", { name: "Send" }).isEnabled(), false);
+
+  await chat.locator("input[type=file]").setInputFiles([file("notes.md", fenced), file("a`b.txt", "second\r\n")]);
+  await notes.waitFor();
+  assert.ok(await chat.getByRole("button", { name: "Send" }).isEnabled());
+  await input.fill("What is it?");
+  await input.press("Enter");
+  await answerOf(page, 1, "A list.");
+  const content = "`notes.md`:\n````\n" + fenced + "\n````\n\n`a'b.txt`:\n```\nsecond\n\n```\n\nWhat is it?";
+  assert.deepEqual((await messages(page))[0], { role: "user", content });
+  assert.equal(await page.evaluate(() => answers[0].params.messages[0].content), content);
+  assert.deepEqual(await chips(chat), []);
+
+  const question = chat.getByRole("article", { name: "You" });
+  const shown = async () => {
+    await question.getByText("notes.md").waitFor();
+    assert.equal(await question.locator("details").count(), 2);
+    assert.equal(await question.locator("pre").first().isVisible(), false);
+    await question.getByText("notes.md").click();
+    assert.equal(await question.locator("pre").first().textContent(), fenced);
+    assert.ok(await question.getByText("What is it?").isVisible());
+  };
+  await shown();
+  // The same after a reload, which sets the messages.
+  await page.evaluate((kept) => (chat.messages = kept), await messages(page));
+  await shown();
+
+  await input.fill("a draft");
+  await question.getByRole("button", { name: "Edit question" }).click();
+  assert.equal(await input.inputValue(), "What is it?");
+  await page.waitForFunction(() => shadow("[part=attachment]"));
+  assert.deepEqual((await chips(chat)).length, 2);
+  await page.keyboard.press("Escape");
+  assert.equal(await input.inputValue(), "a draft");
+  assert.deepEqual(await chips(chat), []);
+  await question.getByRole("button", { name: "Edit question" }).click();
+  await chat.getByRole("button", { name: "Remove a'b.txt" }).click();
+  await input.press("Enter");
+  await answerOf(page, 2, "Another.");
+  assert.equal((await messages(page))[0].content, "`notes.md`:\n````\n" + fenced + "\n````\n\nWhat is it?");
+  assert.equal(await input.inputValue(), "a draft");
+  assert.deepEqual(problems, []);
+});
+
+test("a question that only looks like an attachment is shown as it is", async () => {
+  const { page, chat } = await fake();
+  for (const content of ["```js\nx()\n```", "`a`:\n```\nnot closed", "`a`: b", "x\n\n`a`:\n```\nb\n```"]) {
+    await page.evaluate((content) => (chat.messages = [{ role: "user", content }]), content);
+    await page.evaluate(() => painted());
+    await chat.locator(".user .text", { hasText: content.slice(-4) }).waitFor();
+    assert.equal(await chat.locator(".user .text").textContent(), content);
+  }
+});
+
+/** Pastes a text, or files, into the input. */
+const paste = (input, text, files = []) =>
+  input.evaluate(
+    (input, [text, files]) => {
+      const clipboardData = new DataTransfer();
+      if (text) clipboardData.setData("text/plain", text);
+      for (const name of files) clipboardData.items.add(new File(["in a file"], name));
+      const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true, composed: true });
+      return !input.dispatchEvent(event);
+    },
+    [text, files],
+  );
+
+test("a long paste is attached, and turned back into text; a short one stays text", async () => {
+  const { page, chat, input } = await fake();
+  assert.equal(await paste(input, "one\ntwo"), false);
+  const lines = Array.from({ length: 21 }, (_, i) => `line ${i}`).join("\n");
+  assert.equal(await paste(input, lines), true);
+  await chat.getByRole("listitem").filter({ hasText: "Pasted text" }).waitFor();
+  assert.equal(await paste(input, "x".repeat(2_001)), true);
+  assert.equal(await paste(input, "", ["copied.txt"]), true);
+  await chat.getByRole("listitem").filter({ hasText: "copied.txt" }).waitFor();
+  assert.equal((await chips(chat)).length, 3);
+  assert.equal(await chat.getByRole("button", { name: "Turn back into text" }).count(), 2);
+
+  await input.fill("before ");
+  await chat.getByRole("button", { name: "Turn back into text" }).first().click();
+  assert.equal(await input.inputValue(), `before ${lines}`);
+  assert.equal((await chips(chat)).length, 2);
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.id), "input");
+});
+
+test("what cannot be attached is told with a reason, at once", async () => {
+  const { page, chat, input, problems } = await fake();
+  const notice = chat.locator("[part=notice]");
+  const choose = (...files) => chat.locator("input[type=file]").setInputFiles(files);
+  await choose(
+    { name: "x.png", mimeType: "image/png", buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xff, 0xfe]) },
+    file("nul.bin", "a\0b"),
+    file("good.txt", "text"),
+  );
+  await notice.filter({ hasText: "x.png is no text. nul.bin is no text." }).waitFor();
+  assert.match((await chips(chat)).join(), /^good\.txt/);
+  await chat.locator("[aria-live]", { hasText: "x.png is no text." }).first().waitFor({ state: "attached" });
+
+  await choose({ name: "big.log", mimeType: "", buffer: Buffer.alloc(1_000_001, "x") });
+  const tooLong = /big\.log is too long: what is attached may have 1.MB in all\./;
+  await notice.filter({ hasText: tooLong }).waitFor();
+  const took = await input.evaluate((input) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", "x\n".repeat(25_000_000));
+    const began = performance.now();
+    input.dispatchEvent(new ClipboardEvent("paste", { clipboardData, cancelable: true }));
+    return performance.now() - began;
+  });
+  assert.ok(took < 500, `${took} ms`);
+  await notice.filter({ hasText: /Pasted text is too long: .* 1.MB in all\./ }).waitFor();
+  assert.equal((await chips(chat)).length, 1);
+  assert.equal(await input.inputValue(), "");
+
+  // What is longer than the context is told with both numbers, and anew once there is another engine.
+  await counting(page, 2_048);
+  await paste(input, "y".repeat(3_000));
+  await notice.filter({ hasText: "What is attached has 3,004 tokens; the model's context has 2,048." }).waitFor();
+  await chat.getByRole("button", { name: "Remove Pasted text" }).click();
+  await notice.waitFor({ state: "hidden" });
+  assert.deepEqual(problems, []);
+});
+
+/** Drags files over an element, or drops them. */
+const dragging = (element, type, names) =>
+  element.evaluate(
+    (element, [type, names]) => {
+      const dataTransfer = new DataTransfer();
+      for (const name of names) dataTransfer.items.add(new File(["dropped"], name));
+      const options = { dataTransfer, bubbles: true, composed: true, cancelable: true };
+      return !element.dispatchEvent(new DragEvent(type, options));
+    },
+    [type, names],
+  );
+
+test("files are dropped on the chat, which shows where", async () => {
+  const { page, chat } = await fake();
+  const log = chat.getByRole("log");
+  const dropping = () => page.evaluate(() => getComputedStyle(shadow(".chat"), "::after").content);
+  assert.ok(await dragging(log, "dragover", ["a.txt"]));
+  await page.waitForFunction(() => shadow(".dropping"));
+  assert.match(await dropping(), /Drop text files here/);
+  await dragging(log, "dragleave", ["a.txt"]);
+  assert.equal(await page.evaluate(() => shadow(".dropping")), null);
+  await dragging(log, "dragover", ["a.txt"]);
+  assert.ok(await dragging(log, "drop", ["a.txt", "b.txt"]));
+  await chat.getByRole("listitem").filter({ hasText: "b.txt" }).waitFor();
+  assert.equal((await chips(chat)).length, 2);
+  assert.equal(await dropping(), "none");
+  // Text that is dragged is the browser's matter.
+  assert.equal(await dragging(log, "dragover", []), false);
+});
+
+/** Runs in the page before its own scripts: a voice of the device, one of a server, and what they are told. */
+function voices() {
+  globalThis.spoken = [];
+  const list = [
+    { name: "far", lang: "en-US", localService: false },
+    { name: "near", lang: "en-GB", localService: true },
+    { name: "nah", lang: "de-DE", localService: true },
+    { name: "рядом", lang: "ru-RU", localService: true },
+  ];
+  globalThis.SpeechSynthesisUtterance = /** @type {any} */ (
+    class extends EventTarget {
+      constructor(text) {
+        super();
+        this.text = text;
+      }
+    }
+  );
+  const speechSynthesis = {
+    getVoices: () => list,
+    speak: (utterance) => spoken.push(utterance),
+    cancel() {
+      for (const utterance of spoken.splice(0)) utterance.dispatchEvent(new Event("error"));
+    },
+  };
+  Object.defineProperty(globalThis, "speechSynthesis", { value: speechSynthesis, configurable: true });
+}
+
+test("answers are read aloud by voices of the device, until they are told to stop", async () => {
+  await context.addInitScript(voices);
+  const { page, chat, input } = await fake();
+  await input.fill("one");
+  await input.press("Enter");
+  await answerOf(page, 1, "# First\n\n**Second** words.");
+  const read = chat.getByRole("button", { name: "Read aloud" });
+  const begun = (text) => page.waitForFunction((text) => spoken[0]?.text === text, text);
+  await read.click();
+  await begun("First");
+  assert.deepEqual(await page.evaluate(() => spoken.map(({ text, voice, lang }) => [text, voice.name, lang])), [
+    ["First", "near", "en-US"],
+    ["Second words.", "near", "en-US"],
+  ]);
+  assert.equal(await read.getAttribute("aria-pressed"), "true");
+  await page.evaluate(() => spoken.at(-1).dispatchEvent(new Event("end")));
+  assert.equal(await read.getAttribute("aria-pressed"), "false");
+
+  const silent = async () => {
+    assert.equal(await page.evaluate(() => spoken.length), 0);
+    assert.equal(await chat.locator("[data-do=read][aria-pressed=true]").count(), 0);
+  };
+  await read.click();
+  await begun("First");
+  await read.click();
+  await silent();
+  await read.press("Enter");
+  await begun("First");
+  await page.keyboard.press("Escape");
+  await silent();
+  await read.click();
+  await begun("First");
+  await page.evaluate(() => (chat.messages = [{ role: "assistant", content: "Привет, мир!" }]));
+  await silent();
+  await read.click();
+  await begun("Привет, мир!");
+  assert.deepEqual(await page.evaluate(() => [spoken[0].voice.name, spoken[0].lang]), ["рядом", "ru"]);
+  await page.evaluate(() => chat.remove());
+  await page.waitForFunction(() => spoken.length === 0);
+});
+
+test("without a voice of the device nothing is read, without recognition on it nothing dictated", async () => {
+  await context.addInitScript(() => {
+    const speechSynthesis = { getVoices: () => [{ lang: "en", localService: false }] };
+    Object.defineProperty(globalThis, "speechSynthesis", { value: speechSynthesis });
+    const available = async ({ processLocally }) => (processLocally ? "unavailable" : "available");
+    globalThis.SpeechRecognition = /** @type {any} */ ({ available });
+  });
+  const { page, chat } = await fake();
+  await page.evaluate(() => (chat.messages = [{ role: "assistant", content: "x" }]));
+  assert.equal(await chat.getByRole("button", { name: "Copy answer" }).isVisible(), true);
+  assert.equal(await chat.getByRole("button", { name: "Read aloud" }).isVisible(), false);
+  await page.waitForTimeout(300);
+  assert.equal(await chat.getByRole("button", { name: "Dictate" }).count(), 0);
+});
+
+test("what is dictated goes into the input, and never to a server", async () => {
+  await context.addInitScript(() => {
+    globalThis.heard = [];
+    globalThis.SpeechRecognition = /** @type {any} */ (
+      class {
+        static available = async ({ langs, processLocally }) =>
+          processLocally && langs[0].startsWith("en") ? "downloadable" : "unavailable";
+        static install = async ({ processLocally }) => processLocally;
+        start() {
+          heard.push(this);
+        }
+        abort() {
+          this.aborted = true;
+        }
+        hears(...texts) {
+          /** @type {any} */ (this).onresult({ results: texts.map((transcript) => [{ transcript }]) });
+        }
+      }
+    );
+  });
+  const { page, chat, input, problems } = await fake();
+  const dictate = chat.getByRole("button", { name: "Dictate" });
+  const started = (count) => page.waitForFunction((count) => heard.length === count, count);
+  await input.fill("Say this, please.");
+  await input.evaluate((input) => input.setSelectionRange(3, 9));
+  await dictate.click();
+  await started(1);
+  assert.equal(await dictate.getAttribute("aria-pressed"), "true");
+  assert.ok(await page.evaluate(() => heard[0].processLocally && heard[0].interimResults));
+  await page.evaluate(() => heard[0].hears("good"));
+  await page.evaluate(() => heard[0].hears("good morning", " to all"));
+  assert.equal(await input.inputValue(), "Say good morning to all please.");
+  await dictate.click();
+  assert.ok(await page.evaluate(() => heard[0].aborted));
+  assert.equal(await dictate.getAttribute("aria-pressed"), "false");
+
+  // Sending, typing and Escape end it, too.
+  await dictate.click();
+  await started(2);
+  await input.press("Escape");
+  assert.ok(await page.evaluate(() => heard[1].aborted));
+  await dictate.click();
+  await started(3);
+  await input.press("x");
+  assert.ok(await page.evaluate(() => heard[2].aborted));
+  await dictate.click();
+  await started(4);
+  await input.press("Enter");
+  await answerOf(page, 1, "Yes.");
+  await page.evaluate(() => heard[3].hears("late"));
+  assert.equal(await input.inputValue(), "");
+
+  await dictate.click();
+  await started(5);
+  await page.evaluate(() => heard[4].onerror({ error: "not-allowed" }));
+  await chat.locator("[part=notice]", { hasText: "did not let you dictate" }).waitFor();
+  assert.equal(await dictate.getAttribute("aria-pressed"), "false");
+  assert.deepEqual(problems, []);
+});
+
 test("a failed answer is told, its question stays, and is answered on request", async () => {
   const { page, chat, input } = await fake();
   await input.fill("one");

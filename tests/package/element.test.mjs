@@ -47,7 +47,7 @@ test("events are those that it sends", () => {
 test("parts are those in its shadow tree", () => {
   const said = found(/\bpart: ["`]([^"`]+)["`]/g).flatMap((list) => list.split(" "));
   const buttons = found(/\b(?:button|iconButton)\("([^"]+)"/g);
-  const actions = found(/\["([^"]+)", (?:PENCIL|COPY|AGAIN)\]/g);
+  const actions = found(/\baction\("([^"]+)"/g);
   const parts = [...said.filter((name) => /^[a-z-]+$/.test(name)), ...buttons, ...actions, "user", "assistant"];
   for (const kind of ["message", "button", "action"]) assert.ok(source.includes(`part: \`${kind} \${`), kind);
   assert.deepEqual(names(element.cssParts), [...new Set(parts)].sort());
@@ -55,7 +55,7 @@ test("parts are those in its shadow tree", () => {
 
 test("slots, custom properties and states", () => {
   const labels = found(/\biconButton\("([^"]+)"/g).map((name) => `${name}-label`);
-  const slots = [...found(/\bslot\("([^"]+)"/g), ...labels].sort();
+  const slots = [...found(/\bslot\("([^"]+)"/g), ...found(/"slot", \{ name: "([^"]+)"/g), ...labels].sort();
   assert.deepEqual(names(element.slots), slots);
   assert.deepEqual(names(element.cssProperties), found(/var\((--tabloom-[\w-]+)/g));
   const states = source

@@ -1,7 +1,8 @@
 import { html, icon } from "../dom.js";
-import { AGAIN, CHEVRON_LEFT, CHEVRON_RIGHT, COPY, GO_ON, PENCIL } from "../icons.js";
+import { AGAIN, CHEVRON_LEFT, CHEVRON_RIGHT, COPY, GO_ON, PENCIL, SPEAKER } from "../icons.js";
 import { Rendered } from "../prose/render.js";
 import { TEXTS } from "../texts.js";
+import { QUOTED } from "./attachments.js";
 
 /** @import { TabloomChatMessage } from "../types.js" */
 
@@ -11,7 +12,8 @@ export class Message {
   said;
   /** @readonly */
   element;
-  #text = html("div", { class: "text", part: "text", dir: "auto" });
+  /** @readonly */
+  text = html("div", { class: "text", part: "text", dir: "auto" });
   #note = html("p", { class: "note", part: "note" });
   #version = html("span");
   #versions = html("span", { class: "versions", part: "versions" });
@@ -22,23 +24,22 @@ export class Message {
   #dots = null;
   #growing = false;
   #frame = 0;
-  /** @type {(text: string) => void} called with blocks that are final, for screen readers */
-  #onFinal;
+  #view;
 
   /**
    * @param {TabloomChatMessage} said
-   * @param {(text: string) => void} [onFinal]
+   * @param {import("./view.js").View} [view] what it is in
    */
-  constructor(said, onFinal = () => {}) {
+  constructor(said, view) {
     const { role } = said;
     this.said = said;
-    this.#onFinal = onFinal;
-    this.element = html("article", { class: `message ${role}`, part: `message ${role}` }, this.#text, this.#note);
+    this.#view = view;
+    this.element = html("article", { class: `message ${role}`, part: `message ${role}` }, this.text, this.#note);
     this.element.setAttribute("aria-label", TEXTS[role]);
     if (role === "assistant") {
       // Screen readers get whole blocks, elsewhere.
-      this.#text.setAttribute("aria-live", "off");
-      this.#rendered = new Rendered(this.#text);
+      this.text.setAttribute("aria-live", "off");
+      this.#rendered = new Rendered(this.text);
     }
     this.#versions.append(
       action("older", CHEVRON_LEFT, TEXTS.older),
@@ -49,7 +50,9 @@ export class Message {
     this.#actions.append(
       this.#versions,
       action("copy", COPY, question ? TEXTS.copyQuestion : TEXTS.copy),
-      ...(question ? [action("edit", PENCIL, TEXTS.edit)] : [action("continue", GO_ON, TEXTS.continue)]),
+      ...(question
+        ? [action("edit", PENCIL, TEXTS.edit)]
+        : [action("read", SPEAKER, TEXTS.read), action("continue", GO_ON, TEXTS.continue)]),
       action("again", AGAIN, TEXTS.again),
     );
     this.element.append(this.#actions);
@@ -62,20 +65,16 @@ export class Message {
     this.#actions.hidden = this.#note.hidden = true;
     this.#dots = html("div", { class: "dots", part: "waiting", "aria-hidden": "true" });
     this.#dots.append(html("i"), html("i"), html("i"));
-    this.#text.after(this.#dots);
+    this.text.after(this.#dots);
   }
 
-  /**
-   * Shows what the message says more than before; the pieces of one frame are shown together.
-   *
-   * @param {() => void} onShow
-   */
-  grow(onShow) {
+  /** Shows what the message says more than before; the pieces of one frame are shown together. */
+  grow() {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
       this.#dots?.remove();
       this.#tell();
-      onShow();
+      this.#view?.follow();
     });
   }
 
@@ -91,9 +90,10 @@ export class Message {
   /**
    * Shows what is possible and what is so, beside the text.
    *
-   * @param {{recent: boolean, last: boolean, edited: boolean}} place recent: the last question and its answer
+   * @param {{recent: boolean, last: boolean, edited: boolean, voice: boolean}} place recent: the last question and
+   *   its answer; voice: whether there is one to read it
    */
-  mark({ recent, last, edited }) {
+  mark({ recent, last, edited, voice }) {
     const { role, end, versions = [null] } = this.said;
     this.element.classList.toggle("recent", recent);
     this.element.classList.toggle("edited", edited);
@@ -105,6 +105,7 @@ export class Message {
     const possible = {
       older: at > 0,
       newer: at < versions.length - 1,
+      read: voice,
       continue: last && Boolean(end),
       again: role === "assistant" || last,
     };
@@ -118,14 +119,23 @@ export class Message {
 
   #tell() {
     const final = this.#show();
-    if (final) this.#onFinal(final);
+    // Screen readers get blocks that are final.
+    if (final) this.#view?.announce(final);
   }
 
   /** @returns {string} what has become final */
   #show() {
     const { content } = this.said;
     if (this.#rendered) return this.#rendered.show(content, this.#growing);
-    this.#text.textContent = content;
+    if (QUOTED.test(content)) {
+      import("./folded.js").then(
+        ({ showFolded }) => {
+          showFolded(this.text, content);
+          this.#view?.follow();
+        },
+        () => (this.text.textContent = content),
+      );
+    } else this.text.textContent = content;
     return "";
   }
 }

@@ -1,11 +1,13 @@
+import { Attachments } from "./attachments.js";
 import { codeOf, copy } from "./copy.js";
 import { html, icon } from "../dom.js";
 import { Follower } from "./follower.js";
-import { ARROW_DOWN, ARROW_UP, BUBBLE, SQUARE, WEAVE } from "../icons.js";
+import { ARROW_DOWN, ARROW_UP, BUBBLE, CLIP, SQUARE, WEAVE } from "../icons.js";
 import { Message } from "./message.js";
 import { style } from "./style.js";
 import { TEXTS } from "../texts.js";
 
+/** @import { Engine } from "../../index.js" */
 /** @import { TabloomChatMessage } from "../types.js" */
 
 /** Milliseconds after which an announcement is removed, so that a screen reader finds no text twice. */
@@ -16,7 +18,7 @@ const SPOKEN = 4_000;
  *
  * @typedef {Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void>
  *   & Record<"again" | "edit", (i: number) => void>
- *   & {version: (i: number, version: number) => void}} Actions
+ *   & {version: (i: number, version: number) => void, engine: () => Engine | null}} Actions
  */
 
 /** A chat's shadow tree, and the visitor's actions in it. */
@@ -85,12 +87,19 @@ export class View {
   #clear = iconButton("clear", "round pale", TEXTS.clear, BUBBLE);
   #send = iconButton("send", "round primary", TEXTS.send, ARROW_UP, "submit");
   #stop = iconButton("stop", "round primary stop", TEXTS.stop, SQUARE);
+  #notice = html("p", { class: "notice", part: "notice", hidden: "" });
+  #chat = html("div", { class: "chat", part: "chat" });
+  /** @readonly */
+  attachments = new Attachments(this, this.#chat);
   #composer = html(
     "form",
     { class: "composer", part: "composer" },
+    this.attachments.list,
     this.#clear,
     html("label", { for: "input", class: "unseen" }, TEXTS.input),
     this.input,
+    iconButton("attach", "round pale", TEXTS.attach, CLIP),
+    this.attachments.picker,
     this.#send,
     this.#stop,
   );
@@ -105,12 +114,17 @@ export class View {
     this.#do = actions;
     root.adoptedStyleSheets = [style()];
     const foot = html("div", { class: "foot", part: "foot" });
-    foot.append(this.#status, this.#problem, this.#editing, this.#composer, this.#voice, slot("footer"));
-    const frame = html("div", { class: "frame" }, this.#log, this.#latest);
-    root.append(html("div", { class: "chat", part: "chat" }, slot("header"), frame, foot));
+    foot.append(this.#status, this.#problem, this.#editing, this.#notice, this.#composer, this.#voice, slot("footer"));
+    this.#chat.append(slot("header"), html("div", { class: "frame" }, this.#log, this.#latest), foot);
+    root.append(this.#chat);
     this.placeholder = null;
     this.#listen();
-    this.#refresh();
+    const { webkitSpeechRecognition, SpeechRecognition = webkitSpeechRecognition } = /** @type {any} */ (globalThis);
+    // Elsewhere, browsers send to a server what they hear.
+    if (SpeechRecognition?.available) {
+      import("./dictation.js").then(({ addDictation }) => addDictation(SpeechRecognition, this));
+    }
+    this.refresh();
   }
 
   /** @param {string | null} text */
@@ -127,7 +141,7 @@ export class View {
   set busy(busy) {
     const focused = this.#root.activeElement;
     this.#busy = busy;
-    this.#refresh();
+    this.refresh();
     // If the focused button is gone, the input gets the focus.
     if (focused && focused !== this.input && !visible(focused)) this.input.focus();
   }
@@ -156,19 +170,20 @@ export class View {
 
   /** @param {TabloomChatMessage[]} messages that come after those that are shown */
   show(messages) {
-    const added = messages.map((said) => new Message(said, (text) => this.announce(text)));
+    const added = messages.map((said) => new Message(said, this));
     this.#messages.push(...added);
     // What was said before is not read out; it is there to be read.
     this.#log.ariaLive = messages.length > 1 ? "off" : "polite";
     this.#list.append(...added.map(({ element }) => element));
-    this.#refresh();
+    this.refresh();
   }
 
   /** @param {number} from the first message to remove */
   cut(from) {
     if (from === 0) this.forgotten = 0;
+    this.hush();
     for (const { element } of this.#messages.splice(from)) element.remove();
-    this.#refresh();
+    this.refresh();
   }
 
   /** Scrolls to the end, unless the reader has scrolled away. */
@@ -207,7 +222,7 @@ export class View {
     this.#processor.hidden = !noGpu;
     this.#problemText.textContent = noGpu ? TEXTS.noGpu : (error?.message ?? "");
     this.#problem.hidden = !error;
-    this.#refresh();
+    this.refresh();
     this.follow();
   }
 
@@ -215,7 +230,7 @@ export class View {
   set editing(i) {
     this.#edited = i;
     this.#editing.hidden = i === null;
-    this.#refresh();
+    this.refresh();
   }
 
   /** @param {number} count of the first messages that the model no longer sees */
@@ -224,11 +239,36 @@ export class View {
     else this.#messages[count].element.before(this.#forgotten);
   }
 
-  /** @param {string} text for the input */
-  write(text) {
-    this.input.value = text;
-    this.#refresh();
+  /** The question as it is in the composer: what is attached, and the text of the input. */
+  get content() {
+    return this.attachments.content;
+  }
+
+  set content(content) {
+    this.attachments.content = content;
+    this.refresh();
     this.#grow();
+  }
+
+  /** What counts tokens, if there is one. */
+  get engine() {
+    return this.#do.engine();
+  }
+
+  /** @param {string} text for the visitor, above the input; empty if there is no more to say */
+  tell(text) {
+    if (text && text !== this.#notice.textContent) this.announce(text);
+    this.#notice.textContent = text;
+    this.#notice.hidden = !text;
+  }
+
+  /** Stops reading aloud; says whether anything was read. */
+  hush() {
+    const reading = this.#list.querySelector("[aria-pressed=true]");
+    if (!reading) return false;
+    reading.ariaPressed = "false";
+    speechSynthesis.cancel();
+    return true;
   }
 
   /** @param {string} text for screen readers */
@@ -236,6 +276,25 @@ export class View {
     this.#voice.append(html("p", {}, text));
     clearTimeout(this.#spoken);
     this.#spoken = setTimeout(() => this.#voice.replaceChildren(), SPOKEN);
+  }
+
+  /** Updates what depends on what is shown and written. */
+  refresh() {
+    const last = this.#messages.length - 1;
+    const question = this.#messages.findLastIndex(({ said }) => said.role === "user");
+    // Voices that are not the device's would send the text to a server.
+    const voice = Boolean(globalThis.speechSynthesis?.getVoices().some(({ localService }) => localService));
+    for (const [i, message] of this.#messages.entries()) {
+      message.mark({ voice, recent: i >= question, last: i === last, edited: i === this.#edited });
+    }
+    this.#empty.hidden = last >= 0;
+    this.#clear.hidden = last < 0;
+    this.#send.disabled = this.attachments.list.hidden && this.input.value.trim() === "";
+    this.#send.hidden = this.#busy;
+    this.#stop.hidden = !this.#busy;
+    this.#offerLatest();
+    this.attachments.refresh();
+    this.#chat.classList.toggle("busy", this.#busy);
   }
 
   #listen() {
@@ -247,7 +306,7 @@ export class View {
     // The input keeps the focus, and a phone its keyboard.
     this.#send.addEventListener("mousedown", (event) => event.preventDefault());
     this.input.addEventListener("input", () => {
-      this.#refresh();
+      this.refresh();
       this.#grow();
     });
     this.#root.addEventListener("keydown", (event) => this.#pressed(/** @type {KeyboardEvent} */ (event)));
@@ -268,7 +327,11 @@ export class View {
     }
     const i = this.#messages.findIndex(({ element }) => element === article);
     const { versions = [] } = this.#messages[i]?.said ?? {};
-    if (name === "copy") {
+    if (name === "read") {
+      const pressed = target.ariaPressed === "true";
+      this.hush();
+      if (!pressed) import("./reader.js").then(({ read }) => read(target, this.#messages[i].text));
+    } else if (name === "copy") {
       copy(target, this.#messages[i].said.content, announce);
     } else if (name === "latest") {
       this.toEnd();
@@ -276,6 +339,8 @@ export class View {
     } else if (name === "older" || name === "newer") {
       this.#do.version(i, versions.indexOf(null) + (name === "older" ? -1 : 1));
       this.#refocus(i, name);
+    } else if (name === "attach") {
+      this.attachments.picker.click();
     } else if (name !== "send") {
       this.#do[/** @type {"again"} */ (name)](i);
       const typing = event.detail === 0 || matchMedia("(hover: hover)").matches;
@@ -291,7 +356,9 @@ export class View {
       event.preventDefault();
       this.#composer.requestSubmit();
     } else if (event.key === "Escape") {
-      if (this.#busy || !this.#status.hidden) this.#do.stop();
+      if (this.hush()) {
+        // That was meant.
+      } else if (this.#busy || !this.#status.hidden) this.#do.stop();
       else if (!this.#editing.hidden) this.#do.cancel();
       else return;
       event.stopPropagation();
@@ -309,22 +376,6 @@ export class View {
     const button = (/** @type {string} */ name) =>
       /** @type {HTMLButtonElement} */ (element.querySelector(`[data-do=${name}]`));
     (button(name).disabled ? button(name === "older" ? "newer" : "older") : button(name)).focus();
-  }
-
-  /** Updates the buttons. */
-  #refresh() {
-    const last = this.#messages.length - 1;
-    const question = this.#messages.findLastIndex(({ said }) => said.role === "user");
-    for (const [i, message] of this.#messages.entries()) {
-      message.mark({ recent: i >= question, last: i === last, edited: i === this.#edited });
-    }
-    this.#empty.hidden = last >= 0;
-    this.#clear.hidden = last < 0;
-    this.#send.disabled = this.input.value.trim() === "";
-    this.#send.hidden = this.#busy;
-    this.#stop.hidden = !this.#busy;
-    this.#offerLatest();
-    this.#composer.parentElement?.parentElement?.classList.toggle("busy", this.#busy);
   }
 
   #offerLatest() {

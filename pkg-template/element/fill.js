@@ -1,0 +1,9 @@
+/**
+ * A text with what it leaves open, in braces, filled in.
+ *
+ * @param {string} text
+ * @param {Record<string, string | number>} values
+ */
+export function fill(text, values) {
+  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name]?.toLocaleString() ?? whole);
+}

@@ -1,0 +1,231 @@
+import { html, icon } from "../dom.js";
+import { fill } from "../fill.js";
+import { quote, unquote } from "../quotes.js";
+import { TEXTS } from "../texts.js";
+import { adoptStyle } from "./quoted-style.js";
+
+/** @import { Engine } from "../../index.js" */
+/** @import { Quote } from "../quotes.js" */
+
+const CROSS = "M7 7l10 10M17 7 7 17";
+/** Lines of text, of which the last is short. */
+const LINES = "M5 7h14M5 12h14M5 17h8";
+
+/** Most characters, and bytes of files, that are attached together. */
+const MOST = 1_000_000;
+
+/** Most sentences on files that are refused. */
+const SENTENCES = 3;
+
+/** Shows what is attached, with its length in tokens, and reads what is to be. */
+export class Tray {
+  #attachments;
+  /** @type {Quote[]} */
+  #quotes = [];
+  /** @type {WeakMap<Quote, {tokens: Promise<number>, engine: Engine}>} */
+  #counted = new WeakMap();
+  /** @type {{refused: string, over: string}} what there is to say */
+  #told = { refused: "", over: "" };
+
+  /** @param {import("./attachments.js").Attachments} attachments */
+  constructor(attachments) {
+    this.#attachments = attachments;
+    const { list, area } = attachments;
+    adoptStyle(list);
+    area.dataset.drop = TEXTS.drop;
+    area.addEventListener("dragleave", ({ relatedTarget }) => {
+      if (!area.contains(/** @type {Node | null} */ (relatedTarget))) this.drag("leave", []);
+    });
+    list.addEventListener("keydown", ({ key, target }) => {
+      const item = /** @type {Element} */ (target).closest("li");
+      if (item && ["Delete", "Backspace"].includes(key)) this.#remove([...list.children].indexOf(item));
+    });
+  }
+
+  /** The question: what is attached, and the text of the input. */
+  get content() {
+    return quote(this.#quotes, this.#attachments.view.input.value);
+  }
+
+  /** @param {string} content of a question, for the composer */
+  write(content) {
+    const { quotes, text } = unquote(content);
+    this.#attachments.view.input.value = text;
+    this.#show(quotes);
+  }
+
+  /**
+   * @param {string} type of the event
+   * @param {File[]} files
+   */
+  drag(type, files) {
+    const { area, view } = this.#attachments;
+    area.classList.toggle("dropping", type === "dragover");
+    if (files.length === 0) return;
+    view.input.focus({ preventScroll: true });
+    this.read(files);
+  }
+
+  /** @param {File[]} files */
+  async read(files) {
+    /** @type {string[]} */
+    const refused = [];
+    for (const file of files) {
+      const { name, size } = file;
+      try {
+        if (!this.#fits(size)) throw new Error(TEXTS.tooLong);
+        this.#add(name, textOf(await bytesOf(file)));
+      } catch (/** @type {any} */ error) {
+        refused.push(fill(error.message, { name, limit: limit() }));
+      }
+    }
+    const more = refused.length > SENTENCES ? " …" : "";
+    this.#tell({ refused: `${refused.slice(0, SENTENCES).join(" ")}${more}` });
+  }
+
+  /**
+   * Attaches a text.
+   *
+   * @param {string} name
+   * @param {string} text
+   */
+  put(name, text) {
+    if (this.#fits(text.length)) this.#add(name, text);
+    else this.#tell({ refused: fill(TEXTS.tooLong, { name, limit: limit() }) });
+  }
+
+  /** @param {Quote[]} quotes that are attached now */
+  #show(quotes) {
+    const { list, view } = this.#attachments;
+    this.#quotes = quotes;
+    list.replaceChildren(...quotes.map((quote, i) => this.#chip(quote, i)));
+    list.hidden = quotes.length === 0;
+    this.#tell({ refused: "", over: "" });
+    view.refresh();
+  }
+
+  /** Counts the tokens of what is attached, once there is an engine. */
+  async count() {
+    const { list, view } = this.#attachments;
+    const quotes = this.#quotes;
+    const { engine } = view;
+    if (!engine || quotes.length === 0) return;
+    try {
+      const counts = await Promise.all(quotes.map((quote) => this.#tokens(quote, engine)));
+      if (this.#quotes !== quotes || view.engine !== engine) return;
+      for (const [i, count] of counts.entries()) {
+        const size = /** @type {Element} */ (list.children[i].querySelector("small"));
+        size.textContent = fill(TEXTS.tokens, { count });
+      }
+      const count = counts.reduce((sum, count) => sum + count);
+      const { context } = engine.info;
+      this.#tell({ over: count > context ? fill(TEXTS.over, { count, context }) : "" });
+    } catch {
+      // The engine is gone; what is shown stays.
+    }
+  }
+
+  /**
+   * @param {Quote} quote
+   * @param {Engine} engine
+   */
+  #tokens(quote, engine) {
+    let counted = this.#counted.get(quote);
+    if (counted?.engine !== engine) {
+      counted = { engine, tokens: engine.countTokens(quote.text, { addSpecialTokens: false }) };
+      this.#counted.set(quote, counted);
+    }
+    return counted.tokens;
+  }
+
+  /** @param {number} length of what is to be attached, too */
+  #fits(length) {
+    return this.#quotes.reduce((sum, { text }) => sum + text.length, length) <= MOST;
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} text
+   */
+  #add(name, text) {
+    this.#show([...this.#quotes, { name, text: text.replace(/\r\n?/g, "\n") }]);
+    this.#attachments.view.announce(fill(TEXTS.attached, { name }));
+  }
+
+  /** @param {number} i */
+  #remove(i) {
+    const { view, list } = this.#attachments;
+    const quotes = this.#quotes;
+    this.#show(quotes.filter((_, at) => at !== i));
+    const next = list.children[Math.min(i, quotes.length - 2)];
+    /** @type {HTMLElement} */ (next?.querySelector("[part=detach]") ?? view.input).focus();
+  }
+
+  /**
+   * Turns a pasted text back into text of the input.
+   *
+   * @param {number} i
+   */
+  #write(i) {
+    const { input } = this.#attachments.view;
+    const { text } = this.#quotes[i];
+    this.#remove(i);
+    input.setRangeText(text, input.selectionStart, input.selectionEnd, "end");
+    input.dispatchEvent(new Event("input"));
+    input.focus();
+  }
+
+  /**
+   * @param {Quote} quote
+   * @param {number} i
+   */
+  #chip({ name, text }, i) {
+    const chip = html("li", { part: "attachment" }, html("b", { dir: "auto", title: name }, name));
+    chip.append(html("small", {}, fill(TEXTS.characters, { count: text.length })));
+    if (name === TEXTS.pasted) chip.append(action("as-text", LINES, TEXTS.asText, () => this.#write(i)));
+    chip.append(action("detach", CROSS, fill(TEXTS.detach, { name }), () => this.#remove(i)));
+    return chip;
+  }
+
+  /** @param {Partial<{refused: string, over: string}>} told */
+  #tell(told) {
+    Object.assign(this.#told, told);
+    this.#attachments.view.tell(Object.values(this.#told).filter(Boolean).join(" "));
+  }
+}
+
+/**
+ * @param {string} part
+ * @param {string} path
+ * @param {string} label
+ * @param {() => void} onClick
+ */
+function action(part, path, label, onClick) {
+  const button = html("button", { type: "button", class: "icon", part, "aria-label": label, title: label }, icon(path));
+  button.addEventListener("click", onClick);
+  return button;
+}
+
+/** @param {File} file */
+async function bytesOf(file) {
+  try {
+    return await file.arrayBuffer();
+  } catch {
+    throw new Error(TEXTS.unreadable);
+  }
+}
+
+/** @param {ArrayBuffer} bytes */
+function textOf(bytes) {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    if (!text.includes("\0")) return text;
+  } catch {
+    // It is not UTF-8.
+  }
+  throw new Error(TEXTS.noText);
+}
+
+function limit() {
+  return new Intl.NumberFormat(undefined, { style: "unit", unit: "megabyte" }).format(MOST / 1e6);
+}
