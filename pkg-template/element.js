@@ -330,9 +330,9 @@ export class TabloomChat extends Base {
     if (engine) this.#emit("tabloom-ready", { engine });
   }
 
-  /** The conversation, as it is shown; with `versions` where a message has several. */
+  /** The conversation, without an answer that is being written; with `versions` where a message has several. */
   get messages() {
-    return structuredClone(this.#chat.conversation.messages);
+    return structuredClone(this.#chat.said);
   }
 
   set messages(messages) {

@@ -100,6 +100,12 @@ export class Chat {
     return this.#answering.busy;
   }
 
+  /** The messages, without an answer that is being written. */
+  get said() {
+    const { messages, question } = this.conversation;
+    return this.busy ? messages.slice(0, question + 1) : messages;
+  }
+
   /** @returns {TabloomChatState} */
   get state() {
     if (this.#host.engine.loading) return "loading";
