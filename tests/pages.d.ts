@@ -55,6 +55,7 @@ declare var render: Own;
 declare var sdk: Own;
 declare var seen: Own;
 declare var shadow: Own;
+declare var shifted: number;
 declare var show: Own;
 declare var shown: Own;
 declare var streams: Own;

@@ -2,6 +2,7 @@
 // works for everybody.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
 import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
@@ -33,6 +34,48 @@ const choose = async (page, i, name) => {
 };
 /** A page in a context of its own. */
 const fresh = async (options = {}) => ready(await browser.newContext(options), address);
+
+describe("a first visit on a phone", () => {
+  const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true };
+
+  test("fetches little before the model, and nothing that only one view needs", async () => {
+    const server = await serve({});
+    const { page } = await ready(await browser.newContext(PHONE), `${server.url}?device=cpu`);
+    const model = server.requests.findIndex((path) => path.startsWith("model/"));
+    const early = server.requests.slice(0, model);
+    assert.ok(early.length <= 40, `${early.length} requests: ${early.join(" ")}`);
+    assert.deepEqual(
+      early.filter((path) => /playground|bench|panel|language-model|code|math/.test(path)),
+      [],
+    );
+    const weigh = async (path) => {
+      const response = await fetch(`${url}${path}`);
+      const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
+      return brotliCompressSync(new Uint8Array(await response.arrayBuffer()), { params }).length;
+    };
+    const bytes = (await Promise.all(early.map(weigh))).reduce((sum, some) => sum + some, 0);
+    assert.ok(bytes <= 1_200_000, `${bytes} bytes`);
+    await page.context().close();
+    await server.close();
+  });
+
+  testBeyondFirefox("shifts")("nothing jumps while it loads and first answers", async () => {
+    const context = await browser.newContext(PHONE);
+    await context.addInitScript(() => {
+      globalThis.shifted = 0;
+      const add = (/** @type {any[]} */ shifts) => {
+        for (const { value, hadRecentInput } of shifts) if (!hadRecentInput) shifted += value;
+      };
+      new PerformanceObserver((list) => add(list.getEntries())).observe({ type: "layout-shift", buffered: true });
+    });
+    const { page } = await ready(context, address);
+    await ask(page, QUESTION);
+    await page.waitForTimeout(500);
+    const shift = await page.evaluate(() => shifted);
+    assert.ok(shift < 0.05, `a layout shift of ${shift}`);
+    await context.close();
+  });
+});
 
 describe("conversations", () => {
   let page;
@@ -542,11 +585,17 @@ describe("without a network", () => {
       const name = (await caches.keys()).find((name) => name.startsWith("tabloom-page-"));
       return (await (await caches.open(name)).keys()).map(({ url }) => new URL(url).pathname);
     });
-    for (const path of ["/index.html", "/main.js", "/tabloom/worker.js", "/tabloom/wasm/tabloom_bg.wasm"]) {
+    for (const path of [
+      "/index.html",
+      "/main.js",
+      "/page.css",
+      "/tabloom/worker.js",
+      "/tabloom/wasm/tabloom_bg.wasm",
+    ]) {
       assert.ok(kept.includes(path), path);
     }
     assert.deepEqual(
-      kept.filter((path) => path.startsWith("/model/") || path.startsWith("/examples/")),
+      kept.filter((path) => /^\/(model|examples|tabloom\/element)\/|^\/chat\./.test(path)),
       [],
     );
   });
