@@ -11,6 +11,7 @@
 import { Chat } from "./element/chat.js";
 import { ChatEngine } from "./element/engine.js";
 import { History, checked } from "./element/history.js";
+import { RENDERERS } from "./element/prose/renderers.js";
 import { TEXTS } from "./element/texts.js";
 import { TabloomError } from "./error.js";
 
@@ -80,6 +81,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart text - the text of a message
  * @csspart actions - the buttons below a message
  * @csspart code-block - a block of code
+ * @csspart math - a formula, where the page shows such
  * @csspart table - a table
  * @csspart quote - a quotation
  * @csspart link - a link
@@ -120,6 +122,8 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
 export class TabloomChat extends Base {
   /** The texts of elements made from now on; change them for another language. */
   static texts = TEXTS;
+  /** What shows code in colours, and mathematics; set it before the first element is made. */
+  static renderers = RENDERERS;
   static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
 
   /** @type {LoadOptions["workerUrl"]} */

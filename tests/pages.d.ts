@@ -10,6 +10,7 @@ declare const output: HTMLOutputElement & HTMLTableElement;
 // biome-ignore lint/suspicious/noExplicitAny: each test has its own
 type Own = any;
 declare var FRANCE: Own;
+declare var RENDERERS: Own;
 declare var Rendered: Own;
 declare var aborted: Own;
 declare var answer: Own;

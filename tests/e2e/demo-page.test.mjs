@@ -316,6 +316,54 @@ test("what a model writes is Markdown, and never HTML", async () => {
   await page.context().close();
 });
 
+const RICH = [
+  "Code:",
+  "```python\ndef add(a, b):\n    # the sum\n    return a + 17  # '=' is not '+'\n```",
+  "```css\n.a > b { color: red; }\n```",
+  '```json\n{ "a": [1, true, null] }\n```',
+  "```klingon\nnuqneH\n```",
+  "So $x^2$ is less than $5, and",
+  "\\[ \\sum_{i=1}^n i = \\frac{n(n+1)}{2} \\]",
+  "but not $\\frac{$.",
+].join("\n\n");
+
+for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+  const declare = colorScheme === "light" ? test : testBeyondFirefox("scheme");
+  declare(`code is coloured and formulas are set, by what is loaded for them, ${colorScheme}`, async () => {
+    const { page, problems, requests } = await fresh({ colorScheme, serviceWorkers: "block" });
+    assert.equal(await ask(page, QUESTION), FRANCE.answer);
+    const libraries = () =>
+      requests.map((request) => new URL(request).pathname).filter((path) => /code|math/.test(path));
+    assert.deepEqual(libraries(), []);
+    const messages = [
+      { role: "user", content: "Show me" },
+      { role: "assistant", content: RICH },
+    ];
+    const buffer = Buffer.from(JSON.stringify({ title: "Rich", messages }));
+    await page.locator("#import").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
+    await page.locator(`${MESSAGES} math`).nth(1).waitFor({ state: "attached" });
+    await page.locator(`${MESSAGES} [part=code-keyword]`).first().waitFor();
+    assert.equal(libraries().length, 2);
+    const found = await page.evaluate(() => ({
+      code: shadow("pre").map((pre) => [pre.textContent, pre.querySelectorAll("span").length > 0]),
+      math: shadow("math").map((math) => [math.namespaceURI, math.getAttribute("display")]),
+      text: shadow(".assistant .text p").map((p) => p.textContent),
+    }));
+    const code = [...RICH.matchAll(/```\w+\n(.*?)\n```/gs)].map(([, text]) => [text, text !== "nuqneH"]);
+    assert.deepEqual(found.code, code);
+    const MATHML = "http://www.w3.org/1998/Math/MathML";
+    assert.deepEqual(found.math, [
+      [MATHML, null],
+      [MATHML, "block"],
+    ]);
+    assert.match(found.text.at(-3), / is less than \$5, and$/);
+    assert.equal(found.text.at(-1), "but not $\\frac{$.");
+    assert.deepEqual(await page.evaluate(pale), []);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+}
+
 test("settings are used, kept and put back", async () => {
   const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
   await page.locator("#tab-settings").click();

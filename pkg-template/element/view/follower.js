@@ -23,7 +23,10 @@ export class Follower {
       this.#top = scrollTop;
       onScroll();
     });
-    new ResizeObserver(() => this.follow()).observe(log);
+    const observer = new ResizeObserver(() => this.follow());
+    observer.observe(log);
+    // The messages; what a page makes of code and formulas takes other room than their text.
+    observer.observe(/** @type {Element} */ (log.lastElementChild));
   }
 
   /** Whether the reader is at the end. */
