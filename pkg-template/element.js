@@ -18,6 +18,8 @@ import { TabloomError } from "./error.js";
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
 /** @typedef {import("./element/types.js").TabloomChatState} TabloomChatState */
 /** @typedef {import("./element/types.js").TabloomChatEventMap} TabloomChatEventMap */
+/** @typedef {import("./element/prose/renderers.js").CodeRenderer} CodeRenderer */
+/** @typedef {import("./element/prose/renderers.js").MathRenderer} MathRenderer */
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
