@@ -11,12 +11,15 @@
 import { Chat } from "./element/chat.js";
 import { ChatEngine } from "./element/engine.js";
 import { History, checked } from "./element/history.js";
+import { RENDERERS } from "./element/prose/renderers.js";
 import { TEXTS } from "./element/texts.js";
 import { TabloomError } from "./error.js";
 
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
 /** @typedef {import("./element/types.js").TabloomChatState} TabloomChatState */
 /** @typedef {import("./element/types.js").TabloomChatEventMap} TabloomChatEventMap */
+/** @typedef {import("./element/prose/renderers.js").CodeRenderer} CodeRenderer */
+/** @typedef {import("./element/prose/renderers.js").MathRenderer} MathRenderer */
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
@@ -83,6 +86,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart attached - a text that is attached to a question, folded
  * @csspart actions - the buttons below a message
  * @csspart code-block - a block of code
+ * @csspart math - a formula, where the page shows such
  * @csspart table - a table
  * @csspart quote - a quotation
  * @csspart link - a link
@@ -131,6 +135,8 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
 export class TabloomChat extends Base {
   /** The texts of elements made from now on; change them for another language. */
   static texts = TEXTS;
+  /** What shows code in colours, and mathematics; set it before the first element is made. */
+  static renderers = RENDERERS;
   static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
 
   /** @type {LoadOptions["workerUrl"]} */

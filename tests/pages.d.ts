@@ -10,6 +10,7 @@ declare const output: HTMLOutputElement & HTMLTableElement;
 // biome-ignore lint/suspicious/noExplicitAny: each test has its own
 type Own = any;
 declare var FRANCE: Own;
+declare var RENDERERS: Own;
 declare var Rendered: Own;
 declare var aborted: Own;
 declare var answer: Own;
@@ -56,6 +57,7 @@ declare var render: Own;
 declare var sdk: Own;
 declare var seen: Own;
 declare var shadow: Own;
+declare var shifted: number;
 declare var show: Own;
 declare var shown: Own;
 declare var spoken: Own;

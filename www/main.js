@@ -10,6 +10,7 @@ import { $, button, write } from "./dom.js";
 import { BUILT_IN, Loader } from "./loader.js";
 import { keepOffline } from "./offline.js";
 import { Picker } from "./picker.js";
+import "./renderers.js";
 import { Settings } from "./settings.js";
 import { offerSite } from "./site.js";
 import { Tabs } from "./tabs.js";

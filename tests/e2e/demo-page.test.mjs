@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
+import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
 import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
@@ -42,6 +43,48 @@ async function view(page, name) {
 }
 /** A page in a context of its own. */
 const fresh = async (options = {}) => ready(await browser.newContext(options), address);
+
+describe("a first visit on a phone", () => {
+  const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true };
+
+  test("fetches little before the model, and nothing that only one view needs", async () => {
+    const server = await serve({});
+    const { page } = await ready(await browser.newContext(PHONE), `${server.url}?device=cpu`);
+    const model = server.requests.findIndex((path) => path.startsWith("model/"));
+    const early = server.requests.slice(0, model);
+    assert.ok(early.length <= 40, `${early.length} requests: ${early.join(" ")}`);
+    assert.deepEqual(
+      early.filter((path) => /playground|bench|panel|language-model|code|math/.test(path)),
+      [],
+    );
+    const weigh = async (path) => {
+      const response = await fetch(`${url}${path}`);
+      const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
+      return brotliCompressSync(new Uint8Array(await response.arrayBuffer()), { params }).length;
+    };
+    const bytes = (await Promise.all(early.map(weigh))).reduce((sum, some) => sum + some, 0);
+    assert.ok(bytes <= 1_200_000, `${bytes} bytes`);
+    await page.context().close();
+    await server.close();
+  });
+
+  testBeyondFirefox("shifts")("nothing jumps while it loads and first answers", async () => {
+    const context = await browser.newContext(PHONE);
+    await context.addInitScript(() => {
+      globalThis.shifted = 0;
+      const add = (/** @type {any[]} */ shifts) => {
+        for (const { value, hadRecentInput } of shifts) if (!hadRecentInput) shifted += value;
+      };
+      new PerformanceObserver((list) => add(list.getEntries())).observe({ type: "layout-shift", buffered: true });
+    });
+    const { page } = await ready(context, address);
+    await ask(page, QUESTION);
+    await page.waitForTimeout(500);
+    const shift = await page.evaluate(() => shifted);
+    assert.ok(shift < 0.05, `a layout shift of ${shift}`);
+    await context.close();
+  });
+});
 
 describe("conversations", () => {
   let page;
@@ -323,6 +366,54 @@ test("what a model writes is Markdown, and never HTML", async () => {
   assert.match(shown.text, /<img src=x onerror=alert\(1\)>/);
   await page.context().close();
 });
+
+const RICH = [
+  "Code:",
+  "```python\ndef add(a, b):\n    # the sum\n    return a + 17  # '=' is not '+'\n```",
+  "```css\n.a > b { color: red; }\n```",
+  '```json\n{ "a": [1, true, null] }\n```',
+  "```klingon\nnuqneH\n```",
+  "So $x^2$ is less than $5, and",
+  "\\[ \\sum_{i=1}^n i = \\frac{n(n+1)}{2} \\]",
+  "but not $\\frac{$.",
+].join("\n\n");
+
+for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+  const declare = colorScheme === "light" ? test : testBeyondFirefox("scheme");
+  declare(`code is coloured and formulas are set, by what is loaded for them, ${colorScheme}`, async () => {
+    const { page, problems, requests } = await fresh({ colorScheme, serviceWorkers: "block" });
+    assert.equal(await ask(page, QUESTION), FRANCE.answer);
+    const libraries = () =>
+      requests.map((request) => new URL(request).pathname).filter((path) => /code|math/.test(path));
+    assert.deepEqual(libraries(), []);
+    const messages = [
+      { role: "user", content: "Show me" },
+      { role: "assistant", content: RICH },
+    ];
+    const buffer = Buffer.from(JSON.stringify({ title: "Rich", messages }));
+    await page.locator("#import").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
+    await page.locator(`${MESSAGES} math`).nth(1).waitFor({ state: "attached" });
+    await page.locator(`${MESSAGES} [part=code-keyword]`).first().waitFor();
+    assert.equal(libraries().length, 2);
+    const found = await page.evaluate(() => ({
+      code: shadow("pre").map((pre) => [pre.textContent, pre.querySelectorAll("span").length > 0]),
+      math: shadow("math").map((math) => [math.namespaceURI, math.getAttribute("display")]),
+      text: shadow(".assistant .text p").map((p) => p.textContent),
+    }));
+    const code = [...RICH.matchAll(/```\w+\n(.*?)\n```/gs)].map(([, text]) => [text, text !== "nuqneH"]);
+    assert.deepEqual(found.code, code);
+    const MATHML = "http://www.w3.org/1998/Math/MathML";
+    assert.deepEqual(found.math, [
+      [MATHML, null],
+      [MATHML, "block"],
+    ]);
+    assert.match(found.text.at(-3), / is less than \$5, and$/);
+    assert.equal(found.text.at(-1), "but not $\\frac{$.");
+    assert.deepEqual(await page.evaluate(pale), []);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+}
 
 test("settings are used, kept and put back", async () => {
   const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
@@ -715,11 +806,17 @@ describe("without a network", () => {
       const name = (await caches.keys()).find((name) => name.startsWith("tabloom-page-"));
       return (await (await caches.open(name)).keys()).map(({ url }) => new URL(url).pathname);
     });
-    for (const path of ["/index.html", "/main.js", "/tabloom/worker.js", "/tabloom/wasm/tabloom_bg.wasm"]) {
+    for (const path of [
+      "/index.html",
+      "/main.js",
+      "/page.css",
+      "/tabloom/worker.js",
+      "/tabloom/wasm/tabloom_bg.wasm",
+    ]) {
       assert.ok(kept.includes(path), path);
     }
     assert.deepEqual(
-      kept.filter((path) => path.startsWith("/model/") || path.startsWith("/examples/")),
+      kept.filter((path) => /^\/(model|examples|tabloom\/element)\/|^\/chat\./.test(path)),
       [],
     );
   });

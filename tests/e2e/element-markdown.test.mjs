@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { inline } from "../../pkg-template/element/prose/inline.js";
 import { linesOf, parse } from "../../pkg-template/element/prose/markdown.js";
+import { RENDERERS } from "../../pkg-template/element/prose/renderers.js";
 import { launch } from "./browser.mjs";
 import { serve } from "./server.mjs";
 import { randomFrom } from "./tabs/site/random.mjs";
@@ -21,7 +22,7 @@ before(async () => {
   await page.goto(`${server.url}empty.html`);
   page.on("request", (request) => requests.push(request.url()));
   page.on("dialog", () => requests.push("a dialog"));
-  await page.evaluate(prepare, `${server.url}tabloom/element/prose/render.js`);
+  await page.evaluate(prepare, `${server.url}tabloom/element/prose/`);
   requests.length = 0;
 });
 
@@ -31,8 +32,9 @@ after(async () => {
 });
 
 /** Runs in the page. */
-async function prepare(address) {
-  const { render, Rendered } = await import(address);
+async function prepare(folder) {
+  const { render, Rendered } = await import(`${folder}render.js`);
+  const { RENDERERS } = await import(`${folder}renderers.js`);
   const NAMES =
     "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR".split(
       " ",
@@ -77,6 +79,7 @@ async function prepare(address) {
     return root;
   };
   globalThis.Rendered = Rendered;
+  globalThis.RENDERERS = RENDERERS;
 }
 
 const EXAMPLE = `Some *emphasis*, **strength** and \`code\`, ~~gone~~.
@@ -205,6 +208,55 @@ test("emphasis and code that are still open show as what they will be", async ()
     "<p><strong>done</strong> and *</p>",
     "<p>[a <strong>b</strong></p>",
   ]);
+});
+
+/** What a page is asked to show: formulas, `=` before those that stand by themselves. */
+const FORMULAS = [
+  ["$x$", "x"],
+  ["Let $a_1 * b*c$ and $\\frac{a}{b}$.", "a_1 * b*c", "\\frac{a}{b}"],
+  ["\\(a\\), \\[b\\] and $$c$$.", "a", "=b", "=c"],
+  ["$$\nx\n- y\n+ z\n$$", "=x\n- y\n+ z"],
+  ["It is\n\\[ a \\\\ b \\]\nthen.", "=a \\\\ b"],
+  ["- one\n\n  $$\n  x\n  $$\n- $y$", "=x", "y"],
+  ["| $a$ | b |\n|---|---|\n| 1 | \\(c\\) |", "a", "c"],
+  ["**$a$** [\\(b\\)](https://x.y)", "a", "b"],
+  ["$5 and $10"],
+  ["$5–$10, US$5 and A$6, $ 5$ or $5 $"],
+  ["`$x$` and \\$x\\$"],
+  ["```\n$$x$$\n```"],
+  ["$HOME/$USER"],
+  ["$$ and \\( and \\["],
+  ["$$\nx\n\n$$"],
+  ["$$$$"],
+];
+
+test("formulas are found where the page shows such, and prices are none", async () => {
+  const found = await page.evaluate(
+    async (sources) => {
+      const found = [];
+      for (const source of sources) {
+        const asked = [];
+        RENDERERS.math = (tex, display) => void asked.push(`${display ? "=" : ""}${tex}`);
+        const root = grown(source, []);
+        const plain = shown(source).innerHTML;
+        const every = Array.from(source, (_, i) => i);
+        RENDERERS.math = () => null;
+        const same = grown(source, every).innerHTML === root.innerHTML && plain === root.innerHTML;
+        found.push([source, ...asked, ...(same ? [] : [root.innerHTML])]);
+      }
+      RENDERERS.math = null;
+      return found;
+    },
+    FORMULAS.map(([source]) => source),
+  );
+  assert.deepEqual(found, FORMULAS);
+});
+
+test("without such a page formulas are text", async () => {
+  const texts = await page.evaluate(() => ["$x$ $$y$$", "$$\n- y\n$$", "\\(a\\)"].map((text) => shown(text).innerHTML));
+  assert.equal(texts[0], "<p>$x$ $$y$$</p>");
+  assert.match(texts[1], /^<p>\$\$<\/p><ul>/);
+  assert.equal(texts[2], "<p>(a)</p>");
 });
 
 const HOSTILE = [
@@ -510,6 +562,15 @@ const REPEATED = [
   "[a](https://x.y) ",
   "*[a](https://x.y) ",
   "\r\n",
+  "$",
+  "$. ",
+  "$$",
+  "$$\n",
+  "\\(",
+  "\\[",
+  "\\[\n",
+  "\\[\n# a\n",
+  "\\(a\\) ",
 ];
 
 test("200 kB of anything are read in linear time", () => {
@@ -520,6 +581,7 @@ test("200 kB of anything are read in linear time", () => {
       if (block.type === "table") return [block.head, ...block.rows].flat();
       return "text" in block ? [block.text] : [];
     });
+  RENDERERS.math = () => null;
   for (const unit of REPEATED) {
     const source = unit.repeat(Math.ceil(200_000 / unit.length));
     const read = texts(parse(linesOf(source)).blocks);

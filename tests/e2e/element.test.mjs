@@ -418,6 +418,59 @@ test("what comes between two frames is shown at once", async () => {
   assert.equal(text, Array.from({ length: 400 }, (_, i) => i).join(" "));
 });
 
+test("a page shows code and formulas its own way, once they are final", async () => {
+  const { page, problems } = await fake();
+  await page.evaluate(() => {
+    globalThis.asked = [];
+    const { renderers } = /** @type {typeof TabloomChat} */ (customElements.get("tabloom-chat"));
+    const node = (text) => Object.assign(document.createElement("b"), { textContent: text });
+    renderers.code = (text, language) => {
+      asked.push(`${language}: ${text}`);
+      if (language === "bad") throw new Error("no such language");
+      return language === "slow" ? new Promise(() => {}) : node(text);
+    };
+    renderers.math = async (tex, display) => {
+      asked.push(`${tex} ${display}`);
+      if (tex === "bad") throw new Error("no formula");
+      return node(`formula ${tex}`);
+    };
+    chat.send("Show me");
+  });
+  await page.waitForFunction(() => answers.length === 1);
+  const say = (text) =>
+    page.evaluate(async (text) => {
+      answers[0].say(text);
+      await painted();
+      await painted();
+      return asked.splice(0);
+    }, text);
+  assert.deepEqual(await say("```js\nlet a"), []);
+  assert.deepEqual(await say(" = 1;\n```\n\nSo $x"), [], "a line that follows may be a part of it");
+  assert.deepEqual(await say("$ is it.\n"), ["js: let a = 1;"]);
+  assert.deepEqual(await say("\n```bad\nb\n```\n```slow\nc\n```\n"), ["x false", "bad: b"]);
+  assert.deepEqual(await say("\\[ y"), []);
+  assert.deepEqual(await say(" \\]\n\n$bad$"), ["slow: c"]);
+  await page.evaluate(() => answers[0].end());
+  await until(page, "ready");
+  await page.evaluate(() => painted());
+  assert.deepEqual(await page.evaluate(() => asked), ["y true", "bad false"]);
+  const texts = await page.evaluate(() =>
+    [...shadow(".assistant .text").querySelectorAll("pre, p")].map((node) => [
+      node.textContent,
+      node.querySelectorAll("b").length,
+    ]),
+  );
+  assert.deepEqual(texts, [
+    ["let a = 1;", 1],
+    ["So formula x is it.", 1],
+    ["b", 0],
+    ["c", 0],
+    ["formula y", 1],
+    ["$bad$", 0],
+  ]);
+  assert.deepEqual(problems, []);
+});
+
 test("it scrolls along, but not under who has scrolled up", async () => {
   const { page, chat } = await fake();
   const end = () =>

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { url } from "./browser.mjs";
-import { PROBLEM, ask, loaded, ready } from "./demo.mjs";
+import { ask, loaded, ready } from "./demo.mjs";
 import { goldens, openPackage } from "./package.mjs";
 import { modelFile } from "./server.mjs";
 
@@ -157,13 +157,14 @@ test("a visitor of the demo page chooses a folder", async () => {
   await page.locator("#clear").click();
   assert.equal(await ask(page, content), answer);
   assert.match(await page.locator("#adapter").textContent(), /processor/);
-  // What is no model is not loaded as one; the page goes on with the one it has.
+  // A text is something to ask about; the page goes on with the model it has.
   await page.locator("#folder").evaluate(() => {
     const data = new DataTransfer();
     data.items.add(new File(["text"], "notes.txt"));
     document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
   });
-  await page.locator(PROBLEM, { hasText: "notes.txt is no model: a GGUF file or a folder is one." }).waitFor();
+  await page.locator("#conversation [part~=attachment]", { hasText: "notes.txt" }).waitFor();
+  await page.getByRole("button", { name: "Remove notes.txt" }).click();
   assert.equal(await ask(page, content), answer);
   assert.deepEqual(problems, []);
   await page.close();

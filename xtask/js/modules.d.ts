@@ -12,6 +12,12 @@ declare module "*/tabloom/version.js" {
   export * from "tabloom/version.js";
 }
 declare module "*/tabloom/worker.js";
+declare module "*/npm/lowlight.js" {
+  export * from "lowlight";
+}
+declare module "*/npm/temml.js" {
+  export { default } from "temml";
+}
 // wasm-bindgen writes the types of these; building the package checks the worker against them.
 declare module "*/wasm/tabloom.js" {
   export default function init(): Promise<unknown>;

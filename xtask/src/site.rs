@@ -1,5 +1,5 @@
-//! The demo page, assembled in target/www: what lies in `www/`, with the package as `tabloom/` and
-//! the web examples as `examples/`. Any static host can serve the folder.
+//! The demo page, assembled in target/www: what lies in `www/`, its modules and styles bundled, with the
+//! package as `tabloom/` and the web examples as `examples/`. Any static host can serve the folder.
 
 use crate::once::Once;
 use crate::process::{Task, minutes};
@@ -7,15 +7,15 @@ use crate::workspace::{self, copy_tree, make_empty};
 use crate::{package, tools};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders whose files the service worker does not keep: the engine keeps models itself, and the
 /// example pages are others.
 const OTHERS: [&str; 2] = ["model", "examples"];
-/// Endings of files that the page asks for.
-const OF_THE_PAGE: [&str; 7] = ["html", "css", "js", "wasm", "svg", "png", "webmanifest"];
+/// Endings of files that the page asks for, beside modules and styles.
+const OF_THE_PAGE: [&str; 5] = ["html", "wasm", "svg", "png", "webmanifest"];
 
 /// The page's folder; built, with the package, when it is first asked for.
 pub fn build() -> Result<&'static Path> {
@@ -30,8 +30,14 @@ fn assemble() -> Result<PathBuf> {
     copy_tree(&workspace::root().join("www"), &site, &|_| true)?;
     copy_tree(package, &site.join("tabloom"), &|_| true)?;
     add_examples(&site)?;
-    list_files(&site)?;
+    list_files(&site, &bundle(&site)?)?;
     Ok(site)
+}
+
+/// Bundles the page; gives the paths of the modules and styles that it and its worker load.
+fn bundle(site: &Path) -> Result<BTreeSet<String>> {
+    let paths = tools::script("xtask/js/bundle.mjs")?.arg(site).output()?;
+    serde_json::from_str(&paths).context("the paths of the bundle")
 }
 
 /// Adds the web examples, those that use npm packages as bundles.
@@ -41,11 +47,10 @@ fn add_examples(site: &Path) -> Result<()> {
 }
 
 /// Puts before the service worker which files the page has, by path, and the SHA-256 of each.
-fn list_files(site: &Path) -> Result<()> {
+fn list_files(site: &Path, modules: &BTreeSet<String>) -> Result<()> {
     let worker = site.join("sw.js");
     let mut files = BTreeMap::new();
-    digest_files(site, "", &mut files)?;
-    files.remove("sw.js");
+    digest_files(site, "", modules, &mut files)?;
     let script = fs::read_to_string(&worker).context("www/sw.js")?;
     let files = serde_json::to_string_pretty(&files)?;
     fs::write(&worker, format!("const FILES = {files};\n\n{script}"))?;
@@ -53,16 +58,23 @@ fn list_files(site: &Path) -> Result<()> {
 }
 
 /// Adds the files of a folder, whose path within the site ends with `/` or is empty.
-fn digest_files(folder: &Path, path: &str, files: &mut BTreeMap<String, String>) -> Result<()> {
+fn digest_files(
+    folder: &Path,
+    path: &str,
+    modules: &BTreeSet<String>,
+    files: &mut BTreeMap<String, String>,
+) -> Result<()> {
+    let asked =
+        |file: &Path| OF_THE_PAGE.iter().any(|end| file.extension().is_some_and(|own| own == *end));
     for entry in fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))? {
         let file = entry?.path();
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let path = format!("{path}{name}");
         if file.is_dir() {
             if !OTHERS.contains(&path.as_str()) {
-                digest_files(&file, &format!("{path}/"), files)?;
+                digest_files(&file, &format!("{path}/"), modules, files)?;
             }
-        } else if OF_THE_PAGE.iter().any(|end| file.extension().is_some_and(|own| own == *end)) {
+        } else if modules.contains(&path) || asked(&file) {
             let digest = Sha256::digest(fs::read(&file)?);
             let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
             files.insert(path, hex);
@@ -83,14 +95,14 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         };
-        for other in ["model/config.html", "examples/page.html", "tabloom/index.d.ts", "README.md"]
-        {
+        for other in ["model/config.html", "examples/page.html", "tabloom/index.d.ts", "chat.js"] {
             write(other, "other");
         }
         write("index.html", "abc");
         write("tabloom/wasm/glue.js", "");
         write("sw.js", "worker();");
-        list_files(folder.path()).unwrap();
+        let modules = BTreeSet::from(["tabloom/wasm/glue.js".to_owned()]);
+        list_files(folder.path(), &modules).unwrap();
         let script = fs::read_to_string(folder.path().join("sw.js")).unwrap();
         let (list, rest) = script.split_once(";\n\n").unwrap();
         assert_eq!(rest, "worker();");

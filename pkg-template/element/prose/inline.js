@@ -1,9 +1,11 @@
-// Inline Markdown: emphasis, code and links, as plain data, in linear time.
+// Inline Markdown: emphasis, code, links and formulas, as plain data, in linear time.
+import { RENDERERS } from "./renderers.js";
 
 /**
  * @typedef {string | Span} Inline
  * @typedef {{type: "em" | "strong" | "del", inside: Inline[]}
  *   | {type: "code", text: string}
+ *   | {type: "math", text: string}
  *   | {type: "break"}
  *   | {type: "link", href: string, inside: Inline[]}} Span
  */
@@ -20,6 +22,10 @@ const ESCAPABLE = /[!-/:-@[-`{-~]/;
 const BREAK = /<br[ \t]*\/?>/iy;
 const ANGLED = /<([a-z]+:[^\s<>]*)>/iy;
 const BARE = /https?:\/\/[^\s<>`[\]]+/iy;
+/** Formulas, of bounded length so that each is found in bounded time. Dollars of prices make none. */
+const FORMULA =
+  /\$\$.{1,500}?\$\$|\\\(.{1,500}?\\\)|\\\[.{1,500}?\\\]|(?<![\p{L}\p{N}])\$(?!\s)(?:[^$\\]|\\.){1,500}(?<!\s)\$(?![\p{L}\p{N}])/suy;
+const OPEN_FORMULA = /(?:\$\$|\\[([]).+/sy;
 const TITLE = /[ \t]+(?:"[^"\n]*"|'[^'\n]*')/y;
 
 /**
@@ -33,8 +39,8 @@ const TITLE = /[ \t]+(?:"[^"\n]*"|'[^'\n]*')/y;
  */
 
 /**
- * Parses a text. If it is still `growing`, emphasis and code that are open at its end count as closed
- * there.
+ * Parses a text. If it is still `growing`, emphasis, code and formulas that are open at its end count as
+ * closed there.
  *
  * @param {string} text
  * @param {boolean} [growing]
@@ -85,7 +91,7 @@ class Reader {
 
   read() {
     const text = this.#text;
-    const special = /[\\`*_~[\]!<\nh]/gi;
+    const special = /[\\`*_~[\]!<\nh$]/gi;
     for (;;) {
       const start = (special.lastIndex = this.#at);
       const found = special.exec(text);
@@ -109,7 +115,9 @@ class Reader {
   #take(character) {
     switch (character) {
       case "\\":
-        return this.#escape();
+        return this.#formula() || this.#escape();
+      case "$":
+        return this.#formula();
       case "`":
         return this.#code();
       case "*":
@@ -174,6 +182,17 @@ class Reader {
     if (next === undefined || !ESCAPABLE.test(next)) return false;
     this.#at += 2;
     this.#put(next);
+    return true;
+  }
+
+  /** A formula, where the page shows such. */
+  #formula() {
+    if (!RENDERERS.math) return false;
+    FORMULA.lastIndex = OPEN_FORMULA.lastIndex = this.#at;
+    const found = FORMULA.exec(this.#text) ?? (this.#growing && OPEN_FORMULA.exec(this.#text));
+    if (!found) return false;
+    this.#put({ type: "math", text: found[0] });
+    this.#at += found[0].length;
     return true;
   }
 

@@ -1,8 +1,10 @@
 // Blocks of a subset of Markdown, as plain data. Every step is linear in the text, and no line depends on a
 // later one, so that in a growing text all blocks but the last are final.
+import { RENDERERS } from "./renderers.js";
 
 /**
  * @typedef {{type: "paragraph", text: string}
+ *   | {type: "math", text: string}
  *   | {type: "heading", level: number, text: string}
  *   | {type: "code", language: string, text: string}
  *   | {type: "rule"}
@@ -20,6 +22,8 @@ const FENCE = /^(`{3,}|~{3,})/;
 const HEADING = /^(#{1,6})(?=[ \t]|$)/;
 const ITEM = /^(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)/;
 const DELIMITER = /^:?-+:?$/;
+/** Begins a formula that stands by itself: nothing follows its end in the line. */
+const MATH = /^(?:\$\$(?!.*\$\$.)|\\\[(?!.*\\\].))/;
 
 /**
  * The blocks of a text, and the line where each begins.
@@ -75,6 +79,7 @@ function read(lines, i, depth) {
   if (kind === "rule") return { block: { type: "rule" }, end: i + 1 };
   if (kind === "quote") return readQuote(lines, i, depth);
   if (kind === "item") return readList(lines, i, depth);
+  if (kind === "math") return readMath(lines, i);
   return isTable(lines, i) ? readTable(lines, i) : readParagraph(lines, i, depth);
 }
 
@@ -91,6 +96,7 @@ function opener(line, depth) {
   if (fence) return fence[1][0] === "~" || !text.includes("`", fence[1].length) ? "fence" : null;
   if (HEADING.test(text)) return "heading";
   if (isRule(text)) return "rule";
+  if (RENDERERS.math && MATH.test(text.trimEnd())) return "math";
   if (depth >= MOST_DEPTH) return null;
   if (text[0] === ">") return "quote";
   return ITEM.test(text) ? "item" : null;
@@ -128,13 +134,10 @@ function readParagraph(lines, i, depth) {
   return { block: paragraph(lines.slice(i, end)), end };
 }
 
-/**
- * @param {string[]} lines
- * @returns {Block}
- */
+/** @param {string[]} lines */
 function paragraph(lines) {
   return {
-    type: "paragraph",
+    type: /** @type {const} */ ("paragraph"),
     text: lines
       .map((line) => line.trimStart())
       .join("\n")
@@ -187,6 +190,24 @@ function closes(line, fence) {
   if (columns > 3 || marks.length < fence.length) return false;
   for (const mark of marks) if (mark !== fence[0]) return false;
   return true;
+}
+
+/**
+ * A formula; one that does not end before a blank line is a paragraph.
+ *
+ * @param {string[]} lines
+ * @param {number} i
+ * @returns {Read}
+ */
+function readMath(lines, i) {
+  const close = lines[i].trimStart()[0] === "$" ? "$$" : "\\]";
+  let [end, closed] = [i, false];
+  for (; !closed && end < lines.length && !isBlank(lines[end]); end++) {
+    const text = lines[end].trim();
+    closed = text.endsWith(close) && (end > i || text.length > 4);
+  }
+  const { text } = paragraph(lines.slice(i, end));
+  return { block: { type: closed ? "math" : "paragraph", text }, end };
 }
 
 /**

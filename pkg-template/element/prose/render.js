@@ -3,6 +3,7 @@ import { html, icon, morph } from "../dom.js";
 import { COPY } from "../icons.js";
 import { inline } from "./inline.js";
 import { linesOf, parse } from "./markdown.js";
+import { enrich } from "./renderers.js";
 import { TEXTS } from "../texts.js";
 
 /** @import { Inline } from "./inline.js" */
@@ -46,7 +47,9 @@ export class Rendered {
     this.#finish(growing ? lines.slice(0, -1) : lines, growing ? 1 : 0);
     const finished = [...this.#parent.children].slice(before, this.#final.blocks);
     // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
-    return finished.map((node) => /** @type {HTMLElement} */ (node).innerText).join("\n");
+    const told = finished.map((node) => /** @type {HTMLElement} */ (node).innerText).join("\n");
+    finished.forEach(enrich);
+    return told;
   }
 
   /**
@@ -77,6 +80,8 @@ function blockNode(block, growing) {
       return html("p", {}, ...inlineNodes(inline(block.text, growing)));
     case "heading":
       return headingNode(block.level, inlineNodes(inline(block.text, growing)));
+    case "math":
+      return html("p", { class: "math", part: "math" }, block.text);
     case "rule":
       return html("hr");
     case "code":
@@ -167,6 +172,7 @@ function inlineNodes(pieces) {
     if (typeof piece === "string") return piece;
     if (piece.type === "break") return html("br");
     if (piece.type === "code") return html("code", {}, piece.text);
+    if (piece.type === "math") return html("span", { class: "math", part: "math" }, piece.text);
     if (piece.type !== "link") return html(piece.type, {}, ...inlineNodes(piece.inside));
     const attributes = { href: piece.href, target: "_blank", rel: "noopener noreferrer nofollow" };
     return html("a", { part: "link", ...attributes }, ...inlineNodes(piece.inside));

@@ -32,7 +32,10 @@ export class Follower {
     // A browser that scrolls smoothly has hardly begun when the next line would take the reader back.
     log.addEventListener("wheel", ({ deltaY }) => deltaY < 0 && this.#letGo(), { passive: true });
     log.addEventListener("keydown", ({ key }) => UP.includes(key) && this.#letGo());
-    new ResizeObserver(() => this.follow()).observe(log);
+    const observer = new ResizeObserver(() => this.follow());
+    observer.observe(log);
+    // The messages; what a page makes of code and formulas takes other room than their text.
+    observer.observe(/** @type {Element} */ (log.lastElementChild));
   }
 
   /** Whether the reader is at the end. */

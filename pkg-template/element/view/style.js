@@ -137,6 +137,7 @@ const CSS = `
 .code { border: 1px solid var(--line); border-radius: .75rem; background: var(--surface); overflow: hidden; }
 .bar { display: flex; align-items: center; justify-content: space-between; padding: .25rem .4rem 0 1rem; color: var(--muted); font-size: .8em; }
 .code pre { margin: 0; padding: .35rem 1rem .9rem; overflow-x: auto; tab-size: 4; direction: ltr; text-align: left; scrollbar-width: thin; border-radius: .75rem; }
+p.math { overflow: auto hidden; }
 .scroller { overflow-x: auto; scrollbar-width: thin; border: 1px solid var(--line); border-radius: .75rem; }
 .text table { border-collapse: collapse; min-inline-size: 100%; font-size: .94em; }
 .text :is(th, td) { padding: .5rem .9rem; text-align: start; vertical-align: top; overflow-wrap: normal; }
