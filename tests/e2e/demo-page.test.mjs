@@ -186,7 +186,7 @@ describe("conversations", () => {
     ];
     await page.locator("#import-file").setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
     await page.locator(MESSAGES, { hasText: "It is." }).waitFor();
-    assert.ok((await titles(page)).includes("From a file"));
+    await page.locator("#conversation-list .title", { hasText: "From a file" }).waitFor();
     await page.locator("#import-file").setInputFiles(file("rubbish.json", "{"));
     await page
       .locator("#said", { hasText: "rubbish.json holds no conversation of this page: it is not JSON" })
