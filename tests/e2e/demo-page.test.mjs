@@ -310,7 +310,7 @@ describe("the playground", () => {
 
   before(async () => {
     ({ page } = await fresh());
-    await page.locator("#tab-playground").click();
+    await view(page, "playground");
   });
 
   after(() => page?.context().close());
