@@ -184,7 +184,9 @@ describe("conversations", () => {
       { role: "user", content: "Is it imported?" },
       { role: "assistant", content: "It is." },
     ];
-    await page.locator("#import-file").setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
+    await page
+      .locator("#import-file")
+      .setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
     await page.locator(MESSAGES, { hasText: "It is." }).waitFor();
     await page.locator("#conversation-list .title", { hasText: "From a file" }).waitFor();
     await page.locator("#import-file").setInputFiles(file("rubbish.json", "{"));
