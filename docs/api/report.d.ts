@@ -159,6 +159,7 @@ export declare class Chat {
     readonly conversation: Conversation;
     constructor(root: ShadowRoot, host: Host);
     get busy(): boolean;
+    get said(): TabloomChatMessage[];
     get state(): TabloomChatState;
     show(messages: TabloomChatMessage[]): void;
     load(): Promise<Engine>;

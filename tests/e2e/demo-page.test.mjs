@@ -227,9 +227,11 @@ describe("conversations", () => {
       { role: "user", content: "Is it imported?" },
       { role: "assistant", content: "It is." },
     ];
-    await page.locator("#import-file").setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
+    await page
+      .locator("#import-file")
+      .setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
     await page.locator(MESSAGES, { hasText: "It is." }).waitFor();
-    assert.ok((await titles(page)).includes("From a file"));
+    await page.locator("#conversation-list .title", { hasText: "From a file" }).waitFor();
     await page.locator("#import-file").setInputFiles(file("rubbish.json", "{"));
     await page
       .locator("#said", { hasText: "rubbish.json holds no conversation of this page: it is not JSON" })
@@ -443,7 +445,7 @@ describe("the playground", () => {
 
   before(async () => {
     ({ page } = await fresh());
-    await page.locator("#tab-playground").click();
+    await view(page, "playground");
   });
 
   after(() => page?.context().close());
