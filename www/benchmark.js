@@ -3,7 +3,7 @@ import { LOADS, measure, TOKENS } from "./bench.js";
 import { Bars } from "./charts.js";
 import { $, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
-import { formatBytes } from "./format.js";
+import { adapterName, formatBytes } from "./format.js";
 import { PEERS } from "./peers.js";
 import { Facts, Table } from "./tables.js";
 import { fill, locale, number, texts } from "./texts.js";
@@ -101,7 +101,7 @@ export class Benchmark {
     $("bench-results").hidden = runs.length === 0;
     this.#plan.show([
       engine ? [name, fill(TEXTS.weights, { bytes: formatBytes(engine.info.weightBytes) })] : [TEXTS.none],
-      [engine?.info.adapter ?? "–"],
+      [engine ? adapterName(engine.info) : "–"],
       [fill(TEXTS.runs, { runs: RUNS }), fill(TEXTS.loads, { loads: LOADS.join(", ") })],
       [fill(TEXTS.tokens, { tokens: TOKENS }), TEXTS.request],
       [TEXTS.measured, TEXTS.also],
@@ -111,7 +111,7 @@ export class Benchmark {
   }
 
   /** @param {any} report */
-  #draw({ name, adapter, load_ms, runs }) {
+  #draw({ name, device, adapter, load_ms, runs }) {
     const before = this.#before?.runs;
     const nameOf = (/** @type {Run} */ { requests, drafts }) => {
       const name = requests === 1 ? TEXTS.one : fill(TEXTS.many, { requests });
@@ -134,12 +134,12 @@ export class Benchmark {
       ],
     }));
     const seconds = number(load_ms / 1000, { maximumFractionDigits: 2 });
-    this.#table.show(fill(TEXTS.caption, { name, seconds, adapter }), rows);
+    this.#table.show(fill(TEXTS.caption, { name, seconds, adapter: adapterName({ device, adapter }) }), rows);
   }
 
   /** Draws the peers' figures, and one's own where it is of their model. */
   #compare() {
-    const { name = "", adapter = "", runs = [] } = this.#report ?? {};
+    const { name = "", device = "", adapter = "", runs = [] } = this.#report ?? {};
     const same = /smollm2[-_ ]135m/i.test(name);
     const own = same ? runs.filter((/** @type {Run} */ { requests, drafts }) => requests === 1 && !drafts) : [];
     PEERS.figures.forEach((group, i) => {
@@ -150,7 +150,7 @@ export class Benchmark {
         colour: "tab-2",
       }));
       const here = own.map((/** @type {Run} */ { tokens_per_second: rate }) => ({
-        name: fill(TEXTS.here, { adapter }),
+        name: fill(TEXTS.here, { adapter: adapterName({ device, adapter }) }),
         value: rate,
         text: number(rate),
       }));

@@ -1,7 +1,7 @@
 // What an engine reports: its tabs, its steps, its caches and its memory.
 import { Bars, Chart } from "./charts.js";
 import { html } from "./dom.js";
-import { formatBytes, tenths } from "./format.js";
+import { adapterName, formatBytes, tenths } from "./format.js";
 import { BUILT_IN, modelName } from "./loader.js";
 import { figures, KEPT, Samples } from "./samples.js";
 import { Facts, Table } from "./tables.js";
@@ -77,7 +77,7 @@ export class EngineView {
     this.#memory.show(caption, parts(metrics, info), formatBytes);
     this.#about.show([
       [nameOf(info.model)],
-      [info.adapter],
+      [adapterName(info)],
       [TEXTS.hosts[/** @type {keyof typeof TEXTS.hosts} */ (host)]],
       [number(metrics.steps)],
     ]);

@@ -24,6 +24,15 @@ export function tenths(value) {
   return number(value, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 }
 
+/**
+ * What a model runs on, in words.
+ *
+ * @param {{device: string, adapter: string}} info
+ */
+export function adapterName({ device, adapter }) {
+  return device === "cpu" ? texts.format.processor : adapter;
+}
+
 /** Time to first token and tokens per second of one answer. */
 export class Speed {
   #asked;

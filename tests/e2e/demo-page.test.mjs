@@ -1001,7 +1001,7 @@ async function walk(page, within = "body") {
 function foreign() {
   // What is asked and answered, and models' names, are as they are.
   const free = ".text, .foot > [aria-live], #suggestions, #conversation-list, pre, strong, code";
-  const words = /\b(?:the|of|and|with|this|not|is|to|by|no|new|chat settings|load|stop|delete|answer)\b/i;
+  const words = /\b(?:the|of|without|and|with|this|not|is|to|by|no|new|chat settings|load|stop|delete|answer)\b/i;
   const all = [...document.querySelectorAll("body *"), ...shadow("*")].filter(
     (element) => !element.closest(free) && !["SCRIPT", "STYLE"].includes(element.tagName),
   );

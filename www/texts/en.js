@@ -10,6 +10,7 @@ export default {
     first: "first token in {ms} ms",
     rate: "{rate} tokens/s",
     drafted: "{accepted} of {drafted} draft tokens accepted",
+    processor: "processor, without WebGPU",
   },
   /** In place of the element's own. */
   element: {

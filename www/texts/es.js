@@ -86,9 +86,10 @@ export default {
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
-    first: "primer token en {ms} ms",
+    first: "primer token en {ms} ms",
     rate: "{rate} tokens/s",
     drafted: "{accepted} de {drafted} tokens propuestos aceptados",
+    processor: "procesador, sin WebGPU",
   },
   element: {
     noText: "{name} no es un archivo de texto ni un modelo.",
@@ -162,7 +163,7 @@ export default {
     get: "Obtener un modelo mejor",
     costs: "{name}: {bytes} de descarga; {memory} de memoria; licencia {licence}.",
     costsTime:
-      "{name}: {bytes} de descarga, unos {minutes} min a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
+      "{name}: {bytes} de descarga, unos {minutes} min a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
   },
   settings: {
     own: "el valor del modelo",
@@ -194,7 +195,7 @@ export default {
     found: "{hits} de {queries} tokens de prompt",
     drafts: "{accepted} de {drafted} tokens propuestos",
     rounds: "{accepted} de {drafted} tokens propuestos, {length} tokens por ronda",
-    ms: "{ms} ms",
+    ms: "{ms} ms",
     mean: "media de {answers} respuestas",
     unknown: "–",
     tabs: "Pestañas en este motor",
@@ -238,13 +239,13 @@ export default {
   },
   charts: {
     now: "ahora",
-    ago: "hace {minutes} min",
+    ago: "hace {minutes} min",
     latest: "{value} ahora",
     none: "nada ahora",
     most: "máximo {value} en {time}",
     empty: "nada en los últimos {time}",
-    seconds: "{seconds} s",
-    minutes: "{minutes} min",
+    seconds: "{seconds} s",
+    minutes: "{minutes} min",
   },
   bench: {
     plan: ["Modelo", "Adaptador", "Ejecuciones", "Cada solicitud", "Se mide"],
@@ -267,9 +268,9 @@ export default {
     before: "{rate} ({change} sobre {before})",
     compared: "En gris bajo cada barra: la última ejecución de este modelo aquí, {date}.",
     columns: ["Ejecución", "Tokens/s", "Tiempo hasta el primer token", "Tokens propuestos aceptados"],
-    ms: "{ms} ms",
+    ms: "{ms} ms",
     of: "{accepted} de {tokens}",
-    caption: "{name}, cargado en {seconds} s, en {adapter}",
+    caption: "{name}, cargado en {seconds} s, en {adapter}",
     peers: "Otros motores",
     about:
       "{model} en 4 bits, una solicitud cada vez, sin tokens propuestos, medido para la documentación de Tabloom: en los adaptadores indicados, ninguno de ellos una GPU, y no en este dispositivo. Solo se pueden comparar cifras del mismo modelo.",

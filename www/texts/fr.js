@@ -86,9 +86,10 @@ export default {
   },
   format: {
     units: ["o", "ko", "Mo", "Go"],
-    first: "premier token en {ms} ms",
+    first: "premier token en {ms} ms",
     rate: "{rate} tokens/s",
     drafted: "{accepted} tokens proposés sur {drafted} acceptés",
+    processor: "processeur, sans WebGPU",
   },
   element: {
     noText: "{name} n’est ni un fichier texte ni un modèle.",
@@ -162,7 +163,7 @@ export default {
     get: "Obtenir un meilleur modèle",
     costs: "{name} : {bytes} à télécharger ; {memory} de mémoire ; licence {licence}.",
     costsTime:
-      "{name} : {bytes} à télécharger, environ {minutes} min à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
+      "{name} : {bytes} à télécharger, environ {minutes} min à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
   },
   settings: {
     own: "la valeur du modèle",
@@ -194,7 +195,7 @@ export default {
     found: "{hits} tokens de prompt sur {queries}",
     drafts: "{accepted} tokens proposés sur {drafted}",
     rounds: "{accepted} tokens proposés sur {drafted}, {length} tokens par tour",
-    ms: "{ms} ms",
+    ms: "{ms} ms",
     mean: "moyenne de {answers} réponses",
     unknown: "–",
     tabs: "Onglets de ce moteur",
@@ -238,13 +239,13 @@ export default {
   },
   charts: {
     now: "maintenant",
-    ago: "il y a {minutes} min",
+    ago: "il y a {minutes} min",
     latest: "{value} maintenant",
     none: "rien maintenant",
     most: "au plus {value} en {time}",
     empty: "rien dans les dernières {time}",
-    seconds: "{seconds} s",
-    minutes: "{minutes} min",
+    seconds: "{seconds} s",
+    minutes: "{minutes} min",
   },
   bench: {
     plan: ["Modèle", "Adaptateur", "Essais", "Chaque requête", "Mesuré"],
@@ -267,9 +268,9 @@ export default {
     before: "{rate} ({change} par rapport à {before})",
     compared: "En gris sous chaque barre : le dernier essai de ce modèle ici, {date}.",
     columns: ["Essai", "Tokens/s", "Délai du premier token", "Tokens proposés acceptés"],
-    ms: "{ms} ms",
+    ms: "{ms} ms",
     of: "{accepted} sur {tokens}",
-    caption: "{name}, chargé en {seconds} s, sur {adapter}",
+    caption: "{name}, chargé en {seconds} s, sur {adapter}",
     peers: "Autres moteurs",
     about:
       "{model} en 4 bits, une requête à la fois, sans tokens proposés, mesuré pour la documentation de Tabloom : sur les adaptateurs indiqués, dont aucun n’est un GPU, et non sur cet appareil. Seuls les chiffres d’un même modèle sont comparables.",

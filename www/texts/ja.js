@@ -89,6 +89,7 @@ export default {
     first: "最初のトークンまで {ms} ms",
     rate: "{rate} トークン/秒",
     drafted: "下書きトークン {drafted} 個中 {accepted} 個を採用",
+    processor: "プロセッサー（WebGPU なし）",
   },
   element: {
     noText: "{name} はテキストファイルでもモデルでもありません。",

@@ -87,6 +87,7 @@ export default {
     first: "首个 token 用时 {ms} ms",
     rate: "{rate} token/秒",
     drafted: "{drafted} 个草稿 token 中接受 {accepted} 个",
+    processor: "处理器（无 WebGPU）",
   },
   element: {
     noText: "{name} 既不是文本文件，也不是模型。",

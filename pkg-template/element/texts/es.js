@@ -7,7 +7,7 @@ export default {
   promise: "El modelo se ejecuta en este dispositivo. Nada de lo que se escribe sale de él.",
   start: "Cargar el modelo",
   input: "Mensaje",
-  placeholder: "Escriba una pregunta",
+  placeholder: "Pregunte algo",
   send: "Enviar",
   stop: "Detener",
   clear: "Nuevo chat",

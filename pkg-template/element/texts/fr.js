@@ -7,7 +7,7 @@ export default {
   promise: "Le modèle s’exécute sur cet appareil. Rien de ce qui est écrit n’en sort.",
   start: "Charger le modèle",
   input: "Message",
-  placeholder: "Posez une question",
+  placeholder: "Votre question",
   send: "Envoyer",
   stop: "Arrêter",
   clear: "Nouveau chat",
