@@ -18,13 +18,13 @@ export default {
     undo: "Rückgängig",
     welcome: "Ein Sprachmodell auf dem eigenen Gerät",
     promise: "Es läuft in diesem Browser. Was geschrieben wird, bleibt auf dem Gerät.",
-    englishOnly: "Das mitgelieferte Modell kann nur Englisch.",
+    englishOnly: "Das Standardmodell kann nur Englisch.",
     source: "Quellcode",
     documentation: "Dokumentation",
     embed: "Auf der eigenen Website einbinden",
     form: "Antworten in vorgegebener Form",
     aboutForm:
-      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was ihm widerspricht. Falsch kann die Antwort trotzdem sein: Das mitgelieferte Modell ist winzig und hat noch nie JSON gesehen.",
+      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was ihm widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell ist winzig und hat noch nie JSON gesehen.",
     example: "Beispiel {0}",
     question: "Frage {0}",
     schema: "JSON-Schema {0}",
@@ -122,7 +122,7 @@ export default {
     noJson: "es ist kein JSON",
   },
   loader: {
-    builtIn: "Mitgeliefertes Modell",
+    builtIn: "Standardmodell",
     files: "Dateien dieses Geräts",
   },
   picker: {
