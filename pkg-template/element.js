@@ -392,9 +392,8 @@ export class TabloomChat extends Base {
       throw new TabloomError({ code: "invalid_request", message, param: "model" });
     }
     const device = this.#processor ? "cpu" : (this.device ?? undefined);
-    const options = { device, quantize: this.quantize ?? undefined, workerUrl };
-    const given = Object.entries(options).filter(([, value]) => value !== undefined);
-    return { model, options: /** @type {LoadOptions} */ (Object.fromEntries(given)) };
+    const options = /** @type {LoadOptions} */ ({ device, quantize: this.quantize ?? undefined, workerUrl });
+    return { model, options };
   }
 
   /** @param {{role: "user" | "assistant", content: string}[]} messages */

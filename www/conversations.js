@@ -52,7 +52,7 @@ export class Conversations {
     $("undo").addEventListener("click", () => this.#undo());
     $("show-history").addEventListener("click", () => this.#unfold(!$("conversations").classList.contains("open")));
     $("search").addEventListener("input", () => this.#search());
-    $("import").addEventListener("change", () => this.#import());
+    $("import-file").addEventListener("change", () => this.#import());
     $("delete-all").addEventListener("click", () => this.#delete(this.#entries));
     this.#restore();
   }
@@ -300,8 +300,8 @@ export class Conversations {
   }
 
   async #import() {
-    const files = Array.from(/** @type {FileList} */ ($("import").files));
-    $("import").value = "";
+    const files = Array.from(/** @type {FileList} */ ($("import-file").files));
+    $("import-file").value = "";
     for (const file of files) {
       try {
         const conversation = await readConversation(file);

@@ -43,19 +43,25 @@ new Picker(loader, chat);
 new Better(loader, chat);
 offerSite(loader);
 
+tellLanguage();
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 
 loader.addEventListener("change", () => {
-  const { current, source } = loader;
+  const { current } = loader;
   settings.suggest(current?.info.sampling ?? null);
-  const understood = source !== BUILT_IN || document.documentElement.lang === "en";
-  for (const note of document.querySelectorAll(".english-only")) note.toggleAttribute("hidden", understood);
+  tellLanguage();
   if (!current) return;
   const { adapter, device, software } = current.info;
   const processor = loader.withoutGpu ? texts.main.withoutGpu : texts.main.processor;
   const graphics = software ? fill(texts.main.software, { adapter }) : adapter;
   write($("adapter"), device === "cpu" ? processor : graphics);
 });
+
+/** Says that the built-in model knows English only, where that is not the page's language. */
+function tellLanguage() {
+  const understood = loader.source !== BUILT_IN || document.documentElement.lang === "en";
+  for (const note of document.querySelectorAll(".english-only")) note.toggleAttribute("hidden", understood);
+}
 
 /** Views that are loaded when they are first shown. */
 const views = {

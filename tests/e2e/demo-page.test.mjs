@@ -227,14 +227,16 @@ describe("conversations", () => {
       { role: "user", content: "Is it imported?" },
       { role: "assistant", content: "It is." },
     ];
-    await page.locator("#import").setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
+    await page
+      .locator("#import-file")
+      .setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
     await page.locator(MESSAGES, { hasText: "It is." }).waitFor();
     assert.ok((await titles(page)).includes("From a file"));
-    await page.locator("#import").setInputFiles(file("rubbish.json", "{"));
+    await page.locator("#import-file").setInputFiles(file("rubbish.json", "{"));
     await page
       .locator("#said", { hasText: "rubbish.json holds no conversation of this page: it is not JSON" })
       .waitFor();
-    await page.locator("#import").setInputFiles(file("other.json", '{"messages": [{"role": "root"}]}'));
+    await page.locator("#import-file").setInputFiles(file("other.json", '{"messages": [{"role": "root"}]}'));
     await page.locator("#said", { hasText: 'messages[0].role: found "root"' }).waitFor();
     await choose(page, (await titles(page)).indexOf("From a file"), "Delete");
   });

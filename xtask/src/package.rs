@@ -70,7 +70,7 @@ pub fn assemble(package: &Path) -> Result<()> {
     script("xtask/js/manifest.mjs")?.arg(package).run()?;
     let mut modules = files(package)?;
     modules.retain(|file| file.extension().is_some_and(|ending| ending == "js"));
-    types::minify(package, &modules)
+    types::minify(&modules)
 }
 
 /// Packs a built package as it is published; returns the tarball, in an empty `folder`.

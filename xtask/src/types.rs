@@ -39,16 +39,6 @@ const DECLARE: [&str; 14] = [
     "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable",
 ];
 
-/// Each module stays a module: bundlers of sites drop what they do not use.
-const MINIFY: [&str; 6] = [
-    "--minify",
-    "--format=esm",
-    "--target=es2022",
-    "--allow-overwrite",
-    "--log-level=warning",
-    "--tsconfig-raw={}",
-];
-
 /// Writes a `.d.ts` file beside every module; a type error fails the build.
 pub fn declare(package: &Path) -> Result<()> {
     let compiler = tools::npm_packages(".").join("typescript/bin/tsc");
@@ -56,14 +46,7 @@ pub fn declare(package: &Path) -> Result<()> {
     task.arg(compiler).args(ENTRIES).args(DECLARE).dir(package).run()
 }
 
-/// Makes `modules`, which lie in the package, as small as they can be.
-pub fn minify(package: &Path, modules: &[PathBuf]) -> Result<()> {
-    let esbuild = tools::npm_packages(".").join("esbuild/bin/esbuild");
-    Task::new("esbuild", tools::node()?, minutes(5))
-        .arg(esbuild)
-        .args(modules)
-        .args(MINIFY)
-        .args(["--outbase=.", "--outdir=."])
-        .dir(package)
-        .run()
+/// Makes `modules` as small as they can be.
+pub fn minify(modules: &[PathBuf]) -> Result<()> {
+    tools::script("xtask/js/minify.mjs")?.args(modules).run()
 }

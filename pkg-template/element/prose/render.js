@@ -3,7 +3,7 @@ import { html, icon, morph } from "../dom.js";
 import { COPY } from "../icons.js";
 import { inline } from "./inline.js";
 import { linesOf, parse } from "./markdown.js";
-import { enrich } from "./renderers.js";
+import { RENDERERS } from "./renderers.js";
 import { TEXTS } from "../texts.js";
 
 /** @import { Inline } from "./inline.js" */
@@ -48,7 +48,7 @@ export class Rendered {
     const finished = [...this.#parent.children].slice(before, this.#final.blocks);
     // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
     const told = finished.map((node) => /** @type {HTMLElement} */ (node).innerText).join("\n");
-    finished.forEach(enrich);
+    if (RENDERERS.code || RENDERERS.math) import("./enrich.js").then(({ enrich }) => finished.forEach(enrich));
     return told;
   }
 

@@ -47,22 +47,6 @@ const CSS = `
     --alert: var(--tabloom-alert, light-dark(#9a3324, #ffb0a0));
   }
 }
-@supports not (color: light-dark(red, red)) {
-  @media (prefers-color-scheme: dark) {
-    .chat {
-      --accent: var(--tabloom-accent, #8fd0bb);
-      --accent-text: var(--tabloom-accent-text, #10201b);
-      --background: var(--tabloom-background, #171a1a);
-      --text: var(--tabloom-text, #e8ebe9);
-      --muted: var(--tabloom-muted, #9ba5a1);
-      --line: var(--tabloom-line, #2d3332);
-      --surface: var(--tabloom-surface, #1f2423);
-      --bubble: var(--tabloom-bubble, #26322e);
-      --alert: var(--tabloom-alert, #ffb0a0);
-    }
-  }
-}
-
 .frame { position: relative; flex: 1; min-block-size: 0; }
 .log {
   block-size: 100%;

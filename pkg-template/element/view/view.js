@@ -38,12 +38,11 @@ export class View {
   #edited = null;
   #forgotten = html("p", { class: "forgotten", part: "forgotten" }, TEXTS.forgotten);
 
-  #title = html("p", { class: "title" }, TEXTS.title);
   #start = button("start", "pill primary start", TEXTS.start);
   #empty = html(
     "div",
     { class: "empty", part: "empty" },
-    slot("empty", icon(WEAVE), this.#title, html("p", {}, TEXTS.promise)),
+    slot("empty", icon(WEAVE), html("p", { class: "title" }, TEXTS.title), html("p", {}, TEXTS.promise)),
     this.#start,
   );
   #list = html("div", { class: "list" });
@@ -206,7 +205,11 @@ export class View {
     const part = known ? Math.min(1, loaded / total) : 0;
     const names = { download: TEXTS.download, compile: TEXTS.compile };
     this.#stage.textContent = names[/** @type {"download"} */ (stage)] ?? TEXTS.connecting;
-    this.#amount.textContent = !known ? "" : stage === "download" ? bytes(loaded, total) : percent(part);
+    this.#amount.textContent = !known
+      ? ""
+      : stage === "download"
+        ? bytes(loaded, total)
+        : part.toLocaleString(undefined, { style: "percent" });
     this.#track.classList.toggle("unknown", !known);
     this.#fill.style.scale = known ? `${part} 1` : "";
     if (known) this.#track.setAttribute("aria-valuenow", `${Math.floor(100 * part)}`);
@@ -425,11 +428,6 @@ function iconButton(name, style, label, path, type = "button") {
   const attributes = { type, class: style, part: `button ${name}`, "data-do": name };
   const inside = slot(`${name}-label`, icon(path));
   return html("button", { ...attributes, "aria-label": label, title: label }, inside);
-}
-
-/** @param {number} part */
-function percent(part) {
-  return new Intl.NumberFormat(undefined, { style: "percent" }).format(part);
 }
 
 /**
