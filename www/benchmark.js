@@ -3,54 +3,23 @@ import { LOADS, measure, TOKENS } from "./bench.js";
 import { Bars } from "./charts.js";
 import { $, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
-import { formatBytes } from "./format.js";
+import { adapterName, formatBytes } from "./format.js";
 import { PEERS } from "./peers.js";
 import { Facts, Table } from "./tables.js";
+import { fill, locale, number, texts } from "./texts.js";
 
 /** @import { Run } from "./bench.js" */
 
 /** Runs: each load without draft tokens and with them. */
 const RUNS = 2 * LOADS.length;
 
-const TEXTS = {
-  plan: ["Model", "Adapter", "Runs", "Each request", "Measured"],
-  none: "No model is loaded.",
-  weights: (/** @type {string} */ bytes) => `${bytes} of weights`,
-  runs: `${RUNS}, after a warm-up`,
-  loads: `${LOADS.join(", ")} requests at once, each without draft tokens and with them`,
-  tokens: `${TOKENS} tokens`,
-  request: "at temperature 0, nothing from the prefix cache",
-  measured: "Tokens/s",
-  also: "of all requests together; time to first token; accepted draft tokens. What other tabs ask slows it down.",
-  warm: "Warming up…",
-  running: (/** @type {number} */ run) => `Run ${run} of ${RUNS}`,
-  done: "Done.",
-  stopped: "Stopped.",
-  last: (/** @type {string} */ date) => `The last run in this browser, ${date}.`,
-  bars: "Tokens/s",
-  one: (/** @type {number} */ requests) => (requests === 1 ? "1 request" : `${requests} requests`),
-  drafts: (/** @type {string} */ name) => `${name}, with drafts`,
-  rate: (/** @type {number} */ rate) => `${rate}`,
-  before: (/** @type {number} */ rate, /** @type {number} */ before, /** @type {string} */ change) =>
-    `${rate} (${change} on ${before})`,
-  compared: (/** @type {string} */ date) => `Grey below each bar: the last run of this model here, ${date}.`,
-  columns: ["Run", "Tokens/s", "Time to first token", "Accepted draft tokens"],
-  ms: (/** @type {number} */ ms) => `${ms} ms`,
-  of: (/** @type {number} */ accepted, /** @type {number} */ tokens) => `${accepted} of ${tokens}`,
-  caption: (/** @type {string} */ name, /** @type {string} */ seconds, /** @type {string} */ adapter) =>
-    `${name}, loaded in ${seconds} s, on ${adapter}`,
-  peers: "Other engines",
-  about: `${PEERS.model} in 4 bits, one request at a time, without draft tokens, measured for Tabloom’s documentation: on the
-    adapters named, none of them a GPU, and not on this device. Only figures of the same model can be compared.`,
-  peer: (/** @type {string} */ adapter) => `Tokens/s on ${adapter}`,
-  here: (/** @type {string} */ adapter) => `Tabloom here, ${adapter}`,
-};
+const TEXTS = texts.bench;
 
 /** Where the last complete run is kept. */
 const KEY = "tabloom-bench";
 
 const date = (/** @type {string} */ iso) =>
-  new Date(iso).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+  new Date(iso).toLocaleString(locale, { dateStyle: "medium", timeStyle: "short" });
 
 /** Runs a benchmark when it is asked to. */
 export class Benchmark {
@@ -74,12 +43,16 @@ export class Benchmark {
     this.#plan.element.classList.add("about");
     $("bench-results").append(this.#bars.element, this.#table.element, this.#compared);
     const peers = html("div", { class: "charts" }, ...this.#peers.map(({ element }) => element));
-    $("bench-peers").append(html("h3", {}, TEXTS.peers), html("p", { class: "lead" }, TEXTS.about), peers);
+    $("bench-peers").append(
+      html("h3", {}, TEXTS.peers),
+      html("p", { class: "lead" }, fill(TEXTS.about, { model: PEERS.model })),
+      peers,
+    );
     loader.addEventListener("change", () => this.#refresh());
     $("bench-run").addEventListener("click", () => this.#run());
     $("bench-stop").addEventListener("click", () => this.#running?.abort());
     $("bench-save").addEventListener("click", () => saveJson("tabloom-bench", this.#report));
-    if (this.#report) write($("bench-state"), TEXTS.last(date(this.#report.date)));
+    if (this.#report) write($("bench-state"), fill(TEXTS.last, { date: date(this.#report.date) }));
     this.#refresh();
   }
 
@@ -103,7 +76,7 @@ export class Benchmark {
     try {
       for await (const run of measure(engine, signal)) {
         this.#report.runs.push(run);
-        write($("bench-state"), TEXTS.running(this.#report.runs.length));
+        write($("bench-state"), fill(TEXTS.running, { run: this.#report.runs.length, runs: RUNS }));
         this.#refresh();
       }
       write($("bench-state"), TEXTS.done);
@@ -127,10 +100,10 @@ export class Benchmark {
     $("bench-save").disabled = busy || runs.length === 0;
     $("bench-results").hidden = runs.length === 0;
     this.#plan.show([
-      engine ? [name, TEXTS.weights(formatBytes(engine.info.weightBytes))] : [TEXTS.none],
-      [engine?.info.adapter ?? "–"],
-      [TEXTS.runs, TEXTS.loads],
-      [TEXTS.tokens, TEXTS.request],
+      engine ? [name, fill(TEXTS.weights, { bytes: formatBytes(engine.info.weightBytes) })] : [TEXTS.none],
+      [engine ? adapterName(engine.info) : "–"],
+      [fill(TEXTS.runs, { runs: RUNS }), fill(TEXTS.loads, { loads: LOADS.join(", ") })],
+      [fill(TEXTS.tokens, { tokens: TOKENS }), TEXTS.request],
       [TEXTS.measured, TEXTS.also],
     ]);
     if (runs.length > 0) this.#draw(this.#report);
@@ -138,47 +111,51 @@ export class Benchmark {
   }
 
   /** @param {any} report */
-  #draw({ name, adapter, load_ms, runs }) {
+  #draw({ name, device, adapter, load_ms, runs }) {
     const before = this.#before?.runs;
-    const nameOf = (/** @type {Run} */ { requests, drafts }) =>
-      drafts ? TEXTS.drafts(TEXTS.one(requests)) : TEXTS.one(requests);
+    const nameOf = (/** @type {Run} */ { requests, drafts }) => {
+      const name = requests === 1 ? TEXTS.one : fill(TEXTS.many, { requests });
+      return drafts ? fill(TEXTS.drafts, { name }) : name;
+    };
     const bars = runs.map((/** @type {Run} */ run) => {
       const rate = run.tokens_per_second;
       const was = before?.find((/** @type {Run} */ old) => nameOf(old) === nameOf(run))?.tokens_per_second;
-      const text = was ? TEXTS.before(rate, was, change(rate / was - 1)) : TEXTS.rate(rate);
+      const text = was ? fill(TEXTS.before, { rate, before: was, change: change(rate / was - 1) }) : number(rate);
       return { name: nameOf(run), value: rate, before: was, text };
     });
-    this.#bars.show(TEXTS.bars, bars, TEXTS.rate);
-    write(this.#compared, before ? TEXTS.compared(date(this.#before.date)) : "");
+    this.#bars.show(TEXTS.measured, bars, number);
+    write(this.#compared, before ? fill(TEXTS.compared, { date: date(this.#before.date) }) : "");
     const rows = runs.map((/** @type {Run} */ run) => ({
       name: nameOf(run),
       cells: [
-        TEXTS.rate(run.tokens_per_second),
-        TEXTS.ms(run.first_token_ms),
-        TEXTS.of(run.accepted_tokens, run.tokens),
+        number(run.tokens_per_second),
+        fill(TEXTS.ms, { ms: run.first_token_ms }),
+        fill(TEXTS.of, { accepted: run.accepted_tokens, tokens: run.tokens }),
       ],
     }));
-    this.#table.show(TEXTS.caption(name, (load_ms / 1000).toFixed(2), adapter), rows);
+    const seconds = number(load_ms / 1000, { maximumFractionDigits: 2 });
+    this.#table.show(fill(TEXTS.caption, { name, seconds, adapter: adapterName({ device, adapter }) }), rows);
   }
 
   /** Draws the peers' figures, and one's own where it is of their model. */
   #compare() {
-    const { name = "", adapter = "", runs = [] } = this.#report ?? {};
+    const { name = "", device = "", adapter = "", runs = [] } = this.#report ?? {};
     const same = /smollm2[-_ ]135m/i.test(name);
     const own = same ? runs.filter((/** @type {Run} */ { requests, drafts }) => requests === 1 && !drafts) : [];
     PEERS.figures.forEach((group, i) => {
-      const bars = group.engines.map(({ name, rate }) => ({
-        name,
+      const bars = group.engines.map(({ name, threads = 0, rate }) => ({
+        name: threads ? fill(threads === 1 ? TEXTS.oneThread : TEXTS.threads, { engine: name, threads }) : name,
         value: rate,
-        text: TEXTS.rate(rate),
+        text: number(rate),
         colour: "tab-2",
       }));
       const here = own.map((/** @type {Run} */ { tokens_per_second: rate }) => ({
-        name: TEXTS.here(adapter),
+        name: fill(TEXTS.here, { adapter: adapterName({ device, adapter }) }),
         value: rate,
-        text: TEXTS.rate(rate),
+        text: number(rate),
       }));
-      this.#peers[i].show(TEXTS.peer(group.adapter), [...here, ...bars], TEXTS.rate);
+      const caption = fill(TEXTS.peer, { adapter: TEXTS.adapters[group.adapter] });
+      this.#peers[i].show(caption, [...here, ...bars], number);
     });
   }
 }
@@ -203,5 +180,5 @@ function keep(report) {
 
 /** @param {number} share */
 function change(share) {
-  return share.toLocaleString("en", { style: "percent", signDisplay: "always" });
+  return number(share, { style: "percent", signDisplay: "always" });
 }

@@ -4,6 +4,7 @@ import { $, button, html } from "./dom.js";
 import { formatBytes } from "./format.js";
 import { BUILT_IN } from "./loader.js";
 import { LICENCE, SUGGESTED } from "./suggested.js";
+import { fill, texts } from "./texts.js";
 
 /** How the built-in model says that something is beyond it. */
 const GAVE_UP = /^Sorry, (?:that is too hard|I do not know)/;
@@ -30,13 +31,14 @@ export async function recommended() {
 /**
  * What a model takes, in words.
  *
- * @param {{bytes: number, memory: number}} model
+ * @param {{name: string, bytes: number, memory: number}} model
  */
-function costs({ bytes, memory }) {
+function costs({ name, bytes, memory }) {
   const { downlink } = /** @type {any} */ (navigator).connection ?? {};
   const minutes = downlink > 0 ? Math.ceil((bytes * 8) / (downlink * 1e6) / 60) : 0;
-  const time = minutes ? `, about ${minutes} min at ${downlink} Mbit/s` : "";
-  return `${formatBytes(bytes)} to download${time}; ${formatBytes(memory)} of memory; licence ${LICENCE}`;
+  const values = { name, bytes: formatBytes(bytes), memory: formatBytes(memory), licence: LICENCE };
+  const { costs, costsTime } = texts.better;
+  return minutes ? fill(costsTime, { ...values, minutes, speed: downlink }) : fill(costs, values);
 }
 
 /** Offers a better model at the welcome, and after an answer in which the built-in one gives up. */
@@ -76,8 +78,8 @@ export class Better {
     if (!model || this.#place.hasChildNodes()) return;
     const use = () => this.#chat.use(model.address, model.name);
     this.#place.append(
-      button("Get a better model", use, { class: "primary", "aria-describedby": "better-costs" }),
-      html("span", { id: "better-costs" }, `${model.name}: ${costs(model)}.`),
+      button(texts.better.get, use, { class: "primary", "aria-describedby": "better-costs" }),
+      html("span", { id: "better-costs" }, costs(model)),
     );
   }
 }

@@ -1,16 +1,8 @@
 // Charts with axes: over time, and bars. Each has its figures as text as well.
 import { html, svg, write } from "./dom.js";
+import { fill, texts } from "./texts.js";
 
-const TEXTS = {
-  now: "now",
-  ago: (/** @type {number} */ minutes) => `${minutes} min ago`,
-  latest: (/** @type {string} */ value) => `${value} now`,
-  none: "none now",
-  most: (/** @type {string} */ value, /** @type {string} */ time) => `at most ${value} in ${time}`,
-  empty: (/** @type {string} */ time) => `none in the last ${time}`,
-  seconds: (/** @type {number} */ seconds) => `${seconds} s`,
-  minutes: (/** @type {number} */ minutes) => `${minutes} min`,
-};
+const TEXTS = texts.charts;
 
 /** @typedef {{name: string, colour?: string, values: (number | null)[]}} Series */
 
@@ -35,9 +27,8 @@ export class Chart {
     this.#options = options;
     const axis = (/** @type {string} */ of, /** @type {(string | Node)[]} */ ...marks) =>
       html("div", { class: `axis ${of}`, "aria-hidden": "true" }, ...marks);
-    const times = [TEXTS.ago(kept / 60_000), TEXTS.ago(kept / 120_000), TEXTS.now].map((time) =>
-      html("span", {}, time),
-    );
+    const ago = (/** @type {number} */ minutes) => fill(TEXTS.ago, { minutes });
+    const times = [ago(kept / 60_000), ago(kept / 120_000), TEXTS.now].map((time) => html("span", {}, time));
     const plot = html("div", { class: "plot" }, axis("y", ...this.#heights), this.#plot, axis("x", ...times));
     const marks = Object.entries(legend).map(([name, colour]) => html("span", { class: `mark ${colour}` }, name));
     const caption = html("figcaption", {}, html("strong", {}, name), ...marks, this.#figures);
@@ -74,11 +65,11 @@ export class Chart {
     write(this.#heights[1], format(top / 2));
     const now = sums.at(-1) ?? null;
     const seconds = Math.round((agos[0] ?? 0) / 1000);
-    const time = seconds < 120 ? TEXTS.seconds(seconds) : TEXTS.minutes(Math.round(seconds / 60));
+    const minutes = Math.round(seconds / 60);
+    const time = seconds < 120 ? fill(TEXTS.seconds, { seconds }) : fill(TEXTS.minutes, { minutes });
+    const latest = now === null ? TEXTS.none : fill(TEXTS.latest, { value: format(now) });
     const figures =
-      most > 0
-        ? [now === null ? TEXTS.none : TEXTS.latest(format(now)), TEXTS.most(format(most), time)]
-        : [TEXTS.empty(time)];
+      most > 0 ? [latest, fill(TEXTS.most, { value: format(most), time })] : [fill(TEXTS.empty, { time })];
     write(this.#figures, figures.join(", "));
     const parts = series.flatMap(({ name, values }) => {
       const value = values.at(-1) ?? null;

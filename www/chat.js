@@ -1,14 +1,12 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
 // archive, settings of its own, how fast it goes, how full the context is, and draft tokens.
-import { Chat as View, TEXTS, checked, unquote } from "./tabloom/element/parts.js";
+import { Chat as View, checked, unquote } from "./tabloom/element/parts.js";
 import { $, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
+import { fill, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
-
-// Models can be dropped here, too.
-TEXTS.noText = "{name} is neither text nor a model.";
 
 /** Most characters of a title. */
 const TITLE = 60;
@@ -131,9 +129,9 @@ export class Chat extends EventTarget {
     } catch (/** @type {any} */ error) {
       if (error.name === "AbortError") return;
       const { current, name: present } = this.#loader;
-      const stays = current ? `${present} stays. ` : "";
-      const problem = { code: error.code, message: `${stays}${name} could not be loaded: ${error.message}` };
-      this.#view.fail(problem, () => this.use(source, name));
+      const text = current ? texts.chat.stays : texts.chat.failed;
+      const message = fill(text, { present, name, why: error.message });
+      this.#view.fail({ code: error.code, message }, () => this.use(source, name));
     }
   }
 
@@ -201,9 +199,9 @@ export class Chat extends EventTarget {
     const engine = this.#loader.current;
     const context = engine?.info.context ?? 0;
     const share = context ? Math.ceil((100 * this.#tokens) / context) : 0;
-    const texts = [this.#speed.text(this.#settings.values.marks), share > 0 ? `context ${share} %` : ""];
-    write($("speed"), texts.filter(Boolean).join(" · "));
-    $("speed").title = share > 0 ? `${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
+    const parts = [this.#speed.text(this.#settings.values.marks), share > 0 ? fill(texts.chat.context, { share }) : ""];
+    write($("speed"), parts.filter(Boolean).join(" · "));
+    $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens: this.#tokens, context }) : "";
     $("suggestions").hidden = this.conversation.messages.length > 0;
   }
 }
@@ -230,5 +228,6 @@ function valid({ messages }) {
 
 /** @returns {Conversation} */
 function blank() {
-  return { id: crypto.randomUUID(), title: "New chat", named: false, model: "", messages: [], changed: Date.now() };
+  const title = texts.chat.untitled;
+  return { id: crypto.randomUUID(), title, named: false, model: "", messages: [], changed: Date.now() };
 }

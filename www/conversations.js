@@ -2,14 +2,13 @@
 import { icon } from "./tabloom/element/parts.js";
 import { $, button, html, write } from "./dom.js";
 import { readConversation, saveAsJson, saveAsMarkdown } from "./exchange.js";
+import { fill, locale, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
 /** @typedef {import("./archive.js").Entry} Entry */
 
 const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
-/** Made once: a long list would take its time to make them. */
-const HOUR = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const TEXTS = texts.conversations;
 /** Which conversation this tab shows, kept while the tab lasts. */
 const SHOWN = "tabloom-conversation";
 
@@ -28,6 +27,9 @@ export class Conversations {
   /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
   #found = null;
   #menu = $("menu");
+  // Made once: a long list would take its time to make them.
+  #hour = new Intl.DateTimeFormat(locale, { hour: "numeric", minute: "2-digit" });
+  #day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
   #listed = Promise.resolve();
   /** @type {Promise<void> | null} lists what changes until it begins */
   #next = null;
@@ -81,10 +83,7 @@ export class Conversations {
       await this.#archive.put(conversation);
       await this.#shown();
     } catch {
-      write(
-        $("nothing-kept"),
-        "The browser’s storage is full: what is said now is not kept. Delete a conversation or a model.",
-      );
+      write($("nothing-kept"), TEXTS.full);
     }
   }
 
@@ -116,9 +115,8 @@ export class Conversations {
 
   async #listNow() {
     this.#entries = await this.#archive.list();
-    const kept = this.#entries.length === 0 ? "Conversations stay in this browser." : "";
-    const lost = "This browser does not let the page keep conversations.";
-    write($("nothing-kept"), (await this.#archive.lasts()) ? kept : lost);
+    const kept = this.#entries.length === 0 ? TEXTS.kept : "";
+    write($("nothing-kept"), (await this.#archive.lasts()) ? kept : TEXTS.lost);
     $("search").hidden = $("delete-all").hidden = this.#entries.length === 0;
     this.#draw();
   }
@@ -137,21 +135,22 @@ export class Conversations {
       const item = this.#item(entry);
       if (list.children[i] !== item) list.insertBefore(item, list.children[i] ?? null);
     }
-    write($("nothing-found"), this.#found?.size === 0 ? "No conversation has that." : "");
+    write($("nothing-found"), this.#found?.size === 0 ? TEXTS.none : "");
   }
 
   /** @param {Entry} entry */
   #item(entry) {
     const { id, title, pinned, changed } = entry;
     const current = id === this.#chat.conversation.id;
-    const key = JSON.stringify([title, pinned, current, when(changed)]);
+    const when = this.#when(changed);
+    const key = JSON.stringify([title, pinned, current, when]);
     const known = this.#items.get(id);
     if (known && (known.key === key || known.item.querySelector("input"))) return known.item;
     const open = button("", () => this.#open(id), { class: "title", "aria-current": `${current}` });
-    open.append(html("span", {}, `${pinned ? "★ " : ""}${title}`), html("time", {}, when(changed)));
+    open.append(html("span", {}, `${pinned ? "★ " : ""}${title}`), html("time", {}, when));
     const more = button("", () => this.#offer(id, more), {
       class: "icon",
-      "aria-label": `More for “${title}”`,
+      "aria-label": fill(TEXTS.more, { title }),
       "aria-haspopup": "menu",
     });
     more.append(icon(DOTS));
@@ -191,11 +190,11 @@ export class Conversations {
       if (conversation) save(conversation);
     };
     this.#menu.replaceChildren(
-      act("Rename", () => this.#rename(id)),
-      act(entry.pinned ? "Unpin" : "Pin", () => this.#change(id, { pinned: !entry.pinned })),
-      act("Save as Markdown", saved(saveAsMarkdown)),
-      act("Save as JSON", saved(saveAsJson)),
-      act("Delete", () => this.#delete([entry])),
+      act(TEXTS.rename, () => this.#rename(id)),
+      act(entry.pinned ? TEXTS.unpin : TEXTS.pin, () => this.#change(id, { pinned: !entry.pinned })),
+      act(TEXTS.markdown, saved(saveAsMarkdown)),
+      act(TEXTS.json, saved(saveAsJson)),
+      act(TEXTS.delete, () => this.#delete([entry])),
     );
     this.#menu.showPopover();
     const { bottom, right, left } = source.getBoundingClientRect();
@@ -237,7 +236,7 @@ export class Conversations {
     const entry = this.#entries.find((entry) => entry.id === id);
     const known = this.#items.get(id);
     if (!entry || !known) return;
-    const input = html("input", { "aria-label": "Name of the conversation", maxlength: "80" });
+    const input = html("input", { "aria-label": TEXTS.name, maxlength: "80" });
     input.value = entry.title;
     let done = false;
     const end = async (/** @type {string} */ title) => {
@@ -266,8 +265,8 @@ export class Conversations {
     if (ids.includes(this.#chat.conversation.id)) this.#chat.begin();
     await Promise.all(ids.map((id) => this.#archive.delete(id)));
     await this.#list();
-    const what = entries.length === 1 ? `“${entries[0].title}”` : `${entries.length} conversations`;
-    this.#say(`Deleted ${what}.`, true);
+    const { length: count, 0: first } = entries;
+    this.#say(count === 1 ? fill(TEXTS.deleted, { title: first.title }) : fill(TEXTS.deletedAll, { count }), true);
     $("undo").focus();
   }
 
@@ -315,6 +314,12 @@ export class Conversations {
     await this.#list();
   }
 
+  /** @param {number} time milliseconds since 1970 */
+  #when(time) {
+    const today = time >= new Date().setHours(0, 0, 0, 0);
+    return (today ? this.#hour : this.#day).format(time);
+  }
+
   /**
    * @param {string} text
    * @param {boolean} undo whether it can be undone
@@ -340,12 +345,6 @@ function step(menu, event) {
   if (next === undefined) return;
   event.preventDefault();
   items[next].focus();
-}
-
-/** @param {number} time milliseconds since 1970 */
-function when(time) {
-  const today = time >= new Date().setHours(0, 0, 0, 0);
-  return (today ? HOUR : DAY).format(time);
 }
 
 function remembered() {

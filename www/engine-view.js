@@ -1,69 +1,21 @@
 // What an engine reports: its tabs, its steps, its caches and its memory.
 import { Bars, Chart } from "./charts.js";
 import { html } from "./dom.js";
-import { formatBytes } from "./format.js";
+import { adapterName, formatBytes, tenths } from "./format.js";
 import { BUILT_IN, modelName } from "./loader.js";
 import { figures, KEPT, Samples } from "./samples.js";
 import { Facts, Table } from "./tables.js";
+import { fill, number, texts } from "./texts.js";
 
 /** @import { Engine } from "./tabloom/index.js" */
 
-const TEXTS = {
-  another: "Open a second tab",
-  alone: "Ask something in two tabs at once: each step of the engine then computes tokens of both.",
-  many: "Tabs that ask at the same time share each step of the engine.",
-  apart: "This browser lets no other tab share the engine.",
-  facts: ["Generation", "Requests", "Tokens per step", "Prefix cache", "Draft acceptance", "Time to first token"],
-  rate: (/** @type {string} */ rate) => `${rate} tokens/s`,
-  generated: (/** @type {number} */ tokens) => `${tokens.toLocaleString("en")} tokens so far`,
-  running: (/** @type {number} */ requests) => `${requests} running`,
-  waiting: (/** @type {number} */ requests) => `${requests} waiting`,
-  split: (/** @type {string} */ prefill, /** @type {string} */ decode) => `prefill ${prefill}, decode ${decode}`,
-  found: (/** @type {string} */ hits, /** @type {string} */ queries) => `${hits} of ${queries} prompt tokens`,
-  drafts: (/** @type {string} */ accepted, /** @type {string} */ drafted) => `${accepted} of ${drafted} draft tokens`,
-  length: (/** @type {string} */ tokens) => `, ${tokens} tokens a round`,
-  mean: (/** @type {number} */ answers) => `mean of ${answers.toLocaleString("en")} answers`,
-  unknown: "–",
-  tabs: "Tabs on this engine",
-  columns: ["Tab", "Running", "Waiting", "Tokens/s", "Share of steps", "KV blocks", "Prefix cache", "Drafts accepted"],
-  own: "This tab",
-  tab: (/** @type {number} */ number) => `Tab ${number}`,
-  gone: "Closed tabs",
-  hidden: "hidden",
-  loading: "loading",
-  generation: "Tokens/s by tab",
-  steps: "Tokens per step by tab",
-  blocks: "KV blocks by tab",
-  requests: "Requests",
-  hits: "Prefix cache hit rate",
-  acceptance: "Draft acceptance rate",
-  runningNow: "Running",
-  waitingNow: "Waiting",
-  usage: "KV cache",
-  used: "Blocks in use",
-  memory: (/** @type {string} */ used, /** @type {string} */ budget) =>
-    `Memory for models: ${used} of at most ${budget}`,
-  weights: (/** @type {string} */ model) => `${model}: weights`,
-  draft: (/** @type {string} */ model) => `${model}: draft head`,
-  cache: (/** @type {string} */ model) => `${model}: KV cache`,
-  other: (/** @type {string} */ model) => `${model}: weights and KV cache`,
-  builtIn: "Built-in model",
-  heap: "WebAssembly heap",
-  about: ["Model", "Adapter", "Runs in", "Steps"],
-  hosts: {
-    shared: "a shared worker, for all tabs of this site",
-    leader: "one tab’s worker, for all tabs of this site",
-    private: "a worker for this tab alone",
-  },
-};
+const TEXTS = texts.engine;
 
 /** How many colours mark the tabs, in turn. */
 const COLOURS = 6;
 
-const one = (/** @type {number} */ value) => value.toFixed(1);
-const count = (/** @type {number} */ value) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
-const percent = (/** @type {number} */ share) =>
-  share.toLocaleString("en", { style: "percent", maximumSignificantDigits: 2 });
+const count = (/** @type {number} */ value) => number(value, { maximumSignificantDigits: 3 });
+const percent = (/** @type {number} */ share) => number(share, { style: "percent", maximumSignificantDigits: 2 });
 /** A figure, or a dash where there is none. */
 const known = (/** @type {number | null} */ value, /** @type {(value: number) => string} */ format) =>
   value === null ? TEXTS.unknown : format(value);
@@ -121,13 +73,13 @@ export class EngineView {
     const used = metrics.kv_cache_usage_perc;
     this.#usage.show(TEXTS.usage, [{ name: TEXTS.used, value: used, text: percent(used) }], percent, 1);
     const { used_bytes, budget_bytes } = metrics.host;
-    const caption = TEXTS.memory(formatBytes(used_bytes), formatBytes(budget_bytes));
+    const caption = fill(TEXTS.memory, { used: formatBytes(used_bytes), budget: formatBytes(budget_bytes) });
     this.#memory.show(caption, parts(metrics, info), formatBytes);
     this.#about.show([
       [nameOf(info.model)],
-      [info.adapter],
+      [adapterName(info)],
       [TEXTS.hosts[/** @type {keyof typeof TEXTS.hosts} */ (host)]],
-      [metrics.steps.toLocaleString("en")],
+      [number(metrics.steps)],
     ]);
   }
 
@@ -144,7 +96,11 @@ export class EngineView {
       const free = tabs.findIndex((_, i) => !taken.has(i));
       const place = this.#places.get(tab.id) ?? free;
       this.#places.set(tab.id, place);
-      return { ...tab, name: tab.you ? TEXTS.own : TEXTS.tab(place + 1), colour: `tab-${place % COLOURS}` };
+      return {
+        ...tab,
+        name: tab.you ? TEXTS.own : fill(TEXTS.tab, { number: place + 1 }),
+        colour: `tab-${place % COLOURS}`,
+      };
     });
   }
 
@@ -155,23 +111,29 @@ export class EngineView {
     // At rest: of all steps since the engine's start.
     const { rows, tabs } = point.rows === null ? total : point;
     const mean = (/** @type {"prefill" | "decode"} */ of) =>
-      one(Object.values(tabs).reduce((sum, tab) => sum + (tab[of] ?? 0), 0));
+      tenths(Object.values(tabs).reduce((sum, tab) => sum + (tab[of] ?? 0), 0));
     const { num_requests_running: running, num_requests_waiting: waiting } = metrics;
     const { prefix_cache_hits: hits, prefix_cache_queries: queries } = metrics;
     const { spec_decode_num_accepted_tokens: accepted, spec_decode_num_draft_tokens: drafted } = metrics;
     const { spec_decode_num_drafts: rounds, time_to_first_token_seconds: first } = metrics;
-    const length = rounds > 0 ? TEXTS.length((1 + accepted / rounds).toFixed(2)) : "";
+    const length = number(1 + accepted / rounds, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
     this.#facts.show([
-      [TEXTS.rate(one(point.rate ?? 0)), TEXTS.generated(metrics.generation_tokens)],
-      [TEXTS.running(running), TEXTS.waiting(waiting)],
-      [known(rows, one), rows === null ? "" : TEXTS.split(mean("prefill"), mean("decode"))],
-      [known(total.found, percent), TEXTS.found(hits.toLocaleString("en"), queries.toLocaleString("en"))],
       [
-        known(total.accepted, percent),
-        TEXTS.drafts(accepted.toLocaleString("en"), drafted.toLocaleString("en")) + length,
+        fill(TEXTS.rate, { rate: tenths(point.rate ?? 0) }),
+        fill(TEXTS.generated, { tokens: metrics.generation_tokens }),
       ],
+      [fill(TEXTS.running, { requests: running }), fill(TEXTS.waiting, { requests: waiting })],
+      [
+        known(rows, tenths),
+        rows === null ? "" : fill(TEXTS.split, { prefill: mean("prefill"), decode: mean("decode") }),
+      ],
+      [known(total.found, percent), fill(TEXTS.found, { hits, queries })],
+      [known(total.accepted, percent), fill(rounds > 0 ? TEXTS.rounds : TEXTS.drafts, { accepted, drafted, length })],
       first.count > 0
-        ? [`${Math.round((1000 * first.sum) / first.count)} ms`, TEXTS.mean(first.count)]
+        ? [
+            fill(TEXTS.ms, { ms: Math.round((1000 * first.sum) / first.count) }),
+            fill(TEXTS.mean, { answers: first.count }),
+          ]
         : [TEXTS.unknown],
     ]);
   }
@@ -195,7 +157,7 @@ export class EngineView {
       const cells = [
         `${part?.running ?? 0}`,
         `${part?.waiting ?? 0}`,
-        one(point.tabs[id]?.rate ?? 0),
+        tenths(point.tabs[id]?.rate ?? 0),
         all > 0 ? percent(tokens(since.tabs[id]) / all) : TEXTS.unknown,
         `${part?.kv_blocks ?? 0}`,
         share("cached_tokens", "prefix_cache_queries"),
@@ -280,12 +242,12 @@ function parts(metrics, info) {
   });
   const head = info.draft && "weightBytes" in info.draft ? info.draft.weightBytes : 0;
   const models = metrics.host.models.flatMap((/** @type {any} */ { url, bytes }) => {
-    const name = nameOf(url);
-    if (url !== info.model) return bar(TEXTS.other(name), bytes, "tab-1");
+    const model = nameOf(url);
+    if (url !== info.model) return bar(fill(TEXTS.other, { model }), bytes, "tab-1");
     return [
-      bar(TEXTS.weights(name), info.weightBytes - head),
-      ...(head > 0 ? [bar(TEXTS.draft(name), head)] : []),
-      bar(TEXTS.cache(name), bytes - info.weightBytes),
+      bar(fill(TEXTS.weights, { model }), info.weightBytes - head),
+      ...(head > 0 ? [bar(fill(TEXTS.draft, { model }), head)] : []),
+      bar(fill(TEXTS.cache, { model }), bytes - info.weightBytes),
     ];
   });
   return [...models, bar(TEXTS.heap, metrics.wasm_heap_bytes, "gone")];
@@ -297,5 +259,5 @@ function parts(metrics, info) {
  * @param {string} address
  */
 function nameOf(address) {
-  return address === new URL(BUILT_IN, document.baseURI).href ? TEXTS.builtIn : modelName(address);
+  return address === new URL(BUILT_IN, document.baseURI).href ? texts.loader.builtIn : modelName(address);
 }

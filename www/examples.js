@@ -8,10 +8,12 @@ const object = (/** @type {Record<string, any>} */ properties) => ({
   additionalProperties: false,
 });
 
-/** @type {{name: string, question: string, schema: any}[]} */
+/** @import { texts } from "./texts.js" */
+
+/** @type {{name: keyof typeof texts.examples, question: string, schema: any}[]} */
 export const EXAMPLES = [
   {
-    name: "A number",
+    name: "number",
     question: "How many legs does a cat have?",
     schema: object({
       answer: { type: "string", pattern: "^A cat has [0-9] legs\\.$" },
@@ -19,21 +21,21 @@ export const EXAMPLES = [
     }),
   },
   {
-    name: "A fact",
+    name: "fact",
     question: "What is the capital of France?",
     schema: object({
       answer: { type: "string", pattern: "^The capital of France is [A-Z][a-z]+\\.$" },
     }),
   },
   {
-    name: "One of a few",
+    name: "choice",
     question: "What sound does a cat make?",
     schema: object({
       sound: { enum: ["A cat barks.", "A cat meows.", "A cat moos."] },
     }),
   },
   {
-    name: "A story of three sentences",
+    name: "story",
     question: "Tell me a story about a fox.",
     schema: object({
       story: {

@@ -1,11 +1,10 @@
 // Conversations as files: saved as Markdown or JSON, and read from JSON.
-import { checked } from "./tabloom/element/parts.js";
+import { TEXTS as ROLES, checked } from "./tabloom/element/parts.js";
 import { save, saveJson } from "./download.js";
 import { typed } from "./settings.js";
+import { fill, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
-
-const NAMES = { user: "You", assistant: "Assistant" };
 
 /** @param {Conversation} conversation */
 export function saveAsJson(conversation) {
@@ -17,7 +16,7 @@ export function saveAsJson(conversation) {
 /** @param {Conversation} conversation */
 export function saveAsMarkdown(conversation) {
   const { title, messages } = conversation;
-  const said = messages.map(({ role, content }) => `**${NAMES[role]}**\n\n${content}\n`);
+  const said = messages.map(({ role, content }) => `**${ROLES[role]}**\n\n${content}\n`);
   save(`${fileName(conversation)}.md`, "text/markdown", [`# ${title}\n`, ...said].join("\n"));
 }
 
@@ -28,12 +27,12 @@ export function saveAsMarkdown(conversation) {
  * @returns {Promise<Conversation>}
  */
 export async function readConversation(file) {
-  const failure = (/** @type {string} */ why) => new Error(`${file.name} holds no conversation of this page: ${why}.`);
+  const failure = (/** @type {string} */ why) => new Error(fill(texts.exchange.refused, { file: file.name, why }));
   let value;
   try {
     value = JSON.parse(await file.text());
   } catch {
-    throw failure("it is not JSON");
+    throw failure(texts.exchange.noJson);
   }
   try {
     const messages = checked(value?.messages);

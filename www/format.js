@@ -1,16 +1,36 @@
+import { fill, number, texts } from "./texts.js";
+
 /**
  * Bytes with three significant digits and a unit.
  *
  * @param {number} bytes
  */
 export function formatBytes(bytes) {
-  const units = ["B", "kB", "MB", "GB"];
+  const { units } = texts.format;
   let unit = 0;
   while (bytes >= 1000 && unit < units.length - 1) {
     bytes /= 1000;
     unit++;
   }
-  return `${bytes.toLocaleString("en", { maximumSignificantDigits: 3 })} ${units[unit]}`;
+  return `${number(bytes, { maximumSignificantDigits: 3 })} ${units[unit]}`;
+}
+
+/**
+ * A number with one digit after the point.
+ *
+ * @param {number} value
+ */
+export function tenths(value) {
+  return number(value, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+}
+
+/**
+ * What a model runs on, in words.
+ *
+ * @param {{device: string, adapter: string}} info
+ */
+export function adapterName({ device, adapter }) {
+  return device === "cpu" ? texts.format.processor : adapter;
 }
 
 /** Time to first token and tokens per second of one answer. */
@@ -46,15 +66,17 @@ export class Speed {
   finish({ completion_tokens, completion_tokens_details: details }) {
     this.#tokens = completion_tokens;
     const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } = details;
-    if (accepted + rejected > 0) this.#drafted = `${accepted} of ${accepted + rejected} draft tokens accepted`;
+    const drafted = accepted + rejected;
+    if (drafted > 0) this.#drafted = fill(texts.format.drafted, { accepted, drafted });
   }
 
   /** @param {boolean} withDrafts */
   text(withDrafts) {
     if (this.#first === null) return "";
-    const first = `first token in ${Math.round(this.#first - this.#asked)} ms`;
+    const first = fill(texts.format.first, { ms: Math.round(this.#first - this.#asked) });
     const seconds = (this.#last - this.#first) / 1000;
-    const rate = this.#tokens < 2 || seconds <= 0 ? "" : `${((this.#tokens - 1) / seconds).toFixed(1)} tokens/s`;
+    const known = this.#tokens >= 2 && seconds > 0;
+    const rate = known ? fill(texts.format.rate, { rate: tenths((this.#tokens - 1) / seconds) }) : "";
     return [rate, first, withDrafts ? this.#drafted : ""].filter(Boolean).join(" · ");
   }
 }

@@ -1,6 +1,7 @@
 // The page's engine: loads a model, and another one later.
 import { isGone } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
+import { texts } from "./texts.js";
 
 /** @import { ModelSource, Progress } from "./tabloom/index.js" */
 
@@ -154,8 +155,8 @@ export class Loader extends EventTarget {
  * @param {string} [address] what it was loaded from
  */
 export function nameOf(source, address) {
-  if (source === BUILT_IN) return "Built-in model";
-  return modelName(address ?? (typeof source === "string" ? source : "files of this device"));
+  if (source === BUILT_IN) return texts.loader.builtIn;
+  return modelName(address ?? (typeof source === "string" ? source : texts.loader.files));
 }
 
 /**

@@ -1,6 +1,6 @@
 // The demo page: a chat with the small model that ships with it or another, and views of the engine.
 // ?model=ADDRESS loads another, ?device=cpu uses no WebGPU, ?temperature=0 always gives the same answer,
-// ?host=shared, leader or private says where the engine runs.
+// ?host=shared, leader or private says where the engine runs, ?lang=de which language the page speaks.
 
 import { Archive } from "./archive.js";
 import { Better } from "./better.js";
@@ -14,14 +14,18 @@ import "./renderers.js";
 import { Settings } from "./settings.js";
 import { offerSite } from "./site.js";
 import { Tabs } from "./tabs.js";
+import { fill, loadLanguage, texts } from "./texts.js";
 import { script } from "./trusted.js";
 
+/** The built-in model knows no other language. */
 const SUGGESTIONS = [
   "Tell me a story about a fox.",
   "What is the capital of France?",
   "What is 17 + 25?",
   "What is the opposite of hot?",
 ];
+
+await loadLanguage();
 
 const query = new URLSearchParams(location.search);
 const loader = new Loader(query.get("model") ?? BUILT_IN, {
@@ -39,19 +43,25 @@ new Picker(loader, chat);
 new Better(loader, chat);
 offerSite(loader);
 
+tellLanguage();
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 
 loader.addEventListener("change", () => {
   const { current } = loader;
   settings.suggest(current?.info.sampling ?? null);
+  tellLanguage();
   if (!current) return;
   const { adapter, device, software } = current.info;
-  const note = software ? "No graphics hardware found: a software adapter stands in for it. " : "";
-  const processor = loader.withoutGpu
-    ? "This browser offers no WebGPU, so the model runs on the processor, which is slower."
-    : "Running on the processor, without WebGPU: expect it to be slow.";
-  write($("adapter"), device === "cpu" ? processor : `${note}${adapter}`);
+  const processor = loader.withoutGpu ? texts.main.withoutGpu : texts.main.processor;
+  const graphics = software ? fill(texts.main.software, { adapter }) : adapter;
+  write($("adapter"), device === "cpu" ? processor : graphics);
 });
+
+/** Says that the built-in model knows English only, where that is not the page's language. */
+function tellLanguage() {
+  const understood = loader.source !== BUILT_IN || document.documentElement.lang === "en";
+  for (const note of document.querySelectorAll(".english-only")) note.toggleAttribute("hidden", understood);
+}
 
 /** Views that are loaded when they are first shown. */
 const views = {

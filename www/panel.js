@@ -1,12 +1,9 @@
 // The view of the engine: reads its metrics, and only while somebody looks.
 import { html, write } from "./dom.js";
 import { EngineView } from "./engine-view.js";
+import { texts } from "./texts.js";
 
 /** @import { Engine } from "./tabloom/index.js" */
-
-const TEXTS = {
-  none: "No model is loaded.",
-};
 
 /** Milliseconds between two readings of the metrics. */
 const PERIOD = 500;
@@ -46,7 +43,7 @@ export class Panel {
     this.#engine = engine;
     this.#view?.element.remove();
     this.#view = null;
-    write(this.#state, engine ? "" : TEXTS.none);
+    write(this.#state, engine ? "" : texts.engine.none);
     this.#read();
   }
 

@@ -1,22 +1,31 @@
 // Tokens a second of engines, as docs/performance.md has them.
 
-/** What was measured, for all of them. */
+/** @import { texts } from "./texts.js" */
+
+/**
+ * What was measured, for all of them.
+ *
+ * @type {{model: string, figures: {
+ *   adapter: keyof typeof texts.bench.adapters,
+ *   engines: {name: string, threads?: number, rate: number}[],
+ * }[]}}
+ */
 export const PEERS = {
   model: "SmolLM2 135M Instruct",
   figures: [
     {
-      adapter: "SwiftShader or the CPU: two cores of an AMD EPYC, no GPU",
+      adapter: "swiftshader",
       engines: [
         { name: "Tabloom, WebGPU", rate: 4.39 },
         { name: "Tabloom, CPU", rate: 2.21 },
-        { name: "wllama 3.8.1, CPU, 1 thread", rate: 12.1 },
-        { name: "wllama 3.8.1, CPU, 2 threads", rate: 20.4 },
-        { name: "transformers.js 4.3.1, CPU, 1 thread", rate: 2.98 },
-        { name: "transformers.js 4.3.1, CPU, 2 threads", rate: 4.51 },
+        { name: "wllama 3.8.1, CPU", threads: 1, rate: 12.1 },
+        { name: "wllama 3.8.1, CPU", threads: 2, rate: 20.4 },
+        { name: "transformers.js 4.3.1, CPU", threads: 1, rate: 2.98 },
+        { name: "transformers.js 4.3.1, CPU", threads: 2, rate: 4.51 },
       ],
     },
     {
-      adapter: "lavapipe: the same two cores",
+      adapter: "lavapipe",
       engines: [
         { name: "Tabloom, WebGPU", rate: 16.3 },
         { name: "wllama 3.8.1, WebGPU", rate: 1.2 },

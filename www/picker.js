@@ -7,6 +7,9 @@ import { formatBytes } from "./format.js";
 import { recommended } from "./better.js";
 import { BUILT_IN, modelName, nameOf } from "./loader.js";
 import { LICENCE, SUGGESTED } from "./suggested.js";
+import { fill, texts } from "./texts.js";
+
+const TEXTS = texts.picker;
 
 /** Files that make a model. */
 const MODEL = /\.(?:gguf|safetensors)$|^config\.json$/i;
@@ -69,9 +72,9 @@ export class Picker {
   #name() {
     const { current, name, progress } = this.#loader;
     const { loaded = 0, total = 0 } = progress ?? {};
-    const part = progress && total > 0 ? `${Math.floor((100 * loaded) / total)} %` : "";
+    const loading = total > 0 ? fill(TEXTS.part, { part: Math.floor((100 * loaded) / total) }) : TEXTS.loading;
     write($("model-name"), name);
-    write($("model-size"), progress ? `loading ${part}` : current ? formatBytes(current.info.weightBytes) : "");
+    write($("model-size"), progress ? loading : current ? formatBytes(current.info.weightBytes) : "");
   }
 
   #open() {
@@ -83,19 +86,13 @@ export class Picker {
     const [kept, storage, best] = await Promise.all([Engine.store.list(), Engine.store.size(), recommended()]);
     const { usage = 0, quota } = storage;
     const room =
-      quota === undefined
-        ? "The browser does not say how much it would keep for the next visit."
-        : `The browser keeps ${formatBytes(Math.max(0, quota - usage))} more for the next visit.`;
-    const offline = navigator.onLine ? "" : " There is no network now: only what is kept can be loaded.";
-    write(
-      $("room"),
-      `${room} Pages cannot see how much memory graphics have: whether a model fits there shows on loading.${offline}`,
-    );
+      quota === undefined ? TEXTS.unknownRoom : fill(TEXTS.room, { bytes: formatBytes(Math.max(0, quota - usage)) });
+    write($("room"), [room, TEXTS.memory, navigator.onLine ? "" : TEXTS.offline].join(" "));
 
     const address = new URL(BUILT_IN, location.href).href;
     const others = kept.filter(({ model }) => model !== address);
     const { source, current } = this.#loader;
-    const builtIn = entry("Built-in model", "comes with the page", () => this.#use(BUILT_IN), source === BUILT_IN);
+    const builtIn = entry(texts.loader.builtIn, TEXTS.withPage, () => this.#use(BUILT_IN), source === BUILT_IN);
     $("kept").replaceChildren(
       builtIn,
       ...others.map((model) => this.#kept(model, model.model === current?.info.model)),
@@ -105,9 +102,10 @@ export class Picker {
     const rest = SUGGESTED.filter(({ address }) => !here.has(address));
     $("suggested").replaceChildren(
       ...rest.map(({ name, address, bytes, about }) => {
-        const mark = address === best?.address ? "Recommended for this device: " : "";
-        const text = `${mark}${formatBytes(bytes)}, ${about}. ${fit(bytes, storage)} Licence: ${LICENCE}.`;
-        return entry(name, text, () => this.#use(address), false);
+        const values = { bytes: formatBytes(bytes), about: texts.models[about], fit: fit(bytes, storage) };
+        const text = fill(TEXTS.suggested, { ...values, licence: LICENCE });
+        const marked = address === best?.address ? fill(TEXTS.recommended, { about: text }) : text;
+        return entry(name, marked, () => this.#use(address), false);
       }),
     );
   }
@@ -118,8 +116,8 @@ export class Picker {
    */
   #kept({ model, bytes, complete }, present) {
     const name = modelName(model);
-    const state = complete ? "kept on this device" : "kept in part, continues where it stopped";
-    const item = entry(name, `${formatBytes(bytes)}, ${state}`, () => this.#use(model), present);
+    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, { bytes: formatBytes(bytes) });
+    const item = entry(name, about, () => this.#use(model), present);
     const remove = async () => {
       try {
         await Engine.store.delete(model);
@@ -129,7 +127,7 @@ export class Picker {
         write($("room"), error.message);
       }
     };
-    item.append(button("Delete", remove, { "aria-label": `Delete ${name}` }));
+    item.append(button(TEXTS.delete, remove, { "aria-label": fill(TEXTS.deleteIt, { name }) }));
     return item;
   }
 }
@@ -141,8 +139,9 @@ export class Picker {
  * @param {boolean} present whether it is the model that is used now
  */
 function entry(name, about, onClick, present) {
-  const text = html("div", {}, html("strong", {}, name), html("p", {}, present ? `In use; ${about}` : about));
-  const load = button("Load", onClick, { "aria-label": `Load ${name}` });
+  const said = present ? fill(TEXTS.inUse, { about }) : about;
+  const text = html("div", {}, html("strong", {}, name), html("p", {}, said));
+  const load = button(TEXTS.load, onClick, { "aria-label": fill(TEXTS.loadIt, { name }) });
   load.disabled = present;
   const item = html("li", {}, text, load);
   item.setAttribute("aria-current", `${present}`);

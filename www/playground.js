@@ -1,18 +1,10 @@
 // Answers that are constrained by a JSON Schema, and checked against it.
 import { $, html, write } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
+import { fill, texts } from "./texts.js";
 import { problems } from "./validate.js";
 
-const TEXTS = {
-  answering: "Answering…",
-  stopped: "Stopped.",
-  cut: "Cut off before its end: allow more tokens in the settings.",
-  object: "A schema is an object.",
-  schema: "schema",
-  broken: "This is no JSON.",
-  valid: "Valid by the schema.",
-  unchecked: (/** @type {string} */ why) => `Not checked: ${why}. The engine enforces it all the same.`,
-};
+const TEXTS = texts.playground;
 
 /** Blanks as in most JSON. Without this there may be any, and small models write nothing else. */
 const SPACING = { whitespace_flexible: false, item_separator: ", ", key_separator: ": " };
@@ -35,7 +27,7 @@ export class Playground {
     this.#loader = loader;
     this.#settings = settings;
     const choice = $("example");
-    choice.append(...EXAMPLES.map(({ name }, i) => html("option", { value: `${i}` }, name)));
+    choice.append(...EXAMPLES.map(({ name }, i) => html("option", { value: `${i}` }, texts.examples[name])));
     choice.addEventListener("change", () => this.#take(Number(choice.value)));
     loader.addEventListener("change", () => this.#refresh());
     $("schema").addEventListener("input", () => $("schema").setCustomValidity(""));
@@ -129,7 +121,7 @@ export class Playground {
       if (found.length > 0) this.#report(`${found.join(". ")}.`, "bad");
       else this.#report(TEXTS.valid, "good");
     } catch (/** @type {any} */ error) {
-      this.#report(TEXTS.unchecked(error.message));
+      this.#report(fill(TEXTS.unchecked, { why: error.message }));
     }
   }
 

@@ -1,5 +1,7 @@
 // The visitor's settings: those of the conversation that is shown. New conversations begin with the last ones.
 
+import { fill, texts } from "./texts.js";
+
 /** @import { EngineInfo } from "./tabloom/index.js" */
 
 const KEY = "tabloom-settings";
@@ -39,6 +41,7 @@ export class Settings extends EventTarget {
     this.#form = form;
     this.#given = given;
     this.use({});
+    this.suggest(null);
     form.addEventListener("input", ({ target }) => this.#take(/** @type {HTMLInputElement} */ (target)));
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", (event) => {
@@ -99,7 +102,7 @@ export class Settings extends EventTarget {
     };
     for (const [name, value] of Object.entries(own)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
-      field.placeholder = value === undefined ? "the model’s own" : `${value}, the model’s own`;
+      field.placeholder = value === undefined ? texts.settings.own : fill(texts.settings.ownValue, { value });
     }
   }
 

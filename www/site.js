@@ -1,6 +1,7 @@
 // "Put this on your site": the lines of HTML for the present model.
 import { $, write } from "./dom.js";
 import { BUILT_IN } from "./loader.js";
+import { texts } from "./texts.js";
 
 /** @param {import("./loader.js").Loader} loader */
 export function offerSite(loader) {
@@ -18,9 +19,9 @@ export function offerSite(loader) {
   $("copy-site").addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText($("site-line").textContent);
-      write($("site-said"), "Copied.");
+      write($("site-said"), texts.site.copied);
     } catch {
-      write($("site-said"), "The browser did not let it be copied.");
+      write($("site-said"), texts.site.notCopied);
     }
   });
 }

@@ -1,39 +1,47 @@
 // Checks a value against a JSON Schema, for the playground: the keywords that most schemas use.
 
+import { fill, locale, texts } from "./texts.js";
+
+const TEXTS = texts.schema;
+
 /** @type {Record<string, (value: any, wanted: any, schema: any, root: any, path: string) => string[]>} */
 const KEYWORDS = {
-  type: (value, wanted, _schema, _root, path) =>
-    unless(
-      [wanted].flat().some((type) => isA(value, type)),
-      path,
-      `is not ${[wanted].flat().join(" or ")}`,
-    ),
+  type: (value, wanted, _schema, _root, path) => {
+    const types = [wanted].flat();
+    const or = new Intl.ListFormat(locale, { type: "disjunction" });
+    return unless(
+      types.some((type) => isA(value, type)),
+      TEXTS.type,
+      { path, types: or.format(types) },
+    );
+  },
   enum: (value, wanted, _schema, _root, path) =>
     unless(
       wanted.some((/** @type {any} */ one) => same(one, value)),
-      path,
-      "is none of the values",
+      TEXTS.enum,
+      { path },
     ),
-  const: (value, wanted, _schema, _root, path) => unless(same(wanted, value), path, "is another value"),
-  minimum: (value, least, _schema, _root, path) => ofNumber(value, value >= least, path, `is below ${least}`),
-  maximum: (value, most, _schema, _root, path) => ofNumber(value, value <= most, path, `is above ${most}`),
-  exclusiveMinimum: (value, least, _schema, _root, path) =>
-    ofNumber(value, value > least, path, `is not above ${least}`),
-  exclusiveMaximum: (value, most, _schema, _root, path) => ofNumber(value, value < most, path, `is not below ${most}`),
-  minLength: (value, least, _schema, _root, path) => ofText(value, (n) => n >= least, path, `is shorter than ${least}`),
-  maxLength: (value, most, _schema, _root, path) => ofText(value, (n) => n <= most, path, `is longer than ${most}`),
+  const: (value, wanted, _schema, _root, path) => unless(same(wanted, value), TEXTS.const, { path }),
+  minimum: (value, limit, _schema, _root, path) => ofNumber(value, value >= limit, TEXTS.minimum, { path, limit }),
+  maximum: (value, limit, _schema, _root, path) => ofNumber(value, value <= limit, TEXTS.maximum, { path, limit }),
+  exclusiveMinimum: (value, limit, _schema, _root, path) =>
+    ofNumber(value, value > limit, TEXTS.exclusiveMinimum, { path, limit }),
+  exclusiveMaximum: (value, limit, _schema, _root, path) =>
+    ofNumber(value, value < limit, TEXTS.exclusiveMaximum, { path, limit }),
+  minLength: (value, limit, _schema, _root, path) => ofText(value, (n) => n >= limit, TEXTS.minLength, { path, limit }),
+  maxLength: (value, limit, _schema, _root, path) => ofText(value, (n) => n <= limit, TEXTS.maxLength, { path, limit }),
   pattern: (value, pattern, _schema, _root, path) =>
-    unless(typeof value !== "string" || new RegExp(pattern, "u").test(value), path, `does not match ${pattern}`),
-  minItems: (value, least, _schema, _root, path) =>
-    unless(!Array.isArray(value) || value.length >= least, path, `has fewer than ${least} items`),
-  maxItems: (value, most, _schema, _root, path) =>
-    unless(!Array.isArray(value) || value.length <= most, path, `has more than ${most} items`),
+    unless(typeof value !== "string" || new RegExp(pattern, "u").test(value), TEXTS.pattern, { path, pattern }),
+  minItems: (value, limit, _schema, _root, path) =>
+    unless(!Array.isArray(value) || value.length >= limit, TEXTS.minItems, { path, limit }),
+  maxItems: (value, limit, _schema, _root, path) =>
+    unless(!Array.isArray(value) || value.length <= limit, TEXTS.maxItems, { path, limit }),
   items: (value, schema, _schema, root, path) =>
     Array.isArray(value) ? value.flatMap((item, i) => problems(item, schema, root, `${path}[${i}]`)) : [],
   required: (value, names, _schema, _root, path) =>
     isA(value, "object")
       ? names.flatMap((/** @type {string} */ name) =>
-          unless(Object.hasOwn(value, name), `${path}.${name}`, "is missing"),
+          unless(Object.hasOwn(value, name), TEXTS.required, { path: `${path}.${name}` }),
         )
       : [],
   properties: (value, schemas, _schema, root, path) =>
@@ -51,14 +59,14 @@ const KEYWORDS = {
   anyOf: (value, schemas, _schema, root, path) =>
     unless(
       schemas.some((/** @type {any} */ one) => problems(value, one, root, path).length === 0),
-      path,
-      "fits none of anyOf",
+      TEXTS.anyOf,
+      { path },
     ),
   oneOf: (value, schemas, _schema, root, path) =>
     unless(
       schemas.filter((/** @type {any} */ one) => problems(value, one, root, path).length === 0).length === 1,
-      path,
-      "does not fit exactly one of oneOf",
+      TEXTS.oneOf,
+      { path },
     ),
   allOf: (value, schemas, _schema, root, path) =>
     schemas.flatMap((/** @type {any} */ one) => problems(value, one, root, path)),
@@ -78,43 +86,43 @@ const NOTES = ["$schema", "$id", "$defs", "definitions", "$comment", "title", "d
  * @param {string} [path] where the value is
  * @returns {string[]}
  */
-export function problems(value, schema, root = schema, path = "answer") {
-  if (typeof schema === "boolean") return unless(schema, path, "is not allowed");
+export function problems(value, schema, root = schema, path = TEXTS.answer) {
+  if (typeof schema === "boolean") return unless(schema, TEXTS.forbidden, { path });
   return Object.entries(schema).flatMap(([keyword, wanted]) => {
     if (NOTES.includes(keyword)) return [];
     const check = KEYWORDS[keyword];
-    if (!check) throw new Error(`the page does not know the keyword ${keyword}`);
+    if (!check) throw new Error(fill(TEXTS.keyword, { keyword }));
     return check(value, wanted, schema, root, path);
   });
 }
 
 /**
  * @param {boolean} right
- * @param {string} path
  * @param {string} problem
+ * @param {Record<string, string | number>} values
  */
-function unless(right, path, problem) {
-  return right ? [] : [`${path} ${problem}`];
+function unless(right, problem, values) {
+  return right ? [] : [fill(problem, values)];
 }
 
 /**
  * @param {any} value
  * @param {boolean} right
- * @param {string} path
  * @param {string} problem
+ * @param {Record<string, string | number>} values
  */
-function ofNumber(value, right, path, problem) {
-  return unless(typeof value !== "number" || right, path, problem);
+function ofNumber(value, right, problem, values) {
+  return unless(typeof value !== "number" || right, problem, values);
 }
 
 /**
  * @param {any} value
  * @param {(length: number) => boolean} right of its characters
- * @param {string} path
  * @param {string} problem
+ * @param {Record<string, string | number>} values
  */
-function ofText(value, right, path, problem) {
-  return unless(typeof value !== "string" || right([...value].length), path, problem);
+function ofText(value, right, problem, values) {
+  return unless(typeof value !== "string" || right([...value].length), problem, values);
 }
 
 /**
@@ -155,6 +163,6 @@ function same(a, b) {
 function definition(root, name) {
   const parts = name.replace(/^#\/?/, "").split("/").filter(Boolean);
   const found = parts.reduce((schema, part) => schema?.[part.replace(/~1/g, "/").replace(/~0/g, "~")], root);
-  if (!name.startsWith("#") || found === undefined) throw new Error(`the schema has no ${name}`);
+  if (!name.startsWith("#") || found === undefined) throw new Error(fill(TEXTS.reference, { name }));
   return found;
 }

@@ -771,6 +771,38 @@ describe("for everybody", () => {
     assert.deepEqual(problems, []);
     await page.context().close();
   });
+
+  test("who reads German finds all in German, on a small phone too", async () => {
+    const { page, problems } = await fresh({ locale: "de-DE", viewport: { width: 320, height: 640 } });
+    assert.equal(await page.evaluate(() => document.documentElement.lang), "de");
+    assert.equal(await page.title(), "Tabloom: privater Chat im Browser");
+    assert.match(await page.locator("#model-size").textContent(), /^\d,\d+ MB$/);
+    assert.equal(await page.locator(INPUT).getAttribute("placeholder"), "Frage stellen");
+    assert.ok(await page.locator("#hello .english-only").isVisible());
+    assert.equal(await ask(page, QUESTION), FRANCE.answer);
+    for (const name of VIEWS) {
+      await view(page, name);
+      if (name === "engine") await page.locator("#panel table").waitFor();
+      const { english, wide } = await page.evaluate(foreign);
+      assert.deepEqual(english, [], name);
+      assert.deepEqual(wide, [], name);
+    }
+    await page.locator("#choose").click();
+    await page.locator("#suggested li").first().waitFor();
+    assert.deepEqual(await page.evaluate(foreign), { english: [], wide: [] });
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test("the address may name another language; what is unknown is English", async () => {
+    const context = await browser.newContext({ locale: "pl-PL" });
+    const { page } = await ready(context, address);
+    assert.equal(await page.locator("#tab-settings").textContent(), "Settings");
+    await page.goto(`${address}&lang=fr`);
+    await page.locator("#tab-settings", { hasText: "Réglages" }).waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.lang), "fr");
+    await context.close();
+  });
 });
 
 describe("without a network", () => {
@@ -965,4 +997,22 @@ async function walk(page, within = "body") {
     const missed = walked.wanted.filter((e) => !walked.reached.has(e));
     return { missed: missed.map(name), unseen: [...walked.unseen].map(name) };
   });
+}
+
+/** Runs in the page: texts and names with an English word, and what reaches beyond the window. */
+function foreign() {
+  // What is asked and answered, and models' names, are as they are.
+  const free = ".text, .foot > [aria-live], #suggestions, #conversation-list, pre, strong, code";
+  const words = /\b(?:the|of|without|and|with|this|not|is|to|by|no|new|chat settings|load|stop|delete|answer)\b/i;
+  const all = [...document.querySelectorAll("body *"), ...shadow("*")].filter(
+    (element) => !element.closest(free) && !["SCRIPT", "STYLE"].includes(element.tagName),
+  );
+  const texts = all.flatMap((element) => [
+    ...[...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE).map(({ data }) => data),
+    ...["aria-label", "placeholder", "title"].map((name) => element.getAttribute(name) ?? ""),
+  ]);
+  const wide = all
+    .filter((element) => element.checkVisibility() && element.getBoundingClientRect().right > innerWidth + 0.5)
+    .map((element) => `${element.tagName} ${element.id} ${element.textContent.slice(0, 40)}`);
+  return { english: texts.filter((text) => words.test(text)), wide };
 }

@@ -53,7 +53,7 @@ export async function open(browser, address) {
 
 /** Waits until a model is loaded. */
 export function loaded(page) {
-  return page.locator("#model-size", { hasText: /^[\d.]+ [kMG]?B$/ }).waitFor();
+  return page.locator("#model-size", { hasText: /^[\d.,]+ [kMG]?B$/ }).waitFor();
 }
 
 /**

@@ -129,7 +129,11 @@ test("the types of all code are right", () => {
     moduleResolution: "bundler",
     moduleDetection: "force",
     lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable", "esnext.disposable"],
-    paths: { tabloom: ["../package/index.d.ts"], "tabloom/element": ["../package/element.d.ts"] },
+    paths: {
+      tabloom: ["../package/index.d.ts"],
+      "tabloom/element": ["../package/element.d.ts"],
+      "tabloom/element/texts/*": ["../package/element/texts/*.d.ts"],
+    },
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.js", "*.d.ts"] }));
   const tsc = join(root, "node_modules/typescript/bin/tsc");

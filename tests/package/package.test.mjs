@@ -54,7 +54,7 @@ test("it can be published, and says where it comes from", () => {
 
 test("every entry can be imported, also where there is no page", async () => {
   for (const entry of Object.keys(manifest.exports)) {
-    const name = `tabloom${entry.slice(1)}`;
+    const name = `tabloom${entry.slice(1).replace("*", "de")}`;
     const resolve = `console.log(import.meta.resolve("${name}"))`;
     const address = project.run("node", ["--input-type=module", "-e", resolve]).trim();
     assert.ok((await readFile(fileURLToPath(address))).length > 0, name);
@@ -73,6 +73,7 @@ test("every entry can be imported, also where there is no page", async () => {
 const CONSUMER = `
 import { Engine, TabloomError, type ChatCompletion, type LoadOptions } from "tabloom";
 import { TabloomChat } from "tabloom/element";
+import german from "tabloom/element/texts/de";
 import * as worker from "tabloom/worker";
 
 const options: LoadOptions = {
@@ -92,6 +93,7 @@ const answer: Promise<Response> = engine.fetch("/v1/models");
 const session = await engine.languageModel().create();
 const element: TabloomChat = document.createElement("tabloom-chat");
 element.engine = engine;
+Object.assign(TabloomChat.texts, german);
 try {
   await session.prompt("Hi");
 } catch (error) {

@@ -20,6 +20,7 @@ const COMMON = {
   minify: true,
   format: "esm",
   target: "es2022",
+  charset: "utf8",
   metafile: true,
   logLevel: "error",
 };

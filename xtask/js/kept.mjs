@@ -52,7 +52,8 @@ function declarations() {
     }
   };
   for (const { types } of Object.values(JSON.parse(built("package.json")).exports)) {
-    if (types) add(posix.normalize(types));
+    // Those of a pattern are alike.
+    if (types && !types.includes("*")) add(posix.normalize(types));
   }
   return [...files]
     .sort()

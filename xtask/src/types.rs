@@ -7,7 +7,17 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// The modules that import all others.
-const ENTRIES: [&str; 4] = ["index.js", "worker.js", "element.js", "element/parts.js"];
+const ENTRIES: [&str; 9] = [
+    "index.js",
+    "worker.js",
+    "element.js",
+    "element/parts.js",
+    "element/texts/de.js",
+    "element/texts/es.js",
+    "element/texts/fr.js",
+    "element/texts/ja.js",
+    "element/texts/zh.js",
+];
 
 const DECLARE: [&str; 14] = [
     // That of the repository is for all of its JavaScript.

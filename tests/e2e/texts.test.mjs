@@ -1,0 +1,144 @@
+// The words of the page and of the element: each language has all of them, and nothing is said beside them.
+import assert from "node:assert/strict";
+import { readFile, readdir } from "node:fs/promises";
+import { describe, test } from "node:test";
+
+const root = new URL("../../", import.meta.url);
+const read = (path) => readFile(new URL(path, root), "utf8");
+const table = async (path) => (await import(`${new URL(path, root)}`)).default;
+const { TEXTS } = await import(`${new URL("pkg-template/element/texts.js", root)}`);
+const page = await read("www/index.html");
+
+const OTHERS = ["de", "es", "fr", "ja", "zh"];
+/** Words that are the same in every language. */
+const NAMES = ["Tabloom", "✕"];
+
+/**
+ * What index.html says, by name, with `{0}` for the first element within.
+ *
+ * @param {string} html
+ * @param {Record<string, string>} [found]
+ */
+function said(html, found = {}) {
+  for (const [, , name, inner] of html.matchAll(/<(\w+)[^<>]* data-text="(\w+)"[^<>]*>(.*?)<\/\1>/gs)) {
+    let i = 0;
+    const text = inner.replace(ELEMENT, () => `{${i++}}`).replace(/\s+/g, " ");
+    assert.equal(found[name] ?? text.trim(), text.trim(), `${name} says two things`);
+    found[name] = text.trim();
+    said(inner, found);
+  }
+  for (const [, attribute, text, name] of html.matchAll(/ ([\w-]+)="([^"]*)" data-\1="(\w+)"/g)) {
+    assert.equal(found[name] ?? text, text, `${name}, ${attribute}`);
+    found[name] = text;
+  }
+  return found;
+}
+
+/** An element without others of its kind within. */
+const ELEMENT = /<(\w+)[^<>]*(?:\/>|>.*?<\/\1>)/gs;
+
+/** Every text of a table by its path. */
+function flat(value, path = "", all = {}) {
+  if (typeof value === "string") all[path] = value;
+  else for (const [name, inner] of Object.entries(value)) flat(inner, path ? `${path}.${name}` : name, all);
+  return all;
+}
+
+/** What a text leaves open. */
+const open = (text) => (text.match(/\{\w+\}/g) ?? []).sort();
+
+function compare(english, other) {
+  const [wanted, found] = [flat(english), flat(other)];
+  assert.deepEqual(Object.keys(found).sort(), Object.keys(wanted).sort());
+  for (const [name, text] of Object.entries(wanted)) {
+    assert.deepEqual(open(found[name]), open(text), name);
+    assert.ok(found[name].trim(), name);
+  }
+}
+
+describe("each language has all that English has", () => {
+  for (const code of OTHERS) {
+    test(`the element's texts: ${code}`, async () => {
+      compare(TEXTS, await table(`pkg-template/element/texts/${code}.js`));
+    });
+
+    test(`the page's texts: ${code}`, async () => {
+      compare({ html: said(page), ...(await table("www/texts/en.js")) }, await table(`www/texts/${code}.js`));
+    });
+  }
+
+  test("there are no other tables", async () => {
+    const files = async (path) => (await readdir(new URL(path, root))).sort();
+    const others = OTHERS.map((code) => `${code}.js`);
+    assert.deepEqual(await files("pkg-template/element/texts/"), others);
+    assert.deepEqual(await files("www/texts/"), [...others, "en.js"].sort());
+  });
+});
+
+describe("nothing is said beside the tables", () => {
+  test("each text of index.html has a name", () => {
+    const unnamed = page
+      .replace(/<(\w+)[^<>]* data-text="\w+"[^<>]*>.*?<\/\1>/gs, "")
+      .replace(/<[^>]*>/g, " ")
+      .split(/\s+/)
+      .filter((word) => word && !NAMES.includes(word));
+    assert.deepEqual(unnamed, []);
+    const attributes = [...page.matchAll(/ (aria-label|placeholder|title|alt)="([^"]+)"(?! data-\1=)/g)];
+    assert.deepEqual(
+      attributes.map(([, , text]) => text),
+      ["HuggingFaceTB/SmolLM2-135M-Instruct"],
+    );
+  });
+
+  test("no module has sentences of its own", async () => {
+    const files = (await readdir(new URL("www/", root))).filter((file) => file.endsWith(".js"));
+    const found = await Promise.all(
+      files.map(async (file) => sentences(await read(`www/${file}`)).map((text) => `${file}: ${text}`)),
+    );
+    assert.deepEqual(found.flat(), []);
+  });
+
+  test("each text of the page's tables is used", async () => {
+    const files = (await readdir(new URL("www/", root))).filter((file) => file.endsWith(".js"));
+    const code = (await Promise.all(files.map((file) => read(`www/${file}`)))).join("\n");
+    // The element says what its own group has.
+    const { element, ...groups } = await table("www/texts/en.js");
+    const names = Object.values(groups).flatMap(Object.keys);
+    assert.deepEqual(
+      names.filter((name) => !new RegExp(`\\b${name}\\b`).test(code)),
+      [],
+    );
+  });
+});
+
+/** Strings that look like words and are none of the page's. */
+const CODE = [
+  // Questions that the built-in model understands, and what it says.
+  /^(?:Tell me|What is|How many|What sound|A cat) .*[.?]$|: Tell me a story about a fox\.$/,
+  // Names of engines, models and licences.
+  /^(?:Tabloom,|wllama|transformers\.js|SmolLM2|Qwen[\d.]+|Apache) /,
+  // Names of the browser's keys, errors and kinds.
+  /^(?:Arrow\w+|Home|End|Enter|Escape|AbortError|Files)$/,
+  // Patterns, grammars, paths and markup.
+  /[<>#^@%]|::|\d \d/,
+  // Messages between scripts, and what only developers read.
+  /^take over$| is no script of this page$| is not what was built$/,
+];
+
+/**
+ * The strings of a module that may be words for visitors: those with blanks between words, and single
+ * words with a capital. What is between `${` and `}` is code.
+ *
+ * @param {string} code
+ */
+function sentences(code) {
+  const bare = code
+    .replace(/\/\*.*?\*\//gs, "")
+    .replace(/^\s*\/\/.*$/gm, "")
+    .replace(/^import .*$/gm, "");
+  const strings = [...bare.matchAll(/"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g)].map(([, a, b]) => a ?? b);
+  return strings
+    .map((text) => text.replace(/\$\{[^}]*\}/g, "1"))
+    .filter((text) => /\p{L}{2}.* .*\p{L}{2}/su.test(text) || /^\p{Lu}\p{Ll}{2,}[.…:]?$/u.test(text))
+    .filter((text) => !CODE.some((pattern) => pattern.test(text)));
+}

@@ -1,0 +1,90 @@
+// What the page says, in the visitor's language: English, unless there is a table of another.
+import { TEXTS as ELEMENT } from "./tabloom/element/parts.js";
+import EN from "./texts/en.js";
+
+/** @typedef {typeof EN & {html: Record<string, string>}} Table with what index.html says */
+
+/** What is said, by module: in English until the language is loaded. */
+export const texts = EN;
+
+/** As in `de-AT`: how numbers and dates are written. */
+export let locale = "en";
+
+/** @type {Record<string, () => Promise<[{default: Table}, {default: typeof ELEMENT}]>>} */
+const LANGUAGES = {
+  de: () => Promise.all([import("./texts/de.js"), import("./tabloom/element/texts/de.js")]),
+  es: () => Promise.all([import("./texts/es.js"), import("./tabloom/element/texts/es.js")]),
+  fr: () => Promise.all([import("./texts/fr.js"), import("./tabloom/element/texts/fr.js")]),
+  ja: () => Promise.all([import("./texts/ja.js"), import("./tabloom/element/texts/ja.js")]),
+  zh: () => Promise.all([import("./texts/zh.js"), import("./tabloom/element/texts/zh.js")]),
+};
+
+/** Loads the language of the address, as in `?lang=de`, or else the first of the browser's that there is. */
+export async function loadLanguage() {
+  const wanted = [new URLSearchParams(location.search).get("lang") ?? "", ...navigator.languages].map(codeOf);
+  const code = wanted.find((code) => code === "en" || Object.hasOwn(LANGUAGES, code)) ?? "en";
+  try {
+    if (code !== "en") await use(code);
+    locale = navigator.languages.find((tag) => codeOf(tag) === code) ?? code;
+  } catch {
+    // No network: the page says it in English.
+  }
+  Object.assign(ELEMENT, texts.element);
+}
+
+/**
+ * A text with what it leaves open, in braces, filled in.
+ *
+ * @param {string} text
+ * @param {Record<string, string | number>} values
+ */
+export function fill(text, values) {
+  return text.replace(/\{(\w+)\}/g, (whole, name) => {
+    const value = values[name] ?? whole;
+    return typeof value === "number" ? number(value) : value;
+  });
+}
+
+/**
+ * A number as the language writes it.
+ *
+ * @param {number} value
+ * @param {Intl.NumberFormatOptions} [options]
+ */
+export function number(value, options) {
+  return value.toLocaleString(locale, options);
+}
+
+/** @param {string} code of a language that there is a table of */
+async function use(code) {
+  const [{ default: page }, { default: element }] = await LANGUAGES[code]();
+  const { html, ...groups } = page;
+  for (const [name, group] of Object.entries(groups)) Object.assign(texts[/** @type {"chat"} */ (name)], group);
+  Object.assign(ELEMENT, element);
+  document.documentElement.lang = code;
+  const ask = (/** @type {string} */ attribute, /** @type {(element: Element, text: string) => void} */ set) => {
+    for (const element of document.querySelectorAll(`[${attribute}]`)) {
+      set(element, html[element.getAttribute(attribute) ?? ""]);
+    }
+  };
+  ask("data-text", put);
+  for (const name of ["aria-label", "placeholder"]) {
+    ask(`data-${name}`, (element, text) => element.setAttribute(name, text));
+  }
+}
+
+/**
+ * Replaces the text of an element. Its first child goes where the text has `{0}`, the second to `{1}`.
+ *
+ * @param {Element} element
+ * @param {string} text
+ */
+function put(element, text) {
+  const children = [...element.children];
+  element.replaceChildren(...text.split(/\{(\d)\}/).map((part, i) => (i % 2 ? children[Number(part)] : part)));
+}
+
+/** @param {string} tag as in `de-AT` */
+function codeOf(tag) {
+  return tag.split("-")[0].toLowerCase();
+}
