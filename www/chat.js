@@ -52,7 +52,6 @@ export class Chat extends EventTarget {
       if (loader.loading && loader.progress) this.#view.view.progress(loader.progress);
     });
     settings.addEventListener("change", () => this.#set());
-    $("conversation").addEventListener("click", () => this.#refresh());
     this.begin();
   }
 
@@ -203,7 +202,6 @@ export class Chat extends EventTarget {
     const texts = [this.#speed.text(this.#settings.values.marks), share > 0 ? `context ${share} %` : ""];
     write($("speed"), texts.filter(Boolean).join(" · "));
     $("speed").title = share > 0 ? `${this.#tokens.toLocaleString()} of ${context.toLocaleString()} tokens` : "";
-    $("suggestions").hidden = this.conversation.messages.length > 0;
   }
 }
 
