@@ -53,7 +53,6 @@ export class Chat extends EventTarget {
       if (loader.loading && loader.progress) this.#view.view.progress(loader.progress);
     });
     settings.addEventListener("change", () => this.#set());
-    $("conversation").addEventListener("click", () => this.#refresh());
     this.begin();
   }
 
@@ -202,7 +201,6 @@ export class Chat extends EventTarget {
     const parts = [this.#speed.text(this.#settings.values.marks), share > 0 ? fill(texts.chat.context, { share }) : ""];
     write($("speed"), parts.filter(Boolean).join(" · "));
     $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens: this.#tokens, context }) : "";
-    $("suggestions").hidden = this.conversation.messages.length > 0;
   }
 }
 
