@@ -13,6 +13,8 @@ export declare class TextCompletions {
 export type TabloomChatMessage = import("./element/types.js").TabloomChatMessage;
 export type TabloomChatState = import("./element/types.js").TabloomChatState;
 export type TabloomChatEventMap = import("./element/types.js").TabloomChatEventMap;
+export type CodeRenderer = import("./element/prose/renderers.js").CodeRenderer;
+export type MathRenderer = import("./element/prose/renderers.js").MathRenderer;
 export type Engine = import("./index.js").Engine;
 export type LoadOptions = import("./types.js").LoadOptions;
 declare const Base: {
@@ -58,6 +60,27 @@ export declare class TabloomChat extends Base {
         noGpu: string;
         retry: string;
         processor: string;
+        attach: string;
+        attachments: string;
+        attached: string;
+        detach: string;
+        pasted: string;
+        asText: string;
+        drop: string;
+        characters: string;
+        tokens: string;
+        noText: string;
+        unreadable: string;
+        tooLong: string;
+        over: string;
+        read: string;
+        dictate: string;
+        listening: string;
+        notHeard: string;
+    };
+    static renderers: {
+        code: import("./element/prose/renderers.js").CodeRenderer | null;
+        math: import("./element/prose/renderers.js").MathRenderer | null;
     };
     static observedAttributes: string[];
     constructor();
@@ -165,6 +188,7 @@ export declare class Chat {
     load(): Promise<Engine>;
     start(): void;
     send(text: string): Promise<TabloomChatMessage | null>;
+    attach(files: File[]): void;
     stop(): void;
     clear(): void;
     leave(): void;
@@ -211,8 +235,29 @@ export { isGone } from "./answering.js";
 export { Chat } from "./chat.js";
 export { html, icon } from "./dom.js";
 export { checked } from "./history.js";
+export { RENDERERS } from "./prose/renderers.js";
+export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
 export { Message } from "./view/message.js";
+
+// element/prose/renderers.d.ts
+export type CodeRenderer = (text: string, language: string) => Node | null | Promise<Node | null>;
+export type MathRenderer = (tex: string, display: boolean) => Node | null | Promise<Node | null>;
+export declare const RENDERERS: {
+    code: CodeRenderer | null;
+    math: MathRenderer | null;
+};
+
+// element/quotes.d.ts
+export type Quote = {
+    name: string;
+    text: string;
+};
+export declare function quote(quotes: Quote[], text: string): string;
+export declare function unquote(content: string): {
+    quotes: Quote[];
+    text: string;
+};
 
 // element/texts.d.ts
 export declare const TEXTS: {
@@ -252,6 +297,23 @@ export declare const TEXTS: {
     noGpu: string;
     retry: string;
     processor: string;
+    attach: string;
+    attachments: string;
+    attached: string;
+    detach: string;
+    pasted: string;
+    asText: string;
+    drop: string;
+    characters: string;
+    tokens: string;
+    noText: string;
+    unreadable: string;
+    tooLong: string;
+    over: string;
+    read: string;
+    dictate: string;
+    listening: string;
+    notHeard: string;
 };
 
 // element/types.d.ts
@@ -281,32 +343,53 @@ declare global {
   interface GlobalEventHandlersEventMap extends TabloomChatEventMap {}
 }
 
+// element/view/attachments.d.ts
+export declare const QUOTED: RegExp;
+export declare class Attachments {
+    #private;
+    readonly list: HTMLUListElement;
+    readonly picker: HTMLInputElement;
+    readonly view: import("./view.js").View;
+    readonly area: HTMLElement;
+    constructor(view: import("./view.js").View, area: HTMLElement);
+    get content(): string;
+    set content(content: string);
+    refresh(): void;
+    add(files: File[]): void;
+}
+
 // element/view/message.d.ts
 import type { TabloomChatMessage } from "../types.js";
 export declare class Message {
     #private;
     readonly said: TabloomChatMessage;
     readonly element: HTMLElement;
-    constructor(said: TabloomChatMessage, onFinal?: (text: string) => void);
+    readonly text: HTMLDivElement;
+    constructor(said: TabloomChatMessage, view?: import("./view.js").View);
     begin(): void;
-    grow(onShow: () => void): void;
+    grow(): void;
     end(): void;
-    mark({ recent, last, edited }: {
+    mark({ recent, last, edited, voice }: {
         recent: boolean;
         last: boolean;
         edited: boolean;
+        voice: boolean;
     }): void;
 }
 
 // element/view/view.d.ts
+import { Attachments } from "./attachments.js";
 import { Message } from "./message.js";
+import type { Engine } from "../../index.js";
 import type { TabloomChatMessage } from "../types.js";
 export type Actions = Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void> & Record<"again" | "edit", (i: number) => void> & {
     version: (i: number, version: number) => void;
+    engine: () => Engine | null;
 };
 export declare class View {
     #private;
     readonly input: HTMLTextAreaElement;
+    readonly attachments: Attachments;
     constructor(root: ShadowRoot, actions: Actions);
     set placeholder(text: string | null);
     set startable(shown: boolean);
@@ -330,8 +413,13 @@ export declare class View {
     } | null): void;
     set editing(i: number | null);
     set forgotten(count: number);
-    write(text: string): void;
+    get content(): string;
+    set content(content: string);
+    get engine(): Engine | null;
+    tell(text: string): void;
+    hush(): boolean;
     announce(text: string): void;
+    refresh(): void;
 }
 
 // error.d.ts

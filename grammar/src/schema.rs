@@ -44,6 +44,7 @@ pub fn is_draft_7(root: &Value) -> bool {
 }
 
 /// Whether a reference has characters in other spellings, which the compiler does not read.
+#[cfg(feature = "compile")]
 pub fn is_escaped(reference: &str) -> bool {
     reference.contains(['%', '~'])
 }
