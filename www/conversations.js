@@ -147,7 +147,7 @@ export class Conversations {
     const known = this.#items.get(id);
     if (known && (known.key === key || known.item.querySelector("input"))) return known.item;
     const open = button("", () => this.#open(id), { class: "title", "aria-current": `${current}` });
-    open.append(html("span", {}, `${pinned ? "★ " : ""}${title}`), html("time", {}, when));
+    open.append(html("span", { dir: "auto" }, `${pinned ? "★ " : ""}${title}`), html("time", {}, when));
     const more = button("", () => this.#offer(id, more), {
       class: "icon",
       "aria-label": fill(TEXTS.more, { title }),

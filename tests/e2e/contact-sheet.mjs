@@ -6,24 +6,20 @@ import { fileURLToPath } from "node:url";
 import { STATES, begin } from "./states.mjs";
 
 const FOLDER = fileURLToPath(new URL("../../target/contact-sheet/", import.meta.url));
-const [PHONE, LANDSCAPE, LAPTOP, DESKTOP] = [
-  [390, 844],
-  [844, 390],
-  [1280, 800],
-  [1920, 1080],
-];
 
-/** @typedef {{size: number[], colorScheme?: "light" | "dark", forcedColors?: "active", dir?: string}} Look */
-
-/** @type {Look[]} */
-const LOOKS = [
-  ...[PHONE, LANDSCAPE, LAPTOP, DESKTOP].flatMap((size) => [
-    { size, colorScheme: /** @type {const} */ ("light") },
-    { size, colorScheme: /** @type {const} */ ("dark") },
-  ]),
-  { size: LAPTOP, forcedColors: "active" },
-  { size: PHONE, dir: "rtl" },
-  { size: LAPTOP, dir: "rtl" },
+/** @type {Record<string, {colorScheme?: "dark", forcedColors?: "active", dir?: string}>} */
+const LOOKS = {
+  light: {},
+  dark: { colorScheme: "dark" },
+  "forced colours": { forcedColors: "active" },
+  "right to left": { dir: "rtl" },
+};
+/** Sizes, how wide they are on the sheet, and how they look there. */
+const SIZES = [
+  { width: 390, height: 844, shown: 236, looks: ["light", "dark", "right to left"] },
+  { width: 844, height: 390, shown: 400, looks: ["light", "dark"] },
+  { width: 1280, height: 800, shown: 514, looks: ["light", "dark", "forced colours", "right to left"] },
+  { width: 1920, height: 1080, shown: 514, looks: ["light", "dark"] },
 ];
 
 const [, , part = ""] = process.argv;
@@ -32,49 +28,53 @@ await mkdir(FOLDER, { recursive: true });
 try {
   for (const name of Object.keys(STATES).filter((name) => name.includes(part))) {
     const { page } = await states.bring(name);
-    const devtools = await page.context().newCDPSession(page);
-    const shots = [];
-    for (const look of LOOKS) shots.push(await shoot(page, devtools, look));
-    const sheet = await page.context().newPage();
-    await sheet.setViewportSize({ width: 1600, height: 900 });
-    await sheet.setContent(html(name, shots));
+    const figures = await shoot(page);
+    const sheet = await page
+      .context()
+      .browser()
+      .newPage({ viewport: { width: 1600, height: 900 }, deviceScaleFactor: 2 });
+    await sheet.setContent(html(name, figures));
     await writeFile(`${FOLDER}${name.replace(/\W+/g, "-")}.png`, await sheet.screenshot({ fullPage: true }));
+    await sheet.close();
   }
 } finally {
   await states.close();
 }
 
 /**
+ * Pictures of a page in all sizes and looks, as HTML.
+ *
  * @param {import("playwright-core").Page} page
- * @param {import("playwright-core").CDPSession} devtools
- * @param {Look} look
  */
-async function shoot(
-  page,
-  devtools,
-  { size: [width, height], colorScheme = "light", forcedColors = "none", dir = "ltr" },
-) {
-  // Phones have fingers, which controls are larger for.
-  await devtools.send("Emulation.setTouchEmulationEnabled", { enabled: Math.min(width, height) < 500 });
-  await page.setViewportSize({ width, height });
-  await page.emulateMedia({ colorScheme, forcedColors });
-  await page.evaluate((dir) => (document.documentElement.dir = dir), dir);
-  const shot = await page.screenshot({ animations: "disabled", caret: "hide" });
-  const label = `${width} × ${height}, ${forcedColors === "active" ? "forced colours" : dir === "rtl" ? "right to left" : colorScheme}`;
-  return { label, width, data: shot.toString("base64") };
+async function shoot(page) {
+  const devtools = await page.context().newCDPSession(page);
+  const figures = [];
+  for (const { width, height, shown, looks } of SIZES) {
+    // Phones have fingers, which controls are larger for.
+    await devtools.send("Emulation.setTouchEmulationEnabled", { enabled: Math.min(width, height) < 500 });
+    await page.setViewportSize({ width, height });
+    for (const look of looks) {
+      const { colorScheme = "light", forcedColors = "none", dir = "ltr" } = LOOKS[look];
+      await page.emulateMedia({ colorScheme, forcedColors });
+      await page.evaluate((dir) => (document.documentElement.dir = dir), dir);
+      const shot = await page.screenshot({ animations: "disabled", caret: "hide" });
+      figures.push(`<figure><figcaption>${width} × ${height}, ${look}</figcaption>
+        <img alt="" width="${shown}" src="data:image/png;base64,${shot.toString("base64")}"></figure>`);
+    }
+  }
+  return figures.join("");
 }
 
-/** A page with the shots at six tenths of their size, or narrower where they are too wide. */
-function html(name, shots) {
-  const figures = shots.map(
-    ({ label, width, data }) =>
-      `<figure><figcaption>${label}</figcaption>
-      <img alt="" width="${Math.min(width * 0.6, 768)}" src="data:image/png;base64,${data}"></figure>`,
-  );
+/**
+ * @param {string} name
+ * @param {string} figures
+ */
+function html(name, figures) {
   return `<!doctype html><style>
     body { margin: 16px; background: #888; font: 14px system-ui; }
+    h1 { margin: 0 0 8px; font-size: 18px; }
     main { display: flex; flex-wrap: wrap; align-items: start; gap: 12px; }
     figure { margin: 0; }
     img { display: block; }
-  </style><h1>${name}</h1><main>${figures.join("")}</main>`;
+  </style><h1>${name}</h1><main>${figures}</main>`;
 }

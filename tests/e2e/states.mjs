@@ -92,6 +92,13 @@ async function imported(page, ...conversations) {
   await page.locator("#import-file").setInputFiles(files);
   await page.locator("#conversation-list [aria-current=true]", { hasText: conversations.at(-1).title }).waitFor();
   await page.locator(MESSAGES).first().waitFor();
+  if (conversations.at(-1).messages.some(({ content }) => content === TEXT)) await formulas(page);
+}
+
+/** What is loaded for them has set formulas, and coloured code. */
+async function formulas(page) {
+  await page.locator(`${MESSAGES} math`).first().waitFor({ state: "attached" });
+  await page.locator(`${MESSAGES} [part=code-keyword]`).first().waitFor();
 }
 
 /** The page with a conversation of these messages. */
@@ -160,9 +167,9 @@ export async function share(engine, chat) {
 const html = (attributes) => `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>A page with a chat</title>
 <link rel="icon" href="icon.svg">
-<style>:root { color-scheme: light dark; font-family: system-ui } main { max-width: 60rem; margin: auto }</style>
+<style>:root { color-scheme: light dark; font-family: system-ui } main { max-width: 60rem; margin: auto; padding: 0 1rem }</style>
 <script type="module" src="tabloom/element.js"></script>
-<main><h1>Questions?</h1><tabloom-chat device="cpu" temperature="0" ${attributes}></tabloom-chat></main>`;
+<main><h1>A site</h1><h2>Questions?</h2><tabloom-chat device="cpu" temperature="0" ${attributes}></tabloom-chat></main>`;
 
 const weights = await modelFile("model.safetensors");
 const half = (response) => {

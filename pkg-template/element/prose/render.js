@@ -42,6 +42,9 @@ export class Rendered {
     const { length, blocks: before } = this.#final;
     const lines = linesOf(source.slice(length));
     const { blocks } = parse(lines);
+    // Whichever level a text begins with: it is the highest.
+    const [{ length: top }] = /^#+/m.exec(source) ?? "#";
+    for (const block of blocks) if (block.type === "heading") block.level -= top - 1;
     const nodes = blocks.map((block, i) => blockNode(block, growing && i === blocks.length - 1));
     morph(this.#parent, nodes, before);
     this.#finish(growing ? lines.slice(0, -1) : lines, growing ? 1 : 0);
@@ -102,7 +105,7 @@ function blockNode(block, growing) {
  * @param {(Node | string)[]} inside
  */
 function headingNode(level, inside) {
-  const name = /** @type {"h3" | "h4" | "h5" | "h6"} */ (`h${Math.min(level + 2, 6)}`);
+  const name = /** @type {"h3" | "h4" | "h5" | "h6"} */ (`h${Math.max(3, Math.min(level + 2, 6))}`);
   return html(name, {}, ...inside);
 }
 

@@ -47,7 +47,7 @@ const CSS = `
     --alert: var(--tabloom-alert, light-dark(#9a3324, #ffb0a0));
   }
 }
-.frame { position: relative; flex: 1; min-block-size: 0; }
+.frame { position: relative; flex: 1; overflow: hidden; }
 .log {
   block-size: 100%;
   overflow-y: auto;
@@ -68,7 +68,7 @@ const CSS = `
 }
 .empty svg { inline-size: 2.5rem; block-size: 2.5rem; color: var(--accent); stroke-width: 1.4; margin-block-end: .6rem; }
 .empty p { margin: 0; max-inline-size: 21rem; color: var(--muted); text-wrap: balance; }
-.empty .title { color: var(--text); font-size: 1.25em; font-weight: 600; letter-spacing: -.01em; }
+.empty .title { color: var(--text); font-size: 1.25em; font-weight: 600; }
 .start { margin-block-start: 1.25rem; }
 
 /* Messages, and the Markdown in them. */
@@ -84,7 +84,7 @@ const CSS = `
   background: var(--bubble);
   white-space: pre-wrap;
 }
-.text { overflow-wrap: anywhere; min-inline-size: 0; }
+.text { overflow-wrap: anywhere; }
 .note { margin: .5rem 0 0; color: var(--muted); font-size: .875em; }
 .actions { display: flex; gap: .125rem; margin: .25rem -.4rem 0; color: var(--muted); }
 .user .actions { margin-inline: 0; }
@@ -99,10 +99,9 @@ const CSS = `
   .message:is(:hover, :focus-within) .actions { opacity: 1; }
 }
 
-.assistant .text > * { margin: 0; }
 .assistant .text :where(* + :is(p, ul, ol, blockquote, .code, .scroller, h3, h4, h5, h6, hr)) { margin-block-start: .85em; }
 .text :where(p, ul, ol, blockquote, pre, h3, h4, h5, h6, hr) { margin: 0; }
-.text :is(h3, h4, h5, h6) { line-height: 1.35; font-weight: 650; letter-spacing: -.005em; }
+.text :is(h3, h4, h5, h6) { line-height: 1.35; font-weight: 650; }
 .assistant .text * + :is(h3, h4) { margin-block-start: 1.3em; }
 .text h3 { font-size: 1.3em; }
 .text h4 { font-size: 1.15em; }
@@ -115,7 +114,7 @@ const CSS = `
 .text li::marker { color: var(--muted); }
 .text blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--line); color: var(--muted); }
 .text hr { border: 0; border-block-start: 1px solid var(--line); }
-.text a { color: var(--accent); text-decoration-thickness: 1px; text-underline-offset: .2em; }
+.text a { color: var(--accent); text-underline-offset: .2em; }
 .text code { font: .875em/1.55 var(--mono); }
 .text :not(pre) > code { padding: .15em .35em; border-radius: .35em; background: var(--surface); }
 .code { border: 1px solid var(--line); border-radius: .75rem; background: var(--surface); overflow: hidden; }
@@ -123,9 +122,9 @@ const CSS = `
 .code pre { margin: 0; padding: .35rem 1rem .9rem; overflow-x: auto; tab-size: 4; direction: ltr; text-align: left; scrollbar-width: thin; border-radius: .75rem; }
 p.math { overflow: auto hidden; }
 .scroller { overflow-x: auto; scrollbar-width: thin; border: 1px solid var(--line); border-radius: .75rem; }
-.text table { border-collapse: collapse; min-inline-size: 100%; font-size: .94em; }
-.text :is(th, td) { padding: .5rem .9rem; text-align: start; vertical-align: top; overflow-wrap: normal; }
-.text th { background: var(--surface); font-weight: 600; }
+.text table { border-collapse: collapse; inline-size: max-content; min-inline-size: 100%; font-size: .94em; }
+.text :is(th, td) { padding: .5rem .9rem; text-align: start; vertical-align: top; max-inline-size: min(13.5rem, 42cqi); }
+.text th { background: var(--surface); }
 .text tbody tr { border-block-start: 1px solid var(--line); }
 .text .center { text-align: center; }
 .text .end { text-align: end; }
@@ -169,7 +168,7 @@ p.math { overflow: auto hidden; }
 #stage { flex: 1; }
 .busy .status .plain { display: none; }
 .track { block-size: .3rem; margin-block-start: .45rem; border-radius: 1rem; background: var(--line); overflow: hidden; }
-.track i { display: block; block-size: 100%; inline-size: 100%; border-radius: inherit; background: var(--accent); transform-origin: 0 0; scale: 0 1; }
+.track i { display: block; block-size: 100%; border-radius: inherit; background: var(--accent); transform-origin: 0 0; scale: 0 1; }
 .track:dir(rtl) i { transform-origin: 100% 0; }
 .problem { margin: 0 0 .9rem; padding: .85rem 1.1rem 1rem; border: 1px solid color-mix(in srgb, var(--alert) 45%, transparent); border-radius: .9rem; max-block-size: 18rem; overflow: auto; }
 .problem p { margin: 0; overflow-wrap: anywhere; }
@@ -208,6 +207,7 @@ textarea {
 textarea::placeholder { color: var(--muted); opacity: 1; }
 
 button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-color: transparent; }
+.icon, .round { display: inline-grid; place-items: center; padding: 0; border: 0; background: none; }
 .pill {
   padding: .45rem 1.1rem;
   border: 1px solid color-mix(in srgb, var(--muted) 60%, transparent);
@@ -219,14 +219,12 @@ button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-c
 .primary, .primary:hover { border-color: transparent; background: var(--accent); color: var(--accent-text); }
 .primary:hover { background: color-mix(in srgb, var(--accent) 88%, var(--text)); }
 .plain { padding: .2rem .5rem; border: 0; border-radius: .5rem; background: none; text-decoration: underline; text-underline-offset: .2em; }
-.icon, .round { display: inline-grid; place-items: center; padding: 0; border: 0; background: none; }
 .icon { inline-size: 2rem; block-size: 2rem; border-radius: .6rem; }
 .icon:hover { background: var(--surface); color: var(--text); }
 .code .icon:hover { background: var(--line); }
 .round { flex: none; inline-size: 2.3rem; block-size: 2.3rem; border-radius: 50%; }
 .round.pale { color: var(--muted); }
 .round.pale:hover { background: var(--surface); color: var(--text); }
-.round.primary { background: var(--accent); }
 .round:disabled, .round:disabled:hover { background: var(--line); color: var(--muted); cursor: default; }
 .chat [aria-pressed=true]:enabled { background: var(--bubble); color: var(--accent); }
 svg { inline-size: 1.1rem; block-size: 1.1rem; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
@@ -244,8 +242,7 @@ textarea:focus-visible { outline: 0; }
   .user .text { max-inline-size: 90%; }
 }
 @media (pointer: coarse) {
-  .icon { inline-size: 2.75rem; block-size: 2.75rem; }
-  .round { inline-size: 2.75rem; block-size: 2.75rem; }
+  .icon, .round { inline-size: 2.75rem; block-size: 2.75rem; }
   textarea { padding-block: .5rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {
