@@ -201,7 +201,7 @@ export const STATES = {
   "page: loading": {
     at: "?model=models/slow/&device=cpu",
     loads: false,
-    show: (page) => page.getByRole("progressbar").waitFor(),
+    show: (page) => page.getByText(/^[\d.]+ \/ [\d.]+ MB$/).waitFor(),
   },
   "page: no model": {
     at: "?model=nowhere/&device=cpu",
@@ -309,7 +309,11 @@ export const STATES = {
   },
 
   "element: before": { ...element },
-  "element: loading": { ...element, at: "slow.html", show: (page) => page.getByRole("progressbar").waitFor() },
+  "element: loading": {
+    ...element,
+    at: "slow.html",
+    show: (page) => page.getByText(/^[\d.]+ \/ [\d.]+ MB$/).waitFor(),
+  },
   "element: ready": {
     ...element,
     show: (page) => page.locator("tabloom-chat").evaluate((/** @type {TabloomChat} */ chat) => void chat.load()),
@@ -323,7 +327,10 @@ export const STATES = {
     ...element,
     at: "broken.html",
     fails: true,
-    show: (page) => page.getByRole("button", { name: "Load" }).click(),
+    show: async (page) => {
+      await page.getByRole("button", { name: "Load" }).click();
+      await page.getByRole("alert").waitFor();
+    },
   },
   "element: text and code": { ...element, show: messages(user("What is a prime?"), assistant(TEXT)) },
   "element: small": { ...element, at: "box.html", show: messages(user(ATTACHED), assistant(TABLE, { end: "length" })) },

@@ -1,5 +1,5 @@
 const CSS = `
-.attachments { flex: 0 0 100%; display: flex; flex-wrap: wrap; gap: .35rem; max-block-size: 8rem; overflow-y: auto; margin: 0 0 .25rem; padding: .15rem; list-style: none; }
+.attachments { order: -2; flex: 0 0 100%; display: flex; flex-wrap: wrap; gap: .35rem; max-block-size: 8rem; overflow-y: auto; margin: 0 0 .25rem; padding: .15rem; list-style: none; }
 .attachments li { display: flex; align-items: center; max-inline-size: 100%; padding-inline-start: .75rem; border: 1px solid var(--line); border-radius: 1.3rem; background: var(--surface); font-size: .875em; }
 .attachments b { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-weight: 600; }
 .attachments small { flex: none; margin-inline: .5rem .15rem; color: var(--muted); font-variant-numeric: tabular-nums; }

@@ -227,8 +227,7 @@ button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-c
 .round.pale:hover { background: var(--surface); color: var(--text); }
 .round:disabled, .round:disabled:hover { background: var(--line); color: var(--muted); cursor: default; }
 .chat [aria-pressed=true]:enabled { background: var(--bubble); color: var(--accent); }
-svg { inline-size: 1.1rem; block-size: 1.1rem; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
-.round svg { inline-size: 1.2rem; block-size: 1.2rem; }
+svg { inline-size: 1.15rem; block-size: 1.15rem; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
 .stop svg { fill: currentColor; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .log:focus-visible, pre:focus-visible, .scroller:focus-visible { outline-offset: -2px; }
@@ -239,7 +238,10 @@ textarea:focus-visible { outline: 0; }
   .log { padding: 1.25rem 1rem 1.5rem; }
   .foot { padding: 0 .75rem .75rem; }
   .status { inset-inline: .75rem; }
-  .user .text { max-inline-size: 90%; }
+}
+@container (inline-size < 22rem) {
+  textarea { flex-basis: 100%; order: -1; }
+  .round.primary { margin-inline-start: auto; }
 }
 @media (pointer: coarse) {
   .icon, .round { inline-size: 2.75rem; block-size: 2.75rem; }
