@@ -111,7 +111,6 @@ const CSS = `
 .assistant .text li > :is(ul, ol) { margin-block-start: .3em; }
 .text .loose > li + li { margin-block-start: .85em; }
 .assistant .text .loose > li > :is(ul, ol) { margin-block-start: .85em; }
-.text li::marker { color: var(--muted); }
 .text blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--line); color: var(--muted); }
 .text hr { border: 0; border-block-start: 1px solid var(--line); }
 .text a { color: var(--accent); text-underline-offset: .2em; }
@@ -182,6 +181,7 @@ p.math { overflow: auto hidden; }
   display: flex;
   flex-wrap: wrap;
   align-items: flex-end;
+  justify-content: flex-end;
   gap: .25rem;
   padding: .35rem;
   border: 1px solid color-mix(in srgb, var(--muted) 60%, transparent);
@@ -217,7 +217,7 @@ button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-c
 }
 .pill:hover { border-color: currentColor; }
 .primary, .primary:hover { border-color: transparent; background: var(--accent); color: var(--accent-text); }
-.primary:hover { background: color-mix(in srgb, var(--accent) 88%, var(--text)); }
+.primary:hover { opacity: .9; }
 .plain { padding: .2rem .5rem; border: 0; border-radius: .5rem; background: none; text-decoration: underline; text-underline-offset: .2em; }
 .icon { inline-size: 2rem; block-size: 2rem; border-radius: .6rem; }
 .icon:hover { background: var(--surface); color: var(--text); }
@@ -241,7 +241,6 @@ textarea:focus-visible { outline: 0; }
 }
 @container (inline-size < 22rem) {
   textarea { flex-basis: 100%; order: -1; }
-  .round.primary { margin-inline-start: auto; }
 }
 @media (pointer: coarse) {
   .icon, .round { inline-size: 2.75rem; block-size: 2.75rem; }
