@@ -14,7 +14,7 @@ import { TEXTS } from "../texts.js";
  * @returns {Node[]}
  */
 export function render(source) {
-  return parse(linesOf(source)).blocks.map((block) => blockNode(block, false));
+  return nodesOf(linesOf(source), source, false);
 }
 
 /** A growing text in an element. Final blocks are not touched again. */
@@ -41,12 +41,7 @@ export class Rendered {
     this.#source = source;
     const { length, blocks: before } = this.#final;
     const lines = linesOf(source.slice(length));
-    const { blocks } = parse(lines);
-    // Whichever level a text begins with: it is the highest.
-    const [{ length: top }] = /^#+/m.exec(source) ?? "#";
-    for (const block of blocks) if (block.type === "heading") block.level -= top - 1;
-    const nodes = blocks.map((block, i) => blockNode(block, growing && i === blocks.length - 1));
-    morph(this.#parent, nodes, before);
+    morph(this.#parent, nodesOf(lines, source, growing), before);
     this.#finish(growing ? lines.slice(0, -1) : lines, growing ? 1 : 0);
     const finished = [...this.#parent.children].slice(before, this.#final.blocks);
     // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
@@ -70,6 +65,21 @@ export class Rendered {
     for (let i = 0; i < line; i++) length = this.#source.indexOf("\n", length) + 1 || this.#source.length;
     this.#final = { length, blocks: blocks + count };
   }
+}
+
+/**
+ * The blocks of the last lines of a source.
+ *
+ * @param {string[]} lines
+ * @param {string} source
+ * @param {boolean} growing
+ */
+function nodesOf(lines, source, growing) {
+  const { blocks } = parse(lines);
+  // Whichever level a text begins with: it is the highest.
+  const [{ length: top }] = /^#+/m.exec(source) ?? "#";
+  for (const block of blocks) if (block.type === "heading") block.level -= top - 1;
+  return blocks.map(last(growing, blockNode));
 }
 
 /**
