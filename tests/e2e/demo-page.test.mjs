@@ -393,7 +393,7 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
       { role: "assistant", content: RICH },
     ];
     const buffer = Buffer.from(JSON.stringify({ title: "Rich", messages }));
-    await page.locator("#import").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
+    await page.locator("#import-file").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
     await page.locator(`${MESSAGES} math`).nth(1).waitFor({ state: "attached" });
     await page.locator(`${MESSAGES} [part=code-keyword]`).first().waitFor();
     assert.equal(libraries().length, 2);
