@@ -29,6 +29,7 @@ declare var controllers: Own;
 declare var create: Own;
 declare var engine: Own;
 declare var engines: Own;
+declare var enriched: Own;
 declare var events: Own;
 declare var failed: Own;
 declare var failure: Own;

@@ -221,8 +221,10 @@ describe("with the built-in model made greedy", () => {
     await page.keyboard.type(STORY.messages[0].content);
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
-    await page.keyboard.press("Tab");
-    assert.equal(await focused(), "button stop");
+    for (let i = 0; (await focused()) !== "button stop"; i++) {
+      assert.ok(i < 3, "Stop is not among the next three places");
+      await page.keyboard.press("Tab");
+    }
     await page.keyboard.press("Enter");
     await page.locator(SEND).waitFor();
     assert.equal(await focused(), "input");

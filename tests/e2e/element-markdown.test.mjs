@@ -66,6 +66,14 @@ async function prepare(folder) {
     return faults;
   };
 
+  const enrich = () => import(`${folder}enrich.js`);
+  await enrich();
+  /** What asks the page for formulas is imported when the first is there. */
+  globalThis.enriched = async () => {
+    await enrich();
+    await new Promise((resolve) => setTimeout(resolve));
+  };
+
   /** Shows a text piece by piece, cut at the given places; gives what is there at last. */
   globalThis.grown = (source, cuts) => {
     const root = document.createElement("div");
@@ -238,10 +246,13 @@ test("formulas are found where the page shows such, and prices are none", async 
         const asked = [];
         RENDERERS.math = (tex, display) => void asked.push(`${display ? "=" : ""}${tex}`);
         const root = grown(source, []);
+        await enriched();
         const plain = shown(source).innerHTML;
         const every = Array.from(source, (_, i) => i);
         RENDERERS.math = () => null;
-        const same = grown(source, every).innerHTML === root.innerHTML && plain === root.innerHTML;
+        const whole = grown(source, every);
+        await enriched();
+        const same = whole.innerHTML === root.innerHTML && plain === root.innerHTML;
         found.push([source, ...asked, ...(same ? [] : [root.innerHTML])]);
       }
       RENDERERS.math = null;
