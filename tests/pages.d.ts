@@ -17,7 +17,6 @@ declare var answer: Own;
 declare var answers: Own;
 declare var asked: Own;
 declare var assistant: Own;
-declare var axe: Own;
 declare var begin: Own;
 declare var bytes: Own;
 declare var cached: Own;

@@ -1301,6 +1301,28 @@ test("nothing moves where visitors want no motion, and nothing is wider than a p
   );
 });
 
+test("wide tables scroll by themselves, and their rows stay low", async () => {
+  const { page } = await open("one.html");
+  await page.setViewportSize({ width: 390, height: 844 });
+  const { wider, sideways, heights } = await page.evaluate(() => {
+    const chat = document.querySelector("tabloom-chat");
+    const row = (cells) => `| ${cells.join(" | ")} |\n`;
+    const cells = ["A name", "4,879 km", "176 days", "a dozen words that tell what this is known for, and why", "last"];
+    const content = row(cells) + row(cells.map(() => "---")) + row(cells) + row(cells.map(() => "x".repeat(80)));
+    chat.messages = [{ role: "assistant", content }];
+    const { shadowRoot } = chat;
+    const [log, scroller] = [".log", ".scroller"].map((selector) => shadowRoot.querySelector(selector));
+    return {
+      wider: scroller.scrollWidth > scroller.clientWidth,
+      sideways: log.scrollWidth - log.clientWidth,
+      heights: [...shadowRoot.querySelectorAll("tr")].map(({ offsetHeight }) => offsetHeight),
+    };
+  });
+  assert.ok(wider);
+  assert.equal(sideways, 0);
+  assert.ok(Math.max(...heights.slice(0, 2)) < 180, `${heights}`);
+});
+
 test("slots take the page's own", async () => {
   const { page, chat } = await open("slots.html");
   for (const text of ["Our chat", "Ask us.", "Be kind."]) assert.ok(await chat.getByText(text).isVisible(), text);

@@ -1,11 +1,12 @@
-// Makes the README's picture: two tabs of the demo page on one engine, one with a chat, one with the
-// Engine view; light and dark. With TABLOOM_URL and TABLOOM_CHROMIUM set as for the tests:
+// Makes the README's picture: the state of two tabs on one engine, one with a chat, one with the Engine
+// view; light and dark. With TABLOOM_URL and TABLOOM_CHROMIUM set as for the tests:
 //   node tests/e2e/picture.mjs
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { crc32, deflateSync } from "node:zlib";
 import { launch, url } from "./browser.mjs";
-import { ask, ready, say } from "./demo.mjs";
+import { ready } from "./demo.mjs";
+import { share } from "./states.mjs";
 
 const FOLDER = fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
 const HEIGHT = 780;
@@ -28,10 +29,7 @@ async function picture(colorScheme) {
   const [{ page: chat }, { page: engine }] = [await ready(context, url), await ready(context, url)];
   await chat.setViewportSize({ width: CHAT, height: HEIGHT });
   await engine.setViewportSize({ width: ENGINE, height: HEIGHT });
-  await ask(engine, "What is the capital of France?");
-  await say(chat, "Tell me a story about a fox.");
-  await say(engine, "Tell me a story about a cat.");
-  await engine.locator("#tab-engine").click();
+  await share(engine, chat);
   const length = () => shadow(".assistant .text").at(-1)?.textContent.length ?? 0;
   while ((await chat.evaluate(length)) < ENOUGH) await chat.waitForTimeout(50);
   const shots = [];
