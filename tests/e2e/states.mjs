@@ -210,7 +210,6 @@ export const STATES = {
     show: (page) => page.locator(PROBLEM).waitFor(),
   },
   "page: model stays": { fails: true, show: (page) => choose(page, "nowhere/else/") },
-  "page: without WebGPU": { at: "?temperature=0", webgpu: false },
 
   "chat: answered": { show: (page) => ask(page, QUESTION) },
   "chat: too hard": { show: (page) => ask(page, "Explain the theory of relativity to me.") },
@@ -334,6 +333,9 @@ export const STATES = {
   },
   "element: text and code": { ...element, show: messages(user("What is a prime?"), assistant(TEXT)) },
   "element: small": { ...element, at: "box.html", show: messages(user(ATTACHED), assistant(TABLE, { end: "length" })) },
+
+  // Last, as it takes another browser.
+  "page: without WebGPU": { at: "?temperature=0", webgpu: false },
 };
 
 /** Browsers in which states are opened, one after the other. */
