@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, keep, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -283,18 +283,12 @@ describe("conversations", () => {
 
 test("five hundred conversations scroll in their list, and not the page", async () => {
   const { page } = await fresh();
-  await page.evaluate(async () => {
-    const request = indexedDB.open("tabloom-demo");
-    await new Promise((done) => (request.onsuccess = done));
-    const transaction = request.result.transaction(["entries", "conversations"], "readwrite");
-    for (let i = 0; i < 500; i++) {
-      const entry = { id: `${i}`, title: `Question ${i}`, named: false, model: "", changed: i };
-      const messages = [{ role: "user", content: `Question ${i}. ${"More words. ".repeat(300)}` }];
-      transaction.objectStore("entries").put(entry);
-      transaction.objectStore("conversations").put({ ...entry, messages });
-    }
-    await new Promise((done) => (transaction.oncomplete = done));
-  });
+  const words = "More words. ".repeat(300);
+  const kept = Array.from({ length: 500 }, (_, i) => ({
+    title: `Question ${i}`,
+    messages: [{ role: "user", content: `Question ${i}. ${words}` }],
+  }));
+  await keep(page, kept);
   await page.reload();
   await page.locator("#conversation-list li").nth(499).waitFor();
   const high = await page.evaluate(() => [document.documentElement.scrollHeight, innerHeight]);
@@ -393,7 +387,7 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
       { role: "assistant", content: RICH },
     ];
     const buffer = Buffer.from(JSON.stringify({ title: "Rich", messages }));
-    await page.locator("#import").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
+    await page.locator("#import-file").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
     await page.locator(`${MESSAGES} math`).nth(1).waitFor({ state: "attached" });
     await page.locator(`${MESSAGES} [part=code-keyword]`).first().waitFor();
     assert.equal(libraries().length, 2);
