@@ -310,7 +310,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   const notice = page.locator("#conversation [part=notice]");
   await page.locator("#tab-settings").click();
   await drop(page, "body", [["notes.txt", "The fox is red."]]);
-  await chip.filter({ hasText: /notes\.txt\d+ tokens/ }).waitFor();
+  await chip.filter({ hasText: /notes\.txtTokens: \d+/ }).waitFor();
   assert.ok(await page.locator("#chat").isVisible());
   await drop(page, "#conversation .log", [["cat.png", "\0"]]);
   await notice.filter({ hasText: "cat.png is neither text nor a model." }).waitFor();
@@ -640,13 +640,19 @@ describe("the choice of a model", () => {
     await page.locator("#suggested li").first().waitFor();
     for (const text of await page.locator("#suggested p").allTextContents()) assert.match(text, /[\d.]+ [MG]B, .+\./);
     const told = await page.evaluate(async () => {
-      const { fit } = await import("/fit.js");
-      return [fit(1e6, { usage: 0, quota: 2e6 }), fit(1e6, { usage: 15e5, quota: 2e6 }), fit(1e6, {}), fit(5e9, {})];
+      const { fit } = await import("/better.js");
+      const memory = { deviceBytes: 2 ** 33, budgetBytes: 2 ** 32 };
+      const told = (neededBytes, storable) => fit({ neededBytes, storable }, memory);
+      return [told(1e6, true), told(1e6, false), told(1e6, null), told(5e9, true), told(2 ** 32, true)].concat(
+        fit({ neededBytes: 2 ** 31, storable: true }, { ...memory, deviceBytes: 2 ** 31 }),
+      );
     });
     assert.match(told[0], /^Fits the browser’s storage/);
     assert.match(told[1], /More than the browser keeps/);
     assert.match(told[2], /not known/);
     assert.match(told[3], /Too large/);
+    assert.match(told[4], /^Fits/);
+    assert.match(told[5], /More than half of this device’s 2 GiB of memory/);
     await page.keyboard.press("Escape");
   });
 

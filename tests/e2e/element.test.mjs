@@ -758,9 +758,9 @@ test("text files are attached to a question, which shows them folded and gives t
   await (await choosing).setFiles([file("notes.md", fenced), file("a`b.txt", "second"), file("c.txt", "third")]);
   const notes = chat.getByRole("listitem").filter({ hasText: "notes.md" });
   await notes.waitFor();
-  assert.match(await notes.textContent(), /20 characters/);
+  assert.match(await notes.textContent(), /Characters: 20/);
   await counting(page, 1_000);
-  await notes.filter({ hasText: "20 tokens" }).waitFor();
+  await notes.filter({ hasText: "Tokens: 20" }).waitFor();
   assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.id), "input");
 
   // By mouse and by key; the focus goes on to what is left.

@@ -13,6 +13,9 @@ import { TEXTS } from "../texts.js";
 /** Milliseconds after which an announcement is removed, so that a screen reader finds no text twice. */
 const SPOKEN = 4_000;
 
+/** Characters of messages that are shown in a frame, with the message that is longer. */
+const ROOM = 2_000;
+
 /**
  * What visitors do; with a message's index where it is done to a message.
  *
@@ -174,6 +177,22 @@ export class View {
     // What was said before is not read out; it is there to be read.
     this.#log.ariaLive = messages.length > 1 ? "off" : "polite";
     this.#list.append(...added.map(({ element }) => element));
+    this.#draw(added);
+  }
+
+  /**
+   * Shows what messages say, from the last on: what a frame has time for, then the others.
+   *
+   * @param {Message[]} messages
+   */
+  #draw(messages) {
+    for (let room = ROOM; room > 0 && messages.length > 0; ) {
+      const message = /** @type {Message} */ (messages.pop());
+      // It may have been removed meanwhile.
+      if (message.element.parentNode) message.show();
+      room -= message.said.content.length;
+    }
+    if (messages.length > 0) requestAnimationFrame(() => this.#draw(messages));
     this.refresh();
   }
 
