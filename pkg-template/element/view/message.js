@@ -34,11 +34,11 @@ export class Message {
     const { role } = said;
     this.said = said;
     this.#view = view;
-    this.element = html("article", { class: `message ${role}`, part: `message ${role}` }, this.text);
-    this.element.setAttribute("aria-label", TEXTS[role]);
+    const name = `message ${role}`;
+    this.element = html("article", { class: name, part: name, "aria-label": TEXTS[role] }, this.text);
     if (role === "assistant") {
       // Screen readers get whole blocks, elsewhere.
-      this.text.setAttribute("aria-live", "off");
+      this.text.ariaLive = "off";
       this.#rendered = new Rendered(this.text);
     }
     if (!view) this.show();
@@ -96,9 +96,7 @@ export class Message {
     };
     for (const [name, is] of Object.entries(possible)) {
       const button = /** @type {HTMLButtonElement | null} */ (this.#actions.querySelector(`[data-do=${name}]`));
-      if (!button) continue;
-      if (this.#versions.contains(button)) button.disabled = !is;
-      else button.hidden = !is;
+      if (button) button[button.parentNode === this.#versions ? "disabled" : "hidden"] = !is;
     }
   }
 
@@ -137,13 +135,10 @@ export class Message {
     );
     this.#actions.append(
       this.#versions,
+      action("copy", COPY, this.#rendered ? TEXTS.copy : TEXTS.copyQuestion),
       ...(this.#rendered
-        ? [
-            action("copy", COPY, TEXTS.copy),
-            action("read", SPEAKER, TEXTS.read),
-            action("continue", GO_ON, TEXTS.continue),
-          ]
-        : [action("copy", COPY, TEXTS.copyQuestion), action("edit", PENCIL, TEXTS.edit)]),
+        ? [action("read", SPEAKER, TEXTS.read), action("continue", GO_ON, TEXTS.continue)]
+        : [action("edit", PENCIL, TEXTS.edit)]),
       action("again", AGAIN, TEXTS.again),
     );
     this.element.append(this.#note, this.#actions);

@@ -145,7 +145,7 @@ export class View {
     this.#busy = busy;
     this.refresh();
     // If the focused button is gone, the input gets the focus.
-    if (focused && focused !== this.input && !visible(focused)) this.input.focus();
+    if (focused && focused !== this.input && !focused.checkVisibility({ visibilityProperty: true })) this.input.focus();
   }
 
   /** @param {boolean} busy whether there is an answer that grows */
@@ -410,13 +410,6 @@ export class View {
     this.input.style.blockSize = "auto";
     this.input.style.blockSize = `${this.input.scrollHeight}px`;
   }
-}
-
-/** @param {Element} element */
-function visible(element) {
-  return (
-    element.isConnected && element.getClientRects().length > 0 && getComputedStyle(element).visibility === "visible"
-  );
 }
 
 /**
