@@ -296,6 +296,133 @@ test("five hundred conversations scroll in their list, and not the page", async 
   await page.context().close();
 });
 
+describe("what the browser does not keep", () => {
+  /** A page whose database refuses what `when` says, until `refusing` is false. */
+  async function refused(method, name) {
+    const context = await browser.newContext();
+    await context.addInitScript(
+      ([method, name]) => {
+        globalThis.refusing = true;
+        const { prototype } = method === "open" ? IDBFactory : IDBObjectStore;
+        const real = prototype[method];
+        prototype[method] = function (...args) {
+          if (refusing && (method === "put" || args[0] === "tabloom-demo")) throw new DOMException("No.", name);
+          return real.apply(this, args);
+        };
+      },
+      [method, name],
+    );
+    return ready(context, address);
+  }
+
+  test("a full storage is told; the conversation stays, can be saved, and is kept once there is room", async () => {
+    const { page, problems } = await refused("put", "QuotaExceededError");
+    await ask(page, QUESTION);
+    const full = page.locator("#said", { hasText: "The browser’s storage is full: what is said now is not kept." });
+    await full.waitFor();
+    await page.locator("#clear").click();
+    await ask(page, "What is 17 + 25?");
+    await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 2);
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).click();
+    await page.locator(MESSAGES, { hasText: "Paris" }).waitFor();
+    assert.deepEqual(await said(page), [QUESTION, FRANCE.answer]);
+    await page.locator("#conversation-list .icon").nth(1).click();
+    const { content } = await saved(page, page.getByRole("menuitem", { name: "Save as JSON" }));
+    assert.deepEqual(
+      content.messages.map(({ content }) => content),
+      [QUESTION, FRANCE.answer],
+    );
+    await page.evaluate(() => (refusing = false));
+    await choose(page, 0, "Delete");
+    await full.waitFor({ state: "hidden" });
+    const other = await open(page.context(), address);
+    await other.page.evaluate(() => (refusing = false));
+    await other.page.locator("#conversation-list .title", { hasText: QUESTION }).waitFor();
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test("a storage that is denied is told; conversations stay while the page does", async () => {
+    const { page, problems } = await refused("open", "SecurityError");
+    await page.locator("#nothing-kept", { hasText: "save as a file what you need later" }).waitFor();
+    await ask(page, QUESTION);
+    await page.locator("#clear").click();
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).click();
+    await page.locator(MESSAGES, { hasText: "Paris" }).waitFor();
+    await choose(page, 0, "Delete");
+    await page.locator("#undo").click();
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).waitFor();
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test("a conversation of another version is told, stays as it is, and can be saved", async () => {
+    const { page, problems } = await fresh();
+    const strange = [
+      { title: "Later", messages: [{ role: "tool", content: [{ type: "text", text: "zebra" }] }] },
+      { title: "Rubbish", messages: "none" },
+      { messages: null, changed: "never" },
+      { title: "Good", messages: [{ role: "user", content: "Good?" }] },
+    ];
+    await keep(page, strange);
+    await page.reload();
+    await loaded(page);
+    await page.locator("#conversation-list li").nth(3).waitFor();
+    await page.locator("#conversation-list .title", { hasText: "Good" }).click();
+    for (const name of ["Later", "Rubbish"]) {
+      await page.locator("#conversation-list .title", { hasText: name }).click();
+      await page.locator("#said", { hasText: `“${name}” is of another version of this page` }).waitFor();
+      assert.deepEqual(await said(page), ["Good?"]);
+    }
+    const i = (await titles(page)).indexOf("Later");
+    await choose(page, i, "Save as Markdown");
+    await page.locator("#said", { hasText: "“Later”" }).waitFor();
+    await page.locator("#conversation-list .icon").nth(i).click();
+    const { content } = await saved(page, page.getByRole("menuitem", { name: "Save as JSON" }));
+    assert.deepEqual(content.messages, strange[0].messages);
+    await page.locator("#search").fill("good?");
+    await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 1);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test("a file that is too large to be a conversation is refused at once", async () => {
+    const { page, problems } = await fresh();
+    await page.locator(INPUT).fill("a draft");
+    await page.locator("#import-file").evaluate((/** @type {HTMLInputElement} */ input) => {
+      const data = new DataTransfer();
+      data.items.add(new File(["[".repeat(50e6)], "large.json"));
+      input.files = data.files;
+      input.dispatchEvent(new Event("change"));
+    });
+    await page.locator("#said", { hasText: "large.json holds no conversation of this page: it is larger" }).waitFor();
+    assert.equal(await page.locator(INPUT).inputValue(), "a draft");
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+});
+
+test("where the browser can install the page, a button does, until it has", async () => {
+  const { page } = await fresh();
+  const button = page.getByRole("button", { name: "Install as an app" });
+  assert.equal(await button.isVisible(), false);
+  const offer = () =>
+    page.evaluate(() => {
+      const event = new Event("beforeinstallprompt", { cancelable: true });
+      dispatchEvent(Object.assign(event, { prompt: () => (globalThis.prompted = true) }));
+      return event.defaultPrevented;
+    });
+  assert.equal(await offer(), true);
+  await button.click();
+  assert.equal(await page.evaluate(() => prompted), true);
+  await button.waitFor({ state: "hidden" });
+  await offer();
+  await button.waitFor();
+  await page.evaluate(() => dispatchEvent(new Event("appinstalled")));
+  await button.waitFor({ state: "hidden" });
+  await page.context().close();
+});
+
 /** Drops files on an element of the page. */
 const drop = (page, selector, files) =>
   page.locator(selector).evaluate((element, files) => {

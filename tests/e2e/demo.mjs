@@ -89,17 +89,17 @@ export async function ask(page, text) {
  * Keeps conversations in the archive of a page that is open; it lists them when it is opened again.
  *
  * @param {import("playwright-core").Page} page
- * @param {{title: string, messages: object[]}[]} conversations
+ * @param {object[]} conversations what is in them besides what all have
  */
 export function keep(page, conversations) {
   return page.evaluate(async (conversations) => {
     const request = indexedDB.open("tabloom-demo");
     await new Promise((done) => (request.onsuccess = done));
     const transaction = request.result.transaction(["entries", "conversations"], "readwrite");
-    for (const [i, { title, messages }] of conversations.entries()) {
-      const entry = { id: `${i}`, title, named: false, model: "", changed: i };
-      transaction.objectStore("entries").put(entry);
-      transaction.objectStore("conversations").put({ ...entry, messages });
+    for (const [i, conversation] of conversations.entries()) {
+      const kept = { id: `${i}`, named: false, model: "", changed: i, ...conversation };
+      transaction.objectStore("entries").put({ ...kept, messages: undefined });
+      transaction.objectStore("conversations").put(kept);
     }
     await new Promise((done) => (transaction.oncomplete = done));
   }, conversations);

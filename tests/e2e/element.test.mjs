@@ -870,6 +870,12 @@ test("what cannot be attached is told with a reason, at once", async () => {
   assert.match((await chips(chat)).join(), /^good\.txt/);
   await chat.locator("[aria-live]", { hasText: "x.png is no text." }).first().waitFor({ state: "attached" });
 
+  await input.fill("a draft");
+  await choose(file("paper.pdf", "%PDF-1.7\n1 0 obj"), file("empty.txt", ""));
+  await notice.filter({ hasText: "paper.pdf is no text. empty.txt is no text." }).waitFor();
+  assert.equal((await chips(chat)).length, 1);
+  assert.equal(await input.inputValue(), "a draft");
+
   await choose({ name: "big.log", mimeType: "", buffer: Buffer.alloc(1_000_001, "x") });
   const tooLong = /big\.log is too long: what is attached may have 1.MB in all\./;
   await notice.filter({ hasText: tooLong }).waitFor();
@@ -883,7 +889,7 @@ test("what cannot be attached is told with a reason, at once", async () => {
   assert.ok(took < 500, `${took} ms`);
   await notice.filter({ hasText: /Pasted text is too long: .* 1.MB in all\./ }).waitFor();
   assert.equal((await chips(chat)).length, 1);
-  assert.equal(await input.inputValue(), "");
+  assert.equal(await input.inputValue(), "a draft");
 
   // What is longer than the context is told with both numbers, and anew once there is another engine.
   await counting(page, 2_048);

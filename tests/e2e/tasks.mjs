@@ -89,7 +89,8 @@ try {
     const cells = [];
     for (const slower of SLOWER) {
       const found = [];
-      for (let i = 0; i < runs; i++) found.push(await what((prepare, act, file) => longest(context, slower, prepare, act, file)));
+      for (let i = 0; i < runs; i++)
+        found.push(await what((prepare, act, file) => longest(context, slower, prepare, act, file)));
       cells.push(found.sort((a, b) => a.ms - b.ms)[0]);
     }
     const [full, quarter] = cells.map(({ ms }) => ms.toFixed(0));
@@ -154,7 +155,10 @@ async function fill(context) {
 }
 
 async function listed(page) {
-  await page.locator("#conversation-list li").nth(CONVERSATIONS - 1).waitFor();
+  await page
+    .locator("#conversation-list li")
+    .nth(CONVERSATIONS - 1)
+    .waitFor();
   await quiet(page);
 }
 
@@ -166,7 +170,10 @@ async function quiet(page) {
 
 /** Waits until all messages are shown. */
 async function settled(page, place = "#conversation") {
-  await page.locator(`${place} article`).nth(conversation.length - 1).waitFor();
+  await page
+    .locator(`${place} article`)
+    .nth(conversation.length - 1)
+    .waitFor();
   await quiet(page);
 }
 
@@ -188,7 +195,9 @@ function answer(parts) {
   const words = "the quick brown fox jumps over **a lazy dog** and looks for `something` to eat in *the* wood ";
   const code = Array.from({ length: 24 }, (_, i) => `  const value${i} = compute(${i}, "text"); // why`).join("\n");
   const rows = Array.from({ length: 10 }, (_, i) => `| row ${i} | **${i * 17}** | \`f(${i})\` |`).join("\n");
-  const items = Array.from({ length: 12 }, (_, i) => `- item ${i} of the list, with *words*\n  1. inside ${i}`).join("\n");
+  const items = Array.from({ length: 12 }, (_, i) => `- item ${i} of the list, with *words*\n  1. inside ${i}`).join(
+    "\n",
+  );
   return Array.from({ length: parts }, (_, i) =>
     [
       `## Part ${i + 1}`,

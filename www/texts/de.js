@@ -106,7 +106,8 @@ export default {
     kept: "Unterhaltungen bleiben in diesem Browser.",
     lost: "Dieser Browser lässt die Seite keine Unterhaltungen speichern: Was später gebraucht wird, als Datei sichern.",
     full: "Der Browserspeicher ist voll: Neues wird nicht gespeichert. Eine Unterhaltung oder ein Modell löschen, oder diese als Datei sichern.",
-    foreign: "„{title}“ ist von einer anderen Version dieser Seite und bleibt, wie es ist: die Seite neu laden oder als JSON speichern.",
+    foreign:
+      "„{title}“ ist von einer anderen Version dieser Seite und bleibt, wie es ist: die Seite neu laden oder als JSON speichern.",
     none: "Keine Unterhaltung enthält das.",
     more: "Mehr zu „{title}“",
     rename: "Umbenennen",

@@ -106,7 +106,8 @@ export default {
     kept: "Les conversations restent dans ce navigateur.",
     lost: "Ce navigateur ne laisse pas la page conserver les conversations : enregistrez dans un fichier ce qui doit rester.",
     full: "Le stockage du navigateur est plein : la suite n’est pas conservée. Supprimez une conversation ou un modèle, ou enregistrez celle-ci dans un fichier.",
-    foreign: "« {title} » vient d’une autre version de cette page et reste telle quelle : rechargez la page, ou enregistrez-la en JSON.",
+    foreign:
+      "« {title} » vient d’une autre version de cette page et reste telle quelle : rechargez la page, ou enregistrez-la en JSON.",
     none: "Aucune conversation ne contient cela.",
     more: "Plus d’actions pour « {title} »",
     rename: "Renommer",
