@@ -1,5 +1,5 @@
 // Conversations that outlive the page, in the browser's own database: what the list shows of them apart from
-// what was said, so that a long list is quick.
+// what was said, so that a long list is quick. What the browser does not take is kept as long as the page.
 
 /** @typedef {import("./tabloom/element.js").TabloomChatMessage} Message */
 
@@ -25,9 +25,9 @@ const [ENTRIES, CONVERSATIONS] = ["entries", "conversations"];
 
 /** All conversations. Dispatches `change` with a conversation's id when another tab has changed it. */
 export class Archive extends EventTarget {
-  /** @type {Promise<IDBDatabase | null>} null where the browser denies it: then they are kept in memory */
+  /** Rejected where the browser denies it. */
   #database = open();
-  /** @type {Map<string, Conversation>} */
+  /** @type {Map<string, Conversation>} those that the database has not taken */
   #memory = new Map();
   #tabs = new BroadcastChannel(DATABASE);
 
@@ -36,25 +36,25 @@ export class Archive extends EventTarget {
     this.#tabs.onmessage = ({ data }) => this.dispatchEvent(new CustomEvent("change", { detail: data }));
   }
 
-  /** Whether conversations are kept for the next visit. */
-  async lasts() {
-    return (await this.#database) !== null;
+  /**
+   * Whether conversations are kept for the next visit, or why they are not.
+   *
+   * @returns {Promise<"kept" | "full" | "lost">}
+   */
+  async state() {
+    try {
+      await this.#database;
+      return this.#memory.size > 0 ? "full" : "kept";
+    } catch {
+      return "lost";
+    }
   }
 
-  /**
-   * The conversations: those that are pinned, then the others, the one that changed last first.
-   *
-   * @returns {Promise<Entry[]>}
-   */
+  /** The conversations, in order. */
   async list() {
-    const database = await this.#database;
-    const all = database
-      ? await settled(database.transaction(ENTRIES).objectStore(ENTRIES).getAll())
-      : [...this.#memory.values()].map(entryOf);
-    return all.sort(
-      (/** @type {Entry} */ a, /** @type {Entry} */ b) =>
-        Number(b.pinned ?? false) - Number(a.pinned ?? false) || b.changed - a.changed,
-    );
+    const kept = await this.#read(ENTRIES, (store) => store.getAll());
+    const all = [...(kept ?? []), ...this.#memory.values()].map((one) => /** @type {const} */ ([one.id, entryOf(one)]));
+    return ordered([...new Map(all).values()]);
   }
 
   /**
@@ -62,9 +62,8 @@ export class Archive extends EventTarget {
    * @returns {Promise<Conversation | undefined>}
    */
   async get(id) {
-    const database = await this.#database;
-    if (!database) return this.#memory.get(id);
-    return settled(database.transaction(CONVERSATIONS).objectStore(CONVERSATIONS).get(id));
+    const found = this.#memory.get(id) ?? (await this.#read(CONVERSATIONS, (store) => store.get(id)));
+    return found && { ...found, ...entryOf(found) };
   }
 
   /**
@@ -73,9 +72,8 @@ export class Archive extends EventTarget {
    * @param {Conversation} conversation
    */
   async put(conversation) {
-    const database = await this.#database;
-    if (database) {
-      const transaction = database.transaction([ENTRIES, CONVERSATIONS], "readwrite");
+    try {
+      const transaction = (await this.#database).transaction([ENTRIES, CONVERSATIONS], "readwrite");
       const entries = transaction.objectStore(ENTRIES);
       const kept = await settled(entries.get(conversation.id));
       if (kept?.revision > (conversation.revision ?? 0)) conversation.id = crypto.randomUUID();
@@ -83,52 +81,80 @@ export class Archive extends EventTarget {
       entries.put(entryOf(conversation));
       transaction.objectStore(CONVERSATIONS).put(conversation);
       await done(transaction);
-    } else this.#memory.set(conversation.id, structuredClone(conversation));
+      this.#memory.delete(conversation.id);
+    } catch {
+      this.#memory.set(conversation.id, structuredClone(conversation));
+    }
     this.#tabs.postMessage(conversation.id);
+    return entryOf(conversation);
   }
 
   /** @param {string} id */
   async delete(id) {
-    const database = await this.#database;
     this.#memory.delete(id);
-    if (database) {
-      const transaction = database.transaction([ENTRIES, CONVERSATIONS], "readwrite");
+    try {
+      const transaction = (await this.#database).transaction([ENTRIES, CONVERSATIONS], "readwrite");
       transaction.objectStore(ENTRIES).delete(id);
       transaction.objectStore(CONVERSATIONS).delete(id);
       await done(transaction);
+    } catch {
+      // Denied: it was in memory alone.
     }
     this.#tabs.postMessage(id);
+    // There is more room now.
+    for (const conversation of [...this.#memory.values()]) await this.put(conversation);
+  }
+
+  /**
+   * What the database has; undefined where it is denied.
+   *
+   * @template T
+   * @param {string} name of the store
+   * @param {(store: IDBObjectStore) => IDBRequest<T>} ask
+   */
+  async #read(name, ask) {
+    try {
+      return await settled(ask((await this.#database).transaction(name).objectStore(name)));
+    } catch {
+      return undefined;
+    }
   }
 }
 
 /**
- * @param {Conversation} conversation
+ * Entries in the order of the list: those that are pinned, then the others, the one that changed last first.
+ *
+ * @param {Entry[]} entries
+ */
+export function ordered(entries) {
+  return entries.sort((a, b) => Number(b.pinned ?? false) - Number(a.pinned ?? false) || b.changed - a.changed);
+}
+
+/**
+ * What the list shows, whatever another version of the page has kept.
+ *
+ * @param {Entry} conversation
  * @returns {Entry}
  */
 function entryOf({ id, title, named, pinned, model, changed, revision }) {
-  return { id, title, named, pinned, model, changed, revision };
+  return { id, title: `${title ?? ""}`, named, pinned, model, changed: Number(changed) || 0, revision };
 }
 
-/** @returns {Promise<IDBDatabase | null>} */
 async function open() {
-  try {
-    const request = indexedDB.open(DATABASE, 2);
-    request.onupgradeneeded = ({ oldVersion }) => {
-      const { result, transaction } = request;
-      const entries = result.createObjectStore(ENTRIES, { keyPath: "id" });
-      if (oldVersion === 0) return void result.createObjectStore(CONVERSATIONS, { keyPath: "id" });
-      const all = /** @type {IDBTransaction} */ (transaction).objectStore(CONVERSATIONS).getAll();
-      all.onsuccess = () => {
-        for (const conversation of all.result) entries.put(entryOf(conversation));
-      };
+  const request = indexedDB.open(DATABASE, 2);
+  request.onupgradeneeded = ({ oldVersion }) => {
+    const { result, transaction } = request;
+    const entries = result.createObjectStore(ENTRIES, { keyPath: "id" });
+    if (oldVersion === 0) return void result.createObjectStore(CONVERSATIONS, { keyPath: "id" });
+    const all = /** @type {IDBTransaction} */ (transaction).objectStore(CONVERSATIONS).getAll();
+    all.onsuccess = () => {
+      for (const conversation of all.result) entries.put(entryOf(conversation));
     };
-    const database = await settled(request);
-    // A later version of the page may change it.
-    database.onversionchange = () => database.close();
-    return database;
-  } catch {
-    return null;
-  }
+  };
+  const database = await settled(request);
+  // A later version of the page may change it.
+  database.onversionchange = () => database.close();
+  return database;
 }
 
 /**

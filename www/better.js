@@ -9,12 +9,13 @@ import { fill, texts } from "./texts.js";
 /** How the built-in model says that something is beyond it. */
 const GAVE_UP = /^Sorry, (?:that is too hard|I do not know)/;
 
+/** @import { Probe, ProbedModel } from "./tabloom/index.js" */
+
 /**
- * The largest suggested model that fits surely, or else the smallest that may fit; null where none does.
- *
- * @returns {Promise<import("./suggested.js").Suggested & {memory: number} | null>}
+ * What this device makes of the suggested models. The best is the largest that fits surely, or else the smallest
+ * that may fit; null where none does.
  */
-export async function recommended() {
+export async function suggestions() {
   const models = SUGGESTED.map(({ address, bytes }) => ({ model: address, bytes }));
   const probe = await Engine.probe({ models });
   const fits =
@@ -25,7 +26,25 @@ export async function recommended() {
   if (i < 0) i = probe.models.findIndex(fits("perhaps"));
   // The processor runs the smallest.
   if (!probe.gpu.available || probe.gpu.software) i = 0;
-  return i < 0 ? null : { ...SUGGESTED[i], memory: probe.models[i].neededBytes ?? SUGGESTED[i].bytes };
+  const all = SUGGESTED.map((model, i) => {
+    const probed = probe.models[i];
+    return { ...model, memory: probed.neededBytes ?? model.bytes, fit: fit(probed, probe.memory) };
+  });
+  return { all, best: all[i] ?? null };
+}
+
+/**
+ * Whether a model is likely to fit, in words.
+ *
+ * @param {Pick<ProbedModel, "neededBytes" | "storable">} model
+ * @param {Probe["memory"]} memory
+ */
+export function fit({ neededBytes, storable }, { deviceBytes, budgetBytes }) {
+  const needed = neededBytes ?? 0;
+  if (needed > budgetBytes) return fill(texts.fit.large, { bytes: formatBytes(budgetBytes) });
+  if (deviceBytes && needed > deviceBytes / 2) return fill(texts.fit.tight, { memory: deviceBytes / 2 ** 30 });
+  if (storable === null) return texts.fit.unknown;
+  return storable ? texts.fit.kept : texts.fit.notKept;
 }
 
 /**
@@ -74,7 +93,7 @@ export class Better {
   }
 
   async #fill() {
-    const model = await recommended();
+    const { best: model } = await suggestions();
     if (!model || this.#place.hasChildNodes()) return;
     const use = () => this.#chat.use(model.address, model.name);
     this.#place.append(

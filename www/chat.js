@@ -62,14 +62,15 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * Shows another conversation.
+   * Shows another conversation; throws where it is none that the page can show.
    *
    * @param {Conversation} conversation
    */
   show(conversation) {
+    const messages = valid(conversation);
     // What there is of an answer stays.
     if (this.busy) this.#keep();
-    this.conversation = { ...conversation, messages: valid(conversation) };
+    this.conversation = { ...conversation, messages };
     this.#tokens = 0;
     this.#speed = new Speed(0);
     this.#settings.use(conversation.settings ?? {});
@@ -79,7 +80,7 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * Shows the same conversation as another tab has changed it.
+   * Shows the same conversation as another tab has changed it; throws as `show` does.
    *
    * @param {Conversation} conversation
    */
@@ -216,12 +217,7 @@ function titleOf(content) {
 
 /** @param {Conversation} conversation */
 function valid({ messages }) {
-  try {
-    return checked(messages.filter(({ content }) => content !== ""));
-  } catch {
-    // Another script has written there.
-    return [];
-  }
+  return checked(messages).filter(({ content }) => content !== "");
 }
 
 /** @returns {Conversation} */

@@ -1,5 +1,6 @@
 // The list of conversations: opens, finds, renames, pins, saves and deletes them.
 import { icon } from "./tabloom/element/parts.js";
+import { ordered } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
 import { readConversation, saveAsJson, saveAsMarkdown } from "./exchange.js";
 import { fill, locale, texts } from "./texts.js";
@@ -9,6 +10,8 @@ import { fill, locale, texts } from "./texts.js";
 
 const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
 const TEXTS = texts.conversations;
+/** How many conversations are listed in a frame. */
+const ROWS = 40;
 /** Which conversation this tab shows, kept while the tab lasts. */
 const SHOWN = "tabloom-conversation";
 
@@ -18,7 +21,7 @@ export class Conversations {
   #chat;
   /** @type {Entry[]} */
   #entries = [];
-  /** @type {Map<string, {item: HTMLElement, key: string}>} what is listed, by id */
+  /** @type {Map<string, {item: HTMLElement, entry: Entry, current: boolean, key: string}>} how they are listed, by id */
   #items = new Map();
   /** @type {Conversation[]} what was deleted last, for undo */
   #deleted = [];
@@ -26,6 +29,8 @@ export class Conversations {
   #gone = new Set();
   /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
   #found = null;
+  #state = "kept";
+  #frame = 0;
   #menu = $("menu");
   // Made once: a long list would take its time to make them.
   #hour = new Intl.DateTimeFormat(locale, { hour: "numeric", minute: "2-digit" });
@@ -63,7 +68,7 @@ export class Conversations {
     await this.#list();
     const last = id && (await this.#archive.get(id));
     // A question may have been asked meanwhile.
-    if (last && this.#chat.conversation.messages.length === 0) this.#chat.show(last);
+    if (last && this.#chat.conversation.messages.length === 0) this.#try(last, () => this.#chat.show(last));
   }
 
   /** @param {string} id of what another tab has changed */
@@ -73,28 +78,45 @@ export class Conversations {
     if (id !== conversation.id || busy) return;
     const now = await this.#archive.get(id);
     if (now && (now.revision ?? 0) > (conversation.revision ?? 0) && this.#chat.conversation === conversation)
-      this.#chat.update(now);
+      this.#try(now, () => this.#chat.update(now));
   }
 
   /** @param {Conversation} conversation */
   async #keep(conversation) {
     if (this.#gone.has(conversation.id) || conversation.messages.length === 0) return;
-    try {
-      await this.#archive.put(conversation);
-      await this.#shown();
-    } catch {
-      write($("nothing-kept"), TEXTS.full);
-    }
+    const entry = await this.#archive.put(conversation);
+    this.#remember();
+    // A growing answer is kept each second: the others stay as they are listed.
+    this.#entries = ordered([entry, ...this.#entries.filter(({ id }) => id !== entry.id)]);
+    await this.#update();
+  }
+
+  async #shown() {
+    this.#remember();
+    await this.#list();
   }
 
   /** Notes which conversation is shown. */
-  async #shown() {
+  #remember() {
     try {
       sessionStorage.setItem(SHOWN, this.#chat.conversation.id);
     } catch {
       // Then a reload begins a new one.
     }
-    await this.#list();
+  }
+
+  /**
+   * Does something with a conversation that another version of the page, or another script, may have kept.
+   *
+   * @param {Conversation} conversation
+   * @param {() => void} act
+   */
+  #try({ title }, act) {
+    try {
+      act();
+    } catch {
+      this.#say(fill(TEXTS.foreign, { title }), false);
+    }
   }
 
   /** @param {boolean} open where the list has no place of its own */
@@ -115,26 +137,37 @@ export class Conversations {
 
   async #listNow() {
     this.#entries = await this.#archive.list();
-    const kept = this.#entries.length === 0 ? TEXTS.kept : "";
-    write($("nothing-kept"), (await this.#archive.lasts()) ? kept : TEXTS.lost);
-    $("search").hidden = $("delete-all").hidden = this.#entries.length === 0;
+    await this.#update();
+  }
+
+  /** Shows the entries, and what there is to say of how they are kept. */
+  async #update() {
+    const before = this.#state;
+    this.#state = await this.#archive.state();
+    const none = this.#entries.length === 0;
+    write($("nothing-kept"), this.#state === "lost" ? TEXTS.lost : none ? TEXTS.kept : "");
+    if (this.#state === "full") this.#say(TEXTS.full, false);
+    else if (before === "full") $("said").hidden = true;
+    $("search").hidden = $("delete-all").hidden = none;
     this.#draw();
   }
 
-  /** Shows the entries. Those that are as before stay, with the focus. */
-  #draw() {
+  /**
+   * Shows the entries. Those that are as before stay, with the focus.
+   *
+   * @param {number} [from] the first that is not listed yet
+   */
+  #draw(from = 0) {
+    cancelAnimationFrame(this.#frame);
     const list = $("conversation-list");
     const entries = this.#entries.filter(({ id }) => this.#found?.has(id) ?? true);
     const ids = new Set(entries.map(({ id }) => id));
-    for (const [id, { item }] of this.#items) {
-      if (ids.has(id)) continue;
-      item.remove();
-      this.#items.delete(id);
-    }
-    for (const [i, entry] of entries.entries()) {
-      const item = this.#item(entry);
+    for (const [id, { item }] of this.#items) if (!ids.has(id)) item.remove();
+    for (let i = from; i < Math.min(entries.length, from + ROWS); i++) {
+      const item = this.#item(entries[i]);
       if (list.children[i] !== item) list.insertBefore(item, list.children[i] ?? null);
     }
+    if (from + ROWS < entries.length) this.#frame = requestAnimationFrame(() => this.#draw(from + ROWS));
     write($("nothing-found"), this.#found?.size === 0 ? TEXTS.none : "");
   }
 
@@ -142,10 +175,14 @@ export class Conversations {
   #item(entry) {
     const { id, title, pinned, changed } = entry;
     const current = id === this.#chat.conversation.id;
+    const known = this.#items.get(id);
+    if (known?.entry === entry && known.current === current) return known.item;
     const when = this.#when(changed);
     const key = JSON.stringify([title, pinned, current, when]);
-    const known = this.#items.get(id);
-    if (known && (known.key === key || known.item.querySelector("input"))) return known.item;
+    if (known && (known.key === key || known.item.querySelector("input"))) {
+      Object.assign(known, { entry, current });
+      return known.item;
+    }
     const open = button("", () => this.#open(id), { class: "title", "aria-current": `${current}` });
     open.append(html("span", { dir: "auto" }, `${pinned ? "★ " : ""}${title}`), html("time", {}, when));
     const more = button("", () => this.#offer(id, more), {
@@ -159,11 +196,11 @@ export class Conversations {
       const second = document.activeElement?.matches(".icon");
       known.item.replaceChildren(open, more);
       if (focused) (second ? more : open).focus();
-      known.key = key;
+      Object.assign(known, { entry, current, key });
       return known.item;
     }
     const item = html("li", { "data-id": id }, open, more);
-    this.#items.set(id, { item, key });
+    this.#items.set(id, { item, entry, current, key });
     return item;
   }
 
@@ -187,7 +224,7 @@ export class Conversations {
       );
     const saved = (/** @type {(conversation: Conversation) => void} */ save) => async () => {
       const conversation = await this.#archive.get(id);
-      if (conversation) save(conversation);
+      if (conversation) this.#try(conversation, () => save(conversation));
     };
     this.#menu.replaceChildren(
       act(TEXTS.rename, () => this.#rename(id)),
@@ -214,7 +251,7 @@ export class Conversations {
     const found = await this.#archive.get(id);
     if (!found) return;
     this.#unfold(false);
-    if (id !== this.#chat.conversation.id) this.#chat.show(found);
+    if (id !== this.#chat.conversation.id) this.#try(found, () => this.#chat.show(found));
     this.#chat.focus();
   }
 
@@ -294,7 +331,7 @@ export class Conversations {
       if (found.has(id)) continue;
       const conversation = await this.#archive.get(id);
       if (this.#found !== found) return;
-      if (conversation?.messages.some(({ content }) => has(content))) found.add(id);
+      if ([conversation?.messages].flat().some((message) => has(`${message?.content}`))) found.add(id);
     }
     this.#draw();
   }

@@ -1,10 +1,14 @@
 // Conversations as files: saved as Markdown or JSON, and read from JSON.
 import { TEXTS as ROLES, checked } from "./tabloom/element/parts.js";
 import { save, saveJson } from "./download.js";
+import { formatBytes } from "./format.js";
 import { typed } from "./settings.js";
 import { fill, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
+
+/** Most bytes of a file that is read: a longer one would hold up the page. */
+const MOST = 20e6;
 
 /** @param {Conversation} conversation */
 export function saveAsJson(conversation) {
@@ -13,10 +17,10 @@ export function saveAsJson(conversation) {
   saveJson(fileName(conversation), value);
 }
 
-/** @param {Conversation} conversation */
+/** @param {Conversation} conversation throws where it is none of this version of the page */
 export function saveAsMarkdown(conversation) {
   const { title, messages } = conversation;
-  const said = messages.map(({ role, content }) => `**${ROLES[role]}**\n\n${content}\n`);
+  const said = checked(messages).map(({ role, content }) => `**${ROLES[role]}**\n\n${content}\n`);
   save(`${fileName(conversation)}.md`, "text/markdown", [`# ${title}\n`, ...said].join("\n"));
 }
 
@@ -28,6 +32,7 @@ export function saveAsMarkdown(conversation) {
  */
 export async function readConversation(file) {
   const failure = (/** @type {string} */ why) => new Error(fill(texts.exchange.refused, { file: file.name, why }));
+  if (file.size > MOST) throw failure(fill(texts.exchange.large, { limit: formatBytes(MOST) }));
   let value;
   try {
     value = JSON.parse(await file.text());

@@ -8,7 +8,7 @@ import { Chat } from "./chat.js";
 import { Conversations } from "./conversations.js";
 import { $, button, write } from "./dom.js";
 import { BUILT_IN, Loader } from "./loader.js";
-import { keepOffline } from "./offline.js";
+import { keepOffline, offerInstall } from "./offline.js";
 import { Picker } from "./picker.js";
 import "./renderers.js";
 import { Settings } from "./settings.js";
@@ -42,6 +42,7 @@ new Conversations(new Archive(), chat);
 new Picker(loader, chat);
 new Better(loader, chat);
 offerSite(loader);
+offerInstall();
 
 tellLanguage();
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));

@@ -1,5 +1,5 @@
 // Registers the service worker that keeps the page's own files, so that it opens without a network, and
-// reports when a newer version of them is there.
+// reports when a newer version of them is there; offers to install the page.
 import { $ } from "./dom.js";
 import { script } from "./trusted.js";
 
@@ -14,6 +14,20 @@ export async function keepOffline() {
   } catch {
     // Denied, or no network: the page works without it.
   }
+}
+
+/** Offers to install the page, where the browser says that it can be and is not. */
+export function offerInstall() {
+  addEventListener("beforeinstallprompt", (/** @type {any} */ event) => {
+    event.preventDefault();
+    $("install").hidden = false;
+    $("install").onclick = () => {
+      // A browser asks once; it tells if it may be asked again.
+      $("install").hidden = true;
+      event.prompt();
+    };
+  });
+  addEventListener("appinstalled", () => ($("install").hidden = true));
 }
 
 /** @param {ServiceWorkerRegistration} registration */

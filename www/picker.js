@@ -2,11 +2,10 @@
 import { Engine } from "./tabloom/index.js";
 import { addressOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
-import { fit } from "./fit.js";
 import { formatBytes } from "./format.js";
-import { recommended } from "./better.js";
+import { suggestions } from "./better.js";
 import { BUILT_IN, modelName, nameOf } from "./loader.js";
-import { LICENCE, SUGGESTED } from "./suggested.js";
+import { LICENCE } from "./suggested.js";
 import { fill, texts } from "./texts.js";
 
 const TEXTS = texts.picker;
@@ -83,7 +82,7 @@ export class Picker {
   }
 
   async #list() {
-    const [kept, storage, best] = await Promise.all([Engine.store.list(), Engine.store.size(), recommended()]);
+    const [kept, storage, { all, best }] = await Promise.all([Engine.store.list(), Engine.store.size(), suggestions()]);
     const { usage = 0, quota } = storage;
     const room =
       quota === undefined ? TEXTS.unknownRoom : fill(TEXTS.room, { bytes: formatBytes(Math.max(0, quota - usage)) });
@@ -99,10 +98,10 @@ export class Picker {
     );
 
     const here = new Set(others.filter(({ complete }) => complete).map(({ model }) => model));
-    const rest = SUGGESTED.filter(({ address }) => !here.has(address));
+    const rest = all.filter(({ address }) => !here.has(address));
     $("suggested").replaceChildren(
-      ...rest.map(({ name, address, bytes, about }) => {
-        const values = { bytes: formatBytes(bytes), about: texts.models[about], fit: fit(bytes, storage) };
+      ...rest.map(({ name, address, bytes, about, fit }) => {
+        const values = { bytes: formatBytes(bytes), about: texts.models[about], fit };
         const text = fill(TEXTS.suggested, { ...values, licence: LICENCE });
         const marked = address === best?.address ? fill(TEXTS.recommended, { about: text }) : text;
         return entry(name, marked, () => this.#use(address), false);

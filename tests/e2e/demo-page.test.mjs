@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, keep, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -283,22 +283,143 @@ describe("conversations", () => {
 
 test("five hundred conversations scroll in their list, and not the page", async () => {
   const { page } = await fresh();
-  await page.evaluate(async () => {
-    const request = indexedDB.open("tabloom-demo");
-    await new Promise((done) => (request.onsuccess = done));
-    const transaction = request.result.transaction(["entries", "conversations"], "readwrite");
-    for (let i = 0; i < 500; i++) {
-      const entry = { id: `${i}`, title: `Question ${i}`, named: false, model: "", changed: i };
-      const messages = [{ role: "user", content: `Question ${i}. ${"More words. ".repeat(300)}` }];
-      transaction.objectStore("entries").put(entry);
-      transaction.objectStore("conversations").put({ ...entry, messages });
-    }
-    await new Promise((done) => (transaction.oncomplete = done));
-  });
+  const words = "More words. ".repeat(300);
+  const kept = Array.from({ length: 500 }, (_, i) => ({
+    title: `Question ${i}`,
+    messages: [{ role: "user", content: `Question ${i}. ${words}` }],
+  }));
+  await keep(page, kept);
   await page.reload();
   await page.locator("#conversation-list li").nth(499).waitFor();
   const high = await page.evaluate(() => [document.documentElement.scrollHeight, innerHeight]);
   assert.equal(high[0], high[1], "the list scrolls, and not the page");
+  await page.context().close();
+});
+
+describe("what the browser does not keep", () => {
+  /** A page whose database refuses what `when` says, until `refusing` is false. */
+  async function refused(method, name) {
+    const context = await browser.newContext();
+    await context.addInitScript(
+      ([method, name]) => {
+        globalThis.refusing = true;
+        const { prototype } = method === "open" ? IDBFactory : IDBObjectStore;
+        const real = prototype[method];
+        prototype[method] = function (...args) {
+          if (refusing && (method === "put" || args[0] === "tabloom-demo")) throw new DOMException("No.", name);
+          return real.apply(this, args);
+        };
+      },
+      [method, name],
+    );
+    return ready(context, address);
+  }
+
+  test("a full storage is told; the conversation stays, can be saved, and is kept once there is room", async () => {
+    const { page, problems } = await refused("put", "QuotaExceededError");
+    await ask(page, QUESTION);
+    const full = page.locator("#said", { hasText: "The browser’s storage is full: what is said now is not kept." });
+    await full.waitFor();
+    await page.locator("#clear").click();
+    await ask(page, "What is 17 + 25?");
+    await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 2);
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).click();
+    await page.locator(MESSAGES, { hasText: "Paris" }).waitFor();
+    assert.deepEqual(await said(page), [QUESTION, FRANCE.answer]);
+    await page.locator("#conversation-list .icon").nth(1).click();
+    const { content } = await saved(page, page.getByRole("menuitem", { name: "Save as JSON" }));
+    assert.deepEqual(
+      content.messages.map(({ content }) => content),
+      [QUESTION, FRANCE.answer],
+    );
+    await page.evaluate(() => (refusing = false));
+    await choose(page, 0, "Delete");
+    await full.waitFor({ state: "hidden" });
+    const other = await open(page.context(), address);
+    await other.page.evaluate(() => (refusing = false));
+    await other.page.locator("#conversation-list .title", { hasText: QUESTION }).waitFor();
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test("a storage that is denied is told; conversations stay while the page does", async () => {
+    const { page, problems } = await refused("open", "SecurityError");
+    await page.locator("#nothing-kept", { hasText: "save as a file what you need later" }).waitFor();
+    await ask(page, QUESTION);
+    await page.locator("#clear").click();
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).click();
+    await page.locator(MESSAGES, { hasText: "Paris" }).waitFor();
+    await choose(page, 0, "Delete");
+    await page.locator("#undo").click();
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).waitFor();
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test("a conversation of another version is told, stays as it is, and can be saved", async () => {
+    const { page, problems } = await fresh();
+    const strange = [
+      { title: "Later", messages: [{ role: "tool", content: [{ type: "text", text: "zebra" }] }] },
+      { title: "Rubbish", messages: "none" },
+      { messages: null, changed: "never" },
+      { title: "Good", messages: [{ role: "user", content: "Good?" }] },
+    ];
+    await keep(page, strange);
+    await page.reload();
+    await loaded(page);
+    await page.locator("#conversation-list li").nth(3).waitFor();
+    await page.locator("#conversation-list .title", { hasText: "Good" }).click();
+    for (const name of ["Later", "Rubbish"]) {
+      await page.locator("#conversation-list .title", { hasText: name }).click();
+      await page.locator("#said", { hasText: `“${name}” is of another version of this page` }).waitFor();
+      assert.deepEqual(await said(page), ["Good?"]);
+    }
+    const i = (await titles(page)).indexOf("Later");
+    await choose(page, i, "Save as Markdown");
+    await page.locator("#said", { hasText: "“Later”" }).waitFor();
+    await page.locator("#conversation-list .icon").nth(i).click();
+    const { content } = await saved(page, page.getByRole("menuitem", { name: "Save as JSON" }));
+    assert.deepEqual(content.messages, strange[0].messages);
+    await page.locator("#search").fill("good?");
+    await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 1);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test("a file that is too large to be a conversation is refused at once", async () => {
+    const { page, problems } = await fresh();
+    await page.locator(INPUT).fill("a draft");
+    await page.locator("#import-file").evaluate((/** @type {HTMLInputElement} */ input) => {
+      const data = new DataTransfer();
+      data.items.add(new File(["[".repeat(50e6)], "large.json"));
+      input.files = data.files;
+      input.dispatchEvent(new Event("change"));
+    });
+    await page.locator("#said", { hasText: "large.json holds no conversation of this page: it is larger" }).waitFor();
+    assert.equal(await page.locator(INPUT).inputValue(), "a draft");
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+});
+
+test("where the browser can install the page, a button does, until it has", async () => {
+  const { page } = await fresh();
+  const button = page.getByRole("button", { name: "Install as an app" });
+  assert.equal(await button.isVisible(), false);
+  const offer = () =>
+    page.evaluate(() => {
+      const event = new Event("beforeinstallprompt", { cancelable: true });
+      dispatchEvent(Object.assign(event, { prompt: () => (globalThis.prompted = true) }));
+      return event.defaultPrevented;
+    });
+  assert.equal(await offer(), true);
+  await button.click();
+  assert.equal(await page.evaluate(() => prompted), true);
+  await button.waitFor({ state: "hidden" });
+  await offer();
+  await button.waitFor();
+  await page.evaluate(() => dispatchEvent(new Event("appinstalled")));
+  await button.waitFor({ state: "hidden" });
   await page.context().close();
 });
 
@@ -316,7 +437,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   const notice = page.locator("#conversation [part=notice]");
   await page.locator("#tab-settings").click();
   await drop(page, "body", [["notes.txt", "The fox is red."]]);
-  await chip.filter({ hasText: /notes\.txt\d+ tokens/ }).waitFor();
+  await chip.filter({ hasText: /notes\.txtTokens: \d+/ }).waitFor();
   assert.ok(await page.locator("#chat").isVisible());
   await drop(page, "#conversation .log", [["cat.png", "\0"]]);
   await notice.filter({ hasText: "cat.png is neither text nor a model." }).waitFor();
@@ -646,13 +767,19 @@ describe("the choice of a model", () => {
     await page.locator("#suggested li").first().waitFor();
     for (const text of await page.locator("#suggested p").allTextContents()) assert.match(text, /[\d.]+ [MG]B, .+\./);
     const told = await page.evaluate(async () => {
-      const { fit } = await import("/fit.js");
-      return [fit(1e6, { usage: 0, quota: 2e6 }), fit(1e6, { usage: 15e5, quota: 2e6 }), fit(1e6, {}), fit(5e9, {})];
+      const { fit } = await import("/better.js");
+      const memory = { deviceBytes: 2 ** 33, budgetBytes: 2 ** 32 };
+      const told = (neededBytes, storable) => fit({ neededBytes, storable }, memory);
+      return [told(1e6, true), told(1e6, false), told(1e6, null), told(5e9, true), told(2 ** 32, true)].concat(
+        fit({ neededBytes: 2 ** 31, storable: true }, { ...memory, deviceBytes: 2 ** 31 }),
+      );
     });
     assert.match(told[0], /^Fits the browser’s storage/);
     assert.match(told[1], /More than the browser keeps/);
     assert.match(told[2], /not known/);
     assert.match(told[3], /Too large/);
+    assert.match(told[4], /^Fits/);
+    assert.match(told[5], /More than half of this device’s 2 GiB of memory/);
     await page.keyboard.press("Escape");
   });
 

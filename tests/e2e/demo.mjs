@@ -84,3 +84,23 @@ export async function ask(page, text) {
   await say(page, text);
   return answered(page);
 }
+
+/**
+ * Keeps conversations in the archive of a page that is open; it lists them when it is opened again.
+ *
+ * @param {import("playwright-core").Page} page
+ * @param {object[]} conversations what is in them besides what all have
+ */
+export function keep(page, conversations) {
+  return page.evaluate(async (conversations) => {
+    const request = indexedDB.open("tabloom-demo");
+    await new Promise((done) => (request.onsuccess = done));
+    const transaction = request.result.transaction(["entries", "conversations"], "readwrite");
+    for (const [i, conversation] of conversations.entries()) {
+      const kept = { id: `${i}`, named: false, model: "", changed: i, ...conversation };
+      transaction.objectStore("entries").put({ ...kept, messages: undefined });
+      transaction.objectStore("conversations").put(kept);
+    }
+    await new Promise((done) => (transaction.oncomplete = done));
+  }, conversations);
+}

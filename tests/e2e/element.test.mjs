@@ -758,9 +758,9 @@ test("text files are attached to a question, which shows them folded and gives t
   await (await choosing).setFiles([file("notes.md", fenced), file("a`b.txt", "second"), file("c.txt", "third")]);
   const notes = chat.getByRole("listitem").filter({ hasText: "notes.md" });
   await notes.waitFor();
-  assert.match(await notes.textContent(), /20 characters/);
+  assert.match(await notes.textContent(), /Characters: 20/);
   await counting(page, 1_000);
-  await notes.filter({ hasText: "20 tokens" }).waitFor();
+  await notes.filter({ hasText: "Tokens: 20" }).waitFor();
   assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.id), "input");
 
   // By mouse and by key; the focus goes on to what is left.
@@ -872,13 +872,19 @@ test("what cannot be attached is told with a reason, at once", async () => {
   assert.match((await chips(chat)).join(), /^good\.txt/);
   await chat.locator("[aria-live]", { hasText: "x.png is no text." }).first().waitFor({ state: "attached" });
 
+  await input.fill("a draft");
+  await choose(file("paper.pdf", "%PDF-1.7\n1 0 obj"), file("empty.txt", ""));
+  await notice.filter({ hasText: "paper.pdf is no text. empty.txt is no text." }).waitFor();
+  assert.equal((await chips(chat)).length, 1);
+  assert.equal(await input.inputValue(), "a draft");
+
   await choose({ name: "big.log", mimeType: "", buffer: Buffer.alloc(1_000_001, "x") });
   const tooLong = /big\.log is too long: what is attached may have 1.MB in all\./;
   await notice.filter({ hasText: tooLong }).waitFor();
   assert.ok(await paste(input, "x\n", { times: 25_000_000 }));
   await notice.filter({ hasText: /Pasted text is too long: .* 1.MB in all\./ }).waitFor();
   assert.equal((await chips(chat)).length, 1);
-  assert.equal(await input.inputValue(), "");
+  assert.equal(await input.inputValue(), "a draft");
 
   // What is longer than the context is told with both numbers, and anew once there is another engine.
   await counting(page, 2_048);

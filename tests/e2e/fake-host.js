@@ -71,7 +71,7 @@ export class Host {
       report(message);
       return calls.delete(id);
     }
-    const { fate, at = 0, count = 4 } = await report(message);
+    const { fate, at = 0, count = 4, pieces, pause, info, usage } = await report(message);
     if (type === "load") {
       for (const loaded of [1, 2]) {
         const step = { stage: "download", file: "weights", loaded, total: 2, rate: 1 };
@@ -79,7 +79,7 @@ export class Host {
       }
       if (fate) return this.#meet(fate, fail);
       tab.model = { lost: false };
-      return send({ type: "value", value: { model: message.url, device: "gpu" } });
+      return send({ type: "value", value: { model: message.url, device: "gpu", ...info } });
     }
     if (tab.model.lost) return fail("closed");
     if (type === "metrics") return send({ type: "value", value: { tabs: this.#tabs.size } });
@@ -88,7 +88,7 @@ export class Host {
       return send({ type: "value", value: { asked: message.request } });
     }
     const fall = () => this.#meet(fate, fail);
-    await chat(tab, message, { count, at, fall: fate && fall }, send);
+    await chat(tab, message, { count: pieces?.length ?? count, at, fall: fate && fall, pieces, pause, usage }, send);
   }
 
   #leave(tab) {
@@ -108,8 +108,11 @@ export class Host {
   }
 }
 
-/** Answers with the numbers below `count`, each a token; meets its fate before token `at`. */
-async function chat(tab, message, { count, at, fall }, send) {
+/**
+ * Answers with the numbers below `count`, or with `pieces`, each a token, as quickly as it can or with a
+ * `pause` between them; meets its fate before token `at`.
+ */
+async function chat(tab, message, { count, at, fall, pieces, pause = 0, usage: counts }, send) {
   const { id, request, moment, resume } = message;
   const { n = 1, stream, stream_options } = request;
   const head = { id: `chat-${moment.entropy}`, created: moment.now };
@@ -132,8 +135,11 @@ async function chat(tab, message, { count, at, fall }, send) {
     if (tab.calls.get(id) !== call) return;
     credit -= 1;
     send({ type: "chunk", value: { ...head, choices, ...rest }, tokens, ended });
-    await new Promise((resolve) => setTimeout(resolve));
+    sent += 1;
+    await new Promise((resolve) => setTimeout(resolve, began + sent * pause - performance.now()));
   };
+  let sent = 0;
+  const began = performance.now();
   send({ type: "accepted" });
   const state = resume ?? Array.from({ length: n }, () => ({ tokens: [], started: false, ended: null }));
   for (const [index, { started }] of state.entries()) {
@@ -144,13 +150,13 @@ async function chat(tab, message, { count, at, fall }, send) {
       if (i < tokens.length || ended !== null) continue;
       if (index === 0 && i === at && fall) return fall();
       const last = i === count;
-      const delta = last ? {} : { content: `${i} ` };
+      const delta = last ? {} : { content: pieces?.[i] ?? `${i} ` };
       const finish_reason = last ? "stop" : null;
       await chunk([{ index, delta, finish_reason }], last ? [] : [i], last ? count : null);
     }
   }
   if (fall && at > count) return fall();
-  const usage = { completion_tokens: n * count };
+  const usage = { completion_tokens: n * count, ...counts };
   if (stream_options?.include_usage) await chunk([], [], null, { usage });
   if (tab.calls.delete(id)) send({ type: "end" });
 }

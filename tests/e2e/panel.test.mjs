@@ -162,7 +162,7 @@ describe("with an engine of made-up metrics", () => {
     const { says, facts, tabs, charts, bars } = await page.evaluate(contents);
     assert.equal(says, "");
     assert.deepEqual(facts, {
-      Generation: ["80.0 tokens/s", "320 tokens so far"],
+      Generation: ["80.0 tokens/s", "Tokens so far: 320"],
       Requests: ["3 running", "1 waiting"],
       "Tokens per step": ["8.0", "prefill 4.0, decode 4.0"],
       "Prefix cache": ["75%", "300 of 400 prompt tokens"],

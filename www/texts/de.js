@@ -15,6 +15,7 @@ export default {
     conversations: "Unterhaltungen",
     import: "Importieren {0}",
     deleteAll: "Alle löschen",
+    install: "Als App installieren",
     undo: "Rückgängig",
     welcome: "Ein Sprachmodell auf dem eigenen Gerät",
     promise: "Es läuft in diesem Browser. Was geschrieben wird, bleibt auf dem Gerät.",
@@ -103,8 +104,10 @@ export default {
   },
   conversations: {
     kept: "Unterhaltungen bleiben in diesem Browser.",
-    lost: "Dieser Browser lässt die Seite keine Unterhaltungen speichern.",
-    full: "Der Browserspeicher ist voll: Neues wird nicht gespeichert. Eine Unterhaltung oder ein Modell löschen.",
+    lost: "Dieser Browser lässt die Seite keine Unterhaltungen speichern: Was später gebraucht wird, als Datei sichern.",
+    full: "Der Browserspeicher ist voll: Neues wird nicht gespeichert. Eine Unterhaltung oder ein Modell löschen, oder diese als Datei sichern.",
+    foreign:
+      "„{title}“ ist von einer anderen Version dieser Seite und bleibt, wie es ist: die Seite neu laden oder als JSON speichern.",
     none: "Keine Unterhaltung enthält das.",
     more: "Mehr zu „{title}“",
     rename: "Umbenennen",
@@ -120,6 +123,7 @@ export default {
   exchange: {
     refused: "{file} enthält keine Unterhaltung dieser Seite: {why}.",
     noJson: "es ist kein JSON",
+    large: "sie ist größer als {limit}",
   },
   loader: {
     builtIn: "Standardmodell",
@@ -187,7 +191,7 @@ export default {
       "Zeit bis zum ersten Token",
     ],
     rate: "{rate} Tokens/s",
-    generated: "bisher {tokens} Tokens",
+    generated: "Tokens bisher: {tokens}",
     running: "{requests} aktiv",
     waiting: "{requests} wartend",
     split: "Prefill {prefill}, Decode {decode}",

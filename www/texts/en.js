@@ -26,8 +26,9 @@ export default {
   },
   conversations: {
     kept: "Conversations stay in this browser.",
-    lost: "This browser does not let the page keep conversations.",
-    full: "The browser’s storage is full: what is said now is not kept. Delete a conversation or a model.",
+    lost: "This browser does not let the page keep conversations: save as a file what you need later.",
+    full: "The browser’s storage is full: what is said now is not kept. Delete a conversation or a model, or save this one as a file.",
+    foreign: "“{title}” is of another version of this page, and stays as it is: reload the page, or save it as JSON.",
     none: "No conversation has that.",
     more: "More for “{title}”",
     rename: "Rename",
@@ -43,6 +44,7 @@ export default {
   exchange: {
     refused: "{file} holds no conversation of this page: {why}.",
     noJson: "it is not JSON",
+    large: "it is larger than {limit}",
   },
   loader: {
     builtIn: "Built-in model",
@@ -104,7 +106,7 @@ export default {
     apart: "This browser lets no other tab share the engine.",
     facts: ["Generation", "Requests", "Tokens per step", "Prefix cache", "Draft acceptance", "Time to first token"],
     rate: "{rate} tokens/s",
-    generated: "{tokens} tokens so far",
+    generated: "Tokens so far: {tokens}",
     running: "{requests} running",
     waiting: "{requests} waiting",
     split: "prefill {prefill}, decode {decode}",

@@ -15,6 +15,7 @@ export default {
     conversations: "Conversaciones",
     import: "Importar {0}",
     deleteAll: "Eliminar todo",
+    install: "Instalar como aplicación",
     undo: "Deshacer",
     welcome: "Un modelo de lenguaje en su propio dispositivo",
     promise: "Funciona en este navegador. Lo que se escribe no sale del dispositivo.",
@@ -103,8 +104,9 @@ export default {
   },
   conversations: {
     kept: "Las conversaciones se quedan en este navegador.",
-    lost: "Este navegador no permite que la página guarde conversaciones.",
-    full: "El almacenamiento del navegador está lleno: lo nuevo no se guarda. Elimine una conversación o un modelo.",
+    lost: "Este navegador no permite que la página guarde conversaciones: guarde en un archivo lo que necesite después.",
+    full: "El almacenamiento del navegador está lleno: lo nuevo no se guarda. Elimine una conversación o un modelo, o guarde esta en un archivo.",
+    foreign: "«{title}» es de otra versión de esta página y queda como está: recargue la página o guárdela como JSON.",
     none: "Ninguna conversación contiene eso.",
     more: "Más opciones de «{title}»",
     rename: "Cambiar nombre",
@@ -120,6 +122,7 @@ export default {
   exchange: {
     refused: "{file} no contiene ninguna conversación de esta página: {why}.",
     noJson: "no es JSON",
+    large: "supera {limit}",
   },
   loader: {
     builtIn: "Modelo incluido",
@@ -188,7 +191,7 @@ export default {
       "Tiempo hasta el primer token",
     ],
     rate: "{rate} tokens/s",
-    generated: "{tokens} tokens hasta ahora",
+    generated: "Tokens hasta ahora: {tokens}",
     running: "{requests} en curso",
     waiting: "{requests} en espera",
     split: "prefill {prefill}, decode {decode}",

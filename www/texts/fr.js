@@ -15,6 +15,7 @@ export default {
     conversations: "Conversations",
     import: "Importer {0}",
     deleteAll: "Tout supprimer",
+    install: "Installer comme application",
     undo: "Annuler",
     welcome: "Un modèle de langage sur votre propre appareil",
     promise: "Il fonctionne dans ce navigateur. Ce que vous écrivez reste sur votre appareil.",
@@ -103,8 +104,10 @@ export default {
   },
   conversations: {
     kept: "Les conversations restent dans ce navigateur.",
-    lost: "Ce navigateur ne laisse pas la page conserver les conversations.",
-    full: "Le stockage du navigateur est plein : la suite n’est pas conservée. Supprimez une conversation ou un modèle.",
+    lost: "Ce navigateur ne laisse pas la page conserver les conversations : enregistrez dans un fichier ce qui doit rester.",
+    full: "Le stockage du navigateur est plein : la suite n’est pas conservée. Supprimez une conversation ou un modèle, ou enregistrez celle-ci dans un fichier.",
+    foreign:
+      "« {title} » vient d’une autre version de cette page et reste telle quelle : rechargez la page, ou enregistrez-la en JSON.",
     none: "Aucune conversation ne contient cela.",
     more: "Plus d’actions pour « {title} »",
     rename: "Renommer",
@@ -120,6 +123,7 @@ export default {
   exchange: {
     refused: "{file} ne contient aucune conversation de cette page : {why}.",
     noJson: "ce n’est pas du JSON",
+    large: "il dépasse {limit}",
   },
   loader: {
     builtIn: "Modèle intégré",
@@ -188,7 +192,7 @@ export default {
       "Délai du premier token",
     ],
     rate: "{rate} tokens/s",
-    generated: "{tokens} tokens jusqu’ici",
+    generated: "Tokens jusqu’ici : {tokens}",
     running: "{requests} en cours",
     waiting: "{requests} en attente",
     split: "prefill {prefill}, decode {decode}",

@@ -15,6 +15,7 @@ export default {
     conversations: "会話",
     import: "読み込む {0}",
     deleteAll: "すべて削除",
+    install: "アプリとしてインストール",
     undo: "元に戻す",
     welcome: "自分のデバイスで動く言語モデル",
     promise: "このブラウザーの中で動作します。入力内容はデバイスの外に出ません。",
@@ -103,8 +104,10 @@ export default {
   },
   conversations: {
     kept: "会話はこのブラウザーに保存されます。",
-    lost: "このブラウザーでは、ページが会話を保存できません。",
-    full: "ブラウザーの保存領域がいっぱいで、これ以降は保存されません。会話かモデルを削除してください。",
+    lost: "このブラウザーでは、ページが会話を保存できません。後で必要なものはファイルに保存してください。",
+    full: "ブラウザーの保存領域がいっぱいで、これ以降は保存されません。会話かモデルを削除するか、この会話をファイルに保存してください。",
+    foreign:
+      "「{title}」はこのページの別のバージョンのもので、そのまま残ります。ページを再読み込みするか、JSON で保存してください。",
     none: "一致する会話はありません。",
     more: "「{title}」のその他の操作",
     rename: "名前を変更",
@@ -120,6 +123,7 @@ export default {
   exchange: {
     refused: "{file} にはこのページの会話が含まれていません: {why}。",
     noJson: "JSON ではありません",
+    large: "{limit} を超えています",
   },
   loader: {
     builtIn: "内蔵モデル",
@@ -188,7 +192,7 @@ export default {
       "最初のトークンまでの時間",
     ],
     rate: "{rate} トークン/秒",
-    generated: "これまでに {tokens} トークン",
+    generated: "これまでのトークン: {tokens}",
     running: "実行中 {requests}",
     waiting: "待機中 {requests}",
     split: "prefill {prefill}、decode {decode}",

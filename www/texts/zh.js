@@ -15,6 +15,7 @@ export default {
     conversations: "对话",
     import: "导入 {0}",
     deleteAll: "全部删除",
+    install: "安装为应用",
     undo: "撤销",
     welcome: "在自己设备上运行的语言模型",
     promise: "它在此浏览器中运行，输入的内容不会离开设备。",
@@ -101,8 +102,9 @@ export default {
   },
   conversations: {
     kept: "对话保存在此浏览器中。",
-    lost: "此浏览器不允许页面保存对话。",
-    full: "浏览器存储空间已满，新内容不会保存。请删除一个对话或模型。",
+    lost: "此浏览器不允许页面保存对话：请把以后需要的内容保存为文件。",
+    full: "浏览器存储空间已满，新内容不会保存。请删除一个对话或模型，或将此对话保存为文件。",
+    foreign: "“{title}”来自此页面的其他版本，会保持原样：请重新加载页面，或保存为 JSON。",
     none: "没有匹配的对话。",
     more: "“{title}”的更多操作",
     rename: "重命名",
@@ -118,6 +120,7 @@ export default {
   exchange: {
     refused: "{file} 不包含此页面的对话：{why}。",
     noJson: "不是 JSON",
+    large: "大于 {limit}",
   },
   loader: {
     builtIn: "内置模型",
@@ -178,7 +181,7 @@ export default {
     apart: "此浏览器不允许其他标签页共享引擎。",
     facts: ["生成", "请求", "每步 token", "前缀缓存", "草稿接受率", "首个 token 用时"],
     rate: "{rate} token/秒",
-    generated: "累计 {tokens} 个 token",
+    generated: "累计 token：{tokens}",
     running: "{requests} 个运行中",
     waiting: "{requests} 个等待中",
     split: "prefill {prefill}，decode {decode}",

@@ -20,6 +20,7 @@ const MOST_COLUMNS = 64;
 
 const FENCE = /^(`{3,}|~{3,})/;
 const HEADING = /^(#{1,6})(?=[ \t]|$)/;
+const RULE = /^([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const ITEM = /^(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)/;
 const DELIMITER = /^:?-+:?$/;
 /** Begins a formula that stands by itself: nothing follows its end in the line. */
@@ -95,7 +96,7 @@ function opener(line, depth) {
   const fence = FENCE.exec(text);
   if (fence) return fence[1][0] === "~" || !text.includes("`", fence[1].length) ? "fence" : null;
   if (HEADING.test(text)) return "heading";
-  if (isRule(text)) return "rule";
+  if (RULE.test(text)) return "rule";
   if (RENDERERS.math && MATH.test(text.trimEnd())) return "math";
   if (depth >= MOST_DEPTH) return null;
   if (text[0] === ">") return "quote";
@@ -187,9 +188,7 @@ function readCode(lines, i) {
 function closes(line, fence) {
   const { columns, text } = indented(line);
   const marks = text.trimEnd();
-  if (columns > 3 || marks.length < fence.length) return false;
-  for (const mark of marks) if (mark !== fence[0]) return false;
-  return true;
+  return columns < 4 && marks.length >= fence.length && marks === fence[0].repeat(marks.length);
 }
 
 /**
@@ -332,18 +331,6 @@ function cells(line) {
   }
   if (cell.trim() || found.length === 0) found.push(cell.trim());
   return found;
-}
-
-/** @param {string} text */
-function isRule(text) {
-  const mark = text[0];
-  if (mark !== "-" && mark !== "*" && mark !== "_") return false;
-  let marks = 0;
-  for (const character of text) {
-    if (character === mark) marks += 1;
-    else if (character !== " " && character !== "\t") return false;
-  }
-  return marks >= 3;
 }
 
 /** @param {string} line */

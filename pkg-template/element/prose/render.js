@@ -42,28 +42,20 @@ export class Rendered {
     const { length, blocks: before } = this.#final;
     const lines = linesOf(source.slice(length));
     morph(this.#parent, nodesOf(lines, source, growing), before);
-    this.#finish(growing ? lines.slice(0, -1) : lines, growing ? 1 : 0);
+    // An incomplete line may still become any block, and the last block longer.
+    const { starts } = parse(growing ? lines.slice(0, -1) : lines);
+    const count = starts.length - (growing ? 1 : 0);
+    if (count > 0) {
+      let end = length;
+      const line = starts[count] ?? lines.length;
+      for (let i = 0; i < line; i++) end = source.indexOf("\n", end) + 1 || source.length;
+      this.#final = { length: end, blocks: before + count };
+    }
     const finished = [...this.#parent.children].slice(before, this.#final.blocks);
     // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
     const told = finished.map((node) => /** @type {HTMLElement} */ (node).innerText).join("\n");
     if (RENDERERS.code || RENDERERS.math) import("./enrich.js").then(({ enrich }) => finished.forEach(enrich));
     return told;
-  }
-
-  /**
-   * Notes which blocks are final; an incomplete line may still become any block.
-   *
-   * @param {string[]} lines
-   * @param {number} open how many of the last blocks may still change
-   */
-  #finish(lines, open) {
-    const { starts } = parse(lines);
-    const count = starts.length - open;
-    if (count <= 0) return;
-    let { length, blocks } = this.#final;
-    const line = starts[count] ?? lines.length;
-    for (let i = 0; i < line; i++) length = this.#source.indexOf("\n", length) + 1 || this.#source.length;
-    this.#final = { length, blocks: blocks + count };
   }
 }
 

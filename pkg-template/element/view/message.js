@@ -28,35 +28,20 @@ export class Message {
 
   /**
    * @param {TabloomChatMessage} said
-   * @param {import("./view.js").View} [view] what it is in
+   * @param {import("./view.js").View} [view] what it is in, and has it show its text
    */
   constructor(said, view) {
     const { role } = said;
     this.said = said;
     this.#view = view;
-    this.element = html("article", { class: `message ${role}`, part: `message ${role}` }, this.text, this.#note);
-    this.element.setAttribute("aria-label", TEXTS[role]);
+    const name = `message ${role}`;
+    this.element = html("article", { class: name, part: name, "aria-label": TEXTS[role] }, this.text);
     if (role === "assistant") {
       // Screen readers get whole blocks, elsewhere.
-      this.text.setAttribute("aria-live", "off");
+      this.text.ariaLive = "off";
       this.#rendered = new Rendered(this.text);
     }
-    this.#versions.append(
-      action("older", CHEVRON_LEFT, TEXTS.older),
-      this.#version,
-      action("newer", CHEVRON_RIGHT, TEXTS.newer),
-    );
-    const question = role === "user";
-    this.#actions.append(
-      this.#versions,
-      action("copy", COPY, question ? TEXTS.copyQuestion : TEXTS.copy),
-      ...(question
-        ? [action("edit", PENCIL, TEXTS.edit)]
-        : [action("read", SPEAKER, TEXTS.read), action("continue", GO_ON, TEXTS.continue)]),
-      action("again", AGAIN, TEXTS.again),
-    );
-    this.element.append(this.#actions);
-    this.#show();
+    if (!view) this.show();
   }
 
   /** Waits for an answer, or for more of it. */
@@ -111,21 +96,24 @@ export class Message {
     };
     for (const [name, is] of Object.entries(possible)) {
       const button = /** @type {HTMLButtonElement | null} */ (this.#actions.querySelector(`[data-do=${name}]`));
-      if (!button) continue;
-      if (this.#versions.contains(button)) button.disabled = !is;
-      else button.hidden = !is;
+      if (button) button[button.parentNode === this.#versions ? "disabled" : "hidden"] = !is;
     }
   }
 
   #tell() {
-    const final = this.#show();
+    const final = this.show();
     // Screen readers get blocks that are final.
     if (final) this.#view?.announce(final);
   }
 
-  /** @returns {string} what has become final */
-  #show() {
+  /**
+   * Shows the text, and with it what can be done.
+   *
+   * @returns {string} what has become final
+   */
+  show() {
     const { content } = this.said;
+    if (!this.#actions.parentNode) this.#offer();
     if (this.#rendered) return this.#rendered.show(content, this.#growing);
     if (QUOTED.test(content)) {
       import("./folded.js").then(
@@ -137,6 +125,23 @@ export class Message {
       );
     } else this.text.textContent = content;
     return "";
+  }
+
+  #offer() {
+    this.#versions.append(
+      action("older", CHEVRON_LEFT, TEXTS.older),
+      this.#version,
+      action("newer", CHEVRON_RIGHT, TEXTS.newer),
+    );
+    this.#actions.append(
+      this.#versions,
+      action("copy", COPY, this.#rendered ? TEXTS.copy : TEXTS.copyQuestion),
+      ...(this.#rendered
+        ? [action("read", SPEAKER, TEXTS.read), action("continue", GO_ON, TEXTS.continue)]
+        : [action("edit", PENCIL, TEXTS.edit)]),
+      action("again", AGAIN, TEXTS.again),
+    );
+    this.element.append(this.#note, this.#actions);
   }
 }
 

@@ -219,7 +219,8 @@ async function bytesOf(file) {
 function textOf(bytes) {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    if (!text.includes("\0")) return text;
+    // A PDF may be written in letters alone.
+    if (text.trim() && !text.includes("\0") && !text.startsWith("%PDF-")) return text;
   } catch {
     // It is not UTF-8.
   }

@@ -13,6 +13,9 @@ import { TEXTS } from "../texts.js";
 /** Milliseconds after which an announcement is removed, so that a screen reader finds no text twice. */
 const SPOKEN = 4_000;
 
+/** Characters of messages that are shown in a frame, with the message that is longer. */
+const ROOM = 2_000;
+
 /**
  * What visitors do; with a message's index where it is done to a message.
  *
@@ -142,7 +145,7 @@ export class View {
     this.#busy = busy;
     this.refresh();
     // If the focused button is gone, the input gets the focus.
-    if (focused && focused !== this.input && !visible(focused)) this.input.focus();
+    if (focused && focused !== this.input && !focused.checkVisibility({ visibilityProperty: true })) this.input.focus();
   }
 
   /** @param {boolean} busy whether there is an answer that grows */
@@ -174,6 +177,22 @@ export class View {
     // What was said before is not read out; it is there to be read.
     this.#log.ariaLive = messages.length > 1 ? "off" : "polite";
     this.#list.append(...added.map(({ element }) => element));
+    this.#draw(added);
+  }
+
+  /**
+   * Shows what messages say, from the last on: what a frame has time for, then the others.
+   *
+   * @param {Message[]} messages
+   */
+  #draw(messages) {
+    for (let room = ROOM; room > 0 && messages.length > 0; ) {
+      const message = /** @type {Message} */ (messages.pop());
+      // It may have been removed meanwhile.
+      if (message.element.parentNode) message.show();
+      room -= message.said.content.length;
+    }
+    if (messages.length > 0) requestAnimationFrame(() => this.#draw(messages));
     this.refresh();
   }
 
@@ -391,13 +410,6 @@ export class View {
     this.input.style.blockSize = "auto";
     this.input.style.blockSize = `${this.input.scrollHeight}px`;
   }
-}
-
-/** @param {Element} element */
-function visible(element) {
-  return (
-    element.isConnected && element.getClientRects().length > 0 && getComputedStyle(element).visibility === "visible"
-  );
 }
 
 /**
