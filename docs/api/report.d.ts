@@ -375,6 +375,7 @@ export declare class Message {
         edited: boolean;
         voice: boolean;
     }): void;
+    show(): string;
 }
 
 // element/view/view.d.ts
