@@ -19,11 +19,13 @@ pub fn in_folder(folder: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The path from the repository's root of the test that is called `name`, or lies there.
+/// The path from the repository's root of the test that is called `name`, or lies there or below tests/.
 pub fn find(name: &str) -> Result<String> {
     let mut paths = Vec::new();
     list(workspace::root(), "tests", &mut paths)?;
-    paths.retain(|path| path == name || called(path) == Some(name));
+    paths.retain(|path| {
+        [Some(path.as_str()), path.strip_prefix("tests/"), called(path)].contains(&Some(name))
+    });
     match paths.as_slice() {
         [path] => Ok(path.clone()),
         [] => bail!("no test below tests/ is called {name}"),
@@ -60,7 +62,9 @@ mod tests {
     fn a_test_is_found_by_its_name_or_its_path() {
         assert_eq!(find("tokens_per_step").unwrap(), "tests/native/tokens_per_step.rs");
         assert_eq!(find("host").unwrap(), "tests/native/host/mod.rs");
-        assert_eq!(find("tests/gpu/models.rs").unwrap(), "tests/gpu/models.rs");
+        for path in ["tests/gpu/models.rs", "gpu/models.rs"] {
+            assert_eq!(find(path).unwrap(), "tests/gpu/models.rs");
+        }
         let several = find("models").unwrap_err().to_string();
         assert!(several.contains("tests/gpu/models.rs") && several.contains("host"), "{several}");
         assert!(find("models.rs").is_err());
