@@ -33,8 +33,24 @@ const libraries = await build({
 });
 writeFileSync(join(site, "npm/licences.txt"), licences(Object.keys(libraries.metafile.inputs)));
 const page = await build({ ...COMMON, entryPoints: ["main.js", "page.css"], chunkNames: "chunks/[name]-[hash]" });
+preload(page.metafile.outputs);
 const worker = await build({ ...COMMON, entryPoints: ["tabloom/worker.js"], write: false });
 console.log(JSON.stringify([...Object.keys(page.metafile.outputs), ...Object.keys(worker.metafile.inputs)]));
+
+/**
+ * Names in index.html the chunks that main.js imports, which the browser would find one after the other.
+ *
+ * @param {import("esbuild").Metafile["outputs"]} outputs
+ */
+function preload(outputs) {
+  const needed = new Set(["main.js"]);
+  for (const file of needed) {
+    for (const { path, kind } of outputs[file].imports) if (kind === "import-statement") needed.add(path);
+  }
+  const links = [...needed].map((path) => `<link rel="modulepreload" href="${path}" />`);
+  const file = join(site, "index.html");
+  writeFileSync(file, readFileSync(file, "utf8").replace("</head>", `${links.join("")}</head>`));
+}
 
 /**
  * The licences of the packages that files are from.
