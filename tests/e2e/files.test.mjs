@@ -1,6 +1,6 @@
 // Models that are no address but files: the visitor's, or the page's own bytes.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -173,6 +173,9 @@ test("a visitor of the demo page chooses a folder", async () => {
 test("a file that changes after it was chosen is not read", async () => {
   const path = join(folder, "model.safetensors");
   await page.locator("#files").setInputFiles(MODEL.map((name) => join(folder, name)));
+  // The browser notes what a file is like when it is first asked.
+  const size = await page.locator("#files").evaluate((/** @type {HTMLInputElement} */ { files }) => files[3].size);
+  assert.equal(size, (await stat(path)).size);
   await truncate(path, 1000);
   const failed = await refused(() => /** @type {HTMLInputElement} */ (document.querySelector("#files")).files);
   assert.equal(failed.code, "integrity", failed.message);

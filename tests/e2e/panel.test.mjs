@@ -425,7 +425,7 @@ describe("with tabs of one visitor", () => {
     const { prefix_cache_hits: hits, prefix_cache_queries: queries, host, generation_tokens: made } = metrics;
     assert.ok(hits > 0 && queries > hits, `${hits} of ${queries} prompt tokens found`);
     const number = (value) => value.toLocaleString("en");
-    assert.equal(facts.Generation[1], `${number(made)} tokens so far`);
+    assert.equal(facts.Generation[1], `Tokens so far: ${number(made)}`);
     assert.equal(facts["Prefix cache"][1], `${number(hits)} of ${number(queries)} prompt tokens`);
     const { spec_decode_num_draft_tokens: drafted, spec_decode_num_accepted_tokens: right } = metrics;
     assert.ok(facts["Draft acceptance"][1].startsWith(`${number(right)} of ${number(drafted)} draft tokens`));
