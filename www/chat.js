@@ -199,7 +199,7 @@ export class Chat extends EventTarget {
     const engine = this.#loader.current;
     const context = engine?.info.context ?? 0;
     const share = context ? Math.ceil((100 * this.#tokens) / context) : 0;
-    const parts = [this.#speed.text(this.#settings.values.marks), share > 0 ? fill(texts.chat.context, { share }) : ""];
+    const parts = [share > 0 ? fill(texts.chat.context, { share }) : "", this.#speed.text(this.#settings.values.marks)];
     write($("speed"), parts.filter(Boolean).join(" · "));
     $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens: this.#tokens, context }) : "";
   }

@@ -57,7 +57,7 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   });
   assert.match(
     await page.locator("#speed").textContent(),
-    /^\d+\.\d tokens\/s · first token in [\d,]+ ms · context \d+ %$/,
+    /^context \d+ % · \d+\.\d tokens\/s · first token in [\d,]+ ms$/,
   );
   assert.match(await page.locator("#speed").getAttribute("title"), /^\d+ of 1,024 tokens$/);
   assert.deepEqual(problems, []);

@@ -263,6 +263,25 @@ test("formulas are found where the page shows such, and prices are none", async 
   assert.deepEqual(found, FORMULAS);
 });
 
+test("a text that was cut short goes on in its last block", async () => {
+  const made = await page.evaluate(() => {
+    const root = document.createElement("div");
+    const rendered = new Rendered(root);
+    const told = [
+      rendered.show("# One\n\nIt was", false),
+      rendered.show("# One\n\nIt was, she", true),
+      rendered.show("# One\n\nIt was, she said.\n\nTwo", false),
+    ];
+    return [root.innerHTML, ...told];
+  });
+  assert.deepEqual(made, [
+    "<h3>One</h3><p>It was, she said.</p><p>Two</p>",
+    "One\nIt was",
+    "",
+    "It was, she said.\nTwo",
+  ]);
+});
+
 test("without such a page formulas are text", async () => {
   const texts = await page.evaluate(() => ["$x$ $$y$$", "$$\n- y\n$$", "\\(a\\)"].map((text) => shown(text).innerHTML));
   assert.equal(texts[0], "<p>$x$ $$y$$</p>");

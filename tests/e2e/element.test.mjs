@@ -697,6 +697,7 @@ test("an answer that was stopped goes on", async () => {
     content: "One, two",
   });
   assert.deepEqual((await messages(page)).at(-1), { role: "assistant", content: "One, two, three." });
+  assert.deepEqual(await chat.locator(".assistant p:not(.note)").allTextContents(), ["One, two, three."]);
   assert.equal(await chat.getByText("Stopped.").isVisible(), false);
   assert.equal(await chat.getByRole("button", { name: "Go on with this answer" }).isVisible(), false);
 });
@@ -890,8 +891,11 @@ test("what cannot be attached is told with a reason, at once", async () => {
   await counting(page, 2_048);
   await paste(input, "y", { times: 3_000 });
   await notice.filter({ hasText: "What is attached has 3,004 tokens; the model's context has 2,048." }).waitFor();
+  const send = chat.getByRole("button", { name: "Send" });
+  assert.ok(await send.isDisabled());
   await chat.getByRole("button", { name: "Remove Pasted text" }).click();
   await notice.waitFor({ state: "hidden" });
+  assert.ok(await send.isEnabled());
   assert.deepEqual(problems, []);
 });
 

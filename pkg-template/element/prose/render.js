@@ -42,16 +42,15 @@ export class Rendered {
     const { length, blocks: before } = this.#final;
     const lines = linesOf(source.slice(length));
     morph(this.#parent, nodesOf(lines, source, growing), before);
-    // An incomplete line may still become any block, and the last block longer.
+    // An incomplete line may still become any block, and the last block longer: of a text that was cut short, too.
     const { starts } = parse(growing ? lines.slice(0, -1) : lines);
-    const count = starts.length - (growing ? 1 : 0);
+    const count = starts.length - 1;
     if (count > 0) {
       let end = length;
-      const line = starts[count] ?? lines.length;
-      for (let i = 0; i < line; i++) end = source.indexOf("\n", end) + 1 || source.length;
+      for (let i = 0; i < starts[count]; i++) end = source.indexOf("\n", end) + 1;
       this.#final = { length: end, blocks: before + count };
     }
-    const finished = [...this.#parent.children].slice(before, this.#final.blocks);
+    const finished = [...this.#parent.children].slice(before, growing ? this.#final.blocks : undefined);
     // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
     const told = finished.map((node) => /** @type {HTMLElement} */ (node).innerText).join("\n");
     if (RENDERERS.code || RENDERERS.math) import("./enrich.js").then(({ enrich }) => finished.forEach(enrich));

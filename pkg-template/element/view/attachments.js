@@ -20,6 +20,8 @@ export class Attachments {
   view;
   /** @readonly */
   area;
+  /** Whether there is more than the model's context holds. */
+  over = false;
   /** @type {Tray | null} */
   #tray = null;
 

@@ -243,7 +243,7 @@ textarea:focus-visible { outline: 0; }
   textarea { flex-basis: 100%; order: -1; }
 }
 @media (pointer: coarse) {
-  .icon, .round { inline-size: 2.75rem; block-size: 2.75rem; }
+  .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
   textarea { padding-block: .5rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {

@@ -101,6 +101,7 @@ export class Tray {
     list.replaceChildren(...quotes.map((quote, i) => this.#chip(quote, i)));
     list.hidden = quotes.length === 0;
     this.#tell({ refused: "", over: "" });
+    this.#attachments.over = false;
     view.refresh();
   }
 
@@ -119,7 +120,11 @@ export class Tray {
       }
       const count = counts.reduce((sum, count) => sum + count);
       const { context } = engine.info;
-      this.#tell({ over: count > context ? fill(TEXTS.over, { count, context }) : "" });
+      const over = count > context;
+      this.#tell({ over: over ? fill(TEXTS.over, { count, context }) : "" });
+      if (this.#attachments.over === over) return;
+      this.#attachments.over = over;
+      view.refresh();
     } catch {
       // The engine is gone; what is shown stays.
     }

@@ -311,7 +311,8 @@ export class View {
     }
     this.#empty.hidden = last >= 0;
     this.#clear.hidden = last < 0;
-    this.#send.disabled = this.attachments.list.hidden && this.input.value.trim() === "";
+    const { list, over } = this.attachments;
+    this.#send.disabled = over || (list.hidden && this.input.value.trim() === "");
     this.#send.hidden = this.#busy;
     this.#stop.hidden = !this.#busy;
     this.#offerLatest();
