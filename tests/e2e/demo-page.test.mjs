@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, keep, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, SEND, STOP, ask, answered, keep, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -823,6 +823,29 @@ describe("for everybody", () => {
     await page.setViewportSize({ width: 390, height: 844 });
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
     assert.ok(await page.locator("#model-name").isVisible());
+    await page.locator(SEND).scrollIntoViewIfNeeded();
+    const [send, line, box] = await page.evaluate(() => [
+      innerHeight - shadow(".round[part~=send]")[0].getBoundingClientRect().bottom,
+      32 * 1.6,
+      shadow(".log")[0].getBoundingClientRect(),
+    ]);
+    assert.ok(send >= 0, `Send ends ${-send} px below the window`);
+    assert.ok(box.height > 4 * line, `a log of ${box.height} px`);
+    assert.ok((await page.locator("#show-history").evaluate((e) => e.getBoundingClientRect().bottom)) <= box.top);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await view(page, "engine");
+    const broken = await page.locator("#panel .facts :is(dt, dd)").evaluateAll((all) =>
+      all.flatMap((e) => {
+        const range = document.createRange();
+        const words = [...e.textContent.matchAll(/\S+/g)].filter(({ 0: word, index }) => {
+          range.setStart(e.firstChild, index);
+          range.setEnd(e.firstChild, index + word.length);
+          return range.getClientRects().length > 1;
+        });
+        return words.map(([word]) => word);
+      }),
+    );
+    assert.deepEqual(broken, [], "words in more than one line");
     await page.context().close();
   });
 
