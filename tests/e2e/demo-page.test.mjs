@@ -729,6 +729,16 @@ describe("the choice of a model", () => {
       await better.textContent(),
       /^Get a better modelSmolLM2.* to download.*of memory; licence Apache 2\.0\.$/,
     );
+    const below = await better.evaluate((e) =>
+      [...document.querySelectorAll("#hello :is(a, button)")].filter(
+        (other) => other.getBoundingClientRect().bottom > e.getBoundingClientRect().top && !e.contains(other),
+      ),
+    );
+    assert.equal(below.length, 0, "nothing is moved when it comes");
+    await page.context().setOffline(true);
+    await better.waitFor({ state: "hidden" });
+    await page.context().setOffline(false);
+    await better.waitFor();
     await ask(page, QUESTION);
     await better.waitFor({ state: "hidden" });
     assert.match(await ask(page, "Explain the theory of relativity to me."), /^Sorry/);
@@ -928,7 +938,7 @@ describe("for everybody", () => {
     assert.equal(await page.title(), "Tabloom: privater Chat im Browser");
     assert.match(await page.locator("#model-size").textContent(), /^\d,\d+ MB$/);
     assert.equal(await page.locator(INPUT).getAttribute("placeholder"), "Frage stellen");
-    assert.ok(await page.locator("#hello .english-only").isVisible());
+    await page.locator("#hello", { hasText: "Das Standardmodell ist winzig" }).waitFor();
     assert.equal(await ask(page, QUESTION), FRANCE.answer);
     for (const name of VIEWS) {
       await view(page, name);

@@ -19,13 +19,14 @@ export default {
     undo: "Rückgängig",
     welcome: "Ein Sprachmodell auf dem eigenen Gerät",
     promise: "Es läuft in diesem Browser. Was geschrieben wird, bleibt auf dem Gerät.",
-    englishOnly: "Das Standardmodell kann nur Englisch.",
+    aboutBuiltIn:
+      "Das Standardmodell ist winzig: Es erzählt kurze Geschichten, kennt einige Fakten und Rechenaufgaben und kann nur Englisch.",
     source: "Quellcode",
     documentation: "Dokumentation",
     embed: "Auf der eigenen Website einbinden",
     form: "Antworten in vorgegebener Form",
     aboutForm:
-      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was ihm widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell ist winzig und hat noch nie JSON gesehen.",
+      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was ihm widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell hat noch nie JSON gesehen.",
     example: "Beispiel {0}",
     question: "Frage {0}",
     schema: "JSON-Schema {0}",
@@ -83,7 +84,7 @@ export default {
   main: {
     software: "Keine Grafikhardware gefunden, ein Software-Adapter springt ein. {adapter}",
     withoutGpu: "Dieser Browser bietet kein WebGPU. Das Modell läuft deshalb auf dem Prozessor, was langsamer ist.",
-    processor: "Läuft auf dem Prozessor, ohne WebGPU, und ist deshalb langsam.",
+    processor: "Läuft auf dem Prozessor, ohne WebGPU: Größere Modelle sind langsam.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],

@@ -3,7 +3,7 @@ export default {
   main: {
     software: "No graphics hardware found: a software adapter stands in for it. {adapter}",
     withoutGpu: "This browser offers no WebGPU, so the model runs on the processor, which is slower.",
-    processor: "Running on the processor, without WebGPU: expect it to be slow.",
+    processor: "Running on the processor, without WebGPU: larger models will be slow.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],

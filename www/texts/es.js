@@ -19,13 +19,14 @@ export default {
     undo: "Deshacer",
     welcome: "Un modelo de lenguaje en su propio dispositivo",
     promise: "Funciona en este navegador. Lo que se escribe no sale del dispositivo.",
-    englishOnly: "El modelo incluido solo entiende inglés.",
+    aboutBuiltIn:
+      "El modelo incluido es diminuto: cuenta historias cortas, conoce algunos datos y sumas, y solo entiende inglés.",
     source: "Código fuente",
     documentation: "Documentación",
     embed: "Añadir a un sitio web",
     form: "Respuestas con una forma dada",
     aboutForm:
-      "Indique un {0}: el modelo no puede escribir nada que lo incumpla. Aun así, la respuesta puede ser incorrecta: el modelo incluido es diminuto y nunca ha visto JSON.",
+      "Indique un {0}: el modelo no puede escribir nada que lo incumpla. Aun así, la respuesta puede ser incorrecta: el modelo incluido nunca ha visto JSON.",
     example: "Ejemplo {0}",
     question: "Pregunta {0}",
     schema: "JSON Schema {0}",
@@ -83,7 +84,7 @@ export default {
   main: {
     software: "No se encontró hardware gráfico: lo sustituye un adaptador por software. {adapter}",
     withoutGpu: "Este navegador no ofrece WebGPU, así que el modelo usa el procesador, que es más lento.",
-    processor: "Se ejecuta en el procesador, sin WebGPU: será lento.",
+    processor: "Se ejecuta en el procesador, sin WebGPU: los modelos más grandes serán lentos.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],

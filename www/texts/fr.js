@@ -19,13 +19,14 @@ export default {
     undo: "Annuler",
     welcome: "Un modèle de langage sur votre propre appareil",
     promise: "Il fonctionne dans ce navigateur. Ce que vous écrivez reste sur votre appareil.",
-    englishOnly: "Le modèle intégré ne parle que l’anglais.",
+    aboutBuiltIn:
+      "Le modèle intégré est minuscule : il raconte de courtes histoires, connaît quelques faits et calculs, et ne parle que l’anglais.",
     source: "Code source",
     documentation: "Documentation",
     embed: "Intégrer à un site",
     form: "Des réponses d’une forme donnée",
     aboutForm:
-      "Indiquez un {0} : le modèle ne peut rien écrire qui l’enfreigne. La réponse peut tout de même être fausse : le modèle intégré est minuscule et n’a jamais vu de JSON.",
+      "Indiquez un {0} : le modèle ne peut rien écrire qui l’enfreigne. La réponse peut tout de même être fausse : le modèle intégré n’a jamais vu de JSON.",
     example: "Exemple {0}",
     question: "Question {0}",
     schema: "JSON Schema {0}",
@@ -83,7 +84,7 @@ export default {
   main: {
     software: "Aucun matériel graphique trouvé : un adaptateur logiciel le remplace. {adapter}",
     withoutGpu: "Ce navigateur ne propose pas WebGPU : le modèle utilise le processeur, plus lent.",
-    processor: "S’exécute sur le processeur, sans WebGPU : ce sera lent.",
+    processor: "S’exécute sur le processeur, sans WebGPU : les modèles plus grands seront lents.",
   },
   format: {
     units: ["o", "ko", "Mo", "Go"],

@@ -19,12 +19,12 @@ export default {
     undo: "撤销",
     welcome: "在自己设备上运行的语言模型",
     promise: "它在此浏览器中运行，输入的内容不会离开设备。",
-    englishOnly: "内置模型只支持英语。",
+    aboutBuiltIn: "内置模型非常小：会讲短故事，知道一些常识，会简单计算，并且只懂英语。",
     source: "源代码",
     documentation: "文档",
     embed: "放到自己的网站",
     form: "指定格式的回答",
-    aboutForm: "给出一个 {0}，模型就无法写出违反它的内容。但内容仍可能有误：内置模型非常小，从未见过 JSON。",
+    aboutForm: "给出一个 {0}，模型就无法写出违反它的内容。但内容仍可能有误：内置模型从未见过 JSON。",
     example: "示例 {0}",
     question: "问题 {0}",
     schema: "JSON Schema {0}",
@@ -81,7 +81,7 @@ export default {
   main: {
     software: "未找到图形硬件，由软件适配器代替。{adapter}",
     withoutGpu: "此浏览器不支持 WebGPU，模型改在较慢的处理器上运行。",
-    processor: "未使用 WebGPU，在处理器上运行，速度较慢。",
+    processor: "未使用 WebGPU，在处理器上运行，较大的模型会很慢。",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
