@@ -97,7 +97,7 @@ export class Better {
   async #fill() {
     const { best: model } = await suggestions();
     if (!model || this.#place.hasChildNodes()) return;
-    const use = () => this.#chat.use(model.address, model.name);
+    const use = () => this.#chat.use(model.address);
     this.#place.append(
       button(texts.better.get, use, { class: "primary", "aria-describedby": "better-costs" }),
       html("span", { id: "better-costs" }, costs(model)),

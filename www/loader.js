@@ -1,9 +1,12 @@
 // The page's engine: loads a model, and another one later.
 import { isGone } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
-import { texts } from "./texts.js";
+import { $ } from "./dom.js";
+import { fill, texts } from "./texts.js";
 
 /** @import { ModelSource, Progress } from "./tabloom/index.js" */
+
+const HUB = "https://huggingface.co";
 
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
@@ -111,7 +114,9 @@ export class Loader extends EventTarget {
    */
   async #begin(source, signal) {
     const began = performance.now();
-    const engine = await this.#engine(source, signal);
+    const engine = await this.#engine(source, signal).catch((error) => {
+      throw worded(error, source);
+    });
     const before = this.current;
     this.source = source;
     this.took = performance.now() - began;
@@ -146,6 +151,31 @@ export class Loader extends EventTarget {
     this.current = engine;
     this.dispatchEvent(new Event("change"));
   }
+}
+
+/**
+ * Why a model could not be loaded, for people; what the engine says of it is the cause.
+ *
+ * @param {any} error
+ * @param {ModelSource} source
+ */
+function worded(error, source) {
+  if (error.name === "AbortError") return error;
+  const [name, why] = [nameOf(source), error.message];
+  const { failed, unfetched } = texts.loader;
+  const fetched = allowed(source) ? fill(unfetched, { name }) : $("about-address").textContent;
+  const message = error.code === "fetch" ? fetched : fill(failed, { name, why });
+  return Object.assign(new Error(message, { cause: error }), { code: error.code });
+}
+
+/**
+ * Whether the page's policy lets it fetch from there.
+ *
+ * @param {ModelSource} source
+ */
+function allowed(source) {
+  if (typeof source !== "string" || !URL.canParse(source, document.baseURI)) return true;
+  return [location.origin, HUB].includes(new URL(source, document.baseURI).origin);
 }
 
 /**

@@ -711,11 +711,22 @@ describe("the choice of a model", () => {
     await page.locator("#choose").click();
     await page.getByLabel("Address of a folder").fill("nowhere/else/");
     await page.keyboard.press("Enter");
-    await page.locator(PROBLEM).waitFor();
-    assert.match(
-      await page.locator(PROBLEM).textContent(),
-      /Built-in model stays. else could not be loaded: .*nowhere\/else\/config\.json/,
-    );
+    const problem = page.locator(PROBLEM);
+    await problem
+      .filter({ hasText: "Built-in model stays. else could not be fetched. Check your connection" })
+      .waitFor();
+    assert.match(await problem.getAttribute("title"), /nowhere\/else\/config\.json/);
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    assert.equal(await problem.isVisible(), false);
+
+    await page.route("https://models.invalid/**", (route) => route.abort());
+    await page.locator("#choose").click();
+    await page.getByLabel("Address of a folder").fill("https://models.invalid/some/");
+    await page.keyboard.press("Enter");
+    await problem
+      .filter({ hasText: "stays. This page may fetch from its own site and from Hugging Face only." })
+      .waitFor();
+    assert.match(await problem.getAttribute("title"), /models\.invalid\/some/);
     assert.match(await page.locator("#model-size").textContent(), /^[\d.]+ MB$/);
     assert.equal(await ask(page, QUESTION), FRANCE.answer);
     assert.equal(await page.locator(PROBLEM).isVisible(), false);

@@ -98,10 +98,10 @@ export default {
   },
   chat: {
     untitled: "Neuer Chat",
-    failed: "{name} konnte nicht geladen werden: {why}",
-    stays: "{present} bleibt. {name} konnte nicht geladen werden: {why}",
+    stays: "{present} bleibt. {failure}",
     context: "Kontext {share} %",
     tokens: "{tokens} von {context} Tokens",
+    dismiss: "Ausblenden",
   },
   conversations: {
     kept: "Unterhaltungen bleiben in diesem Browser.",
@@ -129,6 +129,9 @@ export default {
   loader: {
     builtIn: "Standardmodell",
     files: "Dateien dieses Geräts",
+    failed: "{name} konnte nicht geladen werden: {why}",
+    unfetched:
+      "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
   },
   picker: {
     loading: "lädt",

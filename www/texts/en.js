@@ -19,10 +19,10 @@ export default {
   },
   chat: {
     untitled: "New chat",
-    failed: "{name} could not be loaded: {why}",
-    stays: "{present} stays. {name} could not be loaded: {why}",
+    stays: "{present} stays. {failure}",
     context: "context {share} %",
     tokens: "{tokens} of {context} tokens",
+    dismiss: "Dismiss",
   },
   conversations: {
     kept: "Conversations stay in this browser.",
@@ -49,6 +49,8 @@ export default {
   loader: {
     builtIn: "Built-in model",
     files: "files of this device",
+    failed: "{name} could not be loaded: {why}",
+    unfetched: "{name} could not be fetched. Check your connection and the name, and try again.",
   },
   picker: {
     loading: "loading",

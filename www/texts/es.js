@@ -98,10 +98,10 @@ export default {
   },
   chat: {
     untitled: "Nuevo chat",
-    failed: "No se pudo cargar {name}: {why}",
-    stays: "Se mantiene {present}. No se pudo cargar {name}: {why}",
+    stays: "Se mantiene {present}. {failure}",
     context: "contexto {share} %",
     tokens: "{tokens} de {context} tokens",
+    dismiss: "Descartar",
   },
   conversations: {
     kept: "Las conversaciones se quedan en este navegador.",
@@ -128,6 +128,8 @@ export default {
   loader: {
     builtIn: "Modelo incluido",
     files: "archivos de este dispositivo",
+    failed: "No se pudo cargar {name}: {why}",
+    unfetched: "No se pudo descargar {name}. Compruebe la conexión y el nombre e inténtelo de nuevo.",
   },
   picker: {
     loading: "cargando",

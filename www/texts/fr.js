@@ -98,10 +98,10 @@ export default {
   },
   chat: {
     untitled: "Nouveau chat",
-    failed: "Impossible de charger {name} : {why}",
-    stays: "{present} reste en place. Impossible de charger {name} : {why}",
+    stays: "{present} reste en place. {failure}",
     context: "contexte {share} %",
     tokens: "{tokens} tokens sur {context}",
+    dismiss: "Masquer",
   },
   conversations: {
     kept: "Les conversations restent dans ce navigateur.",
@@ -129,6 +129,8 @@ export default {
   loader: {
     builtIn: "Modèle intégré",
     files: "fichiers de cet appareil",
+    failed: "Impossible de charger {name} : {why}",
+    unfetched: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
   },
   picker: {
     loading: "chargement",

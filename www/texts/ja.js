@@ -97,10 +97,10 @@ export default {
   },
   chat: {
     untitled: "新しいチャット",
-    failed: "{name} を読み込めませんでした: {why}",
-    stays: "{present} を引き続き使用します。{name} を読み込めませんでした: {why}",
+    stays: "{present} を引き続き使用します。{failure}",
     context: "コンテキスト {share}%",
     tokens: "{context} トークン中 {tokens}",
+    dismiss: "閉じる",
   },
   conversations: {
     kept: "会話はこのブラウザーに保存されます。",
@@ -128,6 +128,8 @@ export default {
   loader: {
     builtIn: "内蔵モデル",
     files: "このデバイスのファイル",
+    failed: "{name} を読み込めませんでした: {why}",
+    unfetched: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
   },
   picker: {
     loading: "読み込み中",

@@ -95,10 +95,10 @@ export default {
   },
   chat: {
     untitled: "新聊天",
-    failed: "无法加载 {name}：{why}",
-    stays: "继续使用 {present}。无法加载 {name}：{why}",
+    stays: "继续使用 {present}。{failure}",
     context: "上下文 {share}%",
     tokens: "{tokens}/{context} 个 token",
+    dismiss: "忽略",
   },
   conversations: {
     kept: "对话保存在此浏览器中。",
@@ -125,6 +125,8 @@ export default {
   loader: {
     builtIn: "内置模型",
     files: "此设备上的文件",
+    failed: "无法加载 {name}：{why}",
+    unfetched: "无法获取 {name}。请检查网络连接和名称，然后重试。",
   },
   picker: {
     loading: "加载中",
