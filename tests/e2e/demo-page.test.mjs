@@ -938,7 +938,20 @@ describe("for everybody", () => {
       assert.ok(visible <= 360, `${name}: something ends at ${visible}`);
     }
     await page.locator("#choose").click();
+    await page.locator("#suggested li").first().waitFor();
     assert.ok(await page.locator("#picker").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+    const close = await page.locator("#picker").evaluate((dialog) => {
+      dialog.scrollTo(0, dialog.scrollHeight);
+      const { left, top } = document.getElementById("close-picker").getBoundingClientRect();
+      return document.elementFromPoint(left + 10, top + 10)?.id;
+    });
+    assert.equal(close, "close-picker", "it stays where it can be seen");
+    await page.keyboard.press("Escape");
+    await page.locator("#tab-chat").click();
+    await page.locator("#clear").click();
+    await page.locator("#embed").click();
+    assert.ok(await page.locator("#site").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+    assert.ok(await page.locator("#site-line").evaluate((line) => line.scrollWidth <= line.clientWidth));
     assert.deepEqual(problems, []);
     await page.context().close();
   });

@@ -62,7 +62,7 @@ export default {
     aboutMarks: "Zeigt in neuen Antworten, {0} und akzeptiert wurden.",
     drafted: "welche Tokens vorab entworfen",
     reset: "Auf Standard zurücksetzen",
-    lines: "Die Dateien des Pakets als {0} ausliefern und zwei Zeilen HTML schreiben:",
+    lines: "Das Paket mit {0} installieren, seine Dateien ({1}) als {2} ausliefern und zwei Zeilen HTML schreiben:",
     copy: "Kopieren",
     guide: "So wird ein Chat eingebunden",
     choose: "Modell wählen",
@@ -138,7 +138,8 @@ export default {
     part: "lädt {part} %",
     unknownRoom: "Der Browser gibt nicht an, wie viel er bis zum nächsten Besuch aufhebt.",
     room: "Der Browser hebt noch {bytes} bis zum nächsten Besuch auf.",
-    memory: "Seiten sehen nicht, wie viel Grafikspeicher es gibt: Ob ein Modell passt, zeigt sich beim Laden.",
+    memory:
+      "Ob ein Modell in den Speicher Ihrer Grafikkarte passt, zeigt sich erst beim Laden: Eine Seite sieht nicht, wie viel es davon gibt.",
     offline: "Gerade besteht keine Netzverbindung: Nur gespeicherte Modelle lassen sich laden.",
     withPage: "gehört zur Seite",
     kept: "{bytes}, auf diesem Gerät gespeichert",

@@ -57,7 +57,8 @@ export default {
     part: "loading {part} %",
     unknownRoom: "The browser does not say how much it would keep for the next visit.",
     room: "The browser keeps {bytes} more for the next visit.",
-    memory: "Pages cannot see how much memory graphics have: whether a model fits there shows on loading.",
+    memory:
+      "Whether a model fits into your graphics card’s memory is only known once you load it: pages cannot see how much there is.",
     offline: "There is no network now: only what is kept can be loaded.",
     withPage: "comes with the page",
     kept: "{bytes}, kept on this device",

@@ -62,7 +62,7 @@ export default {
     aboutMarks: "Muestra en las respuestas nuevas {0} y se aceptaron.",
     drafted: "qué tokens se propusieron",
     reset: "Restablecer valores",
-    lines: "Sirva los archivos del paquete como {0} y escriba dos líneas de HTML:",
+    lines: "Instale el paquete con {0}, sirva sus archivos ({1}) como {2} y escriba dos líneas de HTML:",
     copy: "Copiar",
     guide: "Cómo integrar un chat",
     choose: "Elegir un modelo",
@@ -136,7 +136,8 @@ export default {
     part: "cargando {part} %",
     unknownRoom: "El navegador no indica cuánto guardaría para la próxima visita.",
     room: "El navegador puede guardar {bytes} más para la próxima visita.",
-    memory: "Las páginas no pueden ver cuánta memoria gráfica hay: si un modelo cabe, se sabe al cargarlo.",
+    memory:
+      "Solo al cargar un modelo se sabe si cabe en la memoria de su tarjeta gráfica: una página no puede ver cuánta hay.",
     offline: "Ahora no hay conexión: solo se puede cargar lo guardado.",
     withPage: "viene con la página",
     kept: "{bytes}, guardado en este dispositivo",

@@ -62,7 +62,7 @@ export default {
     aboutMarks: "Montre dans les nouvelles réponses {0} et acceptés.",
     drafted: "quels tokens ont été proposés",
     reset: "Rétablir les valeurs par défaut",
-    lines: "Servez les fichiers du paquet sous {0} et écrivez deux lignes de HTML :",
+    lines: "Installez le paquet avec {0}, servez ses fichiers ({1}) sous {2} et écrivez deux lignes de HTML :",
     copy: "Copier",
     guide: "Comment intégrer un chat",
     choose: "Choisir un modèle",
@@ -137,7 +137,8 @@ export default {
     part: "chargement {part} %",
     unknownRoom: "Le navigateur n’indique pas ce qu’il garderait pour la prochaine visite.",
     room: "Le navigateur peut encore garder {bytes} pour la prochaine visite.",
-    memory: "Les pages ne voient pas la taille de la mémoire graphique : on sait au chargement si un modèle y tient.",
+    memory:
+      "On ne sait qu’en le chargeant si un modèle tient dans la mémoire de votre carte graphique : une page ne voit pas combien il y en a.",
     offline: "Pas de réseau pour l’instant : seul ce qui est conservé peut être chargé.",
     withPage: "fourni avec la page",
     kept: "{bytes}, conservé sur cet appareil",
