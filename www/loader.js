@@ -179,13 +179,15 @@ function allowed(source) {
 }
 
 /**
- * A model's name for people.
+ * A model's name for people, of what it is loaded from or of the address that the engine has for it.
  *
  * @param {ModelSource} source
  * @param {string} [address] what it was loaded from
  */
 export function nameOf(source, address) {
-  if (source === BUILT_IN) return texts.loader.builtIn;
+  if ([BUILT_IN, new URL(BUILT_IN, document.baseURI).href].includes(/** @type {string} */ (source))) {
+    return texts.loader.builtIn;
+  }
   return modelName(address ?? (typeof source === "string" ? source : texts.loader.files));
 }
 

@@ -696,6 +696,8 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   await page.locator("#bench-run").click();
   await page.locator("#bench-stop").click();
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
+  await page.goto(`${url}?temperature=0&lang=de#bench`);
+  await page.locator("#bench-results caption", { hasText: /^Standardmodell, geladen in / }).waitFor();
   assert.deepEqual(problems, []);
   await page.context().close();
 });

@@ -18,7 +18,7 @@ export default {
     install: "Als App installieren",
     undo: "Rückgängig",
     welcome: "Ein Sprachmodell auf dem eigenen Gerät",
-    promise: "Es läuft in diesem Browser. Was geschrieben wird, bleibt auf dem Gerät.",
+    promise: "Es läuft in diesem Browser. Was Sie schreiben, bleibt auf Ihrem Gerät.",
     aboutBuiltIn:
       "Das Standardmodell ist winzig: Es erzählt kurze Geschichten, kennt einige Fakten und Rechenaufgaben und kann nur Englisch.",
     source: "Quellcode",
@@ -26,10 +26,10 @@ export default {
     embed: "Auf der eigenen Website einbinden",
     form: "Antworten in vorgegebener Form",
     aboutForm:
-      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was ihm widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell hat noch nie JSON gesehen.",
+      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was dem Schema widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell hat noch nie JSON gesehen.",
     example: "Beispiel {0}",
     question: "Frage {0}",
-    schema: "JSON-Schema {0}",
+    schema: "JSON Schema {0}",
     answer: "Antworten",
     stop: "Stoppen",
     answerOf: "Antwort",
@@ -254,6 +254,8 @@ export default {
     empty: "nichts in den letzten {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Modell", "Adapter", "Durchläufe", "Je Anfrage", "Gemessen"],

@@ -167,6 +167,8 @@ export default {
     empty: "none in the last {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Model", "Adapter", "Runs", "Each request", "Measured"],

@@ -253,6 +253,8 @@ export default {
     empty: "nada en los últimos {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Modelo", "Adaptador", "Ejecuciones", "Cada solicitud", "Se mide"],

@@ -254,6 +254,8 @@ export default {
     empty: "rien dans les dernières {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Modèle", "Adaptateur", "Essais", "Chaque requête", "Mesuré"],

@@ -253,6 +253,8 @@ export default {
     empty: "過去 {time}はなし",
     seconds: "{seconds} 秒",
     minutes: "{minutes} 分",
+    comma: "、",
+    stop: "。",
   },
   bench: {
     plan: ["モデル", "アダプター", "実行", "各リクエスト", "計測項目"],

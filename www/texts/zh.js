@@ -232,6 +232,8 @@ export default {
     empty: "最近 {time}没有",
     seconds: "{seconds} 秒",
     minutes: "{minutes} 分钟",
+    comma: "，",
+    stop: "。",
   },
   bench: {
     plan: ["模型", "适配器", "运行", "每个请求", "测量"],
