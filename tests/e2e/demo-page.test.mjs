@@ -761,6 +761,7 @@ describe("the choice of a model", () => {
   test("the line for a site is shown and copied", async () => {
     await page.locator("#clear").click();
     await page.getByRole("button", { name: "Put this on your site" }).click();
+    await page.locator("#site", { hasText: "npm install tabloom" }).waitFor();
     const line = await page.locator("#site-line").textContent();
     assert.match(
       line,
