@@ -4,6 +4,7 @@ import { Bars } from "./charts.js";
 import { $, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
 import { adapterName, formatBytes } from "./format.js";
+import { nameOf } from "./loader.js";
 import { PEERS } from "./peers.js";
 import { Facts, Table } from "./tables.js";
 import { fill, locale, number, texts } from "./texts.js";
@@ -111,22 +112,22 @@ export class Benchmark {
   }
 
   /** @param {any} report */
-  #draw({ name, device, adapter, load_ms, runs }) {
+  #draw({ model, device, adapter, load_ms, runs }) {
     const before = this.#before?.runs;
-    const nameOf = (/** @type {Run} */ { requests, drafts }) => {
+    const called = (/** @type {Run} */ { requests, drafts }) => {
       const name = requests === 1 ? TEXTS.one : fill(TEXTS.many, { requests });
       return drafts ? fill(TEXTS.drafts, { name }) : name;
     };
     const bars = runs.map((/** @type {Run} */ run) => {
       const rate = run.tokens_per_second;
-      const was = before?.find((/** @type {Run} */ old) => nameOf(old) === nameOf(run))?.tokens_per_second;
+      const was = before?.find((/** @type {Run} */ old) => called(old) === called(run))?.tokens_per_second;
       const text = was ? fill(TEXTS.before, { rate, before: was, change: change(rate / was - 1) }) : number(rate);
-      return { name: nameOf(run), value: rate, before: was, text };
+      return { name: called(run), value: rate, before: was, text };
     });
     this.#bars.show(TEXTS.measured, bars, number);
     write(this.#compared, before ? fill(TEXTS.compared, { date: date(this.#before.date) }) : "");
     const rows = runs.map((/** @type {Run} */ run) => ({
-      name: nameOf(run),
+      name: called(run),
       cells: [
         number(run.tokens_per_second),
         fill(TEXTS.ms, { ms: run.first_token_ms }),
@@ -134,7 +135,8 @@ export class Benchmark {
       ],
     }));
     const seconds = number(load_ms / 1000, { maximumFractionDigits: 2 });
-    this.#table.show(fill(TEXTS.caption, { name, seconds, adapter: adapterName({ device, adapter }) }), rows);
+    const values = { name: nameOf(model), seconds, adapter: adapterName({ device, adapter }) };
+    this.#table.show(fill(TEXTS.caption, values), rows);
   }
 
   /** Draws the peers' figures, and one's own where it is of their model. */

@@ -76,18 +76,20 @@ export class Better {
     loader.addEventListener("change", () => this.#update());
     chat.addEventListener("change", () => this.#update());
     chat.addEventListener("show", () => this.#update());
+    for (const type of ["online", "offline"]) addEventListener(type, () => this.#update());
   }
 
   async #update() {
     const { messages } = this.#chat.conversation;
     const last = messages.at(-1);
     const gaveUp = last?.role === "assistant" && GAVE_UP.test(last.content) && !this.#chat.busy;
-    const wanted =
-      this.#loader.source === BUILT_IN && Boolean(this.#loader.current) && (messages.length === 0 || gaveUp);
+    const builtIn = this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
+    const wanted = builtIn && navigator.onLine && (messages.length === 0 || gaveUp);
     this.#place.hidden = !wanted;
     if (!wanted) return;
     if (!this.#place.hasChildNodes()) await this.#fill();
-    if (messages.length === 0) $("links").before(this.#place);
+    // It comes late: nothing is below it.
+    if (messages.length === 0) $("adapter").after(this.#place);
     else $("speed").after(this.#place);
     this.#place.slot = messages.length === 0 ? "" : "footer";
   }
@@ -95,7 +97,7 @@ export class Better {
   async #fill() {
     const { best: model } = await suggestions();
     if (!model || this.#place.hasChildNodes()) return;
-    const use = () => this.#chat.use(model.address, model.name);
+    const use = () => this.#chat.use(model.address);
     this.#place.append(
       button(texts.better.get, use, { class: "primary", "aria-describedby": "better-costs" }),
       html("span", { id: "better-costs" }, costs(model)),

@@ -68,14 +68,15 @@ export class Chart {
     const minutes = Math.round(seconds / 60);
     const time = seconds < 120 ? fill(TEXTS.seconds, { seconds }) : fill(TEXTS.minutes, { minutes });
     const latest = now === null ? TEXTS.none : fill(TEXTS.latest, { value: format(now) });
-    const figures =
-      most > 0 ? [latest, fill(TEXTS.most, { value: format(most), time })] : [fill(TEXTS.empty, { time })];
-    write(this.#figures, figures.join(", "));
+    const past = most > 0 ? [latest, fill(TEXTS.most, { value: format(most), time })] : [fill(TEXTS.empty, { time })];
+    const figures = seconds === 0 ? [latest] : past;
+    const said = figures.join(TEXTS.comma);
+    write(this.#figures, said);
     const parts = series.flatMap(({ name, values }) => {
       const value = values.at(-1) ?? null;
       return value === null || series.length === 1 ? [] : [`${name}: ${format(value)}`];
     });
-    this.#plot.setAttribute("aria-label", [`${name}: ${figures.join(", ")}`, ...parts].join(". "));
+    this.#plot.setAttribute("aria-label", [`${name}: ${said}`, ...parts].join(TEXTS.stop));
   }
 }
 

@@ -1,7 +1,7 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
 // archive, settings of its own, how fast it goes, how full the context is, and draft tokens.
 import { Chat as View, checked, unquote } from "./tabloom/element/parts.js";
-import { $, write } from "./dom.js";
+import { $, button, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
 import { fill, texts } from "./texts.js";
@@ -26,6 +26,7 @@ export class Chat extends EventTarget {
   #tokens = 0;
   /** @type {WeakMap<object, Drafts>} by message */
   #drafts = new WeakMap();
+  #dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
 
   /**
    * @param {import("./loader.js").Loader} loader
@@ -44,9 +45,13 @@ export class Chat extends EventTarget {
       startable: () => true,
       useProcessor: () => loader.useProcessor(),
       onState: () => this.#refresh(),
+      // The engine's own words, for those who look.
+      onError: (error) => problem.setAttribute("title", error.cause?.message ?? ""),
       onChunk: (chunk, message) => this.#count(chunk, message),
     });
     root.adoptedStyleSheets.push(Drafts.style());
+    const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
+    problem.querySelector(".buttons")?.append(this.#dismiss);
     loader.addEventListener("change", () => this.#view.update());
     loader.addEventListener("progress", () => {
       this.#view.update();
@@ -120,19 +125,23 @@ export class Chat extends EventTarget {
    * Switches to another model; where that fails, the present one stays.
    *
    * @param {import("./tabloom/index.js").ModelSource} source
-   * @param {string} name
    */
-  async use(source, name) {
+  async use(source) {
     try {
       await this.#loader.use(source);
       this.#view.fail(null);
     } catch (/** @type {any} */ error) {
       if (error.name === "AbortError") return;
       const { current, name: present } = this.#loader;
-      const text = current ? texts.chat.stays : texts.chat.failed;
-      const message = fill(text, { present, name, why: error.message });
-      this.#view.fail({ code: error.code, message }, () => this.use(source, name));
+      if (current) error.message = fill(texts.chat.stays, { present, failure: error.message });
+      this.#view.fail(error, () => this.use(source));
     }
+  }
+
+  /** Takes an error away that keeps nobody from going on. */
+  #settle() {
+    this.#view.fail(null);
+    this.focus();
   }
 
   /** @param {{role: "user" | "assistant", content: string}[]} messages */
@@ -197,6 +206,7 @@ export class Chat extends EventTarget {
   /** Shows how fast it goes, and how full the context is. */
   #refresh() {
     const engine = this.#loader.current;
+    this.#dismiss.hidden = !engine;
     const context = engine?.info.context ?? 0;
     const share = context ? Math.ceil((100 * this.#tokens) / context) : 0;
     const parts = [share > 0 ? fill(texts.chat.context, { share }) : "", this.#speed.text(this.#settings.values.marks)];

@@ -2,7 +2,7 @@
 import { Bars, Chart } from "./charts.js";
 import { html } from "./dom.js";
 import { adapterName, formatBytes, tenths } from "./format.js";
-import { BUILT_IN, modelName } from "./loader.js";
+import { nameOf } from "./loader.js";
 import { figures, KEPT, Samples } from "./samples.js";
 import { Facts, Table } from "./tables.js";
 import { fill, number, texts } from "./texts.js";
@@ -251,13 +251,4 @@ function parts(metrics, info) {
     ];
   });
   return [...models, bar(TEXTS.heap, metrics.wasm_heap_bytes, "gone")];
-}
-
-/**
- * A model's name for people.
- *
- * @param {string} address
- */
-function nameOf(address) {
-  return address === new URL(BUILT_IN, document.baseURI).href ? texts.loader.builtIn : modelName(address);
 }

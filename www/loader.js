@@ -1,9 +1,12 @@
 // The page's engine: loads a model, and another one later.
 import { isGone } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
-import { texts } from "./texts.js";
+import { $ } from "./dom.js";
+import { fill, texts } from "./texts.js";
 
 /** @import { ModelSource, Progress } from "./tabloom/index.js" */
+
+const HUB = "https://huggingface.co";
 
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
@@ -111,7 +114,9 @@ export class Loader extends EventTarget {
    */
   async #begin(source, signal) {
     const began = performance.now();
-    const engine = await this.#engine(source, signal);
+    const engine = await this.#engine(source, signal).catch((error) => {
+      throw worded(error, source);
+    });
     const before = this.current;
     this.source = source;
     this.took = performance.now() - began;
@@ -149,13 +154,40 @@ export class Loader extends EventTarget {
 }
 
 /**
- * A model's name for people.
+ * Why a model could not be loaded, for people; what the engine says of it is the cause.
+ *
+ * @param {any} error
+ * @param {ModelSource} source
+ */
+function worded(error, source) {
+  if (error.name === "AbortError") return error;
+  const [name, why] = [nameOf(source), error.message];
+  const { failed, unfetched } = texts.loader;
+  const fetched = allowed(source) ? fill(unfetched, { name }) : $("about-address").textContent;
+  const message = error.code === "fetch" ? fetched : fill(failed, { name, why });
+  return Object.assign(new Error(message, { cause: error }), { code: error.code });
+}
+
+/**
+ * Whether the page's policy lets it fetch from there.
+ *
+ * @param {ModelSource} source
+ */
+function allowed(source) {
+  if (typeof source !== "string" || !URL.canParse(source, document.baseURI)) return true;
+  return [location.origin, HUB].includes(new URL(source, document.baseURI).origin);
+}
+
+/**
+ * A model's name for people, of what it is loaded from or of the address that the engine has for it.
  *
  * @param {ModelSource} source
  * @param {string} [address] what it was loaded from
  */
 export function nameOf(source, address) {
-  if (source === BUILT_IN) return texts.loader.builtIn;
+  if ([BUILT_IN, new URL(BUILT_IN, document.baseURI).href].includes(/** @type {string} */ (source))) {
+    return texts.loader.builtIn;
+  }
   return modelName(address ?? (typeof source === "string" ? source : texts.loader.files));
 }
 

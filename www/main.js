@@ -44,13 +44,13 @@ new Better(loader, chat);
 offerSite(loader);
 offerInstall();
 
-tellLanguage();
+tellModel();
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 
 loader.addEventListener("change", () => {
   const { current } = loader;
   settings.suggest(current?.info.sampling ?? null);
-  tellLanguage();
+  tellModel();
   if (!current) return;
   const { adapter, device, software } = current.info;
   const processor = loader.withoutGpu ? texts.main.withoutGpu : texts.main.processor;
@@ -58,10 +58,11 @@ loader.addEventListener("change", () => {
   write($("adapter"), device === "cpu" ? processor : graphics);
 });
 
-/** Says that the built-in model knows English only, where that is not the page's language. */
-function tellLanguage() {
-  const understood = loader.source !== BUILT_IN || document.documentElement.lang === "en";
-  for (const note of document.querySelectorAll(".english-only")) note.toggleAttribute("hidden", understood);
+/** Says how good the built-in model is, while it is the one in use. */
+function tellModel() {
+  for (const note of document.querySelectorAll(".about-built-in")) {
+    note.toggleAttribute("hidden", loader.source !== BUILT_IN);
+  }
 }
 
 /** Views that are loaded when they are first shown. */

@@ -4,7 +4,7 @@ import { addressOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { formatBytes } from "./format.js";
 import { suggestions } from "./better.js";
-import { BUILT_IN, modelName, nameOf } from "./loader.js";
+import { BUILT_IN, modelName } from "./loader.js";
 import { LICENCE } from "./suggested.js";
 import { fill, texts } from "./texts.js";
 
@@ -64,7 +64,7 @@ export class Picker {
   /** @param {import("./tabloom/index.js").ModelSource} source */
   #use(source) {
     this.#dialog.close();
-    this.#chat.use(source, nameOf(source));
+    this.#chat.use(source);
   }
 
   /** Shows the present model, and how far another is loaded. */

@@ -274,7 +274,9 @@ describe("with the built-in model made greedy", () => {
 test("a model that is not there is explained", async () => {
   const { page } = await open(browser, `${url}?model=nowhere/`);
   await page.locator(PROBLEM).waitFor();
-  assert.match(await page.locator(PROBLEM).textContent(), /nowhere\/config\.json/);
+  assert.match(await page.locator(PROBLEM).textContent(), /nowhere could not be fetched\. Check your connection/);
+  assert.match(await page.locator(PROBLEM).getAttribute("title"), /nowhere\/config\.json/);
+  assert.equal(await page.getByRole("button", { name: "Dismiss" }).isVisible(), false);
   assert.equal(await page.getByRole("button", { name: "Use the processor" }).isVisible(), false);
   assert.ok(await page.getByRole("button", { name: "Try again" }).isVisible());
   await page.close();

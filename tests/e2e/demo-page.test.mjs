@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, STOP, ask, answered, keep, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, SEND, STOP, ask, answered, keep, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -696,6 +696,8 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   await page.locator("#bench-run").click();
   await page.locator("#bench-stop").click();
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
+  await page.goto(`${url}?temperature=0&lang=de#bench`);
+  await page.locator("#bench-results caption", { hasText: /^Standardmodell, geladen in / }).waitFor();
   assert.deepEqual(problems, []);
   await page.context().close();
 });
@@ -711,11 +713,22 @@ describe("the choice of a model", () => {
     await page.locator("#choose").click();
     await page.getByLabel("Address of a folder").fill("nowhere/else/");
     await page.keyboard.press("Enter");
-    await page.locator(PROBLEM).waitFor();
-    assert.match(
-      await page.locator(PROBLEM).textContent(),
-      /Built-in model stays. else could not be loaded: .*nowhere\/else\/config\.json/,
-    );
+    const problem = page.locator(PROBLEM);
+    await problem
+      .filter({ hasText: "Built-in model stays. else could not be fetched. Check your connection" })
+      .waitFor();
+    assert.match(await problem.getAttribute("title"), /nowhere\/else\/config\.json/);
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    assert.equal(await problem.isVisible(), false);
+
+    await page.route("https://models.invalid/**", (route) => route.abort());
+    await page.locator("#choose").click();
+    await page.getByLabel("Address of a folder").fill("https://models.invalid/some/");
+    await page.keyboard.press("Enter");
+    await problem
+      .filter({ hasText: "stays. This page may fetch from its own site and from Hugging Face only." })
+      .waitFor();
+    assert.match(await problem.getAttribute("title"), /models\.invalid\/some/);
     assert.match(await page.locator("#model-size").textContent(), /^[\d.]+ MB$/);
     assert.equal(await ask(page, QUESTION), FRANCE.answer);
     assert.equal(await page.locator(PROBLEM).isVisible(), false);
@@ -729,6 +742,16 @@ describe("the choice of a model", () => {
       await better.textContent(),
       /^Get a better modelSmolLM2.* to download.*of memory; licence Apache 2\.0\.$/,
     );
+    const below = await better.evaluate((e) =>
+      [...document.querySelectorAll("#hello :is(a, button)")].filter(
+        (other) => other.getBoundingClientRect().bottom > e.getBoundingClientRect().top && !e.contains(other),
+      ),
+    );
+    assert.equal(below.length, 0, "nothing is moved when it comes");
+    await page.context().setOffline(true);
+    await better.waitFor({ state: "hidden" });
+    await page.context().setOffline(false);
+    await better.waitFor();
     await ask(page, QUESTION);
     await better.waitFor({ state: "hidden" });
     assert.match(await ask(page, "Explain the theory of relativity to me."), /^Sorry/);
@@ -738,6 +761,7 @@ describe("the choice of a model", () => {
   test("the line for a site is shown and copied", async () => {
     await page.locator("#clear").click();
     await page.getByRole("button", { name: "Put this on your site" }).click();
+    await page.locator("#site", { hasText: "npm install tabloom" }).waitFor();
     const line = await page.locator("#site-line").textContent();
     assert.match(
       line,
@@ -823,6 +847,29 @@ describe("for everybody", () => {
     await page.setViewportSize({ width: 390, height: 844 });
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
     assert.ok(await page.locator("#model-name").isVisible());
+    await page.locator(SEND).scrollIntoViewIfNeeded();
+    const [send, line, box] = await page.evaluate(() => [
+      innerHeight - shadow(".round[part~=send]")[0].getBoundingClientRect().bottom,
+      32 * 1.6,
+      shadow(".log")[0].getBoundingClientRect(),
+    ]);
+    assert.ok(send >= 0, `Send ends ${-send} px below the window`);
+    assert.ok(box.height > 4 * line, `a log of ${box.height} px`);
+    assert.ok((await page.locator("#show-history").evaluate((e) => e.getBoundingClientRect().bottom)) <= box.top);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await view(page, "engine");
+    const broken = await page.locator("#panel .facts :is(dt, dd)").evaluateAll((all) =>
+      all.flatMap((e) => {
+        const range = document.createRange();
+        const words = [...e.textContent.matchAll(/\S+/g)].filter(({ 0: word, index }) => {
+          range.setStart(e.firstChild, index);
+          range.setEnd(e.firstChild, index + word.length);
+          return range.getClientRects().length > 1;
+        });
+        return words.map(([word]) => word);
+      }),
+    );
+    assert.deepEqual(broken, [], "words in more than one line");
     await page.context().close();
   });
 
@@ -894,7 +941,20 @@ describe("for everybody", () => {
       assert.ok(visible <= 360, `${name}: something ends at ${visible}`);
     }
     await page.locator("#choose").click();
+    await page.locator("#suggested li").first().waitFor();
     assert.ok(await page.locator("#picker").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+    const close = await page.locator("#picker").evaluate((dialog) => {
+      dialog.scrollTo(0, dialog.scrollHeight);
+      const { left, top } = document.getElementById("close-picker").getBoundingClientRect();
+      return document.elementFromPoint(left + 10, top + 10)?.id;
+    });
+    assert.equal(close, "close-picker", "it stays where it can be seen");
+    await page.keyboard.press("Escape");
+    await page.locator("#tab-chat").click();
+    await page.locator("#clear").click();
+    await page.locator("#embed").click();
+    assert.ok(await page.locator("#site").evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth));
+    assert.ok(await page.locator("#site-line").evaluate((line) => line.scrollWidth <= line.clientWidth));
     assert.deepEqual(problems, []);
     await page.context().close();
   });
@@ -905,7 +965,7 @@ describe("for everybody", () => {
     assert.equal(await page.title(), "Tabloom: privater Chat im Browser");
     assert.match(await page.locator("#model-size").textContent(), /^\d,\d+ MB$/);
     assert.equal(await page.locator(INPUT).getAttribute("placeholder"), "Frage stellen");
-    assert.ok(await page.locator("#hello .english-only").isVisible());
+    await page.locator("#hello", { hasText: "Das Standardmodell ist winzig" }).waitFor();
     assert.equal(await ask(page, QUESTION), FRANCE.answer);
     for (const name of VIEWS) {
       await view(page, name);

@@ -154,6 +154,9 @@ describe("with an engine of made-up metrics", () => {
     // Modules come in real time.
     await page.evaluate(() => import("/engine-view.js"));
     await open(true);
+    const early = await page.evaluate(contents);
+    assert.deepEqual(early.charts.Requests, ["4 now. Running: 3. Waiting: 1", "4"]);
+    assert.equal(early.charts["Prefix cache hit rate"][0], "none now", "nothing of a time that is none");
     await wait();
     for (let half = 1; half <= 8; half++) {
       await give(10 * half, 30 * half);

@@ -18,17 +18,18 @@ export default {
     install: "Als App installieren",
     undo: "Rückgängig",
     welcome: "Ein Sprachmodell auf dem eigenen Gerät",
-    promise: "Es läuft in diesem Browser. Was geschrieben wird, bleibt auf dem Gerät.",
-    englishOnly: "Das Standardmodell kann nur Englisch.",
+    promise: "Es läuft in diesem Browser. Was Sie schreiben, bleibt auf Ihrem Gerät.",
+    aboutBuiltIn:
+      "Das Standardmodell ist winzig: Es erzählt kurze Geschichten, kennt einige Fakten und Rechenaufgaben und kann nur Englisch.",
     source: "Quellcode",
     documentation: "Dokumentation",
     embed: "Auf der eigenen Website einbinden",
     form: "Antworten in vorgegebener Form",
     aboutForm:
-      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was ihm widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell ist winzig und hat noch nie JSON gesehen.",
+      "Ein {0} vorgeben: Das Modell kann nichts schreiben, was dem Schema widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell hat noch nie JSON gesehen.",
     example: "Beispiel {0}",
     question: "Frage {0}",
-    schema: "JSON-Schema {0}",
+    schema: "JSON Schema {0}",
     answer: "Antworten",
     stop: "Stoppen",
     answerOf: "Antwort",
@@ -61,7 +62,7 @@ export default {
     aboutMarks: "Zeigt in neuen Antworten, {0} und akzeptiert wurden.",
     drafted: "welche Tokens vorab entworfen",
     reset: "Auf Standard zurücksetzen",
-    lines: "Die Dateien des Pakets als {0} ausliefern und zwei Zeilen HTML schreiben:",
+    lines: "Das Paket mit {0} installieren, seine Dateien ({1}) als {2} ausliefern und zwei Zeilen HTML schreiben:",
     copy: "Kopieren",
     guide: "So wird ein Chat eingebunden",
     choose: "Modell wählen",
@@ -83,7 +84,7 @@ export default {
   main: {
     software: "Keine Grafikhardware gefunden, ein Software-Adapter springt ein. {adapter}",
     withoutGpu: "Dieser Browser bietet kein WebGPU. Das Modell läuft deshalb auf dem Prozessor, was langsamer ist.",
-    processor: "Läuft auf dem Prozessor, ohne WebGPU, und ist deshalb langsam.",
+    processor: "Läuft auf dem Prozessor, ohne WebGPU: Größere Modelle sind langsam.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -97,10 +98,10 @@ export default {
   },
   chat: {
     untitled: "Neuer Chat",
-    failed: "{name} konnte nicht geladen werden: {why}",
-    stays: "{present} bleibt. {name} konnte nicht geladen werden: {why}",
+    stays: "{present} bleibt. {failure}",
     context: "Kontext {share} %",
     tokens: "{tokens} von {context} Tokens",
+    dismiss: "Ausblenden",
   },
   conversations: {
     kept: "Unterhaltungen bleiben in diesem Browser.",
@@ -128,13 +129,17 @@ export default {
   loader: {
     builtIn: "Standardmodell",
     files: "Dateien dieses Geräts",
+    failed: "{name} konnte nicht geladen werden: {why}",
+    unfetched:
+      "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
   },
   picker: {
     loading: "lädt",
     part: "lädt {part} %",
     unknownRoom: "Der Browser gibt nicht an, wie viel er bis zum nächsten Besuch aufhebt.",
     room: "Der Browser hebt noch {bytes} bis zum nächsten Besuch auf.",
-    memory: "Seiten sehen nicht, wie viel Grafikspeicher es gibt: Ob ein Modell passt, zeigt sich beim Laden.",
+    memory:
+      "Ob ein Modell in den Speicher Ihrer Grafikkarte passt, zeigt sich erst beim Laden: Eine Seite sieht nicht, wie viel es davon gibt.",
     offline: "Gerade besteht keine Netzverbindung: Nur gespeicherte Modelle lassen sich laden.",
     withPage: "gehört zur Seite",
     kept: "{bytes}, auf diesem Gerät gespeichert",
@@ -249,6 +254,8 @@ export default {
     empty: "nichts in den letzten {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Modell", "Adapter", "Durchläufe", "Je Anfrage", "Gemessen"],

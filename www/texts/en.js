@@ -3,7 +3,7 @@ export default {
   main: {
     software: "No graphics hardware found: a software adapter stands in for it. {adapter}",
     withoutGpu: "This browser offers no WebGPU, so the model runs on the processor, which is slower.",
-    processor: "Running on the processor, without WebGPU: expect it to be slow.",
+    processor: "Running on the processor, without WebGPU: larger models will be slow.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -19,10 +19,10 @@ export default {
   },
   chat: {
     untitled: "New chat",
-    failed: "{name} could not be loaded: {why}",
-    stays: "{present} stays. {name} could not be loaded: {why}",
+    stays: "{present} stays. {failure}",
     context: "context {share} %",
     tokens: "{tokens} of {context} tokens",
+    dismiss: "Dismiss",
   },
   conversations: {
     kept: "Conversations stay in this browser.",
@@ -49,13 +49,16 @@ export default {
   loader: {
     builtIn: "Built-in model",
     files: "files of this device",
+    failed: "{name} could not be loaded: {why}",
+    unfetched: "{name} could not be fetched. Check your connection and the name, and try again.",
   },
   picker: {
     loading: "loading",
     part: "loading {part} %",
     unknownRoom: "The browser does not say how much it would keep for the next visit.",
     room: "The browser keeps {bytes} more for the next visit.",
-    memory: "Pages cannot see how much memory graphics have: whether a model fits there shows on loading.",
+    memory:
+      "Whether a model fits into your graphics card’s memory is only known once you load it: pages cannot see how much there is.",
     offline: "There is no network now: only what is kept can be loaded.",
     withPage: "comes with the page",
     kept: "{bytes}, kept on this device",
@@ -164,6 +167,8 @@ export default {
     empty: "none in the last {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Model", "Adapter", "Runs", "Each request", "Measured"],

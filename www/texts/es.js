@@ -19,13 +19,14 @@ export default {
     undo: "Deshacer",
     welcome: "Un modelo de lenguaje en su propio dispositivo",
     promise: "Funciona en este navegador. Lo que se escribe no sale del dispositivo.",
-    englishOnly: "El modelo incluido solo entiende inglés.",
+    aboutBuiltIn:
+      "El modelo incluido es diminuto: cuenta historias cortas, conoce algunos datos y sumas, y solo entiende inglés.",
     source: "Código fuente",
     documentation: "Documentación",
     embed: "Añadir a un sitio web",
     form: "Respuestas con una forma dada",
     aboutForm:
-      "Indique un {0}: el modelo no puede escribir nada que lo incumpla. Aun así, la respuesta puede ser incorrecta: el modelo incluido es diminuto y nunca ha visto JSON.",
+      "Indique un {0}: el modelo no puede escribir nada que lo incumpla. Aun así, la respuesta puede ser incorrecta: el modelo incluido nunca ha visto JSON.",
     example: "Ejemplo {0}",
     question: "Pregunta {0}",
     schema: "JSON Schema {0}",
@@ -61,7 +62,7 @@ export default {
     aboutMarks: "Muestra en las respuestas nuevas {0} y se aceptaron.",
     drafted: "qué tokens se propusieron",
     reset: "Restablecer valores",
-    lines: "Sirva los archivos del paquete como {0} y escriba dos líneas de HTML:",
+    lines: "Instale el paquete con {0}, sirva sus archivos ({1}) como {2} y escriba dos líneas de HTML:",
     copy: "Copiar",
     guide: "Cómo integrar un chat",
     choose: "Elegir un modelo",
@@ -83,7 +84,7 @@ export default {
   main: {
     software: "No se encontró hardware gráfico: lo sustituye un adaptador por software. {adapter}",
     withoutGpu: "Este navegador no ofrece WebGPU, así que el modelo usa el procesador, que es más lento.",
-    processor: "Se ejecuta en el procesador, sin WebGPU: será lento.",
+    processor: "Se ejecuta en el procesador, sin WebGPU: los modelos más grandes serán lentos.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -97,10 +98,10 @@ export default {
   },
   chat: {
     untitled: "Nuevo chat",
-    failed: "No se pudo cargar {name}: {why}",
-    stays: "Se mantiene {present}. No se pudo cargar {name}: {why}",
+    stays: "Se mantiene {present}. {failure}",
     context: "contexto {share} %",
     tokens: "{tokens} de {context} tokens",
+    dismiss: "Descartar",
   },
   conversations: {
     kept: "Las conversaciones se quedan en este navegador.",
@@ -127,13 +128,16 @@ export default {
   loader: {
     builtIn: "Modelo incluido",
     files: "archivos de este dispositivo",
+    failed: "No se pudo cargar {name}: {why}",
+    unfetched: "No se pudo descargar {name}. Compruebe la conexión y el nombre e inténtelo de nuevo.",
   },
   picker: {
     loading: "cargando",
     part: "cargando {part} %",
     unknownRoom: "El navegador no indica cuánto guardaría para la próxima visita.",
     room: "El navegador puede guardar {bytes} más para la próxima visita.",
-    memory: "Las páginas no pueden ver cuánta memoria gráfica hay: si un modelo cabe, se sabe al cargarlo.",
+    memory:
+      "Solo al cargar un modelo se sabe si cabe en la memoria de su tarjeta gráfica: una página no puede ver cuánta hay.",
     offline: "Ahora no hay conexión: solo se puede cargar lo guardado.",
     withPage: "viene con la página",
     kept: "{bytes}, guardado en este dispositivo",
@@ -249,6 +253,8 @@ export default {
     empty: "nada en los últimos {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Modelo", "Adaptador", "Ejecuciones", "Cada solicitud", "Se mide"],

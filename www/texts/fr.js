@@ -19,13 +19,14 @@ export default {
     undo: "Annuler",
     welcome: "Un modèle de langage sur votre propre appareil",
     promise: "Il fonctionne dans ce navigateur. Ce que vous écrivez reste sur votre appareil.",
-    englishOnly: "Le modèle intégré ne parle que l’anglais.",
+    aboutBuiltIn:
+      "Le modèle intégré est minuscule : il raconte de courtes histoires, connaît quelques faits et calculs, et ne parle que l’anglais.",
     source: "Code source",
     documentation: "Documentation",
     embed: "Intégrer à un site",
     form: "Des réponses d’une forme donnée",
     aboutForm:
-      "Indiquez un {0} : le modèle ne peut rien écrire qui l’enfreigne. La réponse peut tout de même être fausse : le modèle intégré est minuscule et n’a jamais vu de JSON.",
+      "Indiquez un {0} : le modèle ne peut rien écrire qui l’enfreigne. La réponse peut tout de même être fausse : le modèle intégré n’a jamais vu de JSON.",
     example: "Exemple {0}",
     question: "Question {0}",
     schema: "JSON Schema {0}",
@@ -61,7 +62,7 @@ export default {
     aboutMarks: "Montre dans les nouvelles réponses {0} et acceptés.",
     drafted: "quels tokens ont été proposés",
     reset: "Rétablir les valeurs par défaut",
-    lines: "Servez les fichiers du paquet sous {0} et écrivez deux lignes de HTML :",
+    lines: "Installez le paquet avec {0}, servez ses fichiers ({1}) sous {2} et écrivez deux lignes de HTML :",
     copy: "Copier",
     guide: "Comment intégrer un chat",
     choose: "Choisir un modèle",
@@ -83,7 +84,7 @@ export default {
   main: {
     software: "Aucun matériel graphique trouvé : un adaptateur logiciel le remplace. {adapter}",
     withoutGpu: "Ce navigateur ne propose pas WebGPU : le modèle utilise le processeur, plus lent.",
-    processor: "S’exécute sur le processeur, sans WebGPU : ce sera lent.",
+    processor: "S’exécute sur le processeur, sans WebGPU : les modèles plus grands seront lents.",
   },
   format: {
     units: ["o", "ko", "Mo", "Go"],
@@ -97,10 +98,10 @@ export default {
   },
   chat: {
     untitled: "Nouveau chat",
-    failed: "Impossible de charger {name} : {why}",
-    stays: "{present} reste en place. Impossible de charger {name} : {why}",
+    stays: "{present} reste en place. {failure}",
     context: "contexte {share} %",
     tokens: "{tokens} tokens sur {context}",
+    dismiss: "Masquer",
   },
   conversations: {
     kept: "Les conversations restent dans ce navigateur.",
@@ -128,13 +129,16 @@ export default {
   loader: {
     builtIn: "Modèle intégré",
     files: "fichiers de cet appareil",
+    failed: "Impossible de charger {name} : {why}",
+    unfetched: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
   },
   picker: {
     loading: "chargement",
     part: "chargement {part} %",
     unknownRoom: "Le navigateur n’indique pas ce qu’il garderait pour la prochaine visite.",
     room: "Le navigateur peut encore garder {bytes} pour la prochaine visite.",
-    memory: "Les pages ne voient pas la taille de la mémoire graphique : on sait au chargement si un modèle y tient.",
+    memory:
+      "On ne sait qu’en le chargeant si un modèle tient dans la mémoire de votre carte graphique : une page ne voit pas combien il y en a.",
     offline: "Pas de réseau pour l’instant : seul ce qui est conservé peut être chargé.",
     withPage: "fourni avec la page",
     kept: "{bytes}, conservé sur cet appareil",
@@ -250,6 +254,8 @@ export default {
     empty: "rien dans les dernières {time}",
     seconds: "{seconds} s",
     minutes: "{minutes} min",
+    comma: ", ",
+    stop: ". ",
   },
   bench: {
     plan: ["Modèle", "Adaptateur", "Essais", "Chaque requête", "Mesuré"],

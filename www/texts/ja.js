@@ -19,13 +19,13 @@ export default {
     undo: "元に戻す",
     welcome: "自分のデバイスで動く言語モデル",
     promise: "このブラウザーの中で動作します。入力内容はデバイスの外に出ません。",
-    englishOnly: "内蔵モデルは英語のみに対応しています。",
+    aboutBuiltIn: "内蔵モデルはごく小さく、短い物語、いくつかの知識、簡単な計算に、英語でのみ対応しています。",
     source: "ソースコード",
     documentation: "ドキュメント",
     embed: "自分のサイトに組み込む",
     form: "決まった形式の回答",
     aboutForm:
-      "{0} を指定すると、モデルはそれに反する内容を書けません。ただし内容が正しいとは限りません。内蔵モデルはごく小さく、JSON を見たことがありません。",
+      "{0} を指定すると、モデルはそれに反する内容を書けません。ただし内容が正しいとは限りません。内蔵モデルは JSON を見たことがありません。",
     example: "例 {0}",
     question: "質問 {0}",
     schema: "JSON Schema {0}",
@@ -61,7 +61,7 @@ export default {
     aboutMarks: "新しい回答で、{0}を示します。",
     drafted: "下書きされて採用されたトークン",
     reset: "既定値に戻す",
-    lines: "パッケージのファイルを {0} として配信し、HTML を 2 行書きます。",
+    lines: "{0} でパッケージをインストールし、そのファイル（{1}）を {2} として配信して、HTML を 2 行書きます。",
     copy: "コピー",
     guide: "チャットの組み込み方",
     choose: "モデルを選択",
@@ -83,7 +83,7 @@ export default {
   main: {
     software: "グラフィックハードウェアがないため、ソフトウェアアダプターで代替しています。{adapter}",
     withoutGpu: "このブラウザーは WebGPU に対応していないため、モデルは低速なプロセッサーで動作します。",
-    processor: "WebGPU なしでプロセッサー上で動作しているため、低速です。",
+    processor: "WebGPU なしでプロセッサー上で動作しています。大きなモデルは低速になります。",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -97,10 +97,10 @@ export default {
   },
   chat: {
     untitled: "新しいチャット",
-    failed: "{name} を読み込めませんでした: {why}",
-    stays: "{present} を引き続き使用します。{name} を読み込めませんでした: {why}",
+    stays: "{present} を引き続き使用します。{failure}",
     context: "コンテキスト {share}%",
     tokens: "{context} トークン中 {tokens}",
+    dismiss: "閉じる",
   },
   conversations: {
     kept: "会話はこのブラウザーに保存されます。",
@@ -128,13 +128,16 @@ export default {
   loader: {
     builtIn: "内蔵モデル",
     files: "このデバイスのファイル",
+    failed: "{name} を読み込めませんでした: {why}",
+    unfetched: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
   },
   picker: {
     loading: "読み込み中",
     part: "読み込み中 {part}%",
     unknownRoom: "次回の利用までに保存できる容量を、ブラウザーは公開していません。",
     room: "ブラウザーは次回の利用までにあと {bytes} を保存できます。",
-    memory: "ページからグラフィックメモリーの容量は見えないため、モデルが収まるかは読み込み時にわかります。",
+    memory:
+      "モデルがグラフィックカードのメモリーに収まるかどうかは、読み込むまでわかりません。ページからはその容量が見えないためです。",
     offline: "現在ネットワークに接続されていないため、保存済みのモデルのみ読み込めます。",
     withPage: "ページに付属",
     kept: "{bytes}、このデバイスに保存済み",
@@ -250,6 +253,8 @@ export default {
     empty: "過去 {time}はなし",
     seconds: "{seconds} 秒",
     minutes: "{minutes} 分",
+    comma: "、",
+    stop: "。",
   },
   bench: {
     plan: ["モデル", "アダプター", "実行", "各リクエスト", "計測項目"],
