@@ -168,6 +168,8 @@ export class Conversations {
       if (list.children[i] !== item) list.insertBefore(item, list.children[i] ?? null);
     }
     if (from + ROWS < entries.length) this.#frame = requestAnimationFrame(() => this.#draw(from + ROWS));
+    const shown = this.#entries.find(({ id }) => id === this.#chat.conversation.id);
+    write($("whose"), shown?.title ?? texts.chat.untitled);
     write($("nothing-found"), this.#found?.size === 0 ? TEXTS.none : "");
   }
 

@@ -538,6 +538,47 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
   });
 }
 
+test("each conversation has settings of its own; new ones begin with what was set last", async () => {
+  const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
+  const temperature = page.getByLabel("Temperature");
+  const open = (title) => page.locator("#conversation-list .title", { hasText: title }).evaluate((one) => one.click());
+  const shown = async (title, value) => {
+    await page.locator("#whose", { hasText: title }).waitFor();
+    assert.equal(await temperature.inputValue(), value, title);
+  };
+  await keep(page, [{ title: "Without any", messages: [{ role: "user", content: "Without any" }] }]);
+  await ask(page, QUESTION);
+  await page.locator("#clear").click();
+  await ask(page, "What is 17 + 25?");
+  await page.locator("#tab-settings").click();
+  await temperature.fill("0.5");
+  await page.getByLabel("System prompt").fill("Be short.");
+  await shown("What is 17 + 25?", "0.5");
+  await open(QUESTION);
+  await shown(QUESTION, "");
+  await page.getByLabel("Top-k").fill("5");
+  await open("Without any");
+  await shown("Without any", "");
+  await page.locator("#clear").evaluate((button) => button.click());
+  await shown("New chat", "0.5");
+  assert.equal(await page.getByLabel("Top-k").inputValue(), "5");
+  await page.locator("#tab-chat").click();
+  await ask(page, "What is the opposite of hot?");
+  await page.locator("#tab-settings").click();
+  await temperature.fill("");
+  await open("What is 17 + 25?");
+  await shown("What is 17 + 25?", "0.5");
+
+  await page.reload();
+  await shown("What is 17 + 25?", "0.5");
+  assert.equal(await page.getByLabel("Top-k").inputValue(), "");
+  await open(QUESTION);
+  await shown(QUESTION, "");
+  await open("What is the opposite of hot?");
+  await shown("What is the opposite of hot?", "");
+  await page.context().close();
+});
+
 test("settings are used, kept and put back", async () => {
   const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
   await page.locator("#tab-settings").click();
@@ -545,6 +586,9 @@ test("settings are used, kept and put back", async () => {
   await page.getByLabel("Most tokens of an answer").fill("3");
   await page.getByRole("switch", { name: "Speculative decoding" }).uncheck();
   await page.getByLabel("Top-p").fill("7");
+  await page.keyboard.press("Tab");
+  const colour = (selector) => page.locator(selector).evaluate((element) => getComputedStyle(element).color);
+  assert.notEqual(await colour("#about-top-p"), await colour("#about-top-k"), "what is out of range is marked");
   await page.locator("#tab-chat").click();
   const short = await ask(page, QUESTION);
   assert.ok(FRANCE.answer.startsWith(short) && short.length < FRANCE.answer.length, short);
