@@ -584,7 +584,7 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
 test("each conversation has settings of its own; new ones begin with what was set last", async () => {
   const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
   const temperature = page.getByLabel("Temperature");
-  const open = (title) => page.locator("#conversation-list .title", { hasText: title }).evaluate((one) => one.click());
+  const open = (title) => page.locator("#conversation-list .title", { hasText: title }).dispatchEvent("click");
   const shown = async (title, value) => {
     await page.locator("#whose", { hasText: title }).waitFor();
     assert.equal(await temperature.inputValue(), value, title);
@@ -602,7 +602,7 @@ test("each conversation has settings of its own; new ones begin with what was se
   await page.getByLabel("Top-k").fill("5");
   await open("Without any");
   await shown("Without any", "");
-  await page.locator("#clear").evaluate((button) => button.click());
+  await page.locator("#clear").dispatchEvent("click");
   await shown("New chat", "0.5");
   assert.equal(await page.getByLabel("Top-k").inputValue(), "5");
   await page.locator("#tab-chat").click();
