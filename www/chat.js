@@ -4,6 +4,7 @@ import { Chat as View, checked, unquote } from "./tabloom/element/parts.js";
 import { $, button, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
+import { latest } from "./settings.js";
 import { fill, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
@@ -91,12 +92,13 @@ export class Chat extends EventTarget {
    */
   update(conversation) {
     this.conversation = { ...conversation, messages: valid(conversation) };
+    this.#settings.use(conversation.settings ?? {});
     this.#view.conversation.update(this.conversation.messages);
   }
 
   /** Begins a new conversation. */
   begin() {
-    this.show(blank());
+    this.show({ ...blank(), settings: latest() });
   }
 
   /** @param {string} text */

@@ -25,6 +25,8 @@ export class Conversations {
   #items = new Map();
   /** @type {Conversation[]} what was deleted last, for undo */
   #deleted = [];
+  /** @type {Conversation | undefined} the one of them that was shown */
+  #closed;
   /** Ids that an answer which ends later must not bring back. */
   #gone = new Set();
   /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
@@ -83,9 +85,12 @@ export class Conversations {
 
   /** @param {Conversation} conversation */
   async #keep(conversation) {
-    if (this.#gone.has(conversation.id) || conversation.messages.length === 0) return;
+    const { id } = conversation;
+    if (this.#gone.has(id) || conversation.messages.length === 0) return;
     const entry = await this.#archive.put(conversation);
     this.#remember();
+    this.#begun(entry.id);
+    if (entry.id !== id) this.#say(TEXTS.parted, false);
     // A growing answer is kept each second: the others stay as they are listed.
     this.#entries = ordered([entry, ...this.#entries.filter(({ id }) => id !== entry.id)]);
     await this.#update();
@@ -93,7 +98,21 @@ export class Conversations {
 
   async #shown() {
     this.#remember();
+    this.hush();
+    this.#begun(this.#chat.conversation.id);
     await this.#list();
+  }
+
+  /**
+   * Ends the search where a conversation begins, which it would hide.
+   *
+   * @param {string} id
+   */
+  #begun(id) {
+    if (this.#entries.some((entry) => entry.id === id)) return;
+    $("search").value = "";
+    this.#found = null;
+    this.hush();
   }
 
   /** Notes which conversation is shown. */
@@ -147,8 +166,7 @@ export class Conversations {
     const none = this.#entries.length === 0;
     write($("nothing-kept"), this.#state === "lost" ? TEXTS.lost : none ? TEXTS.kept : "");
     if (this.#state === "full") this.#say(TEXTS.full, false);
-    else if (before === "full") $("said").hidden = true;
-    $("search").hidden = $("delete-all").hidden = none;
+    else if (before === "full") this.hush();
     this.#draw();
   }
 
@@ -168,7 +186,12 @@ export class Conversations {
       if (list.children[i] !== item) list.insertBefore(item, list.children[i] ?? null);
     }
     if (from + ROWS < entries.length) this.#frame = requestAnimationFrame(() => this.#draw(from + ROWS));
-    write($("nothing-found"), this.#found?.size === 0 ? TEXTS.none : "");
+    const shown = this.#entries.find(({ id }) => id === this.#chat.conversation.id);
+    write($("whose"), shown?.title ?? texts.chat.untitled);
+    write($("nothing-found"), this.#found && entries.length === 0 ? TEXTS.none : "");
+    $("search").hidden = this.#entries.length === 0 && !this.#found;
+    // It would delete what is not listed, too.
+    $("delete-all").hidden = this.#entries.length === 0 || this.#found !== null;
   }
 
   /** @param {Entry} entry */
@@ -299,7 +322,8 @@ export class Conversations {
     const all = await Promise.all(ids.map((id) => this.#archive.get(id)));
     this.#deleted = all.filter((conversation) => conversation !== undefined);
     for (const id of ids) this.#gone.add(id);
-    if (ids.includes(this.#chat.conversation.id)) this.#chat.begin();
+    this.#closed = this.#deleted.find(({ id }) => id === this.#chat.conversation.id);
+    if (this.#closed) this.#chat.begin();
     await Promise.all(ids.map((id) => this.#archive.delete(id)));
     await this.#list();
     const { length: count, 0: first } = entries;
@@ -313,8 +337,10 @@ export class Conversations {
       await this.#archive.put(conversation);
     }
     this.#deleted = [];
-    $("said").hidden = true;
+    this.hush();
     await this.#list();
+    const closed = this.#closed;
+    if (closed) this.#try(closed, () => this.#chat.show(closed));
     $("conversation-list").querySelector("button")?.focus();
   }
 
@@ -339,22 +365,32 @@ export class Conversations {
   async #import() {
     const files = Array.from(/** @type {FileList} */ ($("import-file").files));
     $("import-file").value = "";
+    const [titles, failures] = [/** @type {string[]} */ ([]), /** @type {string[]} */ ([])];
     for (const file of files) {
       try {
         const conversation = await readConversation(file);
         await this.#archive.put(conversation);
         this.#chat.show(conversation);
+        titles.push(conversation.title);
       } catch (/** @type {any} */ error) {
-        this.#say(error.message, false);
+        failures.push(error.message);
       }
     }
     await this.#list();
+    const { length: count, 0: title } = titles;
+    const imported = count === 1 ? fill(TEXTS.imported, { title }) : fill(TEXTS.importedAll, { count });
+    this.#say([...failures, ...(count > 0 ? [imported] : [])].join(" "), false);
   }
 
   /** @param {number} time milliseconds since 1970 */
   #when(time) {
     const today = time >= new Date().setHours(0, 0, 0, 0);
     return (today ? this.#hour : this.#day).format(time);
+  }
+
+  /** Takes back what was said, unless it still holds. */
+  hush() {
+    if (this.#state !== "full") $("said").hidden = true;
   }
 
   /**

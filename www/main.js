@@ -38,7 +38,7 @@ const settings = new Settings(
   query.has("temperature") ? { temperature: Number(query.get("temperature")) } : {},
 );
 const chat = new Chat(loader, settings);
-new Conversations(new Archive(), chat);
+const conversations = new Conversations(new Archive(), chat);
 new Picker(loader, chat);
 new Better(loader, chat);
 offerSite(loader);
@@ -90,6 +90,7 @@ const views = {
 
 const tabs = new Tabs($("tabs"));
 tabs.addEventListener("change", look);
+tabs.addEventListener("change", () => conversations.hush());
 look();
 
 /** Loads the view that is shown, unless it is there. */

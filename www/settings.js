@@ -29,7 +29,9 @@ const DEFAULTS = {
 export class Settings extends EventTarget {
   #form;
   #given;
-  /** @type {Values} */
+  /** @type {Values} what is kept: all but what the page's address says */
+  own = { ...DEFAULTS };
+  /** @type {Values} what is used */
   values = { ...DEFAULTS };
 
   /**
@@ -59,28 +61,24 @@ export class Settings extends EventTarget {
     return { ...Object.fromEntries(given), speculative_decoding: speculation };
   }
 
-  /** What is kept of them: all but what the page's address says. */
-  get own() {
-    const all = Object.entries(this.values);
-    return Object.fromEntries(all.filter(([name, value]) => this.#given[/** @type {"seed"} */ (name)] !== value));
-  }
-
   /**
-   * Takes a conversation's settings; what it has none of is as it was set last.
+   * Takes a conversation's settings, and no other's: what it has none of is the default.
    *
    * @param {Partial<Values>} values
    */
   use(values) {
-    this.values = { ...DEFAULTS, ...kept(), ...typed(values), ...this.#given };
+    this.own = { ...DEFAULTS, ...typed(values) };
+    this.values = { ...this.own, ...this.#given };
     this.#fill();
   }
 
   /** @param {Partial<Values>} values */
   set(values) {
+    this.own = { ...this.own, ...values };
     this.values = { ...this.values, ...values };
     this.#fill();
     try {
-      localStorage.setItem(KEY, JSON.stringify(this.own));
+      localStorage.setItem(KEY, JSON.stringify({ ...latest(), ...values }));
     } catch {
       // Denied or full: they are used for this visit only.
     }
@@ -108,26 +106,30 @@ export class Settings extends EventTarget {
 
   /** @param {HTMLInputElement} field */
   #take(field) {
-    const { name, type, value, checked } = field;
     // What is out of range is marked by the browser, and not used.
     if (!field.validity.valid) return void field.reportValidity();
-    this.set({
-      [name]: type === "checkbox" ? checked : type !== "number" ? value : value === "" ? null : Number(value),
-    });
+    this.set({ [field.name]: entered(field) });
   }
 
   #fill() {
     for (const [name, value] of Object.entries(this.values)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
+      // What the visitor types is left as it is written.
+      if (field.validity.valid && entered(field) === value) continue;
       if (field.type === "checkbox") field.checked = Boolean(value);
-      // The field that the visitor types into is left alone.
-      else if (document.activeElement !== field || !value) field.value = `${value ?? ""}`;
+      else field.value = `${value ?? ""}`;
     }
   }
 }
 
-/** What an earlier visit has kept. */
-function kept() {
+/** @param {HTMLInputElement} field */
+function entered({ type, value, checked }) {
+  if (type === "checkbox") return checked;
+  return type !== "number" ? value : value === "" ? null : Number(value);
+}
+
+/** The settings as they were set last, in whichever conversation: a new one begins with them. */
+export function latest() {
   try {
     return typed(JSON.parse(localStorage.getItem(KEY) ?? "{}"));
   } catch {
@@ -142,8 +144,9 @@ function kept() {
  * @returns {Partial<Values>}
  */
 export function typed(values) {
-  const right = Object.entries(DEFAULTS).filter(
-    ([name, value]) => typeof values?.[name] === (value === null ? "number" : typeof value),
-  );
+  const right = Object.entries(DEFAULTS).filter(([name, value]) => {
+    const given = values?.[name];
+    return value === null ? given === null || typeof given === "number" : typeof given === typeof value;
+  });
   return Object.fromEntries(right.map(([name]) => [name, values[name]]));
 }

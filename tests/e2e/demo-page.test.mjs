@@ -109,8 +109,11 @@ describe("conversations", () => {
   test("New chat leaves the others; each opens again", async () => {
     await page.locator("#clear").click();
     assert.deepEqual(await said(page), []);
+    await page.locator("#search").fill("zebra");
     await ask(page, "What is 17 + 25?");
+    // One that begins ends the search, which would hide it.
     await page.locator("#conversation-list li").nth(1).waitFor();
+    assert.equal(await page.locator("#search").inputValue(), "");
     assert.deepEqual(await titles(page), ["What is 17 + 25?", QUESTION]);
     await page.locator("#conversation-list .title", { hasText: QUESTION }).click();
     await page.locator(MESSAGES, { hasText: "Paris" }).waitFor();
@@ -206,12 +209,15 @@ describe("conversations", () => {
     await page.locator("#conversation-list .title", { hasText: "★" }).waitFor({ state: "detached" });
 
     const i = (await titles(page)).indexOf("A fox");
+    await page.locator("#conversation-list .title").nth(i).click();
+    await page.locator(MESSAGES).first().waitFor();
     await choose(page, i, "Delete");
     await page.locator("#said", { hasText: "A fox" }).waitFor();
     assert.equal((await titles(page)).includes("A fox"), false);
     assert.deepEqual(await said(page), []);
     await page.locator("#undo").click();
-    await page.locator("#conversation-list .title", { hasText: "A fox" }).waitFor();
+    await page.locator("#conversation-list [aria-current=true]", { hasText: "A fox" }).waitFor();
+    assert.equal((await said(page))[0], STORY, "what was open is open again");
     assert.deepEqual(problems, []);
   });
 
@@ -219,6 +225,7 @@ describe("conversations", () => {
     await page.locator("#search").fill("once UPON");
     await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 1);
     assert.deepEqual(await titles(page), ["A fox"]);
+    assert.ok(await page.locator("#delete-all").isHidden(), "it would delete what is not listed, too");
     await page.locator("#search").fill("zebra");
     await page.locator("#nothing-found", { hasText: "No conversation" }).waitFor();
     await page.locator("#search").fill("");
@@ -232,13 +239,40 @@ describe("conversations", () => {
       .setInputFiles(file("x.json", JSON.stringify({ title: "From a file", messages })));
     await page.locator(MESSAGES, { hasText: "It is." }).waitFor();
     await page.locator("#conversation-list .title", { hasText: "From a file" }).waitFor();
+    await page.locator("#said", { hasText: "Imported “From a file”." }).waitFor();
     await page.locator("#import-file").setInputFiles(file("rubbish.json", "{"));
     await page
       .locator("#said", { hasText: "rubbish.json holds no conversation of this page: it is not JSON" })
       .waitFor();
     await page.locator("#import-file").setInputFiles(file("other.json", '{"messages": [{"role": "root"}]}'));
     await page.locator("#said", { hasText: 'messages[0].role: found "root"' }).waitFor();
-    await choose(page, (await titles(page)).indexOf("From a file"), "Delete");
+    await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
+    await page.locator("#said").waitFor({ state: "hidden" });
+  });
+
+  test("what was found is deleted, and the others are listed again once one begins", async () => {
+    const count = (await titles(page)).length;
+    const search = async () => {
+      await page.locator("#search").fill("is it IMPORTED");
+      await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 1);
+      await choose(page, 0, "Delete");
+      await page.locator("#nothing-found", { hasText: "No conversation" }).waitFor();
+      await page.locator("#said", { hasText: "From a file" }).waitFor();
+    };
+    await search();
+    await page.locator("#undo").click();
+    await page.locator("#conversation-list .title", { hasText: "From a file" }).waitFor();
+    await search();
+    await page.locator("#tab-settings").click();
+    await page.locator("#tab-chat").click();
+    assert.ok(await page.locator("#said").isHidden(), "what was said is gone in another view");
+    await page.locator("#clear").click();
+    await page.waitForFunction(
+      (count) => document.querySelectorAll("#conversation-list li").length === count,
+      count - 1,
+    );
+    assert.equal(await page.locator("#search").inputValue(), "");
+    assert.ok(await page.locator("#delete-all").isVisible());
   });
 
   test("another tab sees them at once", async () => {
@@ -266,6 +300,10 @@ describe("conversations", () => {
     await Promise.all([say(page, STORY), say(other.page, STORY)]);
     await Promise.all([answered(page), answered(other.page)]);
     await page.waitForFunction((count) => document.querySelectorAll("#conversation-list li").length > count, count);
+    const told = "#said:not([hidden]) span";
+    const own = ["Another tab asked here, too: this is a conversation of its own now."];
+    const both = await Promise.all([page, other.page].map((one) => one.locator(told).allTextContents()));
+    assert.deepEqual(both.flat(), own, "the tab that has the new one says so");
     const [a, b] = [await said(page), await said(other.page)];
     for (const texts of [a, b]) {
       assert.deepEqual(texts.slice(0, before.length + 2), [...before, QUESTION, FRANCE.answer]);
@@ -293,6 +331,11 @@ test("five hundred conversations scroll in their list, and not the page", async 
   await page.locator("#conversation-list li").nth(499).waitFor();
   const high = await page.evaluate(() => [document.documentElement.scrollHeight, innerHeight]);
   assert.equal(high[0], high[1], "the list scrolls, and not the page");
+  const [row, title] = await page.evaluate(() =>
+    ["li", ".title span"].map((one) => document.querySelector(`#conversation-list ${one}`).getBoundingClientRect()),
+  );
+  assert.ok(row.height <= 45, `a row of ${row.height} px`);
+  assert.ok(title.width >= 0.75 * row.width, `a title of ${title.width} px in ${row.width}`);
   await page.context().close();
 });
 
@@ -538,6 +581,47 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
   });
 }
 
+test("each conversation has settings of its own; new ones begin with what was set last", async () => {
+  const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
+  const temperature = page.getByLabel("Temperature");
+  const open = (title) => page.locator("#conversation-list .title", { hasText: title }).dispatchEvent("click");
+  const shown = async (title, value) => {
+    await page.locator("#whose", { hasText: title }).waitFor();
+    assert.equal(await temperature.inputValue(), value, title);
+  };
+  await keep(page, [{ title: "Without any", messages: [{ role: "user", content: "Without any" }] }]);
+  await ask(page, QUESTION);
+  await page.locator("#clear").click();
+  await ask(page, "What is 17 + 25?");
+  await page.locator("#tab-settings").click();
+  await temperature.fill("0.5");
+  await page.getByLabel("System prompt").fill("Be short.");
+  await shown("What is 17 + 25?", "0.5");
+  await open(QUESTION);
+  await shown(QUESTION, "");
+  await page.getByLabel("Top-k").fill("5");
+  await open("Without any");
+  await shown("Without any", "");
+  await page.locator("#clear").dispatchEvent("click");
+  await shown("New chat", "0.5");
+  assert.equal(await page.getByLabel("Top-k").inputValue(), "5");
+  await page.locator("#tab-chat").click();
+  await ask(page, "What is the opposite of hot?");
+  await page.locator("#tab-settings").click();
+  await temperature.fill("");
+  await open("What is 17 + 25?");
+  await shown("What is 17 + 25?", "0.5");
+
+  await page.reload();
+  await shown("What is 17 + 25?", "0.5");
+  assert.equal(await page.getByLabel("Top-k").inputValue(), "");
+  await open(QUESTION);
+  await shown(QUESTION, "");
+  await open("What is the opposite of hot?");
+  await shown("What is the opposite of hot?", "");
+  await page.context().close();
+});
+
 test("settings are used, kept and put back", async () => {
   const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
   await page.locator("#tab-settings").click();
@@ -545,6 +629,9 @@ test("settings are used, kept and put back", async () => {
   await page.getByLabel("Most tokens of an answer").fill("3");
   await page.getByRole("switch", { name: "Speculative decoding" }).uncheck();
   await page.getByLabel("Top-p").fill("7");
+  await page.keyboard.press("Tab");
+  const colour = (selector) => page.locator(selector).evaluate((element) => getComputedStyle(element).color);
+  assert.notEqual(await colour("#about-top-p"), await colour("#about-top-k"), "what is out of range is marked");
   await page.locator("#tab-chat").click();
   const short = await ask(page, QUESTION);
   assert.ok(FRANCE.answer.startsWith(short) && short.length < FRANCE.answer.length, short);

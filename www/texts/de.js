@@ -120,6 +120,9 @@ export default {
     delete: "Löschen",
     deleted: "„{title}“ gelöscht.",
     deletedAll: "{count} Unterhaltungen gelöscht.",
+    imported: "„{title}“ importiert.",
+    importedAll: "{count} Unterhaltungen importiert.",
+    parted: "Auch in einem anderen Tab wurde hier gefragt: Dies ist nun eine eigene Unterhaltung.",
   },
   exchange: {
     refused: "{file} enthält keine Unterhaltung dieser Seite: {why}.",

@@ -40,6 +40,9 @@ export default {
     delete: "Delete",
     deleted: "Deleted “{title}”.",
     deletedAll: "Deleted {count} conversations.",
+    imported: "Imported “{title}”.",
+    importedAll: "Imported {count} conversations.",
+    parted: "Another tab asked here, too: this is a conversation of its own now.",
   },
   exchange: {
     refused: "{file} holds no conversation of this page: {why}.",

@@ -119,6 +119,9 @@ export default {
     delete: "Eliminar",
     deleted: "Se eliminó «{title}».",
     deletedAll: "Se eliminaron {count} conversaciones.",
+    imported: "Se importó «{title}».",
+    importedAll: "Se importaron {count} conversaciones.",
+    parted: "También se preguntó aquí desde otra pestaña: esta es ahora una conversación aparte.",
   },
   exchange: {
     refused: "{file} no contiene ninguna conversación de esta página: {why}.",

@@ -120,6 +120,9 @@ export default {
     delete: "Supprimer",
     deleted: "« {title} » supprimée.",
     deletedAll: "{count} conversations supprimées.",
+    imported: "« {title} » importée.",
+    importedAll: "{count} conversations importées.",
+    parted: "Une question a aussi été posée ici dans un autre onglet : ceci est maintenant une conversation à part.",
   },
   exchange: {
     refused: "{file} ne contient aucune conversation de cette page : {why}.",

@@ -119,6 +119,9 @@ export default {
     delete: "削除",
     deleted: "「{title}」を削除しました。",
     deletedAll: "{count} 件の会話を削除しました。",
+    imported: "「{title}」をインポートしました。",
+    importedAll: "{count} 件の会話をインポートしました。",
+    parted: "別のタブでもここで質問されたため、この会話は別の会話になりました。",
   },
   exchange: {
     refused: "{file} にはこのページの会話が含まれていません: {why}。",

@@ -116,6 +116,9 @@ export default {
     delete: "删除",
     deleted: "已删除“{title}”。",
     deletedAll: "已删除 {count} 个对话。",
+    imported: "已导入“{title}”。",
+    importedAll: "已导入 {count} 个对话。",
+    parted: "另一个标签页也在此提问：这里现在是一个独立的对话。",
   },
   exchange: {
     refused: "{file} 不包含此页面的对话：{why}。",
