@@ -1,4 +1,5 @@
 // A way from the small built-in model to a good one: the one that this device can be expected to run.
+import { unquote } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { $, button, html } from "./dom.js";
 import { formatBytes } from "./format.js";
@@ -81,8 +82,10 @@ export class Better {
 
   async #update() {
     const { messages } = this.#chat.conversation;
-    const last = messages.at(-1);
-    const gaveUp = last?.role === "assistant" && GAVE_UP.test(last.content) && !this.#chat.busy;
+    const [question, answer] = messages.slice(-2);
+    // The built-in model makes nothing of a text that it is asked about.
+    const attached = question?.role === "user" && unquote(question.content).quotes.length > 0;
+    const gaveUp = answer?.role === "assistant" && (attached || GAVE_UP.test(answer.content)) && !this.#chat.busy;
     const builtIn = this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
     const wanted = builtIn && navigator.onLine && (messages.length === 0 || gaveUp);
     this.#place.hidden = !wanted;

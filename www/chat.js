@@ -11,6 +11,8 @@ import { fill, texts } from "./texts.js";
 
 /** Most characters of a title. */
 const TITLE = 60;
+/** What is not asked yet, kept while the tab lasts. */
+const DRAFT = "tabloom-draft";
 
 /**
  * Dispatches `change` when the conversation has changed and is to be kept, and `show` when another one is
@@ -60,6 +62,7 @@ export class Chat extends EventTarget {
     });
     settings.addEventListener("change", () => this.#set());
     this.begin();
+    this.#keepDraft();
   }
 
   /** Whether a question is being answered. */
@@ -144,6 +147,17 @@ export class Chat extends EventTarget {
   #settle() {
     this.#view.fail(null);
     this.focus();
+  }
+
+  /** Keeps what is not asked yet through a reload. */
+  #keepDraft() {
+    const { view } = this.#view;
+    try {
+      view.content = sessionStorage.getItem(DRAFT) ?? "";
+      addEventListener("pagehide", () => sessionStorage.setItem(DRAFT, view.content));
+    } catch {
+      // Then a reload drops it.
+    }
   }
 
   /** @param {{role: "user" | "assistant", content: string}[]} messages */

@@ -173,9 +173,10 @@ describe("conversations", () => {
     await loaded(page);
   });
 
-  test("an answer that a reload interrupts is kept as far as it was", async () => {
+  test("an answer that a reload interrupts is kept as far as it was, and so is what is not asked yet", async () => {
     await page.locator("#clear").click();
     await say(page, STORY);
+    await page.locator(INPUT).fill("And then?");
     await page.waitForFunction(() => seen.answers.at(-1)?.length > 20);
     await page.waitForTimeout(1500);
     await page.reload();
@@ -183,7 +184,9 @@ describe("conversations", () => {
     const [question, part] = await said(page);
     assert.equal(question, STORY);
     assert.ok(part.startsWith("Once upon a"), part);
+    assert.equal(await page.locator(INPUT).inputValue(), "And then?");
     await loaded(page);
+    await page.locator(INPUT).fill("");
     await choose(page, 0, "Delete");
   });
 
@@ -842,6 +845,12 @@ describe("the choice of a model", () => {
     await ask(page, QUESTION);
     await better.waitFor({ state: "hidden" });
     assert.match(await ask(page, "Explain the theory of relativity to me."), /^Sorry/);
+    await better.waitFor();
+    await page.locator("#clear").click();
+    const notes = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("It is red.") };
+    await page.locator("#conversation input[type=file]").setInputFiles(notes);
+    await page.locator("#conversation [part=attachment]").waitFor();
+    await ask(page, "What colour is it?");
     await better.waitFor();
   });
 
