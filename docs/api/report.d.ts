@@ -351,6 +351,7 @@ export declare class Attachments {
     readonly picker: HTMLInputElement;
     readonly view: import("./view.js").View;
     readonly area: HTMLElement;
+    over: boolean;
     constructor(view: import("./view.js").View, area: HTMLElement);
     get content(): string;
     set content(content: string);
