@@ -34,8 +34,8 @@ export class Message {
     const { role } = said;
     this.said = said;
     this.#view = view;
-    const name = `message ${role}`;
-    this.element = html("article", { class: name, part: name, "aria-label": TEXTS[role] }, this.text);
+    const attributes = { class: `message ${role}`, part: `message ${role}`, "aria-label": TEXTS[role] };
+    this.element = html("article", attributes, this.text);
     if (role === "assistant") {
       // Screen readers get whole blocks, elsewhere.
       this.text.ariaLive = "off";
