@@ -10,6 +10,11 @@ import { fill, locale, texts } from "./texts.js";
 
 const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
 const TEXTS = texts.conversations;
+/** How times are written, of today and of other days. */
+const FORMATS = /** @type {const} */ ([
+  { hour: "numeric", minute: "2-digit" },
+  { day: "numeric", month: "short" },
+]);
 /** How many conversations are listed in a frame. */
 const ROWS = 40;
 /** Which conversation this tab shows, kept while the tab lasts. */
@@ -34,9 +39,8 @@ export class Conversations {
   #state = "kept";
   #frame = 0;
   #menu = $("menu");
-  // Made once: a long list would take its time to make them.
-  #hour = new Intl.DateTimeFormat(locale, { hour: "numeric", minute: "2-digit" });
-  #day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
+  /** @type {Intl.DateTimeFormat[]} for today, and for other days: slow to make, so once, and not before a list */
+  #formats = [];
   #listed = Promise.resolve();
   /** @type {Promise<void> | null} lists what changes until it begins */
   #next = null;
@@ -384,8 +388,11 @@ export class Conversations {
 
   /** @param {number} time milliseconds since 1970 */
   #when(time) {
+    if (this.#formats.length === 0) {
+      this.#formats = FORMATS.map((options) => new Intl.DateTimeFormat(locale, options));
+    }
     const today = time >= new Date().setHours(0, 0, 0, 0);
-    return (today ? this.#hour : this.#day).format(time);
+    return this.#formats[today ? 0 : 1].format(time);
   }
 
   /** Takes back what was said, unless it still holds. */

@@ -100,6 +100,8 @@ function look() {
   delete (/** @type {any} */ (views)[name]);
 }
 
+// The page is shown before the model is asked for.
+await new Promise((resolve) => setTimeout(resolve));
 chat.start();
 chat.focus();
 // The model comes first.
