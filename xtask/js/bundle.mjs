@@ -47,6 +47,7 @@ function preload(outputs) {
   for (const file of needed) {
     for (const { path, kind } of outputs[file].imports) if (kind === "import-statement") needed.add(path);
   }
+  needed.delete("main.js");
   const links = [...needed].map((path) => `<link rel="modulepreload" href="${path}" />`);
   const file = join(site, "index.html");
   writeFileSync(file, readFileSync(file, "utf8").replace("</head>", `${links.join("")}</head>`));
