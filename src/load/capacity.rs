@@ -1,0 +1,187 @@
+//! The executor's sizes: how much context, and how many KV blocks, a model gets.
+
+use super::options::LoadOptions;
+use crate::{
+    Error, Result,
+    executor::{KvKind, block_bytes, layer_block_bytes},
+    model::ModelConfig,
+    step::{BLOCK_SIZE, Capacity, Window},
+};
+
+/// Rows per step: enough to keep a GPU busy in prefill, few enough to keep a step short.
+const ROWS: usize = 256;
+/// Sequences per step; the kernels read each weight once for up to 16 rows.
+const SEQS: usize = 16;
+/// Default memory for the KV cache, unless [`KV_TOKENS`] need more.
+const KV_BYTES: u64 = 256 << 20;
+/// The default KV cache holds at least this many tokens.
+const KV_TOKENS: usize = 4096;
+/// Upper limit of the context length.
+const MAX_CONTEXT: usize = 1 << 20;
+
+/// The executor's sizes for a model whose layers have KV caches of these kinds, on a device that can
+/// bind buffers of `largest_binding` bytes.
+///
+/// # Errors
+/// [`Error::InvalidRequest`] for a context or window that the model was not trained for, or a KV cache
+/// too small for one block.
+pub fn capacity(
+    config: &ModelConfig,
+    options: &LoadOptions,
+    kinds: &[KvKind],
+    largest_binding: u64,
+) -> Result<Capacity> {
+    sized(config, options, kinds, 0, largest_binding)
+}
+
+/// The same with `draft_bytes` bytes of a drafter in each KV block.
+pub fn sized(
+    config: &ModelConfig,
+    options: &LoadOptions,
+    kinds: &[KvKind],
+    draft_bytes: u64,
+    largest_binding: u64,
+) -> Result<Capacity> {
+    let refuse =
+        |param: &str, message: String| Err(Error::InvalidRequest { param: param.into(), message });
+    let window = window(config, options.window)?;
+    let longest = match window {
+        Some(Window { sinks: 1.., .. }) if !config.positions => MAX_CONTEXT,
+        _ => config.context.min(MAX_CONTEXT),
+    };
+    let context = options.context.unwrap_or(longest);
+    if !(1..=longest).contains(&context) {
+        return refuse(
+            "context",
+            format!("found {context}, expected 1 to {longest}, which the model can take"),
+        );
+    }
+    let block = block_bytes(config, kinds) + draft_bytes;
+    // One extra block: the null block.
+    let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE) + 1) as u64);
+    let kv_bytes = options.kv_bytes.unwrap_or(default);
+    if kv_bytes < 2 * block {
+        let expected = format!("at least {}, which hold {BLOCK_SIZE} tokens", 2 * block);
+        return refuse("kvBytes", format!("found {kv_bytes}, expected {expected}"));
+    }
+    // A layer's keys and values are one binding.
+    let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
+    let layer = layer.max(draft_bytes);
+    let most = (context.div_ceil(BLOCK_SIZE) * SEQS + 1) as u64;
+    Ok(Capacity {
+        rows: ROWS,
+        seqs: SEQS,
+        logit_rows: SEQS,
+        blocks: (kv_bytes / block).min(largest_binding / layer).min(most) as usize,
+        context,
+        vocab: config.vocab,
+        window,
+    })
+}
+
+/// The attention window: the requested one, if the model was trained for it.
+fn window(config: &ModelConfig, asked: Option<Window>) -> Result<Option<Window>> {
+    let own = config.window().map(|tokens| Window { sinks: 0, tokens });
+    let Some(Window { sinks, tokens }) = asked else { return Ok(own) };
+    let trained = config.window().map_or(config.context, |window| window.min(config.context));
+    if !sinks.is_multiple_of(BLOCK_SIZE) || tokens == 0 || tokens > trained.saturating_sub(sinks) {
+        return Err(Error::InvalidRequest {
+            param: "slidingWindow".into(),
+            message: format!(
+                "found {sinks} sinks and {tokens} tokens, expected sinks a multiple of \
+                 {BLOCK_SIZE}, a token or more, and at most {trained} of both, which the model was \
+                 trained for"
+            ),
+        });
+    }
+    Ok(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 layers of 2 KV heads of 16 dims: in f16, 128 bytes per token and layer.
+    fn config(architecture: &str, context: usize) -> ModelConfig {
+        let json = format!(
+            r#"{{"architectures": ["{architecture}"], "hidden_size": 64, "intermediate_size": 64,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "head_dim": 16, "vocab_size": 10, "max_position_embeddings": {context},
+            "sliding_window": 512, "rms_norm_eps": 1e-6, "hidden_act": "silu"}}"#
+        );
+        ModelConfig::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn llama(context: usize) -> ModelConfig {
+        config("LlamaForCausalLM", context)
+    }
+
+    fn sized(config: &ModelConfig, options: LoadOptions) -> Result<Capacity> {
+        capacity(config, &options, &[options.kv; 2], u64::MAX)
+    }
+
+    fn refused(config: &ModelConfig, options: LoadOptions) -> Option<String> {
+        match sized(config, options) {
+            Err(Error::InvalidRequest { param, .. }) => Some(param),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_context_is_the_model_s_unless_a_shorter_one_is_requested() {
+        let context = |asked| LoadOptions { context: asked, ..Default::default() };
+        assert_eq!(sized(&llama(131_072), context(None)).unwrap().context, 131_072);
+        assert_eq!(sized(&llama(131_072), context(Some(100))).unwrap().context, 100);
+        assert_eq!(sized(&llama(1 << 24), context(None)).unwrap().context, 1 << 20);
+        for asked in [0, 2049] {
+            let refused = refused(&llama(2048), context(Some(asked)));
+            assert_eq!(refused.as_deref(), Some("context"));
+        }
+    }
+
+    #[test]
+    fn the_kv_cache_has_as_many_blocks_as_fit_its_memory() {
+        let config = llama(65_536);
+        let blocks = |kv, kv_bytes, largest_binding| {
+            let options = LoadOptions { kv, kv_bytes, ..Default::default() };
+            let capacity = capacity(&config, &options, &[kv; 2], largest_binding);
+            capacity.map(|capacity| capacity.blocks)
+        };
+        use KvKind::{F16, Int8};
+        // 16 tokens of 128 bytes in 2 layers; in int8 64 bytes and 4 scales.
+        assert_eq!(blocks(F16, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 4096);
+        assert_eq!(blocks(Int8, Some(1 << 20), u64::MAX).unwrap(), (1 << 20) / 2560);
+        assert_eq!(blocks(F16, Some(1 << 20), 64 << 10).unwrap(), 32);
+        assert_eq!(blocks(F16, None, u64::MAX).unwrap(), 65_536);
+        assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 65_537);
+        assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
+        assert!(blocks(F16, Some(8191), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn sinks_lift_the_limit_of_the_context_within_a_window_the_model_knows() {
+        let streaming = |sinks, tokens, context| LoadOptions {
+            window: Some(Window { sinks, tokens }),
+            context,
+            ..Default::default()
+        };
+        let (model, mistral) = (llama(1024), config("MistralForCausalLM", 1024));
+        let found = sized(&model, streaming(16, 1008, None)).unwrap();
+        assert_eq!(
+            (found.context, found.window),
+            (1 << 20, Some(Window { sinks: 16, tokens: 1008 }))
+        );
+        assert_eq!(sized(&model, streaming(0, 100, None)).unwrap().context, 1024);
+        let found = sized(&mistral, LoadOptions::default()).unwrap();
+        assert_eq!(found.window, Some(Window { sinks: 0, tokens: 512 }));
+
+        let refused =
+            |config, sinks, tokens, context| refused(config, streaming(sinks, tokens, context));
+        for (sinks, tokens) in [(4, 100), (16, 0), (16, 1009), (1040, 100)] {
+            assert_eq!(refused(&model, sinks, tokens, None).as_deref(), Some("slidingWindow"));
+        }
+        assert_eq!(refused(&mistral, 16, 500, None).as_deref(), Some("slidingWindow"));
+        assert_eq!(refused(&model, 0, 100, Some(2000)).as_deref(), Some("context"));
+        assert_eq!(refused(&model, 16, 100, Some((1 << 20) + 1)).as_deref(), Some("context"));
+    }
+}
