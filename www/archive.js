@@ -23,7 +23,9 @@
 const DATABASE = "tabloom-demo";
 const [ENTRIES, CONVERSATIONS] = ["entries", "conversations"];
 
-/** All conversations. Dispatches `change` with a conversation's id when another tab has changed it. */
+/**
+ * All conversations. Dispatches `change` when another tab has changed one, with its id and whether it grows.
+ */
 export class Archive extends EventTarget {
   /** Rejected where the browser denies it. */
   #database = open();
@@ -70,8 +72,9 @@ export class Archive extends EventTarget {
    * Keeps a conversation. If another tab has kept it since this one did, it becomes another: nothing is lost.
    *
    * @param {Conversation} conversation
+   * @param {boolean} [growing] whether it is being answered
    */
-  async put(conversation) {
+  async put(conversation, growing = false) {
     try {
       const transaction = (await this.#database).transaction([ENTRIES, CONVERSATIONS], "readwrite");
       const entries = transaction.objectStore(ENTRIES);
@@ -85,7 +88,7 @@ export class Archive extends EventTarget {
     } catch {
       this.#memory.set(conversation.id, structuredClone(conversation));
     }
-    this.#tabs.postMessage(conversation.id);
+    this.#tabs.postMessage({ id: conversation.id, growing });
     return entryOf(conversation);
   }
 
@@ -100,7 +103,7 @@ export class Archive extends EventTarget {
     } catch {
       // Denied: it was in memory alone.
     }
-    this.#tabs.postMessage(id);
+    this.#tabs.postMessage({ id, growing: false });
     // There is more room now.
     for (const conversation of [...this.#memory.values()]) await this.put(conversation);
   }

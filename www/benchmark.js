@@ -131,7 +131,7 @@ export class Benchmark {
       cells: [
         number(run.tokens_per_second),
         fill(TEXTS.ms, { ms: run.first_token_ms }),
-        fill(TEXTS.of, { accepted: run.accepted_tokens, tokens: run.tokens }),
+        run.drafts ? fill(TEXTS.of, { accepted: run.accepted_tokens, tokens: run.tokens }) : "–",
       ],
     }));
     const seconds = number(load_ms / 1000, { maximumFractionDigits: 2 });

@@ -88,11 +88,12 @@ export class Better {
     const gaveUp = answer?.role === "assistant" && (attached || GAVE_UP.test(answer.content)) && !this.#chat.busy;
     const builtIn = this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
     const wanted = builtIn && navigator.onLine && (messages.length === 0 || gaveUp);
+    // There is room for it before it is known what it says: nothing jumps.
     this.#place.hidden = !wanted;
     if (!wanted) return;
     if (!this.#place.hasChildNodes()) await this.#fill();
-    // It comes late: nothing is below it.
-    if (messages.length === 0) $("adapter").after(this.#place);
+    if (!this.#place.hasChildNodes()) this.#place.hidden = true;
+    if (messages.length === 0) $("suggestions").after(this.#place);
     else $("speed").after(this.#place);
     this.#place.slot = messages.length === 0 ? "" : "footer";
   }

@@ -25,8 +25,10 @@ export class Chat extends EventTarget {
   /** @type {Conversation} */
   conversation = blank();
   #speed = new Speed(0);
-  /** Tokens of the conversation after its last answer. */
+  /** Tokens of the conversation up to its last message, once they are counted, which is then `counted`. */
   #tokens = 0;
+  /** @type {object | null | undefined} */
+  #counted;
   /** @type {WeakMap<object, Drafts>} by message */
   #drafts = new WeakMap();
   #dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
@@ -55,12 +57,17 @@ export class Chat extends EventTarget {
     root.adoptedStyleSheets.push(Drafts.style());
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
     problem.querySelector(".buttons")?.append(this.#dismiss);
-    loader.addEventListener("change", () => this.#view.update());
+    loader.addEventListener("change", () => {
+      // Another model has other tokens.
+      this.#counted = undefined;
+      this.#view.update();
+    });
     loader.addEventListener("progress", () => {
       this.#view.update();
       if (loader.loading && loader.progress) this.#view.view.progress(loader.progress);
     });
     settings.addEventListener("change", () => this.#set());
+    settings.use(latest());
     this.begin();
     this.#keepDraft();
   }
@@ -81,6 +88,7 @@ export class Chat extends EventTarget {
     if (this.busy) this.#keep();
     this.conversation = { ...conversation, messages };
     this.#tokens = 0;
+    this.#counted = undefined;
     this.#speed = new Speed(0);
     this.#settings.use(conversation.settings ?? {});
     this.#view.show(this.conversation.messages);
@@ -97,11 +105,29 @@ export class Chat extends EventTarget {
     this.conversation = { ...conversation, messages: valid(conversation) };
     this.#settings.use(conversation.settings ?? {});
     this.#view.conversation.update(this.conversation.messages);
+    this.#refresh();
   }
 
-  /** Begins a new conversation. */
+  /**
+   * Scrolls to the first message that says something, once all are drawn.
+   *
+   * @param {string} words in lower case
+   */
+  async find(words) {
+    const { conversation } = this;
+    const root = /** @type {ShadowRoot} */ ($("conversation").shadowRoot);
+    const i = conversation.messages.findIndex(({ content }) => content.toLowerCase().includes(words));
+    if (i < 0) return;
+    const frame = () => new Promise(requestAnimationFrame);
+    while (root.querySelector("article .text:empty")) await frame();
+    // In the frame that drew the last of them, the end is scrolled to.
+    await frame();
+    if (conversation === this.conversation) root.querySelectorAll("article")[i]?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Begins a new conversation, with the settings of the one that is shown. */
   begin() {
-    this.show({ ...blank(), settings: latest() });
+    this.show({ ...blank(), settings: this.#settings.own });
   }
 
   /** @param {string} text */
@@ -163,9 +189,19 @@ export class Chat extends EventTarget {
   /** @param {{role: "user" | "assistant", content: string}[]} messages */
   #request(messages) {
     this.#speed = new Speed(performance.now());
+    this.#counted = undefined;
+    return { messages: this.#told(messages), stream_options: { include_usage: true }, ...this.#settings.params };
+  }
+
+  /**
+   * What the model is told.
+   *
+   * @param {{role: "user" | "assistant", content: string}[]} messages
+   */
+  #told(messages) {
     const { system } = this.#settings.values;
     const first = system.trim() ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
-    return { messages: [...first, ...messages], stream_options: { include_usage: true }, ...this.#settings.params };
+    return [...first, ...messages.map(({ role, content }) => ({ role, content }))];
   }
 
   #keep() {
@@ -178,6 +214,7 @@ export class Chat extends EventTarget {
     if (this.#loader.current) conversation.model = this.#loader.name;
     conversation.changed = Date.now();
     conversation.settings = this.#settings.own;
+    this.#refresh();
     this.dispatchEvent(new CustomEvent("change", { detail: conversation }));
   }
 
@@ -200,6 +237,7 @@ export class Chat extends EventTarget {
     if (usage) {
       this.#speed.finish(usage);
       this.#tokens = usage.total_tokens;
+      this.#counted = message.said;
     }
     if (piece && this.#settings.values.marks) this.#mark(piece.length, Boolean(choice.drafted), message);
     this.#refresh();
@@ -224,10 +262,31 @@ export class Chat extends EventTarget {
     const engine = this.#loader.current;
     this.#dismiss.hidden = !engine;
     const context = engine?.info.context ?? 0;
-    const share = context ? Math.ceil((100 * this.#tokens) / context) : 0;
-    const parts = [share > 0 ? fill(texts.chat.context, { share }) : "", this.#speed.text(this.#settings.values.marks)];
-    write($("speed"), parts.filter(Boolean).join(" · "));
+    const share = context ? Math.min(100, Math.ceil((100 * this.#tokens) / context)) : 0;
+    const forgotten = this.#tokens > context || this.#view.conversation.forgotten > 0;
+    const parts = share > 0 ? [fill(texts.chat.context, { share }), forgotten && texts.chat.forgotten] : [];
+    write($("speed"), [...parts, this.#speed.text(this.#settings.values.marks)].filter(Boolean).join(" · "));
     $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens: this.#tokens, context }) : "";
+    if (engine && !this.busy) this.#measure(engine);
+  }
+
+  /**
+   * Counts the tokens of a conversation whose last answer did not come with a count: it was stopped, or is from
+   * another visit.
+   *
+   * @param {import("./tabloom/index.js").Engine} engine
+   */
+  async #measure(engine) {
+    const { messages } = this.conversation;
+    const last = messages.at(-1) ?? null;
+    if (this.#counted === last) return;
+    this.#counted = last;
+    const told = this.#told(this.#view.conversation.remembered);
+    // Where it fails, another request will say why.
+    const tokens = last ? await engine.countTokens(told, { addGenerationPrompt: false }).catch(() => 0) : 0;
+    if (this.#counted !== last) return;
+    this.#tokens = tokens;
+    this.#refresh();
   }
 }
 

@@ -37,6 +37,8 @@ export class Conversations {
   /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
   #found = null;
   #state = "kept";
+  /** Whether another tab gets an answer in the conversation that is shown. */
+  #growing = false;
   #frame = 0;
   #menu = $("menu");
   /** @type {Intl.DateTimeFormat[]} for today, and for other days: slow to make, so once, and not before a list */
@@ -77,21 +79,27 @@ export class Conversations {
     if (last && this.#chat.conversation.messages.length === 0) this.#try(last, () => this.#chat.show(last));
   }
 
-  /** @param {string} id of what another tab has changed */
-  async #changed(id) {
+  /** @param {{id: string, growing: boolean}} what another tab has changed; growing: while it is answered there */
+  async #changed({ id, growing }) {
     await this.#list();
     const { conversation, busy } = this.#chat;
     if (id !== conversation.id || busy) return;
     const now = await this.#archive.get(id);
-    if (now && (now.revision ?? 0) > (conversation.revision ?? 0) && this.#chat.conversation === conversation)
+    if (now && (now.revision ?? 0) > (conversation.revision ?? 0) && this.#chat.conversation === conversation) {
+      // It has not ended yet.
+      if (growing) delete now.messages.at(-1)?.end;
       this.#try(now, () => this.#chat.update(now));
+    }
+    if (growing) this.#say(TEXTS.growing, false);
+    else if (this.#growing) this.hush();
+    this.#growing = growing;
   }
 
   /** @param {Conversation} conversation */
   async #keep(conversation) {
     const { id } = conversation;
     if (this.#gone.has(id) || conversation.messages.length === 0) return;
-    const entry = await this.#archive.put(conversation);
+    const entry = await this.#archive.put(conversation, this.#chat.busy);
     this.#remember();
     this.#begun(entry.id);
     if (entry.id !== id) this.#say(TEXTS.parted, false);
@@ -279,6 +287,7 @@ export class Conversations {
     if (!found) return;
     this.#unfold(false);
     if (id !== this.#chat.conversation.id) this.#try(found, () => this.#chat.show(found));
+    if (this.#found) this.#chat.find(sought());
     this.#chat.focus();
   }
 
@@ -350,7 +359,7 @@ export class Conversations {
 
   /** Shows the conversations whose title or messages have what is looked for. */
   async #search() {
-    const words = $("search").value.trim().toLowerCase();
+    const words = sought();
     const has = (/** @type {string} */ text) => text.toLowerCase().includes(words);
     this.#found = words ? new Set() : null;
     const found = this.#found;
@@ -361,7 +370,7 @@ export class Conversations {
       if (found.has(id)) continue;
       const conversation = await this.#archive.get(id);
       if (this.#found !== found) return;
-      if ([conversation?.messages].flat().some((message) => has(`${message?.content}`))) found.add(id);
+      if (said(conversation?.messages).some(has)) found.add(id);
     }
     this.#draw();
   }
@@ -425,6 +434,22 @@ function step(menu, event) {
   if (next === undefined) return;
   event.preventDefault();
   items[next].focus();
+}
+
+/**
+ * All that was said, in each version.
+ *
+ * @param {unknown} messages as any version of the page may have kept them
+ * @returns {string[]}
+ */
+function said(messages) {
+  if (!Array.isArray(messages)) return [];
+  return messages.flatMap((message) => [`${message?.content}`, ...[message?.versions].flat().flatMap(said)]);
+}
+
+/** What is looked for, in lower case. */
+function sought() {
+  return $("search").value.trim().toLowerCase();
 }
 
 function remembered() {

@@ -61,9 +61,11 @@ export class EngineView {
   /**
    * @param {any} metrics
    * @param {number} now milliseconds
+   * @param {boolean} seen whether somebody looks
    */
-  show(metrics, now) {
+  show(metrics, now, seen) {
     this.#samples.add(metrics, now);
+    if (!seen) return;
     const { host, info } = this.#engine;
     const tabs = this.#known(metrics.host.tabs);
     this.#hint.textContent = host === "private" ? TEXTS.apart : tabs.length > 1 ? TEXTS.many : TEXTS.alone;

@@ -12,8 +12,8 @@ const MOST = 20e6;
 
 /** @param {Conversation} conversation */
 export function saveAsJson(conversation) {
-  const { title, model, messages, changed, settings } = conversation;
-  const value = { title, model, changed: new Date(changed).toISOString(), settings, messages };
+  const { title, model, pinned, messages, changed, settings } = conversation;
+  const value = { title, model, pinned, changed: new Date(changed).toISOString(), settings, messages };
   saveJson(fileName(conversation), value);
 }
 
@@ -37,14 +37,15 @@ export async function readConversation(file) {
   try {
     value = JSON.parse(await file.text());
   } catch {
-    throw failure(texts.exchange.noJson);
+    throw failure(fill(texts.exchange.noJson, { json: texts.conversations.json }));
   }
   try {
     const messages = checked(value?.messages);
     const changed = Date.parse(value.changed) || Date.now();
     const [title, model] = [value.title, value.model].map((text) => `${text ?? ""}`);
     const settings = typed(value.settings);
-    return { id: crypto.randomUUID(), title: title || file.name, named: true, model, changed, settings, messages };
+    const kept = { named: true, pinned: value.pinned === true, model, changed, settings, messages };
+    return { id: crypto.randomUUID(), title: title || file.name, ...kept };
   } catch (/** @type {any} */ error) {
     throw failure(error.message);
   }

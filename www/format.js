@@ -75,7 +75,8 @@ export class Speed {
     if (this.#first === null) return "";
     const first = fill(texts.format.first, { ms: Math.round(this.#first - this.#asked) });
     const seconds = (this.#last - this.#first) / 1000;
-    const known = this.#tokens >= 2 && seconds > 0;
+    // What comes all at once says nothing of the rate.
+    const known = this.#tokens >= 2 && seconds > 0.01;
     const rate = known ? fill(texts.format.rate, { rate: tenths((this.#tokens - 1) / seconds) }) : "";
     return [rate, first, withDrafts ? this.#drafted : ""].filter(Boolean).join(" · ");
   }

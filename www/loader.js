@@ -162,9 +162,10 @@ export class Loader extends EventTarget {
 function worded(error, source) {
   if (error.name === "AbortError") return error;
   const [name, why] = [nameOf(source), error.message];
-  const { failed, unfetched } = texts.loader;
+  const { failed, unfetched, unnamed } = texts.loader;
   const fetched = allowed(source) ? fill(unfetched, { name }) : $("about-address").textContent;
-  const message = error.code === "fetch" ? fetched : fill(failed, { name, why });
+  const told = error.param === "model" ? fill(unnamed, { name: `${source}` }) : fill(failed, { name, why });
+  const message = error.code === "fetch" ? fetched : told;
   return Object.assign(new Error(message, { cause: error }), { code: error.code });
 }
 

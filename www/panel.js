@@ -1,12 +1,14 @@
-// The view of the engine: reads its metrics, and only while somebody looks.
+// The view of the engine: reads its metrics while somebody looks, and then, more slowly, for as long as its charts
+// reach back: who comes back sees what happened meanwhile.
 import { html, write } from "./dom.js";
 import { EngineView } from "./engine-view.js";
+import { KEPT } from "./samples.js";
 import { texts } from "./texts.js";
 
 /** @import { Engine } from "./tabloom/index.js" */
 
-/** Milliseconds between two readings of the metrics. */
-const PERIOD = 500;
+/** Milliseconds between two readings of the metrics, while somebody looks and while nobody does. */
+const PERIODS = { seen: 500, unseen: 2_000 };
 
 /** Shows an engine's metrics. */
 export class Panel {
@@ -50,14 +52,16 @@ export class Panel {
   async #read() {
     const engine = this.#engine;
     const reading = (this.#reading = {});
-    const wanted = () => this.#reading === reading && this.#open && !document.hidden;
+    const seen = this.#open && !document.hidden;
+    const end = seen ? Infinity : performance.now() + KEPT;
+    const wanted = () => this.#reading === reading && (seen || this.#view !== null) && performance.now() < end;
     if (!engine || !wanted()) return;
     while (wanted()) {
       try {
         const metrics = await engine.metrics();
         if (!wanted()) return;
         this.#view ??= new EngineView(engine);
-        this.#view.show(metrics, performance.now());
+        this.#view.show(metrics, performance.now(), seen);
         this.#place.append(this.#view.element);
       } catch (/** @type {any} */ error) {
         // Another request would bring the engine back to life; only the visitor's requests may do that.
@@ -66,7 +70,7 @@ export class Panel {
         this.#view?.element.remove();
         return;
       }
-      await new Promise((resolve) => setTimeout(resolve, PERIOD));
+      await new Promise((resolve) => setTimeout(resolve, seen ? PERIODS.seen : PERIODS.unseen));
     }
   }
 }

@@ -9,8 +9,8 @@ const TEXTS = texts.playground;
 /** Blanks as in most JSON. Without this there may be any, and small models write nothing else. */
 const SPACING = { whitespace_flexible: false, item_separator: ", ", key_separator: ": " };
 
-/** Most tokens of an answer, unless the settings name another number. */
-const MOST = 256;
+/** Most tokens of an answer. */
+const MOST = 512;
 
 /** The view in which visitors write a schema and ask for an answer of its form. */
 export class Playground {
@@ -52,34 +52,35 @@ export class Playground {
   async #run() {
     const { current: engine } = this.#loader;
     if (!engine || this.#answering) return;
+    write($("answer"), "");
+    this.#report("");
     const schema = this.#schema();
     if (schema === undefined) return;
     this.#answering = new AbortController();
     const { signal } = this.#answering;
     this.#refresh();
-    write($("answer"), "");
     this.#report(TEXTS.answering);
-    let [text, reason] = ["", ""];
+    let [text, reason, tokens] = ["", "", 0];
     try {
-      const { system } = this.#settings.values;
-      const first = system.trim() ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
       const chunks = await engine.chat.completions.create(
         {
-          messages: [...first, { role: "user", content: $("question").value }],
-          stream: true,
-          max_completion_tokens: MOST,
           ...this.#settings.params,
+          messages: [{ role: "user", content: $("question").value }],
+          stream: true,
+          stream_options: { include_usage: true },
+          max_completion_tokens: MOST,
           structured_outputs: { grammar: `start: %json ${JSON.stringify({ ...schema, "x-guidance": SPACING })}` },
         },
         { signal },
       );
-      for await (const { choices } of chunks) {
+      for await (const { choices, usage } of chunks) {
         text += choices[0]?.delta.content ?? "";
         reason = choices[0]?.finish_reason ?? reason;
+        tokens = usage?.completion_tokens ?? tokens;
         write($("answer"), text);
       }
       if (reason === "stop") this.#judge(text, schema);
-      else this.#report(TEXTS.cut, "bad");
+      else this.#report(fill(TEXTS.cut, { tokens }), "bad");
     } catch (/** @type {any} */ error) {
       this.#report(signal.aborted ? TEXTS.stopped : reasonOf(error), signal.aborted ? "" : "bad");
       this.#loader.failed(error);

@@ -70,6 +70,12 @@ export class Settings extends EventTarget {
     this.own = { ...DEFAULTS, ...typed(values) };
     this.values = { ...this.own, ...this.#given };
     this.#fill();
+    // Out of range, as in a file from elsewhere.
+    for (const { name } of /** @type {NodeListOf<HTMLInputElement>} */ (this.#form.querySelectorAll("input:invalid"))) {
+      Object.assign(this.own, { [name]: null });
+      Object.assign(this.values, { [name]: null });
+    }
+    this.#fill();
   }
 
   /** @param {Partial<Values>} values */

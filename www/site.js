@@ -6,7 +6,7 @@ import { texts } from "./texts.js";
 /** @param {import("./loader.js").Loader} loader */
 export function offerSite(loader) {
   const dialog = $("site");
-  $("embed").addEventListener("click", () => {
+  const show = () => {
     const { source, current } = loader;
     const address = source === BUILT_IN ? "/models/my-model/" : (current?.info.model ?? "/models/my-model/");
     const model = address.startsWith("local:") ? "/models/my-model/" : address;
@@ -14,7 +14,8 @@ export function offerSite(loader) {
     write($("site-line"), `<script type="module" src="/tabloom/element.js"></script>\n${element}`);
     write($("site-said"), "");
     dialog.showModal();
-  });
+  };
+  for (const button of document.querySelectorAll(".embed")) button.addEventListener("click", show);
   $("close-site").addEventListener("click", () => dialog.close());
   $("copy-site").addEventListener("click", async () => {
     try {

@@ -22,9 +22,8 @@ export function html(name, attributes = {}, ...children) {
  */
 export function icon(path) {
   const svg = document.createElementNS(SVG, "svg");
-  for (const [key, value] of Object.entries({ viewBox: "0 0 24 24", "aria-hidden": "true" })) {
-    svg.setAttribute(key, value);
-  }
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
   const line = document.createElementNS(SVG, "path");
   line.setAttribute("d", path);
   svg.append(line);

@@ -256,6 +256,7 @@ describe("with the built-in model made greedy", () => {
     await ask(page, FRANCE.messages[0].content);
     await forgotten.waitFor();
     assert.match(await forgotten.textContent(), /no longer sees what is above/);
+    assert.match(await page.locator("#speed").textContent(), /^context \d+ % · oldest messages left out · /);
     await page.locator("#clear").click();
     assert.equal(await forgotten.count(), 0);
   });

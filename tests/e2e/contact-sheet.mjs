@@ -1,5 +1,5 @@
-// Makes target/contact-sheet/: a picture of each state of the page and the element, at four sizes, light and
-// dark, in forced colours and from right to left. With TABLOOM_URL and TABLOOM_CHROMIUM set as for the tests:
+// Makes target/contact-sheet/index.html: each state of the page and the element at four sizes, light and dark, in
+// forced colours and from right to left; one picture a state. With TABLOOM_URL and TABLOOM_CHROMIUM set as for the tests:
 //   node tests/e2e/contact-sheet.mjs [part of a state's name]
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -34,11 +34,18 @@ try {
       .browser()
       .newPage({ viewport: { width: 1600, height: 900 }, deviceScaleFactor: 2 });
     await sheet.setContent(html(name, figures));
-    await writeFile(`${FOLDER}${name.replace(/\W+/g, "-")}.png`, await sheet.screenshot({ fullPage: true }));
+    await writeFile(`${FOLDER}${fileOf(name)}`, await sheet.screenshot({ fullPage: true }));
     await sheet.close();
   }
+  const pictures = Object.keys(STATES).map((name) => `<img alt="${name}" width="1600" src="${fileOf(name)}">`);
+  await writeFile(`${FOLDER}index.html`, `<!doctype html><title>Contact sheet</title>${pictures.join("")}`);
 } finally {
   await states.close();
+}
+
+/** @param {string} name of a state */
+function fileOf(name) {
+  return `${name.replace(/\W+/g, "-")}.png`;
 }
 
 /**

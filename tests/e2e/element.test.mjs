@@ -420,7 +420,9 @@ test("what comes between two frames is shown at once", async () => {
 
 test("a page shows code and formulas its own way, once they are final", async () => {
   const { page, problems } = await fake();
-  await page.evaluate(() => {
+  await page.evaluate(async () => {
+    // What asks them is loaded when first needed, which takes as long as the network does.
+    await import(`${new URL("tabloom/element/prose/enrich.js", location.href)}`);
     globalThis.asked = [];
     const { renderers } = /** @type {typeof TabloomChat} */ (customElements.get("tabloom-chat"));
     const node = (text) => Object.assign(document.createElement("b"), { textContent: text });
@@ -559,7 +561,7 @@ test("requests carry what attributes say, and a number that is none is refused",
     max_completion_tokens: 12,
     stream: true,
     answer: { role: "assistant", content: "d" },
-    note: "The answer reached its greatest length.",
+    note: "Cut off: no room for more.",
   });
   await page.evaluate(async () => {
     chat.setAttribute("temperature", "warm");
@@ -625,6 +627,39 @@ test("questions can be edited, answered again and left; answers can be copied", 
   assert.equal(await copied(), "x()");
   await chat.getByRole("button", { name: "Copy answer" }).first().click();
   await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith("**first"));
+});
+
+test("who looks at another version of an early answer stays at it", async () => {
+  const { page, chat } = await fake();
+  await page.evaluate(() => {
+    const turns = (name) =>
+      Array.from({ length: 20 }, (_, i) => ({
+        role: i % 2 ? "assistant" : "user",
+        content: `${name} ${i} `.repeat(99),
+      }));
+    const [question, answer, ...rest] = turns("now");
+    chat.messages = [question, { ...answer, versions: [turns("then").slice(1), null] }, ...rest];
+  });
+  const article = chat.getByRole("article").nth(1);
+  const button = (name) => article.getByRole("button", { name });
+  const top = async () => (await article.boundingBox()).y;
+  await article.scrollIntoViewIfNeeded();
+  await button("The version before").hover();
+  const before = await top();
+  for (const [name, text] of [
+    ["The version before", "then 1"],
+    ["The next version", "now 1"],
+  ]) {
+    // By the mouse alone: a locator that waits for an animation scrolls by itself.
+    const { x, y, width, height } = await button(name).boundingBox();
+    await page.mouse.click(x + width / 2, y + height / 2);
+    await page.evaluate(() => painted());
+    assert.match(await article.locator(".text").textContent(), new RegExp(`^${text} `));
+    // A text that is a line longer is scrolled by that line.
+    assert.ok(Math.abs((await top()) - before) < 32, `at ${await top()}, before ${before}`);
+  }
+  await page.mouse.wheel(0, 100_000);
+  await chat.getByRole("button", { name: "Go to the end" }).waitFor({ state: "hidden" });
 });
 
 test("what was edited or answered again stays as a version, with all that followed", async () => {
@@ -869,13 +904,13 @@ test("what cannot be attached is told with a reason, at once", async () => {
     file("nul.bin", "a\0b"),
     file("good.txt", "text"),
   );
-  await notice.filter({ hasText: "x.png is no text. nul.bin is no text." }).waitFor();
+  await notice.filter({ hasText: "x.png has no text. nul.bin holds no text." }).waitFor();
   assert.match((await chips(chat)).join(), /^good\.txt/);
-  await chat.locator("[aria-live]", { hasText: "x.png is no text." }).first().waitFor({ state: "attached" });
+  await chat.locator("[aria-live]", { hasText: "x.png has no text." }).first().waitFor({ state: "attached" });
 
   await input.fill("a draft");
   await choose(file("paper.pdf", "%PDF-1.7\n1 0 obj"), file("empty.txt", ""));
-  await notice.filter({ hasText: "paper.pdf is no text. empty.txt is no text." }).waitFor();
+  await notice.filter({ hasText: "paper.pdf has no text. empty.txt holds no text." }).waitFor();
   assert.equal((await chips(chat)).length, 1);
   assert.equal(await input.inputValue(), "a draft");
 

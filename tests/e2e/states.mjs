@@ -283,7 +283,7 @@ export const STATES = {
   },
 
   "dialog: model": { show: choose },
-  "dialog: site": { show: (page) => page.locator("#embed").click() },
+  "dialog: site": { show: (page) => page.locator("#chat .embed").click() },
 
   "playground: before": { show: (page) => view(page, "playground") },
   "playground: answered": { show: (page) => play(page, "good") },

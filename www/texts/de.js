@@ -37,7 +37,7 @@ export default {
     howFast: "So schnell ist es hier",
     run: "Starten",
     save: "Als JSON speichern",
-    whose: "Für die angezeigte Unterhaltung und alle, die danach beginnen.",
+    whose: "Für die angezeigte Unterhaltung. Ein neuer Chat beginnt mit denselben.",
     system: "System-Prompt {0}",
     aboutSystem: "Steht vor der Unterhaltung. Kleine Modelle beachten ihn kaum.",
     temperature: "Temperatur {0}",
@@ -63,6 +63,8 @@ export default {
     drafted: "welche Tokens vorab entworfen",
     reset: "Auf Standard zurücksetzen",
     lines: "Das Paket mit {0} installieren, seine Dateien ({1}) als {2} ausliefern und zwei Zeilen HTML schreiben:",
+    names:
+      "{0} nennt einen Ordner mit den Dateien eines Modells oder ein Modell von Hugging Face, für den Anfang etwa {1}.",
     copy: "Kopieren",
     guide: "So wird ein Chat eingebunden",
     choose: "Modell wählen",
@@ -94,13 +96,14 @@ export default {
     processor: "Prozessor, ohne WebGPU",
   },
   element: {
-    noText: "{name} ist weder eine Textdatei noch ein Modell.",
+    noText: "{name} enthält weder Text noch ein Modell.",
   },
   chat: {
     untitled: "Neuer Chat",
     stays: "{present} bleibt. {failure}",
     context: "Kontext {share} %",
     tokens: "{tokens} von {context} Tokens",
+    forgotten: "älteste Nachrichten ausgelassen",
     dismiss: "Ausblenden",
   },
   conversations: {
@@ -123,10 +126,11 @@ export default {
     imported: "„{title}“ importiert.",
     importedAll: "{count} Unterhaltungen importiert.",
     parted: "Auch in einem anderen Tab wurde hier gefragt: Dies ist nun eine eigene Unterhaltung.",
+    growing: "Ein anderer Tab erhält hier gerade eine Antwort.",
   },
   exchange: {
     refused: "{file} enthält keine Unterhaltung dieser Seite: {why}.",
-    noJson: "es ist kein JSON",
+    noJson: "es ist kein JSON, wie „{json}“ es schreibt",
     large: "sie ist größer als {limit}",
   },
   loader: {
@@ -135,12 +139,14 @@ export default {
     failed: "{name} konnte nicht geladen werden: {why}",
     unfetched:
       "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
+    unnamed:
+      "„{name}“ bezeichnet kein Modell. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",
   },
   picker: {
     loading: "lädt",
     part: "lädt {part} %",
     unknownRoom: "Der Browser gibt nicht an, wie viel er bis zum nächsten Besuch aufhebt.",
-    room: "Der Browser hebt noch {bytes} bis zum nächsten Besuch auf.",
+    room: "Der Browser hat noch Platz für {bytes}.",
     memory:
       "Ob ein Modell in den Speicher Ihrer Grafikkarte passt, zeigt sich erst beim Laden: Eine Seite sieht nicht, wie viel es davon gibt.",
     offline: "Gerade besteht keine Netzverbindung: Nur gespeicherte Modelle lassen sich laden.",
@@ -280,7 +286,7 @@ export default {
     drafts: "{name}, mit Drafts",
     before: "{rate} ({change} gegenüber {before})",
     compared: "Grau unter jedem Balken: der letzte Durchlauf dieses Modells hier, {date}.",
-    columns: ["Durchlauf", "Tokens/s", "Zeit bis zum ersten Token", "Akzeptierte Draft-Tokens"],
+    columns: ["Durchlauf", "Tokens/s", "Zeit bis zum ersten Token", "Tokens aus Drafts"],
     ms: "{ms} ms",
     of: "{accepted} von {tokens}",
     caption: "{name}, geladen in {seconds} s, auf {adapter}",
@@ -299,7 +305,7 @@ export default {
   playground: {
     answering: "Antwortet …",
     stopped: "Gestoppt.",
-    cut: "Vorzeitig abgeschnitten: in den Einstellungen mehr Tokens zulassen.",
+    cut: "Nach {tokens} Tokens abgeschnitten.",
     object: "Ein Schema ist ein Objekt.",
     schema: "Schema",
     broken: "Das ist kein JSON.",

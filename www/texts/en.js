@@ -15,13 +15,14 @@ export default {
   /** In place of the element's own. */
   element: {
     // Models can be dropped here, too.
-    noText: "{name} is neither text nor a model.",
+    noText: "{name} holds neither text nor a model.",
   },
   chat: {
     untitled: "New chat",
     stays: "{present} stays. {failure}",
     context: "context {share} %",
     tokens: "{tokens} of {context} tokens",
+    forgotten: "oldest messages left out",
     dismiss: "Dismiss",
   },
   conversations: {
@@ -43,10 +44,11 @@ export default {
     imported: "Imported “{title}”.",
     importedAll: "Imported {count} conversations.",
     parted: "Another tab asked here, too: this is a conversation of its own now.",
+    growing: "Another tab is getting an answer here.",
   },
   exchange: {
     refused: "{file} holds no conversation of this page: {why}.",
-    noJson: "it is not JSON",
+    noJson: "it is not JSON, as “{json}” writes it",
     large: "it is larger than {limit}",
   },
   loader: {
@@ -54,12 +56,14 @@ export default {
     files: "files of this device",
     failed: "{name} could not be loaded: {why}",
     unfetched: "{name} could not be fetched. Check your connection and the name, and try again.",
+    unnamed:
+      "“{name}” names no model. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",
   },
   picker: {
     loading: "loading",
     part: "loading {part} %",
     unknownRoom: "The browser does not say how much it would keep for the next visit.",
-    room: "The browser keeps {bytes} more for the next visit.",
+    room: "The browser has room for {bytes} more.",
     memory:
       "Whether a model fits into your graphics card’s memory is only known once you load it: pages cannot see how much there is.",
     offline: "There is no network now: only what is kept can be loaded.",
@@ -193,7 +197,7 @@ export default {
     drafts: "{name}, with drafts",
     before: "{rate} ({change} on {before})",
     compared: "Grey below each bar: the last run of this model here, {date}.",
-    columns: ["Run", "Tokens/s", "Time to first token", "Accepted draft tokens"],
+    columns: ["Run", "Tokens/s", "Time to first token", "Tokens from drafts"],
     ms: "{ms} ms",
     of: "{accepted} of {tokens}",
     caption: "{name}, loaded in {seconds} s, on {adapter}",
@@ -212,7 +216,7 @@ export default {
   playground: {
     answering: "Answering…",
     stopped: "Stopped.",
-    cut: "Cut off before its end: allow more tokens in the settings.",
+    cut: "Cut off after {tokens} tokens.",
     object: "A schema is an object.",
     schema: "schema",
     broken: "This is no JSON.",

@@ -37,7 +37,7 @@ export default {
     howFast: "Velocidad en este dispositivo",
     run: "Ejecutar",
     save: "Guardar como JSON",
-    whose: "Para la conversación que se muestra y las que empiecen después.",
+    whose: "Para la conversación que se muestra. Un chat nuevo empieza con los mismos.",
     system: "Prompt de sistema {0}",
     aboutSystem: "Va antes de la conversación. Los modelos pequeños le hacen poco caso.",
     temperature: "Temperatura {0}",
@@ -63,6 +63,7 @@ export default {
     drafted: "qué tokens se propusieron",
     reset: "Restablecer valores",
     lines: "Instale el paquete con {0}, sirva sus archivos ({1}) como {2} y escriba dos líneas de HTML:",
+    names: "{0} indica una carpeta con los archivos de un modelo o un modelo de Hugging Face; para empezar, {1}.",
     copy: "Copiar",
     guide: "Cómo integrar un chat",
     choose: "Elegir un modelo",
@@ -94,13 +95,14 @@ export default {
     processor: "procesador, sin WebGPU",
   },
   element: {
-    noText: "{name} no es un archivo de texto ni un modelo.",
+    noText: "{name} no contiene texto ni un modelo.",
   },
   chat: {
     untitled: "Nuevo chat",
     stays: "Se mantiene {present}. {failure}",
     context: "contexto {share} %",
     tokens: "{tokens} de {context} tokens",
+    forgotten: "mensajes más antiguos omitidos",
     dismiss: "Descartar",
   },
   conversations: {
@@ -122,10 +124,11 @@ export default {
     imported: "Se importó «{title}».",
     importedAll: "Se importaron {count} conversaciones.",
     parted: "También se preguntó aquí desde otra pestaña: esta es ahora una conversación aparte.",
+    growing: "Otra pestaña está recibiendo una respuesta aquí.",
   },
   exchange: {
     refused: "{file} no contiene ninguna conversación de esta página: {why}.",
-    noJson: "no es JSON",
+    noJson: "no es JSON, como el que escribe «{json}»",
     large: "supera {limit}",
   },
   loader: {
@@ -133,12 +136,14 @@ export default {
     files: "archivos de este dispositivo",
     failed: "No se pudo cargar {name}: {why}",
     unfetched: "No se pudo descargar {name}. Compruebe la conexión y el nombre e inténtelo de nuevo.",
+    unnamed:
+      "«{name}» no designa ningún modelo. Escriba un nombre de Hugging Face, como HuggingFaceTB/SmolLM2-135M-Instruct, o la dirección de una carpeta o de un archivo GGUF.",
   },
   picker: {
     loading: "cargando",
     part: "cargando {part} %",
     unknownRoom: "El navegador no indica cuánto guardaría para la próxima visita.",
-    room: "El navegador puede guardar {bytes} más para la próxima visita.",
+    room: "El navegador tiene espacio para {bytes} más.",
     memory:
       "Solo al cargar un modelo se sabe si cabe en la memoria de su tarjeta gráfica: una página no puede ver cuánta hay.",
     offline: "Ahora no hay conexión: solo se puede cargar lo guardado.",
@@ -279,7 +284,7 @@ export default {
     drafts: "{name}, con propuestas",
     before: "{rate} ({change} sobre {before})",
     compared: "En gris bajo cada barra: la última ejecución de este modelo aquí, {date}.",
-    columns: ["Ejecución", "Tokens/s", "Tiempo hasta el primer token", "Tokens propuestos aceptados"],
+    columns: ["Ejecución", "Tokens/s", "Tiempo hasta el primer token", "Tokens de propuestas"],
     ms: "{ms} ms",
     of: "{accepted} de {tokens}",
     caption: "{name}, cargado en {seconds} s, en {adapter}",
@@ -298,7 +303,7 @@ export default {
   playground: {
     answering: "Respondiendo…",
     stopped: "Detenido.",
-    cut: "Cortada antes de terminar: permita más tokens en los ajustes.",
+    cut: "Cortada tras {tokens} tokens.",
     object: "Un esquema es un objeto.",
     schema: "esquema",
     broken: "Esto no es JSON.",

@@ -37,7 +37,7 @@ export default {
     howFast: "La vitesse sur cet appareil",
     run: "Lancer",
     save: "Enregistrer en JSON",
-    whose: "Pour la conversation affichée et celles qui commenceront ensuite.",
+    whose: "Pour la conversation affichée. Un nouveau chat commence avec les mêmes.",
     system: "Prompt système {0}",
     aboutSystem: "Précède la conversation. Les petits modèles en tiennent peu compte.",
     temperature: "Température {0}",
@@ -63,6 +63,8 @@ export default {
     drafted: "quels tokens ont été proposés",
     reset: "Rétablir les valeurs par défaut",
     lines: "Installez le paquet avec {0}, servez ses fichiers ({1}) sous {2} et écrivez deux lignes de HTML :",
+    names:
+      "{0} désigne un dossier contenant les fichiers d’un modèle, ou un modèle de Hugging Face ; pour commencer, {1}.",
     copy: "Copier",
     guide: "Comment intégrer un chat",
     choose: "Choisir un modèle",
@@ -94,13 +96,14 @@ export default {
     processor: "processeur, sans WebGPU",
   },
   element: {
-    noText: "{name} n’est ni un fichier texte ni un modèle.",
+    noText: "{name} ne contient ni texte ni modèle.",
   },
   chat: {
     untitled: "Nouveau chat",
     stays: "{present} reste en place. {failure}",
     context: "contexte {share} %",
     tokens: "{tokens} tokens sur {context}",
+    forgotten: "messages les plus anciens omis",
     dismiss: "Masquer",
   },
   conversations: {
@@ -123,10 +126,11 @@ export default {
     imported: "« {title} » importée.",
     importedAll: "{count} conversations importées.",
     parted: "Une question a aussi été posée ici dans un autre onglet : ceci est maintenant une conversation à part.",
+    growing: "Un autre onglet reçoit une réponse ici.",
   },
   exchange: {
     refused: "{file} ne contient aucune conversation de cette page : {why}.",
-    noJson: "ce n’est pas du JSON",
+    noJson: "ce n’est pas du JSON, comme l’écrit « {json} »",
     large: "il dépasse {limit}",
   },
   loader: {
@@ -134,12 +138,14 @@ export default {
     files: "fichiers de cet appareil",
     failed: "Impossible de charger {name} : {why}",
     unfetched: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
+    unnamed:
+      "« {name} » ne désigne aucun modèle. Saisissez un nom sur Hugging Face, comme HuggingFaceTB/SmolLM2-135M-Instruct, ou l’adresse d’un dossier ou d’un fichier GGUF.",
   },
   picker: {
     loading: "chargement",
     part: "chargement {part} %",
     unknownRoom: "Le navigateur n’indique pas ce qu’il garderait pour la prochaine visite.",
-    room: "Le navigateur peut encore garder {bytes} pour la prochaine visite.",
+    room: "Le navigateur a encore de la place pour {bytes}.",
     memory:
       "On ne sait qu’en le chargeant si un modèle tient dans la mémoire de votre carte graphique : une page ne voit pas combien il y en a.",
     offline: "Pas de réseau pour l’instant : seul ce qui est conservé peut être chargé.",
@@ -280,7 +286,7 @@ export default {
     drafts: "{name}, avec propositions",
     before: "{rate} ({change} par rapport à {before})",
     compared: "En gris sous chaque barre : le dernier essai de ce modèle ici, {date}.",
-    columns: ["Essai", "Tokens/s", "Délai du premier token", "Tokens proposés acceptés"],
+    columns: ["Essai", "Tokens/s", "Délai du premier token", "Tokens issus de propositions"],
     ms: "{ms} ms",
     of: "{accepted} sur {tokens}",
     caption: "{name}, chargé en {seconds} s, sur {adapter}",
@@ -299,7 +305,7 @@ export default {
   playground: {
     answering: "Réponse en cours…",
     stopped: "Arrêté.",
-    cut: "Coupée avant la fin : autorisez plus de tokens dans les réglages.",
+    cut: "Coupée après {tokens} tokens.",
     object: "Un schéma est un objet.",
     schema: "schéma",
     broken: "Ce n’est pas du JSON.",

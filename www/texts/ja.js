@@ -36,7 +36,7 @@ export default {
     howFast: "このデバイスでの速度",
     run: "実行",
     save: "JSON で保存",
-    whose: "表示中の会話と、これから始める会話に適用されます。",
+    whose: "表示中の会話に適用されます。新しいチャットは同じ設定で始まります。",
     system: "システムプロンプト {0}",
     aboutSystem: "会話の前に置かれます。小さなモデルにはあまり効きません。",
     temperature: "温度 {0}",
@@ -62,6 +62,8 @@ export default {
     drafted: "下書きされて採用されたトークン",
     reset: "既定値に戻す",
     lines: "{0} でパッケージをインストールし、そのファイル（{1}）を {2} として配信して、HTML を 2 行書きます。",
+    names:
+      "{0} には、モデルのファイルが入ったフォルダー、または Hugging Face のモデルを指定します。まずは {1} をお試しください。",
     copy: "コピー",
     guide: "チャットの組み込み方",
     choose: "モデルを選択",
@@ -93,13 +95,14 @@ export default {
     processor: "プロセッサー（WebGPU なし）",
   },
   element: {
-    noText: "{name} はテキストファイルでもモデルでもありません。",
+    noText: "{name} にはテキストもモデルもありません。",
   },
   chat: {
     untitled: "新しいチャット",
     stays: "{present} を引き続き使用します。{failure}",
     context: "コンテキスト {share}%",
     tokens: "{context} トークン中 {tokens}",
+    forgotten: "古いメッセージは対象外",
     dismiss: "閉じる",
   },
   conversations: {
@@ -122,10 +125,11 @@ export default {
     imported: "「{title}」をインポートしました。",
     importedAll: "{count} 件の会話をインポートしました。",
     parted: "別のタブでもここで質問されたため、この会話は別の会話になりました。",
+    growing: "別のタブがここで回答を受け取っています。",
   },
   exchange: {
     refused: "{file} にはこのページの会話が含まれていません: {why}。",
-    noJson: "JSON ではありません",
+    noJson: "「{json}」で書き出される JSON ではありません",
     large: "{limit} を超えています",
   },
   loader: {
@@ -133,12 +137,14 @@ export default {
     files: "このデバイスのファイル",
     failed: "{name} を読み込めませんでした: {why}",
     unfetched: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
+    unnamed:
+      "「{name}」というモデルはありません。HuggingFaceTB/SmolLM2-135M-Instruct のような Hugging Face 上の名前、またはフォルダーか GGUF ファイルのアドレスを入力してください。",
   },
   picker: {
     loading: "読み込み中",
     part: "読み込み中 {part}%",
     unknownRoom: "次回の利用までに保存できる容量を、ブラウザーは公開していません。",
-    room: "ブラウザーは次回の利用までにあと {bytes} を保存できます。",
+    room: "ブラウザーにはあと {bytes} の空きがあります。",
     memory:
       "モデルがグラフィックカードのメモリーに収まるかどうかは、読み込むまでわかりません。ページからはその容量が見えないためです。",
     offline: "現在ネットワークに接続されていないため、保存済みのモデルのみ読み込めます。",
@@ -279,7 +285,7 @@ export default {
     drafts: "{name}、下書きあり",
     before: "{rate}（{before} から {change}）",
     compared: "各バーの下の灰色は、このモデルの前回の実行です（{date}）。",
-    columns: ["実行", "トークン/秒", "最初のトークンまでの時間", "採用された下書きトークン"],
+    columns: ["実行", "トークン/秒", "最初のトークンまでの時間", "下書きからのトークン"],
     ms: "{ms} ms",
     of: "{tokens} 個中 {accepted} 個",
     caption: "{name}、{seconds} 秒で読み込み、{adapter}",
@@ -298,7 +304,7 @@ export default {
   playground: {
     answering: "回答中…",
     stopped: "停止しました。",
-    cut: "途中で切れました。設定で最大トークン数を増やしてください。",
+    cut: "{tokens} トークンで打ち切られました。",
     object: "スキーマはオブジェクトです。",
     schema: "スキーマ",
     broken: "JSON ではありません。",

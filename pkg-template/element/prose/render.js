@@ -34,7 +34,7 @@ export class Rendered {
    *
    * @param {string} source
    * @param {boolean} growing
-   * @returns {string} the text of the blocks that have become final
+   * @returns {Element[]} the blocks that have become final
    */
   show(source, growing) {
     if (!source.startsWith(this.#source)) this.#final = { length: 0, blocks: 0 };
@@ -51,10 +51,8 @@ export class Rendered {
       this.#final = { length: end, blocks: before + count };
     }
     const finished = [...this.#parent.children].slice(before, growing ? this.#final.blocks : undefined);
-    // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
-    const told = finished.map((node) => /** @type {HTMLElement} */ (node).innerText).join("\n");
     if (RENDERERS.code || RENDERERS.math) import("./enrich.js").then(({ enrich }) => finished.forEach(enrich));
-    return told;
+    return finished;
   }
 }
 

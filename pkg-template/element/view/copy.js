@@ -10,15 +10,15 @@ const SHOWN = 1_600;
  *
  * @param {HTMLElement} button
  * @param {string} text
- * @param {(text: string) => void} announce for screen readers
+ * @param {import("./view.js").View} view tells screen readers
  */
-export async function copy(button, text, announce) {
+export async function copy(button, text, view) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    return announce(TEXTS.notCopied);
+    return view.announce(TEXTS.notCopied);
   }
-  announce(TEXTS.copied);
+  view.announce(TEXTS.copied);
   const before = [...button.childNodes];
   if (button.querySelector(".done")) return;
   const done = icon(CHECK);

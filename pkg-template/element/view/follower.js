@@ -14,9 +14,9 @@ export class Follower {
 
   /**
    * @param {HTMLElement} log the element that scrolls
-   * @param {() => void} [onScroll]
+   * @param {() => void} onScroll
    */
-  constructor(log, onScroll = () => {}) {
+  constructor(log, onScroll) {
     this.#log = log;
     this.#onScroll = onScroll;
     log.addEventListener("scroll", () => {
@@ -51,10 +51,15 @@ export class Follower {
     this.#top = this.#log.scrollTop;
   }
 
-  /** Scrolls to the beginning, and follows nothing. */
-  toStart() {
+  /**
+   * Scrolls there, and follows nothing.
+   *
+   * @param {number} top
+   */
+  stayAt(top) {
     this.#following = false;
-    this.#log.scrollTop = 0;
+    this.#log.scrollTop = this.#top = top;
+    this.#onScroll();
   }
 
   /** Scrolls to the end, wherever the reader is. */

@@ -101,15 +101,16 @@ export class Message {
   }
 
   #tell() {
-    const final = this.show();
     // Screen readers get blocks that are final.
-    if (final) this.#view?.announce(final);
+    // biome-ignore lint/performance/useDomNodeTextContent: what is read out is what is shown
+    const final = this.show().map((node) => /** @type {HTMLElement} */ (node).innerText);
+    if (final.length) this.#view?.announce(final.join("\n"));
   }
 
   /**
    * Shows the text, and with it what can be done.
    *
-   * @returns {string} what has become final
+   * @returns {Element[]} what has become final
    */
   show() {
     const { content } = this.said;
@@ -124,7 +125,7 @@ export class Message {
         () => (this.text.textContent = content),
       );
     } else this.text.textContent = content;
-    return "";
+    return [];
   }
 
   #offer() {

@@ -211,8 +211,8 @@ export class View {
 
   /** Scrolls to the end, wherever the reader is. */
   toEnd() {
-    if (this.#messages.length > 0) this.#follower.toEnd();
-    else this.#follower.toStart();
+    if (this.last) this.#follower.toEnd();
+    else this.#follower.stayAt(0);
   }
 
   /** @param {{stage: string, loaded: number, total: number} | null} progress null when nothing is being loaded */
@@ -339,29 +339,37 @@ export class View {
   #clicked(event) {
     const target = /** @type {Element} */ (event.target).closest("button");
     // Buttons in a slot are the page's.
-    if (target && !this.#root.contains(target)) return;
-    const article = target?.closest("article");
-    const announce = (/** @type {string} */ text) => this.announce(text);
-    const name = target?.dataset.do;
-    if (!target || !name) {
-      const code = target && codeOf(target);
-      if (target && code !== null) copy(target, code, announce);
+    if (!target || !this.#root.contains(target)) return;
+    const name = target.dataset.do;
+    if (!name) {
+      const code = codeOf(target);
+      if (code !== null) copy(target, code, this);
       return;
     }
-    const i = this.#messages.findIndex(({ element }) => element === article);
+    const i = this.#messages.findIndex(({ element }) => element.contains(target));
     const { versions = [] } = this.#messages[i]?.said ?? {};
     if (name === "read") {
       const pressed = target.ariaPressed === "true";
       this.hush();
       if (!pressed) import("./reader.js").then(({ read }) => read(target, this.#messages[i].text));
     } else if (name === "copy") {
-      copy(target, this.#messages[i].said.content, announce);
+      copy(target, this.#messages[i].said.content, this);
     } else if (name === "latest") {
       this.toEnd();
       this.input.focus({ preventScroll: true });
     } else if (name === "older" || name === "newer") {
-      this.#do.version(i, versions.indexOf(null) + (name === "older" ? -1 : 1));
-      this.#refocus(i, name);
+      const { scrollTop } = this.#log;
+      const { following } = this.#follower;
+      const older = name === "older";
+      this.#do.version(i, versions.indexOf(null) + (older ? -1 : 1));
+      const message = this.#messages[i];
+      message.show();
+      if (following && message === this.last) this.toEnd();
+      else this.#follower.stayAt(scrollTop);
+      // The button was made anew; where it can go no further, its neighbour gets the focus.
+      /** @type {NodeListOf<HTMLElement>} */
+      const buttons = message.element.querySelectorAll("[data-do$=er]:enabled");
+      buttons[older ? 0 : buttons.length - 1].focus();
     } else if (name === "attach") {
       this.attachments.picker.click();
     } else if (name !== "send") {
@@ -388,21 +396,8 @@ export class View {
     }
   }
 
-  /**
-   * Gives the focus back to a button that was made anew, or to its neighbour if it can go no further.
-   *
-   * @param {number} i the message's index
-   * @param {"older" | "newer"} name
-   */
-  #refocus(i, name) {
-    const { element } = this.#messages[i];
-    const button = (/** @type {string} */ name) =>
-      /** @type {HTMLButtonElement} */ (element.querySelector(`[data-do=${name}]`));
-    (button(name).disabled ? button(name === "older" ? "newer" : "older") : button(name)).focus();
-  }
-
   #offerLatest() {
-    this.#latest.hidden = this.#follower.following || this.#messages.length === 0;
+    this.#latest.hidden = this.#follower.following || !this.last;
   }
 
   /** Makes the input as high as its text, in browsers without `field-sizing`. */
@@ -448,7 +443,7 @@ function iconButton(name, style, label, path, type = "button") {
  * @param {number} total
  */
 function bytes(loaded, total) {
-  const [unit, size] = total >= 1e9 ? ["GB", 1e9] : ["MB", 1e6];
-  const number = (/** @type {number} */ n) => (n / Number(size)).toFixed(total >= 1e9 ? 2 : 1);
-  return `${number(loaded)} / ${number(total)} ${unit}`;
+  const large = total >= 1e9;
+  const number = (/** @type {number} */ n) => (n / (large ? 1e9 : 1e6)).toFixed(large ? 2 : 1);
+  return `${number(loaded)} / ${number(total)} ${large ? "GB" : "MB"}`;
 }
