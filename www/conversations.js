@@ -37,7 +37,9 @@ export class Conversations {
   /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
   #found = null;
   #state = "kept";
-  /** Whether another tab gets an answer in the conversation that is shown. */
+  /** @type {object | undefined} the last change by another tab of the conversation that is shown */
+  #latest;
+  /** Whether it is said that another tab gets an answer there. */
   #growing = false;
   #frame = 0;
   #menu = $("menu");
@@ -79,17 +81,28 @@ export class Conversations {
     if (last && this.#chat.conversation.messages.length === 0) this.#try(last, () => this.#chat.show(last));
   }
 
-  /** @param {{id: string, growing: boolean}} what another tab has changed; growing: while it is answered there */
-  async #changed({ id, growing }) {
+  /** @param {{id: string, growing: boolean}} change made by another tab; growing: while it is answered there */
+  async #changed(change) {
+    const { id, growing } = change;
+    const shown = id === this.#chat.conversation.id;
+    if (shown) this.#latest = change;
     await this.#list();
+    const now = shown && (await this.#archive.get(id));
     const { conversation, busy } = this.#chat;
-    if (id !== conversation.id || busy) return;
-    const now = await this.#archive.get(id);
-    if (now && (now.revision ?? 0) > (conversation.revision ?? 0) && this.#chat.conversation === conversation) {
-      // It has not ended yet.
-      if (growing) delete now.messages.at(-1)?.end;
-      this.#try(now, () => this.#chat.update(now));
+    // Another may have come meanwhile.
+    if (change !== this.#latest || id !== conversation.id || busy) return;
+    if (now && (now.revision ?? 0) > (conversation.revision ?? 0)) {
+      this.#try(now, () => {
+        // It has not ended yet.
+        if (growing) delete now.messages.at(-1)?.end;
+        this.#chat.update(now);
+      });
     }
+    this.#tell(growing);
+  }
+
+  /** @param {boolean} growing whether another tab gets an answer in the conversation that is shown */
+  #tell(growing) {
     if (growing) this.#say(TEXTS.growing, false);
     else if (this.#growing) this.hush();
     this.#growing = growing;
@@ -99,6 +112,7 @@ export class Conversations {
   async #keep(conversation) {
     const { id } = conversation;
     if (this.#gone.has(id) || conversation.messages.length === 0) return;
+    this.#tell(false);
     const entry = await this.#archive.put(conversation, this.#chat.busy);
     this.#remember();
     this.#begun(entry.id);

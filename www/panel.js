@@ -15,8 +15,8 @@ export class Panel {
   #place;
   #state = html("p");
   #open = false;
-  /** @type {Engine | null} */
-  #engine = null;
+  /** @type {Engine | null | undefined} */
+  #engine;
   /** @type {EngineView | null} of this engine, once somebody has looked */
   #view = null;
   /** Stands for the current loop of readings: another one replaces it, and it ends. */
@@ -42,6 +42,7 @@ export class Panel {
    * @param {Engine | null} engine
    */
   watch(engine) {
+    if (engine === this.#engine) return;
     this.#engine = engine;
     this.#view?.element.remove();
     this.#view = null;

@@ -86,6 +86,19 @@ describe("a first visit on a phone", () => {
   });
 });
 
+/** Runs in a page before its own scripts: while it is `deaf`, it does not hear what other tabs have changed. */
+function deafen() {
+  const onmessage = Object.getOwnPropertyDescriptor(BroadcastChannel.prototype, "onmessage");
+  Object.defineProperty(BroadcastChannel.prototype, "onmessage", {
+    ...onmessage,
+    set(listener) {
+      onmessage.set.call(this, (event) => {
+        if (!globalThis.deaf || this.name !== "tabloom-demo") listener(event);
+      });
+    },
+  });
+}
+
 describe("conversations", () => {
   let page;
   let problems;
@@ -276,7 +289,7 @@ describe("conversations", () => {
       return top > log.top - 1 && bottom < log.bottom + 1;
     }, hit);
     await choose(page, 0, "Delete");
-    await page.locator("#said", { hasText: "At sea" }).waitFor();
+    await page.locator("#said", { hasText: "Deleted “At sea”" }).waitFor();
     await page.locator("#search").fill("");
   });
 
@@ -307,6 +320,8 @@ describe("conversations", () => {
       (title) => document.getElementById("speed").title === title,
       `${stopped} of 1,024 tokens`,
     );
+    await choose(page, 0, "Delete");
+    await page.locator("#said", { hasText: "Deleted “Tell me a story" }).waitFor();
   });
 
   test("a word of a version that is not shown is found, too", async () => {
@@ -325,7 +340,8 @@ describe("conversations", () => {
       assert.deepEqual(await titles(page), ["★ Birds"]);
     }
     await choose(page, 0, "Delete");
-    await page.locator("#said", { hasText: "Birds" }).waitFor();
+    await page.locator("#said", { hasText: "Deleted “Birds”" }).waitFor();
+    await page.locator("#search").fill("");
   });
 
   test("what was found is deleted, and the others are listed again once one begins", async () => {
@@ -366,6 +382,9 @@ describe("conversations", () => {
     await page.locator("#clear").click();
     await ask(page, "What is 17 + 25?");
     const before = await said(page);
+    await page.context().addInitScript(deafen);
+    await page.reload();
+    await loaded(page);
     const other = await ready(page.context(), address);
     await other.page.locator("#conversation-list .title").first().click();
     await other.page.locator(MESSAGES).nth(1).waitFor();
@@ -374,21 +393,23 @@ describe("conversations", () => {
     await page.locator(MESSAGES, { hasText: FRANCE.answer }).waitFor();
     assert.deepEqual(await said(page), [...before, QUESTION, FRANCE.answer]);
     // While one is answered, the other says so.
-    await say(page, STORY);
+    await say(page, "Tell me a story about a whale.");
     await other.page.locator("#said", { hasText: "Another tab is getting an answer here." }).waitFor();
     await answered(page);
     await other.page.locator("#said").waitFor({ state: "hidden" });
     const long = await said(page);
     await other.page.waitForFunction((count) => shadow("article").length === count, long.length);
-    // Both ask at once: there are two conversations then.
+    // Both ask before they know of each other: there are two conversations then.
     const count = (await titles(page)).length;
-    await Promise.all([say(page, STORY), say(other.page, STORY)]);
-    await Promise.all([answered(page), answered(other.page)]);
-    await page.waitForFunction((count) => document.querySelectorAll("#conversation-list li").length > count, count);
+    const both = [page, other.page];
+    await Promise.all(both.map((one) => one.evaluate(() => (globalThis.deaf = true))));
+    await Promise.all(both.map((one) => ask(one, STORY)));
+    const parted = (count) => document.querySelectorAll("#conversation-list li").length > count;
+    await Promise.any(both.map((one) => one.waitForFunction(parted, count)));
     const told = "#said:not([hidden]) span";
     const own = ["Another tab asked here, too: this is a conversation of its own now."];
-    const both = await Promise.all([page, other.page].map((one) => one.locator(told).allTextContents()));
-    assert.deepEqual(both.flat(), own, "the tab that has the new one says so");
+    const words = await Promise.all(both.map((one) => one.locator(told).allTextContents()));
+    assert.deepEqual(words.flat(), own, "the tab that has the new one says so");
     const [a, b] = [await said(page), await said(other.page)];
     for (const texts of [a, b]) {
       assert.deepEqual(texts.slice(0, long.length), long);
