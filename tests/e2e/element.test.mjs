@@ -904,13 +904,13 @@ test("what cannot be attached is told with a reason, at once", async () => {
     file("nul.bin", "a\0b"),
     file("good.txt", "text"),
   );
-  await notice.filter({ hasText: "x.png has no text. nul.bin holds no text." }).waitFor();
+  await notice.filter({ hasText: "x.png has no text. nul.bin has no text." }).waitFor();
   assert.match((await chips(chat)).join(), /^good\.txt/);
   await chat.locator("[aria-live]", { hasText: "x.png has no text." }).first().waitFor({ state: "attached" });
 
   await input.fill("a draft");
   await choose(file("paper.pdf", "%PDF-1.7\n1 0 obj"), file("empty.txt", ""));
-  await notice.filter({ hasText: "paper.pdf has no text. empty.txt holds no text." }).waitFor();
+  await notice.filter({ hasText: "paper.pdf has no text. empty.txt has no text." }).waitFor();
   assert.equal((await chips(chat)).length, 1);
   assert.equal(await input.inputValue(), "a draft");
 
