@@ -162,6 +162,11 @@ impl<E: Executor> Engine<E> {
         Ok(self.scheduler.take_events())
     }
 
+    /// The events since the last step: the ends of requests that were cancelled or finished since.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.scheduler.take_events()
+    }
+
     /// Whether [`Engine::step`] has nothing to do and no events: no request is left, or only those that
     /// are held or wait for their constraint.
     pub fn is_idle(&self) -> bool {

@@ -254,31 +254,44 @@ impl<E: Executor> Service<E> {
     /// # Errors
     /// [`Error::Closed`] once the executor has failed and every request has got that error.
     pub async fn step(&mut self) -> Result<Vec<(RequestId, Reply)>> {
-        for event in self.engine.step().await? {
-            match event {
-                Event::Token { id, token, logprobs, drafted } => {
-                    self.token(id, token, logprobs.as_ref(), drafted);
-                }
-                Event::PromptLogprobs { id, logprobs } => {
-                    let Some(answer) = self.answers.get_mut(&id) else { continue };
-                    match answer.prompt_logprobs(&logprobs) {
-                        Ok(()) => self.echo(id),
-                        Err(error) => self.fail(id, error),
-                    }
-                }
-                Event::Embedding { id, vector } => {
-                    if let Some(place) = self.jobs.values_mut().find_map(|job| job.vector(id)) {
-                        *place = vector;
-                    }
-                }
-                Event::Finished { id, reason, usage } => {
-                    self.finish_input(id, &reason, usage);
-                    self.finish(id, reason, usage);
-                }
-            }
+        let mut events = self.engine.step().await?;
+        while !events.is_empty() {
+            events.into_iter().for_each(|event| self.take(event));
+            // A stop string ends its answer now, and not in the next step.
+            events = self.engine.take_events();
         }
         self.compile();
+        let engine = &mut self.engine;
+        let failed = self.jobs.iter_mut().filter_map(|(id, job)| Some((*id, job.resume(engine)?)));
+        for (id, reply) in failed.collect::<Vec<_>>() {
+            self.jobs.remove(&id);
+            self.outbox.push((id, reply));
+        }
         Ok(self.take_replies())
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Token { id, token, logprobs, drafted } => {
+                self.token(id, token, logprobs.as_ref(), drafted);
+            }
+            Event::PromptLogprobs { id, logprobs } => {
+                let Some(answer) = self.answers.get_mut(&id) else { return };
+                match answer.prompt_logprobs(&logprobs) {
+                    Ok(()) => self.echo(id),
+                    Err(error) => self.fail(id, error),
+                }
+            }
+            Event::Embedding { id, vector } => {
+                if let Some(place) = self.jobs.values_mut().find_map(|job| job.vector(id)) {
+                    *place = vector;
+                }
+            }
+            Event::Finished { id, reason, usage } => {
+                self.finish_input(id, &reason, usage);
+                self.finish(id, reason, usage);
+            }
+        }
     }
 
     /// Whether [`Service::step`] has nothing to do and no replies: all conversations are over, held, or

@@ -175,6 +175,13 @@ impl KvCache {
         }
     }
 
+    /// Removes the blocks of a table from the prefix cache: their keys and values may be wrong.
+    pub fn retract(&mut self, table: &BlockTable) {
+        for block in table.held() {
+            self.stats.evicted += u64::from(self.index.remove(block));
+        }
+    }
+
     /// Frees the blocks that no row at position `computed` or later attends to.
     pub fn retire(&mut self, table: &mut BlockTable, computed: usize) {
         let hidden = self.view.hidden(computed);

@@ -163,13 +163,13 @@ impl Scheduler {
         true
     }
 
-    /// Preempts a held request. Returns false if there is none or a step in flight still uses it.
+    /// Preempts a request that rests. Returns false if there is none or a step in flight still uses it.
     fn reclaim(&mut self) -> bool {
         if !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
             return false;
         }
-        let held = (0..self.running.len()).filter(|at| self.running[*at].held);
-        let last = held.max_by_key(|at| self.queue.claim(&self.running[*at]));
+        let resting = (0..self.running.len()).filter(|at| self.running[*at].rests());
+        let last = resting.max_by_key(|at| self.queue.claim(&self.running[*at]));
         last.is_some_and(|at| matches!(self.preempt_soon(at), Room::Found))
     }
 

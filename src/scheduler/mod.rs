@@ -227,7 +227,7 @@ impl Scheduler {
                 let bad = scores.iter().filter(|score| score.chosen.is_nan()).count() as u32;
                 if bad > 0 {
                     ended = Some(FinishReason::Error(Error::Numerical { count: bad }));
-                } else if let Some(logprobs) = (scored > 0).then(|| seq.score(scores)).flatten() {
+                } else if let Some(logprobs) = seq.score(scores) {
                     self.events.push(Event::PromptLogprobs { id: seq.id, logprobs });
                 }
                 if let Some(vector) = embedding {
@@ -258,7 +258,11 @@ impl Scheduler {
                 }
                 let verified = seq.verified();
                 let (table, tokens) = seq.table_and_tokens();
-                self.cache.publish(table, &tokens[..verified]);
+                match ended {
+                    // Whichever block it comes from, nobody else is to find it.
+                    Some(FinishReason::Error(Error::Numerical { .. })) => self.cache.retract(table),
+                    _ => self.cache.publish(table, &tokens[..verified]),
+                }
                 self.cache.retire(&mut seq.table, verified);
                 if let Some(reason) = ended {
                     self.finish_running(at, reason, now);
@@ -314,7 +318,7 @@ impl Scheduler {
     /// Whether there is nothing to do: each live request is held or waits for its constraint, no step
     /// in flight is left to commit, and no event is left to take.
     pub fn is_idle(&self) -> bool {
-        let idle = |seq: &Sequence| (seq.held || seq.awaits_constraint()) && seq.in_flight == 0;
+        let idle = |seq: &Sequence| seq.rests() && seq.in_flight == 0;
         self.queue.iter().chain(&self.running).all(idle)
             && self.draining.is_empty()
             && self.events.is_empty()

@@ -58,12 +58,13 @@ impl Queue {
 
     /// Records that a tab has one more live request that is not held.
     pub fn enter(&mut self, tab: TabId) {
-        // A tab that was idle gets one short turn ahead of the busy ones, and no more.
         let active = self.tabs.values().filter(|tab| tab.live > 0);
-        let least = active.map(|tab| tab.served).min().unwrap_or(0);
+        let least = active.map(|tab| tab.served).min();
         let tab = self.tabs.entry(tab).or_default();
-        if tab.live == 0 {
-            tab.served = tab.served.max(least.saturating_sub(Queue::QUANTUM));
+        // A tab that was idle gets one short turn ahead of the busy ones, and no more. What it was
+        // served before is no debt: nobody else may have wanted those rows.
+        if let Some(least) = least.filter(|_| tab.live == 0) {
+            tab.served = tab.served.clamp(least.saturating_sub(Queue::QUANTUM), least);
         }
         tab.live += 1;
     }
@@ -201,7 +202,7 @@ impl Queue {
     pub fn claim(&self, seq: &Sequence) -> impl Ord + use<> {
         let (priority, arrival) = self.rank(seq);
         let hidden = self.tabs.get(&seq.tab).is_some_and(|tab| tab.hidden);
-        (seq.held, hidden, priority, arrival)
+        (seq.rests(), hidden, priority, arrival)
     }
 
     /// The order by policy: the smallest is served first.

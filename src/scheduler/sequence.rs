@@ -383,9 +383,10 @@ impl Sequence {
         self.prompt_logprobs.is_some() && self.computed + 1 < self.prompt
     }
 
-    /// Whether all is computed that does not need the missing constraint.
-    pub fn awaits_constraint(&self) -> bool {
-        self.constraint_missing && self.remaining() == 0
+    /// Whether nothing can be computed for it for now: it is held, or its constraint is missing and all
+    /// else is computed.
+    pub fn rests(&self) -> bool {
+        self.held || self.constraint_missing && self.remaining() == 0
     }
 
     /// Sets the announced constraint. Returns the finish reason if the tokens so far end the answer.
@@ -507,14 +508,15 @@ impl Sequence {
         before < self.given && self.verified >= self.given && self.tokens.len() == self.given
     }
 
-    /// Adds log-probabilities of the prompt; returns all of them once they are complete.
+    /// Adds log-probabilities of the prompt; returns all of them, one less than the prompt has tokens,
+    /// once they are complete.
     pub fn score(&mut self, scores: Vec<Logprobs>) -> Option<Vec<Logprobs>> {
         self.scores.extend(scores);
         if self.scores.len() + 1 < self.prompt {
             return None;
         }
         // If the prompt is computed again, they are not returned again.
-        self.prompt_logprobs = None;
+        self.prompt_logprobs.take()?;
         Some(std::mem::take(&mut self.scores))
     }
 

@@ -1,6 +1,9 @@
 //! Embeddings over an engine: one vector per input text.
 
-use std::{collections::BTreeMap, iter::Enumerate, mem::take, vec};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    mem::take,
+};
 
 use super::reply::Reply;
 use crate::{
@@ -23,8 +26,8 @@ pub struct Job {
     pooling: Pooling,
     tab: TabId,
     salt: u64,
-    /// Prompts that are not submitted yet.
-    waiting: Enumerate<vec::IntoIter<Vec<u32>>>,
+    /// Prompts that are not submitted yet, and the inputs' indices.
+    waiting: VecDeque<(usize, Vec<u32>)>,
     /// The engine's request ids and the inputs' indices.
     running: BTreeMap<RequestId, usize>,
     /// `[inputs][hidden]`; empty until computed.
@@ -52,7 +55,7 @@ impl Job {
             tab,
             salt,
             vectors: vec![Vec::new(); prompts.len()],
-            waiting: prompts.into_iter().enumerate(),
+            waiting: prompts.into_iter().enumerate().collect(),
             running: BTreeMap::new(),
             prompt_tokens: 0,
         };
@@ -89,6 +92,8 @@ impl Job {
             | FinishReason::Repetition => self.feed(engine),
         };
         match fed {
+            // [`Job::resume`] tries again.
+            Err(Error::QueueFull { .. }) => None,
             Ok(()) if self.running.is_empty() => {
                 let (model, vectors) = (take(&mut self.model), take(&mut self.vectors));
                 let count = self.prompt_tokens as u32;
@@ -103,16 +108,38 @@ impl Job {
         }
     }
 
-    /// Submits inputs to the engine.
+    /// Submits inputs again if the engine's queue had no room for any when the last one ended.
+    pub fn resume<E: Executor>(&mut self, engine: &mut Engine<E>) -> Option<Reply> {
+        if !self.running.is_empty() {
+            return None;
+        }
+        match self.feed(engine) {
+            Ok(()) | Err(Error::QueueFull { .. }) => None,
+            Err(error) => {
+                self.cancel(engine);
+                Some(Reply::Error(error))
+            }
+        }
+    }
+
+    /// Submits inputs to the engine. Those for which its queue has no room wait for the end of one that
+    /// is there; it is an error if there is none.
     fn feed<E: Executor>(&mut self, engine: &mut Engine<E>) -> Result<()> {
         while self.running.len() < AT_ONCE {
-            let Some((input, prompt)) = self.waiting.next() else { break };
+            let Some((input, prompt)) = self.waiting.pop_front() else { break };
             let goal = Goal::Embed(self.pooling);
             let Job { tab, salt, .. } = *self;
-            let asked = Request { prompt, goal, tab, salt, ..Default::default() };
-            let submitted = engine.submit(asked);
-            let id = submitted.map_err(|error| blame(input, error))?;
-            self.running.insert(id, input);
+            let asked = Request { prompt: prompt.clone(), goal, tab, salt, ..Default::default() };
+            match engine.submit(asked) {
+                Ok(id) => {
+                    self.running.insert(id, input);
+                }
+                Err(error @ Error::QueueFull { .. }) => {
+                    self.waiting.push_front((input, prompt));
+                    return if self.running.is_empty() { Err(error) } else { Ok(()) };
+                }
+                Err(error) => return Err(blame(input, error)),
+            }
         }
         Ok(())
     }

@@ -37,12 +37,16 @@ fn goldens() -> Vec<Golden> {
 }
 
 fn service() -> Service<AnyExecutor> {
+    service_with(Options::default())
+}
+
+fn service_with(scheduling: Options) -> Service<AnyExecutor> {
     let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
     let options = LoadOptions { device: Device::Cpu, ..Default::default() };
     let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
     let model = pollster::block_on(load).expect("the built-in model loads");
     let (executor, name) = (model.loaded.executor, "built-in".into());
-    Service::new(executor, model.chat, name, Options::default(), steady_clock())
+    Service::new(executor, model.chat, name, scheduling, steady_clock())
 }
 
 fn embed(service: &mut Service<AnyExecutor>, request: Value) -> Result<RequestId> {
@@ -158,4 +162,31 @@ fn cancelled_and_refused_requests_leave_nothing_behind() {
         panic!("not refused");
     };
     assert_eq!((*of, &param[..]), (id, "input[30]"));
+}
+
+/// What the queue has no room for waits for what is in it, its own or not.
+#[test]
+fn inputs_that_find_the_queue_full_wait() {
+    for limit in [1, 3] {
+        let mut service = service_with(Options { max_queue: limit, ..Options::default() });
+        let input: Vec<_> = (0..20).map(|i| vec![3 + i; 30]).collect();
+        let ids = [(); 2].map(|()| embed(&mut service, json!({ "input": input })));
+        let [Ok(first), second] = ids else { panic!("{ids:?}") };
+        assert!(matches!(second, Err(Error::QueueFull { .. })), "there is none to wait for");
+        let chat =
+            json!({ "messages": [{ "role": "user", "content": "Hello!" }], "max_tokens": 9 });
+        let chat = ChatCompletionRequest::read(chat).and_then(ChatCompletionRequest::validate);
+        let chat = chat.expect("a valid request");
+        let moment = Moment { now: 0, entropy: 1, tab: TabId(1), salt: 0 };
+        let mut replies = Vec::new();
+        while replies.is_empty() {
+            // Others take each place that there is.
+            while service.submit(chat.clone(), moment, &[]).is_ok() {}
+            let step = pollster::block_on(service.step()).expect("the engine runs");
+            replies.extend(step.into_iter().filter(|(id, _)| *id == first));
+            assert!(service.metrics().request_success.length < 500, "it waits for ever");
+        }
+        let [(_, Reply::Embeddings(response))] = &replies[..] else { panic!("{replies:?}") };
+        assert_eq!(response.data.len(), 20);
+    }
 }

@@ -132,6 +132,34 @@ fn a_new_tab_does_not_wait_behind_one_that_fills_all_slots() {
 }
 
 #[test]
+fn what_a_tab_was_served_before_it_rested_keeps_it_from_nothing() {
+    for (slots, earlier) in [(16, 5), (4, 40)] {
+        let mut scheduler = scheduler(256, slots, 1000);
+        for _ in 0..earlier {
+            add(&mut scheduler, from_tab(1, 50, 100));
+        }
+        while !scheduler.is_idle() {
+            step(&mut scheduler);
+        }
+        for _ in 0..3 * slots {
+            add(&mut scheduler, from_tab(2, 10, 500));
+        }
+        let mut in_flight = vec![plan(&mut scheduler), plan(&mut scheduler)];
+        let id = add(&mut scheduler, from_tab(1, 10, 5));
+        for steps in 1.. {
+            let oldest = in_flight.remove(0);
+            let events = commit(&mut scheduler, &oldest, TOKEN);
+            if events.contains(&token(id)) {
+                break;
+            }
+            // Those in flight, its own prompt and two more.
+            assert!(steps <= 5, "{slots} slots: nothing after {steps} steps");
+            in_flight.push(plan(&mut scheduler));
+        }
+    }
+}
+
+#[test]
 fn no_request_is_preempted_for_a_tab_of_lower_rank() {
     for (hidden, priority) in [(true, 0), (false, 1)] {
         let mut scheduler = with(64, 2, 100, |options| options.policy = Policy::Priority);

@@ -84,6 +84,25 @@ fn slots_and_blocks_of_held_requests_go_to_waiting_ones() {
 }
 
 #[test]
+fn a_request_that_waits_for_its_constraint_gives_its_blocks_to_others() {
+    // Four blocks; three tabs, so that no turn decides.
+    let mut scheduler = scheduler(64, 4, 4);
+    let constrained = Request { constrained: true, ..request(40, 5) };
+    let waits = add(&mut scheduler, constrained);
+    let other = add(&mut scheduler, Request { tab: TabId(1), ..request(31, 40) });
+    assert_eq!(step(&mut scheduler), [(0, 0, 39)], "all but the row that samples");
+    let mut rows = 0;
+    for _ in 0..40 {
+        rows += step(&mut scheduler).iter().filter(|(_, start, _)| *start >= 31).count();
+        if scheduler.running.iter().all(|seq| seq.id != other) && scheduler.queue.len() == 0 {
+            break;
+        }
+    }
+    assert!(rows > 25, "the other one goes on to the end of the pool");
+    assert!(scheduler.running.iter().chain(scheduler.queue.iter()).any(|seq| seq.id == waits));
+}
+
+#[test]
 fn no_request_waits_for_a_prefix_or_twin_that_is_held() {
     for twins in [false, true] {
         let mut scheduler = with(16, 4, 40, |options| options.prefix_caching = true);

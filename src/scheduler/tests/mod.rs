@@ -211,6 +211,24 @@ fn logits_that_are_not_finite_end_only_their_request() {
 }
 
 #[test]
+fn a_prefix_whose_logits_were_not_finite_is_computed_again() {
+    let mut scheduler = with(64, 1, 10, |options| options.prefix_caching = true);
+    let ask = |scheduler: &mut Scheduler| add(scheduler, request(40, 5));
+    let good = ask(&mut scheduler);
+    step(&mut scheduler);
+    finish(&mut scheduler, good, FinishReason::Stop);
+    ask(&mut scheduler);
+    let plan = plan(&mut scheduler);
+    assert_eq!(shape(&plan), [(0, 32, 8)], "two blocks are cached");
+    let mut result = answer(&plan, TOKEN);
+    result.samples[0].not_finite = 5;
+    scheduler.commit(&plan, &result, NOW, NOW);
+    scheduler.check_integrity();
+    ask(&mut scheduler);
+    assert_eq!(step(&mut scheduler), [(0, 0, 40)]);
+}
+
+#[test]
 fn a_step_is_planned_before_the_last_one_is_over() {
     let mut scheduler = scheduler(64, 4, 10);
     let id = add(&mut scheduler, request(20, 3));

@@ -199,6 +199,17 @@ fn scored_rows_stay_within_the_logit_rows_and_the_last_one_samples_alone() {
 }
 
 #[test]
+fn the_scores_of_a_prompt_of_one_token_are_there_and_none() {
+    let mut scheduler = scheduler(64, 4, 20);
+    let id = add(&mut scheduler, Request { prompt_logprobs: Some(0), ..request(1, 2) });
+    let scores = Event::PromptLogprobs { id, logprobs: Vec::new() };
+    let plans = [(); 2].map(|()| plan(&mut scheduler));
+    assert_eq!(commit(&mut scheduler, &plans[0], TOKEN), [scores, token(id)]);
+    let end = finished(id, FinishReason::Length, 1, 2);
+    assert_eq!(commit(&mut scheduler, &plans[1], TOKEN), [token(id), end], "once");
+}
+
+#[test]
 fn an_embedding_ends_its_request() {
     let mut scheduler = scheduler(16, 4, 20);
     let id = add(&mut scheduler, Request { goal: Goal::Embed(Pooling::Mean), ..request(20, 1) });

@@ -29,6 +29,24 @@ fn drafting(answer: &[u32]) -> Service<Script> {
 }
 
 #[test]
+fn an_answer_ends_in_the_step_that_completes_its_stop_string() {
+    let ids = chat().tokenizer().encode_plain("one two three four five", false).expect("tokens");
+    let (mut service, _) = service(std::slice::from_ref(&ids));
+    service.submit(with(json!({ "stop": " three" })), NOW, &[]).expect("it is accepted");
+    let mut before = 0;
+    let replies = loop {
+        let replies = pollster::block_on(service.step()).expect("it runs");
+        if !replies.is_empty() {
+            break replies;
+        }
+        before = service.metrics().generation_tokens;
+    };
+    let [(_, Reply::Completion(completion))] = &replies[..] else { panic!("{replies:?}") };
+    assert_eq!(completion.choices[0].message.content.as_deref(), Some("one two"));
+    assert_eq!(u64::from(completion.usage.completion_tokens), before + 1, "its token came now");
+}
+
+#[test]
 fn an_answer_ends_at_its_stop_string_whatever_tokens_came_in_the_same_step() {
     let ids = chat()
         .tokenizer()
