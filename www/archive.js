@@ -134,6 +134,17 @@ export function ordered(entries) {
 }
 
 /**
+ * All that was said, in each version.
+ *
+ * @param {unknown} messages as any version of the page may have kept them
+ * @returns {string[]}
+ */
+export function textsOf(messages) {
+  if (!Array.isArray(messages)) return [];
+  return messages.flatMap((message) => [`${message?.content}`, ...[message?.versions].flat().flatMap(textsOf)]);
+}
+
+/**
  * What the list shows, whatever another version of the page has kept.
  *
  * @param {Entry} conversation

@@ -1,6 +1,7 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
 // archive, settings of its own, how fast it goes, how full the context is, and draft tokens.
 import { Chat as View, checked, unquote } from "./tabloom/element/parts.js";
+import { textsOf } from "./archive.js";
 import { $, button, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
@@ -51,7 +52,11 @@ export class Chat extends EventTarget {
       useProcessor: () => loader.useProcessor(),
       onState: () => this.#refresh(),
       // The engine's own words, for those who look.
-      onError: (error) => problem.setAttribute("title", error.cause?.message ?? ""),
+      onError: (error) => {
+        problem.setAttribute("title", error.cause?.message ?? "");
+        // In a small window it may be far below.
+        requestAnimationFrame(() => problem.scrollIntoView({ block: "nearest" }));
+      },
       onChunk: (chunk, message) => this.#count(chunk, message),
     });
     root.adoptedStyleSheets.push(Drafts.style());
@@ -109,15 +114,25 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * Scrolls to the first message that says something, once all are drawn.
+   * Scrolls to the first message that says something, once all are drawn; shows the version that does, where none
+   * that is shown does.
    *
    * @param {string} words in lower case
+   * @returns {Promise<void>}
    */
   async find(words) {
     const { conversation } = this;
+    const { messages } = conversation;
+    const says = (/** @type {string} */ text) => text.toLowerCase().includes(words);
+    const i = messages.findIndex(({ content }) => says(content));
+    if (i < 0) {
+      const hidden = messages.findIndex(({ versions }) => textsOf(versions?.flat()).some(says));
+      const version = messages[hidden]?.versions?.findIndex((version) => textsOf(version).some(says)) ?? -1;
+      if (version < 0) return;
+      this.#view.conversation.choose(hidden, version);
+      return this.find(words);
+    }
     const root = /** @type {ShadowRoot} */ ($("conversation").shadowRoot);
-    const i = conversation.messages.findIndex(({ content }) => content.toLowerCase().includes(words));
-    if (i < 0) return;
     const frame = () => new Promise(requestAnimationFrame);
     while (root.querySelector("article .text:empty")) await frame();
     // In the frame that drew the last of them, the end is scrolled to.
@@ -165,7 +180,8 @@ export class Chat extends EventTarget {
       if (error.name === "AbortError") return;
       const { current, name: present } = this.#loader;
       if (current) error.message = fill(texts.chat.stays, { present, failure: error.message });
-      this.#view.fail(error, () => this.use(source));
+      // A name that is none is to be entered again.
+      this.#view.fail(error, () => (error.param === "model" ? $("choose").click() : this.use(source)));
     }
   }
 

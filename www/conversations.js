@@ -1,6 +1,6 @@
 // The list of conversations: opens, finds, renames, pins, saves and deletes them.
 import { icon } from "./tabloom/element/parts.js";
-import { ordered } from "./archive.js";
+import { ordered, textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
 import { readConversation, saveAsJson, saveAsMarkdown } from "./exchange.js";
 import { fill, locale, texts } from "./texts.js";
@@ -384,7 +384,7 @@ export class Conversations {
       if (found.has(id)) continue;
       const conversation = await this.#archive.get(id);
       if (this.#found !== found) return;
-      if (said(conversation?.messages).some(has)) found.add(id);
+      if (textsOf(conversation?.messages).some(has)) found.add(id);
     }
     this.#draw();
   }
@@ -448,17 +448,6 @@ function step(menu, event) {
   if (next === undefined) return;
   event.preventDefault();
   items[next].focus();
-}
-
-/**
- * All that was said, in each version.
- *
- * @param {unknown} messages as any version of the page may have kept them
- * @returns {string[]}
- */
-function said(messages) {
-  if (!Array.isArray(messages)) return [];
-  return messages.flatMap((message) => [`${message?.content}`, ...[message?.versions].flat().flatMap(said)]);
 }
 
 /** What is looked for, in lower case. */

@@ -166,7 +166,7 @@ function worded(error, source) {
   const fetched = allowed(source) ? fill(unfetched, { name }) : $("about-address").textContent;
   const told = error.param === "model" ? fill(unnamed, { name: `${source}` }) : fill(failed, { name, why });
   const message = error.code === "fetch" ? fetched : told;
-  return Object.assign(new Error(message, { cause: error }), { code: error.code });
+  return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });
 }
 
 /**

@@ -1,4 +1,4 @@
-// The visitor's settings: those of the conversation that is shown. New conversations begin with the last ones.
+// The visitor's settings: those of the conversation that is shown, with which a new one begins.
 
 import { fill, texts } from "./texts.js";
 
@@ -84,9 +84,9 @@ export class Settings extends EventTarget {
     this.values = { ...this.values, ...values };
     this.#fill();
     try {
-      localStorage.setItem(KEY, JSON.stringify({ ...latest(), ...values }));
+      sessionStorage.setItem(KEY, JSON.stringify({ ...latest(), ...values }));
     } catch {
-      // Denied or full: they are used for this visit only.
+      // Denied or full: a reload drops those of a conversation that has not begun.
     }
     this.dispatchEvent(new Event("change"));
   }
@@ -134,10 +134,10 @@ function entered({ type, value, checked }) {
   return type !== "number" ? value : value === "" ? null : Number(value);
 }
 
-/** The settings as they were set last, in whichever conversation: a new one begins with them. */
+/** The settings as they were set last in this tab: what is not asked yet has them after a reload. */
 export function latest() {
   try {
-    return typed(JSON.parse(localStorage.getItem(KEY) ?? "{}"));
+    return typed(JSON.parse(sessionStorage.getItem(KEY) ?? "{}"));
   } catch {
     return {};
   }

@@ -8,7 +8,7 @@ const GONE = ["engine_crashed", "no_gpu", "closed"];
 /** The error of a conversation that has outgrown the model's context. */
 const TOO_LONG = "context_length_exceeded";
 /** Milliseconds between two times that a growing answer is kept. */
-const KEPT = 1_000;
+const KEPT = 300;
 
 /**
  * The chat whose conversation is answered.

@@ -29,7 +29,7 @@ export const TEXTS = {
   compile: "Preparing the model",
   ready: "The model is ready",
   thinking: "The answer is being written",
-  cut: "Cut off: no room for more.",
+  cut: "Cut off at the token limit.",
   stopped: "Stopped.",
   forgotten: "The model no longer sees what is above: its context is full.",
   problem: "That did not work",

@@ -6,21 +6,42 @@ use crate::step::BLOCK_SIZE;
 pub(super) const NULL: u32 = 0;
 
 /// The KV blocks of one sequence, in the order of its tokens. Append-only, except that blocks outside
-/// the window of all later rows are replaced by the null block.
+/// the window of all later rows are replaced by the null block. Empty while the sequence waits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockTable {
     pub(super) blocks: Vec<u32>,
-    /// Hashes of the first blocks: those found in the cache or published since.
+    /// Hashes of the sequence's first full blocks, each with all before it; kept while it waits.
     pub(super) hashes: Vec<u64>,
     pub(super) salt: u64,
     /// Owner of the blocks that it takes.
     pub(super) owner: u64,
     pub(super) cached: usize,
+    /// Blocks before this index were found in the cache, or are published.
+    pub(super) published: usize,
     /// Blocks before this index have been checked by [`super::KvCache::retire`].
     pub(super) retired: usize,
 }
 
 impl BlockTable {
+    /// An empty table. Only sequences of the same salt share blocks.
+    pub fn new(salt: u64, owner: u64) -> BlockTable {
+        BlockTable { salt, owner, ..Default::default() }
+    }
+
+    /// Tokens in full blocks that two sequences have in common, as far as both are hashed.
+    pub fn common(&self, other: &BlockTable) -> usize {
+        let pairs = self.hashes.iter().zip(&other.hashes);
+        // Equal hashes are those of equal tokens before them, too.
+        let most = pairs.len();
+        let (mut equal, mut unequal) = (0, most + 1);
+        while equal + 1 < unequal {
+            let middle = (equal + unequal) / 2;
+            let same = self.hashes[middle - 1] == other.hashes[middle - 1];
+            *(if same { &mut equal } else { &mut unequal }) = middle;
+        }
+        equal * BLOCK_SIZE
+    }
+
     /// The block of positions 16·i .. 16·i + 15, for each i; the null block where no later row attends.
     pub fn entries(&self) -> &[u32] {
         &self.blocks

@@ -114,33 +114,55 @@ impl KvCache {
         self.stats
     }
 
-    /// Tokens of the longest cached prefix, in whole blocks. The last token never counts, because its
-    /// logits must be computed.
-    pub fn lookup(&self, tokens: &[u32], salt: u64) -> usize {
-        self.find(tokens, salt, tokens.len().saturating_sub(1)).cached
+    /// Hashes the full blocks of a sequence's tokens that are not hashed yet: blocks are found and
+    /// published by their hashes.
+    pub fn hash(&self, table: &mut BlockTable, tokens: &[u32]) {
+        if !self.prefix_caching {
+            return;
+        }
+        while let Some(content) = self.index.content(tokens, table.hashes.len()) {
+            let parent = self.parent(table, table.hashes.len());
+            table.hashes.push(self.index.hash(parent, content));
+        }
     }
 
-    /// A table for a new sequence of `owner` with room for `room` tokens, which shares the longest
-    /// cached prefix if `use_prefix`. None, with nothing changed, if fewer than `spare` blocks would
-    /// stay free.
+    /// Tokens of the longest cached prefix of a [hashed](KvCache::hash) sequence, in whole blocks. The
+    /// last token never counts, because its logits must be computed.
+    pub fn lookup(&self, table: &BlockTable, tokens: &[u32]) -> usize {
+        self.find(table, tokens, tokens.len().saturating_sub(1)).len() * BLOCK_SIZE
+    }
+
+    /// The same in a few probes, for an order of many sequences: exact unless blocks were evicted from
+    /// the middle of a prefix.
+    pub fn estimate(&self, table: &BlockTable) -> usize {
+        table.hashes.partition_point(|hash| self.index.has(*hash)) * BLOCK_SIZE
+    }
+
+    /// Gives the empty table of a [hashed](KvCache::hash) sequence room for `room` tokens; it shares
+    /// the longest cached prefix if `use_prefix`. Returns false, with nothing changed, if fewer than
+    /// `spare` blocks would stay free.
+    #[must_use]
     pub fn admit(
         &mut self,
+        table: &mut BlockTable,
         tokens: &[u32],
-        salt: u64,
-        owner: u64,
         room: usize,
         use_prefix: bool,
         spare: usize,
-    ) -> Option<BlockTable> {
+    ) -> bool {
+        debug_assert!(table.is_empty());
         let most = if use_prefix { tokens.len().saturating_sub(1) } else { 0 };
-        let mut table = BlockTable { owner, ..self.find(tokens, salt, most) };
-        let free_blocks = table.held().filter(|block| self.references[*block as usize] == 0);
-        if self.free() < free_blocks.count() + table.missing(room) + spare {
-            return None;
+        let blocks = self.find(table, tokens, most);
+        let is_free = |block: &&u32| **block != NULL && self.references[**block as usize] == 0;
+        let missing = room.div_ceil(BLOCK_SIZE).saturating_sub(blocks.len());
+        if self.free() < blocks.iter().filter(is_free).count() + missing + spare {
+            return false;
         }
-        self.share(&table); // before any block is taken, which could be one of these
-        self.extend(&mut table, room);
-        Some(table)
+        (table.cached, table.published) = (blocks.len() * BLOCK_SIZE, blocks.len());
+        table.blocks = blocks;
+        self.share(table); // before any block is taken, which could be one of these
+        self.extend(table, room);
+        true
     }
 
     /// Grows `table` to hold `tokens` tokens. Returns false, with nothing changed, if too few blocks
@@ -158,20 +180,15 @@ impl KvCache {
     /// sequence, as far as their keys and values are computed and final: drafts only once they are
     /// accepted. The cost is proportional to the new blocks since the last call.
     pub fn publish(&mut self, table: &mut BlockTable, tokens: &[u32]) {
-        if !self.prefix_caching {
-            return;
-        }
-        for at in table.hashes.len()..table.len() {
+        self.hash(table, tokens);
+        for at in table.published..table.len().min(table.hashes.len()) {
             let Some(content) = self.index.content(tokens, at) else { break };
-            let parent = table.hashes.last().copied();
-            let parent = parent.unwrap_or_else(|| self.index.root(table.salt));
-            let hash = self.index.hash(parent, content);
             let block = table.blocks[at];
             if block != NULL && !self.index.contains(block) {
-                self.index.insert(block, hash, parent, content);
+                self.index.insert(block, table.hashes[at], self.parent(table, at), content);
                 self.stats.stored += 1;
             }
-            table.hashes.push(hash);
+            table.published = at + 1;
         }
     }
 
@@ -213,6 +230,7 @@ impl KvCache {
         let mut table = parent.clone();
         table.blocks.truncate(full);
         table.hashes.truncate(full);
+        table.published = table.published.min(full);
         table.retired = table.retired.min(full);
         if self.free() < table.missing(room) + spare {
             return None;
@@ -225,14 +243,18 @@ impl KvCache {
 
     /// Frees all blocks of `table` and empties it. No step in flight may use them.
     pub fn release(&mut self, table: &mut BlockTable) {
-        for block in std::mem::take(table).blocks.into_iter().rev() {
+        for block in std::mem::take(&mut table.blocks).into_iter().rev() {
             self.drop_reference(block);
         }
+        (table.cached, table.published, table.retired) = (0, 0, 0);
     }
 
     /// Holds the cached full blocks of a prefix until [`KvCache::unpin`]; none if nothing is cached.
     pub fn pin(&mut self, tokens: &[u32], salt: u64) -> Option<Pin> {
-        let table = self.find(tokens, salt, tokens.len());
+        let mut table = BlockTable::new(salt, 0);
+        self.hash(&mut table, tokens);
+        table.blocks = self.find(&table, tokens, tokens.len());
+        table.cached = table.len() * BLOCK_SIZE;
         self.share(&table);
         (!table.is_empty()).then_some(Pin(table))
     }
@@ -300,7 +322,15 @@ impl KvCache {
         self.index.check_integrity();
     }
 
-    /// The longest cached prefix of `tokens`, of at most `most` of them, as a table without references.
+    /// The hash of the blocks of a table before one of them.
+    fn parent(&self, table: &BlockTable, at: usize) -> u64 {
+        match at.checked_sub(1) {
+            Some(before) => table.hashes[before],
+            None => self.index.root(table.salt),
+        }
+    }
+
+    /// The blocks of the longest cached prefix of `tokens`, of at most `most` of them.
     ///
     /// Blocks that a window hides from all rows after the prefix need not be cached:
     /// ```text
@@ -308,37 +338,28 @@ impl KvCache {
     /// ├───────┼──────────────────┼─────────┤ prefix
     ///   cached  anything: null     cached
     /// ```
-    fn find(&self, tokens: &[u32], salt: u64, most: usize) -> BlockTable {
-        let mut table = BlockTable { salt, ..Default::default() };
-        if !self.prefix_caching {
-            return table;
-        }
+    fn find(&self, table: &BlockTable, tokens: &[u32], most: usize) -> Vec<u32> {
+        let (mut blocks, mut parent) = (Vec::new(), self.index.root(table.salt));
         let [mut longest, mut cached_in_a_row] = [0; 2];
-        let mut parent = self.index.root(salt);
-        for at in 0..most / BLOCK_SIZE {
+        for (at, &hash) in table.hashes.iter().enumerate().take(most / BLOCK_SIZE) {
             let Some(content) = self.index.content(tokens, at) else { break };
-            let hash = self.index.hash(parent, content);
             let block = self.index.find(hash, parent, content);
             cached_in_a_row = block.map_or(0, |_| cached_in_a_row + 1);
             if block.is_none() && at < self.view.sinks {
                 break;
             }
-            table.blocks.push(block.unwrap_or(NULL));
-            table.hashes.push(hash);
+            blocks.push(block.unwrap_or(NULL));
             let (length, hidden) = (at + 1, self.view.hidden((at + 1) * BLOCK_SIZE));
             if cached_in_a_row >= length.saturating_sub(hidden.end) {
                 longest = length;
             }
             parent = hash;
         }
-        table.blocks.truncate(longest);
-        table.hashes.truncate(longest);
-        table.cached = longest * BLOCK_SIZE;
-        let hidden = self.view.hidden(table.cached);
-        if let Some(entries) = table.blocks.get_mut(hidden) {
+        blocks.truncate(longest);
+        if let Some(entries) = blocks.get_mut(self.view.hidden(longest * BLOCK_SIZE)) {
             entries.fill(NULL);
         }
-        table
+        blocks
     }
 
     /// Adds a reference for each entry of a table; some of the blocks may be free.

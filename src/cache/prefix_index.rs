@@ -69,6 +69,11 @@ impl PrefixIndex {
         })
     }
 
+    /// Whether there is a block with this hash.
+    pub fn has(&self, hash: u64) -> bool {
+        self.first.contains_key(&hash)
+    }
+
     /// Adds a block that is not in the index.
     pub fn insert(&mut self, block: u32, hash: u64, parent: u64, content: &[u32]) {
         debug_assert!(!self.contains(block));

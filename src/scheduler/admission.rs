@@ -7,10 +7,7 @@ use super::{
     sequence::Sequence,
     state::Scheduler,
 };
-use crate::{
-    cache::BlockTable,
-    step::{BLOCK_SIZE, Window},
-};
+use crate::step::{BLOCK_SIZE, Window};
 
 /// The outcome of freeing blocks for a running sequence.
 pub(super) enum Room {
@@ -38,13 +35,13 @@ impl Scheduler {
                 if self.queue.get(id).is_none_or(|seq| self.awaits_prefix(seq)) {
                     continue;
                 }
-                let mut blocks = self.blocks_for(id);
-                while blocks.is_none()
+                let mut found = self.find_blocks(id);
+                while found.is_none()
                     && (self.reclaim() || self.running.is_empty() && self.unpin_oldest())
                 {
-                    blocks = self.blocks_for(id);
+                    found = self.find_blocks(id);
                 }
-                let Some((table, cached)) = blocks else {
+                let Some(cached) = found else {
                     self.preempt_for(tab);
                     // Nobody overtakes a request for which there is no memory.
                     return false;
@@ -58,7 +55,7 @@ impl Scheduler {
                 }
                 self.metrics.looked_up(seq.tab.0, seq.known(), cached, seq.has_run());
                 seq.times.admitted(now);
-                seq.admit(slot, table, cached);
+                seq.admit(slot, cached);
                 self.running.push(seq);
                 return true;
             }
@@ -67,7 +64,7 @@ impl Scheduler {
     }
 
     fn candidates(&self, tab: TabId) -> Vec<RequestId> {
-        let cached = |seq: &Sequence| self.cache.lookup(seq.tokens(), seq.salt);
+        let cached = |seq: &Sequence| self.cache.estimate(&seq.table);
         let aware = self.options.cache_aware && self.options.prefix_caching;
         self.queue.candidates(tab, aware.then_some(&cached as &dyn Fn(&Sequence) -> usize))
     }
@@ -81,19 +78,15 @@ impl Scheduler {
         if !self.options.prefix_caching || !seq.may_skip_rows() {
             return false;
         }
-        let shared = |other: &Sequence| {
-            let prompts = seq.tokens().iter().zip(other.prompt());
-            prompts.take_while(|(a, b)| a == b).count()
-        };
         let computing = |other: &&Sequence| {
-            let goes_on = !other.preempting && !other.held;
-            goes_on && other.salt == seq.salt && other.verified() < other.prompt().len()
+            !other.preempting && !other.held && other.verified() < other.prompt().len()
         };
         // What is verified is in the cache already.
-        self.running
-            .iter()
-            .filter(computing)
-            .any(|other| shared(other).min(seq.known() - 1) >= other.verified() + WORTH)
+        let shares = |other: &Sequence| {
+            let common = seq.table.common(&other.table).min(other.prompt().len());
+            common.min(seq.known() - 1) >= other.verified() + WORTH
+        };
+        self.running.iter().filter(computing).any(shares)
     }
 
     /// The running request that has the same prompt and has computed it, or is about to.
@@ -104,11 +97,11 @@ impl Scheduler {
         self.running.iter().position(of)
     }
 
-    /// The first blocks of a waiting request, and how many of its tokens are cached in them.
+    /// Gives a waiting request its first blocks. Returns how many of its tokens are cached in them.
     ///
     /// Blocks are allocated as they are needed, but a request is admitted only if there are enough for
     /// all tokens of all running requests.
-    fn blocks_for(&mut self, id: RequestId) -> Option<(BlockTable, usize)> {
+    fn find_blocks(&mut self, id: RequestId) -> Option<usize> {
         let seq = self.queue.get(id)?;
         let known = seq.known();
         let share = if self.running.is_empty() { 0.0 } else { self.options.watermark };
@@ -125,16 +118,16 @@ impl Scheduler {
             let parent = &self.running[twin].table;
             let (table, copy) = self.cache.fork(parent, shared, known, spare)?;
             self.copies.extend(copy);
-            return Some((table, shared));
+            self.queue.get_mut(id)?.table = table;
+            return Some(shared);
         }
-        let (tokens, may_skip) = (seq.tokens(), seq.may_skip_rows());
-        let cached = if may_skip { self.cache.lookup(tokens, seq.salt) } else { 0 };
+        let may_skip = seq.may_skip_rows();
+        let cached = if may_skip { self.cache.lookup(&seq.table, seq.tokens()) } else { 0 };
         let room = known.min(cached + 1);
         let [needed, taken] = [known, room].map(|tokens| tokens.div_ceil(BLOCK_SIZE).min(most));
         spare += needed - taken;
-        let table = self.cache.admit(tokens, seq.salt, seq.tab.0, room, may_skip, spare)?;
-        let cached = table.cached();
-        Some((table, cached))
+        let (table, tokens) = self.queue.get_mut(id)?.table_and_tokens();
+        self.cache.admit(table, tokens, room, may_skip, spare).then(|| table.cached())
     }
 
     /// Frees blocks for a running sequence: preempts another one.
@@ -207,6 +200,7 @@ impl Scheduler {
         let mut seq = self.running.remove(at);
         self.release(&mut seq);
         seq.restart();
+        self.hash(&mut seq);
         self.queue.push_front(seq);
         self.metrics.num_preemptions += 1;
     }

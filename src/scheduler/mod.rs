@@ -104,6 +104,7 @@ impl Scheduler {
         let ids = twins.iter().map(|seq| seq.id).collect();
         for mut seq in twins {
             let (id, ended) = (seq.id, seq.resume(&request.answered));
+            self.hash(&mut seq);
             self.queue.push(seq);
             if let Some(reason) = ended {
                 self.finish(id, reason, now);

@@ -160,7 +160,7 @@ impl Sequence {
             twin_of: None,
             passed_over: 0,
             slot: 0,
-            table: BlockTable::default(),
+            table: BlockTable::new(request.salt, request.tab.0),
             in_flight: 0,
             times: RequestTimes::new(now),
             preempting: false,
@@ -399,11 +399,10 @@ impl Sequence {
         ended.or((self.tokens.len() >= self.limit).then_some(FinishReason::Length))
     }
 
-    /// Sets slot and blocks; the first `cached` tokens are computed.
-    pub fn admit(&mut self, slot: u32, table: BlockTable, cached: usize) {
+    /// Sets the slot of a sequence that has its first blocks; the first `cached` tokens are computed.
+    pub fn admit(&mut self, slot: u32, cached: usize) {
         debug_assert!(self.pending == 0 && self.in_flight == 0);
         self.slot = slot;
-        self.table = table;
         (self.computed, self.verified) = (cached, cached);
         self.cached.get_or_insert(cached);
         if let Some(limits) = &mut self.limits {

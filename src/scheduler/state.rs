@@ -131,6 +131,12 @@ impl Scheduler {
         Scheduler { drafter, ..self }
     }
 
+    /// Hashes the tokens of a sequence that will wait, once: each plan may look up its prefix.
+    pub(super) fn hash(&self, seq: &mut Sequence) {
+        let (table, tokens) = seq.table_and_tokens();
+        self.cache.hash(table, tokens);
+    }
+
     /// Frees the slot and the blocks of a sequence that no step in flight uses.
     pub(super) fn release(&mut self, seq: &mut Sequence) {
         self.cache.release(&mut seq.table);

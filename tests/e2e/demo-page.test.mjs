@@ -338,6 +338,10 @@ describe("conversations", () => {
       await page.locator("#search").fill(word);
       await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 1);
       assert.deepEqual(await titles(page), ["★ Birds"]);
+      await page.locator("#clear").click();
+      await page.locator("#search").fill(word);
+      await page.locator("#conversation-list .title", { hasText: "Birds" }).click();
+      await page.locator(MESSAGES, { hasText: `A ${word}.` }).waitFor();
     }
     await choose(page, 0, "Delete");
     await page.locator("#said", { hasText: "Deleted “Birds”" }).waitFor();
@@ -728,6 +732,8 @@ test("each conversation has settings of its own; a new one begins with those of 
   await shown(QUESTION, "");
   await open("What is the opposite of hot?");
   await shown("What is the opposite of hot?", "");
+  const another = await ready(page.context(), `${url}?device=cpu`);
+  assert.equal(await another.page.getByLabel("System prompt").inputValue(), "", "another tab begins anew");
   await page.context().close();
 });
 
@@ -744,7 +750,7 @@ test("settings are used, kept and put back", async () => {
   await page.locator("#tab-chat").click();
   const short = await ask(page, QUESTION);
   assert.ok(FRANCE.answer.startsWith(short) && short.length < FRANCE.answer.length, short);
-  await page.locator("#conversation .note", { hasText: "no room for more" }).waitFor();
+  await page.locator("#conversation .note", { hasText: "token limit" }).waitFor();
 
   await page.reload();
   await loaded(page);
@@ -925,7 +931,9 @@ describe("the choice of a model", () => {
     await page.getByLabel("Address of a folder").fill("hello world");
     await page.keyboard.press("Enter");
     await problem.filter({ hasText: "stays. “hello world” names no model. Enter a name on Hugging Face" }).waitFor();
-    await page.locator("#choose").click();
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator("#picker[open]").waitFor();
+    assert.equal(await page.getByLabel("Address of a folder").inputValue(), "hello world");
     await page.getByLabel("Address of a folder").fill("https://models.invalid/some/");
     await page.keyboard.press("Enter");
     await problem

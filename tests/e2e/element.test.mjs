@@ -561,7 +561,7 @@ test("requests carry what attributes say, and a number that is none is refused",
     max_completion_tokens: 12,
     stream: true,
     answer: { role: "assistant", content: "d" },
-    note: "Cut off: no room for more.",
+    note: "Cut off at the token limit.",
   });
   await page.evaluate(async () => {
     chat.setAttribute("temperature", "warm");

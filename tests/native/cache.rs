@@ -313,16 +313,20 @@ impl Model {
     fn admit(&mut self, prompt: Prompt, owner: u64, room: usize, use_prefix: bool, spare: usize) {
         let Prompt { tokens, salt } = &prompt;
         let mut entries = self.find(&prompt, (tokens.len() - 1) / BLOCK_SIZE);
-        assert_eq!(self.cache.lookup(tokens, *salt), entries.len() * BLOCK_SIZE);
+        let mut table = BlockTable::new(*salt, owner);
+        self.cache.hash(&mut table, tokens);
+        assert_eq!(self.cache.lookup(&table, tokens), entries.len() * BLOCK_SIZE);
         if !use_prefix {
             entries.clear();
         }
         let cached = entries.len();
-        let table = self.cache.admit(tokens, *salt, owner, room, use_prefix, spare);
+        let admitted = self.cache.admit(&mut table, tokens, room, use_prefix, spare);
         let unheld = entries.iter().filter(|block| self.free.contains(block)).count();
         let missing = room.div_ceil(BLOCK_SIZE).saturating_sub(cached);
-        assert_eq!(table.is_some(), self.free.len() >= unheld + missing + spare);
-        let Some(table) = table else { return };
+        assert_eq!(admitted, self.free.len() >= unheld + missing + spare);
+        if !admitted {
+            return;
+        }
         self.free.retain(|block| !entries.contains(block));
         entries.extend(self.take(missing, owner));
         assert_eq!(table.cached(), cached * BLOCK_SIZE);

@@ -310,7 +310,7 @@ export default {
     schema: "Schema",
     broken: "Das ist kein JSON.",
     valid: "Gültig nach dem Schema.",
-    unchecked: "Nicht geprüft: {why}. Die Engine hält es trotzdem ein.",
+    unchecked: "Nicht geprüft: {why}. Ein Schlüsselwort, das JSON Schema nicht kennt, bewirkt nichts.",
   },
   examples: {
     number: "Eine Zahl",

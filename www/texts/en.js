@@ -221,7 +221,7 @@ export default {
     schema: "schema",
     broken: "This is no JSON.",
     valid: "Valid by the schema.",
-    unchecked: "Not checked: {why}. The engine enforces it all the same.",
+    unchecked: "Not checked: {why}. A keyword that JSON Schema does not know has no effect.",
   },
   examples: {
     number: "A number",

@@ -308,7 +308,7 @@ export default {
     schema: "esquema",
     broken: "Esto no es JSON.",
     valid: "Válida según el esquema.",
-    unchecked: "Sin comprobar: {why}. El motor lo hace cumplir de todos modos.",
+    unchecked: "Sin comprobar: {why}. Una palabra clave que JSON Schema no conoce no tiene efecto.",
   },
   examples: {
     number: "Un número",

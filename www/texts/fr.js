@@ -310,7 +310,7 @@ export default {
     schema: "schéma",
     broken: "Ce n’est pas du JSON.",
     valid: "Valide selon le schéma.",
-    unchecked: "Non vérifié : {why}. Le moteur l’impose tout de même.",
+    unchecked: "Non vérifiée : {why}. Un mot-clé que JSON Schema ne connaît pas n’a aucun effet.",
   },
   examples: {
     number: "Un nombre",

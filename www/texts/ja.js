@@ -309,7 +309,7 @@ export default {
     schema: "スキーマ",
     broken: "JSON ではありません。",
     valid: "スキーマに適合しています。",
-    unchecked: "未検証: {why}。それでもエンジンはスキーマを守ります。",
+    unchecked: "未検証: {why}。JSON Schema にないキーワードは無視されます。",
   },
   examples: {
     number: "数値",

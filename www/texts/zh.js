@@ -287,7 +287,7 @@ export default {
     schema: "schema",
     broken: "这不是 JSON。",
     valid: "符合 schema。",
-    unchecked: "未检查：{why}。引擎仍会强制遵守。",
+    unchecked: "未检查：{why}。JSON Schema 中没有的关键字不起作用。",
   },
   examples: {
     number: "一个数字",

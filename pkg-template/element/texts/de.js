@@ -29,7 +29,7 @@ export default {
   compile: "Modell wird vorbereitet",
   ready: "Das Modell ist bereit",
   thinking: "Die Antwort wird geschrieben",
-  cut: "Abgeschnitten: kein Platz für weitere Tokens.",
+  cut: "Am Token-Limit abgeschnitten.",
   stopped: "Gestoppt.",
   forgotten: "Was darüber steht, sieht das Modell nicht mehr: Der Kontext ist voll.",
   problem: "Das hat nicht geklappt",

@@ -29,7 +29,7 @@ export default {
   compile: "Preparando el modelo",
   ready: "El modelo está listo",
   thinking: "Escribiendo la respuesta",
-  cut: "Cortada: no caben más tokens.",
+  cut: "Cortada al llegar al límite de tokens.",
   stopped: "Detenido.",
   forgotten: "El modelo ya no ve lo anterior: su contexto está lleno.",
   problem: "Algo salió mal",

@@ -29,7 +29,7 @@ export default {
   compile: "Préparation du modèle",
   ready: "Le modèle est prêt",
   thinking: "Réponse en cours de rédaction",
-  cut: "Coupée : plus de place pour d’autres tokens.",
+  cut: "Coupée à la limite de tokens.",
   stopped: "Arrêté.",
   forgotten: "Le modèle ne voit plus ce qui précède : son contexte est plein.",
   problem: "Un problème est survenu",

@@ -29,7 +29,7 @@ export default {
   compile: "正在准备模型",
   ready: "模型已就绪",
   thinking: "正在撰写回答",
-  cut: "已截断：没有空间容纳更多 token。",
+  cut: "在 token 上限处截断。",
   stopped: "已停止。",
   forgotten: "上下文已满，模型看不到上面的内容。",
   problem: "出了点问题",

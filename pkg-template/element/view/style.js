@@ -86,7 +86,7 @@ const CSS = `
 }
 .text { overflow-wrap: anywhere; }
 .note { margin: .5rem 0 0; color: var(--muted); font-size: .875em; }
-.actions { display: flex; gap: .125rem; margin: .25rem -.4rem 0; color: var(--muted); }
+.actions { display: flex; flex-wrap: wrap; gap: .125rem; margin: .25rem -.4rem 0; color: var(--muted); }
 .user .actions { margin-inline: 0; }
 .forgotten { margin: 1.25rem 0 .25rem; padding-block-start: .5rem; border-block-start: 1px dashed var(--line); color: var(--muted); font-size: .875em; text-align: center; }
 .versions { display: flex; align-items: center; font-size: .8em; font-variant-numeric: tabular-nums; }

@@ -20,8 +20,8 @@ fn share_full_blocks_and_copy_a_partial_one() {
         let mut child = fork.0;
         let own = tokens(shared, 60 - shared, 2);
         cache.publish(&mut child, &own);
-        assert_eq!(cache.lookup(&own, 0), 48);
-        assert_eq!(cache.lookup(&prompt, 0), 48);
+        assert_eq!(lookup(&cache, &own, 0), 48);
+        assert_eq!(lookup(&cache, &prompt, 0), 48);
         cache.release(&mut parent);
         cache.check_integrity([&child], []);
     }

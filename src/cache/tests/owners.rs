@@ -10,7 +10,8 @@ fn shared() -> KvCache {
 /// A prompt of this many blocks, different for each id, that has run for `owner`.
 fn pass_for(cache: &mut KvCache, owner: u64, id: u32, blocks: usize) {
     let prompt = prompt(id, blocks);
-    let mut table = cache.admit(&prompt, 0, owner, prompt.len(), true, 0).expect("it fits");
+    let mut table =
+        admit_with(cache, &prompt, 0, owner, prompt.len(), true, 0).expect("it fits");
     cache.publish(&mut table, &prompt);
     cache.check_integrity([&table], []);
     cache.release(&mut table);
@@ -23,7 +24,7 @@ fn prompt(id: u32, blocks: usize) -> Vec<u32> {
 
 /// How many blocks of each prompt are cached.
 fn found<const N: usize>(cache: &KvCache, ids: [u32; N], blocks: usize) -> [usize; N] {
-    ids.map(|id| cache.find(&prompt(id, blocks), 0, blocks * BS).len())
+    ids.map(|id| super::found(cache, &prompt(id, blocks), 0).len())
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn owners_below_their_share_evict_the_oldest_of_all() {
 fn owners_without_free_blocks_of_their_own_evict_the_oldest_of_all() {
     let mut cache = shared();
     pass_for(&mut cache, 1, 1, 5);
-    let mut table = cache.admit(&prompt(2, 5), 0, 2, 5 * BS, true, 0).expect("it fits");
+    let mut table = admit_with(&mut cache, &prompt(2, 5), 0, 2, 5 * BS, true, 0).expect("it fits");
     assert_eq!(cache.owned(2), 5);
     assert!(cache.reserve(&mut table, 8 * BS));
     assert_eq!(table.entries()[5..], [5, 4, 3]);
@@ -73,10 +74,10 @@ fn owners_without_free_blocks_of_their_own_evict_the_oldest_of_all() {
 fn blocks_without_content_are_taken_first_by_every_owner() {
     let mut cache = shared();
     pass_for(&mut cache, 1, 1, 6);
-    let mut table = cache.admit(&prompt(2, 2), 0, 1, 2 * BS, true, 0).expect("it fits");
+    let mut table = admit_with(&mut cache, &prompt(2, 2), 0, 1, 2 * BS, true, 0).expect("it fits");
     cache.release(&mut table);
     assert_eq!(cache.owned(1), 6, "blocks without content have no owner");
-    let table = cache.admit(&prompt(2, 6), 0, 1, 6 * BS, true, 0).expect("it fits");
+    let table = admit_with(&mut cache, &prompt(2, 6), 0, 1, 6 * BS, true, 0).expect("it fits");
     assert_eq!(table.entries(), [7, 8, 9, 10, 6, 5]);
     cache.check_integrity([&table], []);
 }
@@ -86,7 +87,7 @@ fn a_block_belongs_to_the_owner_that_took_it_not_to_those_that_share_it() {
     let mut cache = shared();
     pass_for(&mut cache, 1, 1, 3);
     let longer = prompt(1, 5);
-    let mut table = cache.admit(&longer, 0, 2, longer.len(), true, 0).expect("it fits");
+    let mut table = admit_with(&mut cache, &longer, 0, 2, longer.len(), true, 0).expect("it fits");
     cache.publish(&mut table, &longer);
     assert_eq!((table.cached(), cache.owned(1), cache.owned(2)), (48, 3, 2));
     let (mut fork, _) = cache.fork(&table, 80, 100, 0).expect("it fits");
@@ -102,7 +103,7 @@ fn blocks_of_forgotten_owners_stay_cached_and_count_for_no_owner() {
     let mut cache = shared();
     pass_for(&mut cache, 1, 1, 3);
     let shared = prompt(1, 3);
-    let mut held = cache.admit(&shared, 0, 2, shared.len(), true, 0).expect("it fits");
+    let mut held = admit_with(&mut cache, &shared, 0, 2, shared.len(), true, 0).expect("it fits");
     cache.forget(1);
     cache.forget(7);
     assert_eq!((cache.owned(1), cache.owned(2)), (0, 1));

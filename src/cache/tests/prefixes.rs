@@ -12,7 +12,7 @@ fn are_shared_while_in_use_and_found_again_after_release() {
     assert_eq!(published(&cache, first.entries()), [true, true, true, false]);
     assert_eq!(references(&cache, first.entries()), [1; 4]);
 
-    assert_eq!(cache.lookup(&prompts[1], 0), 48);
+    assert_eq!(lookup(&cache, &prompts[1], 0), 48);
     let mut second = run(&mut cache, &prompts[1]);
     assert_eq!((second.entries(), second.cached()), (&[1, 2, 3, 5][..], 48));
     assert_eq!(references(&cache, second.entries()), [2, 2, 2, 1]);
@@ -21,7 +21,9 @@ fn are_shared_while_in_use_and_found_again_after_release() {
 
     cache.release(&mut first);
     cache.release(&mut second);
-    assert_eq!(first, BlockTable::default());
+    assert_eq!(first, BlockTable { hashes: first.hashes.clone(), ..Default::default() });
+    assert_eq!(first.hashes.len(), 3, "while it waits, it needs no hashing to be found again");
+    assert_eq!([cache.lookup(&first, &prompts[0]), cache.estimate(&first)], [48; 2]);
     // Blocks without content come first, then the ends of prefixes before their beginnings.
     assert_eq!(free(&cache), [5, 4, 6, 7, 8, 9, 10, 3, 2, 1]);
 
@@ -34,7 +36,7 @@ fn are_shared_while_in_use_and_found_again_after_release() {
     let all = admit(&mut cache, &[99; 160]).expect("it fits");
     assert_eq!((all.entries(), all.cached()), (&[5, 4, 6, 7, 8, 9, 10, 3, 2, 1][..], 0));
     assert_eq!((cache.free(), cache.usage()), (0, 1.0));
-    assert_eq!(cache.lookup(&prompts[0], 0), 0);
+    assert_eq!(lookup(&cache, &prompts[0], 0), 0);
     cache.check_integrity([&all], []);
 }
 
@@ -53,15 +55,33 @@ fn grow_as_blocks_fill_up() {
 }
 
 #[test]
-fn have_the_same_hashes_however_their_tokens_are_published() {
+fn have_the_same_hashes_however_many_tokens_are_hashed_at_a_time() {
     let mut cache = cache();
     let tokens = tokens(70, 0, 0);
     let whole = run(&mut cache, &tokens);
-    let mut table = cache.admit(&tokens, 0, 0, tokens.len(), false, 0).expect("it fits");
+    let mut table = BlockTable::default();
     for length in 0..=tokens.len() {
-        cache.publish(&mut table, &tokens[..length]);
+        cache.hash(&mut table, &tokens[..length]);
         assert_eq!(table.hashes, whole.hashes[..length / BS]);
     }
+}
+
+#[test]
+fn have_in_common_what_their_tokens_have_in_common() {
+    let cache = cache();
+    let table = |salt, tokens: &[u32]| {
+        let mut table = BlockTable::new(salt, 0);
+        cache.hash(&mut table, tokens);
+        table
+    };
+    let longest = table(0, &tokens(160, 0, 0));
+    for common in [0, 15, 16, 47, 96, 159, 160] {
+        let other = table(0, &tokens(common, 40, 1));
+        let expected = common / BS * BS;
+        assert_eq!([longest.common(&other), other.common(&longest)], [expected; 2], "{common}");
+    }
+    assert_eq!(longest.common(&table(1, &tokens(160, 0, 0))), 0, "another salt");
+    assert_eq!(longest.common(&BlockTable::default()), 0);
 }
 
 #[test]
@@ -84,11 +104,11 @@ fn are_not_found_once_their_block_is_taken() {
     let mut cache = cache_of(2, None);
     let full = tokens(17, 0, 0);
     pass(&mut cache, &full[..16]);
-    assert_eq!(cache.lookup(&full, 0), 16);
+    assert_eq!(lookup(&cache, &full, 0), 16);
     let table = admit(&mut cache, &[99; 15]).expect("it fits");
     assert_eq!(table.entries(), [1]);
     assert!(!cache.index.contains(1));
-    assert_eq!(cache.lookup(&full, 0), 0);
+    assert_eq!(lookup(&cache, &full, 0), 0);
 }
 
 #[test]
@@ -112,7 +132,7 @@ fn are_neither_kept_nor_found_if_caching_is_off() {
     let mut table = run(&mut cache, &prompt[..40]);
     assert_eq!(table.len(), 3);
     cache.release(&mut table);
-    assert_eq!(cache.lookup(&prompt, 0), 0);
+    assert_eq!(lookup(&cache, &prompt, 0), 0);
     let table = admit(&mut cache, &prompt).expect("it fits");
     assert_eq!((table.len(), table.cached()), (4, 0));
     assert_eq!(admit(&mut cache, &[1]), None);
@@ -125,7 +145,7 @@ fn leave_the_last_token_to_be_computed() {
     let tokens = tokens(50, 0, 0);
     pass(&mut cache, &tokens);
     for (length, cached) in [(0, 0), (1, 0), (16, 0), (17, 16), (48, 32), (49, 48), (50, 48)] {
-        assert_eq!(cache.lookup(&tokens[..length], 0), cached, "of {length} tokens");
+        assert_eq!(lookup(&cache, &tokens[..length], 0), cached, "of {length} tokens");
         let mut table = admit(&mut cache, &tokens[..length]).expect("it fits");
         assert_eq!(table.cached(), cached, "of {length} tokens");
         cache.release(&mut table);
@@ -146,7 +166,11 @@ fn do_not_change_for_a_request_that_does_not_fit() {
     assert_eq!(free(&cache), [9, 10, 6, 5, 4]);
 
     let fitting = &long[..128];
-    assert_eq!(cache.admit(fitting, 0, 0, fitting.len(), true, 1), None, "one has to stay free");
+    assert_eq!(
+        admit_with(&mut cache, fitting, 0, 0, fitting.len(), true, 1),
+        None,
+        "one has to stay free"
+    );
     let table = admit(&mut cache, fitting).expect("it fits");
     assert_eq!(table.entries(), [1, 2, 3, 4, 5, 6, 9, 10]);
     cache.check_integrity([&first, &other, &table], []);
@@ -157,7 +181,8 @@ fn are_stored_twice_by_a_request_that_may_not_read_them() {
     let mut cache = cache();
     let prompt = tokens(48, 7, 0);
     let mut first = run(&mut cache, &prompt);
-    let mut second = cache.admit(&prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
+    let mut second =
+        admit_with(&mut cache, &prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
     assert_eq!((second.entries(), second.cached()), (&[5, 6, 7, 8][..], 0));
     cache.publish(&mut second, &prompt);
     assert_eq!(first.hashes, second.hashes);
@@ -166,13 +191,13 @@ fn are_stored_twice_by_a_request_that_may_not_read_them() {
 
     cache = self::cache();
     for table in [&mut first, &mut second] {
-        *table = cache.admit(&prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
+        *table = admit_with(&mut cache, &prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
         cache.publish(table, &prompt);
     }
     cache.release(&mut first);
-    let others = cache.admit(&[99; 96], 0, 0, 96, true, 0).expect("it fits");
+    let others = admit_with(&mut cache, &[99; 96], 0, 0, 96, true, 0).expect("it fits");
     assert_eq!(others.entries(), [4, 9, 10, 3, 2, 1], "the first ones are evicted");
-    assert_eq!(cache.find(&prompt, 0, prompt.len()).entries(), [5, 6, 7]);
+    assert_eq!(found(&cache, &prompt, 0), [5, 6, 7]);
 }
 
 #[test]
@@ -181,13 +206,13 @@ fn are_cleared_by_a_reset_unless_a_block_is_held() {
     let prompt = tokens(48, 7, 0);
     let mut table = run(&mut cache, &prompt);
     assert!(!cache.reset());
-    assert_eq!(cache.lookup(&prompt, 0), 48);
+    assert_eq!(lookup(&cache, &prompt, 0), 48);
     cache.release(&mut table);
     let pin = cache.pin(&prompt, 0).expect("it is cached");
     assert!(!cache.reset());
     cache.unpin(pin);
     assert!(cache.reset());
-    assert_eq!(cache.lookup(&prompt, 0), 0);
+    assert_eq!(lookup(&cache, &prompt, 0), 0);
     assert_eq!(published(&cache, &Vec::from_iter(1..=10)), [false; 10]);
     cache.check_integrity([], []);
 }
@@ -200,7 +225,8 @@ fn are_counted_when_stored_and_evicted() {
         let n = blocks as u64;
         pass(&mut cache, &prompt);
         assert_eq!(cache.stats(), CacheStats { stored: n, evicted: 0, resets: 0 });
-        let mut table = cache.admit(&prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
+        let mut table =
+            admit_with(&mut cache, &prompt, 0, 0, prompt.len(), false, 0).expect("it fits");
         assert_eq!(cache.stats(), CacheStats { stored: n, evicted: n, resets: 0 });
         cache.publish(&mut table, &prompt);
         cache.publish(&mut table, &prompt);
@@ -214,12 +240,12 @@ fn are_counted_when_stored_and_evicted() {
 fn are_separated_by_salts() {
     let mut cache = cache();
     let prompt = tokens(48, 7, 0);
-    let mut table = cache.admit(&prompt, 1, 0, prompt.len(), true, 0).expect("it fits");
+    let mut table = admit_with(&mut cache, &prompt, 1, 0, prompt.len(), true, 0).expect("it fits");
     cache.publish(&mut table, &prompt);
-    assert_eq!([0, 1, 2].map(|salt| cache.lookup(&prompt, salt)), [0, 48, 0]);
+    assert_eq!([0, 1, 2].map(|salt| lookup(&cache, &prompt, salt)), [0, 48, 0]);
     cache.release(&mut table);
     assert!(cache.pin(&prompt, 2).is_none());
-    let other = cache.admit(&prompt, 2, 0, prompt.len(), true, 0).expect("it fits");
+    let other = admit_with(&mut cache, &prompt, 2, 0, prompt.len(), true, 0).expect("it fits");
     assert_eq!(other.cached(), 0);
 }
 
@@ -227,7 +253,7 @@ fn are_separated_by_salts() {
 fn contain_only_computed_and_verified_tokens() {
     let mut cache = cache();
     let tokens = tokens(33, 0, 0);
-    let mut table = cache.admit(&tokens[..10], 0, 0, 33, true, 0).expect("it fits");
+    let mut table = admit_with(&mut cache, &tokens[..10], 0, 0, 33, true, 0).expect("it fits");
     for (verified, why, cached) in [
         (15, "the sixteenth token is known, its keys are not", 0),
         (16, "the step with the sixteenth token is over", 16),
@@ -235,7 +261,7 @@ fn contain_only_computed_and_verified_tokens() {
         (32, "a draft was accepted", 32),
     ] {
         cache.publish(&mut table, &tokens[..verified]);
-        assert_eq!(cache.lookup(&tokens, 0), cached, "{why}");
+        assert_eq!(lookup(&cache, &tokens, 0), cached, "{why}");
     }
 }
 
@@ -250,13 +276,13 @@ fn are_kept_by_a_pin() {
     cache.check_integrity([], &pins);
     assert_eq!(cache.free(), 7);
     pass(&mut cache, &[99; 112]);
-    assert_eq!(cache.lookup(&tokens(48, 1, 1), 0), 48, "all others were evicted");
+    assert_eq!(lookup(&cache, &tokens(48, 1, 1), 0), 48, "all others were evicted");
     for (pin, free) in pins.into_iter().zip([7, 10]) {
         cache.unpin(pin);
         assert_eq!(cache.free(), free);
     }
     pass(&mut cache, &[98; 160]);
-    assert_eq!(cache.lookup(&prompt, 0), 0);
+    assert_eq!(lookup(&cache, &prompt, 0), 0);
 }
 
 #[test]
@@ -264,11 +290,11 @@ fn that_are_long_take_only_one_block_for_their_end() {
     let mut cache = cache();
     let prompt = tokens(100, 0, 0);
     for room in [100, 112, 113] {
-        let mut table = cache.admit(&prompt, 0, 0, room, true, 0).expect("it fits");
+        let mut table = admit_with(&mut cache, &prompt, 0, 0, room, true, 0).expect("it fits");
         assert_eq!(table.len(), room.div_ceil(BS));
         cache.publish(&mut table, &prompt);
         cache.release(&mut table);
     }
-    let table = cache.admit(&prompt, 0, 0, 20, true, 0).expect("it fits");
+    let table = admit_with(&mut cache, &prompt, 0, 0, 20, true, 0).expect("it fits");
     assert_eq!(table.len(), 6, "at least the cached blocks");
 }

@@ -23,7 +23,7 @@ fn find_a_prefix_by_its_last_blocks() {
         for (at, _) in cached.match_indices('F') {
             cache.index.remove(at as u32 + 1);
         }
-        assert_eq!(cache.lookup(&prompt, 0), expected * BS, "{cached}");
+        assert_eq!(lookup(&cache, &prompt, 0), expected * BS, "{cached}");
         let table = admit(&mut cache, &prompt).expect("it fits");
         let found = &table.entries()[..expected];
         let hidden = expected.saturating_sub(2);
@@ -53,7 +53,7 @@ fn free_blocks_that_no_later_row_attends_to() {
             cache.check_integrity([&table], []);
         }
         assert_eq!(free(&cache), order);
-        assert_eq!(cache.lookup(&prompt, 0), if publish { 96 } else { 0 });
+        assert_eq!(lookup(&cache, &prompt, 0), if publish { 96 } else { 0 });
     }
 }
 
@@ -66,8 +66,8 @@ fn do_not_publish_hidden_blocks_but_hash_them_into_the_chain() {
     assert_eq!(table.entries(), [0, 0, 0, 0, 5, 6, 7]);
     cache.publish(&mut table, &prompt);
     assert_eq!(cache.stats().stored, 2);
-    assert_eq!(cache.lookup(&prompt, 0), 96);
-    assert_eq!(cache.lookup(&prompt[..90], 0), 0);
+    assert_eq!(lookup(&cache, &prompt, 0), 96);
+    assert_eq!(lookup(&cache, &prompt[..90], 0), 0);
 }
 
 #[test]
@@ -77,8 +77,9 @@ fn hold_only_visible_blocks_of_a_cached_prefix() {
         let mut cache = cache_of(31, window);
         let prompt = tokens(160, 160, 0);
         pass(&mut cache, &prompt[..160]);
-        assert_eq!(cache.admit(&prompt, 0, 0, 320, true, 21 - visible), None);
-        let table = cache.admit(&prompt, 0, 0, 320, true, 20 - visible).expect("it fits");
+        assert_eq!(admit_with(&mut cache, &prompt, 0, 0, 320, true, 21 - visible), None);
+        let table =
+            admit_with(&mut cache, &prompt, 0, 0, 320, true, 20 - visible).expect("it fits");
         assert_eq!((table.cached(), cache.free()), (160, 20 - visible));
     }
 }
@@ -89,12 +90,12 @@ fn with_sinks_keep_these_and_find_the_rest_by_the_visible_blocks() {
     let prompt = tokens(96, 1, 0);
     let mut table = run(&mut cache, &prompt);
     assert_eq!(published(&cache, table.entries())[..6], [true; 6]);
-    assert_eq!(cache.lookup(&prompt, 0), 96);
+    assert_eq!(lookup(&cache, &prompt, 0), 96);
     cache.retire(&mut table, 96);
     assert_eq!(table.entries(), [1, 0, 0, 0, 5, 6, 7]);
-    assert_eq!(cache.lookup(&prompt, 0), 96, "freed blocks are still cached");
+    assert_eq!(lookup(&cache, &prompt, 0), 96, "freed blocks are still cached");
     cache.check_integrity([&table], []);
     cache.release(&mut table);
     cache.index.remove(1);
-    assert_eq!(cache.lookup(&prompt, 0), 0, "sinks are always visible");
+    assert_eq!(lookup(&cache, &prompt, 0), 0, "sinks are always visible");
 }

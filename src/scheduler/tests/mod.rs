@@ -9,9 +9,12 @@ mod sharing;
 mod speculation;
 
 use super::*;
-use crate::step::{
-    BlockCopy, Capacity, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, SeqPlan,
-    Window,
+use crate::{
+    cache::BlockTable,
+    step::{
+        BlockCopy, Capacity, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, SeqPlan,
+        Window,
+    },
 };
 
 const END: u32 = 0;
@@ -61,6 +64,13 @@ fn submit(scheduler: &mut Scheduler, prompts: &[usize]) -> Vec<RequestId> {
 
 fn add(scheduler: &mut Scheduler, request: Request) -> RequestId {
     scheduler.submit(request, NOW).unwrap()
+}
+
+/// Tokens of the longest cached prefix.
+fn looked_up(scheduler: &Scheduler, tokens: &[u32], salt: u64) -> usize {
+    let mut table = BlockTable::new(salt, 0);
+    scheduler.cache.hash(&mut table, tokens);
+    scheduler.cache.lookup(&table, tokens)
 }
 
 /// Plans a step, which must raise no events.

@@ -233,9 +233,9 @@ fn tokens_of_a_step_in_flight_are_not_found_in_the_cache_yet() {
     add(&mut scheduler, asking(prompt(1, 33, &[])));
     let first = plan(&mut scheduler);
     let request = asking(prompt(1, 33, &[]));
-    assert_eq!(scheduler.cache.lookup(&request.prompt, 0), 0);
+    assert_eq!(looked_up(&scheduler, &request.prompt, 0), 0);
     commit(&mut scheduler, &first, TOKEN);
-    assert_eq!(scheduler.cache.lookup(&request.prompt, 0), 32);
+    assert_eq!(looked_up(&scheduler, &request.prompt, 0), 32);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn the_cache_is_reset_only_when_nothing_runs() {
     assert!(!scheduler.reset_prefix_cache(false));
     finish(&mut scheduler, id, FinishReason::Stop);
     assert!(scheduler.reset_prefix_cache(false));
-    assert_eq!(scheduler.cache.lookup(&prompt(1, 33, &[]), 0), 0);
+    assert_eq!(looked_up(&scheduler, &prompt(1, 33, &[]), 0), 0);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_reset_may_preempt_running_requests_and_keeps_their_order() {
     assert_eq!(plan(&mut scheduler), StepPlan::default());
     commit(&mut scheduler, &flying, TOKEN);
     assert!(scheduler.reset_prefix_cache(true));
-    assert!(prompts.iter().all(|prompt| scheduler.cache.lookup(prompt, 0) == 0));
+    assert!(prompts.iter().all(|prompt| looked_up(&scheduler, prompt, 0) == 0));
 
     let rest = plan(&mut scheduler);
     let begins = |seq: &SeqPlan| match &seq.tokens {

@@ -239,11 +239,11 @@ fn rejected_drafts_are_not_found_in_the_cache() {
     let round = plan(&mut scheduler);
     commit_accepted(&mut scheduler, &round, &[&[3]]);
     let probe = |next: u32| [vec![1; 14], vec![5, next, 0]].concat();
-    assert_eq!(scheduler.cache.lookup(&probe(7), 0), 0, "a rejected draft");
+    assert_eq!(looked_up(&scheduler, &probe(7), 0), 0, "a rejected draft");
     let round = plan(&mut scheduler);
     commit_accepted(&mut scheduler, &round, &[&[3]]);
-    assert_eq!(scheduler.cache.lookup(&probe(3), 0), 16);
-    assert_eq!(scheduler.cache.lookup(&probe(7), 0), 0);
+    assert_eq!(looked_up(&scheduler, &probe(3), 0), 16);
+    assert_eq!(looked_up(&scheduler, &probe(7), 0), 0);
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn with_a_draft_head_a_cached_block_must_match_the_token_after_it_too() {
     submit(&mut scheduler, &[32]);
     let found = |scheduler: &Scheduler, next: u32| {
         let probe = [vec![1; 32], vec![next, 7]].concat();
-        scheduler.cache.lookup(&probe, 0)
+        looked_up(&scheduler, &probe, 0)
     };
     let prompt = plan(&mut scheduler);
     commit_accepted(&mut scheduler, &prompt, &[&[5]]);
