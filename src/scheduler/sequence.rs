@@ -120,6 +120,8 @@ pub struct Sequence {
     limits: Option<TokenLimits>,
     /// A constraint is announced but not set yet.
     constraint_missing: bool,
+    /// It was preempted while its constraint was missing: it is not admitted before that is set.
+    parked: bool,
     speculates: bool,
     prompt_logprobs: Option<u32>,
     scores: Vec<Logprobs>,
@@ -201,6 +203,7 @@ impl Sequence {
             bias: request.logit_bias,
             limits,
             constraint_missing: request.constrained,
+            parked: false,
             speculates: request.speculates,
             prompt_logprobs: request.prompt_logprobs,
             scores: Vec::new(),
@@ -367,10 +370,11 @@ impl Sequence {
         self.rounds
     }
 
-    /// Whether it may get rows: it is not held, and its last token is not yet known or in flight.
+    /// Whether it may get rows: it is not held or parked, and its last token is not yet known or in
+    /// flight.
     pub fn may_run(&self) -> bool {
         let full = self.goal == Goal::Generate && self.known() >= self.limit;
-        !self.held && !full
+        !self.held && !self.parked && !full
     }
 
     /// Blocks that its tokens need, `most` at a time, and that it does not hold yet.
@@ -391,7 +395,7 @@ impl Sequence {
 
     /// Sets the announced constraint. Returns the finish reason if the tokens so far end the answer.
     pub fn constrain(&mut self, constraint: Box<dyn Constraint>) -> Option<FinishReason> {
-        self.constraint_missing = false;
+        (self.constraint_missing, self.parked) = (false, false);
         let limits = self.limits.as_mut()?;
         limits.set_constraint(constraint);
         let answer = &self.tokens[self.prompt..];
@@ -563,6 +567,7 @@ impl Sequence {
         debug_assert!(self.in_flight == 0 && self.pending == 0 && self.drafted == 0);
         (self.computed, self.verified, self.sent) = (0, 0, 0);
         (self.begun, self.preempting, self.followed) = (false, false, false);
+        self.parked = self.constraint_missing;
         self.scores.clear();
     }
 

@@ -103,6 +103,17 @@ fn a_request_that_waits_for_its_constraint_gives_its_blocks_to_others() {
 }
 
 #[test]
+fn requests_that_wait_for_their_constraints_do_not_take_turns() {
+    let mut scheduler = scheduler(64, 4, 4);
+    for tab in [0, 1] {
+        add(&mut scheduler, Request { constrained: true, tab: TabId(tab), ..request(40, 5) });
+    }
+    let rows: usize = (0..10).map(|_| step(&mut scheduler).len()).sum();
+    assert_eq!(rows, 2, "each computes its prompt once");
+    assert!(scheduler.is_idle());
+}
+
+#[test]
 fn no_request_waits_for_a_prefix_or_twin_that_is_held() {
     for twins in [false, true] {
         let mut scheduler = with(16, 4, 40, |options| options.prefix_caching = true);
