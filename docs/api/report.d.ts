@@ -376,7 +376,7 @@ export declare class Message {
         edited: boolean;
         voice: boolean;
     }): void;
-    show(): string;
+    show(): Element[];
 }
 
 // element/view/view.d.ts
