@@ -32,6 +32,8 @@ export class Chat extends EventTarget {
   #counted;
   /** @type {WeakMap<object, Drafts>} by message */
   #drafts = new WeakMap();
+  /** Whether another tab gets an answer in this conversation: a question waits for its end. */
+  elsewhere = false;
   #dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
 
   /**
@@ -60,6 +62,12 @@ export class Chat extends EventTarget {
       onChunk: (chunk, message) => this.#count(chunk, message),
     });
     root.adoptedStyleSheets.push(Drafts.style());
+    const wait = (/** @type {Event} */ event) => {
+      if (!this.elsewhere) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    };
+    root.addEventListener("submit", wait, { capture: true });
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
     problem.querySelector(".buttons")?.append(this.#dismiss);
     loader.addEventListener("change", () => {

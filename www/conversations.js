@@ -17,6 +17,8 @@ const FORMATS = /** @type {const} */ ([
 ]);
 /** How many conversations are listed in a frame. */
 const ROWS = 40;
+/** Milliseconds without a word from a tab that was getting an answer: it has gone. */
+const SILENCE = 5_000;
 /** Which conversation this tab shows, kept while the tab lasts. */
 const SHOWN = "tabloom-conversation";
 
@@ -39,8 +41,8 @@ export class Conversations {
   #state = "kept";
   /** @type {object | undefined} the last change by another tab of the conversation that is shown */
   #latest;
-  /** Whether it is said that another tab gets an answer there. */
-  #growing = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #silence;
   #frame = 0;
   #menu = $("menu");
   /** @type {Intl.DateTimeFormat[]} for today, and for other days: slow to make, so once, and not before a list */
@@ -104,8 +106,11 @@ export class Conversations {
   /** @param {boolean} growing whether another tab gets an answer in the conversation that is shown */
   #tell(growing) {
     if (growing) this.#say(TEXTS.growing, false);
-    else if (this.#growing) this.hush();
-    this.#growing = growing;
+    else if (this.#chat.elsewhere) this.hush();
+    this.#chat.elsewhere = growing;
+    clearTimeout(this.#silence);
+    // A tab that is closed tells nothing more.
+    if (growing) this.#silence = setTimeout(() => this.#tell(false), SILENCE);
   }
 
   /** @param {Conversation} conversation */
@@ -124,6 +129,7 @@ export class Conversations {
 
   async #shown() {
     this.#remember();
+    this.#tell(false);
     this.hush();
     this.#begun(this.#chat.conversation.id);
     await this.#list();

@@ -399,10 +399,12 @@ describe("conversations", () => {
     // While one is answered, the other says so.
     await say(page, "Tell me a story about a whale.");
     await other.page.locator("#said", { hasText: "Another tab is getting an answer here." }).waitFor();
+    await say(other.page, "Me, too.");
     await answered(page);
     await other.page.locator("#said").waitFor({ state: "hidden" });
     const long = await said(page);
     await other.page.waitForFunction((count) => shadow("article").length === count, long.length);
+    assert.equal(await other.page.locator(INPUT).inputValue(), "Me, too.", "it waits");
     // Both ask before they know of each other: there are two conversations then.
     const count = (await titles(page)).length;
     const both = [page, other.page];
