@@ -142,7 +142,7 @@ export class Chat extends EventTarget {
     }
     const root = /** @type {ShadowRoot} */ ($("conversation").shadowRoot);
     const frame = () => new Promise(requestAnimationFrame);
-    while (root.querySelector("article .text:empty")) await frame();
+    while (root.querySelector(".text:empty")) await frame();
     // In the frame that drew the last of them, the end is scrolled to.
     await frame();
     if (conversation === this.conversation) root.querySelectorAll("article")[i]?.scrollIntoView({ block: "nearest" });
