@@ -137,6 +137,11 @@ impl Scheduler {
     /// step in flight is over.
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
+        // A step reads all weights, for one sequence as for many: so sequences decode together, and no
+        // step is planned behind one whose tokens somebody waits for.
+        if self.running.iter().any(|seq| seq.in_flight > 0 && seq.may_run() && seq.waits()) {
+            return plan;
+        }
         let rows = self.pace.rows();
         // One waiting request may be admitted.
         let to_come = self.running.len() + usize::from(self.queue.len() > 0);
@@ -144,9 +149,7 @@ impl Scheduler {
         let mut budget = Budget { rows, logit_rows, chunk: rows, to_come };
         let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
-        // A step reads all weights, for one sequence as for many: so sequences decode together.
-        let behind = self.running.iter().any(|seq| seq.in_flight > 0 && seq.waits());
-        for &id in decoding.iter().filter(|_| !behind) {
+        for &id in &decoding {
             match self.extend(id, &mut budget, &mut plan, now) {
                 Room::Found => {}
                 // Nobody is admitted in a step in which somebody lacks memory.

@@ -283,9 +283,7 @@ impl Sequence {
             return 0;
         }
         let rows = self.known() - self.computed;
-        let limits = self.limits.as_ref();
-        let waits = self.waits() || limits.is_some_and(|limits| limits.waits(self.pending));
-        if self.constraint_missing || waits {
+        if self.constraint_missing || self.waits() {
             // All but the row that samples.
             return rows.saturating_sub(1);
         }
@@ -293,9 +291,12 @@ impl Sequence {
         if self.scores_rows() { rows - 1 } else { rows }
     }
 
-    /// Whether it waits for the steps in flight: it has to know their tokens to draft, or how many of
-    /// their drafts are accepted.
+    /// Whether it waits for the steps in flight: it has to know their tokens to draft or for its limits,
+    /// or how many of their drafts are accepted.
     pub fn waits(&self) -> bool {
+        if self.limits.as_ref().is_some_and(|limits| limits.waits(self.pending)) {
+            return true;
+        }
         let is_open = match &self.proposal {
             Proposal::Tokens(tokens) => tokens.len() > self.pending,
             Proposal::Device(drafts) => *drafts > 0 && !self.runs_ahead,

@@ -10,8 +10,7 @@ fn shared() -> KvCache {
 /// A prompt of this many blocks, different for each id, that has run for `owner`.
 fn pass_for(cache: &mut KvCache, owner: u64, id: u32, blocks: usize) {
     let prompt = prompt(id, blocks);
-    let mut table =
-        admit_with(cache, &prompt, 0, owner, prompt.len(), true, 0).expect("it fits");
+    let mut table = admit_with(cache, &prompt, 0, owner, prompt.len(), true, 0).expect("it fits");
     cache.publish(&mut table, &prompt);
     cache.check_integrity([&table], []);
     cache.release(&mut table);

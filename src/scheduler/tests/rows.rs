@@ -105,6 +105,56 @@ fn the_length_limit_of_a_short_context_comes_before_min_tokens() {
     assert_eq!(events, [token(id), finished(id, FinishReason::Length, 30, 2)]);
 }
 
+/// The tokens of each request in so many steps, with two in flight.
+fn tokens_with_two_in_flight<const N: usize>(
+    scheduler: &mut Scheduler,
+    ids: [RequestId; N],
+    steps: usize,
+) -> [usize; N] {
+    let mut in_flight = std::collections::VecDeque::new();
+    let mut tokens = [0; N];
+    for _ in 0..steps {
+        while in_flight.len() < 2 {
+            let plan = plan(scheduler);
+            if plan.seqs.is_empty() {
+                break;
+            }
+            in_flight.push_back(plan);
+        }
+        let oldest = in_flight.pop_front().expect("there is something to compute");
+        for event in commit(scheduler, &oldest, TOKEN) {
+            if let Some(at) = ids.iter().position(|id| event == token(*id)) {
+                tokens[at] += 1;
+            }
+        }
+    }
+    tokens
+}
+
+#[test]
+fn answers_that_wait_for_each_token_and_those_that_do_not_decode_together() {
+    let mut scheduler = scheduler(64, 4, 100);
+    let waits = Request { bad_words: vec![vec![98, 99]], ..request(10, 500) };
+    let ids = [waits, request(10, 500)].map(|request| add(&mut scheduler, request));
+    assert_eq!(tokens_with_two_in_flight(&mut scheduler, ids, 100), [100, 100]);
+}
+
+#[test]
+fn a_prompt_beside_drafts_leaves_no_plain_answer_behind() {
+    let mut scheduler = with(32, 4, 400, |options| {
+        (options.max_drafts, options.adaptive_drafts) = (3, false);
+    });
+    let drafts = Request { prompt: vec![TOKEN; 20], speculates: true, ..request(0, 500) };
+    let plain = Request { speculates: false, ..request(10, 500) };
+    let ids = [drafts, plain].map(|request| add(&mut scheduler, request));
+    step(&mut scheduler);
+    let long = Request { prompt: (0..3000).map(|i| 10 + i % 80).collect(), ..request(0, 5) };
+    add(&mut scheduler, long);
+    assert_eq!(tokens_with_two_in_flight(&mut scheduler, ids, 40), [40, 40]);
+    let drafts = scheduler.metrics().spec_decode.spec_decode_num_draft_tokens;
+    assert!(drafts >= 40, "{drafts} drafts");
+}
+
 #[test]
 fn a_repetitive_answer_ends() {
     let mut scheduler = scheduler(64, 4, 10);
