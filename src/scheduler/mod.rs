@@ -46,6 +46,8 @@ use crate::{
 /// What is left of a step's limits while it is planned.
 struct Budget {
     rows: usize,
+    /// Rows that drafts may take of them: those that decoders leave, or half where a prompt waits.
+    drafts: usize,
     /// Rows whose logits are computed.
     logit_rows: usize,
     /// Rows that one prompt may take.
@@ -146,9 +148,13 @@ impl Scheduler {
         // One waiting request may be admitted.
         let to_come = self.running.len() + usize::from(self.queue.len() > 0);
         let logit_rows = self.capacity.logit_rows;
-        let mut budget = Budget { rows, logit_rows, chunk: rows, to_come };
         let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
+        let spare = rows.saturating_sub(decoding.len());
+        let computes = |seq: &Sequence| !seq.decodes() && seq.remaining() > 0;
+        let prompts = self.running.iter().any(computes) || self.queue.iter().any(Sequence::may_run);
+        let drafts = if prompts { spare / 2 } else { spare };
+        let mut budget = Budget { rows, drafts, logit_rows, chunk: rows, to_come };
         for &id in &decoding {
             match self.extend(id, &mut budget, &mut plan, now) {
                 Room::Found => {}
@@ -453,7 +459,7 @@ impl Scheduler {
             if count == 0 || seq.preempting {
                 return Room::Found;
             }
-            let mut drafts = seq.drafts().min(budget.rows - count);
+            let mut drafts = seq.drafts().min(budget.rows - count).min(budget.drafts);
             drafts = drafts.min(budget.logit_rows.saturating_sub(1 + budget.to_come));
             if !may_draft || count < seq.remaining() {
                 drafts = 0;
@@ -472,6 +478,7 @@ impl Scheduler {
             match seq.advance(count, drafts) {
                 Ok(rows) => {
                     budget.rows -= rows.rows();
+                    budget.drafts -= rows.drafts.len();
                     let scored = if rows.score.is_some() { count } else { 0 };
                     budget.logit_rows -= scored.max(rows.sampled());
                     self.queue.charge(seq.tab, rows.rows());

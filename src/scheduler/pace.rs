@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::speculate::Mean;
+
 /// Estimates the cost of a row from measured steps.
 #[derive(Clone, Debug)]
 pub struct Pace {
@@ -12,6 +14,8 @@ pub struct Pace {
     rows: usize,
     /// Seconds per row of the last large step; 0 while unknown.
     per_row: f64,
+    /// Seconds of small steps, which hardly depend on their rows.
+    small: Mean,
 }
 
 impl Pace {
@@ -21,10 +25,13 @@ impl Pace {
     const LEAST: usize = 16;
     /// Seconds of a long step.
     const LONG: f64 = 0.03;
+    /// On a slow device a step may take this many times as long as a small one, and miss the target by
+    /// this factor: shorter ones would compute hardly anything but what small ones do.
+    const SLOW: (f64, f64) = (2.0, 10.0);
 
     pub fn new(target: f64, most: usize) -> Pace {
         let rows = if target.is_finite() { most.min(Pace::FIRST) } else { most };
-        Pace { target, most, rows, per_row: 0.0 }
+        Pace { target, most, rows, per_row: 0.0, small: Mean::default() }
     }
 
     /// Rows that the next step may have.
@@ -39,14 +46,19 @@ impl Pace {
 
     /// Records the time of a step.
     pub fn observe(&mut self, rows: usize, took: Duration) {
+        let took = took.as_secs_f64();
         if rows >= Pace::LEAST {
-            self.per_row = took.as_secs_f64() / rows as f64;
+            self.per_row = took / rows as f64;
+        } else {
+            self.small.add(took);
         }
+        let ((times, factor), small) = (Pace::SLOW, self.small.get(1.0).unwrap_or(0.0));
+        let target = self.target.max((times * small).min(factor * self.target));
         // Aims below the target, because rows of longer contexts take longer.
-        let room = 0.8 * self.target / took.as_secs_f64().max(1e-6);
+        let room = 0.8 * target / took.max(1e-6);
         // Short steps do not predict long ones, and a single outlier must not change much.
         if room < 1.0 || 2 * rows > self.rows {
-            let wanted = rows.max(Pace::LEAST) as f64 * room.clamp(0.25, 2.0);
+            let wanted = rows.max(Pace::LEAST) as f64 * room.clamp(0.5, 2.0);
             let least = Pace::LEAST.min(self.most);
             self.rows = (wanted as usize).clamp(least, self.most);
         }
@@ -84,6 +96,19 @@ mod tests {
         assert_eq!(pace.rows(), Pace::LEAST);
         settle(&mut pace, 0.001, 1e-6);
         assert_eq!(pace.rows(), 256);
+    }
+
+    #[test]
+    fn a_device_whose_small_steps_are_slow_gets_rows_that_cost_little_more() {
+        let (mut pace, took) = (Pace::new(0.1, 256), |rows| 0.08 + 0.0005 * rows as f64);
+        for _ in 0..50 {
+            for rows in [2, pace.rows()] {
+                pace.observe(rows, Duration::from_secs_f64(took(rows)));
+            }
+        }
+        assert!((96..=160).contains(&pace.rows()), "{} rows", pace.rows());
+        pace.observe(pace.rows(), Duration::from_secs(5));
+        assert!(pace.rows() >= 48, "one outlier halves them: {} rows", pace.rows());
     }
 
     #[test]

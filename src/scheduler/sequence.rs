@@ -49,7 +49,6 @@ pub struct Sequence {
     pub id: RequestId,
     pub tab: TabId,
     pub priority: i32,
-    pub salt: u64,
     /// The request with the same prompt: this one waits for that prompt and shares its blocks.
     pub twin_of: Option<RequestId>,
     /// How often a later request was admitted first.
@@ -158,7 +157,6 @@ impl Sequence {
             id,
             tab: request.tab,
             priority: request.priority,
-            salt: request.salt,
             twin_of: None,
             passed_over: 0,
             slot: 0,

@@ -14,6 +14,7 @@ use std::fmt::Debug;
 
 pub use ledger::{ByBatch, Ledger, PlainCosts};
 pub use length::{Acceptance, Costs, SeqDrafts, Worth};
+pub use mean::Mean;
 pub use ngram::Ngram;
 pub use pauses::Pauses;
 

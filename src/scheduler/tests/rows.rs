@@ -155,6 +155,36 @@ fn a_prompt_beside_drafts_leaves_no_plain_answer_behind() {
     assert!(drafts >= 40, "{drafts} drafts");
 }
 
+/// A device that takes 80 ms for the weights and half a millisecond a row.
+#[test]
+fn drafts_leave_rows_for_a_prompt_on_a_slow_device() {
+    let mut scheduler = with(256, 4, 400, |options| {
+        (options.max_drafts, options.adaptive_drafts, options.step_seconds) = (7, false, 0.1);
+    });
+    scheduler.capacity.logit_rows = 64;
+    let took = |plan: &StepPlan| Duration::from_micros(80_000 + 500 * plan.rows() as u64);
+    let drafting = Request { prompt: vec![TOKEN; 20], speculates: true, ..request(0, 2000) };
+    for _ in 0..2 {
+        add(&mut scheduler, drafting.clone());
+    }
+    let id = add(&mut scheduler, request(1, 1));
+    for steps in 0..80 {
+        if steps == 30 {
+            add(&mut scheduler, request(200, 5));
+        }
+        let plan = plan(&mut scheduler);
+        // One slow step, as by other work on the device.
+        let took = if steps == 20 { Duration::from_secs(2) } else { took(&plan) };
+        scheduler.commit(&plan, &answer(&plan, TOKEN), took, NOW);
+        let newest = |event: &Event| matches!(event, Event::Token { id: of, .. } if *of > id);
+        if scheduler.take_events().iter().any(newest) {
+            assert!(steps > 30);
+            return;
+        }
+        assert!(steps <= 30 + 29, "no first token after 29 steps");
+    }
+}
+
 #[test]
 fn a_repetitive_answer_ends() {
     let mut scheduler = scheduler(64, 4, 10);
