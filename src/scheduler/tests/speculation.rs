@@ -369,7 +369,7 @@ fn with_a_draft_head_a_cached_block_must_match_the_token_after_it_too() {
     submit(&mut scheduler, &[32]);
     let found = |scheduler: &Scheduler, next: u32| {
         let probe = [vec![1; 32], vec![next, 7]].concat();
-        looked_up(&scheduler, &probe, 0)
+        looked_up(scheduler, &probe, 0)
     };
     let prompt = plan(&mut scheduler);
     commit_accepted(&mut scheduler, &prompt, &[&[5]]);
