@@ -100,7 +100,8 @@ impl Scheduler {
     /// Gives a waiting request its first blocks. Returns how many of its tokens are cached in them.
     ///
     /// Blocks are allocated as they are needed, but a request is admitted only if there are enough for
-    /// all tokens of all running requests.
+    /// all running requests, whose answers are expected to become as long as others were: else some would
+    /// be preempted and computed again.
     fn find_blocks(&mut self, id: RequestId) -> Option<usize> {
         let seq = self.queue.get(id)?;
         let known = seq.known();
@@ -111,7 +112,11 @@ impl Scheduler {
         let visible =
             |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
         let most = self.capacity.window.map_or(usize::MAX, visible);
-        spare += self.running.iter().map(|seq| seq.promised_blocks(most)).sum::<usize>();
+        let answer = self.answers.get(1.0).filter(|_| !self.running.is_empty());
+        let answer = answer.unwrap_or(0.0) as usize;
+        let blocks = |tokens: usize| tokens.div_ceil(BLOCK_SIZE).min(most);
+        spare += self.running.iter().map(|seq| seq.promised_blocks(answer, most)).sum::<usize>();
+        spare += blocks(seq.expected(answer)) - blocks(known);
         if let Some(twin) = self.twin(seq) {
             // The last token is computed again for its logits.
             let shared = known - 1;
@@ -124,8 +129,7 @@ impl Scheduler {
         let may_skip = seq.may_skip_rows();
         let cached = if may_skip { self.cache.lookup(&seq.table, seq.tokens()) } else { 0 };
         let room = known.min(cached + 1);
-        let [needed, taken] = [known, room].map(|tokens| tokens.div_ceil(BLOCK_SIZE).min(most));
-        spare += needed - taken;
+        spare += blocks(known) - blocks(room);
         let (table, tokens) = self.queue.get_mut(id)?.table_and_tokens();
         self.cache.admit(table, tokens, room, may_skip, spare).then(|| table.cached())
     }

@@ -512,6 +512,9 @@ impl Scheduler {
             FinishReason::Cancelled => FinishedReason::Abort,
             FinishReason::Error(_) => FinishedReason::Error,
         };
+        if !matches!(counted, FinishedReason::Abort | FinishedReason::Error) && seq.generates() {
+            self.answers.add(usage.completion_tokens as f64);
+        }
         seq.times.finished(now, counted, &mut self.metrics);
         self.events.push(Event::Finished { id: seq.id, reason, usage });
     }

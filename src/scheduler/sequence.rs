@@ -260,6 +260,11 @@ impl Sequence {
         self.verified.min(self.tokens.len())
     }
 
+    /// Whether it has an answer.
+    pub fn generates(&self) -> bool {
+        self.goal == Goal::Generate
+    }
+
     /// Whether it decodes: one row per step.
     pub fn decodes(&self) -> bool {
         self.goal == Goal::Generate && self.computed >= self.prompt && self.remaining() <= 1
@@ -376,9 +381,17 @@ impl Sequence {
         !self.held && !self.parked && !full
     }
 
-    /// Blocks that its tokens need, `most` at a time, and that it does not hold yet.
-    pub fn promised_blocks(&self, most: usize) -> usize {
-        self.known().div_ceil(BLOCK_SIZE).min(most).saturating_sub(self.table.blocks_held())
+    /// Tokens that it will have if its answer becomes `answer` tokens long, unless it is longer already.
+    pub fn expected(&self, answer: usize) -> usize {
+        let answer = if self.goal == Goal::Generate { answer } else { 0 };
+        (self.prompt + answer).min(self.limit).max(self.known())
+    }
+
+    /// Blocks that its [expected](Sequence::expected) tokens need, `most` at a time, and that it does not
+    /// hold yet.
+    pub fn promised_blocks(&self, answer: usize, most: usize) -> usize {
+        let blocks = self.expected(answer).div_ceil(BLOCK_SIZE).min(most);
+        blocks.saturating_sub(self.table.blocks_held())
     }
 
     /// Whether the next rows are scored: each then needs its logits.

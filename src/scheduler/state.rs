@@ -12,7 +12,7 @@ use super::{
 use crate::{
     cache::{KvCache, Pin},
     metrics::Metrics,
-    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Ngram, Pauses, PlainCosts},
+    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Mean, Ngram, Pauses, PlainCosts},
     step::{BlockCopy, Capacity},
 };
 
@@ -35,6 +35,8 @@ pub struct Scheduler {
     /// Blocks to copy before the rows of the next step.
     pub(super) copies: Vec<BlockCopy>,
     pub(super) pace: Pace,
+    /// Tokens of the answers so far.
+    pub(super) answers: Mean,
     pub(super) drafter: Rc<dyn Drafter>,
     /// Times of steps with drafts from prompt lookup, and of those with drafts by the executor, the
     /// latter by the number of sequences.
@@ -99,6 +101,7 @@ impl Scheduler {
             free_slots: (0..seqs as u32).rev().collect(),
             copies: Vec::new(),
             pace: Pace::new(options.step_seconds, rows),
+            answers: Mean::default(),
             drafter: Rc::new(Ngram::default()),
             costs: Costs::default(),
             device_costs: Default::default(),

@@ -119,3 +119,27 @@ fn a_window_frees_blocks_and_makes_long_prompts_fit() {
     assert!(most <= 5.0 / 8.0, "sinks, window and what a step adds: {most}");
     assert_eq!(scheduler.metrics().num_preemptions, 0);
 }
+
+/// Eight tabs ask one thing after another, which fit into the pool only in part.
+#[test]
+fn hardly_a_row_is_computed_twice_where_answers_grow() {
+    let mut scheduler = scheduler(256, 16, 256);
+    let (prompt, answer, rounds) = (200, 400, 10);
+    let ask = |scheduler: &mut Scheduler, tab| {
+        add(scheduler, Request { tab: TabId(tab), ..request(prompt, answer) })
+    };
+    let mut asked: Vec<RequestId> = (0..8).map(|tab| ask(&mut scheduler, tab)).collect();
+    let (mut rows, mut ended) = (0, 0);
+    while ended < 8 * rounds {
+        let plan = plan(&mut scheduler);
+        rows += plan.rows();
+        for event in commit(&mut scheduler, &plan, TOKEN) {
+            let Event::Finished { id, .. } = event else { continue };
+            ended += 1;
+            let tab = asked.iter().position(|asked| *asked == id).expect("a tab asked it");
+            asked[tab] = ask(&mut scheduler, tab as u64);
+        }
+    }
+    let needed = ended * (prompt + answer - 1);
+    assert!(10 * rows < 11 * needed, "{rows} rows for {needed}");
+}
