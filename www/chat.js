@@ -17,7 +17,7 @@ const DRAFT = "tabloom-draft";
 
 /**
  * Dispatches `change` when the conversation has changed and is to be kept, and `show` when another one is
- * shown.
+ * shown, with the title of one that was left in the middle of an answer.
  */
 export class Chat extends EventTarget {
   #loader;
@@ -32,8 +32,10 @@ export class Chat extends EventTarget {
   #counted;
   /** @type {WeakMap<object, Drafts>} by message */
   #drafts = new WeakMap();
-  /** Whether another tab gets an answer in this conversation: a question waits for its end. */
-  elsewhere = false;
+  /** Whether another tab gets an answer in this conversation. */
+  #elsewhere = false;
+  /** Whether a question waits for the end of that. */
+  #waiting = false;
   #dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
 
   /**
@@ -63,9 +65,11 @@ export class Chat extends EventTarget {
     });
     root.adoptedStyleSheets.push(Drafts.style());
     const wait = (/** @type {Event} */ event) => {
-      if (!this.elsewhere) return;
+      if (!this.#elsewhere) return;
       event.preventDefault();
       event.stopImmediatePropagation();
+      this.#waiting = true;
+      this.#view.view.tell(texts.conversations.growing);
     };
     root.addEventListener("submit", wait, { capture: true });
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
@@ -85,6 +89,20 @@ export class Chat extends EventTarget {
     this.#keepDraft();
   }
 
+  /** Whether another tab gets an answer in this conversation: a question waits for its end. */
+  get elsewhere() {
+    return this.#elsewhere;
+  }
+
+  set elsewhere(elsewhere) {
+    this.#elsewhere = elsewhere;
+    if (elsewhere || !this.#waiting) return;
+    this.#waiting = false;
+    const { view } = this.#view;
+    view.tell("");
+    view.input.form?.requestSubmit();
+  }
+
   /** Whether a question is being answered. */
   get busy() {
     return this.#view.busy;
@@ -98,7 +116,9 @@ export class Chat extends EventTarget {
   show(conversation) {
     const messages = valid(conversation);
     // What there is of an answer stays.
-    if (this.busy) this.#keep();
+    const { busy, conversation: before } = this;
+    const left = busy && before.messages.at(-1)?.role === "assistant";
+    if (busy) this.#keep();
     this.conversation = { ...conversation, messages };
     this.#tokens = 0;
     this.#counted = undefined;
@@ -106,7 +126,7 @@ export class Chat extends EventTarget {
     this.#settings.use(conversation.settings ?? {});
     this.#view.show(this.conversation.messages);
     this.#refresh();
-    this.dispatchEvent(new Event("show"));
+    this.dispatchEvent(new CustomEvent("show", { detail: left ? before.title : null }));
   }
 
   /**

@@ -60,7 +60,7 @@ export class Conversations {
     this.#chat = chat;
     archive.addEventListener("change", (event) => this.#changed(/** @type {CustomEvent} */ (event).detail));
     chat.addEventListener("change", (event) => this.#keep(/** @type {CustomEvent} */ (event).detail));
-    chat.addEventListener("show", () => this.#shown());
+    chat.addEventListener("show", (event) => this.#shown(/** @type {CustomEvent} */ (event).detail));
     $("clear").addEventListener("click", () => {
       this.#unfold(false);
       this.#chat.begin();
@@ -127,11 +127,13 @@ export class Conversations {
     await this.#update();
   }
 
-  async #shown() {
+  /** @param {string | null} left the title of a conversation that was left in the middle of an answer */
+  async #shown(left) {
     this.#remember();
     this.#tell(false);
     this.hush();
     this.#begun(this.#chat.conversation.id);
+    if (left !== null) this.#say(fill(TEXTS.interrupted, { title: left }), false);
     await this.#list();
   }
 

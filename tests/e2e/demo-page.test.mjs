@@ -186,6 +186,19 @@ describe("conversations", () => {
     await loaded(page);
   });
 
+  test("who leaves in the middle of an answer is told, and finds what there was of it", async () => {
+    await page.locator("#clear").click();
+    await say(page, STORY);
+    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await page.locator("#clear").click();
+    await page.locator("#said", { hasText: `“${STORY}” was left in the middle of an answer` }).waitFor();
+    await page.locator("#conversation-list .title").first().click();
+    await page.locator("#conversation .note", { hasText: "Stopped" }).waitFor();
+    assert.match((await said(page))[1], /^Once upon a/);
+    await choose(page, 0, "Delete");
+    await page.locator("#said", { hasText: "Deleted" }).waitFor();
+  });
+
   test("an answer that a reload interrupts is kept as far as it was, and so is what is not asked yet", async () => {
     await page.locator("#clear").click();
     await say(page, STORY);
@@ -400,11 +413,17 @@ describe("conversations", () => {
     await say(page, "Tell me a story about a whale.");
     await other.page.locator("#said", { hasText: "Another tab is getting an answer here." }).waitFor();
     await say(other.page, "Me, too.");
+    const notice = other.page.locator("#conversation .notice", { hasText: "Another tab is getting an answer here." });
+    await notice.waitFor();
     await answered(page);
-    await other.page.locator("#said").waitFor({ state: "hidden" });
-    const long = await said(page);
-    await other.page.waitForFunction((count) => shadow("article").length === count, long.length);
-    assert.equal(await other.page.locator(INPUT).inputValue(), "Me, too.", "it waits");
+    // What was sent meanwhile is asked now.
+    await notice.waitFor({ state: "hidden" });
+    await page.waitForFunction(() => /^Me, too/.test(shadow(".user .text").at(-1).textContent));
+    await answered(other.page);
+    await page.locator("#said").waitFor({ state: "hidden" });
+    const long = await said(other.page);
+    await page.waitForFunction((long) => shadow("article .text").at(-1).textContent === long, long.at(-1));
+    assert.deepEqual(await said(page), long);
     // Both ask before they know of each other: there are two conversations then.
     const count = (await titles(page)).length;
     const both = [page, other.page];

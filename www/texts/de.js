@@ -127,6 +127,7 @@ export default {
     importedAll: "{count} Unterhaltungen importiert.",
     parted: "Auch in einem anderen Tab wurde hier gefragt: Dies ist nun eine eigene Unterhaltung.",
     growing: "Ein anderer Tab erhält hier gerade eine Antwort.",
+    interrupted: "„{title}“ wurde mitten in einer Antwort verlassen; sie lässt sich fortsetzen.",
   },
   exchange: {
     refused: "{file} enthält keine Unterhaltung dieser Seite: {why}.",
