@@ -88,7 +88,6 @@ export class Better {
     const gaveUp = answer?.role === "assistant" && (attached || GAVE_UP.test(answer.content)) && !this.#chat.busy;
     const builtIn = this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
     const wanted = builtIn && navigator.onLine && (messages.length === 0 || gaveUp);
-    // There is room for it before it is known what it says: nothing jumps.
     this.#place.hidden = !wanted;
     if (!wanted) return;
     if (!this.#place.hasChildNodes()) await this.#fill();

@@ -154,7 +154,7 @@ export class Chat extends EventTarget {
     const says = (/** @type {string} */ text) => text.toLowerCase().includes(words);
     const i = messages.findIndex(({ content }) => says(content));
     if (i < 0) {
-      const hidden = messages.findIndex(({ versions }) => textsOf(versions?.flat()).some(says));
+      const hidden = messages.findIndex(({ versions }) => versions?.some((version) => textsOf(version).some(says)));
       const version = messages[hidden]?.versions?.findIndex((version) => textsOf(version).some(says)) ?? -1;
       if (version < 0) return;
       this.#view.conversation.choose(hidden, version);

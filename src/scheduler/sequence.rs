@@ -267,7 +267,7 @@ impl Sequence {
 
     /// Whether it decodes: one row per step.
     pub fn decodes(&self) -> bool {
-        self.goal == Goal::Generate && self.computed >= self.prompt && self.remaining() <= 1
+        self.generates() && self.computed >= self.prompt && self.remaining() <= 1
     }
 
     /// Whether it was ever admitted.
@@ -277,7 +277,7 @@ impl Sequence {
 
     /// Whether a cached prefix may replace rows of its own; false if every row's result is needed.
     pub fn may_skip_rows(&self) -> bool {
-        self.prompt_logprobs.is_none() && self.goal == Goal::Generate
+        self.prompt_logprobs.is_none() && self.generates()
     }
 
     /// Rows left to compute. 0 once the last token is in flight: nothing follows it.
@@ -322,7 +322,7 @@ impl Sequence {
 
     /// Whether it ever uses speculative decoding: the caller agrees, and it generates.
     pub fn may_speculate(&self) -> bool {
-        self.speculates && self.goal == Goal::Generate
+        self.speculates && self.generates()
     }
 
     /// Whether it can have drafts now.
@@ -349,7 +349,7 @@ impl Sequence {
 
     /// Whether the executor's drafter may ever draft for it.
     pub fn may_follow(&self) -> bool {
-        self.goal == Goal::Generate && self.limits.is_none() && self.prompt_logprobs.is_none()
+        self.generates() && self.limits.is_none() && self.prompt_logprobs.is_none()
     }
 
     /// Tokens in flight.
@@ -377,13 +377,13 @@ impl Sequence {
     /// Whether it may get rows: it is not held or parked, and its last token is not yet known or in
     /// flight.
     pub fn may_run(&self) -> bool {
-        let full = self.goal == Goal::Generate && self.known() >= self.limit;
+        let full = self.generates() && self.known() >= self.limit;
         !self.held && !self.parked && !full
     }
 
     /// Tokens that it will have if its answer becomes `answer` tokens long, unless it is longer already.
     pub fn expected(&self, answer: usize) -> usize {
-        let answer = if self.goal == Goal::Generate { answer } else { 0 };
+        let answer = if self.generates() { answer } else { 0 };
         (self.prompt + answer).min(self.limit).max(self.known())
     }
 
@@ -434,7 +434,7 @@ impl Sequence {
     pub fn advance(&mut self, count: usize, drafts: usize) -> Result<SeqPlan> {
         let (start, end) = (self.computed, self.computed + count);
         debug_assert!(start < end && end <= self.known());
-        let samples = self.goal == Goal::Generate && end == self.known();
+        let samples = self.generates() && end == self.known();
         let drafts = if samples { drafts } else { 0 };
         let proposal = match &self.proposal {
             Proposal::Tokens(tokens) => tokens[..drafts].iter().copied().map(Some).collect(),
