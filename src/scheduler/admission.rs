@@ -7,7 +7,10 @@ use super::{
     sequence::Sequence,
     state::Scheduler,
 };
-use crate::step::{BLOCK_SIZE, Window};
+use crate::{
+    speculate::Load,
+    step::{BLOCK_SIZE, Window},
+};
 
 /// The outcome of freeing blocks for a running sequence.
 pub(super) enum Room {
@@ -51,7 +54,7 @@ impl Scheduler {
                     return false;
                 };
                 if !seq.has_run() {
-                    self.begin_to_draft(&mut seq);
+                    self.begin_to_draft(&mut seq, cached);
                 }
                 self.metrics.looked_up(seq.tab.0, seq.known(), cached, seq.has_run());
                 seq.times.admitted(now);
@@ -61,6 +64,16 @@ impl Scheduler {
             }
         }
         false
+    }
+
+    fn begin_to_draft(&mut self, seq: &mut Sequence, cached: usize) {
+        let load = Load {
+            sequences: 1 + self.running.len() + self.queue.len(),
+            prompt: seq.known() - cached,
+            answer: seq.expected_answer(self.answers.get()),
+            may_read: seq.may_follow() && seq.may_speculate(),
+        };
+        self.speculation.begin(&mut seq.drafts, load);
     }
 
     fn candidates(&self, tab: TabId) -> Vec<RequestId> {
@@ -112,7 +125,7 @@ impl Scheduler {
         let visible =
             |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
         let most = self.capacity.window.map_or(usize::MAX, visible);
-        let answer = self.answers.get(1.0).filter(|_| !self.running.is_empty());
+        let answer = self.answers.get().filter(|_| !self.running.is_empty());
         let answer = answer.unwrap_or(0.0) as usize;
         let blocks = |tokens: usize| tokens.div_ceil(BLOCK_SIZE).min(most);
         spare += self.running.iter().map(|seq| seq.promised_blocks(answer, most)).sum::<usize>();
@@ -141,7 +154,7 @@ impl Scheduler {
         }
         if let [seq] = &self.running[..] {
             // Alone it fits, except for pinned blocks; with a window, a step in flight may free some.
-            if seq.in_flight > 0 {
+            if seq.in_flight() > 0 {
                 return Room::Later;
             }
             if self.unpin_oldest() {
@@ -191,7 +204,7 @@ impl Scheduler {
 
     /// Preempts a sequence, now or when its steps in flight are over.
     pub(super) fn preempt_soon(&mut self, at: usize) -> Room {
-        if self.running[at].in_flight > 0 {
+        if self.running[at].in_flight() > 0 {
             self.running[at].preempting = true;
             return Room::Later;
         }

@@ -50,9 +50,9 @@ impl Pace {
         if rows >= Pace::LEAST {
             self.per_row = took / rows as f64;
         } else {
-            self.small.add(took);
+            self.small.add_capped(took);
         }
-        let ((times, factor), small) = (Pace::SLOW, self.small.get(1.0).unwrap_or(0.0));
+        let ((times, factor), small) = (Pace::SLOW, self.small.get().unwrap_or(0.0));
         let target = self.target.max((times * small).min(factor * self.target));
         // Aims below the target, because rows of longer contexts take longer.
         let room = 0.8 * target / took.max(1e-6);

@@ -1,6 +1,6 @@
 //! The tokens of one request, and how many of them have been computed.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     repetition::Repetition,
@@ -11,38 +11,30 @@ use crate::{
     cache::BlockTable,
     metrics::RequestTimes,
     sampling::{Constraint, TokenLimits},
-    speculate::Acceptance,
+    speculate::{Choice, Decoding, Drafts},
     step::{
         Adjust, BLOCK_SIZE, Draft, Follow, Logprobs, Mask, Pool, RowTokens, Sample, Sampling,
         Score, SeqPlan,
     },
 };
 
-/// Draft tokens proposed to follow a sequence.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Proposal {
-    /// These, starting with the ones for the tokens in flight.
-    Tokens(Vec<u32>),
-    /// This many, drafted by the executor behind the tokens in flight.
-    Device(usize),
-    /// To be decided once the tokens in flight are known.
-    Open,
+/// The rows of a sequence in a step in flight.
+#[derive(Debug)]
+struct Flight {
+    rows: usize,
+    drafts: usize,
+    /// Whether a token is sampled after the rows.
+    samples: bool,
 }
 
-impl Default for Proposal {
-    fn default() -> Proposal {
-        Proposal::Tokens(Vec::new())
-    }
-}
-
-/// A request in progress: `computed` catches up with [`Sequence::known`].
+/// A request in progress: [`Sequence::computed`] catches up with [`Sequence::known`].
 ///
 /// ```text
 ///   prompt                output          sampled by steps in flight
 /// ├─────────────────────┼───────────────┼───────────┤
 ///   tokens: known to the host             pending: known to the device
 ///   verified: its steps are over
-///            computed ─►                             known() <= limit
+///           └ flights ┘ computed ─►                  known() <= limit
 /// ```
 #[derive(Debug)]
 pub struct Sequence {
@@ -56,50 +48,22 @@ pub struct Sequence {
     /// Index in the executor's tables; set on admission.
     pub slot: u32,
     pub table: BlockTable,
-    /// Steps in flight that have rows of this sequence, and so use its slot and blocks.
-    pub in_flight: usize,
     pub times: RequestTimes,
     /// Gets no more rows: it is preempted as soon as no step in flight uses its blocks.
     pub preempting: bool,
     /// Gets no more rows until it is released.
     pub held: bool,
-    /// Acceptance rates of its drafts from prompt lookup, and by the executor.
-    pub acceptance: Acceptance,
-    pub device_acceptance: Acceptance,
-    /// Drafts behind the tokens that the host knows.
-    proposal: Proposal,
-    /// Whether the executor's drafter reads it, except perhaps for a few steps.
-    pub reads: bool,
-    /// Whether the executor's drafter is to read its next rows.
-    pub follows: bool,
-    /// Whether drafts by the executor seemed to pay last time.
-    pub drafts_on_device: bool,
-    /// Rounds left in which it has drafts by the executor whether they pay or not.
-    pub trial: usize,
-    /// Whether the executor's drafter has not read its prompt.
-    pub reads_late: bool,
-    /// Whether its rounds are planned while the step before runs.
-    pub runs_ahead: bool,
-    /// Whether the executor's drafter has read the rows of the step before.
-    followed: bool,
-    /// Drafts of the last step, if it is in flight.
-    drafted: usize,
-    /// [`SeqPlan::unverified`] of the last step, if it is in flight.
-    unverified: usize,
-    /// Accepted drafts of the last step that is over.
-    last_accepted: usize,
-    /// Steps with drafts so far, drafts in them, and accepted drafts.
-    rounds: usize,
-    drafts: usize,
-    accepted: usize,
+    pub drafts: Drafts,
     goal: Goal,
     tokens: Vec<u32>,
     prompt: usize,
     /// Tokens of prompt and answer that came with the request.
     given: usize,
-    pending: usize,
-    computed: usize,
+    /// Tokens whose keys and values are in the cache: those that were found there, and those of the steps
+    /// that are over.
     verified: usize,
+    /// Its rows in the steps in flight, which use its slot and blocks; the oldest first.
+    flights: VecDeque<Flight>,
     /// Entries of the block table that the executor has.
     sent: usize,
     /// Whether rows have been computed since the last admission.
@@ -133,6 +97,7 @@ impl Sequence {
         request: Request,
         context: usize,
         vocab: usize,
+        drafts: Drafts,
         now: Duration,
     ) -> Sequence {
         let prompt = request.prompt.len();
@@ -161,33 +126,16 @@ impl Sequence {
             passed_over: 0,
             slot: 0,
             table: BlockTable::new(request.salt, request.tab.0),
-            in_flight: 0,
             times: RequestTimes::new(now),
             preempting: false,
             held: false,
-            acceptance: Acceptance::default(),
-            device_acceptance: Acceptance::default(),
-            proposal: Proposal::default(),
-            reads: false,
-            follows: false,
-            drafts_on_device: false,
-            trial: 0,
-            reads_late: false,
-            runs_ahead: false,
-            followed: false,
-            drafted: 0,
-            unverified: 0,
-            last_accepted: 0,
-            rounds: 0,
-            drafts: 0,
-            accepted: 0,
+            drafts,
             goal: request.goal,
             tokens: request.prompt,
             prompt,
             given: prompt,
-            pending: 0,
-            computed: 0,
             verified: 0,
+            flights: VecDeque::new(),
             sent: 0,
             begun: false,
             cached: None,
@@ -234,6 +182,11 @@ impl Sequence {
         (&mut self.table, &self.tokens)
     }
 
+    /// Its speculation, and the tokens that the host knows.
+    pub fn drafts_and_tokens(&mut self) -> (&mut Drafts, &[u32]) {
+        (&mut self.drafts, &self.tokens)
+    }
+
     /// The tokens of the prompt.
     pub fn prompt(&self) -> &[u32] {
         &self.tokens[..self.prompt]
@@ -241,18 +194,33 @@ impl Sequence {
 
     /// Tokens that the device can compute. The host may not know the last ones yet.
     pub fn known(&self) -> usize {
-        self.tokens.len() + self.pending
+        self.tokens.len() + self.pending()
     }
 
     /// Tokens whose keys and values are in the cache once the steps in flight are over, if all their
     /// drafts are rejected.
     pub fn computed(&self) -> usize {
-        self.computed
+        self.verified + self.flights.iter().map(|flight| flight.rows).sum::<usize>()
+    }
+
+    /// Steps in flight that have rows of it, and so use its slot and blocks.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Tokens in flight, without those of drafts.
+    pub fn pending(&self) -> usize {
+        self.flights.iter().filter(|flight| flight.samples).count()
+    }
+
+    /// Drafts in flight.
+    fn drafted(&self) -> usize {
+        self.flights.iter().map(|flight| flight.drafts).sum()
     }
 
     /// Tokens that the blocks must have room for if the next step has this many rows.
     pub fn reach(&self, rows: usize) -> usize {
-        self.computed + self.drafted + rows
+        self.computed() + self.drafted() + rows
     }
 
     /// Tokens whose keys and values are in the cache.
@@ -267,7 +235,7 @@ impl Sequence {
 
     /// Whether it decodes: one row per step.
     pub fn decodes(&self) -> bool {
-        self.generates() && self.computed >= self.prompt && self.remaining() <= 1
+        self.generates() && self.computed() >= self.prompt && self.remaining() <= 1
     }
 
     /// Whether it was ever admitted.
@@ -285,7 +253,7 @@ impl Sequence {
         if !self.may_run() {
             return 0;
         }
-        let rows = self.known() - self.computed;
+        let rows = self.known() - self.computed();
         if self.constraint_missing || self.waits() {
             // All but the row that samples.
             return rows.saturating_sub(1);
@@ -297,27 +265,23 @@ impl Sequence {
     /// Whether it waits for the steps in flight: it has to know their tokens to draft or for its limits,
     /// or how many of their drafts are accepted.
     pub fn waits(&self) -> bool {
-        if self.limits.as_ref().is_some_and(|limits| limits.waits(self.pending)) {
+        let pending = self.pending();
+        if self.limits.as_ref().is_some_and(|limits| limits.waits(pending)) {
             return true;
         }
-        let is_open = match &self.proposal {
-            Proposal::Tokens(tokens) => tokens.len() > self.pending,
-            Proposal::Device(drafts) => *drafts > 0 && !self.runs_ahead,
-            Proposal::Open => true,
-        };
-        let is_unsure = self.drafted + self.unverified > 0;
-        self.pending > 0 && is_open
-            || self.drafted > 0 && !self.may_plan_behind_drafts()
-            || is_unsure && self.in_flight > 1
+        // Tokens in flight come before the drafts that are known.
+        let is_open =
+            matches!(self.drafts.choice(), Choice::Tokens(tokens) if tokens.len() > pending);
+        pending > 0 && is_open
+            || self.drafted() > 0 && (self.in_flight() > 1 || !self.may_plan_behind_drafts())
     }
 
     /// Whether the next step may be planned before it is known how many drafts of the last are
     /// accepted: the executor drafts, wherever they end, and the answer has room for all of them.
     fn may_plan_behind_drafts(&self) -> bool {
-        self.runs_ahead
-            && matches!(self.proposal, Proposal::Device(1..))
-            && self.may_draft_on_device()
-            && self.known() + self.drafted < self.limit
+        self.drafts.runs_ahead()
+            && self.limits.is_none()
+            && self.known() + self.drafted() < self.limit
     }
 
     /// Whether it ever uses speculative decoding: the caller agrees, and it generates.
@@ -332,19 +296,22 @@ impl Sequence {
             && !self.preempting
             && !self.scores_rows()
             && !self.constraint_missing
-            && self.computed + 1 >= self.known()
+            && self.computed() + 1 >= self.known()
     }
 
-    /// Sets the proposed drafts. If there are more than the tokens in flight, the sequence waits for
-    /// these and verifies the others as drafts.
-    pub fn set_proposal(&mut self, proposal: Proposal) {
-        self.proposal = proposal;
+    /// Tokens that its answer will have if it becomes as long as those of others, `usual`.
+    pub fn expected_answer(&self, usual: Option<f64>) -> f64 {
+        let most = (self.limit - self.prompt) as f64;
+        usual.map_or(most, |usual| usual.min(most))
     }
 
-    /// Whether the executor's drafter can draft for it: it has read the last rows, and no mask depends
-    /// on the drafts.
-    pub fn may_draft_on_device(&self) -> bool {
-        self.followed && self.limits.is_none()
+    /// What its next drafts are chosen from.
+    pub fn decoding(&mut self) -> Decoding<'_> {
+        let may_draft = self.may_draft();
+        let room = self.limit.saturating_sub(self.known() + self.drafted() + 1);
+        let (pending, may_read) = (self.pending(), self.may_follow() && self.may_speculate());
+        let room = if may_draft { room } else { 0 };
+        Decoding { drafts: &mut self.drafts, tokens: &self.tokens, pending, room, may_read }
     }
 
     /// Whether the executor's drafter may ever draft for it.
@@ -352,26 +319,16 @@ impl Sequence {
         self.generates() && self.limits.is_none() && self.prompt_logprobs.is_none()
     }
 
-    /// Tokens in flight.
-    pub fn pending(&self) -> usize {
-        self.pending
-    }
-
     /// Drafts that the next sampling row can have. Together with the token sampled without them, they
     /// fit into the answer.
-    pub fn drafts(&self) -> usize {
-        let room = self.limit.saturating_sub(self.known() + self.drafted + 1);
-        let proposed = match &self.proposal {
-            Proposal::Tokens(tokens) if self.pending == 0 => tokens.len(),
-            Proposal::Device(drafts) if self.followed => *drafts,
-            _ => 0,
+    pub fn next_drafts(&self) -> usize {
+        let room = self.limit.saturating_sub(self.known() + self.drafted() + 1);
+        let chosen = match self.drafts.choice() {
+            Choice::Tokens(tokens) if self.pending() == 0 => tokens.len(),
+            Choice::Device(drafts) if self.drafts.has_read() => *drafts,
+            Choice::None | Choice::Tokens(_) | Choice::Device(_) => 0,
         };
-        if self.may_draft() { proposed.min(room) } else { 0 }
-    }
-
-    /// Steps with drafts so far.
-    pub fn rounds(&self) -> usize {
-        self.rounds
+        if self.may_draft() { chosen.min(room) } else { 0 }
     }
 
     /// Whether it may get rows: it is not held or parked, and its last token is not yet known or in
@@ -396,7 +353,7 @@ impl Sequence {
 
     /// Whether the next rows are scored: each then needs its logits.
     pub fn scores_rows(&self) -> bool {
-        self.prompt_logprobs.is_some() && self.computed + 1 < self.prompt
+        self.prompt_logprobs.is_some() && self.computed() + 1 < self.prompt
     }
 
     /// Whether nothing can be computed for it for now: it is held, or its constraint is missing and all
@@ -417,9 +374,9 @@ impl Sequence {
 
     /// Sets the slot of a sequence that has its first blocks; the first `cached` tokens are computed.
     pub fn admit(&mut self, slot: u32, cached: usize) {
-        debug_assert!(self.pending == 0 && self.in_flight == 0);
+        debug_assert!(self.flights.is_empty());
         self.slot = slot;
-        (self.computed, self.verified) = (cached, cached);
+        self.verified = cached;
         self.cached.get_or_insert(cached);
         if let Some(limits) = &mut self.limits {
             limits.restart();
@@ -432,13 +389,14 @@ impl Sequence {
     /// # Errors
     /// What the request's constraint reports.
     pub fn advance(&mut self, count: usize, drafts: usize) -> Result<SeqPlan> {
-        let (start, end) = (self.computed, self.computed + count);
+        let start = self.computed();
+        let end = start + count;
         debug_assert!(start < end && end <= self.known());
         let samples = self.generates() && end == self.known();
         let drafts = if samples { drafts } else { 0 };
-        let proposal = match &self.proposal {
-            Proposal::Tokens(tokens) => tokens[..drafts].iter().copied().map(Some).collect(),
-            Proposal::Device(_) | Proposal::Open => vec![None; drafts],
+        let proposal = match self.drafts.choice() {
+            Choice::Tokens(tokens) => tokens[..drafts].iter().copied().map(Some).collect(),
+            Choice::None | Choice::Device(_) => vec![None; drafts],
         };
         let masks = match &mut self.limits {
             Some(limits) if samples => {
@@ -451,18 +409,12 @@ impl Sequence {
         let mask = masks.next().unwrap_or_default();
         let proposal = proposal.into_iter().zip(masks);
         let drafts: Vec<Draft> = proposal.map(|(token, mask)| Draft { token, mask }).collect();
-        let follow = match (self.follows, self.tokens.get(end)) {
+        let follow = match (self.drafts.reads(), self.tokens.get(end)) {
             (false, _) => Follow::No,
             (true, _) if samples => Follow::Sampled,
             (true, next) => next.map_or(Follow::No, |next| Follow::Known(*next)),
         };
-        self.followed = follow != Follow::No;
-        // If drafts by the executor paid, they still do as far as is known.
-        self.proposal = match self.proposal {
-            Proposal::Device(drafts) if self.followed => Proposal::Device(drafts),
-            _ if self.followed => Proposal::Open,
-            _ => Proposal::default(),
-        };
+        self.drafts.read(follow != Follow::No);
         let tokens = match self.tokens.get(start..end) {
             Some(tokens) => RowTokens::Known(tokens.to_vec()),
             None => RowTokens::LastSample,
@@ -483,15 +435,13 @@ impl Sequence {
         let blocks = entries[first_block..].to_vec();
         self.sent = entries.len().max(self.sent);
         self.begun = true;
-        self.computed = end;
-        self.in_flight += 1;
-        self.pending += usize::from(samples);
-        (self.unverified, self.drafted) = (self.drafted, drafts.len());
+        let unverified = self.flights.back().map_or(0, |last| last.drafts) as u32;
+        self.flights.push_back(Flight { rows: count, drafts: drafts.len(), samples });
         Ok(SeqPlan {
             slot: self.slot,
             tokens,
             start: start as u32,
-            unverified: self.unverified as u32,
+            unverified,
             first_block: first_block as u32,
             blocks,
             sample: samples.then_some(self.sampling),
@@ -505,21 +455,12 @@ impl Sequence {
         })
     }
 
-    /// Records that a step with these rows is over and that `accepted` of its drafts are accepted:
-    /// their rows count as computed. Returns whether that completes the prompt for the first time.
-    pub fn verify(&mut self, rows: &SeqPlan, accepted: usize) -> bool {
-        let moved = if rows.unverified > 0 { self.last_accepted } else { 0 };
-        let end = rows.start as usize + moved + rows.tokens.count() + accepted;
+    /// Records that its oldest step in flight is over and that `accepted` of its drafts are accepted: their
+    /// rows count as computed. Returns whether that completes the prompt for the first time.
+    pub fn land(&mut self, accepted: usize) -> bool {
         let before = self.verified;
-        self.verified = before.max(end);
-        self.computed += accepted;
-        self.rounds += usize::from(!rows.drafts.is_empty());
-        self.drafts += rows.drafts.len();
-        self.last_accepted = accepted;
-        self.in_flight -= 1;
-        if self.in_flight == 0 {
-            (self.drafted, self.unverified) = (0, 0);
-        }
+        let rows = self.flights.pop_front().map_or(0, |flight| flight.rows);
+        self.verified = before + rows + accepted;
         before < self.given && self.verified >= self.given && self.tokens.len() == self.given
     }
 
@@ -535,11 +476,12 @@ impl Sequence {
         Some(std::mem::take(&mut self.scores))
     }
 
-    /// Adds the oldest token in flight; `drafted` if it is an accepted draft, which is not counted as
-    /// pending. Returns whether it is part of the answer, and the finish reason if it ends the answer.
+    /// Adds a sampled token; `drafted` if it is an accepted draft. Returns whether it is part of the answer,
+    /// and the finish reason if it ends the answer.
     pub fn accept(&mut self, sample: &Sample, drafted: bool) -> (bool, Option<FinishReason>) {
-        self.accepted += usize::from(drafted);
-        self.pending -= usize::from(!drafted);
+        if drafted {
+            self.drafts.accept();
+        }
         if sample.not_finite > 0 {
             let error = Error::Numerical { count: sample.not_finite };
             return (false, Some(FinishReason::Error(error)));
@@ -576,20 +518,22 @@ impl Sequence {
 
     /// Resets what was computed, once no step is in flight and the blocks are freed.
     pub fn restart(&mut self) {
-        debug_assert!(self.in_flight == 0 && self.pending == 0 && self.drafted == 0);
-        (self.computed, self.verified, self.sent) = (0, 0, 0);
-        (self.begun, self.preempting, self.followed) = (false, false, false);
+        debug_assert!(self.flights.is_empty());
+        (self.verified, self.sent) = (0, 0);
+        (self.begun, self.preempting) = (false, false);
+        self.drafts.restart();
         self.parked = self.constraint_missing;
         self.scores.clear();
     }
 
     pub fn usage(&self) -> Usage {
+        let (accepted_tokens, rejected_tokens) = self.drafts.counts();
         Usage {
             prompt_tokens: self.prompt,
             cached_tokens: self.cached.unwrap_or(0).min(self.prompt),
             completion_tokens: self.tokens.len() - self.prompt,
-            accepted_tokens: self.accepted,
-            rejected_tokens: self.drafts - self.accepted,
+            accepted_tokens,
+            rejected_tokens,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The state of a scheduler.
 
-use std::{collections::BTreeMap, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
     options::Options,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     cache::{KvCache, Pin},
     metrics::Metrics,
-    speculate::{Acceptance, ByBatch, Costs, Drafter, Ledger, Mean, Ngram, Pauses, PlainCosts},
+    speculate::{Drafter, Mean, Speculation},
     step::{BlockCopy, Capacity},
 };
 
@@ -37,53 +37,11 @@ pub struct Scheduler {
     pub(super) pace: Pace,
     /// Tokens of the answers so far.
     pub(super) answers: Mean,
-    pub(super) drafter: Rc<dyn Drafter>,
-    /// Times of steps with drafts from prompt lookup, and of those with drafts by the executor, the
-    /// latter by the number of sequences.
-    pub(super) costs: Costs,
-    pub(super) device_costs: [Costs; Costs::ROWS / 2],
-    /// Acceptance rates over all requests, the start value of a new one: of prompt lookup, and of the
-    /// executor's drafter where it has read the prompt and where it has not.
-    pub(super) acceptance: Acceptance,
-    pub(super) device_acceptance: Acceptance,
-    pub(super) late_acceptance: Option<Acceptance>,
-    /// Times of steps without the executor's drafter.
-    pub(super) plain_costs: PlainCosts,
-    /// Whether drafts pay: from prompt lookup, and by the executor.
-    pub(super) ledgers: ByBatch<Ledger>,
-    pub(super) device_ledgers: ByBatch<Ledger>,
-    pub(super) pauses: ByBatch<Pauses>,
-    /// The last step, unless no sequence was left running after it.
-    pub(super) last_step: Option<LastStep>,
-    /// Extra seconds of the step after one with drafts: nothing was queued behind those. Zero if that
-    /// step has drafts too.
-    pub(super) wait: f64,
-    /// Most drafts of the executor's own drafter; 0 if it has none.
-    pub(super) device_drafts: usize,
+    pub(super) speculation: Speculation,
     pub(super) submitted: u64,
     /// Events since the last [`Scheduler::take_events`].
     pub(super) events: Vec<Event>,
     pub(super) metrics: Metrics,
-}
-
-/// Where the drafts of a step come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DraftSource {
-    None,
-    /// Prompt lookup only.
-    Lookup,
-    /// The executor's drafter, which drafts or at least reads rows.
-    Device,
-}
-
-/// The last committed step.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LastStep {
-    pub at: Duration,
-    pub source: DraftSource,
-    pub has_drafts: bool,
-    /// Steps in a row without the executor's drafter.
-    pub plain: usize,
 }
 
 impl Scheduler {
@@ -102,19 +60,7 @@ impl Scheduler {
             copies: Vec::new(),
             pace: Pace::new(options.step_seconds, rows),
             answers: Mean::default(),
-            drafter: Rc::new(Ngram::default()),
-            costs: Costs::default(),
-            device_costs: Default::default(),
-            acceptance: Acceptance::default(),
-            device_acceptance: Acceptance::default(),
-            late_acceptance: None,
-            plain_costs: PlainCosts::default(),
-            ledgers: ByBatch::new(Ledger::new),
-            device_ledgers: ByBatch::new(Ledger::new),
-            pauses: ByBatch::new(|_| Pauses::default()),
-            last_step: None,
-            wait: 0.0,
-            device_drafts: 0,
+            speculation: Speculation::new(options.max_drafts, options.adaptive_drafts),
             submitted: 0,
             events: Vec::new(),
             metrics: Metrics::default(),
@@ -126,12 +72,13 @@ impl Scheduler {
     /// The same scheduler, empty, for an executor whose own drafter proposes up to `drafts` tokens.
     pub fn with_device_drafts(self, drafts: usize) -> Scheduler {
         let lookahead = usize::from(drafts > 0);
-        Scheduler { device_drafts: drafts, cache: self.cache.with_lookahead(lookahead), ..self }
+        let speculation = self.speculation.with_device(drafts);
+        Scheduler { speculation, cache: self.cache.with_lookahead(lookahead), ..self }
     }
 
-    /// The same scheduler with another drafter.
+    /// The same scheduler with a drafter in place of prompt lookup.
     pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Scheduler {
-        Scheduler { drafter, ..self }
+        Scheduler { speculation: self.speculation.with_drafter(drafter), ..self }
     }
 
     /// Hashes the tokens of a sequence that will wait, once: each plan may look up its prefix.

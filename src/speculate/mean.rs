@@ -1,7 +1,4 @@
-//! Averages and quantiles of measured step times.
-
-/// Values are capped at this multiple of the average.
-pub const ODD: f64 = 4.0;
+//! Moving averages of measured values.
 
 /// A moving average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -13,54 +10,53 @@ pub struct Mean {
 
 impl Mean {
     /// Weight of the newest value: 1 in this many.
-    pub const MOST: f64 = 32.0;
-    /// Values needed for a reliable average: the host may notice the end of two steps at once, and then
-    /// the first seems to have taken the time of both.
-    pub const SOME: f64 = 8.0;
+    const MOST: f64 = 128.0;
+
+    /// Adds a value that counts as at most twice the average: a page that slept in a step tells nothing about
+    /// steps, and if they really became slower, a few of them are believed.
+    pub fn add_capped(&mut self, value: f64) {
+        self.add(self.get().map_or(value, |mean| value.min(2.0 * mean)));
+    }
 
     pub fn add(&mut self, value: f64) {
-        // Caps outliers.
-        let value = self.get(Mean::SOME).map_or(value, |mean| value.min(ODD * mean));
         self.count = (self.count + 1.0).min(Mean::MOST);
         self.value += (value - self.value) / self.count;
     }
 
-    /// The average, if it has at least this many values.
-    pub fn get(&self, least: f64) -> Option<f64> {
-        (self.count >= least).then_some(self.value)
+    /// Values that it is the average of, at most [`Mean::MOST`].
+    pub fn count(&self) -> f64 {
+        self.count
+    }
+
+    /// The average; none before the first value.
+    pub fn get(&self) -> Option<f64> {
+        (self.count > 0.0).then_some(self.value)
     }
 }
 
-/// The latest values.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Latest {
-    values: [f64; Latest::MOST],
-    /// Values so far; the next one replaces the oldest.
-    count: usize,
+/// Seconds per unit of something, from averages of both.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate {
+    amount: Mean,
+    seconds: Mean,
 }
 
-impl Latest {
-    /// Values kept.
-    const MOST: usize = 32;
-    /// Values needed for a reliable quantile.
-    const SOME: usize = 8;
-
-    pub fn add(&mut self, value: f64) {
-        self.values[self.count % Latest::MOST] = value;
-        self.count += 1;
+impl Rate {
+    pub fn add(&mut self, amount: f64, seconds: f64) {
+        self.amount.add(amount);
+        self.seconds.add(seconds);
     }
 
-    /// Whether there are enough values.
-    pub fn is_known(&self) -> bool {
-        self.count >= Latest::SOME
+    /// Adds a measurement that counts as at most twice what was expected.
+    pub fn add_capped(&mut self, amount: f64, seconds: f64) {
+        let most = self.get().map_or(seconds, |rate| 2.0 * rate * amount);
+        self.add(amount, seconds.min(most));
     }
 
-    /// The quantile at `share`, which is less than 1.
-    pub fn quantile(&self, share: f64) -> Option<f64> {
-        let mut values = self.values;
-        let values = &mut values[..self.count.min(Latest::MOST)];
-        let at = (share * values.len() as f64) as usize;
-        (at < values.len()).then(|| *values.select_nth_unstable_by(at, f64::total_cmp).1)
+    /// Seconds per unit; none before the first measurement.
+    pub fn get(&self) -> Option<f64> {
+        let amount = self.amount.get().filter(|amount| *amount > 0.0)?;
+        Some(self.seconds.get()? / amount)
     }
 }
 
@@ -69,18 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_the_latest_values() {
-        let mut latest = Latest::default();
-        assert_eq!(latest.quantile(0.5), None);
-        for value in [9.0, 2.0, 5.0, 3.0, 4.0, 1e9, 7.0] {
-            latest.add(value);
+    fn the_average_is_of_the_latest_values() {
+        let mut mean = Mean::default();
+        assert_eq!(mean.get(), None);
+        for (value, expected) in [(4.0, 4.0), (2.0, 3.0), (6.0, 4.0)] {
+            mean.add(value);
+            assert_eq!(mean.get(), Some(expected));
         }
-        assert!(!latest.is_known());
-        latest.add(8.0);
-        assert!(latest.is_known());
-        let expected = [2.0, 4.0, 7.0, 1e9].map(Some);
-        assert_eq!([0.0, 0.25, 0.5, 0.9].map(|share| latest.quantile(share)), expected);
-        (0..32).for_each(|value| latest.add(value.into()));
-        assert_eq!(latest.quantile(0.25), Some(8.0));
+        (0..4000).for_each(|_| mean.add(7.0));
+        assert!(mean.get().is_some_and(|mean| (mean - 7.0).abs() < 1e-9));
     }
 }

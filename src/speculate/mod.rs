@@ -4,22 +4,31 @@
 //! the model's logits with noise that depends on the position alone, and a draft is accepted if it
 //! equals the sampled token. So the answer is the same with and without drafts.
 
-mod ledger;
-mod length;
+mod acceptance;
+mod batch;
+mod drafts;
 mod mean;
 mod ngram;
-mod pauses;
+mod policy;
+mod times;
 
 use std::fmt::Debug;
 
-pub use ledger::{ByBatch, Ledger, PlainCosts};
-pub use length::{Acceptance, Costs, SeqDrafts, Worth};
+pub use batch::Source;
+pub use drafts::{Choice, Decoding, Drafts};
 pub use mean::Mean;
 pub use ngram::Ngram;
-pub use pauses::Pauses;
+pub use policy::{Load, Observed, Room, Speculation};
 
-/// Proposes draft tokens.
+/// Proposes draft tokens for one sequence.
 pub trait Drafter: Debug {
-    /// At most `most` tokens likely to follow `tokens`, in order; none if there is no basis for any.
-    fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32>;
+    /// One of the same kind, for another sequence.
+    fn fresh(&self) -> Box<dyn Drafter>;
+
+    /// Prepares for proposals behind these tokens; each call has the tokens of the call before, and more.
+    fn read(&mut self, _tokens: &[u32]) {}
+
+    /// At most `most` tokens likely to follow `tokens`, in order; none if there is no basis for any. Each
+    /// call has the tokens of the call before, and more.
+    fn propose(&mut self, tokens: &[u32], most: usize) -> Vec<u32>;
 }

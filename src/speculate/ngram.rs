@@ -1,6 +1,10 @@
 //! Prompt lookup: n-gram matching in the sequence's own tokens.
 
-use std::ops::RangeInclusive;
+use std::{
+    collections::{HashMap, hash_map::RandomState},
+    hash::BuildHasher,
+    ops::RangeInclusive,
+};
 
 use super::Drafter;
 
@@ -9,52 +13,56 @@ use super::Drafter;
 ///
 /// It costs almost nothing. Its acceptance rate is high where an answer repeats its prompt or itself:
 /// in summaries, extracts, code and lists.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Ngram {
     /// Range of n; at least 1.
-    pub sizes: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+    hasher: RandomState,
+    /// The place after the first occurrence of an n-gram, by its hash.
+    first: HashMap<u64, u32>,
+    /// The n-grams that end before this place are in `first`.
+    indexed: usize,
+}
+
+impl Ngram {
+    /// Matches of `sizes` tokens, each at least 1; the longest first.
+    pub fn new(sizes: RangeInclusive<usize>) -> Ngram {
+        Ngram { sizes, hasher: RandomState::new(), first: HashMap::new(), indexed: 0 }
+    }
 }
 
 impl Default for Ngram {
     fn default() -> Ngram {
-        Ngram { sizes: 2..=5 }
+        Ngram::new(2..=5)
     }
 }
 
 impl Drafter for Ngram {
-    fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
-        let (least, longest) = (*self.sizes.start(), *self.sizes.end());
-        // In reverse order the last tokens are a prefix, and `borders[i]` is the length of the longest
-        // prefix that ends at place i: the prefix function of Knuth, Morris and Pratt, cut at the
-        // longest n.
-        let reversed = |i: usize| tokens[tokens.len() - 1 - i];
-        let mut borders = vec![0; longest.min(tokens.len())];
-        let (mut matched, mut best) = (0, (0, 0));
-        for i in 1..tokens.len() {
-            if matched == longest {
-                matched = borders[matched - 1];
-            }
-            while matched > 0 && reversed(matched) != reversed(i) {
-                matched = borders[matched - 1];
-            }
-            if reversed(matched) == reversed(i) {
-                matched += 1;
-            }
-            if let Some(border) = borders.get_mut(i) {
-                *border = matched;
-            }
-            // Of equal lengths, the last one in reverse order is the first one in the sequence.
-            if matched >= least.max(best.0) {
-                best = (matched, i);
+    fn fresh(&self) -> Box<dyn Drafter> {
+        Box::new(Ngram::new(self.sizes.clone()))
+    }
+
+    fn read(&mut self, tokens: &[u32]) {
+        // The last n-grams have no token after them yet.
+        for end in self.indexed..tokens.len() {
+            for size in self.sizes.clone().take_while(|size| *size <= end) {
+                let hash = self.hasher.hash_one(&tokens[end - size..end]);
+                self.first.entry(hash).or_insert(end as u32);
             }
         }
-        let (size, at) = best;
-        if size == 0 {
-            return Vec::new();
-        }
-        // The match begins at place `at` from the end.
-        let next = tokens.len() - 1 - at + size;
-        tokens[next..].iter().take(most).copied().collect()
+        self.indexed = tokens.len();
+    }
+
+    fn propose(&mut self, tokens: &[u32], most: usize) -> Vec<u32> {
+        self.read(tokens);
+        let sizes = self.sizes.clone().rev().filter(|size| *size < tokens.len());
+        let next = sizes.into_iter().find_map(|size| {
+            let last = &tokens[tokens.len() - size..];
+            let next = *self.first.get(&self.hasher.hash_one(last))? as usize;
+            // Hashes can collide.
+            tokens[..next].ends_with(last).then_some(next)
+        });
+        next.map_or(Vec::new(), |next| tokens[next..].iter().take(most).copied().collect())
     }
 }
 
@@ -63,7 +71,7 @@ mod tests {
     use super::*;
 
     fn propose(tokens: &[u32], sizes: RangeInclusive<usize>, most: usize) -> Vec<u32> {
-        Ngram { sizes }.propose(tokens, most)
+        Ngram::new(sizes).propose(tokens, most)
     }
 
     #[test]
@@ -115,6 +123,20 @@ mod tests {
                 search(&tokens, sizes.clone(), most),
                 "{tokens:?} {sizes:?} {most}"
             );
+        }
+    }
+
+    #[test]
+    fn an_index_that_grows_finds_the_same_as_a_new_one() {
+        let mut rng = fastrand::Rng::new();
+        println!("seed {}", rng.get_seed());
+        for _ in 0..100 {
+            let (mut grown, mut tokens) = (Ngram::default(), Vec::new());
+            for _ in 0..rng.usize(1..20) {
+                tokens.extend((0..rng.usize(1..5)).map(|_| rng.u32(0..3)));
+                let mut new = Ngram::default();
+                assert_eq!(grown.propose(&tokens, 7), new.propose(&tokens, 7), "{tokens:?}");
+            }
         }
     }
 }

@@ -32,16 +32,20 @@ const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), s
 const VOCAB: u32 = 2048;
 
 /// Records all sequences, and then proposes their tokens.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Memory {
-    sequences: RefCell<Vec<Vec<u32>>>,
+    sequences: Rc<RefCell<Vec<Vec<u32>>>>,
     /// Added to proposed tokens: with 0 all are accepted, otherwise all are rejected. None: records,
     /// and proposes nothing.
-    error: RefCell<Option<u32>>,
+    error: Rc<RefCell<Option<u32>>>,
 }
 
 impl Drafter for Memory {
-    fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
+    fn fresh(&self) -> Box<dyn Drafter> {
+        Box::new(self.clone())
+    }
+
+    fn propose(&mut self, tokens: &[u32], most: usize) -> Vec<u32> {
         let mut sequences = self.sequences.borrow_mut();
         let Some(error) = *self.error.borrow() else {
             match sequences.iter_mut().find(|known| tokens.starts_with(known)) {
@@ -101,7 +105,7 @@ fn loaded(device: Device, beside: DraftBy) -> load::Model {
 
 /// Finds nothing, so that only the executor's drafter drafts.
 fn no_lookup() -> Rc<dyn Drafter> {
-    Rc::new(Ngram { sizes: usize::MAX..=usize::MAX })
+    Rc::new(Ngram::new(usize::MAX..=usize::MAX))
 }
 
 /// A service that always drafts as much as possible, without prompt lookup.
@@ -314,7 +318,7 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     {
         compare(&mut self::service(device, beside), name, beside);
     }
-    let ngram: Rc<dyn Drafter> = Rc::new(Ngram { sizes: 1..=3 });
+    let ngram: Rc<dyn Drafter> = Rc::new(Ngram::new(1..=3));
     let (right, wrong) = (Some(0), Some(1));
     let drafters = [
         ("lookup", ngram, None),

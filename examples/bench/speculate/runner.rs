@@ -142,7 +142,7 @@ impl Ready {
         let options = Options { max_drafts: most, adaptive_drafts: adaptive, ..Options::default() };
         let mut engine = Engine::new(self.executor.clone(), options, steady_clock());
         if !lookup {
-            let silent = Ngram { sizes: usize::MAX..=usize::MAX };
+            let silent = Ngram::new(usize::MAX..=usize::MAX);
             engine = engine.with_drafter(Rc::new(silent));
         }
         Runner { engine, end_tokens: self.end_tokens.clone() }

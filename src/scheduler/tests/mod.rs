@@ -13,7 +13,7 @@ use crate::{
     cache::BlockTable,
     step::{
         BlockCopy, Capacity, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, SeqPlan,
-        Window,
+        StepResult, Window,
     },
 };
 

@@ -1,29 +1,41 @@
 //! Speculative decoding: which sequences get drafts, and how drafts are accepted or rejected.
 
-use std::{collections::VecDeque, rc::Rc};
+use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
 use super::*;
 use crate::speculate::Drafter;
 use crate::step::{Draft, Follow};
 
 /// Proposes the same tokens for every sequence.
-#[derive(Debug)]
-struct Always(Vec<u32>);
+#[derive(Clone, Debug)]
+struct Always(Rc<RefCell<Vec<u32>>>);
+
+fn always(tokens: &[u32]) -> Always {
+    Always(Rc::new(RefCell::new(tokens.to_vec())))
+}
 
 impl Drafter for Always {
-    fn propose(&self, _: &[u32], most: usize) -> Vec<u32> {
-        self.0.iter().take(most).copied().collect()
+    fn fresh(&self) -> Box<dyn Drafter> {
+        Box::new(self.clone())
+    }
+
+    fn propose(&mut self, _: &[u32], most: usize) -> Vec<u32> {
+        self.0.borrow().iter().take(most).copied().collect()
     }
 }
 
 fn drafting(rows: usize, seqs: usize, blocks: usize, drafts: &[u32]) -> Scheduler {
+    drafting_by(rows, seqs, blocks, always(drafts))
+}
+
+fn drafting_by(rows: usize, seqs: usize, blocks: usize, drafter: Always) -> Scheduler {
     let scheduler = with(rows, seqs, blocks, |options| {
         options.max_drafts = 3;
         options.adaptive_drafts = false;
     });
     // The number of a real executor.
     let capacity = Capacity { logit_rows: 16, ..scheduler.capacity };
-    Scheduler { capacity, ..scheduler.with_drafter(Rc::new(Always(drafts.to_vec()))) }
+    Scheduler { capacity, ..scheduler.with_drafter(Rc::new(drafter)) }
 }
 
 /// A result in which each sequence's accepted tokens are these.
@@ -199,12 +211,13 @@ fn drafts_leave_a_logit_row_for_a_prompt_that_ends() {
 fn a_sequence_waits_for_its_token_in_flight_only_if_a_draft_follows_it() {
     // A single proposed token is for the token in flight itself.
     for (proposal, waits) in [(&[7][..], false), (&[7, 8], true)] {
-        let mut scheduler = drafting(64, 1, 20, &[]);
+        let drafter = always(&[]);
+        let mut scheduler = drafting_by(64, 1, 20, drafter.clone());
         submit(&mut scheduler, &[20]);
         let prompt = plan(&mut scheduler);
         let ahead = plan(&mut scheduler);
         assert_eq!(shape(&ahead), [(0, 20, 1)], "nothing is proposed yet");
-        scheduler.drafter = Rc::new(Always(proposal.to_vec()));
+        *drafter.0.borrow_mut() = proposal.to_vec();
         commit_accepted(&mut scheduler, &prompt, &[&[5]]);
         assert_eq!(plan(&mut scheduler).seqs.is_empty(), waits, "{proposal:?}");
     }
@@ -231,7 +244,7 @@ fn rejected_drafts_are_not_found_in_the_cache() {
         options.max_drafts = 3;
     });
     scheduler.capacity.logit_rows = 16;
-    scheduler.drafter = Rc::new(Always(vec![7, 8, 9]));
+    let mut scheduler = scheduler.with_drafter(Rc::new(always(&[7, 8, 9])));
     // A block has room for the first sampled token and one more.
     submit(&mut scheduler, &[14]);
     let prompt = plan(&mut scheduler);
@@ -263,13 +276,17 @@ fn drafts_that_the_limits_forbid_are_not_verified() {
 
 /// A scheduler for an executor with its own drafter.
 fn with_head(set: impl Fn(&mut Options)) -> Scheduler {
+    with_head_and(always(&[]), set)
+}
+
+fn with_head_and(lookup: Always, set: impl Fn(&mut Options)) -> Scheduler {
     let mut scheduler = with(64, 4, 40, |options| {
         options.max_drafts = 3;
         options.adaptive_drafts = false;
         set(options);
     });
     scheduler.capacity.logit_rows = 16;
-    scheduler.with_drafter(Rc::new(Always(Vec::new()))).with_device_drafts(3)
+    scheduler.with_drafter(Rc::new(lookup)).with_device_drafts(3)
 }
 
 #[test]
@@ -349,10 +366,11 @@ fn a_draft_head_drafts_nothing_where_masks_would_depend_on_its_drafts() {
 
 #[test]
 fn prompt_lookup_comes_before_a_draft_head_unless_it_is_rejected_more_often() {
-    let mut scheduler = with_head(|_| {});
+    let lookup = always(&[]);
+    let mut scheduler = with_head_and(lookup.clone(), |_| {});
     submit(&mut scheduler, &[10]);
     let first = plan(&mut scheduler);
-    scheduler.drafter = Rc::new(Always(vec![7, 8]));
+    *lookup.0.borrow_mut() = vec![7, 8];
     // Nobody has drafted this, but lookup would have been accepted.
     commit_accepted(&mut scheduler, &first, &[&[7]]);
     let round = plan(&mut scheduler);
@@ -403,27 +421,27 @@ fn a_draft_head_that_does_not_pay_stops_and_reads_again_before_it_drafts_again()
 
 #[test]
 fn with_adaptive_drafts_only_long_answers_have_rounds_planned_ahead() {
-    let mut scheduler = with_head(|options| options.adaptive_drafts = true);
-    add(&mut scheduler, request(10, 4000));
-    let mut in_flight = VecDeque::new();
-    let (mut rounds, mut ahead) = (0, None);
-    for at in 0..200 {
-        while in_flight.len() < 2 {
-            let plan = plan(&mut scheduler);
-            let [seq] = &plan.seqs[..] else { break };
-            if seq.unverified > 0 {
-                ahead.get_or_insert(rounds);
+    // Four tokens come in a round.
+    for (max_tokens, expected) in [(4000, true), (20, false)] {
+        let mut scheduler = with_head(|options| options.adaptive_drafts = true);
+        add(&mut scheduler, request(10, max_tokens));
+        let (mut in_flight, mut ahead) = (VecDeque::new(), false);
+        for at in 0..100 {
+            while in_flight.len() < 2 {
+                let plan = plan(&mut scheduler);
+                let [seq] = &plan.seqs[..] else { break };
+                ahead |= seq.unverified > 0;
+                in_flight.push_back(plan);
             }
-            rounds += usize::from(!seq.drafts.is_empty());
-            in_flight.push_back(plan);
+            let Some(plan): Option<StepPlan> = in_flight.pop_front() else { break };
+            // All drafts are accepted, and rows are free.
+            let sampled = vec![5; 1 + plan.seqs[0].drafts.len()];
+            let now = NOW + Duration::from_secs(at);
+            let took = Duration::from_millis(1);
+            scheduler.commit(&plan, &accepted(&plan, &[&sampled]), took, now);
         }
-        let plan: StepPlan = in_flight.pop_front().unwrap();
-        // All drafts are accepted, and rows are free.
-        let sampled = vec![5; 1 + plan.seqs[0].drafts.len()];
-        let now = NOW + Duration::from_secs(at);
-        scheduler.commit(&plan, &accepted(&plan, &[&sampled]), Duration::from_millis(1), now);
+        assert_eq!(ahead, expected, "{max_tokens} tokens");
     }
-    assert_eq!(ahead, Some(17), "behind round 17, after 16 that are over, of {rounds} rounds");
 }
 
 #[test]
@@ -459,15 +477,14 @@ fn a_draft_head_reads_a_request_again_once_that_pays() {
     for id in &ids[1..] {
         finish(&mut scheduler, *id, FinishReason::Cancelled);
     }
-    let (last, drafts) = run(&mut scheduler, 100);
+    let (last, drafts) = run(&mut scheduler, 60);
     assert_eq!(last.seqs.len(), 1);
-    assert!(drafts > 100, "{drafts} drafts of a single request");
+    assert!(drafts > 60, "{drafts} drafts of a single request");
 }
 
 #[test]
-fn prompt_lookup_pauses_too() {
-    let mut scheduler = with_head(|options| options.adaptive_drafts = true);
-    scheduler.drafter = Rc::new(Always(vec![5; 3]));
+fn steps_without_drafts_are_measured_soon() {
+    let mut scheduler = with_head_and(always(&[5; 3]), |options| options.adaptive_drafts = true);
     add(&mut scheduler, request(10, 4000));
     let mut steps = Vec::new();
     for at in 0..40 {
@@ -480,5 +497,5 @@ fn prompt_lookup_pauses_too() {
         scheduler.commit(&plan, &accepted(&plan, &[&sampled]), took, NOW + Duration::from_secs(at));
     }
     let longest = steps.split(|drafts| *drafts).map(<[bool]>::len).max();
-    assert!(steps.contains(&true) && longest >= Some(10), "{steps:?}");
+    assert!(steps.contains(&true) && longest >= Some(6), "{steps:?}");
 }

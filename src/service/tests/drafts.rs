@@ -6,11 +6,15 @@ use super::*;
 use crate::speculate::Drafter;
 
 /// Proposes the rest of the answer, which it knows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known(Vec<u32>);
 
 impl Drafter for Known {
-    fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
+    fn fresh(&self) -> Box<dyn Drafter> {
+        Box::new(self.clone())
+    }
+
+    fn propose(&mut self, tokens: &[u32], most: usize) -> Vec<u32> {
         let rest = self.0.strip_prefix(tokens).unwrap_or_default();
         rest.iter().copied().take(most).collect()
     }

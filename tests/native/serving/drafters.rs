@@ -16,14 +16,18 @@ pub enum Quality {
 }
 
 /// Knows the seeds of all requests, and so the tokens that they will sample.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Oracle {
     pub seeds: Vec<u64>,
     pub quality: Quality,
 }
 
 impl Drafter for Oracle {
-    fn propose(&self, tokens: &[u32], most: usize) -> Vec<u32> {
+    fn fresh(&self) -> Box<dyn Drafter> {
+        Box::new(self.clone())
+    }
+
+    fn propose(&mut self, tokens: &[u32], most: usize) -> Vec<u32> {
         let Some((last, before)) = tokens.split_last() else { return Vec::new() };
         let is_next = |seed: &&u64| next_token(before, **seed, u32::MAX) == *last;
         let seed = self.seeds.iter().find(is_next).or(self.seeds.first()).copied().unwrap_or(0);

@@ -245,7 +245,7 @@ fn options() -> impl Strategy<Value = Options> {
 
 /// The drafter; none: prompt lookup.
 fn drafter(quality: Option<Quality>, actions: &[Action]) -> Rc<dyn Drafter> {
-    let Some(quality) = quality else { return Rc::new(Ngram { sizes: 1..=3 }) };
+    let Some(quality) = quality else { return Rc::new(Ngram::new(1..=3)) };
     let seeds = actions.iter().flat_map(|action| match action {
         Action::Submit(request, n) | Action::Resume(request, _, n) => {
             (0..*n as u64).map(|i| request.sampling.seed.wrapping_add(i)).collect()
@@ -359,7 +359,7 @@ fn rounds_are_planned_before_their_drafts_are_verified() {
     let adaptive_drafts = false;
     let options = Options { watermark: 0.0, max_drafts: 4, adaptive_drafts, ..Options::default() };
     let mut client = Client::with(executor, options);
-    client.engine = client.engine.with_drafter(Rc::new(Ngram { sizes: 64..=64 }));
+    client.engine = client.engine.with_drafter(Rc::new(Ngram::new(64..=64)));
     client.submit(long_winded(20, 100));
     client.submit(long_winded(30, 100));
     client.run_to_the_end();
