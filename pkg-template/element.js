@@ -413,10 +413,8 @@ export class TabloomChat extends Base {
   /** @param {TabloomChatState} state */
   #show(state) {
     const states = /** @type {any} */ (this.#internals)?.states;
-    for (const name of ["loading", "ready", "busy", "error"]) {
-      if (name === state) states?.add(name);
-      else states?.delete(name);
-    }
+    states?.clear();
+    if (state !== "idle") states?.add(state);
   }
 
   /**

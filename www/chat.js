@@ -1,17 +1,17 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
 // archive, settings of its own, how fast it goes, how full the context is, and draft tokens.
-import { Chat as View, checked, unquote } from "./tabloom/element/parts.js";
+import { checked } from "./tabloom/element/parts.js";
 import { textsOf } from "./archive.js";
 import { $, button, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
 import { latest } from "./settings.js";
 import { fill, texts } from "./texts.js";
+import { titleOf } from "./title.js";
+import { ChatInTurn } from "./turn.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
 
-/** Most characters of a title. */
-const TITLE = 60;
 /** What is not asked yet, kept while the tab lasts. */
 const DRAFT = "tabloom-draft";
 
@@ -32,10 +32,6 @@ export class Chat extends EventTarget {
   #counted;
   /** @type {WeakMap<object, Drafts>} by message */
   #drafts = new WeakMap();
-  /** Whether another tab gets an answer in this conversation. */
-  #elsewhere = false;
-  /** Whether a question waits for the end of that. */
-  #waiting = false;
   #dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
 
   /**
@@ -47,7 +43,7 @@ export class Chat extends EventTarget {
     this.#loader = loader;
     this.#settings = settings;
     const root = $("conversation").attachShadow({ mode: "open" });
-    this.#view = new View(root, {
+    this.#view = new ChatInTurn(root, {
       engine: loader,
       request: (messages) => this.#request(messages),
       keep: () => this.#keep(),
@@ -55,8 +51,10 @@ export class Chat extends EventTarget {
       startable: () => true,
       useProcessor: () => loader.useProcessor(),
       onState: () => this.#refresh(),
-      // The engine's own words, for those who look.
       onError: (error) => {
+        const { code, message } = error;
+        if (code === "context_length_exceeded") Object.assign(error, { message: this.#tooLong(), cause: { message } });
+        // The engine's own words, for those who look.
         problem.setAttribute("title", error.cause?.message ?? "");
         // In a small window it may be far below.
         requestAnimationFrame(() => problem.scrollIntoView({ block: "nearest" }));
@@ -64,14 +62,6 @@ export class Chat extends EventTarget {
       onChunk: (chunk, message) => this.#count(chunk, message),
     });
     root.adoptedStyleSheets.push(Drafts.style());
-    const wait = (/** @type {Event} */ event) => {
-      if (!this.#elsewhere) return;
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      this.#waiting = true;
-      this.#view.view.tell(texts.conversations.growing);
-    };
-    root.addEventListener("submit", wait, { capture: true });
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
     problem.querySelector(".buttons")?.append(this.#dismiss);
     loader.addEventListener("change", () => {
@@ -91,21 +81,16 @@ export class Chat extends EventTarget {
 
   /** Whether another tab gets an answer in this conversation: a question waits for its end. */
   get elsewhere() {
-    return this.#elsewhere;
+    return this.#view.elsewhere;
   }
 
   set elsewhere(elsewhere) {
-    this.#elsewhere = elsewhere;
-    if (elsewhere || !this.#waiting) return;
-    this.#waiting = false;
-    const { view } = this.#view;
-    view.tell("");
-    view.input.form?.requestSubmit();
+    this.#view.elsewhere = elsewhere;
   }
 
   /** Whether a question is being answered. */
   get busy() {
-    return this.#view.busy;
+    return this.#view.answering;
   }
 
   /**
@@ -182,7 +167,7 @@ export class Chat extends EventTarget {
   /** @param {File[]} files text files to ask about */
   attach(files) {
     $("tab-chat").click();
-    this.#view.attach(files);
+    this.#view.view.attachments.add(files);
     this.focus();
   }
 
@@ -224,7 +209,10 @@ export class Chat extends EventTarget {
     const { view } = this.#view;
     try {
       view.content = sessionStorage.getItem(DRAFT) ?? "";
-      addEventListener("pagehide", () => sessionStorage.setItem(DRAFT, view.content));
+      addEventListener("pagehide", () => {
+        this.#view.takeBack();
+        sessionStorage.setItem(DRAFT, view.content);
+      });
     } catch {
       // Then a reload drops it.
     }
@@ -248,13 +236,19 @@ export class Chat extends EventTarget {
     return [...first, ...messages.map(({ role, content }) => ({ role, content }))];
   }
 
+  /** What is too long for the model's context, in words. */
+  #tooLong() {
+    const { system } = this.#settings.values;
+    const { tooLong, systemTooLong } = texts.chat;
+    const context = this.#loader.current?.info.context ?? 0;
+    const asked = this.conversation.messages.at(-1)?.content ?? "";
+    return fill(system.length > asked.length ? systemTooLong : tooLong, { context });
+  }
+
   #keep() {
     const { conversation } = this;
     const [first] = conversation.messages;
-    if (first && !conversation.named) {
-      const title = titleOf(first.content);
-      conversation.title = title.length > TITLE ? `${title.slice(0, TITLE - 1)}…` : title;
-    }
+    if (first && !conversation.named) conversation.title = titleOf(first.content);
     if (this.#loader.current) conversation.model = this.#loader.name;
     conversation.changed = Date.now();
     conversation.settings = this.#settings.own;
@@ -307,7 +301,8 @@ export class Chat extends EventTarget {
     this.#dismiss.hidden = !engine;
     const context = engine?.info.context ?? 0;
     const share = context ? Math.min(100, Math.ceil((100 * this.#tokens) / context)) : 0;
-    const forgotten = this.#tokens > context || this.#view.conversation.forgotten > 0;
+    const { forgotten: left, question } = this.#view.conversation;
+    const forgotten = (this.#tokens > context && question > 0) || left > 0;
     const parts = share > 0 ? [fill(texts.chat.context, { share }), forgotten && texts.chat.forgotten] : [];
     write($("speed"), [...parts, this.#speed.text(this.#settings.values.marks)].filter(Boolean).join(" · "));
     $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens: this.#tokens, context }) : "";
@@ -332,16 +327,6 @@ export class Chat extends EventTarget {
     this.#tokens = tokens;
     this.#refresh();
   }
-}
-
-/**
- * What is asked, or else the names of what is attached.
- *
- * @param {string} content
- */
-function titleOf(content) {
-  const { quotes, text } = unquote(content);
-  return text || quotes.map(({ name }) => name).join(", ");
 }
 
 /** @param {Conversation} conversation */

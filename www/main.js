@@ -49,7 +49,7 @@ for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.
 
 loader.addEventListener("change", () => {
   const { current } = loader;
-  settings.suggest(current?.info.sampling ?? null);
+  settings.suit(current);
   tellModel();
   if (!current) return;
   const { adapter, device, software } = current.info;

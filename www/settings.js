@@ -1,8 +1,9 @@
 // The visitor's settings: those of the conversation that is shown, with which a new one begins.
 
+import { $, write } from "./dom.js";
 import { fill, texts } from "./texts.js";
 
-/** @import { EngineInfo } from "./tabloom/index.js" */
+/** @import { Engine } from "./tabloom/index.js" */
 
 const KEY = "tabloom-settings";
 
@@ -29,6 +30,8 @@ const DEFAULTS = {
 export class Settings extends EventTarget {
   #form;
   #given;
+  /** @type {Engine | null} what counts tokens */
+  #engine = null;
   /** @type {Values} what is kept: all but what the page's address says */
   own = { ...DEFAULTS };
   /** @type {Values} what is used */
@@ -43,7 +46,7 @@ export class Settings extends EventTarget {
     this.#form = form;
     this.#given = given;
     this.use({});
-    this.suggest(null);
+    this.suit(null);
     form.addEventListener("input", ({ target }) => this.#take(/** @type {HTMLInputElement} */ (target)));
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", (event) => {
@@ -92,11 +95,14 @@ export class Settings extends EventTarget {
   }
 
   /**
-   * Shows what a field left empty stands for.
+   * Shows what a field left empty stands for, and how much of the context the system prompt takes.
    *
-   * @param {EngineInfo["sampling"]} sampling the model's own
+   * @param {Engine | null} engine
    */
-  suggest(sampling) {
+  suit(engine) {
+    this.#engine = engine;
+    this.#measure();
+    const sampling = engine?.info.sampling;
     const own = {
       temperature: sampling?.temperature,
       top_p: sampling?.topP,
@@ -117,7 +123,22 @@ export class Settings extends EventTarget {
     this.set({ [field.name]: entered(field) });
   }
 
+  /** Shows how much of the model's context the system prompt takes. */
+  async #measure() {
+    const { system } = this.values;
+    const engine = this.#engine;
+    const context = engine?.info.context ?? 0;
+    const tokens = (system && (await engine?.countTokens(system, { addSpecialTokens: false }).catch(() => 0))) || 0;
+    // Another may have been written meanwhile.
+    if (system !== this.values.system || engine !== this.#engine) return;
+    const over = tokens >= context;
+    const { length, tooLong } = texts.settings;
+    write($("system-length"), tokens ? fill(over ? tooLong : length, { tokens, context }) : "");
+    $("system-length").classList.toggle("bad", over);
+  }
+
   #fill() {
+    this.#measure();
     for (const [name, value] of Object.entries(this.values)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
       // What the visitor types is left as it is written.

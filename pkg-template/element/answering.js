@@ -2,6 +2,7 @@ import { unlessAborted } from "../abort.js";
 import { TEXTS } from "./texts.js";
 
 /** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
+/** @import { Chat, Host } from "./chat.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage } from "./types.js" */
 
 const GONE = ["engine_crashed", "no_gpu", "closed"];
@@ -10,29 +11,20 @@ const TOO_LONG = "context_length_exceeded";
 /** Milliseconds between two times that a growing answer is kept. */
 const KEPT = 300;
 
-/**
- * The chat whose conversation is answered.
- *
- * @typedef {object} Chat
- * @property {import("./view/view.js").View} view
- * @property {import("./conversation.js").Conversation} conversation
- * @property {import("./chat.js").EngineSource} engine
- * @property {(messages: TabloomChatMessage[]) => ChatCompletionParams} request throws where a setting is wrong
- * @property {() => void} onChange
- * @property {(problem: any) => void} onProblem
- * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} onChunk
- * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} onMessage
- */
-
 /** Answers the conversation. */
 export class Answering {
   #chat;
+  #host;
   /** @type {AbortController | null} ends the answer */
   #controller = null;
 
-  /** @param {Chat} chat */
-  constructor(chat) {
+  /**
+   * @param {Chat} chat whose conversation is answered
+   * @param {Host} host
+   */
+  constructor(chat, host) {
     this.#chat = chat;
+    this.#host = host;
   }
 
   get busy() {
@@ -57,7 +49,9 @@ export class Answering {
    * @returns {Promise<TabloomChatMessage | null>}
    */
   async answer(begun) {
-    const { view, conversation, engine, onChange, onProblem, onChunk, onMessage } = this.#chat;
+    const chat = this.#chat;
+    const host = this.#host;
+    const { view, conversation } = chat;
     const controller = (this.#controller = new AbortController());
     const { signal } = controller;
     const { messages } = conversation;
@@ -67,21 +61,24 @@ export class Answering {
     shown.begin();
     view.announce(TEXTS.thinking);
     view.toEnd();
-    onProblem(null);
+    chat.fail(null);
     /** @type {TabloomChatEventMap["tabloom-message"]["detail"]["finishReason"]} */
     let finishReason = null;
     let problem = null;
+    let full = false;
     let kept = performance.now();
     try {
-      const loaded = await unlessAborted(engine.load(), signal);
-      onChange();
+      const loaded = await unlessAborted(host.engine.load(), signal);
+      chat.update();
       for await (const chunk of await this.#stream(loaded, signal)) {
-        const [choice] = chunk.choices;
+        const { choices, usage } = chunk;
+        const [choice] = choices;
+        full = (usage?.total_tokens ?? 0) >= loaded.info.context;
         finishReason = choice?.finish_reason ?? finishReason;
         const piece = choice?.delta.content ?? "";
         message.content += piece;
         if (piece) shown.grow();
-        onChunk(chunk, shown);
+        host.onChunk?.(chunk, shown);
         if (!piece) continue;
         // Until it has ended, as far as a page knows that is left meanwhile.
         message.end = "stopped";
@@ -96,14 +93,14 @@ export class Answering {
       if (signal.aborted) finishReason = "stopped";
       else problem = error;
     }
-    if (isGone(problem)) engine.discard();
-    if (finishReason === "length") message.end = "length";
+    if (isGone(problem)) host.engine.discard();
+    if (finishReason === "length") message.end = full ? "full" : "length";
     else if (finishReason && finishReason !== "stopped") delete message.end;
     shown.end();
     // The conversation may have been replaced meanwhile.
     if (this.#controller === controller) this.#controller = null;
     if (conversation.messages !== messages) {
-      onChange();
+      chat.update();
       return null;
     }
     const said = messages.at(-1) === message;
@@ -112,10 +109,12 @@ export class Answering {
       conversation.restore();
     }
     conversation.keep();
-    onProblem(problem);
+    chat.fail(problem, () => chat.again(messages.length - 1));
     view.follow();
-    if (said) onMessage({ message: { role: "assistant", content: message.content }, finishReason });
-    return said && !problem ? { role: "assistant", content: message.content } : null;
+    /** @type {TabloomChatMessage} */
+    const answer = { role: "assistant", content: message.content };
+    if (said) host.onMessage?.({ message: answer, finishReason });
+    return said && !problem ? answer : null;
   }
 
   /**
@@ -126,11 +125,12 @@ export class Answering {
    * @returns {Promise<AsyncIterable<ChatCompletionChunk>>}
    */
   async #stream({ chat }, signal) {
-    const { view, conversation, request } = this.#chat;
+    const { view, conversation } = this.#chat;
     for (;;) {
       const params = /** @type {ChatCompletionParams & {stream: true}} */ ({
-        ...request(conversation.remembered),
+        ...this.#host.request(sent(conversation.remembered)),
         stream: true,
+        stream_options: { include_usage: true },
       });
       try {
         // The chat promises that nothing leaves the device.
@@ -151,4 +151,15 @@ export class Answering {
  */
 export function isGone(error) {
   return GONE.includes(error?.code);
+}
+
+/**
+ * What is sent to the model: without unanswered questions, which would only confuse it.
+ *
+ * @param {TabloomChatMessage[]} messages
+ */
+function sent(messages) {
+  return messages
+    .filter(({ role }, i) => role === "assistant" || i === messages.length - 1 || messages[i + 1].role !== role)
+    .map(({ role, content }) => ({ role, content }));
 }

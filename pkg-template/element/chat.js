@@ -32,7 +32,7 @@ import { View } from "./view/view.js";
  * @property {() => void} [useProcessor] the visitor has chosen the processor
  * @property {(state: TabloomChatState) => void} [onState]
  * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} [onMessage]
- * @property {(error: any) => void} [onError]
+ * @property {(error: any) => void} [onError] called before it is shown
  * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} [onChunk] called
  *   with each piece of an answer, before the page is drawn
  */
@@ -46,8 +46,12 @@ export class Chat {
   view;
   /** @readonly */
   conversation;
+  /**
+   * @readonly
+   * @type {Editing}
+   */
+  editing;
   #host;
-  #editing;
   #answering;
   /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
   #problem = null;
@@ -60,21 +64,21 @@ export class Chat {
     this.#host = host;
     this.view = new View(root, {
       engine: () => host.engine.current,
-      send: () => this.send(this.#editing.take()),
+      send: () => this.send(...this.editing.take()),
       stop: () => this.stop(),
       clear: () => (host.clear ? host.clear() : this.clear()),
       start: () => this.start(),
-      again: (i) => this.#again(i),
+      again: (i) => this.again(i),
       edit: (i) => {
-        if (!this.#answering.busy) this.#editing.begin(i);
+        if (!this.busy) this.editing.begin(i);
       },
       continue: () => this.#continue(),
       version: (i, version) => {
-        if (this.#answering.busy) return;
-        this.#editing.end();
+        if (this.busy) return;
+        this.editing.end();
         this.conversation.choose(i, version);
       },
-      cancel: () => this.#editing.end(),
+      cancel: () => this.editing.end(),
       retry: () => this.#problem?.redo(),
       processor: () => {
         this.#host.useProcessor?.();
@@ -82,17 +86,8 @@ export class Chat {
       },
     });
     this.conversation = new Conversation(this.view, () => host.keep());
-    this.#editing = new Editing(this.view, this.conversation);
-    this.#answering = new Answering({
-      view: this.view,
-      conversation: this.conversation,
-      engine: host.engine,
-      request: (messages) => host.request(sent(messages)),
-      onChange: () => this.update(),
-      onProblem: (problem) => this.fail(problem, () => this.#again(this.conversation.messages.length - 1)),
-      onChunk: (chunk, message) => host.onChunk?.(chunk, message),
-      onMessage: (detail) => host.onMessage?.(detail),
-    });
+    this.editing = new Editing(this.view, this.conversation);
+    this.#answering = new Answering(this, host);
   }
 
   /** Whether a question is being answered. */
@@ -116,7 +111,7 @@ export class Chat {
 
   /** @param {TabloomChatMessage[]} messages another conversation */
   show(messages) {
-    this.#editing.end();
+    this.editing.end();
     this.#answering.drop();
     this.conversation.show(messages);
     this.fail(null);
@@ -145,26 +140,23 @@ export class Chat {
    * Asks a question; resolves to the answer, or null if it was stopped before its first word or failed.
    *
    * @param {string} text
+   * @param {number} [edited] the question that gives way to it
    * @returns {Promise<TabloomChatMessage | null>}
    */
-  async send(text) {
-    if (this.#answering.busy) {
+  async send(text, edited) {
+    if (this.busy) {
       const message = "the chat is answering another question: wait for its end, or call stop()";
       throw new TabloomError({ code: "invalid_request", message });
     }
     const content = `${text}`.trim();
     if (!content) return null;
+    if (edited !== undefined) this.conversation.branch(edited);
     /** @type {TabloomChatMessage} */
     const message = { role: "user", content };
     this.conversation.add(message);
     this.view.add(message);
     this.#host.onMessage?.({ message: { role: "user", content }, finishReason: null });
     return this.#answering.answer();
-  }
-
-  /** @param {File[]} files text files to ask about */
-  attach(files) {
-    this.view.attachments.add(files);
   }
 
   /** Stops the answer, and keeps what there is of it, or stops loading. */
@@ -195,14 +187,14 @@ export class Chat {
    */
   fail(error, redo = () => {}) {
     this.#problem = error && { error, redo };
-    this.update();
     if (error) this.#host.onError?.(error);
+    this.update();
   }
 
   /** Shows the state. */
   update() {
     const { state, view } = this;
-    view.busy = this.#answering.busy;
+    view.busy = this.busy;
     view.answering = state === "busy";
     view.startable = state === "idle" && Boolean(this.#host.startable?.());
     view.loading = state === "loading";
@@ -215,9 +207,9 @@ export class Chat {
    *
    * @param {number} i
    */
-  #again(i) {
-    if (this.#answering.busy) return;
-    this.#editing.end();
+  again(i) {
+    if (this.busy) return;
+    this.editing.end();
     this.conversation.branch(this.conversation.messages[i].role === "user" ? i + 1 : i);
     this.#answering.answer();
   }
@@ -225,19 +217,8 @@ export class Chat {
   /** Goes on with an answer that was stopped. */
   #continue() {
     const message = this.conversation.messages.at(-1);
-    if (this.#answering.busy || message?.role !== "assistant") return;
-    this.#editing.end();
+    if (this.busy || message?.role !== "assistant") return;
+    this.editing.end();
     this.#answering.answer(message);
   }
-}
-
-/**
- * What is sent to the model: without unanswered questions, which would only confuse it.
- *
- * @param {TabloomChatMessage[]} messages
- */
-function sent(messages) {
-  return messages
-    .filter(({ role }, i) => role === "assistant" || i === messages.length - 1 || messages[i + 1].role !== role)
-    .map(({ role, content }) => ({ role, content }));
 }

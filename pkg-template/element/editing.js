@@ -30,13 +30,16 @@ export class Editing {
     this.#view.editing = null;
   }
 
-  /** Takes the question out of the composer. The one that was edited gives way to it. */
+  /**
+   * Takes the question out of the composer.
+   *
+   * @returns {[content: string, edited?: number]} with the one that gives way to it
+   */
   take() {
     const { content } = this.#view;
-    if (this.#edited && content.trim()) this.#conversation.branch(this.#edited.question);
-    const draft = this.#edited?.draft ?? "";
+    const { question, draft = "" } = this.#edited ?? {};
     this.end();
     this.#view.content = draft;
-    return content;
+    return [content, question];
   }
 }

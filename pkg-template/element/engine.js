@@ -7,7 +7,7 @@ import { addressOf, isAddress, nameOf } from "../models/address.js";
 /**
  * @typedef {object} Shared
  * @property {Promise<Engine>} engine
- * @property {Set<Lease>} leases
+ * @property {Set<(progress: Progress) => void>} lent what each share is told
  * @property {AbortController} loading
  * @property {Progress | null} progress
  */
@@ -15,63 +15,37 @@ import { addressOf, isAddress, nameOf } from "../models/address.js";
 /** @type {Map<string, Shared>} */
 const engines = new Map();
 
-/** A share in an engine. */
-class Lease {
-  #key;
-  #shared;
-  /** @type {(progress: Progress) => void} */
-  #onProgress;
-
-  /**
-   * @param {string} model
-   * @param {LoadOptions} options
-   * @param {(progress: Progress) => void} onProgress
-   */
-  constructor(model, options, onProgress) {
-    const name = isAddress(model) ? nameOf(addressOf(model)) : model;
-    this.#key = JSON.stringify([name, options.device, options.quantize, `${options.workerUrl ?? ""}`]);
-    this.#onProgress = onProgress;
-    let shared = engines.get(this.#key);
-    if (!shared) engines.set(this.#key, (shared = load(model, options)));
-    this.#shared = shared;
-    shared.leases.add(this);
-    if (shared.progress) onProgress(shared.progress);
-    // After a failed load, the next element tries again.
-    shared.engine.catch(() => this.#forget());
-  }
-
-  /** The engine; rejects as `Engine.load` does. */
-  get engine() {
-    return this.#shared.engine;
-  }
-
-  /** @param {Progress} progress */
-  report(progress) {
-    this.#onProgress(progress);
-  }
-
-  /** Gives the share back; the last one closes the engine. */
-  release() {
-    this.#onProgress = () => {};
-    const { leases, loading, engine } = this.#shared;
-    if (!leases.delete(this) || leases.size > 0) return;
-    this.#forget();
+/**
+ * A share in an engine. `engine` rejects as `Engine.load` does; `forget` has the next element load another;
+ * `release` gives the share back, and the last one closes the engine.
+ *
+ * @param {string} model
+ * @param {LoadOptions} options
+ * @param {(progress: Progress) => void} onProgress
+ */
+function lend(model, options, onProgress) {
+  const name = isAddress(model) ? nameOf(addressOf(model)) : model;
+  const key = JSON.stringify([name, options.device, options.quantize, `${options.workerUrl ?? ""}`]);
+  const shared = engines.get(key) ?? load(model, options);
+  const { engine, lent, loading, progress } = shared;
+  engines.set(key, shared);
+  lent.add(onProgress);
+  if (progress) onProgress(progress);
+  const forget = () => {
+    if (engines.get(key) === shared) engines.delete(key);
+  };
+  const release = () => {
+    if (!lent.delete(onProgress) || lent.size > 0) return;
+    forget();
     loading.abort();
     engine.then(
       (engine) => engine.close(),
       () => {},
     );
-  }
-
-  /** The same for an engine that is of no use: the next element loads another. */
-  discard() {
-    this.#forget();
-    this.release();
-  }
-
-  #forget() {
-    if (engines.get(this.#key) === this.#shared) engines.delete(this.#key);
-  }
+  };
+  // After a failed load, the next element tries again.
+  engine.catch(forget);
+  return { engine, forget, release };
 }
 
 /**
@@ -81,13 +55,13 @@ class Lease {
  */
 function load(address, options) {
   const loading = new AbortController();
-  /** @type {Shared} */
-  const shared = { engine: Promise.resolve(/** @type {any} */ (null)), leases: new Set(), loading, progress: null };
   const onProgress = (/** @type {Progress} */ progress) => {
     shared.progress = progress;
-    for (const lease of shared.leases) lease.report(progress);
+    for (const report of shared.lent) report(progress);
   };
-  shared.engine = Engine.load(address, { ...options, onProgress, signal: loading.signal });
+  const engine = Engine.load(address, { ...options, onProgress, signal: loading.signal });
+  /** @type {Shared} */
+  const shared = { engine, lent: new Set(), loading, progress: null };
   return shared;
 }
 
@@ -106,7 +80,7 @@ export class ChatEngine {
   /** @type {Engine | null} null until it is loaded */
   current = null;
   #chat;
-  /** @type {Lease | null} */
+  /** @type {ReturnType<typeof lend> | null} */
   #lease = null;
 
   /** @param {Chat} chat */
@@ -136,7 +110,7 @@ export class ChatEngine {
 
   #lend() {
     const { model, options } = this.#chat.wanted();
-    return new Lease(model, options, this.#chat.onProgress);
+    return lend(model, options, this.#chat.onProgress);
   }
 
   release() {
@@ -146,7 +120,7 @@ export class ChatEngine {
 
   /** The same for an engine that is of no use, so that no element gets it again. */
   discard() {
-    this.#lease?.discard();
-    this.#lease = this.current = null;
+    this.#lease?.forget();
+    this.release();
   }
 }

@@ -2,11 +2,9 @@
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
-const STORES = { session: "sessionStorage", local: "localStorage" };
-
-/** The storage of one conversation; without a kind of storage it keeps nothing. */
+/** The storage of one conversation; without a kind of storage, `session` or `local`, it keeps nothing. */
 export class History {
-  #store;
+  #kind;
   #key;
 
   /**
@@ -14,7 +12,7 @@ export class History {
    * @param {string} name
    */
   constructor(storage, name) {
-    this.#store = STORES[/** @type {"local"} */ (storage)];
+    this.#kind = storage;
     this.#key = `tabloom-chat:${name}`;
   }
 
@@ -40,7 +38,7 @@ export class History {
 
   /** @returns {Storage | undefined} */
   #storage() {
-    return this.#store && /** @type {any} */ (globalThis)[this.#store];
+    return /** @type {any} */ (globalThis)[`${this.#kind}Storage`];
   }
 }
 

@@ -6,8 +6,8 @@ import type { FinishReason, Progress } from "../types.js";
 export interface TabloomChatMessage {
   role: "user" | "assistant";
   content: string;
-  /** Why an answer ended before the model ended it. */
-  end?: "stopped" | "length";
+  /** Why an answer ended before the model ended it; `full`: the model's context was. */
+  end?: "stopped" | "length" | "full";
   /**
    * The versions of the message, each with the messages that followed it; null is the one that is shown,
    * whose followers are those of the conversation.

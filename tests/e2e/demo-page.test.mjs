@@ -412,13 +412,23 @@ describe("conversations", () => {
     // While one is answered, the other says so.
     await say(page, "Tell me a story about a whale.");
     await other.page.locator("#said", { hasText: "Another tab is getting an answer here." }).waitFor();
+    // What is sent meanwhile waits, and can be taken back; what is written then is another question.
+    const waiting = other.page.getByText("Sent when the other tab’s answer is done: “Me, too.”");
     await say(other.page, "Me, too.");
-    const notice = other.page.locator("#conversation .notice", { hasText: "Another tab is getting an answer here." });
-    await notice.waitFor();
+    await waiting.waitFor();
+    assert.equal(await other.page.getByText("Another tab is getting an answer here.").count(), 1);
+    await other.page.locator(INPUT).fill("And a dog.");
+    await other.page.getByRole("button", { name: "Take back" }).click();
+    await waiting.waitFor({ state: "hidden" });
+    assert.equal(await other.page.locator(INPUT).inputValue(), "Me, too.\n\nAnd a dog.");
+    await say(other.page, "Me, too.");
+    await waiting.waitFor();
+    await other.page.locator(INPUT).fill("A draft");
     await answered(page);
-    // What was sent meanwhile is asked now.
-    await notice.waitFor({ state: "hidden" });
-    await page.waitForFunction(() => /^Me, too/.test(shadow(".user .text").at(-1).textContent));
+    await waiting.waitFor({ state: "hidden" });
+    await page.waitForFunction(() => shadow(".user .text").at(-1).textContent === "Me, too.");
+    assert.equal(await other.page.locator(INPUT).inputValue(), "A draft");
+    await other.page.locator(INPUT).fill("");
     await answered(other.page);
     await page.locator("#said").waitFor({ state: "hidden" });
     const long = await said(other.page);
@@ -781,6 +791,55 @@ test("settings are used, kept and put back", async () => {
   await page.getByRole("button", { name: "Back to the defaults" }).click();
   assert.equal(await page.getByLabel("Most tokens of an answer").inputValue(), "");
   assert.equal(await page.getByRole("switch", { name: "Speculative decoding" }).isChecked(), true);
+  await page.context().close();
+});
+
+test("what is too long for the context is told where it is written, and an answer that fills the context says so", async () => {
+  const { page } = await fresh();
+  const lines = Array.from({ length: 100 }, (_, i) => `This is line ${i} of a long text.`).join("\n");
+  const tooLong = page.locator("#conversation .notice", {
+    hasText: /^Too long: [\d,]+ tokens, and the model's context has 1,024\.$/,
+  });
+  await page.locator(INPUT).fill(lines);
+  await tooLong.waitFor();
+  await page.locator(INPUT).press("Enter");
+  assert.equal(await page.locator(INPUT).inputValue(), lines);
+  assert.equal(await page.locator(MESSAGES).count(), 0);
+
+  // Before it is counted it can be sent.
+  await page.locator(INPUT).fill("");
+  await tooLong.waitFor({ state: "hidden" });
+  await page.evaluate((lines) => {
+    const [input] = shadow("textarea");
+    input.value = lines;
+    input.dispatchEvent(new Event("input"));
+    input.form.requestSubmit();
+  }, lines);
+  const problem = page.locator(PROBLEM);
+  await problem
+    .getByText("This is too long for the model’s context of 1,024 tokens. Shorten it, and send it again.")
+    .waitFor();
+  assert.doesNotMatch(await page.locator("#speed").textContent(), /left out/);
+
+  await page.locator("#clear").click();
+  await page.locator("#tab-settings").click();
+  const length = page.locator("#system-length");
+  await page.getByLabel("System prompt").fill("Be brief.");
+  await length.filter({ hasText: /^\d of the 1,024 tokens of the model’s context\.$/ }).waitFor();
+  await page.getByLabel("System prompt").fill(lines);
+  await length.filter({ hasText: /^Too long: [\d,]+ tokens, and the model’s context has 1,024\./ }).waitFor();
+  await page.locator("#tab-chat").click();
+  await say(page, QUESTION);
+  await problem.getByText("The system prompt is too long for the model’s context of 1,024 tokens.").waitFor();
+
+  await page.locator("#clear").click();
+  await page.locator("#tab-settings").click();
+  // With hardly any room for an answer.
+  await page.getByLabel("System prompt").fill("word ".repeat(985));
+  await length.filter({ hasText: /^9\d\d of the/ }).waitFor();
+  await page.locator("#tab-chat").click();
+  await ask(page, STORY);
+  await page.locator("#conversation .note", { hasText: "Cut off: the context is full." }).waitFor();
   await page.context().close();
 });
 

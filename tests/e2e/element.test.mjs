@@ -165,7 +165,7 @@ async function fake() {
         params: structuredClone(params),
         signal,
         say: (content) => tell({ content }),
-        end: (reason = "stop") => tell({ reason }),
+        end: (reason = "stop", usage) => tell({ reason, usage }),
         fail: (message, code) => tell({ error: Object.assign(new Error(message), { code }) }),
       };
       signal.addEventListener("abort", () => tell({ error: signal.reason }));
@@ -173,14 +173,14 @@ async function fake() {
       return (async function* () {
         for (;;) {
           while (queue.length === 0) await /** @type {Promise<void>} */ (new Promise((resolve) => (wake = resolve)));
-          const { content, reason = null, error } = queue.shift();
+          const { content, reason = null, usage, error } = queue.shift();
           if (error) throw error;
-          yield { choices: [{ delta: { content }, finish_reason: reason }] };
+          yield { choices: [{ delta: { content }, finish_reason: reason }], usage };
           if (reason) return;
         }
       })();
     };
-    chat.engine = { chat: { completions: { create } } };
+    chat.engine = { chat: { completions: { create } }, info: { context: 100 } };
     globalThis.shadow = (selector) => chat.shadowRoot.querySelector(selector);
     globalThis.painted = () =>
       new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
@@ -560,9 +560,19 @@ test("requests carry what attributes say, and a number that is none is refused",
     temperature: 0.5,
     max_completion_tokens: 12,
     stream: true,
+    stream_options: { include_usage: true },
     answer: { role: "assistant", content: "d" },
     note: "Cut off at the token limit.",
   });
+  const full = await page.evaluate(async () => {
+    const sent = chat.send("more");
+    while (answers.length === 1) await painted();
+    answers[1].say("d");
+    answers[1].end("length", { total_tokens: 100 });
+    await sent;
+    return shadow("article:last-child [part=note]").textContent;
+  });
+  assert.equal(full, "Cut off: the context is full.");
   await page.evaluate(async () => {
     chat.setAttribute("temperature", "warm");
     await chat.send("e");
@@ -664,6 +674,7 @@ test("who looks at another version of an early answer stays at it", async () => 
 
 test("what was edited or answered again stays as a version, with all that followed", async () => {
   const { page, chat, input } = await fake();
+  const latest = chat.getByRole("button", { name: "Go to the end" });
   const texts = async () => (await messages(page)).map(({ content }) => content);
   const press = (name, i) => chat.getByRole("article").nth(i).getByRole("button", { name }).click();
   await input.fill("one");
@@ -685,6 +696,11 @@ test("what was edited or answered again stays as a version, with all that follow
   await page.keyboard.press("Enter");
   assert.deepEqual(await texts(), ["one", "another first"]);
   await press("The version before", 1);
+  // All is on the screen: there is no end to go to.
+  await page.evaluate(() => painted());
+  assert.equal(await latest.count(), 0);
+  const older = chat.getByRole("button", { name: "The version before" });
+  assert.equal(await older.evaluate((button) => getComputedStyle(button).opacity), "0.4");
 
   await press("Edit question", 2);
   await input.fill("three");
@@ -904,13 +920,15 @@ test("what cannot be attached is told with a reason, at once", async () => {
     file("nul.bin", "a\0b"),
     file("good.txt", "text"),
   );
-  await notice.filter({ hasText: "x.png has no text. nul.bin has no text." }).waitFor();
+  await notice
+    .filter({ hasText: "x.png is a picture, which the chat cannot read yet. nul.bin has no text." })
+    .waitFor();
   assert.match((await chips(chat)).join(), /^good\.txt/);
-  await chat.locator("[aria-live]", { hasText: "x.png has no text." }).first().waitFor({ state: "attached" });
+  await chat.locator("[aria-live]", { hasText: "x.png is a picture" }).first().waitFor({ state: "attached" });
 
   await input.fill("a draft");
   await choose(file("paper.pdf", "%PDF-1.7\n1 0 obj"), file("empty.txt", ""));
-  await notice.filter({ hasText: "paper.pdf has no text. empty.txt has no text." }).waitFor();
+  await notice.filter({ hasText: "paper.pdf has no text. empty.txt is empty." }).waitFor();
   assert.equal((await chips(chat)).length, 1);
   assert.equal(await input.inputValue(), "a draft");
 
@@ -925,12 +943,24 @@ test("what cannot be attached is told with a reason, at once", async () => {
   // What is longer than the context is told with both numbers, and anew once there is another engine.
   await counting(page, 2_048);
   await paste(input, "y", { times: 3_000 });
-  await notice.filter({ hasText: "What is attached has 3,004 tokens; the model's context has 2,048." }).waitFor();
+  await notice.filter({ hasText: "Too long: 3,011 tokens, and the model's context has 2,048." }).waitFor();
   const send = chat.getByRole("button", { name: "Send" });
   assert.ok(await send.isDisabled());
   await chat.getByRole("button", { name: "Remove Pasted text" }).click();
   await notice.waitFor({ state: "hidden" });
   assert.ok(await send.isEnabled());
+  // So is text that nothing is attached to.
+  await input.fill("z".repeat(2_060));
+  await notice.filter({ hasText: "Too long: 2,064 tokens" }).waitFor();
+  await input.press("Enter");
+  assert.equal((await input.inputValue()).length, 2_060);
+  await input.fill("short");
+  await notice.waitFor({ state: "hidden" });
+  // What was told goes with the next action.
+  await choose(file("again.txt", ""));
+  await notice.filter({ hasText: "again.txt is empty." }).waitFor();
+  await input.press("Enter");
+  await notice.waitFor({ state: "hidden" });
   assert.deepEqual(problems, []);
 });
 

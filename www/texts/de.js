@@ -105,6 +105,11 @@ export default {
     tokens: "{tokens} von {context} Tokens",
     forgotten: "älteste Nachrichten ausgelassen",
     dismiss: "Ausblenden",
+    waiting: "Wird gesendet, sobald die Antwort im anderen Tab fertig ist: „{question}“",
+    takeBack: "Zurücknehmen",
+    tooLong: "Das ist zu lang für den Kontext des Modells von {context} Tokens. Kürzen und erneut senden.",
+    systemTooLong:
+      "Der System-Prompt ist zu lang für den Kontext des Modells von {context} Tokens. Er lässt sich in den Einstellungen kürzen.",
   },
   conversations: {
     kept: "Unterhaltungen bleiben in diesem Browser.",
@@ -186,6 +191,8 @@ export default {
   settings: {
     own: "Vorgabe des Modells",
     ownValue: "{value}, Vorgabe des Modells",
+    length: "{tokens} der {context} Tokens im Kontext des Modells.",
+    tooLong: "Zu lang: {tokens} Tokens, der Kontext des Modells fasst {context}. Damit lässt sich nichts fragen.",
   },
   site: {
     copied: "Kopiert.",

@@ -24,6 +24,11 @@ export default {
     tokens: "{tokens} of {context} tokens",
     forgotten: "oldest messages left out",
     dismiss: "Dismiss",
+    waiting: "Sent when the other tab’s answer is done: “{question}”",
+    takeBack: "Take back",
+    tooLong: "This is too long for the model’s context of {context} tokens. Shorten it, and send it again.",
+    systemTooLong:
+      "The system prompt is too long for the model’s context of {context} tokens. Shorten it in the settings.",
   },
   conversations: {
     kept: "Conversations stay in this browser.",
@@ -104,6 +109,8 @@ export default {
   settings: {
     own: "the model’s own",
     ownValue: "{value}, the model’s own",
+    length: "{tokens} of the {context} tokens of the model’s context.",
+    tooLong: "Too long: {tokens} tokens, and the model’s context has {context}. Nothing can be asked with it.",
   },
   site: {
     copied: "Copied.",

@@ -104,6 +104,11 @@ export default {
     tokens: "{tokens} de {context} tokens",
     forgotten: "mensajes más antiguos omitidos",
     dismiss: "Descartar",
+    waiting: "Se enviará cuando termine la respuesta de la otra pestaña: «{question}»",
+    takeBack: "Retirar",
+    tooLong: "Es demasiado largo para el contexto del modelo, de {context} tokens. Acórtelo y envíelo de nuevo.",
+    systemTooLong:
+      "El prompt de sistema es demasiado largo para el contexto del modelo, de {context} tokens. Acórtelo en los ajustes.",
   },
   conversations: {
     kept: "Las conversaciones se quedan en este navegador.",
@@ -184,6 +189,9 @@ export default {
   settings: {
     own: "el valor del modelo",
     ownValue: "{value}, el valor del modelo",
+    length: "{tokens} de los {context} tokens del contexto del modelo.",
+    tooLong:
+      "Demasiado largo: {tokens} tokens; el contexto del modelo es de {context}. Así no se puede preguntar nada.",
   },
   site: {
     copied: "Copiado.",

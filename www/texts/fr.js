@@ -105,6 +105,11 @@ export default {
     tokens: "{tokens} tokens sur {context}",
     forgotten: "messages les plus anciens omis",
     dismiss: "Masquer",
+    waiting: "Envoyé dès que la réponse de l’autre onglet sera terminée : « {question} »",
+    takeBack: "Annuler l’envoi",
+    tooLong: "C’est trop long pour le contexte du modèle, qui contient {context} tokens. Raccourcissez et renvoyez.",
+    systemTooLong:
+      "Le prompt système est trop long pour le contexte du modèle, qui contient {context} tokens. Raccourcissez-le dans les réglages.",
   },
   conversations: {
     kept: "Les conversations restent dans ce navigateur.",
@@ -186,6 +191,9 @@ export default {
   settings: {
     own: "la valeur du modèle",
     ownValue: "{value}, la valeur du modèle",
+    length: "{tokens} des {context} tokens du contexte du modèle.",
+    tooLong:
+      "Trop long : {tokens} tokens ; le contexte du modèle en contient {context}. Aucune question n’est possible ainsi.",
   },
   site: {
     copied: "Copié.",

@@ -104,6 +104,11 @@ export default {
     tokens: "{context} トークン中 {tokens}",
     forgotten: "古いメッセージは対象外",
     dismiss: "閉じる",
+    waiting: "別のタブの回答が終わったら送信します：「{question}」",
+    takeBack: "取り消す",
+    tooLong: "モデルのコンテキスト（{context} トークン）に対して長すぎます。短くしてから、もう一度送信してください。",
+    systemTooLong:
+      "システムプロンプトがモデルのコンテキスト（{context} トークン）に対して長すぎます。設定で短くしてください。",
   },
   conversations: {
     kept: "会話はこのブラウザーに保存されます。",
@@ -185,6 +190,9 @@ export default {
   settings: {
     own: "モデルの既定値",
     ownValue: "{value}（モデルの既定値）",
+    length: "モデルのコンテキスト {context} トークンのうち {tokens} トークン。",
+    tooLong:
+      "長すぎます：{tokens} トークンありますが、モデルのコンテキストは {context} トークンです。このままでは質問できません。",
   },
   site: {
     copied: "コピーしました。",

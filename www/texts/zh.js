@@ -101,6 +101,10 @@ export default {
     tokens: "{tokens}/{context} 个 token",
     forgotten: "最早的消息已略去",
     dismiss: "忽略",
+    waiting: "另一标签页的回答完成后发送：“{question}”",
+    takeBack: "撤回",
+    tooLong: "内容超出模型的上下文（{context} 个 token）。请缩短后重新发送。",
+    systemTooLong: "系统提示词超出模型的上下文（{context} 个 token）。请在设置中缩短。",
   },
   conversations: {
     kept: "对话保存在此浏览器中。",
@@ -179,6 +183,8 @@ export default {
   settings: {
     own: "模型默认值",
     ownValue: "{value}（模型默认值）",
+    length: "占模型上下文 {context} 个 token 中的 {tokens} 个。",
+    tooLong: "过长：{tokens} 个 token，而模型的上下文为 {context} 个，无法提问。",
   },
   site: {
     copied: "已复制。",

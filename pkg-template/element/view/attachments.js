@@ -3,7 +3,7 @@ import { TEXTS } from "../texts.js";
 
 /** @import { Tray } from "./tray.js" */
 
-/** A pasted text of more lines or characters is attached. */
+/** A pasted text of more lines or characters is attached; one that is longer may be too long for the model. */
 const LINES = 20;
 const CHARACTERS = 2_000;
 
@@ -20,8 +20,8 @@ export class Attachments {
   view;
   /** @readonly */
   area;
-  /** Whether there is more than the model's context holds. */
-  over = false;
+  /** What to say of a question that is longer than the model's context. */
+  over = "";
   /** @type {Tray | null} */
   #tray = null;
 
@@ -62,7 +62,8 @@ export class Attachments {
 
   /** Shows what has changed elsewhere. */
   refresh() {
-    this.#tray?.count();
+    if (this.view.input.value.length > CHARACTERS) this.#open((tray) => tray.count());
+    else this.#tray?.count();
   }
 
   /** @param {File[]} files */

@@ -45,6 +45,7 @@ export async function addDictation(Recognition, view) {
     const recognition = new Recognition();
     Object.assign(recognition, { lang: language(), continuous: true, interimResults: true, processLocally: true });
     current = recognition;
+    view.tell("");
     button.ariaPressed = "true";
     recognition.onresult = (/** @type {any} */ { results }) => {
       if (current !== recognition) return;

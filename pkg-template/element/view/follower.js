@@ -20,8 +20,8 @@ export class Follower {
     this.#log = log;
     this.#onScroll = onScroll;
     log.addEventListener("scroll", () => {
-      const { scrollHeight, scrollTop, clientHeight } = log;
-      const distance = scrollHeight - scrollTop - clientHeight;
+      const { scrollTop } = log;
+      const { distance } = this;
       // A text that grows moves the end away, too; only readers scroll up, unless there is less to scroll.
       const up = scrollTop < this.#top && distance >= 1;
       const down = scrollTop > this.#top;
@@ -32,7 +32,10 @@ export class Follower {
     // A browser that scrolls smoothly has hardly begun when the next line would take the reader back.
     log.addEventListener("wheel", ({ deltaY }) => deltaY < 0 && this.#letGo(), { passive: true });
     log.addEventListener("keydown", ({ key }) => UP.includes(key) && this.#letGo());
-    const observer = new ResizeObserver(() => this.follow());
+    const observer = new ResizeObserver(() => {
+      this.follow();
+      onScroll();
+    });
     observer.observe(log);
     // The messages; what a page makes of code and formulas takes other room than their text.
     observer.observe(/** @type {Element} */ (log.lastElementChild));
@@ -41,6 +44,12 @@ export class Follower {
   /** Whether the reader is at the end. */
   get following() {
     return this.#following;
+  }
+
+  /** How many pixels it is to the end. */
+  get distance() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#log;
+    return scrollHeight - scrollTop - clientHeight;
   }
 
   /** Scrolls to the end, unless the reader has scrolled away. */

@@ -83,7 +83,7 @@ export class Message {
     this.element.classList.toggle("recent", recent);
     this.element.classList.toggle("edited", edited);
     this.#note.hidden = this.#growing || !end;
-    this.#note.textContent = end ? (end === "length" ? TEXTS.cut : TEXTS.stopped) : "";
+    this.#note.textContent = TEXTS[/** @type {"full"} */ (end)];
     const at = versions.indexOf(null);
     this.#versions.hidden = versions.length < 2;
     this.#version.textContent = `${at + 1}/${versions.length}`;

@@ -220,12 +220,11 @@ button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-c
 .primary:hover { opacity: .9; }
 .plain { padding: .2rem .5rem; border: 0; border-radius: .5rem; background: none; text-decoration: underline; text-underline-offset: .2em; }
 .icon { inline-size: 2rem; block-size: 2rem; border-radius: .6rem; }
-.icon:hover { background: var(--surface); color: var(--text); }
+.icon:hover, .pale:hover { background: var(--surface); color: var(--text); }
 .code .icon:hover { background: var(--line); }
 .round { flex: none; inline-size: 2.3rem; block-size: 2.3rem; border-radius: 50%; }
-.round.pale { color: var(--muted); }
-.round.pale:hover { background: var(--surface); color: var(--text); }
-.round:disabled, .round:disabled:hover { background: var(--line); color: var(--muted); cursor: default; }
+.pale { color: var(--muted); }
+:disabled { opacity: .4; pointer-events: none; }
 .chat [aria-pressed=true]:enabled { background: var(--bubble); color: var(--accent); }
 svg { inline-size: 1.15rem; block-size: 1.15rem; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
 .stop svg { fill: currentColor; }
@@ -257,7 +256,7 @@ textarea:focus-visible { outline: 0; }
   .composer:focus-within { outline: 2px solid Highlight; }
   .track { border: 1px solid; }
   .track i, .dots i { background: Highlight; forced-color-adjust: none; }
-  :disabled { color: GrayText; }
+  :disabled { opacity: 1; color: GrayText; }
   [aria-pressed=true] { outline: 2px solid Highlight; }
 }
 @media print {

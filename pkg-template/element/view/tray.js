@@ -22,10 +22,10 @@ export class Tray {
   #attachments;
   /** @type {Quote[]} */
   #quotes = [];
+  /** @type {Quote} what the input had when it was counted last */
+  #asked = { name: "", text: "" };
   /** @type {WeakMap<Quote, {tokens: Promise<number>, engine: Engine}>} */
   #counted = new WeakMap();
-  /** @type {{refused: string, over: string}} what there is to say */
-  #told = { refused: "", over: "" };
 
   /** @param {import("./attachments.js").Attachments} attachments */
   constructor(attachments) {
@@ -74,13 +74,13 @@ export class Tray {
       const { name, size } = file;
       try {
         if (!this.#fits(size)) throw new Error(TEXTS.tooLong);
-        this.#add(name, textOf(await bytesOf(file)));
+        this.#add(name, textOf(await bytesOf(file), file.type));
       } catch (/** @type {any} */ error) {
         refused.push(fill(error.message, { name, limit: limit() }));
       }
     }
     const more = refused.length > SENTENCES ? " …" : "";
-    this.#tell({ refused: `${refused.slice(0, SENTENCES).join(" ")}${more}` });
+    this.#attachments.view.tell(`${refused.slice(0, SENTENCES).join(" ")}${more}`);
   }
 
   /**
@@ -91,7 +91,7 @@ export class Tray {
    */
   put(name, text) {
     if (this.#fits(text.length)) this.#add(name, text);
-    else this.#tell({ refused: fill(TEXTS.tooLong, { name, limit: limit() }) });
+    else this.#attachments.view.tell(fill(TEXTS.tooLong, { name, limit: limit() }));
   }
 
   /** @param {Quote[]} quotes that are attached now */
@@ -100,28 +100,28 @@ export class Tray {
     this.#quotes = quotes;
     list.replaceChildren(...quotes.map((quote, i) => this.#chip(quote, i)));
     list.hidden = quotes.length === 0;
-    this.#tell({ refused: "", over: "" });
-    this.#attachments.over = false;
-    view.refresh();
+    this.#attachments.over = "";
+    view.tell("");
   }
 
-  /** Counts the tokens of what is attached, once there is an engine. */
+  /** Counts the tokens of the question, once there is an engine. */
   async count() {
     const { list, view } = this.#attachments;
     const quotes = this.#quotes;
-    const { engine } = view;
-    if (!engine || quotes.length === 0) return;
+    const { engine, input } = view;
+    if (!engine) return;
+    if (this.#asked.text !== input.value) this.#asked = { name: "", text: input.value };
+    const asked = this.#asked;
     try {
-      const counts = await Promise.all(quotes.map((quote) => this.#tokens(quote, engine)));
-      if (this.#quotes !== quotes || view.engine !== engine) return;
-      for (const [i, count] of counts.entries()) {
-        const size = /** @type {Element} */ (list.children[i].querySelector("small"));
-        size.textContent = fill(TEXTS.tokens, { count });
+      const counts = await Promise.all([...quotes, asked].map((quote) => this.#tokens(quote, engine)));
+      if (this.#quotes !== quotes || this.#asked !== asked || view.engine !== engine) return;
+      for (const [i, item] of [...list.children].entries()) {
+        const size = /** @type {Element} */ (item.querySelector("small"));
+        size.textContent = fill(TEXTS.tokens, { count: counts[i] });
       }
       const count = counts.reduce((sum, count) => sum + count);
       const { context } = engine.info;
-      const over = count > context;
-      this.#tell({ over: over ? fill(TEXTS.over, { count, context }) : "" });
+      const over = count > context ? fill(TEXTS.over, { count, context }) : "";
       if (this.#attachments.over === over) return;
       this.#attachments.over = over;
       view.refresh();
@@ -191,12 +191,6 @@ export class Tray {
     chip.append(action("detach", CROSS, fill(TEXTS.detach, { name }), () => this.#remove(i)));
     return chip;
   }
-
-  /** @param {Partial<{refused: string, over: string}>} told */
-  #tell(told) {
-    Object.assign(this.#told, told);
-    this.#attachments.view.tell(Object.values(this.#told).filter(Boolean).join(" "));
-  }
 }
 
 /**
@@ -220,8 +214,12 @@ async function bytesOf(file) {
   }
 }
 
-/** @param {ArrayBuffer} bytes */
-function textOf(bytes) {
+/**
+ * @param {ArrayBuffer} bytes
+ * @param {string} type
+ */
+function textOf(bytes, type) {
+  if (bytes.byteLength === 0) throw new Error(TEXTS.emptyFile);
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     // A PDF may be written in letters alone.
@@ -229,7 +227,7 @@ function textOf(bytes) {
   } catch {
     // It is not UTF-8.
   }
-  throw new Error(TEXTS.noText);
+  throw new Error(type.startsWith("image/") ? TEXTS.picture : TEXTS.noText);
 }
 
 function limit() {

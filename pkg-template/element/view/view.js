@@ -89,6 +89,8 @@ export class View {
   #clear = iconButton("clear", "round pale", TEXTS.clear, BUBBLE);
   #send = iconButton("send", "round primary", TEXTS.send, ARROW_UP, "submit");
   #stop = iconButton("stop", "round primary stop", TEXTS.stop, SQUARE);
+  /** What was told last. */
+  #told = "";
   #notice = html("p", { class: "notice", part: "notice", hidden: "" });
   #chat = html("div", { class: "chat", part: "chat" });
   /** @readonly */
@@ -198,7 +200,10 @@ export class View {
 
   /** @param {number} from the first message to remove */
   cut(from) {
-    if (from === 0) this.forgotten = 0;
+    if (from === 0) {
+      this.forgotten = 0;
+      this.#told = "";
+    }
     this.hush();
     for (const { element } of this.#messages.splice(from)) element.remove();
     this.refresh();
@@ -277,11 +282,10 @@ export class View {
     return this.#do.engine();
   }
 
-  /** @param {string} text for the visitor, above the input; empty if there is no more to say */
+  /** @param {string} text for the visitor, above the input, until the next action */
   tell(text) {
-    if (text && text !== this.#notice.textContent) this.announce(text);
-    this.#notice.textContent = text;
-    this.#notice.hidden = !text;
+    this.#told = text;
+    this.refresh();
   }
 
   /** Stops reading aloud; says whether anything was read. */
@@ -312,7 +316,11 @@ export class View {
     this.#empty.hidden = last >= 0;
     this.#clear.hidden = last < 0;
     const { list, over } = this.attachments;
-    this.#send.disabled = over || (list.hidden && this.input.value.trim() === "");
+    const said = `${this.#told} ${over}`.trim();
+    if (said && said !== this.#notice.textContent) this.announce(said);
+    this.#notice.textContent = said;
+    this.#notice.hidden = !said;
+    this.#send.disabled = over !== "" || (list.hidden && this.input.value.trim() === "");
     this.#send.hidden = this.#busy;
     this.#stop.hidden = !this.#busy;
     this.#offerLatest();
@@ -324,7 +332,9 @@ export class View {
     this.#root.addEventListener("click", (event) => this.#clicked(/** @type {MouseEvent} */ (event)));
     this.#composer.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (!this.#send.disabled && !this.#busy) this.#do.send();
+      if (this.#send.disabled || this.#busy) return;
+      this.#told = "";
+      this.#do.send();
     });
     // The input keeps the focus, and a phone its keyboard.
     this.#send.addEventListener("mousedown", (event) => event.preventDefault());
@@ -397,7 +407,8 @@ export class View {
   }
 
   #offerLatest() {
-    this.#latest.hidden = this.#follower.following || !this.last;
+    const { following, distance } = this.#follower;
+    this.#latest.hidden = following || distance < 1 || !this.last;
   }
 
   /** Makes the input as high as its text, in browsers without `field-sizing`. */
