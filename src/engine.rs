@@ -49,7 +49,7 @@ impl<E: Executor> Engine<E> {
     /// An engine without requests.
     pub fn new(executor: E, options: Options, clock: Clock) -> Engine<E> {
         let scheduler = Scheduler::new(executor.capacity(), options);
-        let scheduler = scheduler.with_device_drafts(executor.drafts());
+        let scheduler = scheduler.with_device_drafts(executor.drafts(), executor.lookahead());
         Engine {
             executor,
             scheduler,

@@ -324,6 +324,11 @@ pub trait Executor {
         0
     }
 
+    /// Tokens after a row that its keys and values depend on: one with a draft head that reads them.
+    fn lookahead(&self) -> usize {
+        0
+    }
+
     /// Starts a step. The plan must respect [`Executor::capacity`]; it is checked.
     fn submit(&mut self, plan: &StepPlan) -> Result<()>;
 

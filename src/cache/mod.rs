@@ -82,6 +82,11 @@ impl KvCache {
         KvCache { index, ..self }
     }
 
+    /// Tokens after their own that keys and values depend on.
+    pub fn lookahead(&self) -> usize {
+        self.index.lookahead
+    }
+
     /// The same cache, empty. An owner may have this share of the usable blocks, held or cached, before
     /// it has to evict its own.
     pub fn with_share(self, share: f64) -> KvCache {

@@ -14,7 +14,7 @@ use crate::step::BLOCK_SIZE;
 #[derive(Clone, Debug)]
 pub struct PrefixIndex {
     pub seed: u64,
-    lookahead: usize,
+    pub lookahead: usize,
     first: HashMap<u64, u32>,    // the block published first, by hash
     entries: Vec<Option<Entry>>, // [blocks]
     contents: Vec<u32>,          // [blocks][BLOCK_SIZE + lookahead] tokens

@@ -447,6 +447,10 @@ impl Executor for CpuExecutor {
         most.map_or(0, |most| most.min(MAX_DRAFTS))
     }
 
+    fn lookahead(&self) -> usize {
+        self.draft.as_ref().map_or(0, |draft| draft.program.lookahead())
+    }
+
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         let CpuExecutor { capacity, target, draft, slots, done } = self;
         slots.tables.update(plan, |_, _| {})?;

@@ -40,8 +40,6 @@ pub struct GpuExecutor {
     shift: Dispatch,
     in_flight: VecDeque<InFlight>,
     spare: Vec<Readback>,
-    /// Read-back of logits: [logit rows][row_stride(vocab)]; one step at a time.
-    spare_logits: Option<Readback>,
     profiler: Option<Profiler>,
     work: HostWork,
 }
@@ -63,6 +61,7 @@ struct InFlight {
     outcome: Outcome,
     /// Sums of the embeddings `[embedded][hidden]`, results, then timestamps if available.
     small: Readback,
+    /// [logit rows][row_stride(vocab)]
     logits: Option<Readback>,
 }
 
@@ -136,7 +135,6 @@ impl GpuExecutor {
             draft,
             shift,
             spare,
-            spare_logits: Some(Readback::new(&gpu, buffers.logits.size()).await?),
             profiler,
             work,
             gpu,
@@ -274,6 +272,10 @@ impl Executor for GpuExecutor {
         self.draft.as_ref().map_or(0, |draft| draft.most)
     }
 
+    fn lookahead(&self) -> usize {
+        self.draft.as_ref().map_or(0, |draft| draft.lookahead)
+    }
+
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         self.gpu.check()?;
         let (queue, device_tables) = (&self.gpu.queue, &self.buffers.tables);
@@ -333,10 +335,8 @@ impl Executor for GpuExecutor {
         }
         let mut logits = None;
         if plan.read_logits {
-            let mut readback = self.spare_logits.take().ok_or_else(|| Error::InvalidRequest {
-                param: "step".into(),
-                message: "the logits of another step are still to be read".into(),
-            })?;
+            // Only tools read logits, so no memory is kept for them.
+            let mut readback = Readback::at_once(&self.gpu, self.buffers.logits.size());
             let bytes = plan.rows() * row_stride(self.capacity.vocab) * 4;
             readback.copy(&mut encoder, &self.buffers.logits, bytes as u64);
             logits = Some(readback);
@@ -366,7 +366,6 @@ impl Executor for GpuExecutor {
             for row in rows.chunks_exact(row_stride(self.capacity.vocab)) {
                 logits.extend(row[..self.capacity.vocab].iter().map(|w| f32::from_bits(*w)));
             }
-            self.spare_logits = Some(readback);
         }
         let times =
             words.len() - if self.profiler.is_some() { Profiler::BYTES as usize / 4 } else { 0 };

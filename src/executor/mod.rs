@@ -52,6 +52,13 @@ impl Executor for AnyExecutor {
         }
     }
 
+    fn lookahead(&self) -> usize {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.lookahead(),
+            AnyExecutor::Cpu(executor) => executor.lookahead(),
+        }
+    }
+
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         match self {
             AnyExecutor::Gpu(executor) => executor.submit(plan),

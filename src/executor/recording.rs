@@ -32,6 +32,7 @@ pub struct GpuDraft {
     /// As in [`DraftProgram::passes`].
     pub passes: Vec<Recordings>,
     pub most: usize,
+    pub lookahead: usize,
     /// [`Shift`] in the batches of a step's passes.
     pub shift: Dispatch,
 }
@@ -158,6 +159,7 @@ impl Model<'_> {
                 follow,
                 passes: recordings,
                 most: drafting.most.unwrap_or(MAX_DRAFTS).min(MAX_DRAFTS),
+                lookahead: drafting.lookahead(),
             }),
             _ => None,
         };

@@ -22,6 +22,17 @@ impl Readback {
         Ok(Readback { buffer, mapped: None, bytes: 0 })
     }
 
+    /// Allocates `bytes` bytes within the limits; if memory lacks, the device reports it later.
+    pub fn at_once(gpu: &Gpu, bytes: u64) -> Readback {
+        let buffer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("read-back"),
+            size: bytes,
+            usage: BufferUsages::MAP_READ | BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        Readback { buffer, mapped: None, bytes: 0 }
+    }
+
     /// Records a copy of the first `bytes` of `source`, after the earlier copies.
     pub fn copy(&mut self, encoder: &mut wgpu::CommandEncoder, source: &wgpu::Buffer, bytes: u64) {
         self.copy_range(encoder, source, 0..bytes);

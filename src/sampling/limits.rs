@@ -98,7 +98,9 @@ impl TokenLimits {
         let mut permitted = self.permitted(output, sampled)?;
         let mut masks = Vec::with_capacity(1 + drafts.len());
         let (thinking, mut accepted) = (self.thinking.clone(), 0);
-        let mut output = output.to_vec();
+        // Bad words look at no more than their length.
+        let longest = self.bad_words.iter().map(Vec::len).max().unwrap_or(0);
+        let mut output = output[output.len().saturating_sub(longest)..].to_vec();
         for draft in drafts {
             if !contains(&permitted, *draft) || self.accept(*draft).is_err() {
                 break;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{
+    queue::Queue,
     request::{RequestId, TabId},
     sequence::Sequence,
     state::Scheduler,
@@ -27,10 +28,10 @@ impl Scheduler {
     /// A tab with nothing running does not wait behind a tab that runs several requests of no higher
     /// rank: the last of these is preempted.
     pub(super) fn admit(&mut self, now: Duration) -> bool {
-        for tab in self.queue.turns() {
+        for tab in self.queue.turns(|tab| self.running_of(tab)) {
             while self.free_slots.is_empty() {
                 if !self.reclaim() {
-                    self.preempt_for(tab);
+                    self.preempt_for(tab, true);
                     return false;
                 }
             }
@@ -45,7 +46,7 @@ impl Scheduler {
                     found = self.find_blocks(id);
                 }
                 let Some(cached) = found else {
-                    self.preempt_for(tab);
+                    self.preempt_for(tab, false);
                     // Nobody overtakes a request for which there is no memory.
                     return false;
                 };
@@ -184,22 +185,43 @@ impl Scheduler {
     }
 
     /// Makes room for a tab with nothing running: preempts the last request of the busiest tab, if that
-    /// tab runs several and the waiting request ranks higher.
-    fn preempt_for(&mut self, tab: TabId) {
-        let has_part = self.running.iter().any(|seq| seq.tab == tab);
-        if has_part || !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
+    /// tab runs several and the waiting request ranks higher. If it waits for a slot, one whose time slice
+    /// is over gives way to it; without blocks to spare much would be computed again.
+    fn preempt_for(&mut self, tab: TabId, needs_slot: bool) {
+        if self.running_of(tab) > 0
+            || !self.draining.is_empty()
+            || self.running.iter().any(|seq| seq.preempting)
+        {
             return;
         }
-        let of_tab = |tab: TabId| self.running.iter().filter(|seq| seq.tab == tab).count();
-        let busiest = (0..self.running.len())
-            .max_by_key(|at| (of_tab(self.running[*at].tab), self.queue.rank(&self.running[*at])));
+        let busiest = (0..self.running.len()).max_by_key(|at| {
+            let seq = &self.running[*at];
+            (self.running_of(seq.tab), self.queue.rank(seq))
+        });
         let may_preempt = |at: &usize| {
             let seq = &self.running[*at];
-            of_tab(seq.tab) > 1 && self.queue.is_before(tab, seq)
+            self.running_of(seq.tab) > 1 && self.queue.is_before(tab, seq)
         };
-        if let Some(at) = busiest.filter(may_preempt) {
+        let slice_over = || self.slice_over(tab).filter(|_| needs_slot);
+        if let Some(at) = busiest.filter(may_preempt).or_else(slice_over) {
             self.preempt_soon(at);
         }
+    }
+
+    fn running_of(&self, tab: TabId) -> usize {
+        self.running.iter().filter(|seq| seq.tab == tab).count()
+    }
+
+    /// A running request that had its time slice and is to give way to a waiting one of `tab`.
+    fn slice_over(&self, tab: TabId) -> Option<usize> {
+        let over = |at: &usize| {
+            let seq = &self.running[*at];
+            seq.has_had(Queue::QUANTUM as usize)
+                && self.queue.trails(tab, seq.tab)
+                && self.queue.is_before(tab, seq)
+        };
+        let over = (0..self.running.len()).filter(over);
+        over.max_by_key(|at| self.queue.standing(self.running[*at].tab))
     }
 
     /// Preempts a sequence, now or when its steps in flight are over.

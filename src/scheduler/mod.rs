@@ -149,7 +149,7 @@ impl Scheduler {
         std::mem::swap(&mut fresh.metrics, &mut self.metrics);
         fresh.submitted = self.submitted;
         fresh.speculation = self.speculation.fresh();
-        *self = fresh.with_device_drafts(self.speculation.device());
+        *self = fresh.with_device_drafts(self.speculation.device(), self.cache.lookahead());
     }
 
     /// The events since the last call, in order.

@@ -1,7 +1,7 @@
 //! The waiting requests and their order: fair between tabs, by policy within a tab.
 
 use std::{
-    cmp::Reverse,
+    cmp::{Ordering, Reverse},
     collections::{BTreeMap, VecDeque},
 };
 
@@ -110,14 +110,18 @@ impl Queue {
         }
     }
 
-    /// The order of tabs: the smallest is served first.
-    pub fn standing(&self, tab: TabId) -> impl Ord + use<> {
-        self.tabs.get(&tab).map(|tab| (tab.hidden, tab.served))
+    /// Whether a tab is hidden, and how many rows were computed for it: the smallest is served first.
+    pub fn standing(&self, tab: TabId) -> (bool, u64) {
+        self.tabs.get(&tab).map_or((false, 0), |tab| (tab.hidden, tab.served))
     }
 
-    /// Tabs with waiting requests that may run, the next to be served first.
-    pub fn turns(&self) -> Vec<TabId> {
-        let first = |id: &TabId| Some((self.turn(self.first(*id)?), *id));
+    /// Tabs with waiting requests that may run, the next to be served first; of those that were served
+    /// equally, the one with the fewest running requests.
+    pub fn turns(&self, running: impl Fn(TabId) -> usize) -> Vec<TabId> {
+        let first = |id: &TabId| {
+            let (hidden, priority, served, arrival) = self.turn(self.first(*id)?);
+            Some(((hidden, priority, served, running(*id), arrival), *id))
+        };
         let mut turns: Vec<_> = self.tabs.keys().filter_map(first).collect();
         turns.sort_unstable();
         turns.into_iter().map(|(_, id)| id).collect()
@@ -128,6 +132,18 @@ impl Queue {
         self.first(tab).is_some_and(|first| self.turn(first) < self.turn(seq))
     }
 
+    /// Whether a tab waits for its turn while another is served: that is a whole turn ahead, or hidden while
+    /// this one is visible.
+    pub fn trails(&self, tab: TabId, other: TabId) -> bool {
+        let (Some(tab), Some(other)) = (self.tabs.get(&tab), self.tabs.get(&other)) else {
+            return false;
+        };
+        match tab.hidden.cmp(&other.hidden) {
+            Ordering::Equal => other.served >= tab.served + Queue::QUANTUM,
+            order => order.is_lt(),
+        }
+    }
+
     fn first(&self, tab: TabId) -> Option<&Sequence> {
         let waiting = self.tabs.get(&tab)?.waiting.iter();
         waiting.filter(|seq| seq.may_run()).min_by_key(|seq| self.rank(seq))
@@ -135,9 +151,7 @@ impl Queue {
 
     /// The order of requests across tabs: the smallest is served first.
     fn turn(&self, seq: &Sequence) -> (bool, i32, u64, RequestId) {
-        let (priority, arrival) = self.rank(seq);
-        let tab = self.tabs.get(&seq.tab);
-        let (hidden, served) = tab.map_or((false, 0), |tab| (tab.hidden, tab.served));
+        let ((priority, arrival), (hidden, served)) = (self.rank(seq), self.standing(seq.tab));
         (hidden, priority, served, arrival)
     }
 
@@ -214,7 +228,7 @@ impl Queue {
     }
 
     /// Rows of a turn.
-    const QUANTUM: u64 = 256;
+    pub const QUANTUM: u64 = 256;
     /// Longer queues are not searched for cached prefixes.
     const MOST_SORTED: usize = 128;
     /// How often a request may be passed over before its turn comes regardless of cached prefixes.

@@ -70,6 +70,8 @@ pub struct Sequence {
     begun: bool,
     /// Tokens found in the cache on the first admission.
     cached: Option<usize>,
+    /// Tokens that were known on the last admission.
+    admitted: usize,
     /// The length, prompt included, at which it ends.
     limit: usize,
     end_tokens: Vec<u32>,
@@ -139,6 +141,7 @@ impl Sequence {
             sent: 0,
             begun: false,
             cached: None,
+            admitted: 0,
             limit: wanted.min(context),
             end_tokens: request.end_tokens,
             stop_tokens: request.stop_tokens,
@@ -236,6 +239,11 @@ impl Sequence {
     /// Whether it decodes: one row per step.
     pub fn decodes(&self) -> bool {
         self.generates() && self.computed() >= self.prompt && self.remaining() <= 1
+    }
+
+    /// Whether this many tokens were added since its last admission.
+    pub fn has_had(&self, tokens: usize) -> bool {
+        self.tokens.len() >= self.admitted + tokens
     }
 
     /// Whether it was ever admitted.
@@ -378,6 +386,7 @@ impl Sequence {
         self.slot = slot;
         self.verified = cached;
         self.cached.get_or_insert(cached);
+        self.admitted = self.tokens.len();
         if let Some(limits) = &mut self.limits {
             limits.restart();
         }

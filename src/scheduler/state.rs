@@ -69,9 +69,9 @@ impl Scheduler {
         }
     }
 
-    /// The same scheduler, empty, for an executor whose own drafter proposes up to `drafts` tokens.
-    pub fn with_device_drafts(self, drafts: usize) -> Scheduler {
-        let lookahead = usize::from(drafts > 0);
+    /// The same scheduler, empty, for an executor whose own drafter proposes up to `drafts` tokens. Its keys
+    /// and values depend on `lookahead` tokens after their own.
+    pub fn with_device_drafts(self, drafts: usize, lookahead: usize) -> Scheduler {
         let speculation = self.speculation.with_device(drafts);
         Scheduler { speculation, cache: self.cache.with_lookahead(lookahead), ..self }
     }

@@ -45,6 +45,11 @@ impl DraftProgram {
         self.passes.get(drafts).or(self.passes.last()).map_or(&[], Vec::as_slice)
     }
 
+    /// Tokens after a row that its keys and values depend on.
+    pub fn lookahead(&self) -> usize {
+        usize::from(self.reads_next && self.config.layers > 0)
+    }
+
     /// The operations of a target that drafts with its first `layers` layers (Elhoushi et al.,
     /// "LayerSkip", 2024). They are computed again when the drafts are verified.
     ///

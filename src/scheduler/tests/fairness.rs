@@ -1,5 +1,9 @@
 //! The order of tabs.
 
+use std::collections::VecDeque;
+
+use proptest::{collection::vec, prelude::*};
+
 use super::*;
 
 fn from_tab(tab: u64, prompt: usize, max_tokens: usize) -> Request {
@@ -157,6 +161,125 @@ fn what_a_tab_was_served_before_it_rested_keeps_it_from_nothing() {
             in_flight.push(plan(&mut scheduler));
         }
     }
+}
+
+/// The steps after which each request got its first token, and the rows that were computed, until all
+/// have ended.
+fn first_tokens(scheduler: &mut Scheduler, ids: &[RequestId]) -> (Vec<usize>, usize) {
+    let (mut first, mut rows) = (vec![None; ids.len()], 0);
+    let mut in_flight = VecDeque::new();
+    for at in 0.. {
+        while in_flight.len() < 2 {
+            let plan = plan(scheduler);
+            if plan.seqs.is_empty() {
+                break;
+            }
+            in_flight.push_back(plan);
+        }
+        let Some(plan) = in_flight.pop_front() else { break };
+        rows += plan.rows();
+        for event in commit(scheduler, &plan, TOKEN) {
+            if let Event::Token { id, .. } = event
+                && let Some(place) = ids.iter().position(|other| *other == id)
+            {
+                first[place].get_or_insert(at);
+            }
+        }
+    }
+    (first.into_iter().map(|at| at.expect("a token")).collect(), rows)
+}
+
+/// A request of a random kind: its tab, prompt, answer, whether each of its tokens is waited for, and
+/// whether it has drafts.
+type Kind = (u64, usize, usize, bool, bool);
+
+fn kinds(tabs: u64, count: usize) -> impl Strategy<Value = Vec<Kind>> {
+    vec((0..tabs, 1..400_usize, 1..300_usize, any::<bool>(), any::<bool>()), 0..count)
+}
+
+fn of_kind((tab, prompt, max_tokens, waits, speculates): Kind) -> Request {
+    let bad_words = if waits { vec![vec![8, 9]] } else { Vec::new() };
+    Request { bad_words, speculates, ..from_tab(tab, prompt, max_tokens) }
+}
+
+proptest! {
+    /// With no more tabs than slots a first token waits for the steps in flight, its own prompt and two
+    /// more, whatever happened before and whoever else asks for what.
+    #[test]
+    fn no_load_and_no_history_keep_a_tab_waiting(
+        history in kinds(8, 20),
+        load in kinds(7, 40),
+        steps in 8..200_usize,
+        prompt in 1..=64_usize,
+        drafted in any::<bool>(),
+    ) {
+        let mut scheduler = with(256, 8, 4000, |options| {
+            (options.max_drafts, options.adaptive_drafts) = (3, false);
+        });
+        scheduler.capacity.logit_rows = 32;
+        let mut scheduler = scheduler.with_device_drafts(if drafted { 3 } else { 0 }, 0);
+        for kind in history {
+            add(&mut scheduler, of_kind(kind));
+        }
+        while !scheduler.is_idle() {
+            step(&mut scheduler);
+        }
+        for kind in load {
+            add(&mut scheduler, of_kind(kind));
+        }
+        let mut in_flight = VecDeque::new();
+        let mut id = None;
+        for at in 0..steps + 5 {
+            while in_flight.len() < 2 {
+                let plan = plan(&mut scheduler);
+                if plan.seqs.is_empty() {
+                    break;
+                }
+                in_flight.push_back(plan);
+            }
+            if at == steps {
+                id = Some(add(&mut scheduler, from_tab(7, prompt, 5)));
+            }
+            let Some(plan): Option<StepPlan> = in_flight.pop_front() else { continue };
+            if let Some(id) = id && commit(&mut scheduler, &plan, TOKEN).contains(&token(id)) {
+                return Ok(());
+            } else if id.is_none() {
+                commit(&mut scheduler, &plan, TOKEN);
+            }
+        }
+        prop_assert!(false, "no token in the steps in flight, its own and two more");
+    }
+}
+
+#[test]
+fn with_more_tabs_than_slots_they_take_turns_in_time_slices() {
+    // What a first token waits for is the load, not the longest answers.
+    for longest in [400, 1200, 3000] {
+        let mut scheduler = with(256, 16, 20_000, |options| options.prefix_caching = true);
+        let answer = |tab: u64| if tab.is_multiple_of(4) { longest } else { 300 };
+        let ask = |tab: u64| Request {
+            prompt: vec![tab as u32 + 1; 60],
+            ..from_tab(tab, 60, answer(tab))
+        };
+        let ids: Vec<RequestId> = (0..64).map(|tab| add(&mut scheduler, ask(tab))).collect();
+        let needed = (0..64).map(|tab| 60 + answer(tab) - 1).sum::<usize>();
+        let (mut first, rows) = first_tokens(&mut scheduler, &ids);
+        first.sort_unstable();
+        assert!(first[63] < 4 * 256 + 100, "{longest} tokens: {first:?}");
+        assert!(rows < needed * 11 / 10, "{rows} rows for {needed}");
+    }
+}
+
+#[test]
+fn a_tab_too_many_costs_a_preemption_a_turn() {
+    let mut scheduler = with(256, 4, 2000, |options| options.prefix_caching = true);
+    let ids: Vec<RequestId> =
+        (0..5).map(|tab| add(&mut scheduler, from_tab(tab, 10, 2000))).collect();
+    let (first, _) = first_tokens(&mut scheduler, &ids);
+    assert!(first[4] < 300, "{first:?}");
+    // 10,000 tokens in four slots are ten turns of 256 rows.
+    let preemptions = scheduler.metrics().num_preemptions;
+    assert!(preemptions <= 11, "{preemptions} preemptions");
 }
 
 #[test]

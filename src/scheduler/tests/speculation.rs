@@ -286,7 +286,7 @@ fn with_head_and(lookup: Always, set: impl Fn(&mut Options)) -> Scheduler {
         set(options);
     });
     scheduler.capacity.logit_rows = 16;
-    scheduler.with_drafter(Rc::new(lookup)).with_device_drafts(3)
+    scheduler.with_drafter(Rc::new(lookup)).with_device_drafts(3, 1)
 }
 
 #[test]
