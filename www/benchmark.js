@@ -79,6 +79,7 @@ export class Benchmark {
         this.#report.runs.push(run);
         write($("bench-state"), fill(TEXTS.running, { run: this.#report.runs.length, runs: RUNS }));
         this.#refresh();
+        if (this.#report.runs.length === 1) $("bench-results").scrollIntoView({ block: "nearest" });
       }
       write($("bench-state"), TEXTS.done);
       keep(this.#report);

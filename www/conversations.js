@@ -10,10 +10,11 @@ import { fill, locale, texts } from "./texts.js";
 
 const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
 const TEXTS = texts.conversations;
-/** How times are written, of today and of other days. */
+/** How times are written, of today, of other days of this year, and of other years. */
 const FORMATS = /** @type {const} */ ([
   { hour: "numeric", minute: "2-digit" },
   { day: "numeric", month: "short" },
+  { day: "numeric", month: "short", year: "numeric" },
 ]);
 /** How many conversations are listed in a frame. */
 const ROWS = 40;
@@ -41,11 +42,13 @@ export class Conversations {
   #state = "kept";
   /** @type {object | undefined} the last change by another tab of the conversation that is shown */
   #latest;
+  /** The one that was current when the list was scrolled to it. */
+  #at = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #silence;
   #frame = 0;
   #menu = $("menu");
-  /** @type {Intl.DateTimeFormat[]} for today, and for other days: slow to make, so once, and not before a list */
+  /** @type {Intl.DateTimeFormat[]} by FORMATS: slow to make, so once, and not before a list */
   #formats = [];
   #listed = Promise.resolve();
   /** @type {Promise<void> | null} lists what changes until it begins */
@@ -220,7 +223,13 @@ export class Conversations {
       if (list.children[i] !== item) list.insertBefore(item, list.children[i] ?? null);
     }
     if (from + ROWS < entries.length) this.#frame = requestAnimationFrame(() => this.#draw(from + ROWS));
-    const shown = this.#entries.find(({ id }) => id === this.#chat.conversation.id);
+    const { id: current } = this.#chat.conversation;
+    const item = this.#items.get(current)?.item;
+    if (item?.isConnected && current !== this.#at) {
+      this.#at = current;
+      item.scrollIntoView({ block: "nearest" });
+    }
+    const shown = this.#entries.find(({ id }) => id === current);
     write($("whose"), shown?.title ?? texts.chat.untitled);
     write($("nothing-found"), this.#found && entries.length === 0 ? TEXTS.none : "");
     $("search").hidden = this.#entries.length === 0 && !this.#found;
@@ -240,7 +249,7 @@ export class Conversations {
       Object.assign(known, { entry, current });
       return known.item;
     }
-    const open = button("", () => this.#open(id), { class: "title", "aria-current": `${current}` });
+    const open = button("", () => this.#open(id), { class: "title", title, "aria-current": `${current}` });
     open.append(html("span", { dir: "auto" }, `${pinned ? "★ " : ""}${title}`), html("time", {}, when));
     const more = button("", () => this.#offer(id, more), {
       class: "icon",
@@ -422,8 +431,9 @@ export class Conversations {
     if (this.#formats.length === 0) {
       this.#formats = FORMATS.map((options) => new Intl.DateTimeFormat(locale, options));
     }
-    const today = time >= new Date().setHours(0, 0, 0, 0);
-    return this.#formats[today ? 0 : 1].format(time);
+    const today = new Date().setHours(0, 0, 0, 0);
+    const sameYear = new Date(time).getFullYear() === new Date(today).getFullYear();
+    return this.#formats[time >= today ? 0 : sameYear ? 1 : 2].format(time);
   }
 
   /** Takes back what was said, unless it still holds. */

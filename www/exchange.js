@@ -46,8 +46,8 @@ export async function readConversation(file) {
     const settings = typed(value.settings);
     const kept = { named: true, pinned: value.pinned === true, model, changed, settings, messages };
     return { id: crypto.randomUUID(), title: title || file.name, ...kept };
-  } catch (/** @type {any} */ error) {
-    throw failure(error.message);
+  } catch {
+    throw failure(fill(texts.exchange.noMessages, { json: texts.conversations.json }));
   }
 }
 

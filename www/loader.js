@@ -2,11 +2,15 @@
 import { isGone } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { $ } from "./dom.js";
+import { SUGGESTED } from "./suggested.js";
 import { fill, texts } from "./texts.js";
 
 /** @import { ModelSource, Progress } from "./tabloom/index.js" */
 
 const HUB = "https://huggingface.co";
+
+/** Errors by which files of this device are no model. */
+const NO_MODEL = ["fetch", "malformed", "truncated"];
 
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
@@ -162,10 +166,12 @@ export class Loader extends EventTarget {
 function worded(error, source) {
   if (error.name === "AbortError") return error;
   const [name, why] = [nameOf(source), error.message];
-  const { failed, unfetched, unnamed } = texts.loader;
-  const fetched = allowed(source) ? fill(unfetched, { name }) : $("about-address").textContent;
+  const { failed, unfetched, notFound, unnamed, noModel } = texts.loader;
+  const offered = [BUILT_IN, ...SUGGESTED.map(({ address }) => address)].includes(/** @type {string} */ (source));
+  const fetched = allowed(source) ? fill(offered ? unfetched : notFound, { name }) : $("about-address").textContent;
   const told = error.param === "model" ? fill(unnamed, { name: `${source}` }) : fill(failed, { name, why });
-  const message = error.code === "fetch" ? fetched : told;
+  const addressed = error.code === "fetch" ? fetched : told;
+  const message = typeof source !== "string" && NO_MODEL.includes(error.code) ? fill(noModel, { name }) : addressed;
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });
 }
 
@@ -189,7 +195,18 @@ export function nameOf(source, address) {
   if ([BUILT_IN, new URL(BUILT_IN, document.baseURI).href].includes(/** @type {string} */ (source))) {
     return texts.loader.builtIn;
   }
-  return modelName(address ?? (typeof source === "string" ? source : texts.loader.files));
+  return modelName(address ?? (typeof source === "string" ? source : fileName(source)));
+}
+
+/**
+ * The name of a file or folder of this device.
+ *
+ * @param {any} source
+ */
+function fileName(source) {
+  const { name, webkitRelativePath } = source[0] ?? source;
+  const alone = source.length === undefined || source.length === 1;
+  return webkitRelativePath?.split("/")[0] || (alone && name) || texts.loader.files;
 }
 
 /**

@@ -133,6 +133,8 @@ export class Playground {
   #report(text, kind = "") {
     write($("verdict"), text);
     $("verdict").className = kind;
+    // On a phone it is below the form.
+    if (text) $("verdict").scrollIntoView({ block: "nearest" });
   }
 
   #refresh() {
@@ -149,8 +151,9 @@ export class Playground {
  * @param {Error} error
  */
 function reasonOf({ message }) {
-  const [line] = message.split("\n");
-  return line.replace(/^structured_outputs\.grammar(: at .* JSON schema(?=:))?/, TEXTS.schema);
+  const line = message.split("\n")[0].replace(/^structured_outputs\.grammar(: at .* JSON schema(?=:))?/, TEXTS.schema);
+  const [, path, keyword] = /(\S+): found (\S+), expected only keywords that/.exec(line) ?? [];
+  return keyword ? fill(TEXTS.unsupported, { path, keyword }) : line;
 }
 
 /**

@@ -145,7 +145,7 @@ describe("conversations", () => {
     assert.equal(await page.locator(INPUT).inputValue(), "a draft");
     await page.locator(INPUT).fill("");
     await edit.click();
-    assert.ok(await page.locator("#conversation .editing").isVisible());
+    assert.ok(await page.locator("#conversation [part=editing]").isVisible());
     await ask(page, goldens[1].messages[0].content);
     assert.deepEqual(await said(page), [goldens[1].messages[0].content, goldens[1].answer]);
     await page.getByRole("button", { name: "The version before" }).click();
@@ -278,7 +278,7 @@ describe("conversations", () => {
       .locator("#said", { hasText: "rubbish.json holds no conversation of this page: it is not JSON" })
       .waitFor();
     await page.locator("#import-file").setInputFiles(file("other.json", '{"messages": [{"role": "root"}]}'));
-    await page.locator("#said", { hasText: 'messages[0].role: found "root"' }).waitFor();
+    await page.locator("#said", { hasText: "it has no messages as “Save as JSON” writes them" }).waitFor();
     await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
     await page.locator("#said").waitFor({ state: "hidden" });
   });
@@ -477,6 +477,22 @@ test("five hundred conversations scroll in their list, and not the page", async 
   );
   assert.ok(row.height <= 45, `a row of ${row.height} px`);
   assert.ok(title.width >= 0.75 * row.width, `a title of ${title.width} px in ${row.width}`);
+  const first = page.locator("#conversation-list li").first();
+  assert.equal(await first.locator(".title").getAttribute("title"), "Question 499");
+  assert.match(await first.locator("time").textContent(), /1970/, "another year is told");
+  // The one that begins is in sight.
+  await page.locator("#conversation-list").evaluate((list) => list.scrollTo(0, 9_000));
+  await ask(page, QUESTION);
+  await first.filter({ hasText: QUESTION }).waitFor();
+  await page.waitForFunction(() => document.querySelector("#conversation-list").scrollTop < 5);
+
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.locator("#show-history").click();
+  const phone = await page.evaluate(() => [
+    document.documentElement.scrollHeight - innerHeight,
+    document.querySelector("#conversation-list").getBoundingClientRect().height,
+  ]);
+  assert.ok(phone[0] === 0 && phone[1] > 200, `${phone}`);
   await page.context().close();
 });
 
@@ -627,7 +643,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   await notice.filter({ hasText: "cat.png holds neither text nor a model." }).waitFor();
   assert.equal(await chip.count(), 1);
   await drop(page, "#conversation .log", [["long.txt", "fox ".repeat(5_000)]]);
-  await notice.filter({ hasText: /What is attached has [\d,]+ tokens; the model's context has [\d,]+\./ }).waitFor();
+  await notice.filter({ hasText: /Too long: [\d,]+ tokens, and the model's context has [\d,]+\./ }).waitFor();
   await page.getByRole("button", { name: "Remove long.txt" }).click();
 
   await ask(page, "");
@@ -643,7 +659,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   assert.equal(await page.locator(INPUT).inputValue(), "");
 
   await drop(page, "#conversation .log", [["x.gguf", "no model after all"]]);
-  await page.locator(PROBLEM, { hasText: "Built-in model stays." }).waitFor();
+  await page.locator(PROBLEM, { hasText: "Built-in model stays. x.gguf is not a model: it is neither" }).waitFor();
   assert.equal(await chip.count(), 1);
   assert.deepEqual(problems, []);
   await page.context().close();
@@ -879,6 +895,36 @@ describe("the playground", () => {
       return boxes.slice(1).map((box, i) => box.top - boxes[i].bottom);
     });
     assert.ok(Math.max(...gaps) < 20, `${gaps}`);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    const places = () =>
+      page.evaluate(() => {
+        const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+        return { run: box("#play-run").bottom, gap: box("#play").top - box("#playground .about-built-in").bottom };
+      });
+    const { run } = await places();
+    assert.ok(run <= 800, `the button ends at ${run}`);
+    await page.locator("#schema").fill("{}");
+    const { gap } = await places();
+    assert.ok(gap < 40, `${gap} px above the form`);
+  });
+
+  test("what answers cannot be held to is named; on a phone the answer is in sight", async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const run = async (schema) => {
+      await page.locator("#schema").fill(JSON.stringify(schema));
+      await page.locator("#play-run").click();
+      await page.locator("#play-run").waitFor();
+    };
+    const verdict = page.locator("#verdict");
+    const a = { type: "string", not: { const: "b" } };
+    await run({ type: "object", properties: { a }, required: ["a"], additionalProperties: false });
+    await verdict
+      .filter({ hasText: "Answers cannot be held to the keyword not, which is at schema.properties.a.not." })
+      .waitFor();
+    await run({ type: "string", format: "date" });
+    await verdict.filter({ hasText: "Not checked by the page: it has no check of format." }).waitFor();
+    const box = await verdict.boundingBox();
+    assert.ok(box.y + box.height <= 844, `the verdict ends at ${box.y + box.height}`);
   });
 
   test("a schema that is none is told before the model is asked", async () => {
@@ -926,7 +972,7 @@ describe("the playground", () => {
       [],
       [],
       ["answer.next.next is not object"],
-      "the page does not know the keyword multipleOf",
+      "it has no check of multipleOf",
     ]);
   });
 });
@@ -1006,6 +1052,16 @@ describe("the choice of a model", () => {
     await page.getByRole("button", { name: "Dismiss" }).click();
     assert.equal(await problem.isVisible(), false);
 
+    await page.locator("#choose").click();
+    await page.locator("#file").setInputFiles({ name: "notes.txt", mimeType: "", buffer: Buffer.from("It is red.") });
+    await problem.filter({ hasText: "Built-in model stays. notes.txt is not a model: it is neither" }).waitFor();
+    // A name that the visitor has not written cannot be wrong.
+    await page.route("https://huggingface.co/**", (route) => route.abort());
+    await page.locator("#choose").click();
+    await page.getByRole("button", { name: "Load SmolLM2 135M Instruct" }).click();
+    await problem.filter({ hasText: "could not be fetched. Check your connection, and try again." }).waitFor();
+    await page.unroute("https://huggingface.co/**");
+
     await page.route("https://models.invalid/**", (route) => route.abort());
     await page.locator("#choose").click();
     await page.getByLabel("Address of a folder").fill("hello world");
@@ -1058,6 +1114,10 @@ describe("the choice of a model", () => {
     await page.getByRole("button", { name: "Put this on your site" }).click();
     await page.locator("#site", { hasText: "npm install tabloom" }).waitFor();
     const line = await page.locator("#site-line").textContent();
+    const [above, below] = await page.evaluate(() =>
+      ["#site-line", "#site .hint"].map((one) => document.querySelector(one).getBoundingClientRect()),
+    );
+    assert.ok(above.bottom <= below.top, "what is said of the lines is below them");
     assert.match(
       line,
       /^<script type="module" src="\/tabloom\/element\.js"><\/script>\n<tabloom-chat model="\/models\/my-model\/"><\/tabloom-chat>$/,

@@ -137,6 +137,7 @@ export default {
   exchange: {
     refused: "{file} enthält keine Unterhaltung dieser Seite: {why}.",
     noJson: "es ist kein JSON, wie „{json}“ es schreibt",
+    noMessages: "sie enthält keine Nachrichten, wie „{json}“ sie schreibt",
     large: "sie ist größer als {limit}",
   },
   loader: {
@@ -144,7 +145,11 @@ export default {
     files: "Dateien dieses Geräts",
     failed: "{name} konnte nicht geladen werden: {why}",
     unfetched:
+      "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
+    notFound:
       "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
+    noModel:
+      "{name} ist kein Modell: weder eine vollständige GGUF-Datei noch ein Ordner mit config.json, tokenizer.json und safetensors.",
     unnamed:
       "„{name}“ bezeichnet kein Modell. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",
   },
@@ -318,7 +323,9 @@ export default {
     schema: "Schema",
     broken: "Das ist kein JSON.",
     valid: "Gültig nach dem Schema.",
-    unchecked: "Nicht geprüft: {why}. Ein Schlüsselwort, das JSON Schema nicht kennt, bewirkt nichts.",
+    unchecked:
+      "Von der Seite nicht geprüft: {why}. Antworten halten sich an alle Schlüsselwörter, die JSON Schema hat; andere bewirken nichts.",
+    unsupported: "An das Schlüsselwort {keyword} lassen sich Antworten nicht binden; es steht bei {path}.",
   },
   examples: {
     number: "Eine Zahl",
@@ -344,7 +351,7 @@ export default {
     anyOf: "{path} erfüllt nichts aus anyOf",
     oneOf: "{path} erfüllt nicht genau eines aus oneOf",
     forbidden: "{path} ist nicht erlaubt",
-    keyword: "Das Schlüsselwort {keyword} ist der Seite unbekannt",
+    keyword: "Sie kann {keyword} nicht prüfen",
     reference: "Im Schema fehlt {name}",
   },
 };

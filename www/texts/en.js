@@ -55,13 +55,17 @@ export default {
   exchange: {
     refused: "{file} holds no conversation of this page: {why}.",
     noJson: "it is not JSON, as “{json}” writes it",
+    noMessages: "it has no messages as “{json}” writes them",
     large: "it is larger than {limit}",
   },
   loader: {
     builtIn: "Built-in model",
-    files: "files of this device",
+    files: "Files of this device",
     failed: "{name} could not be loaded: {why}",
-    unfetched: "{name} could not be fetched. Check your connection and the name, and try again.",
+    unfetched: "{name} could not be fetched. Check your connection, and try again.",
+    notFound: "{name} could not be fetched. Check your connection and the name, and try again.",
+    noModel:
+      "{name} is not a model: it is neither a whole GGUF file nor a folder with config.json, tokenizer.json and safetensors.",
     unnamed:
       "“{name}” names no model. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",
   },
@@ -229,7 +233,9 @@ export default {
     schema: "schema",
     broken: "This is no JSON.",
     valid: "Valid by the schema.",
-    unchecked: "Not checked: {why}. A keyword that JSON Schema does not know has no effect.",
+    unchecked:
+      "Not checked by the page: {why}. Answers are held to all keywords that JSON Schema has; others have no effect.",
+    unsupported: "Answers cannot be held to the keyword {keyword}, which is at {path}.",
   },
   examples: {
     number: "A number",
@@ -255,7 +261,7 @@ export default {
     anyOf: "{path} fits none of anyOf",
     oneOf: "{path} does not fit exactly one of oneOf",
     forbidden: "{path} is not allowed",
-    keyword: "the page does not know the keyword {keyword}",
+    keyword: "it has no check of {keyword}",
     reference: "the schema has no {name}",
   },
 };

@@ -135,13 +135,17 @@ export default {
   exchange: {
     refused: "{file} no contiene ninguna conversación de esta página: {why}.",
     noJson: "no es JSON, como el que escribe «{json}»",
+    noMessages: "no tiene mensajes como los que escribe «{json}»",
     large: "supera {limit}",
   },
   loader: {
     builtIn: "Modelo incluido",
-    files: "archivos de este dispositivo",
+    files: "Archivos de este dispositivo",
     failed: "No se pudo cargar {name}: {why}",
-    unfetched: "No se pudo descargar {name}. Compruebe la conexión y el nombre e inténtelo de nuevo.",
+    unfetched: "No se pudo descargar {name}. Compruebe la conexión e inténtelo de nuevo.",
+    notFound: "No se pudo descargar {name}. Compruebe la conexión y el nombre e inténtelo de nuevo.",
+    noModel:
+      "{name} no es un modelo: no es un archivo GGUF completo ni una carpeta con config.json, tokenizer.json y safetensors.",
     unnamed:
       "«{name}» no designa ningún modelo. Escriba un nombre de Hugging Face, como HuggingFaceTB/SmolLM2-135M-Instruct, o la dirección de una carpeta o de un archivo GGUF.",
   },
@@ -317,7 +321,9 @@ export default {
     schema: "esquema",
     broken: "Esto no es JSON.",
     valid: "Válida según el esquema.",
-    unchecked: "Sin comprobar: {why}. Una palabra clave que JSON Schema no conoce no tiene efecto.",
+    unchecked:
+      "La página no lo comprueba: {why}. Las respuestas cumplen todas las palabras clave de JSON Schema; las demás no tienen efecto.",
+    unsupported: "Las respuestas no se pueden ajustar a la palabra clave {keyword}, que está en {path}.",
   },
   examples: {
     number: "Un número",
@@ -343,7 +349,7 @@ export default {
     anyOf: "{path} no cumple ninguno de anyOf",
     oneOf: "{path} no cumple exactamente uno de oneOf",
     forbidden: "{path} no está permitido",
-    keyword: "la página no conoce la palabra clave {keyword}",
+    keyword: "no sabe comprobar {keyword}",
     reference: "el esquema no tiene {name}",
   },
 };

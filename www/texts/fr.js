@@ -137,13 +137,17 @@ export default {
   exchange: {
     refused: "{file} ne contient aucune conversation de cette page : {why}.",
     noJson: "ce n’est pas du JSON, comme l’écrit « {json} »",
+    noMessages: "il n’a pas de messages comme les écrit « {json} »",
     large: "il dépasse {limit}",
   },
   loader: {
     builtIn: "Modèle intégré",
-    files: "fichiers de cet appareil",
+    files: "Fichiers de cet appareil",
     failed: "Impossible de charger {name} : {why}",
-    unfetched: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
+    unfetched: "Impossible de télécharger {name}. Vérifiez la connexion, puis réessayez.",
+    notFound: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
+    noModel:
+      "{name} n’est pas un modèle : ce n’est ni un fichier GGUF complet, ni un dossier avec config.json, tokenizer.json et des safetensors.",
     unnamed:
       "« {name} » ne désigne aucun modèle. Saisissez un nom sur Hugging Face, comme HuggingFaceTB/SmolLM2-135M-Instruct, ou l’adresse d’un dossier ou d’un fichier GGUF.",
   },
@@ -319,7 +323,9 @@ export default {
     schema: "schéma",
     broken: "Ce n’est pas du JSON.",
     valid: "Valide selon le schéma.",
-    unchecked: "Non vérifiée : {why}. Un mot-clé que JSON Schema ne connaît pas n’a aucun effet.",
+    unchecked:
+      "Non vérifiée par la page : {why}. Les réponses respectent tous les mots-clés de JSON Schema ; les autres n’ont aucun effet.",
+    unsupported: "Les réponses ne peuvent pas être tenues au mot-clé {keyword}, qui se trouve à {path}.",
   },
   examples: {
     number: "Un nombre",
@@ -345,7 +351,7 @@ export default {
     anyOf: "{path} ne satisfait rien de anyOf",
     oneOf: "{path} ne satisfait pas exactement un élément de oneOf",
     forbidden: "{path} n’est pas autorisé",
-    keyword: "la page ne connaît pas le mot-clé {keyword}",
+    keyword: "elle ne sait pas vérifier {keyword}",
     reference: "le schéma n’a pas {name}",
   },
 };

@@ -136,13 +136,17 @@ export default {
   exchange: {
     refused: "{file} にはこのページの会話が含まれていません: {why}。",
     noJson: "「{json}」で書き出される JSON ではありません",
+    noMessages: "「{json}」で書き出される形のメッセージがありません",
     large: "{limit} を超えています",
   },
   loader: {
     builtIn: "内蔵モデル",
     files: "このデバイスのファイル",
     failed: "{name} を読み込めませんでした: {why}",
-    unfetched: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
+    unfetched: "{name} を取得できませんでした。接続を確認して、もう一度お試しください。",
+    notFound: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
+    noModel:
+      "{name} はモデルではありません。完全な GGUF ファイルでも、config.json、tokenizer.json、safetensors を含むフォルダーでもありません。",
     unnamed:
       "「{name}」というモデルはありません。HuggingFaceTB/SmolLM2-135M-Instruct のような Hugging Face 上の名前、またはフォルダーか GGUF ファイルのアドレスを入力してください。",
   },
@@ -318,7 +322,9 @@ export default {
     schema: "スキーマ",
     broken: "JSON ではありません。",
     valid: "スキーマに適合しています。",
-    unchecked: "未検証: {why}。JSON Schema にないキーワードは無視されます。",
+    unchecked:
+      "このページでは未検証: {why}。回答は JSON Schema のすべてのキーワードに従います。それ以外は無視されます。",
+    unsupported: "キーワード {keyword} には回答を従わせることができません（場所: {path}）。",
   },
   examples: {
     number: "数値",
@@ -344,7 +350,7 @@ export default {
     anyOf: "{path} は anyOf のどれにも適合しません",
     oneOf: "{path} は oneOf のちょうど 1 つに適合しません",
     forbidden: "{path} は許可されていません",
-    keyword: "このページはキーワード {keyword} に対応していません",
+    keyword: "{keyword} は検証できません",
     reference: "スキーマに {name} がありません",
   },
 };

@@ -131,13 +131,17 @@ export default {
   exchange: {
     refused: "{file} 不包含此页面的对话：{why}。",
     noJson: "不是“{json}”所写的 JSON",
+    noMessages: "其中没有“{json}”所写的消息",
     large: "大于 {limit}",
   },
   loader: {
     builtIn: "内置模型",
     files: "此设备上的文件",
     failed: "无法加载 {name}：{why}",
-    unfetched: "无法获取 {name}。请检查网络连接和名称，然后重试。",
+    unfetched: "无法获取 {name}。请检查网络连接，然后重试。",
+    notFound: "无法获取 {name}。请检查网络连接和名称，然后重试。",
+    noModel:
+      "{name} 不是模型：它既不是完整的 GGUF 文件，也不是包含 config.json、tokenizer.json 和 safetensors 的文件夹。",
     unnamed:
       "“{name}”不是模型。请输入 Hugging Face 上的名称（如 HuggingFaceTB/SmolLM2-135M-Instruct），或者文件夹或 GGUF 文件的地址。",
   },
@@ -294,7 +298,8 @@ export default {
     schema: "schema",
     broken: "这不是 JSON。",
     valid: "符合 schema。",
-    unchecked: "未检查：{why}。JSON Schema 中没有的关键字不起作用。",
+    unchecked: "此页面未检查：{why}。回答遵循 JSON Schema 的所有关键字；其他关键字不起作用。",
+    unsupported: "无法让回答遵循关键字 {keyword}，位置：{path}。",
   },
   examples: {
     number: "一个数字",
@@ -320,7 +325,7 @@ export default {
     anyOf: "{path} 不符合 anyOf 中的任何一项",
     oneOf: "{path} 并非恰好符合 oneOf 中的一项",
     forbidden: "{path} 不被允许",
-    keyword: "此页面不认识关键字 {keyword}",
+    keyword: "无法检查 {keyword}",
     reference: "schema 中没有 {name}",
   },
 };
