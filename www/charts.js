@@ -4,13 +4,14 @@ import { fill, texts } from "./texts.js";
 
 const TEXTS = texts.charts;
 
-/** @typedef {{name: string, colour?: string, values: (number | null)[]}} Series */
+/** @typedef {{name: string, colour: string, values: (number | null)[]}} Series named where there are several */
 
 /** Numbers over time, stacked on each other, with a break where there was none; the latest is on the right. */
 export class Chart {
   #options;
   #plot = svg("svg", { role: "img", preserveAspectRatio: "none" });
   #figures = html("span");
+  #legend = html("span");
   #heights = [html("span"), html("span"), html("span", {}, "0")];
   element;
 
@@ -20,18 +21,16 @@ export class Chart {
    * @param {(value: number) => string} options.format
    * @param {number} options.least the least number at the top
    * @param {number} options.kept milliseconds from one side to the other
-   * @param {Record<string, string>} [options.legend] colours of series by name, where nothing else tells them
    */
   constructor(options) {
-    const { name, kept, legend = {} } = options;
+    const { name, kept } = options;
     this.#options = options;
     const axis = (/** @type {string} */ of, /** @type {(string | Node)[]} */ ...marks) =>
       html("div", { class: `axis ${of}`, "aria-hidden": "true" }, ...marks);
     const ago = (/** @type {number} */ minutes) => fill(TEXTS.ago, { minutes });
     const times = [ago(kept / 60_000), ago(kept / 120_000), TEXTS.now].map((time) => html("span", {}, time));
     const plot = html("div", { class: "plot" }, axis("y", ...this.#heights), this.#plot, axis("x", ...times));
-    const marks = Object.entries(legend).map(([name, colour]) => html("span", { class: `mark ${colour}` }, name));
-    const caption = html("figcaption", {}, html("strong", {}, name), ...marks, this.#figures);
+    const caption = html("figcaption", {}, html("strong", {}, name), this.#legend, this.#figures);
     this.element = html("figure", { class: "chart" }, caption, plot);
   }
 
@@ -57,8 +56,12 @@ export class Chart {
         const [upper, lower] = [places.map((i) => at(i, floor)), places.reverse().map((i) => at(i, below))];
         return `M${upper.join("L")}L${lower.join("L")}z`;
       });
-      return svg("path", { class: colour ?? "tab-0", d: areas.join("") });
+      return svg("path", { class: colour, d: areas.join("") });
     });
+    const named = series.filter(({ name }) => name);
+    const marks = named.map(({ name, colour }) => html("span", { class: `mark ${colour}` }, name));
+    const legend = html("span", {}, ...marks);
+    if (legend.innerHTML !== this.#legend.innerHTML) this.#legend.replaceChildren(...marks);
     this.#plot.setAttribute("viewBox", `0 0 ${kept} 1`);
     this.#plot.replaceChildren(svg("path", { class: "grid", d: `M0 .5H${kept}` }), ...areas);
     write(this.#heights[0], format(top));

@@ -32,7 +32,7 @@ export class EngineView {
   #rate = chart(TEXTS.generation, count, 10);
   #steps = chart(TEXTS.steps, count, 4);
   #blocks = chart(TEXTS.blocks, count, 10);
-  #requests = chart(TEXTS.requests, count, 4, { [TEXTS.runningNow]: "tab-0", [TEXTS.waitingNow]: "tab-1" });
+  #requests = chart(TEXTS.requests, count, 4);
   #hits = chart(TEXTS.hits, percent, 1);
   #acceptance = chart(TEXTS.acceptance, percent, 1);
   #usage = new Bars();
@@ -51,6 +51,7 @@ export class EngineView {
       this.#hint,
       another,
       this.#facts.element,
+      explained(),
       this.#tabs.element,
       html("div", { class: "charts" }, ...over, this.#usage.element, this.#memory.element),
       this.#about.element,
@@ -73,7 +74,7 @@ export class EngineView {
     this.#list(metrics, tabs);
     this.#draw(tabs);
     const used = metrics.kv_cache_usage_perc;
-    this.#usage.show(TEXTS.usage, [{ name: TEXTS.used, value: used, text: percent(used) }], percent, 1);
+    this.#usage.show(TEXTS.usage, [{ name: TEXTS.used, colour: "all", value: used, text: percent(used) }], percent, 1);
     const { used_bytes, budget_bytes } = metrics.host;
     const caption = fill(TEXTS.memory, { used: formatBytes(used_bytes), budget: formatBytes(budget_bytes) });
     this.#memory.show(caption, parts(metrics, info), formatBytes);
@@ -111,9 +112,7 @@ export class EngineView {
     const point = /** @type {import("./samples.js").Point} */ (this.#samples.points.at(-1));
     const total = figures(null, metrics, 0);
     // At rest: of all steps since the engine's start.
-    const { rows, tabs } = point.rows === null ? total : point;
-    const mean = (/** @type {"prefill" | "decode"} */ of) =>
-      tenths(Object.values(tabs).reduce((sum, tab) => sum + (tab[of] ?? 0), 0));
+    const { rows } = point.rows === null ? total : point;
     const { num_requests_running: running, num_requests_waiting: waiting } = metrics;
     const { prefix_cache_hits: hits, prefix_cache_queries: queries } = metrics;
     const { spec_decode_num_accepted_tokens: accepted, spec_decode_num_draft_tokens: drafted } = metrics;
@@ -125,10 +124,7 @@ export class EngineView {
         fill(TEXTS.generated, { tokens: metrics.generation_tokens }),
       ],
       [fill(TEXTS.running, { requests: running }), fill(TEXTS.waiting, { requests: waiting })],
-      [
-        known(rows, tenths),
-        rows === null ? "" : fill(TEXTS.split, { prefill: mean("prefill"), decode: mean("decode") }),
-      ],
+      [known(rows, tenths), rows === null ? "" : point.rows === null ? TEXTS.always : TEXTS.lately],
       [known(total.found, percent), fill(TEXTS.found, { hits, queries })],
       [known(total.accepted, percent), fill(rounds > 0 ? TEXTS.rounds : TEXTS.drafts, { accepted, drafted, length })],
       first.count > 0
@@ -178,7 +174,7 @@ export class EngineView {
     const last = points[points.length - 1].now;
     const agos = points.map(({ now }) => last - now);
     /** @param {(point: import("./samples.js").Point) => number | null} of */
-    const over = (of, name = "", colour = "tab-0") => [{ name, colour, values: points.map(of) }];
+    const over = (of, name = "", colour = "all") => [{ name, colour, values: points.map(of) }];
     /** @param {(tab: any) => number | null} of */
     const byTab = (of) => {
       const there = tabs.map(({ id, name, colour }) => ({
@@ -206,7 +202,7 @@ export class EngineView {
     );
     this.#requests.show(agos, [
       ...over(({ running }) => running, TEXTS.runningNow),
-      ...over(({ waiting }) => waiting, TEXTS.waitingNow, "tab-1"),
+      ...over(({ waiting }) => waiting, TEXTS.waitingNow, "waiting"),
     ]);
     this.#hits.show(
       agos,
@@ -223,10 +219,15 @@ export class EngineView {
  * @param {string} name
  * @param {(value: number) => string} format
  * @param {number} least
- * @param {Record<string, string>} [legend]
  */
-function chart(name, format, least, legend) {
-  return new Chart({ name, format, least, legend, kept: KEPT });
+function chart(name, format, least) {
+  return new Chart({ name, format, least, kept: KEPT });
+}
+
+/** The words that are used here, and what they mean. */
+function explained() {
+  const terms = TEXTS.terms.flatMap(([term, meaning]) => [html("dt", {}, term), html("dd", {}, meaning)]);
+  return html("details", {}, html("summary", {}, TEXTS.explain), html("dl", {}, ...terms));
 }
 
 /**
@@ -236,21 +237,21 @@ function chart(name, format, least, legend) {
  * @param {import("./tabloom/index.js").EngineInfo} info
  */
 function parts(metrics, info) {
-  const bar = (/** @type {string} */ name, /** @type {number} */ value, colour = "tab-0") => ({
+  const bar = (/** @type {string} */ name, /** @type {number} */ value) => ({
     name,
     value,
-    colour,
+    colour: "all",
     text: formatBytes(value),
   });
   const head = info.draft && "weightBytes" in info.draft ? info.draft.weightBytes : 0;
   const models = metrics.host.models.flatMap((/** @type {any} */ { url, bytes }) => {
     const model = nameOf(url);
-    if (url !== info.model) return bar(fill(TEXTS.other, { model }), bytes, "tab-1");
+    if (url !== info.model) return bar(fill(TEXTS.other, { model }), bytes);
     return [
       bar(fill(TEXTS.weights, { model }), info.weightBytes - head),
       ...(head > 0 ? [bar(fill(TEXTS.draft, { model }), head)] : []),
       bar(fill(TEXTS.cache, { model }), bytes - info.weightBytes),
     ];
   });
-  return [...models, bar(TEXTS.heap, metrics.wasm_heap_bytes, "gone")];
+  return [...models, bar(TEXTS.heap, metrics.wasm_heap_bytes)];
 }

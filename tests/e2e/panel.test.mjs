@@ -167,7 +167,7 @@ describe("with an engine of made-up metrics", () => {
     assert.deepEqual(facts, {
       Generation: ["80.0 tokens/s", "Tokens so far: 320"],
       Requests: ["3 running", "1 waiting"],
-      "Tokens per step": ["8.0", "prefill 4.0, decode 4.0"],
+      "Tokens per step": ["8.0", "in the last seconds"],
       "Prefix cache": ["75%", "300 of 400 prompt tokens"],
       "Draft acceptance": ["74%", "275 of 370 draft tokens, 14.75 tokens a round"],
       "Time to first token": ["40 ms", "mean of 320 answers"],
@@ -213,11 +213,17 @@ describe("with an engine of made-up metrics", () => {
         [...document.querySelectorAll(selector)].map((e) => getComputedStyle(e, part)[property]);
       return {
         areas: of("#panel .chart:first-child path:not(.grid)", "fill"),
+        legend: of("#panel .chart:first-child .mark", "backgroundColor", "::before"),
+        others: of("#panel .chart:nth-child(n + 4) path:not(.grid)", "fill"),
+        bars: of("#panel .bars rect:first-child", "fill"),
         marks: of("#panel tr[class*=tab-] th", "backgroundColor", "::before"),
       };
     });
     assert.equal(new Set(colours.marks).size, 5);
     assert.deepEqual(colours.areas, colours.marks);
+    assert.deepEqual(colours.legend, colours.marks);
+    const ofTabs = [...colours.others, ...colours.bars].filter((colour) => colours.marks.includes(colour));
+    assert.deepEqual(ofTabs, [], "what is no tab's has no tab's colour");
   });
 
   test("another host counts anew, and so does a model loaded again; no rate is negative", async () => {
@@ -523,6 +529,12 @@ describe("for everybody", () => {
     });
   }
 
+  test("the words of the panel are explained", async () => {
+    await page.locator("#tab-engine").click();
+    await page.getByText("What do these words mean?").click();
+    await page.getByText("Memory for what the model has read and written.").waitFor();
+  });
+
   test("headings go down one step at a time", async () => {
     await forEachView(async (view) => {
       const levels = await page.evaluate(() =>
@@ -549,7 +561,7 @@ describe("for everybody", () => {
       probe.remove();
       const of = (selector, part) => getComputedStyle(document.querySelector(`#panel ${selector}`), part);
       return {
-        marks: [".mark.tab-0", ".mark.tab-1"].map((mark) => of(mark, "::before").backgroundColor),
+        marks: [".mark.all", ".mark.waiting"].map((mark) => of(mark, "::before").backgroundColor),
         system,
         edge: of(".bars svg").borderTopStyle,
       };

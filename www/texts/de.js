@@ -221,7 +221,29 @@ export default {
     generated: "Tokens bisher: {tokens}",
     running: "{requests} aktiv",
     waiting: "{requests} wartend",
-    split: "Prefill {prefill}, Decode {decode}",
+    lately: "in den letzten Sekunden",
+    always: "seit dem Start der Engine",
+    explain: "Was bedeuten diese Wörter?",
+    terms: [
+      ["Schritt", "Ein Durchlauf durch das Modell. Er berechnet Tokens aller laufenden Anfragen."],
+      [
+        "Tokens pro Schritt",
+        "Tokens von Fragen, von Antworten und Draft-Tokens. Je mehr es sind, desto besser ist ein Schritt genutzt.",
+      ],
+      ["Anteil der Schritte", "Wie viele der berechneten Tokens von einem Tab sind."],
+      [
+        "KV-Blöcke",
+        "Speicher für das, was das Modell gelesen und geschrieben hat. Jeder Block fasst 16 Tokens; zusammen sind sie der KV-Cache.",
+      ],
+      [
+        "Präfix-Cache",
+        "Die bisherige Unterhaltung oder ein gemeinsamer System-Prompt wurde schon gelesen und wird nicht noch einmal berechnet.",
+      ],
+      [
+        "Draft-Akzeptanz",
+        "Die nächsten Tokens werden geraten. Was das Modell akzeptiert, spart Schritte; der Rest wird verworfen, und Antworten bleiben gleich.",
+      ],
+    ],
     found: "{hits} von {queries} Prompt-Tokens",
     drafts: "{accepted} von {drafted} Draft-Tokens",
     rounds: "{accepted} von {drafted} Draft-Tokens, {length} Tokens pro Runde",

@@ -131,7 +131,29 @@ export default {
     generated: "Tokens so far: {tokens}",
     running: "{requests} running",
     waiting: "{requests} waiting",
-    split: "prefill {prefill}, decode {decode}",
+    lately: "in the last seconds",
+    always: "since the engine started",
+    explain: "What do these words mean?",
+    terms: [
+      ["Step", "One pass through the model. It computes tokens of all requests that are running."],
+      [
+        "Tokens per step",
+        "Tokens of questions, of answers, and draft tokens. The more there are, the better a step is used.",
+      ],
+      ["Share of steps", "How many of the tokens that were computed are a tab’s."],
+      [
+        "KV blocks",
+        "Memory for what the model has read and written. Each block holds 16 tokens; together they are the KV cache.",
+      ],
+      [
+        "Prefix cache",
+        "The conversation so far, or a system prompt that tabs share, was read before and is not computed again.",
+      ],
+      [
+        "Draft acceptance",
+        "Next tokens are guessed. Those that the model accepts save steps; the others are discarded, and answers stay the same.",
+      ],
+    ],
     found: "{hits} of {queries} prompt tokens",
     drafts: "{accepted} of {drafted} draft tokens",
     rounds: "{accepted} of {drafted} draft tokens, {length} tokens a round",

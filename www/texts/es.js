@@ -219,7 +219,29 @@ export default {
     generated: "Tokens hasta ahora: {tokens}",
     running: "{requests} en curso",
     waiting: "{requests} en espera",
-    split: "prefill {prefill}, decode {decode}",
+    lately: "en los últimos segundos",
+    always: "desde que arrancó el motor",
+    explain: "¿Qué significan estas palabras?",
+    terms: [
+      ["Paso", "Una pasada por el modelo. Calcula tokens de todas las solicitudes en curso."],
+      [
+        "Tokens por paso",
+        "Tokens de preguntas, de respuestas y tokens propuestos. Cuantos más hay, mejor se aprovecha un paso.",
+      ],
+      ["Parte de los pasos", "Cuántos de los tokens calculados son de una pestaña."],
+      [
+        "Bloques KV",
+        "Memoria de lo que el modelo ha leído y escrito. Cada bloque contiene 16 tokens; juntos forman la caché KV.",
+      ],
+      [
+        "Caché de prefijos",
+        "La conversación anterior, o un prompt de sistema compartido, ya se leyó y no se vuelve a calcular.",
+      ],
+      [
+        "Aceptación de propuestas",
+        "Se adivinan los tokens siguientes. Los que el modelo acepta ahorran pasos; los demás se descartan y las respuestas no cambian.",
+      ],
+    ],
     found: "{hits} de {queries} tokens de prompt",
     drafts: "{accepted} de {drafted} tokens propuestos",
     rounds: "{accepted} de {drafted} tokens propuestos, {length} tokens por ronda",

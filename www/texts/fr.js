@@ -221,7 +221,29 @@ export default {
     generated: "Tokens jusqu’ici : {tokens}",
     running: "{requests} en cours",
     waiting: "{requests} en attente",
-    split: "prefill {prefill}, decode {decode}",
+    lately: "ces dernières secondes",
+    always: "depuis le démarrage du moteur",
+    explain: "Que veulent dire ces mots ?",
+    terms: [
+      ["Pas", "Un passage dans le modèle. Il calcule des tokens de toutes les requêtes en cours."],
+      [
+        "Tokens par pas",
+        "Tokens des questions, des réponses et tokens proposés. Plus il y en a, mieux un pas est employé.",
+      ],
+      ["Part des pas", "Combien des tokens calculés sont ceux d’un onglet."],
+      [
+        "Blocs KV",
+        "Mémoire de ce que le modèle a lu et écrit. Chaque bloc contient 16 tokens ; ensemble, ils forment le cache KV.",
+      ],
+      [
+        "Cache de préfixes",
+        "La conversation jusqu’ici, ou un prompt système partagé, a déjà été lue et n’est pas recalculée.",
+      ],
+      [
+        "Propositions acceptées",
+        "Les tokens suivants sont devinés. Ceux que le modèle accepte économisent des pas ; les autres sont écartés, et les réponses restent les mêmes.",
+      ],
+    ],
     found: "{hits} tokens de prompt sur {queries}",
     drafts: "{accepted} tokens proposés sur {drafted}",
     rounds: "{accepted} tokens proposés sur {drafted}, {length} tokens par tour",
