@@ -72,7 +72,7 @@ impl Scheduler {
             sequences: 1 + self.running.len() + self.queue.len(),
             prompt: seq.known() - cached,
             answer: seq.expected_answer(self.answers.get()),
-            may_read: seq.may_follow() && seq.may_speculate(),
+            may_read: seq.may_read(),
         };
         self.speculation.begin(&mut seq.drafts, load);
     }

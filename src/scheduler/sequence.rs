@@ -297,14 +297,18 @@ impl Sequence {
         self.speculates && self.generates()
     }
 
-    /// Whether it can have drafts now.
-    pub fn may_draft(&self) -> bool {
-        self.may_speculate()
+    /// Drafts that it can have now. Together with the token sampled without them, they fit into the answer.
+    fn room(&self) -> usize {
+        let may_draft = self.may_speculate()
             && self.may_run()
             && !self.preempting
             && !self.scores_rows()
             && !self.constraint_missing
-            && self.computed() + 1 >= self.known()
+            && self.computed() + 1 >= self.known();
+        match may_draft {
+            true => self.limit.saturating_sub(self.known() + self.drafted() + 1),
+            false => 0,
+        }
     }
 
     /// Tokens that its answer will have if it becomes as long as those of others, `usual`.
@@ -315,28 +319,23 @@ impl Sequence {
 
     /// What its next drafts are chosen from.
     pub fn decoding(&mut self) -> Decoding<'_> {
-        let may_draft = self.may_draft();
-        let room = self.limit.saturating_sub(self.known() + self.drafted() + 1);
-        let (pending, may_read) = (self.pending(), self.may_follow() && self.may_speculate());
-        let room = if may_draft { room } else { 0 };
+        let (pending, room, may_read) = (self.pending(), self.room(), self.may_read());
         Decoding { drafts: &mut self.drafts, tokens: &self.tokens, pending, room, may_read }
     }
 
     /// Whether the executor's drafter may ever draft for it.
-    pub fn may_follow(&self) -> bool {
-        self.generates() && self.limits.is_none() && self.prompt_logprobs.is_none()
+    pub fn may_read(&self) -> bool {
+        self.may_speculate() && self.limits.is_none() && self.prompt_logprobs.is_none()
     }
 
-    /// Drafts that the next sampling row can have. Together with the token sampled without them, they
-    /// fit into the answer.
+    /// Drafts that the next sampling row has, as far as blocks and rows suffice.
     pub fn next_drafts(&self) -> usize {
-        let room = self.limit.saturating_sub(self.known() + self.drafted() + 1);
         let chosen = match self.drafts.choice() {
             Choice::Tokens(tokens) if self.pending() == 0 => tokens.len(),
             Choice::Device(drafts) if self.drafts.has_read() => *drafts,
             Choice::None | Choice::Tokens(_) | Choice::Device(_) => 0,
         };
-        if self.may_draft() { chosen.min(room) } else { 0 }
+        chosen.min(self.room())
     }
 
     /// Whether it may get rows: it is not held or parked, and its last token is not yet known or in
