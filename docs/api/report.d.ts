@@ -323,7 +323,7 @@ import type { FinishReason, Progress } from "../types.js";
 export interface TabloomChatMessage {
   role: "user" | "assistant";
   content: string;
-  end?: "stopped" | "length";
+  end?: "stopped" | "length" | "full";
   versions?: (TabloomChatMessage[] | null)[];
 }
 export type TabloomChatState = "idle" | "loading" | "ready" | "busy" | "error";
