@@ -204,8 +204,8 @@ export function nameOf(source, address) {
  * @param {any} source
  */
 function fileName(source) {
-  const { name, webkitRelativePath } = source[0] ?? source;
-  const alone = source.length === undefined || source.length === 1;
+  const { name, webkitRelativePath } = source?.[0] ?? source ?? {};
+  const alone = (source?.length ?? 1) === 1;
   return webkitRelativePath?.split("/")[0] || (alone && name) || texts.loader.files;
 }
 

@@ -53,7 +53,8 @@ export declare class TabloomChat extends Base {
         compile: string;
         ready: string;
         thinking: string;
-        cut: string;
+        length: string;
+        full: string;
         stopped: string;
         forgotten: string;
         problem: string;
@@ -70,6 +71,8 @@ export declare class TabloomChat extends Base {
         characters: string;
         tokens: string;
         noText: string;
+        emptyFile: string;
+        picture: string;
         unreadable: string;
         tooLong: string;
         over: string;
@@ -126,21 +129,11 @@ export declare class TabloomChat extends Base {
 export {};
 
 // element/answering.d.ts
-import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
-import type { TabloomChatEventMap, TabloomChatMessage } from "./types.js";
-export type Chat = {
-    view: import("./view/view.js").View;
-    conversation: import("./conversation.js").Conversation;
-    engine: import("./chat.js").EngineSource;
-    request: (messages: TabloomChatMessage[]) => ChatCompletionParams;
-    onChange: () => void;
-    onProblem: (problem: any) => void;
-    onChunk: (chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void;
-    onMessage: (detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void;
-};
+import type { Chat, Host } from "./chat.js";
+import type { TabloomChatMessage } from "./types.js";
 export declare class Answering {
     #private;
-    constructor(chat: Chat);
+    constructor(chat: Chat, host: Host);
     get busy(): boolean;
     stop(): void;
     drop(): void;
@@ -150,6 +143,7 @@ export declare function isGone(error: any): boolean;
 
 // element/chat.d.ts
 import { Conversation } from "./conversation.js";
+import { Editing } from "./editing.js";
 import { View } from "./view/view.js";
 import type { Engine } from "../index.js";
 import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
@@ -180,6 +174,7 @@ export declare class Chat {
     #private;
     readonly view: View;
     readonly conversation: Conversation;
+    readonly editing: Editing;
     constructor(root: ShadowRoot, host: Host);
     get busy(): boolean;
     get said(): TabloomChatMessage[];
@@ -187,13 +182,13 @@ export declare class Chat {
     show(messages: TabloomChatMessage[]): void;
     load(): Promise<Engine>;
     start(): void;
-    send(text: string): Promise<TabloomChatMessage | null>;
-    attach(files: File[]): void;
+    send(text: string, edited?: number): Promise<TabloomChatMessage | null>;
     stop(): void;
     clear(): void;
     leave(): void;
     fail(error: any, redo?: () => void): void;
     update(): void;
+    again(i: number): void;
 }
 
 // element/conversation.d.ts
@@ -219,6 +214,15 @@ export declare class Conversation {
 export declare function html<K extends keyof HTMLElementTagNameMap>(name: K, attributes?: Record<string, string>, ...children: (Node | string)[]): HTMLElementTagNameMap[K];
 export declare function icon(path: string): SVGSVGElement;
 export declare function morph(parent: Element, nodes: Node[], from?: number): void;
+
+// element/editing.d.ts
+export declare class Editing {
+    #private;
+    constructor(view: import("./view/view.js").View, conversation: import("./conversation.js").Conversation);
+    begin(question: number): void;
+    end(): void;
+    take(): [content: string, edited?: number];
+}
 
 // element/history.d.ts
 import type { TabloomChatMessage as Message } from "./types.js";
@@ -290,7 +294,8 @@ export declare const TEXTS: {
     compile: string;
     ready: string;
     thinking: string;
-    cut: string;
+    length: string;
+    full: string;
     stopped: string;
     forgotten: string;
     problem: string;
@@ -307,6 +312,8 @@ export declare const TEXTS: {
     characters: string;
     tokens: string;
     noText: string;
+    emptyFile: string;
+    picture: string;
     unreadable: string;
     tooLong: string;
     over: string;
@@ -351,7 +358,7 @@ export declare class Attachments {
     readonly picker: HTMLInputElement;
     readonly view: import("./view.js").View;
     readonly area: HTMLElement;
-    over: boolean;
+    over: string;
     constructor(view: import("./view.js").View, area: HTMLElement);
     get content(): string;
     set content(content: string);

@@ -95,7 +95,12 @@ test("draft tokens are marked and counted on request; answers are the same witho
   assert.doesNotMatch(plain.below, /draft/);
   await page.locator("#clear").click();
   await toggle("Mark accepted draft tokens");
-  const on = await again();
+  // There are drafts as far as they pay: perhaps not before steps without them were measured.
+  let on = await again();
+  for (let more = 5; more > 0 && on.marked.length === 0; more--) {
+    await page.locator("#clear").click();
+    on = await again();
+  }
   assert.ok(on.marked.length > 0 && on.marked.every((text) => on.text.includes(text)), `${on.marked}`);
   const [, accepted, all] = /(\d+) of (\d+) draft tokens accepted/.exec(on.below).map(Number);
   assert.ok(accepted > 0 && accepted <= all, on.below);

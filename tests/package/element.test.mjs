@@ -53,14 +53,13 @@ test("parts are those in its shadow tree", () => {
   assert.deepEqual(names(element.cssParts), [...new Set(parts)].sort());
 });
 
-test("slots, custom properties and states", () => {
+test("slots, custom properties and states", async () => {
   const labels = found(/\biconButton\("([^"]+)"/g).map((name) => `${name}-label`);
   const slots = [...found(/\bslot\("([^"]+)"/g), ...found(/"slot", \{ name: "([^"]+)"/g), ...labels].sort();
   assert.deepEqual(names(element.slots), slots);
   assert.deepEqual(names(element.cssProperties), found(/var\((--tabloom-[\w-]+)/g));
-  const states = source
-    .match(/for \(const name of \[("loading".*)\]/)[1]
-    .split(", ")
-    .map((name) => JSON.parse(name));
-  assert.deepEqual(names(element.cssStates), states.sort());
+  const types = await readFile(join(template, "element/types.d.ts"), "utf8");
+  const [, states] = /TabloomChatState = (.*);/.exec(types);
+  const shown = states.split(" | ").map((name) => JSON.parse(name));
+  assert.deepEqual(names(element.cssStates), shown.filter((name) => name !== "idle").sort());
 });
