@@ -278,8 +278,12 @@ impl Speculation {
             self.wait.add(more);
         }
         let batch = self.batches.get_mut(step.decoding.checked_sub(1)?)?;
-        // The first two steps without drafts wait for the host, as those with drafts do.
-        let is_settled = step.source != Source::None || plain > 2;
+        // The first two steps without drafts wait for the host, as those with drafts do. Those with drafts
+        // tell nothing before there is something to compare with: the very first steps of a device are slow.
+        let is_settled = match step.source {
+            Source::None => plain > 2,
+            Source::Lookup | Source::Device => usual.is_some(),
+        };
         batch.observe(step.source, step.drafts, step.tokens, is_settled.then_some(took));
         let usual = batch.plain().filter(|_| step.drafts > 0)?;
         let steps = (step.decoding + step.accepted) as f64 / step.decoding as f64;
