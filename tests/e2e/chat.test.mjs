@@ -146,8 +146,13 @@ describe("with the built-in model made greedy", () => {
 
   test("Stop ends an answer and keeps what there is of it", async () => {
     await say(page, STORY.messages[0].content);
-    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
-    await page.locator(STOP).click();
+    // In the page itself: the story takes a fraction of a second.
+    await page.waitForFunction(() => {
+      const [stop] = shadow(".round[part~=stop]");
+      if (!stop || !seen.answers.at(-1)?.startsWith("Once upon a")) return false;
+      stop.click();
+      return true;
+    });
     const part = await answered(page);
     assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
     assert.equal(await page.locator(PROBLEM).isVisible(), false);
@@ -197,8 +202,12 @@ describe("with the built-in model made greedy", () => {
 
   test("New chat in the middle of an answer leaves nothing of it", async () => {
     await say(page, STORY.messages[0].content);
-    await page.locator(STOP).waitFor();
-    await page.locator("#clear").click();
+    await page.waitForFunction(() => {
+      const [stop] = shadow(".round[part~=stop]");
+      if (!stop || stop.hidden) return false;
+      document.querySelector("#clear").click();
+      return true;
+    });
     await page.locator(SEND).waitFor();
     assert.equal(await page.locator(MESSAGES).count(), 0);
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
