@@ -205,7 +205,7 @@ describe("with the built-in model made greedy", () => {
     await page.waitForFunction(() => {
       const [stop] = shadow(".round[part~=stop]");
       if (!stop || stop.hidden) return false;
-      document.querySelector("#clear").click();
+      /** @type {HTMLElement} */ (document.querySelector("#clear")).click();
       return true;
     });
     await page.locator(SEND).waitFor();
