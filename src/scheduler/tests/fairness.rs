@@ -203,8 +203,8 @@ fn of_kind((tab, prompt, max_tokens, waits, speculates): Kind) -> Request {
 }
 
 proptest! {
-    /// With no more tabs than slots a first token waits for the steps in flight, its own prompt and two
-    /// more, whatever happened before and whoever else asks for what.
+    /// With no more tabs than slots a newcomer to an engine at work waits for the steps in flight, its own
+    /// prompt and two more, whatever happened before and whoever else asks for what.
     #[test]
     fn no_load_and_no_history_keep_a_tab_waiting(
         history in kinds(8, 20),
