@@ -58,6 +58,7 @@ declare var refused: Own;
 declare var refusing: Own;
 declare var render: Own;
 declare var sdk: Own;
+declare var holdAnswers: Own;
 declare var seen: Own;
 declare var shadow: Own;
 declare var shifted: number;

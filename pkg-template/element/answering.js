@@ -66,7 +66,7 @@ export class Answering {
     let finishReason = null;
     let problem = null;
     let full = false;
-    let kept = performance.now();
+    let keeping = 0;
     try {
       const loaded = await unlessAborted(host.engine.load(), signal);
       chat.update();
@@ -84,15 +84,17 @@ export class Answering {
         message.end = "stopped";
         if (conversation.messages !== messages) continue;
         if (messages.at(-1) !== message) conversation.add(message);
-        else if (performance.now() - kept > KEPT) {
-          kept = performance.now();
-          conversation.keep();
-        }
+        else
+          keeping ||= setTimeout(() => {
+            keeping = 0;
+            conversation.keep();
+          }, KEPT);
       }
     } catch (/** @type {any} */ error) {
       if (signal.aborted) finishReason = "stopped";
       else problem = error;
     }
+    clearTimeout(keeping);
     if (isGone(problem)) host.engine.discard();
     if (finishReason === "length") message.end = full ? "full" : "length";
     else if (finishReason && finishReason !== "stopped") delete message.end;

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ADAPTER, launch, testBeyondFirefox, url } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, SEND, STOP, answered, ask, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, SEND, STOP, answered, ask, begin, loaded, open, ready, say } from "./demo.mjs";
+import { holdAnswers, releaseAnswers } from "./hold.mjs";
 import { goldens } from "./package.mjs";
 import { modelFile, serve } from "./server.mjs";
 
@@ -145,14 +146,8 @@ describe("with the built-in model made greedy", () => {
   });
 
   test("Stop ends an answer and keeps what there is of it", async () => {
-    await say(page, STORY.messages[0].content);
-    // In the page itself: the story takes a fraction of a second.
-    await page.waitForFunction(() => {
-      const [stop] = shadow(".round[part~=stop]");
-      if (!stop || !seen.answers.at(-1)?.startsWith("Once upon a")) return false;
-      stop.click();
-      return true;
-    });
+    await begin(page, STORY.messages[0].content);
+    await page.locator(STOP).click();
     const part = await answered(page);
     assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
     assert.equal(await page.locator(PROBLEM).isVisible(), false);
@@ -161,8 +156,7 @@ describe("with the built-in model made greedy", () => {
 
   test("Escape ends an answer too", async () => {
     await page.locator("#clear").click();
-    await say(page, STORY.messages[0].content);
-    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await begin(page, STORY.messages[0].content);
     await page.keyboard.press("Escape");
     const part = await answered(page);
     assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
@@ -201,13 +195,9 @@ describe("with the built-in model made greedy", () => {
   });
 
   test("New chat in the middle of an answer leaves nothing of it", async () => {
-    await say(page, STORY.messages[0].content);
-    await page.waitForFunction(() => {
-      const [stop] = shadow(".round[part~=stop]");
-      if (!stop || stop.hidden) return false;
-      /** @type {HTMLElement} */ (document.querySelector("#clear")).click();
-      return true;
-    });
+    await begin(page, STORY.messages[0].content);
+    await page.locator("#clear").click();
+    await releaseAnswers(page);
     await page.locator(SEND).waitFor();
     assert.equal(await page.locator(MESSAGES).count(), 0);
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
@@ -232,6 +222,7 @@ describe("with the built-in model made greedy", () => {
     assert.equal(await answered(page), FRANCE.answer);
 
     assert.equal(await focused(), "input");
+    await holdAnswers(page);
     await page.keyboard.type(STORY.messages[0].content);
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, SEND, STOP, ask, answered, keep, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, SEND, STOP, ask, answered, begin, keep, loaded, open, ready, say } from "./demo.mjs";
 import { goldens } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -175,8 +175,7 @@ describe("conversations", () => {
 
   test("one that was stopped is kept with what there is of it", async () => {
     await page.locator("#clear").click();
-    await say(page, STORY);
-    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await begin(page, STORY);
     await page.locator(STOP).click();
     const part = await answered(page);
     await page.locator("#conversation-list li").nth(2).waitFor();
@@ -188,8 +187,7 @@ describe("conversations", () => {
 
   test("who leaves in the middle of an answer is told, and finds what there was of it", async () => {
     await page.locator("#clear").click();
-    await say(page, STORY);
-    await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+    await begin(page, STORY);
     await page.locator("#clear").click();
     await page.locator("#said", { hasText: `“${STORY}” was left in the middle of an answer` }).waitFor();
     await page.locator("#conversation-list .title").first().click();
@@ -201,9 +199,8 @@ describe("conversations", () => {
 
   test("an answer that a reload interrupts is kept as far as it was, and so is what is not asked yet", async () => {
     await page.locator("#clear").click();
-    await say(page, STORY);
+    await begin(page, STORY);
     await page.locator(INPUT).fill("And then?");
-    await page.waitForFunction(() => seen.answers.at(-1)?.length > 20);
     await page.waitForTimeout(1500);
     await page.reload();
     await page.locator(`${MESSAGES}.assistant`).waitFor();
@@ -314,8 +311,7 @@ describe("conversations", () => {
       return Number(counted.exec(await context.getAttribute("title"))[1]);
     };
     await page.locator("#clear").click();
-    await say(page, STORY);
-    await page.locator(`${MESSAGES}.assistant`, { hasText: "Once upon a" }).waitFor();
+    await begin(page, STORY);
     await page.locator(STOP).click();
     await page.locator("#conversation .note", { hasText: "Stopped" }).waitFor();
     const stopped = await tokens();
@@ -410,7 +406,7 @@ describe("conversations", () => {
     await page.locator(MESSAGES, { hasText: FRANCE.answer }).waitFor();
     assert.deepEqual(await said(page), [...before, QUESTION, FRANCE.answer]);
     // While one is answered, the other says so.
-    await say(page, "Tell me a story about a whale.");
+    await begin(page, "Tell me a story about a whale.");
     await other.page.locator("#said", { hasText: "Another tab is getting an answer here." }).waitFor();
     // What is sent meanwhile waits, and can be taken back; what is written then is another question.
     const waiting = other.page.getByText("Sent when the other tab’s answer is done: “Me, too.”");
@@ -1005,7 +1001,7 @@ test("the benchmark says what it will measure, draws it, compares it with the la
     bars,
     content.runs.map(
       ({ requests, drafts, tokens_per_second: rate }) =>
-        `${requests} request${requests > 1 ? "s" : ""}${drafts ? ", with drafts" : ""}${rate}`,
+        `${requests} request${requests > 1 ? "s" : ""}${drafts ? ", with drafts" : ""}${rate.toLocaleString("en")}`,
     ),
   );
   assert.deepEqual(await texts("#bench-peers li"), peers, "figures of another model are not compared");
@@ -1021,7 +1017,9 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   await page.locator("#bench-state", { hasText: "The last run in this browser" }).waitFor();
   assert.deepEqual(await texts("#bench-results li"), bars);
   await page.locator("#bench-run:enabled").click();
-  await page.locator("#bench-results li", { hasText: `on ${content.runs[0].tokens_per_second})` }).waitFor();
+  await page
+    .locator("#bench-results li", { hasText: `on ${content.runs[0].tokens_per_second.toLocaleString("en")})` })
+    .waitFor();
   await page.locator("#bench-stop").click();
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
   await page.locator("#bench-run").click();

@@ -1,4 +1,5 @@
 // The demo page, opened and used as a visitor would.
+import { holdAnswers, holdable, releaseAnswers } from "./hold.mjs";
 
 /** Answers may take this long on a busy machine. */
 const PATIENCE = 120_000;
@@ -47,6 +48,7 @@ export async function open(browser, address) {
     if (message.type() === "error") problems.push(message.text());
   });
   await page.addInitScript(watch);
+  await holdable(page);
   await page.goto(address);
   return { page, requests, problems };
 }
@@ -73,8 +75,19 @@ export async function say(page, text) {
   await page.locator(SEND).click();
 }
 
+/**
+ * Asks and waits for the first words of the answer, which stays there until `answered` lets it go on, a reload, or
+ * who stops it.
+ */
+export async function begin(page, text) {
+  await holdAnswers(page);
+  await say(page, text);
+  await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+}
+
 /** Waits for the end of an answer and returns it. */
 export async function answered(page) {
+  await releaseAnswers(page);
   await page.locator(SEND).waitFor();
   return page.locator(ANSWER).last().textContent();
 }

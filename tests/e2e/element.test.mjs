@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { launch, testBeyondFirefox, url } from "./browser.mjs";
 import { FIREFOX } from "./firefox.mjs";
+import { holdAnswers, holdable } from "./hold.mjs";
 import { goldens } from "./package.mjs";
 import { modelFile, serve } from "./server.mjs";
 
@@ -124,6 +125,7 @@ async function open(file, where = context) {
   page.on("pageerror", (error) => problems.push(`${error.stack}`));
   page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
   await page.addInitScript(watch);
+  await holdable(page);
   await page.goto(`${server.url}${file}`);
   await page.waitForFunction(() => customElements.get("tabloom-chat"));
   const chat = page.locator("tabloom-chat");
@@ -282,6 +284,7 @@ test("the keyboard is enough", async () => {
   assert.equal(await answered(page), FRANCE.answer);
   assert.equal(await focused(), "input");
 
+  await holdAnswers(page);
   await page.keyboard.type(STORY.messages[0].content);
   await page.keyboard.press("Enter");
   await page.getByRole("article").last().filter({ hasText: "Once upon" }).waitFor();
@@ -1261,8 +1264,13 @@ test("removal ends a real answer and a download", async () => {
   const { page, input } = await open("one.html");
   await input.fill(STORY.messages[0].content);
   await input.press("Enter");
-  await page.getByRole("article").last().filter({ hasText: "Once upon" }).waitFor();
-  await page.evaluate(() => document.querySelector("tabloom-chat").remove());
+  // In the page itself: the story takes a fraction of a second.
+  await page.waitForFunction(() => {
+    const chat = document.querySelector("tabloom-chat");
+    if (!chat.shadowRoot.querySelector(".assistant .text")?.textContent) return false;
+    chat.remove();
+    return true;
+  });
   await other.page.waitForFunction(async () => {
     const { num_requests_running, request_success } = await document.querySelector("tabloom-chat").engine.metrics();
     return num_requests_running === 0 && request_success.abort === 1;
