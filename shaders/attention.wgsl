@@ -131,7 +131,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             for (var i = thread; i < KEYS * CHUNK; i += THREADS) {
                 let position = base + i / CHUNK;
                 if (position < segment_end && attends(start, position) && i % CHUNK < width) {
-                    let token = keys_of(tables[first.table + position / BLOCK], kv_head) / FOUR_WORDS
+                    let token = keys_of(block_at(first.table, position), kv_head) / FOUR_WORDS
                         + position % BLOCK * FOURS;
                     keys[i / CHUNK * KEY_PITCH + i % CHUNK] = kv[token + chunk + i % CHUNK];
                 }
@@ -147,7 +147,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 {% if int8 %}
         var scale = 0.0;
         if (position < segment_end && attends(start, position)) {
-            let scales = keys_of(tables[first.table + position / BLOCK], kv_head) + KV_SCALES;
+            let scales = keys_of(block_at(first.table, position), kv_head) + KV_SCALES;
             scale = {{ scale }} * bitcast<f32>(kv[scales + position % BLOCK]);
         }
 {% else %}
@@ -192,7 +192,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             let step_end = min(segment_end, base + KEYS);
             var position = next_visible(start, base);
             while (position < step_end) {
-                let values = values_of(tables[first.table + position / BLOCK], kv_head);
+                let values = values_of(block_at(first.table, position), kv_head);
                 let block_end = min(step_end, (position / BLOCK + 1u) * BLOCK);
                 for (; position < block_end; position++) {
                     let token = position % BLOCK;

@@ -85,7 +85,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     var position = next_visible(start, 0u);
 {% endif %}
     while (position < end) {
-        let block = tables[row.table + position / BLOCK];
+        let block = block_at(row.table, position);
         let block_start = position / BLOCK * BLOCK;
         let first = position % BLOCK;
         let count = min(end - block_start, BLOCK);

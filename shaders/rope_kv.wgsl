@@ -3,7 +3,8 @@
 {%- if rotary < head_dim %}
 // Queries and keys are stored with the dims of a pair HEAD_DIM / 2 apart; those after ROTARY too.
 {%- endif %}
-// in   qkv    array<vec2<f32>> [rows][QKV_STRIDE / 2]  q heads, k heads, v heads
+// in   tables array<u32>       the block tables of all slots
+//      qkv    array<vec2<f32>> [rows][QKV_STRIDE / 2]  q heads, k heads, v heads
 //      rope   array<vec2<f32>> [256 + ceil(context / 256)][HEAD_DIM / 2]  (cos, sin) of the angles
 //             of positions 0..255, then of 0, 256, 512, ...
 {%- if norm_of_row %}
@@ -19,16 +20,17 @@
 // grid (ceil(heads of a row / {{ lanes }}), rows) workgroups of {{ lanes }}, a thread per head, no barrier
 {% endif %}
 @group(0) @binding(0) var<storage, read> step: array<u32>;
-@group(0) @binding(1) var<storage, read> qkv: array<vec2<f32>>;
-@group(0) @binding(2) var<storage, read> rope: array<vec2<f32>>;
+@group(0) @binding(1) var<storage, read> tables: array<u32>;
+@group(0) @binding(2) var<storage, read> qkv: array<vec2<f32>>;
+@group(0) @binding(3) var<storage, read> rope: array<vec2<f32>>;
 {% if norm %}
-@group(0) @binding(3) var<storage, read> q_norm: array<vec2<f32>>;
-@group(0) @binding(4) var<storage, read> k_norm: array<vec2<f32>>;
-@group(0) @binding(5) var<storage, read_write> query: array<vec2<f32>>;
-@group(0) @binding(6) var<storage, read_write> kv: array<u32>;
+@group(0) @binding(4) var<storage, read> q_norm: array<vec2<f32>>;
+@group(0) @binding(5) var<storage, read> k_norm: array<vec2<f32>>;
+@group(0) @binding(6) var<storage, read_write> query: array<vec2<f32>>;
+@group(0) @binding(7) var<storage, read_write> kv: array<u32>;
 {% else %}
-@group(0) @binding(3) var<storage, read_write> query: array<vec2<f32>>;
-@group(0) @binding(4) var<storage, read_write> kv: array<u32>;
+@group(0) @binding(4) var<storage, read_write> query: array<vec2<f32>>;
+@group(0) @binding(5) var<storage, read_write> kv: array<u32>;
 {% endif %}
 
 const HEADS = {{ heads }}u;
@@ -120,14 +122,20 @@ fn store_query(row: u32, head: u32, i: u32, x: Four) {
     query[at + FOURS] = x.high;
 }
 
-// First word of a key or value in the cache; values follow the keys as if they were further KV heads.
+// First word of the keys or values of a head in the row's block; values follow the keys as if they were
+// further KV heads.
+fn head_at(row: Row, head: u32) -> u32 {
+    return keys_of(block_at(row.table, row.position), head - HEADS);
+}
+
+// First word of the row's key or value in the cache.
 fn kv_at(row: Row, head: u32) -> u32 {
-    return keys_of(row.slot / BLOCK, head - HEADS) + row.slot % BLOCK * KV_TOKEN_WORDS;
+    return head_at(row, head) + row.position % BLOCK * KV_TOKEN_WORDS;
 }
 {% if int8 %}
 // Index of its scale.
 fn scale_at(row: Row, head: u32) -> u32 {
-    return keys_of(row.slot / BLOCK, head - HEADS) + KV_SCALES + row.slot % BLOCK;
+    return head_at(row, head) + KV_SCALES + row.position % BLOCK;
 }
 
 fn largest(x: Four) -> f32 {

@@ -28,7 +28,7 @@ use crate::{
 };
 
 pub use capacity::capacity;
-use capacity::sized;
+use capacity::{draft_block_bytes, sized};
 pub use inspect::{Inspection, inspect};
 pub use options::{Device, DraftWith, LoadOptions};
 use parts::Part;
@@ -317,10 +317,10 @@ impl<D: Source> OpenedDraft<'_, D> {
         })
     }
 
-    /// Bytes of its keys and values per KV block.
-    fn block_bytes(&self) -> u64 {
+    /// Its configuration, if it has keys and values of its own.
+    fn with_own_kv(&self) -> Option<&ModelConfig> {
         let DraftProgram { config, is_inside, .. } = &self.program;
-        if *is_inside { 0 } else { block_bytes(config, &vec![KvKind::F16; config.layers]) }
+        (!is_inside).then_some(config)
     }
 }
 
@@ -351,8 +351,10 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
     fn size_of_kv(&mut self) -> Result<u64> {
         let Prepared { config, options, draft, .. } = self;
         let kinds = vec![options.kv; config.layers];
-        let blocks = capacity_with_draft(draft, config, options, &kinds, u64::MAX)?.blocks;
-        Ok(blocks as u64 * (block_bytes(config, &kinds) + draft_block_bytes(draft)))
+        let Capacity { blocks, groups, .. } =
+            capacity_with_draft(draft, config, options, &kinds, u64::MAX)?;
+        let of_draft = with_own_kv(draft).map_or(0, |draft| draft_block_bytes(draft, groups));
+        Ok(blocks as u64 * (block_bytes(config, &kinds, groups) + of_draft))
     }
 
     /// Loads the weights and creates the executor.
@@ -426,10 +428,11 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
     }
 }
 
-/// Bytes of a drafter's keys and values per KV block.
-fn draft_block_bytes<D: Source>(draft: &Option<Result<OpenedDraft<'_, D>>>) -> u64 {
-    let draft = draft.as_ref().and_then(|draft| draft.as_ref().ok());
-    draft.map_or(0, OpenedDraft::block_bytes)
+/// The configuration of a drafter that has keys and values of its own.
+fn with_own_kv<'a, D: Source>(
+    draft: &'a Option<Result<OpenedDraft<'_, D>>>,
+) -> Option<&'a ModelConfig> {
+    draft.as_ref()?.as_ref().ok()?.with_own_kv()
 }
 
 /// Loads a drafter into `sink`. Its errors are stored in `outcome` and do not fail the model's load,
@@ -476,9 +479,8 @@ fn capacity_with_draft<D: Source>(
     kinds: &[KvKind],
     largest_binding: u64,
 ) -> Result<Capacity> {
-    let draft_bytes = draft_block_bytes(draft);
-    match sized(config, options, kinds, draft_bytes, largest_binding) {
-        Err(error) if draft_bytes > 0 => {
+    match sized(config, options, kinds, with_own_kv(draft), largest_binding) {
+        Err(error) if with_own_kv(draft).is_some() => {
             let capacity = capacity(config, options, kinds, largest_binding)?;
             *draft = Some(Err(error));
             Ok(capacity)

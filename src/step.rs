@@ -40,11 +40,12 @@ pub struct SeqPlan {
     /// accepted, else 0. The executor adds the accepted count to `start`; the blocks suffice for all. The
     /// rows' tokens are then [`RowTokens::LastSample`] and proposals of the executor's own drafter.
     pub unverified: u32,
-    /// Index of `blocks[0]` in the slot's block table.
-    pub first_block: u32,
-    /// Entries of the slot's block table from `first_block` on; the table's entry i is the KV block of
-    /// positions 16·i .. 16·i + 15. The executor keeps the earlier entries, set by previous steps. Together
-    /// they cover the last row's position. Entries that no current or later row attends to may be anything.
+    /// Index of the first of these entries in the slot's block table.
+    pub first_entry: u32,
+    /// Entries of the slot's block table from `first_entry` on, `[entries][groups]`; the table's entry i has
+    /// the KV blocks of positions 16·i .. 16·i + 15, one for each group. The executor keeps the earlier
+    /// entries, set by previous steps. Together they cover the last row's position. Blocks that no current or
+    /// later row attends to may be anything.
     pub blocks: Vec<u32>,
     /// Samples a token from the logits of the last of these rows into `slot`.
     pub sample: Option<Sampling>,
@@ -350,25 +351,81 @@ pub struct Capacity {
     /// Most tokens per sequence.
     pub context: usize,
     pub vocab: usize,
-    /// The attention window; `None` is full attention. Blocks outside the window of all later rows can be
-    /// freed.
-    pub window: Option<Window>,
+    /// What the groups of layers attend to. Blocks outside a group's window of all later rows can be freed.
+    pub groups: KvGroups,
 }
 
 impl Capacity {
     /// Longest sequence that fits into the KV blocks; with a window, only positions in it need blocks.
     pub fn longest(&self) -> usize {
-        let pool = self.blocks.saturating_sub(1) * BLOCK_SIZE;
-        match self.window {
-            // The blocks that a step's rows attend to, for any alignment of the first and last block.
-            Some(Window { sinks, tokens })
-                if sinks.saturating_add(tokens)
-                    <= pool.saturating_sub(self.rows + 2 * BLOCK_SIZE) =>
-            {
-                self.context
-            }
-            _ => self.context.min(pool),
+        let fits = |entries: &usize| self.blocks_of(entries * BLOCK_SIZE) < self.blocks.max(1);
+        let (mut fit, mut too_long) = (0, self.context.div_ceil(BLOCK_SIZE) + 1);
+        while fit + 1 < too_long {
+            let middle = (fit + too_long) / 2;
+            *(if fits(&middle) { &mut fit } else { &mut too_long }) = middle;
         }
+        self.context.min(fit * BLOCK_SIZE)
+    }
+
+    /// Most blocks that a sequence of this many tokens holds while its rows are computed.
+    pub fn blocks_of(&self, tokens: usize) -> usize {
+        let entries = tokens.div_ceil(BLOCK_SIZE);
+        // What a step's rows attend to, for any alignment of the first and last block.
+        let visible = |Window { sinks, tokens }: Window| {
+            sinks.saturating_add(tokens).saturating_add(self.rows).div_ceil(BLOCK_SIZE) + 2
+        };
+        self.groups
+            .windows()
+            .map(|window| window.map_or(entries, |w| visible(w).min(entries)))
+            .sum()
+    }
+}
+
+/// Most [`KvGroups`] of layers.
+pub const MAX_GROUPS: usize = 8;
+
+/// What each group of layers attends to, the widest window first.
+///
+/// The layers of a group share KV blocks: a block has the keys and values of 16 tokens in all of them. So
+/// a group whose layers see a window keeps a window's blocks, whatever the others keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvGroups {
+    windows: [Option<Window>; MAX_GROUPS],
+    count: usize,
+}
+
+impl KvGroups {
+    /// All layers in one group, which attends to all positions.
+    pub const FULL: KvGroups = KvGroups::one(None);
+
+    /// All layers in one group.
+    pub const fn one(window: Option<Window>) -> KvGroups {
+        KvGroups { windows: [window; MAX_GROUPS], count: 1 }
+    }
+
+    /// KvGroups with these windows, the widest first; those beyond [`MAX_GROUPS`] are left out.
+    pub fn new(windows: impl IntoIterator<Item = Option<Window>>) -> KvGroups {
+        let mut groups = KvGroups { windows: [None; MAX_GROUPS], count: 0 };
+        for (place, window) in groups.windows.iter_mut().zip(windows) {
+            *place = window;
+            groups.count += 1;
+        }
+        groups
+    }
+
+    /// Number of groups.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The window of each group; `None` is full attention.
+    pub fn windows(&self) -> impl DoubleEndedIterator<Item = Option<Window>> + use<> {
+        self.windows.into_iter().take(self.count)
+    }
+
+    /// The window that no layer attends beyond.
+    pub fn widest(&self) -> Option<Window> {
+        self.windows[0]
     }
 }
 

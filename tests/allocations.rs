@@ -6,7 +6,7 @@ use std::time::Duration;
 use tabloom::{
     engine::Options,
     scheduler::{Request, Scheduler},
-    step::{BLOCK_SIZE, Capacity, Sample, StepPlan, StepResult},
+    step::{BLOCK_SIZE, Capacity, KvGroups, Sample, StepPlan, StepResult},
 };
 
 const SEQS: usize = 16;
@@ -21,7 +21,7 @@ fn decoding(prompt: usize) -> Scheduler {
         blocks: SEQS * CONTEXT.div_ceil(BLOCK_SIZE) + 1,
         context: CONTEXT,
         vocab: 1000,
-        window: None,
+        groups: KvGroups::FULL,
     };
     let mut scheduler = Scheduler::new(capacity, Options { watermark: 0.0, ..Options::default() });
     for id in 0..SEQS as u32 {

@@ -4,12 +4,12 @@ use anyhow::Result;
 use tabloom::{
     gpu::{Gpu, Kernels},
     kernels::{
-        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvKind, KvLayout, Matmul, Regime,
-        RowsOf, Sample, Table, Tuning,
+        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvGroup, KvKind, KvLayout, Matmul,
+        Regime, RowsOf, Sample, Table, Tuning,
     },
     layout::{Layout, row_stride},
     model::MatmulOutput,
-    step::{BLOCK_SIZE, Capacity, RowTokens, Sampling, SeqPlan, StepPlan},
+    step::{BLOCK_SIZE, Capacity, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
 };
 
 use super::{
@@ -24,7 +24,7 @@ const CAPACITY: Capacity = Capacity {
     blocks: 256,
     context: 4096,
     vocab: 128_256,
-    window: None,
+    groups: KvGroups::FULL,
 };
 const LAYOUT: Layout = Layout::W4 { group: 32 };
 /// Bytes that are read before a buffer is read again.
@@ -135,6 +135,7 @@ impl Bench<'_> {
             scale: 0.125,
             cap: None,
             kind: KvKind::F16,
+            group: KvGroup::ALL,
             window: None,
             sink_logits: false,
             split: false,

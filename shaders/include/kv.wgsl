@@ -4,7 +4,7 @@
 {%- else %}
 // [BLOCK tokens][HEAD_DIM / 2]  two f16, dims 2d and 2d + 1.
 {%- endif %}
-// Needs the constants HEAD_DIM and KV_HEADS.
+// Needs the constants HEAD_DIM and KV_HEADS, and the block tables (kernels::tables).
 const BLOCK = 16u;
 {% if int8 -%}
 const KV_TOKEN_WORDS = HEAD_DIM / 4u;
@@ -14,6 +14,11 @@ const KV_HEAD_WORDS = KV_SCALES + BLOCK;
 const KV_TOKEN_WORDS = HEAD_DIM / 2u;
 const KV_HEAD_WORDS = BLOCK * KV_TOKEN_WORDS;
 {%- endif %}
+
+// The block of a position in a sequence's table: that of the layer's group in the entry.
+fn block_at(table: u32, position: u32) -> u32 {
+    return tables[table + position / BLOCK{% if groups > 1 %} * {{ groups }}u + {{ kv_group }}u{% endif %}];
+}
 
 // First word of the keys of a KV head in a block; those of token i follow KV_TOKEN_WORDS * i later.
 fn keys_of(block: u32, kv_head: u32) -> u32 {

@@ -2,7 +2,7 @@
 // Token ids with LAST_SAMPLE set are indices into the table of last samples.
 const LAST_SAMPLE = 0x80000000u;
 
-struct Row { token: u32, position: u32, slot: u32, table: u32 }
+struct Row { token: u32, position: u32, table: u32 }
 struct Tile { row: u32, rows: u32 }
 struct SampleRun { sample: u32, samples: u32 }
 struct Pool { row: u32, rows: u32, slot: u32, begins: u32 }
@@ -14,8 +14,8 @@ fn sample_count() -> u32 { return step[3]; }
 fn sample_run_count() -> u32 { return step[4]; }
 
 fn row_at(i: u32) -> Row {
-    let at = step[6] + 4u * i;
-    return Row(step[at], step[at + 1u], step[at + 2u], step[at + 3u]);
+    let at = step[6] + 3u * i;
+    return Row(step[at], step[at + 1u], step[at + 2u]);
 }
 fn logit_row(i: u32) -> u32 { return step[step[7] + i]; }
 fn tile_at(i: u32) -> Tile {

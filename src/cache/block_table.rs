@@ -1,31 +1,54 @@
 //! The block table of a sequence.
 
-use crate::step::BLOCK_SIZE;
+use crate::step::{BLOCK_SIZE, MAX_GROUPS};
 
-/// The null block: an entry that no row reads. It is neither free nor held.
+/// The null block, which no row reads. It is neither free nor held.
 pub(super) const NULL: u32 = 0;
 
-/// The KV blocks of one sequence, in the order of its tokens. Append-only, except that blocks outside
-/// the window of all later rows are replaced by the null block. Empty while the sequence waits.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The KV blocks of one sequence, in the order of its tokens: an entry for every 16 tokens, with a block for
+/// each group of layers. Append-only, except that blocks outside their group's window of all later rows are
+/// replaced by the null block. Empty while the sequence waits.
+#[derive(Clone, Debug, PartialEq)]
 pub struct BlockTable {
-    pub(super) blocks: Vec<u32>,
+    pub(super) blocks: Vec<u32>, // [entries][groups]
+    pub(super) groups: usize,
     /// Hashes of the sequence's first full blocks, each with all before it; kept while it waits.
     pub(super) hashes: Vec<u64>,
     pub(super) salt: u64,
     /// Owner of the blocks that it takes.
     pub(super) owner: u64,
     pub(super) cached: usize,
-    /// Blocks before this index were found in the cache, or are published.
+    /// Entries before this index were found in the cache, or are published.
     pub(super) published: usize,
-    /// Blocks before this index have been checked by [`super::KvCache::retire`].
-    pub(super) retired: usize,
+    /// Of each group: entries before this index have been checked by [`super::KvCache::retire`].
+    pub(super) retired: [usize; MAX_GROUPS],
+}
+
+impl Default for BlockTable {
+    fn default() -> BlockTable {
+        BlockTable::new(0, 0, 1)
+    }
 }
 
 impl BlockTable {
-    /// An empty table. Only sequences of the same salt share blocks.
-    pub fn new(salt: u64, owner: u64) -> BlockTable {
-        BlockTable { salt, owner, ..Default::default() }
+    /// An empty table for a model with this many groups of layers. Only sequences of the same salt share
+    /// blocks.
+    pub fn new(salt: u64, owner: u64, groups: usize) -> BlockTable {
+        BlockTable {
+            salt,
+            owner,
+            groups,
+            blocks: Vec::new(),
+            hashes: Vec::new(),
+            cached: 0,
+            published: 0,
+            retired: [0; MAX_GROUPS],
+        }
+    }
+
+    /// Number of groups of layers.
+    pub fn groups(&self) -> usize {
+        self.groups
     }
 
     /// Tokens in full blocks that two sequences have in common, as far as both are hashed.
@@ -42,14 +65,15 @@ impl BlockTable {
         equal * BLOCK_SIZE
     }
 
-    /// The block of positions 16·i .. 16·i + 15, for each i; the null block where no later row attends.
+    /// The blocks of positions 16·i .. 16·i + 15 for each i, `[entries][groups]`; the null block where no
+    /// later row attends.
     pub fn entries(&self) -> &[u32] {
         &self.blocks
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.blocks.len()
+        self.blocks.len() / self.groups
     }
 
     /// Whether there are no entries.
@@ -59,7 +83,7 @@ impl BlockTable {
 
     /// The entries of the first `tokens` tokens.
     pub fn covering(&self, tokens: usize) -> &[u32] {
-        &self.blocks[..tokens.div_ceil(BLOCK_SIZE)]
+        &self.blocks[..tokens.div_ceil(BLOCK_SIZE) * self.groups]
     }
 
     /// Tokens whose keys and values were found in the cache on admission; a fork inherits its parent's.
@@ -69,7 +93,7 @@ impl BlockTable {
 
     /// Blocks to allocate before the table has room for `tokens` tokens.
     pub(super) fn missing(&self, tokens: usize) -> usize {
-        tokens.div_ceil(BLOCK_SIZE).saturating_sub(self.len())
+        tokens.div_ceil(BLOCK_SIZE).saturating_sub(self.len()) * self.groups
     }
 
     /// Number of blocks that it holds.
@@ -77,7 +101,12 @@ impl BlockTable {
         self.held().count()
     }
 
-    /// The blocks that it holds: all entries but null blocks. Each counts as a reference.
+    /// The block of a group in an entry.
+    pub(super) fn block(&self, entry: usize, group: usize) -> u32 {
+        self.blocks[entry * self.groups + group]
+    }
+
+    /// The blocks that it holds: all but null blocks. Each counts as a reference.
     pub(super) fn held(&self) -> impl DoubleEndedIterator<Item = u32> {
         self.blocks.iter().copied().filter(|block| *block != NULL)
     }

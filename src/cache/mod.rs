@@ -1,6 +1,9 @@
 //! The KV cache as the scheduler sees it: the blocks of [`BLOCK_SIZE`] tokens that each sequence holds,
 //! and the cached prefixes that a new sequence can share.
 //!
+//! The layers of a model are in groups: those of a group see the same positions and share blocks, so that
+//! layers with a window keep a window's blocks. All groups take their blocks from one pool.
+//!
 //! The executor stores the keys and values; here are only block ids. A freed block stays cached, that
 //! is, can be found by its content, until it is taken again. Blocks without cached content are taken
 //! first, then the cached blocks freed longest ago (LRU), the end of a sequence before its beginning.
@@ -22,7 +25,7 @@ pub use self::block_table::BlockTable;
 use self::{
     block_table::NULL, free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View,
 };
-use crate::step::{BLOCK_SIZE, BlockCopy, Window};
+use crate::step::{BLOCK_SIZE, BlockCopy, KvGroups, MAX_GROUPS};
 
 /// A fixed pool of KV blocks with reference counts and the index of cached prefixes.
 #[derive(Clone, Debug)]
@@ -31,7 +34,7 @@ pub struct KvCache {
     free: FreeList,       // the blocks without a reference, the next to be taken first
     owners: Owners,
     index: PrefixIndex,
-    view: View,
+    views: Vec<View>, // [groups]
     prefix_caching: bool,
     stats: CacheStats,
 }
@@ -61,7 +64,7 @@ impl Pin {
 impl KvCache {
     /// A cache of `blocks` blocks, all free but the null block. `prefix_caching`: sequences share
     /// cached prefixes. The seed should be random: it makes hashes unpredictable.
-    pub fn new(blocks: usize, window: Option<Window>, prefix_caching: bool, seed: u64) -> KvCache {
+    pub fn new(blocks: usize, groups: KvGroups, prefix_caching: bool, seed: u64) -> KvCache {
         let mut free = FreeList::new(blocks);
         free.remove(NULL);
         KvCache {
@@ -69,7 +72,7 @@ impl KvCache {
             free,
             owners: Owners::new(blocks, blocks),
             index: PrefixIndex::new(blocks, 0, seed),
-            view: View::new(window),
+            views: groups.windows().map(View::new).collect(),
             prefix_caching,
             stats: CacheStats::default(),
         }
@@ -134,7 +137,8 @@ impl KvCache {
     /// Tokens of the longest cached prefix of a [hashed](KvCache::hash) sequence, in whole blocks. The
     /// last token never counts, because its logits must be computed.
     pub fn lookup(&self, table: &BlockTable, tokens: &[u32]) -> usize {
-        self.find(table, tokens, tokens.len().saturating_sub(1)).len() * BLOCK_SIZE
+        let found = self.find(table, tokens, tokens.len().saturating_sub(1));
+        found.len() / table.groups * BLOCK_SIZE
     }
 
     /// The same in a few probes, for an order of many sequences: exact unless blocks were evicted from
@@ -159,12 +163,12 @@ impl KvCache {
         let most = if use_prefix { tokens.len().saturating_sub(1) } else { 0 };
         let blocks = self.find(table, tokens, most);
         let is_free = |block: &&u32| **block != NULL && self.references[**block as usize] == 0;
-        let missing = room.div_ceil(BLOCK_SIZE).saturating_sub(blocks.len());
+        let missing = (room.div_ceil(BLOCK_SIZE) * table.groups).saturating_sub(blocks.len());
         if self.free() < blocks.iter().filter(is_free).count() + missing + spare {
             return false;
         }
-        (table.cached, table.published) = (blocks.len() * BLOCK_SIZE, blocks.len());
         table.blocks = blocks;
+        (table.cached, table.published) = (table.len() * BLOCK_SIZE, table.len());
         self.share(table); // before any block is taken, which could be one of these
         self.extend(table, room);
         true
@@ -188,10 +192,14 @@ impl KvCache {
         self.hash(table, tokens);
         for at in table.published..table.len().min(table.hashes.len()) {
             let Some(content) = self.index.content(tokens, at) else { break };
-            let block = table.blocks[at];
-            if block != NULL && !self.index.contains(block) {
-                self.index.insert(block, table.hashes[at], self.parent(table, at), content);
-                self.stats.stored += 1;
+            let parent = self.parent(table, at);
+            for group in 0..table.groups {
+                let block = table.block(at, group);
+                if block != NULL && !self.index.contains(block) {
+                    let hash = PrefixIndex::of_group(table.hashes[at], group);
+                    self.index.insert(block, hash, parent, content);
+                    self.stats.stored += 1;
+                }
             }
             table.published = at + 1;
         }
@@ -206,18 +214,20 @@ impl KvCache {
 
     /// Frees the blocks that no row at position `computed` or later attends to.
     pub fn retire(&mut self, table: &mut BlockTable, computed: usize) {
-        let hidden = self.view.hidden(computed);
-        let end = hidden.end.min(table.len());
-        for at in (hidden.start.max(table.retired)..end).rev() {
-            let block = std::mem::replace(&mut table.blocks[at], NULL);
-            self.drop_reference(block);
+        for group in 0..table.groups {
+            let hidden = self.views[group].hidden(computed);
+            let end = hidden.end.min(table.len());
+            for at in (hidden.start.max(table.retired[group])..end).rev() {
+                let block = std::mem::replace(&mut table.blocks[at * table.groups + group], NULL);
+                self.drop_reference(block);
+            }
+            table.retired[group] = table.retired[group].max(end);
         }
-        table.retired = table.retired.max(end);
     }
 
     /// A table with room for `room` tokens for a sequence that shares its first `tokens` tokens with
-    /// `parent`, which has computed them. Full blocks are shared; a partial one has to be copied. None,
-    /// with nothing changed, if fewer than `spare` blocks would stay free or the parent has freed
+    /// `parent`, which has computed them. Full blocks are shared; those of a partial entry have to be copied.
+    /// None, with nothing changed, if fewer than `spare` blocks would stay free or the parent has freed
     /// blocks that the new sequence needs.
     pub fn fork(
         &mut self,
@@ -225,25 +235,28 @@ impl KvCache {
         tokens: usize,
         room: usize,
         spare: usize,
-    ) -> Option<(BlockTable, Option<BlockCopy>)> {
-        let covering = parent.covering(tokens);
-        let visible = self.view.hidden(tokens).end.min(covering.len());
-        if covering[visible..].contains(&NULL) {
-            return None;
+    ) -> Option<(BlockTable, Vec<BlockCopy>)> {
+        let entries = tokens.div_ceil(BLOCK_SIZE);
+        for (group, view) in self.views.iter().enumerate() {
+            if (view.hidden(tokens).end..entries).any(|at| parent.block(at, group) == NULL) {
+                return None;
+            }
         }
         let (full, room) = (tokens / BLOCK_SIZE, room.max(tokens));
         let mut table = parent.clone();
-        table.blocks.truncate(full);
+        table.blocks.truncate(full * table.groups);
         table.hashes.truncate(full);
         table.published = table.published.min(full);
-        table.retired = table.retired.min(full);
+        table.retired = table.retired.map(|retired| retired.min(full));
         if self.free() < table.missing(room) + spare {
             return None;
         }
         self.share(&table);
         self.extend(&mut table, room);
-        let copy = covering.get(full).map(|&from| BlockCopy { from, to: table.blocks[full] });
-        Some((table, copy))
+        let copies = (full * table.groups..entries * table.groups)
+            .map(|at| BlockCopy { from: parent.blocks[at], to: table.blocks[at] });
+        let copies = copies.collect();
+        Some((table, copies))
     }
 
     /// Frees all blocks of `table` and empties it. No step in flight may use them.
@@ -251,12 +264,13 @@ impl KvCache {
         for block in std::mem::take(&mut table.blocks).into_iter().rev() {
             self.drop_reference(block);
         }
-        (table.cached, table.published, table.retired) = (0, 0, 0);
+        (table.cached, table.published) = (0, 0);
+        table.retired.fill(0);
     }
 
     /// Holds the cached full blocks of a prefix until [`KvCache::unpin`]; none if nothing is cached.
     pub fn pin(&mut self, tokens: &[u32], salt: u64) -> Option<Pin> {
-        let mut table = BlockTable::new(salt, 0);
+        let mut table = BlockTable::new(salt, 0, self.views.len());
         self.hash(&mut table, tokens);
         table.blocks = self.find(&table, tokens, tokens.len());
         table.cached = table.len() * BLOCK_SIZE;
@@ -287,7 +301,7 @@ impl KvCache {
     }
 
     /// Checks the cache against all tables and pins in use: every block is either free or has one
-    /// reference per entry, and shared blocks are at the same place in each sequence.
+    /// reference per table, and shared blocks are at the same place in each.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.
@@ -335,9 +349,9 @@ impl KvCache {
         }
     }
 
-    /// The blocks of the longest cached prefix of `tokens`, of at most `most` of them.
+    /// The blocks of the longest cached prefix of `tokens`, of at most `most` of them, `[entries][groups]`.
     ///
-    /// Blocks that a window hides from all rows after the prefix need not be cached:
+    /// Blocks that a group's window hides from all rows after the prefix need not be cached:
     /// ```text
     ///   sinks │ hidden           │ visible
     /// ├───────┼──────────────────┼─────────┤ prefix
@@ -345,24 +359,32 @@ impl KvCache {
     /// ```
     fn find(&self, table: &BlockTable, tokens: &[u32], most: usize) -> Vec<u32> {
         let (mut blocks, mut parent) = (Vec::new(), self.index.root(table.salt));
-        let [mut longest, mut cached_in_a_row] = [0; 2];
-        for (at, &hash) in table.hashes.iter().enumerate().take(most / BLOCK_SIZE) {
+        let (mut longest, mut cached_in_a_row) = (0, [0; MAX_GROUPS]);
+        'entries: for (at, &hash) in table.hashes.iter().enumerate().take(most / BLOCK_SIZE) {
             let Some(content) = self.index.content(tokens, at) else { break };
-            let block = self.index.find(hash, parent, content);
-            cached_in_a_row = block.map_or(0, |_| cached_in_a_row + 1);
-            if block.is_none() && at < self.view.sinks {
-                break;
+            let mut suffices = true;
+            for (group, view) in self.views.iter().enumerate() {
+                let block = self.index.find(PrefixIndex::of_group(hash, group), parent, content);
+                if block.is_none() && at < view.sinks {
+                    break 'entries;
+                }
+                let cached = &mut cached_in_a_row[group];
+                *cached = block.map_or(0, |_| *cached + 1);
+                let hidden = view.hidden((at + 1) * BLOCK_SIZE);
+                suffices &= *cached >= (at + 1).saturating_sub(hidden.end);
+                blocks.push(block.unwrap_or(NULL));
             }
-            blocks.push(block.unwrap_or(NULL));
-            let (length, hidden) = (at + 1, self.view.hidden((at + 1) * BLOCK_SIZE));
-            if cached_in_a_row >= length.saturating_sub(hidden.end) {
-                longest = length;
+            if suffices {
+                longest = at + 1;
             }
             parent = hash;
         }
-        blocks.truncate(longest);
-        if let Some(entries) = blocks.get_mut(self.view.hidden(longest * BLOCK_SIZE)) {
-            entries.fill(NULL);
+        blocks.truncate(longest * table.groups);
+        for (group, view) in self.views.iter().enumerate() {
+            let hidden = view.hidden(longest * BLOCK_SIZE);
+            for entry in hidden.start..hidden.end.min(longest) {
+                blocks[entry * table.groups + group] = NULL;
+            }
         }
         blocks
     }

@@ -59,6 +59,11 @@ impl PrefixIndex {
         hasher.finish()
     }
 
+    /// Where a group's block of this hash is found: of the groups of an entry each has a hash of its own.
+    pub fn of_group(hash: u64, group: usize) -> u64 {
+        hash ^ (group as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
     /// The block that was published first with this hash. Parent and content are compared too, because
     /// hashes can collide.
     pub fn find(&self, hash: u64, parent: u64, content: &[u32]) -> Option<u32> {

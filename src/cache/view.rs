@@ -1,4 +1,4 @@
-//! The attention window in blocks.
+//! What a group of layers attends to, in blocks.
 
 use std::ops::Range;
 

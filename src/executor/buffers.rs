@@ -1,16 +1,19 @@
 //! The buffers of a step, allocated once.
 
-use super::shapes::{self, Widths};
+use super::{
+    homes::{Home, homes, places},
+    shapes::{self, Widths},
+};
 use crate::{
     Result,
     gpu::Gpu,
-    kernels::{Batch, BlockTables, Group, KvKind, Table, Tuning, batch::SLOT_TOKENS},
+    kernels::{Batch, BlockTables, Group, KvGroup, KvKind, Table, Tuning, batch::SLOT_TOKENS},
     layout::row_stride,
     model::{Act, ModelConfig},
     step::{BlockCopy, Capacity},
 };
 
-/// KV cache of one layer.
+/// KV cache of the layers at one place.
 #[derive(Clone)]
 pub struct Kv {
     pub kind: KvKind,
@@ -49,7 +52,8 @@ pub struct StepBuffers {
     pub bias: wgpu::Buffer,
     pub masks: wgpu::Buffer,
     pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
-    pub kv: Vec<Kv>,           // per layer
+    kv: Vec<Kv>,               // [places]
+    homes: Vec<Home>,          // [layers]
     pub widths: Widths,
     ropes: Vec<wgpu::Buffer>,  // cosines and sines, see kernels::rope_kv
     rope_of_layer: Vec<usize>, // the place of a layer's among them
@@ -87,19 +91,20 @@ impl StepBuffers {
         for table in tables {
             ropes.push(gpu.upload("rope table", bytemuck::cast_slice(&table)).await?);
         }
-        let mut kv = Vec::with_capacity(config.layers);
-        for (layer, &kind) in kinds.iter().enumerate() {
+        let homes = homes(config, capacity.groups);
+        let mut kv = Vec::new();
+        for (place, kind) in places(&homes, kinds).into_iter().enumerate() {
             let block_bytes = shapes::layer_block_bytes(config, kind);
             let bytes = capacity.blocks as u64 * block_bytes;
-            let buffer = gpu.storage(&format!("KV cache of layer {layer}"), bytes).await?;
+            let buffer = gpu.storage(&format!("KV cache, place {place}"), bytes).await?;
             kv.push(Kv { kind, buffer, block_bytes });
         }
         // A draft head may normalise all features that it reads as one row.
         let normed = config.hidden.max(if widths.joined > 0 { widths.features } else { 0 });
         let largest_block = kv.iter().map(|kv| kv.block_bytes).max().unwrap_or(0);
-        let window = capacity.window;
         // Partial results have the same size for every kind of KV cache.
-        let attention = shapes::attention(config, window, KvKind::F16);
+        let window = capacity.groups.widest();
+        let attention = shapes::attention(config, window, KvKind::F16, KvGroup::ALL);
         Ok(StepBuffers {
             step: words("step", Batch::max_words(capacity)).await?,
             tables: words("block tables", BlockTables::words(capacity)).await?,
@@ -140,6 +145,7 @@ impl StepBuffers {
             masks: table("masks", Table::Masks).await?,
             kv_copy: gpu.storage("KV block", largest_block).await?,
             kv,
+            homes,
             widths,
             ropes,
             rope_of_layer: of_layer,
@@ -166,13 +172,19 @@ impl StepBuffers {
         Ok(StepBuffers { step: gpu.storage("draft step", words * 4).await?, ..self.clone() })
     }
 
-    /// Records the copy of a block in all layers, via `kv_copy`: no buffer can be copied to itself.
+    /// Records the copy of a block at all places, via `kv_copy`: no buffer can be copied to itself.
     pub fn copy_block(&self, encoder: &mut wgpu::CommandEncoder, copy: BlockCopy) {
         for Kv { buffer, block_bytes: bytes, .. } in &self.kv {
             let [from, to] = [copy.from, copy.to].map(|block| u64::from(block) * bytes);
             encoder.copy_buffer_to_buffer(buffer, from, &self.kv_copy, 0, *bytes);
             encoder.copy_buffer_to_buffer(&self.kv_copy, 0, buffer, to, *bytes);
         }
+    }
+
+    /// The KV cache of a layer, and its group.
+    pub fn kv(&self, layer: usize) -> (&Kv, KvGroup) {
+        let Home { group, place } = self.homes[layer];
+        (&self.kv[place], group)
     }
 
     /// The rope table of a layer.

@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     drafting::{self, Drafter},
+    homes::{Home, homes, places},
     outcome::Outcome,
     shapes::{self, RopeTables, Widths},
 };
@@ -45,8 +46,8 @@ struct HostModel {
     ropes: RopeTables,
     acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     routes: Vec<u32>,             // see kernels::route
-    kinds: Vec<KvKind>,           // [layers]
-    kv: Vec<Vec<u32>>,            // per layer, see kernels::kv
+    homes: Vec<Home>,             // [layers]
+    kv: Vec<(KvKind, Vec<u32>)>,  // [places], see kernels::kv
 }
 
 /// A drafter beside its target.
@@ -245,22 +246,25 @@ impl HostModel {
         capacity: &Capacity,
         kinds: Vec<KvKind>,
     ) -> Result<HostModel> {
-        let kv_bytes = capacity.blocks as u64 * shapes::block_bytes(&config, &kinds);
+        let homes = homes(&config, capacity.groups);
+        let block_bytes = shapes::block_bytes(&config, &kinds, capacity.groups);
+        let kv_bytes = capacity.blocks as u64 * block_bytes;
         ensure_room("the KV cache in main memory", kv_bytes)?;
         let act = |act| {
             let (rows, width) = shapes::act(&config, widths, capacity, act);
             (act, vec![0.0; rows * row_stride(width)])
         };
         let acts = HashMap::from(Act::ALL.map(act));
-        let cache = |kind: &KvKind| {
-            vec![0; capacity.blocks * shapes::kv_layout(&config, *kind).block_words()]
+        let cache = |kind: KvKind| {
+            let words = capacity.blocks * shapes::kv_layout(&config, kind).block_words();
+            (kind, vec![0; words])
         };
         let rope_factors = vector(&weights, config.rope_factors(capacity.context))?;
         Ok(HostModel {
             program,
             ropes: shapes::rope_tables(&config, rope_factors, capacity.context),
-            kv: kinds.iter().map(cache).collect(),
-            kinds,
+            kv: places(&homes, &kinds).into_iter().map(cache).collect(),
+            homes,
             config,
             widths,
             weights,
@@ -270,7 +274,7 @@ impl HostModel {
     }
 
     fn copy_block(&mut self, copy: BlockCopy) {
-        for (kv, kind) in self.kv.iter_mut().zip(&self.kinds) {
+        for (kind, kv) in &mut self.kv {
             let words = shapes::kv_layout(&self.config, *kind).block_words();
             let [from, to] = [copy.from, copy.to].map(|block| block as usize * words);
             kv.copy_within(from..from + words, to);
@@ -285,9 +289,9 @@ impl HostModel {
     }
 
     fn run(&mut self, op: &Op, batch: &Batch, slots: &mut Slots) -> Result<()> {
-        let HostModel { config, widths, weights, acts, routes, kinds, kv, ropes, .. } = self;
+        let HostModel { config, widths, weights, acts, routes, homes, kv, ropes, .. } = self;
         let Slots { tables, pooled, last_samples, adjustments, results } = slots;
-        let window = |layer| shapes::layer_window(config, layer, tables.window());
+        let window = |layer| shapes::layer_window(config, layer, tables.groups().widest());
         match *op {
             Op::Embed { weight, scale, positions, out: into } => {
                 for (first, part) in parts(weights, weight)? {
@@ -351,24 +355,29 @@ impl HostModel {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                shapes::rope_kv(config, layer, window(layer), kinds[layer]).reference(
+                let Home { group, place } = homes[layer];
+                let (kind, kv) = &mut kv[place];
+                shapes::rope_kv(config, layer, window(layer), *kind, group).reference(
                     batch,
+                    tables,
                     qkv,
                     &ropes.tables[ropes.of_layer[layer]],
                     norms,
                     &mut query,
-                    &mut kv[layer],
+                    kv,
                 );
                 *out(acts, Act::Query) = query;
             }
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                shapes::attention(config, window(layer), kinds[layer]).reference(
+                let Home { group, place } = homes[layer];
+                let (kind, kv) = &kv[place];
+                shapes::attention(config, window(layer), *kind, group).reference(
                     batch,
                     tables,
                     query,
-                    &kv[layer],
+                    kv,
                     vector(weights, config.sinks.then_some(Param::Sinks(layer)))?,
                     &mut attention,
                 );

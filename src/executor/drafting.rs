@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::{
         kernels::{Shift, batch::ACCEPTED},
-        step::{Draft, MAX_DRAFTS},
+        step::{Draft, KvGroups, MAX_DRAFTS},
     };
 
     const CAPACITY: Capacity = Capacity {
@@ -158,7 +158,7 @@ mod tests {
         blocks: 30,
         context: 160,
         vocab: 100,
-        window: None,
+        groups: KvGroups::FULL,
     };
 
     /// A step whose sequences, except the last, start behind unverified drafts.
@@ -199,7 +199,7 @@ mod tests {
             let (mut found, expected) = (batches(&plan), batches(&plan.resolved(accepted)));
             assert_eq!(found.len(), expected.len());
             for (found, expected) in found.iter_mut().zip(expected) {
-                Shift::reference(found, &last_samples, &tables);
+                Shift::reference(found, &last_samples);
                 // All words but the number of shifts, and the shifts.
                 found.words[5] = 0;
                 assert_eq!(found.words[..expected.words.len()], expected.words);

@@ -16,7 +16,9 @@ use super::{
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Readback},
-    kernels::{Attention, Batch, BlockTables, KvKind, Regime, Shift, Tuning, Upload, pool},
+    kernels::{
+        Attention, Batch, BlockTables, KvGroup, KvKind, Regime, Shift, Tuning, Upload, pool,
+    },
     layout::row_stride,
     model::ModelConfig,
     step::{Capacity, Executor, StepPlan, StepResult},
@@ -123,7 +125,12 @@ impl GpuExecutor {
         }
         let executor = GpuExecutor {
             // Only for the grid, which does not depend on a layer's kind.
-            attention: shapes::attention(config, capacity.window, KvKind::F16),
+            attention: shapes::attention(
+                config,
+                capacity.groups.widest(),
+                KvKind::F16,
+                KvGroup::ALL,
+            ),
             tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
             tuning: Tuning::of(&gpu.adapter),

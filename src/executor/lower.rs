@@ -89,9 +89,9 @@ impl<'a> Lowering<'a> {
             }
             Op::Matmul(product) => self.matmul(product, regime, calls)?,
             Op::RopeKv { layer, q_norm, k_norm } => {
-                let kv = &buffers.kv[layer];
-                let kernel = shapes::rope_kv(config, layer, self.window(layer), kv.kind);
-                let mut list = vec![step, &buffers.qkv, buffers.rope(layer)];
+                let (kv, group) = buffers.kv(layer);
+                let kernel = shapes::rope_kv(config, layer, self.window(layer), kv.kind, group);
+                let mut list = vec![step, &buffers.tables, &buffers.qkv, buffers.rope(layer)];
                 for norm in [q_norm, k_norm].into_iter().flatten() {
                     list.push(self.vector(norm)?);
                 }
@@ -99,11 +99,11 @@ impl<'a> Lowering<'a> {
                 calls.push(call(kernel, list));
             }
             Op::Attention { layer } => {
-                let kv = &buffers.kv[layer];
+                let (kv, group) = buffers.kv(layer);
                 let (partials, out) = (&buffers.partials, &buffers.attention);
                 let inputs = [step, &buffers.tables, &buffers.query, &kv.buffer];
                 let sinks = config.sinks.then(|| self.vector(Param::Sinks(layer))).transpose()?;
-                let whole = shapes::attention(config, self.window(layer), kv.kind);
+                let whole = shapes::attention(config, self.window(layer), kv.kind, group);
                 let list = inputs.into_iter().chain(sinks).chain([out]).collect();
                 calls.push(call_when(When::Whole, whole, list));
                 let rows = match regime {
@@ -265,7 +265,7 @@ impl<'a> Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn window(&self, layer: usize) -> Option<Window> {
-        shapes::layer_window(self.config, layer, self.capacity.window)
+        shapes::layer_window(self.config, layer, self.capacity.groups.widest())
     }
 
     fn norm(&self, x: Act, rows: RowsOf) -> Norm {

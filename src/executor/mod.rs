@@ -4,6 +4,7 @@ mod buffers;
 mod cpu;
 mod drafting;
 mod gpu;
+mod homes;
 mod kinds;
 mod lower;
 mod outcome;
@@ -14,6 +15,7 @@ mod shapes;
 pub use cpu::CpuExecutor;
 pub use drafting::Drafter;
 pub use gpu::{GpuExecutor, HostWork};
+pub use homes::kv_groups;
 pub use kinds::{gpu_kv_kinds, host_kv_kinds};
 
 use crate::{

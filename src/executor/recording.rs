@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Error, Result,
     gpu::{Dispatch, Gpu, Kernels},
-    kernels::{Attention, Batch, Kernel, KvKind, Regime, Shift, Tuning},
+    kernels::{Attention, Batch, Kernel, KvGroup, KvKind, Regime, Shift, Tuning},
     model::{DraftProgram, ModelConfig, Op, program_with},
     step::{Capacity, MAX_DRAFTS},
     weights::GpuWeights,
@@ -144,13 +144,18 @@ impl Model<'_> {
         let kernel = Shift { stride: Batch::max_words(capacity) };
         let pipeline = recorder.kernels.pipeline(gpu, &kernel.shader()).await?;
         let mut shift = |words| {
-            let bound = [words, &buffers.last_samples, &buffers.tables];
+            let bound = [words, &buffers.last_samples];
             recorder.kernels.bind(gpu, &pipeline, &bound)
         };
         let of_step = shift(&buffers.step);
         let draft = match (parts, recordings.pop(), drafting) {
             (Some(parts), Some(follow), Some(drafting)) => Some(GpuDraft {
-                attention: shapes::attention(&drafting.config, capacity.window, KvKind::F16),
+                attention: shapes::attention(
+                    &drafting.config,
+                    capacity.groups.widest(),
+                    KvKind::F16,
+                    KvGroup::ALL,
+                ),
                 behind: drafting.behind,
                 reads_next: drafting.reads_next,
                 is_inside: drafting.is_inside,

@@ -1,28 +1,40 @@
 //! Kernel parameters, buffer shapes, attention windows and KV cache sizes that follow from a model's
 //! configuration.
 
+use super::homes::{homes, places};
 use crate::{
     kernels::{
-        Accept, Attention, AttentionMerge, Combine, DraftSample, ExpertRows, KvKind, KvLayout,
-        Logprobs, RopeKv, Route, Sample, query_heads,
+        Accept, Attention, AttentionMerge, Combine, DraftSample, ExpertRows, KvGroup, KvKind,
+        KvLayout, Logprobs, RopeKv, Route, Sample, query_heads,
     },
     layout::row_stride,
     model::{Act, Experts, LayerAttention, MatmulOutput, ModelConfig, Norms, Product, Rope},
-    step::{Capacity, Window},
+    step::{Capacity, KvGroups, Window},
 };
 
-pub fn rope_kv(config: &ModelConfig, layer: usize, window: Option<Window>, kind: KvKind) -> RopeKv {
+pub fn rope_kv(
+    config: &ModelConfig,
+    layer: usize,
+    window: Option<Window>,
+    kind: KvKind,
+    group: KvGroup,
+) -> RopeKv {
     let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
     let rotary = config.attention[layer].rope.as_ref().map_or(head_dim, |rope| rope.dims);
     let qk_norm = config.qk_norm.map(|over| (over, config.norm_eps));
-    RopeKv { heads, kv_heads, head_dim, rotary, qk_norm, kind, window }
+    RopeKv { heads, kv_heads, head_dim, rotary, qk_norm, kind, group, window }
 }
 
-pub fn attention(config: &ModelConfig, window: Option<Window>, kind: KvKind) -> Attention {
+pub fn attention(
+    config: &ModelConfig,
+    window: Option<Window>,
+    kind: KvKind,
+    group: KvGroup,
+) -> Attention {
     let ModelConfig { heads, kv_heads, head_dim, .. } = *config;
     let (scale, cap) = (config.attention_scale(), config.caps.attention);
     let (sink_logits, split) = (config.sinks, false);
-    Attention { heads, kv_heads, head_dim, scale, cap, kind, window, sink_logits, split }
+    Attention { heads, kv_heads, head_dim, scale, cap, kind, group, window, sink_logits, split }
 }
 
 pub fn attention_merge(config: &ModelConfig, window: Option<Window>) -> AttentionMerge {
@@ -78,7 +90,7 @@ pub fn act(config: &ModelConfig, draft: Widths, capacity: &Capacity, act: Act) -
     match act {
         Act::Residual => (rows, config.hidden),
         Act::Qkv => (rows, config.qkv_rows()),
-        Act::Query => (rows, query_heads(config.heads, capacity.window) * config.head_dim),
+        Act::Query => (rows, query_heads(config.heads, capacity.groups.widest()) * config.head_dim),
         Act::Attention => (rows, config.attention_width()),
         Act::Gated => {
             let dense = (rows, config.intermediate);
@@ -135,9 +147,10 @@ pub fn layer_block_bytes(config: &ModelConfig, kind: KvKind) -> u64 {
     kv_layout(config, kind).block_words() as u64 * 4
 }
 
-/// Bytes of one KV block over all layers, whose kinds are `kinds`.
-pub fn block_bytes(config: &ModelConfig, kinds: &[KvKind]) -> u64 {
-    kinds.iter().map(|kind| layer_block_bytes(config, *kind)).sum()
+/// Bytes of one KV block at all places; `kinds`: of each layer.
+pub fn block_bytes(config: &ModelConfig, kinds: &[KvKind], groups: KvGroups) -> u64 {
+    let places = places(&homes(config, groups), kinds);
+    places.into_iter().map(|kind| layer_block_bytes(config, kind)).sum()
 }
 
 /// The window of a layer, where `window` is that of all layers: a layer never attends beyond its own

@@ -84,7 +84,7 @@ mod tests {
     use crate::{
         kernels::{BlockTables, DraftSample, Sample},
         layout::row_stride,
-        step::{Capacity, Draft, RowTokens, Sampling, SeqPlan, StepPlan},
+        step::{Capacity, Draft, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
     };
 
     const VOCAB: usize = 10;
@@ -96,7 +96,7 @@ mod tests {
         blocks: 4,
         context: 32,
         vocab: VOCAB,
-        window: None,
+        groups: KvGroups::FULL,
     };
 
     /// A step of a sequence with these drafts.

@@ -8,7 +8,7 @@
 use minijinja::context;
 
 use super::{
-    Batch, BlockTables, Kernel, Tuning, capped,
+    Batch, BlockTables, Kernel, KvGroup, Tuning, capped,
     kv::{KvKind, KvLayout},
     literal,
     matmul::dot,
@@ -55,6 +55,7 @@ pub struct Attention {
     /// Replaces scores by cap · tanh(score / cap).
     pub cap: Option<f32>,
     pub kind: KvKind,
+    pub group: KvGroup,
     /// The positions that a row attends to; all before it if none.
     pub window: Option<Window>,
     /// Each head has a sink logit that takes part in its softmax and has no value.
@@ -166,7 +167,7 @@ impl Attention {
                     // Sinks use the second queries.
                     let view = if position < sinks { self.heads * dim } else { 0 };
                     let queries = &query[i * query_stride + view..][heads.clone()];
-                    let slot = tables.kv_slot(row.table, position);
+                    let slot = tables.kv_slot(self.group, row.table, position);
                     layout.load(cache, slot, kv_head, &mut vector);
                     let score = |q| capped(self.scale * dot(q, &vector), self.cap);
                     scores.extend(queries.chunks_exact(dim).map(score));
@@ -175,7 +176,7 @@ impl Attention {
                 softmax(&mut scores, group, sinks);
                 outputs.fill(0.0);
                 for (position, weights) in visible().zip(scores.chunks_exact(group)) {
-                    let slot = tables.kv_slot(row.table, position);
+                    let slot = tables.kv_slot(self.group, row.table, position);
                     layout.load(cache, slot, kv_head + self.kv_heads, &mut vector);
                     for (output, weight) in outputs.chunks_exact_mut(dim).zip(weights) {
                         for (o, v) in output.iter_mut().zip(&vector) {
@@ -224,6 +225,8 @@ impl Kernel for Attention {
             cap => self.cap.map(literal),
             number => "f32",
             int8 => self.kind == KvKind::Int8,
+            groups => self.group.count,
+            kv_group => self.group.index,
             four_words => if self.kind == KvKind::Int8 { 1 } else { 2 },
             window => self.window.map(|window| window.tokens),
             sinks => self.window.map_or(0, |window| window.sinks),

@@ -6,7 +6,7 @@
 //!
 //! | section | entry |
 //! |---|---|
-//! | rows | token id or slot, position, KV slot = 16·block + offset, start of its table in [`BlockTables`] |
+//! | rows | token id or slot, position, start of its table in [`BlockTables`] |
 //! | logit rows | row |
 //! | tiles | first row, rows: neighbouring rows of one sequence that share a pass over its keys |
 //! | samples | logit row, slot, position of the sampled token, temperature, top-k, top-p, min-p, seed low and high, flags, penalties for presence, frequency and repetition, row |
@@ -37,7 +37,7 @@ pub const DRAFTS: u32 = 1;
 pub const SAMPLED: u32 = DRAFTS + MAX_DRAFTS as u32;
 pub const ACCEPTED: u32 = SAMPLED + MAX_DRAFTS as u32 + 1;
 pub const HEADER_WORDS: usize = 13;
-pub const ROW_WORDS: usize = 4;
+pub const ROW_WORDS: usize = 3;
 pub const TILE_WORDS: usize = 2;
 pub const SAMPLE_WORDS: usize = 14;
 pub const LOGPROB_WORDS: usize = 6;
@@ -78,7 +78,6 @@ pub struct Batch {
 pub struct Row {
     pub token: u32,
     pub position: u32,
-    pub slot: u32,
     pub table: u32,
 }
 
@@ -144,9 +143,7 @@ impl Batch {
             let drafted = seq.drafts.iter().zip(place + DRAFTS..);
             let drafts = drafted.map(|(draft, place)| draft.token.unwrap_or(place));
             for (i, token) in tokens.iter().copied().chain(drafts).enumerate() {
-                let position = seq.start as usize + i;
-                let slot = tables.kv_slot(table, position);
-                rows.extend([token, position as u32, slot as u32, table]);
+                rows.extend([token, seq.start + i as u32, table]);
             }
             for tile in (0..count).step_by(tile_rows.max(1)) {
                 tiles.extend([(first + tile) as u32, (count - tile).min(tile_rows) as u32]);
@@ -277,11 +274,11 @@ impl Batch {
     /// Row `i`.
     pub fn row(&self, i: usize) -> Row {
         let at = self.words[6] as usize + ROW_WORDS * i;
-        let [token, position, slot, table] = [0, 1, 2, 3].map(|word| self.words[at + word]);
-        Row { token, position, slot, table }
+        let [token, position, table] = [0, 1, 2].map(|word| self.words[at + word]);
+        Row { token, position, table }
     }
 
-    /// The words of row `i`: token, position, KV slot and table.
+    /// The words of row `i`: token, position and table.
     pub fn row_mut(&mut self, i: usize) -> &mut [u32] {
         let at = self.words[6] as usize + ROW_WORDS * i;
         &mut self.words[at..at + ROW_WORDS]
@@ -397,7 +394,10 @@ fn bad_sampling(seq: &SeqPlan, vocab: usize) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Adjust, BlockCopy, Draft, Sampling, Score, SeqPlan};
+    use crate::{
+        kernels::KvGroup,
+        step::{Adjust, BlockCopy, Draft, KvGroups, Sampling, Score, SeqPlan},
+    };
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -406,7 +406,7 @@ mod tests {
         blocks: 10,
         context: 64,
         vocab: 100,
-        window: None,
+        groups: KvGroups::FULL,
     };
 
     fn seq(slot: u32, tokens: RowTokens, start: u32, blocks: &[u32]) -> SeqPlan {
@@ -426,14 +426,11 @@ mod tests {
         assert_eq!((batch.rows, batch.logit_rows, batch.tiles, batch.samples), (20, 2, 4, 2));
         assert_eq!(batch.longest, 33);
         let row = batch.row(2);
-        assert_eq!((row.token, row.position, row.slot), (12, 16, 3 * 16));
-        assert_eq!(tables.kv_slot(row.table, 15), 7 * 16 + 15);
+        assert_eq!((row.token, row.position), (12, 16));
+        assert_eq!(tables.kv_slot(KvGroup::ALL, row.table, 15), 7 * 16 + 15);
         let row = batch.row(19);
-        assert_eq!(
-            (row.token, row.position, row.slot),
-            (LAST_SAMPLE | (2 * SLOT_TOKENS), 16, 4 * 16)
-        );
-        assert_eq!(tables.kv_slot(row.table, 0), 16);
+        assert_eq!((row.token, row.position), (LAST_SAMPLE | (2 * SLOT_TOKENS), 16));
+        assert_eq!(tables.kv_slot(KvGroup::ALL, row.table, 0), 16);
         assert_eq!((batch.logit_row(0), batch.logit_row(1)), (18, 19));
         assert_eq!(batch.sample(1)[..3], [1, 2, 17]);
         assert!(batch.words.len() <= Batch::max_words(&CAPACITY));

@@ -53,7 +53,7 @@ pub use route::Route;
 pub use sample::Sample;
 pub use shift::Shift;
 pub use state::{LoadStates, StoreStates};
-pub use tables::BlockTables;
+pub use tables::{BlockTables, KvGroup};
 
 use crate::{
     gpu::{Access, AdapterReport, Shader},

@@ -3,7 +3,7 @@
 use minijinja::context;
 
 use super::{
-    Batch, Kernel, Tuning,
+    Batch, BlockTables, Kernel, KvGroup, Tuning,
     kv::{KvKind, KvLayout},
     literal,
 };
@@ -29,7 +29,7 @@ const LANES: usize = 16;
 /// window, which the row does not attend to, did not exist (StreamingLLM counts positions within the
 /// cache). Their number follows from the row's position alone.
 ///
-/// Bindings: step, qkv `[rows][row_stride((heads + 2 kv_heads)·head_dim)]`, rope table
+/// Bindings: step, tables ([`BlockTables`]), qkv `[rows][row_stride((heads + 2 kv_heads)·head_dim)]`, rope table
 /// ([`rope_table`]), with `qk_norm` q_norm and k_norm `[head_dim]`, or as wide as all query and all key
 /// heads, query (out) `[rows][row_stride(query heads·head_dim)]`, kv (out, [`KvLayout`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,6 +45,7 @@ pub struct RopeKv {
     /// RMS norms of queries and keys before the rotation, and their epsilon.
     pub qk_norm: Option<(QkNorm, f32)>,
     pub kind: KvKind,
+    pub group: KvGroup,
     /// The attention window, for its sinks.
     pub window: Option<Window>,
 }
@@ -103,8 +104,9 @@ impl RopeKv {
     pub fn reference(
         &self,
         batch: &Batch,
+        tables: &BlockTables,
         qkv: &[f32],
-        table: &[f32],
+        rope: &[f32],
         norms: Option<[&[f32]; 2]>,
         query: &mut [f32],
         cache: &mut [u32],
@@ -117,8 +119,8 @@ impl RopeKv {
             let row = batch.row(i);
             let position = row.position as usize;
             let hidden = self.window.map_or(0, |window| window.hidden(position));
-            let sink_turns = turns(table, position - hidden, dim);
-            let turns = turns(table, position, dim);
+            let sink_turns = turns(rope, position - hidden, dim);
+            let turns = turns(rope, position, dim);
             let mut input = input[..self.qkv_heads() * dim].to_vec();
             if let (Some((over, eps)), Some([q_norm, k_norm])) = (self.qk_norm, norms) {
                 let (queries, rest) = input.split_at_mut(self.heads * dim);
@@ -144,7 +146,8 @@ impl RopeKv {
                 if head < self.heads + self.kv_heads {
                     rotate(x, &turns);
                 }
-                layout.store(cache, row.slot as usize, head - self.heads, x);
+                let slot = tables.kv_slot(self.group, row.table, position);
+                layout.store(cache, slot, head - self.heads, x);
             }
         }
     }
@@ -188,6 +191,8 @@ impl Kernel for RopeKv {
             qkv_stride => row_stride(self.qkv_heads() * self.head_dim),
             query_stride => row_stride(query_heads(self.heads, self.window) * self.head_dim),
             int8 => self.kind == KvKind::Int8,
+            groups => self.group.count,
+            kv_group => self.group.index,
             sinks => self.window.map_or(0, |window| window.sinks),
             window => self.window.map_or(0, |window| window.tokens),
             norm => self.qk_norm.is_some(),
@@ -198,7 +203,7 @@ impl Kernel for RopeKv {
             lanes => LANES,
         };
         let norms = if self.qk_norm.is_some() { 2 } else { 0 };
-        let bindings = [vec![Read; 3 + norms], vec![ReadWrite; 2]].concat();
+        let bindings = [vec![Read; 4 + norms], vec![ReadWrite; 2]].concat();
         Shader::render("rope_kv", values, bindings)
     }
 

@@ -3,10 +3,10 @@
 use minijinja::context;
 
 use super::{
-    Batch, Bindings, BlockTables,
+    Batch, Bindings,
     batch::{ACCEPTED, SLOT_TOKENS},
 };
-use crate::{gpu::Shader, step::BLOCK_SIZE};
+use crate::gpu::Shader;
 
 /// Moves each sequence with [`crate::step::SeqPlan::unverified`] drafts forward by the number of
 /// accepted ones, in each of several consecutive batches.
@@ -15,7 +15,7 @@ use crate::{gpu::Shader, step::BLOCK_SIZE};
 /// the [`Batch::encode`] of [`crate::step::StepPlan::resolved`].
 ///
 /// Bindings: words (in and out) `[batches][stride]`, each those of a [`Batch`], last samples
-/// `[slots][SLOT_TOKENS]`, block tables.
+/// `[slots][SLOT_TOKENS]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift {
     /// Words from one batch to the next.
@@ -27,16 +27,12 @@ impl Shift {
     const THREADS: u32 = 32;
 
     /// CPU reference, for one batch.
-    pub fn reference(batch: &mut Batch, last_samples: &[u32], tables: &BlockTables) {
+    pub fn reference(batch: &mut Batch, last_samples: &[u32]) {
         for i in 0..batch.shifts as usize {
             let [slot, row, rows, sample, samples, most] = batch.shift(i);
             let accepted = last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize].min(most);
             for row in row..row + rows {
-                let [_, position, slot, table] = batch.row_mut(row as usize) else {
-                    unreachable!("a row has ROW_WORDS words");
-                };
-                *position += accepted;
-                *slot = tables.kv_slot(*table, *position as usize) as u32;
+                batch.row_mut(row as usize)[1] += accepted;
             }
             for sample in sample..sample + samples {
                 batch.sample_mut(sample as usize)[2] += accepted;
@@ -48,13 +44,11 @@ impl Shift {
     pub fn shader(&self) -> Shader {
         let values = context! {
             stride => self.stride,
-            block => BLOCK_SIZE,
             threads => Shift::THREADS,
             slot_tokens => SLOT_TOKENS,
             accepted_at => ACCEPTED,
         };
-        let bindings = Bindings::default().write("words");
-        let bindings = bindings.and("last_samples", true).and("tables", true);
+        let bindings = Bindings::default().write("words").and("last_samples", true);
         Shader::render("shift", values, bindings.access())
     }
 

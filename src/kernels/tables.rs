@@ -2,19 +2,31 @@
 
 use crate::{
     Error, Result,
-    step::{BLOCK_SIZE, Capacity, SeqPlan, StepPlan, Window},
+    step::{BLOCK_SIZE, Capacity, KvGroups, MAX_GROUPS, SeqPlan, StepPlan},
 };
 
-/// The host's copy of the device's tables, `[seqs][ceil(context / 16)]` KV block ids.
+/// The host's copy of the device's tables, `[seqs][ceil(context / 16)][groups]` KV block ids.
 ///
 /// Every index that a kernel reads from a table is checked here once, when it is set: an out-of-bounds
-/// index would silently corrupt device memory. Entries that no later row attends to may hold anything.
+/// index would silently corrupt device memory. Blocks that no later row attends to may be anything.
 #[derive(Clone, Debug)]
 pub struct BlockTables {
-    /// One table of ceil(context / 16) words per slot.
+    /// One table of ceil(context / 16) entries per slot.
     pub words: Vec<u32>,
     capacity: Capacity,
     slots: Vec<Slot>, // [seqs]
+}
+
+/// The group of a layer among those of its model: which block of an entry has its keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KvGroup {
+    pub index: usize,
+    pub count: usize,
+}
+
+impl KvGroup {
+    /// That of all layers.
+    pub const ALL: KvGroup = KvGroup { index: 0, count: 1 };
 }
 
 /// State of a slot's table.
@@ -22,8 +34,8 @@ pub struct BlockTables {
 struct Slot {
     /// Entries that are set.
     len: usize,
-    /// Entries from here on are checked blocks, and so are those of the sinks.
-    sound: usize,
+    /// Of each group: entries from here on have checked blocks, and so have those of the sinks.
+    sound: [usize; MAX_GROUPS],
 }
 
 impl BlockTables {
@@ -53,12 +65,12 @@ impl BlockTables {
 
     /// Words of one table.
     fn stride(capacity: &Capacity) -> usize {
-        capacity.context.div_ceil(BLOCK_SIZE)
+        capacity.context.div_ceil(BLOCK_SIZE) * capacity.groups.count()
     }
 
-    /// The attention window.
-    pub fn window(&self) -> Option<Window> {
-        self.capacity.window
+    /// What the groups of layers attend to.
+    pub fn groups(&self) -> KvGroups {
+        self.capacity.groups
     }
 
     /// First word of the table of `slot`.
@@ -66,14 +78,11 @@ impl BlockTables {
         slot as usize * Self::stride(&self.capacity)
     }
 
-    /// The KV block of positions 16·i .. 16·i + 15 of the sequence whose table starts at `table`.
-    pub fn block(&self, table: u32, i: usize) -> usize {
-        self.words[table as usize + i] as usize
-    }
-
-    /// The KV slot (16·block + offset) of a position; the sequence's table starts at `table`.
-    pub fn kv_slot(&self, table: u32, position: usize) -> usize {
-        self.block(table, position / BLOCK_SIZE) * BLOCK_SIZE + position % BLOCK_SIZE
+    /// The KV slot (16·block + offset) of a position in the layers of a group; the sequence's table starts
+    /// at `table`.
+    pub fn kv_slot(&self, group: KvGroup, table: u32, position: usize) -> usize {
+        let entry = table as usize + position / BLOCK_SIZE * group.count;
+        self.words[entry + group.index] as usize * BLOCK_SIZE + position % BLOCK_SIZE
     }
 
     /// Applies the entries of a plan and calls `on_change` with the changed words: the index of the
@@ -90,7 +99,8 @@ impl BlockTables {
         for seq in &plan.seqs {
             let slot = self.check(seq)?;
             self.slots[seq.slot as usize] = slot;
-            let at = self.start(seq.slot) + slot.len - seq.blocks.len();
+            let end = self.start(seq.slot) + slot.len * self.groups().count();
+            let at = end - seq.blocks.len();
             let known = self.words[at..].iter().zip(&seq.blocks);
             let same = known.take_while(|(known, new)| known == new).count();
             let new = &seq.blocks[same..];
@@ -104,25 +114,33 @@ impl BlockTables {
 
     /// The state of the slot with the entries of `seq`, if its rows may then run.
     fn check(&self, seq: &SeqPlan) -> Result<Slot> {
-        let Capacity { blocks, context, window, .. } = self.capacity;
+        let Capacity { blocks, context, groups, .. } = self.capacity;
         let (start, count) = (seq.start as usize, seq.rows());
         let end = start + seq.unverified as usize + count;
         let slot = self.slots.get(seq.slot as usize).and_then(|kept| {
-            let first = if seq.blocks.is_empty() { kept.len } else { seq.first_block as usize };
-            let len = first + seq.blocks.len();
+            let first = if seq.blocks.is_empty() { kept.len } else { seq.first_entry as usize };
+            let entries = seq.blocks.chunks_exact(groups.count());
+            let len = first + entries.len();
+            let whole = entries.remainder().is_empty() && len <= context.div_ceil(BLOCK_SIZE);
             // A new sequence does not reuse the table of the one before it.
-            let valid = start > 0 || first == 0;
+            let valid = whole && (start > 0 || first == 0);
             if first > kept.len || !valid || count == 0 || end > context.min(len * BLOCK_SIZE) {
                 return None;
             }
-            let is_null = |block: &u32| *block as usize >= blocks;
-            let first_null = seq.blocks.iter().position(is_null).map(|at| first + at);
-            let last_null = seq.blocks.iter().rposition(is_null).map(|at| first + at);
-            let sound = last_null.map_or(kept.sound.min(first), |at| at + 1);
-            let sinks = window.map_or(0, |window| window.sinks / BLOCK_SIZE);
-            let visible = window.map_or(0, |window| window.start(start) / BLOCK_SIZE);
-            let is_valid = sound <= visible && first_null.is_none_or(|at| at >= sinks);
-            (is_valid && len <= Self::stride(&self.capacity)).then_some(Slot { len, sound })
+            let mut slot = Slot { len, ..Slot::default() };
+            for (group, window) in groups.windows().enumerate() {
+                let is_null = |entry: &[u32]| entry[group] as usize >= blocks;
+                let first_null = entries.clone().position(is_null).map(|at| first + at);
+                let last_null = entries.clone().rposition(is_null).map(|at| first + at);
+                let sound = last_null.map_or(kept.sound[group].min(first), |at| at + 1);
+                let sinks = window.map_or(0, |window| window.sinks / BLOCK_SIZE);
+                let visible = window.map_or(0, |window| window.start(start) / BLOCK_SIZE);
+                if sound > visible || first_null.is_some_and(|at| at < sinks) {
+                    return None;
+                }
+                slot.sound[group] = sound;
+            }
+            Some(slot)
         });
         slot.ok_or_else(|| Error::InvalidRequest {
             param: "step".into(),
@@ -130,7 +148,7 @@ impl BlockTables {
                 "slot {} has {count} rows from position {start} over {} blocks from {}; limits are {:?}",
                 seq.slot,
                 seq.blocks.len(),
-                seq.first_block,
+                seq.first_entry,
                 self.capacity
             ),
         })
@@ -140,7 +158,7 @@ impl BlockTables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::RowTokens;
+    use crate::step::{RowTokens, Window};
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -149,13 +167,13 @@ mod tests {
         blocks: 10,
         context: 100,
         vocab: 100,
-        window: None,
+        groups: KvGroups::FULL,
     };
     const NULL: u32 = u32::MAX;
 
-    fn rows(slot: u32, start: u32, count: usize, first_block: u32, blocks: &[u32]) -> SeqPlan {
+    fn rows(slot: u32, start: u32, count: usize, first_entry: u32, blocks: &[u32]) -> SeqPlan {
         let tokens = RowTokens::Known(vec![1; count]);
-        SeqPlan { slot, start, tokens, first_block, blocks: blocks.into(), ..Default::default() }
+        SeqPlan { slot, start, tokens, first_entry, blocks: blocks.into(), ..Default::default() }
     }
 
     /// The changed words, or none if the plan is refused.
@@ -181,7 +199,7 @@ mod tests {
         assert_eq!(seq(34, 20, 0, &[7, 3, 9, 1]), Some(vec![(17, vec![1])]));
         assert_eq!(seq(0, 16, 0, &[7]), Some(vec![]));
         assert_eq!(seq(16, 1, 1, &[]), None, "the old table is gone");
-        assert_eq!(tables.kv_slot(14, 17), 3 * 16 + 1);
+        assert_eq!(tables.kv_slot(KvGroup::ALL, 14, 17), 3 * 16 + 1);
     }
 
     #[test]
@@ -217,7 +235,7 @@ mod tests {
     #[test]
     fn entries_outside_the_window_may_be_anything() {
         let window = Some(Window { sinks: 16, tokens: 20 });
-        let capacity = Capacity { window, ..CAPACITY };
+        let capacity = Capacity { groups: KvGroups::one(window), ..CAPACITY };
         let accepted = |seq| update(&mut BlockTables::new(&capacity), seq).is_some();
         // A row at 67 attends to 0 .. 15 and 48 .. 67; one at 66 also to 47, which is in block 2.
         assert!(accepted(rows(0, 67, 5, 0, &[1, NULL, NULL, 4, 5])));
@@ -235,5 +253,29 @@ mod tests {
         assert!(update(&mut tables, rows(0, 67, 1, 0, &[1, NULL, NULL, 4, 5])).is_some());
         assert!(update(&mut tables, rows(0, 60, 1, 5, &[])).is_none());
         assert!(update(&mut tables, rows(0, 60, 1, 1, &[2, 3, 4])).is_some());
+    }
+
+    #[test]
+    fn each_group_has_its_block_in_an_entry_and_keeps_its_window() {
+        let window = Some(Window { sinks: 0, tokens: 20 });
+        let capacity = Capacity { groups: KvGroups::new([None, window]), ..CAPACITY };
+        let mut tables = BlockTables::new(&capacity);
+        let [wide, narrow] = [0, 1].map(|index| KvGroup { index, count: 2 });
+        // Tables of 7 entries of two blocks: slot 1 starts at 14.
+        let first = update(&mut tables, rows(1, 0, 20, 0, &[1, 2, 3, 4]));
+        assert_eq!(first, Some(vec![(14, vec![1, 2, 3, 4])]));
+        assert_eq!(tables.kv_slot(wide, 14, 17), 3 * 16 + 1);
+        assert_eq!(tables.kv_slot(narrow, 14, 17), 4 * 16 + 1);
+        let next = update(&mut tables, rows(1, 20, 20, 1, &[3, 4, 5, 6]));
+        assert_eq!(next, Some(vec![(18, vec![5, 6])]));
+        assert_eq!(update(&mut tables, rows(1, 40, 20, 3, &[])), None, "a fourth entry is missing");
+
+        let accepted = |blocks: &[u32]| {
+            update(&mut BlockTables::new(&capacity), rows(0, 67, 5, 0, blocks)).is_some()
+        };
+        assert!(accepted(&[1, NULL, 2, NULL, 3, NULL, 4, 5, 6, 7]));
+        assert!(!accepted(&[1, NULL, 2, NULL, 3, NULL, 4, NULL, 6, 7]));
+        assert!(!accepted(&[NULL, 1, 2, NULL, 3, NULL, 4, 5, 6, 7]));
+        assert!(!accepted(&[1, NULL, 2, NULL, 3, NULL, 4, 5, 6]), "half an entry");
     }
 }

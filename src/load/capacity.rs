@@ -3,9 +3,9 @@
 use super::options::LoadOptions;
 use crate::{
     Error, Result,
-    executor::{KvKind, block_bytes, layer_block_bytes},
+    executor::{KvKind, block_bytes, kv_groups, layer_block_bytes},
     model::ModelConfig,
-    step::{BLOCK_SIZE, Capacity, Window},
+    step::{BLOCK_SIZE, Capacity, KvGroups, Window},
 };
 
 /// Rows per step: enough to keep a GPU busy in prefill, few enough to keep a step short.
@@ -31,15 +31,15 @@ pub fn capacity(
     kinds: &[KvKind],
     largest_binding: u64,
 ) -> Result<Capacity> {
-    sized(config, options, kinds, 0, largest_binding)
+    sized(config, options, kinds, None, largest_binding)
 }
 
-/// The same with `draft_bytes` bytes of a drafter in each KV block.
+/// The same with a drafter that has keys and values of its own in each KV block.
 pub fn sized(
     config: &ModelConfig,
     options: &LoadOptions,
     kinds: &[KvKind],
-    draft_bytes: u64,
+    draft: Option<&ModelConfig>,
     largest_binding: u64,
 ) -> Result<Capacity> {
     let refuse =
@@ -56,18 +56,22 @@ pub fn sized(
             format!("found {context}, expected 1 to {longest}, which the model can take"),
         );
     }
-    let block = block_bytes(config, kinds) + draft_bytes;
+    let groups = kv_groups(config, kinds, window);
+    let draft_bytes = draft.map_or(0, |draft| draft_block_bytes(draft, groups));
+    let block = block_bytes(config, kinds, groups) + draft_bytes;
+    let entries = |tokens: usize| (tokens.div_ceil(BLOCK_SIZE) * groups.count()) as u64;
     // One extra block: the null block.
-    let default = KV_BYTES.max(block * (longest.min(KV_TOKENS).div_ceil(BLOCK_SIZE) + 1) as u64);
+    let default = KV_BYTES.max(block * (entries(longest.min(KV_TOKENS)) + 1));
     let kv_bytes = options.kv_bytes.unwrap_or(default);
-    if kv_bytes < 2 * block {
-        let expected = format!("at least {}, which hold {BLOCK_SIZE} tokens", 2 * block);
+    let least = block * (entries(1) + 1);
+    if kv_bytes < least {
+        let expected = format!("at least {least}, which hold {BLOCK_SIZE} tokens");
         return refuse("kvBytes", format!("found {kv_bytes}, expected {expected}"));
     }
     // A layer's keys and values are one binding.
     let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
     let layer = layer.max(draft_bytes);
-    let most = (context.div_ceil(BLOCK_SIZE) * SEQS + 1) as u64;
+    let most = entries(context) * SEQS as u64 + 1;
     Ok(Capacity {
         rows: ROWS,
         seqs: SEQS,
@@ -75,8 +79,13 @@ pub fn sized(
         blocks: (kv_bytes / block).min(largest_binding / layer).min(most) as usize,
         context,
         vocab: config.vocab,
-        window,
+        groups,
     })
+}
+
+/// Bytes of a drafter's own keys and values in each KV block.
+pub fn draft_block_bytes(draft: &ModelConfig, groups: KvGroups) -> u64 {
+    block_bytes(draft, &vec![KvKind::F16; draft.layers], groups)
 }
 
 /// The attention window: the requested one, if the model was trained for it.
@@ -168,12 +177,12 @@ mod tests {
         let (model, mistral) = (llama(1024), config("MistralForCausalLM", 1024));
         let found = sized(&model, streaming(16, 1008, None)).unwrap();
         assert_eq!(
-            (found.context, found.window),
-            (1 << 20, Some(Window { sinks: 16, tokens: 1008 }))
+            (found.context, found.groups),
+            (1 << 20, KvGroups::one(Some(Window { sinks: 16, tokens: 1008 })))
         );
         assert_eq!(sized(&model, streaming(0, 100, None)).unwrap().context, 1024);
         let found = sized(&mistral, LoadOptions::default()).unwrap();
-        assert_eq!(found.window, Some(Window { sinks: 0, tokens: 512 }));
+        assert_eq!(found.groups, KvGroups::one(Some(Window { sinks: 0, tokens: 512 })));
 
         let refused =
             |config, sinks, tokens, context| refused(config, streaming(sinks, tokens, context));

@@ -8,10 +8,7 @@ use super::{
     sequence::Sequence,
     state::Scheduler,
 };
-use crate::{
-    speculate::Load,
-    step::{BLOCK_SIZE, Window},
-};
+use crate::speculate::Load;
 
 /// The outcome of freeing blocks for a running sequence.
 pub(super) enum Room {
@@ -121,22 +118,18 @@ impl Scheduler {
         let known = seq.known();
         let share = if self.running.is_empty() { 0.0 } else { self.options.watermark };
         let mut spare = (share * self.cache.usable() as f64).ceil() as usize;
-        // With a window, blocks are freed while the prompt is computed.
-        let rows = self.capacity.rows;
-        let visible =
-            |window: Window| (window.sinks + window.tokens + rows).div_ceil(BLOCK_SIZE) + 2;
-        let most = self.capacity.window.map_or(usize::MAX, visible);
         let answer = self.answers.get().filter(|_| !self.running.is_empty());
         let answer = answer.unwrap_or(0.0) as usize;
-        let blocks = |tokens: usize| tokens.div_ceil(BLOCK_SIZE).min(most);
-        spare += self.running.iter().map(|seq| seq.promised_blocks(answer, most)).sum::<usize>();
+        let blocks = |tokens: usize| self.capacity.blocks_of(tokens);
+        let promised = |seq: &Sequence| seq.promised_blocks(answer, &self.capacity);
+        spare += self.running.iter().map(promised).sum::<usize>();
         spare += blocks(seq.expected(answer)) - blocks(known);
         if let Some(twin) = self.twin(seq) {
             // The last token is computed again for its logits.
             let shared = known - 1;
             let parent = &self.running[twin].table;
-            let (table, copy) = self.cache.fork(parent, shared, known, spare)?;
-            self.copies.extend(copy);
+            let (table, copies) = self.cache.fork(parent, shared, known, spare)?;
+            self.copies.extend(copies);
             self.queue.get_mut(id)?.table = table;
             return Some(shared);
         }

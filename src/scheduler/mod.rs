@@ -77,13 +77,13 @@ impl Scheduler {
                 return Err(Error::QueueFull { waiting, limit });
             }
         }
-        let (limit, vocab) = (self.capacity.longest(), self.capacity.vocab);
+        let limit = self.capacity.longest();
         let first = RequestId(self.submitted);
         let twin = |i: u64| {
             let mut twin = request.clone();
             twin.sampling.seed = request.sampling.seed.wrapping_add(i);
             let (id, drafts) = (RequestId(first.0 + i), self.speculation.drafts());
-            let mut seq = Sequence::new(id, twin, limit, vocab, drafts, now);
+            let mut seq = Sequence::new(id, twin, limit, &self.capacity, drafts, now);
             seq.check_limits()?;
             seq.twin_of = (i > 0 && seq.may_skip_rows()).then_some(first);
             Ok(seq)
@@ -275,9 +275,9 @@ impl Scheduler {
         self.events.push(Event::Finished { id: seq.id, reason, usage });
     }
 
-    /// How many of the first `computed` tokens later rows can attend to.
+    /// How many of the first `computed` tokens later rows can attend to, in all groups of layers.
     fn visible(&self, computed: usize) -> usize {
-        let visible = |window: Window| window.sinks + window.tokens;
-        self.capacity.window.map_or(computed, |window| computed.min(visible(window)))
+        let seen = |Window { sinks, tokens }: Window| computed.min(sinks + tokens);
+        self.capacity.groups.windows().map(|window| window.map_or(computed, seen)).sum()
     }
 }

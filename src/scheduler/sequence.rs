@@ -13,8 +13,8 @@ use crate::{
     sampling::{Constraint, TokenLimits},
     speculate::{Choice, Decoding, Drafts},
     step::{
-        Adjust, BLOCK_SIZE, Draft, Follow, Logprobs, Mask, Pool, RowTokens, Sample, Sampling,
-        Score, SeqPlan,
+        Adjust, Capacity, Draft, Follow, Logprobs, Mask, Pool, RowTokens, Sample, Sampling, Score,
+        SeqPlan,
     },
 };
 
@@ -93,16 +93,16 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The sequence of a valid request. `context`: most tokens.
+    /// The sequence of a valid request, of at most `context` tokens.
     pub fn new(
         id: RequestId,
         request: Request,
         context: usize,
-        vocab: usize,
+        capacity: &Capacity,
         drafts: Drafts,
         now: Duration,
     ) -> Sequence {
-        let prompt = request.prompt.len();
+        let (prompt, vocab) = (request.prompt.len(), capacity.vocab);
         let wanted = request.max_tokens.map_or(context, |max| prompt.saturating_add(max));
         let limited = request.constrained
             || request.allowed_tokens.is_some()
@@ -127,7 +127,7 @@ impl Sequence {
             twin_of: None,
             passed_over: 0,
             slot: 0,
-            table: BlockTable::new(request.salt, request.tab.0),
+            table: BlockTable::new(request.salt, request.tab.0, capacity.groups.count()),
             times: RequestTimes::new(now),
             preempting: false,
             held: false,
@@ -351,11 +351,9 @@ impl Sequence {
         (self.prompt + answer).min(self.limit).max(self.known())
     }
 
-    /// Blocks that its [expected](Sequence::expected) tokens need, `most` at a time, and that it does not
-    /// hold yet.
-    pub fn promised_blocks(&self, answer: usize, most: usize) -> usize {
-        let blocks = self.expected(answer).div_ceil(BLOCK_SIZE).min(most);
-        blocks.saturating_sub(self.table.blocks_held())
+    /// Blocks that its [expected](Sequence::expected) tokens need and that it does not hold yet.
+    pub fn promised_blocks(&self, answer: usize, capacity: &Capacity) -> usize {
+        capacity.blocks_of(self.expected(answer)).saturating_sub(self.table.blocks_held())
     }
 
     /// Whether the next rows are scored: each then needs its logits.
@@ -438,10 +436,11 @@ impl Sequence {
             Goal::Embed(pooling) => Some(Pool { pooling, last: end == self.known() }),
             Goal::Generate => None,
         };
-        let entries = self.table.covering(self.reach(count + drafts.len()));
-        let first_block = self.sent.min(entries.len());
-        let blocks = entries[first_block..].to_vec();
-        self.sent = entries.len().max(self.sent);
+        let blocks = self.table.covering(self.reach(count + drafts.len()));
+        let (groups, entries) = (self.table.groups(), blocks.len() / self.table.groups());
+        let first_entry = self.sent.min(entries);
+        let blocks = blocks[first_entry * groups..].to_vec();
+        self.sent = entries.max(self.sent);
         self.begun = true;
         let unverified = self.flights.back().map_or(0, |last| last.drafts) as u32;
         self.flights.push_back(Flight { rows: count, drafts: drafts.len(), samples });
@@ -450,7 +449,7 @@ impl Sequence {
             tokens,
             start: start as u32,
             unverified,
-            first_block: first_block as u32,
+            first_entry: first_entry as u32,
             blocks,
             sample: samples.then_some(self.sampling),
             drafts,

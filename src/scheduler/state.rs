@@ -48,9 +48,9 @@ impl Scheduler {
     /// A scheduler without requests, for an executor of this capacity.
     pub fn new(capacity: Capacity, options: Options) -> Scheduler {
         let seqs = options.max_running.min(capacity.seqs);
-        let Capacity { blocks, window, rows, .. } = capacity;
+        let Capacity { blocks, groups, rows, .. } = capacity;
         Scheduler {
-            cache: KvCache::new(blocks, window, options.prefix_caching, options.seed)
+            cache: KvCache::new(blocks, groups, options.prefix_caching, options.seed)
                 .with_share(options.tab_share),
             pins: BTreeMap::new(),
             queue: Queue::new(options.policy),

@@ -5,12 +5,12 @@ use crate::support::{Bench, bits, floats, nmse, uniform};
 use half::f16;
 use tabloom::{
     kernels::{
-        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvKind, KvLayout, RopeKv, Tuning,
-        batch::Row, query_heads, rope_table,
+        Attention, AttentionMerge, Batch, BlockTables, Kernel, KvGroup, KvKind, KvLayout, RopeKv,
+        Tuning, batch::Row, query_heads, rope_table,
     },
     layout::row_stride,
     model::QkNorm,
-    step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan, Window},
+    step::{BLOCK_SIZE, Capacity, KvGroups, RowTokens, SeqPlan, StepPlan, Window},
 };
 
 /// Content of the KV cache wherever no kernel may read: two f16 that are NaN, or a scale that is.
@@ -37,6 +37,7 @@ struct Heads {
     cap: Option<f32>,
     /// Each head has a sink logit.
     sink_logits: bool,
+    group: KvGroup,
 }
 
 impl Heads {
@@ -49,6 +50,7 @@ impl Heads {
             window: None,
             cap: None,
             sink_logits: false,
+            group: KvGroup::ALL,
         }
     }
 
@@ -67,6 +69,11 @@ impl Heads {
 
     const fn with_sink_logits(self) -> Heads {
         Heads { sink_logits: true, ..self }
+    }
+
+    /// In one of several groups of layers.
+    const fn in_group(self, index: usize, count: usize) -> Heads {
+        Heads { group: KvGroup { index, count }, ..self }
     }
 
     fn scale(self) -> f32 {
@@ -96,21 +103,24 @@ impl Heads {
     }
 
     fn attention(self, split: bool) -> Attention {
-        let Heads { heads, kv_heads, dim: head_dim, kind, window, cap, sink_logits } = self;
+        let Heads { heads, kv_heads, dim: head_dim, kind, window, cap, sink_logits, group } = self;
         let scale = self.scale();
-        Attention { heads, kv_heads, head_dim, scale, cap, kind, window, sink_logits, split }
+        Attention { heads, kv_heads, head_dim, scale, cap, kind, group, window, sink_logits, split }
     }
 
     /// Encodes sequences of (first position, rows) with shuffled blocks of one pool.
     fn step(self, rng: &mut fastrand::Rng, seqs: &[(usize, usize)]) -> Step {
-        let capacity = capacity(seqs);
+        let capacity = capacity(seqs, self.group.count);
         let mut pool: Vec<u32> = (0..capacity.blocks as u32).collect();
         rng.shuffle(&mut pool);
         let plan = |(slot, (start, rows)): (usize, &(usize, usize))| SeqPlan {
             slot: slot as u32,
             tokens: RowTokens::Known(vec![0; *rows]),
             start: *start as u32,
-            blocks: pool.split_off(pool.len() - (start + rows).div_ceil(BLOCK_SIZE)),
+            blocks: {
+                let entries = (start + rows).div_ceil(BLOCK_SIZE);
+                pool.split_off(pool.len() - entries * self.group.count)
+            },
             sample: None,
             ..Default::default()
         };
@@ -122,7 +132,7 @@ impl Heads {
         let tile_rows = Attention::tile_rows(self.heads, self.kv_heads);
         let tables = BlockTables::of(plan, &capacity).expect("valid tables");
         let batch = Batch::encode(plan, &capacity, &tables, tile_rows).expect("a valid plan");
-        Step { batch, tables, capacity }
+        Step { batch, tables, capacity, group: self.group }
     }
 }
 
@@ -131,6 +141,7 @@ struct Step {
     batch: Batch,
     tables: BlockTables,
     capacity: Capacity,
+    group: KvGroup,
 }
 
 impl Step {
@@ -139,20 +150,20 @@ impl Step {
     }
 
     fn kv_slot(&self, row: Row, position: usize) -> usize {
-        self.tables.kv_slot(row.table, position)
+        self.tables.kv_slot(self.group, row.table, position)
     }
 }
 
-fn capacity(seqs: &[(usize, usize)]) -> Capacity {
+fn capacity(seqs: &[(usize, usize)], groups: usize) -> Capacity {
     let blocks: usize = seqs.iter().map(|(start, rows)| (start + rows).div_ceil(BLOCK_SIZE)).sum();
     Capacity {
         rows: seqs.iter().map(|(_, rows)| rows).sum(),
         seqs: seqs.len(),
         logit_rows: seqs.len(),
-        blocks: blocks + 3,
+        blocks: blocks * groups + 3,
         context: seqs.iter().map(|(start, rows)| start + rows).max().unwrap_or(0),
         vocab: 1,
-        window: None,
+        groups: KvGroups::new(vec![None; groups]),
     }
 }
 
@@ -278,7 +289,7 @@ async fn run(
         return floats(&outputs[0]);
     }
     let capacity =
-        Capacity { rows: batch.rows as usize, context: batch.longest as usize, ..capacity(&[]) };
+        Capacity { rows: batch.rows as usize, context: batch.longest as usize, ..capacity(&[], 1) };
     // The merge must not read what the kernel leaves unwritten.
     let partials = vec![f32::NAN.to_bits(); kernel.partial_words(tuning, &capacity)];
     let partials =
@@ -306,7 +317,7 @@ fn random_seqs(rng: &mut fastrand::Rng, rows: usize) -> Vec<(usize, usize)> {
 const SHAPES: [Heads; 14] = [
     Heads::new(2, 2, 24),
     Heads::new(4, 2, 48).window(0, 16).capped(3.0),
-    Heads::new(4, 1, 64),
+    Heads::new(4, 1, 64).in_group(2, 3),
     Heads::new(8, 1, 80).window(0, 300),
     Heads::new(14, 2, 96),
     Heads::new(8, 2, 128).window(0, 100),
@@ -315,7 +326,7 @@ const SHAPES: [Heads; 14] = [
     Heads::new(20, 1, 8),
     Heads::new(4, 2, 24).int8(),
     Heads::new(6, 2, 64).window(16, 200),
-    Heads::new(4, 1, 128).int8().window(0, 90).capped(5.0),
+    Heads::new(4, 1, 128).int8().window(0, 90).capped(5.0).in_group(1, 2),
     Heads::new(8, 1, 64).with_sink_logits(),
     Heads::new(6, 2, 24).window(0, 128).with_sink_logits(),
 ];
@@ -367,8 +378,9 @@ fn attention_equals_the_definition() {
 fn alone(step: &Step, shape: Heads, data: &Data, rows: std::ops::Range<usize>) -> (Step, Data) {
     let first = step.batch.row(rows.start);
     let end = step.batch.row(rows.end - 1).position as usize + 1;
-    let blocks =
-        (0..end.div_ceil(BLOCK_SIZE)).map(|i| step.tables.block(first.table, i) as u32).collect();
+    let block = |entry: usize| (step.kv_slot(first, entry * BLOCK_SIZE) / BLOCK_SIZE) as u32;
+    let blocks = (0..end.div_ceil(BLOCK_SIZE)).map(block).collect();
+    let shape = Heads { group: KvGroup::ALL, ..shape };
     let seq = SeqPlan {
         slot: 0,
         tokens: RowTokens::Known(vec![0; rows.len()]),
@@ -385,7 +397,7 @@ fn alone(step: &Step, shape: Heads, data: &Data, rows: std::ops::Range<usize>) -
         blocks,
         context: end,
         vocab: 1,
-        window: None,
+        groups: KvGroups::FULL,
     };
     let plan = StepPlan { seqs: vec![seq], ..Default::default() };
     let alone = shape.encode(&plan, capacity);
@@ -404,7 +416,7 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
         let windowed = Heads::new(6, 2, 40).window(0, 150);
         let streaming = Heads::new(6, 2, 40).int8().window(48, 150);
         let sinking = windowed.with_sink_logits();
-        for shape in [Heads::new(8, 2, 64), windowed, streaming, sinking] {
+        for shape in [Heads::new(8, 2, 64).in_group(3, 4), windowed, streaming, sinking] {
             // Fifteen decode rows and a chunk that crosses blocks, steps and segments.
             let mut seqs: Vec<_> = (0..15).map(|_| (rng.usize(0..600), 1)).collect();
             seqs.insert(rng.usize(..15), (100, 45));
@@ -450,7 +462,7 @@ fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     assert!(splits(lanes, &[(16_384, 1), (0, 300)]));
     assert!(!splits(lanes, &[(16_383, 1)]));
     let room = |tuning, context| {
-        attention.partial_words(tuning, &Capacity { context, rows: 512, ..capacity(&[]) })
+        attention.partial_words(tuning, &Capacity { context, rows: 512, ..capacity(&[], 1) })
     };
     assert_eq!(room(barriers, 256), 0);
     assert_eq!(room(barriers, 512), 4 * 16 * 32 * 130);
@@ -500,14 +512,15 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
             (Heads::new(4, 2, 64), 64, Some(QkNorm::Head)),
             (Heads::new(2, 1, 80).int8(), 44, Some(QkNorm::Head)),
             (Heads::new(5, 5, 128).window(48, 200), 128, None),
-            (Heads::new(2, 2, 256), 256, Some(QkNorm::Head)),
-            (Heads::new(3, 1, 24).int8().window(16, 100), 20, None),
+            (Heads::new(2, 2, 256).in_group(0, 2), 256, Some(QkNorm::Head)),
+            (Heads::new(3, 1, 24).int8().window(16, 100).in_group(6, 7), 20, None),
             (Heads::new(5, 2, 40).int8().window(32, 90), 40, Some(QkNorm::Row)),
         ] {
-            let Heads { heads, kv_heads, dim, kind, window, .. } = shape;
+            let Heads { heads, kv_heads, dim, kind, window, group, .. } = shape;
             let qk_norm = over.map(|over| (over, 1e-6));
             let seqs = [(0, 5), (250, 20), (4095, 1), (9000, 3)];
-            let Step { batch, capacity, .. } = shape.step(&mut rng, &seqs);
+            let step = shape.step(&mut rng, &seqs);
+            let Step { batch, capacity, tables, .. } = &step;
             let inv_freq: Vec<f64> =
                 (0..rotary / 2).map(|d| 1e6f64.powf(-2.0 * d as f64 / rotary as f64)).collect();
             let magnitude = if rotary < dim { 1.25 } else { 1.0 };
@@ -566,11 +579,12 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                     }
                     let is_value = head >= heads + kv_heads;
                     let x = if is_value { x.to_vec() } else { turned(position) };
-                    stored.push((row.slot as usize, head - heads, x));
+                    stored.push((step.kv_slot(row, position), head - heads, x));
                 }
             }
 
-            let kernel = RopeKv { heads, kv_heads, head_dim: dim, rotary, qk_norm, kind, window };
+            let kernel =
+                RopeKv { heads, kv_heads, head_dim: dim, rotary, qk_norm, kind, group, window };
             let check = |name: &str, found_query: &[f32], mut found: Vec<u32>| {
                 let error = nmse(&query, found_query);
                 assert!(error < 1e-11, "{name}: query {error:e} {kernel:?}");
@@ -601,13 +615,21 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
             let untouched = vec![unset(kind); capacity.blocks * layout.block_words()];
             let mut plain_query = vec![0.0; query.len()];
             let mut plain_cache = untouched.clone();
-            kernel.reference(&batch, &qkv, &table, weights, &mut plain_query, &mut plain_cache);
+            kernel.reference(
+                batch,
+                tables,
+                &qkv,
+                &table,
+                weights,
+                &mut plain_query,
+                &mut plain_cache,
+            );
             check("plain Rust", &plain_query, plain_cache);
 
             for tuning in tunings() {
                 let (qkv, table) = (bits(&qkv), bits(&table));
                 let norms = norms.each_ref().map(|w| bits(w));
-                let mut buffers = vec![&batch.words[..], &qkv, &table];
+                let mut buffers = vec![&batch.words[..], &tables.words, &qkv, &table];
                 if qk_norm.is_some() {
                     buffers.extend(norms.iter().map(|w| &w[..]));
                 }
@@ -661,8 +683,16 @@ fn positions_are_counted_without_those_between_sinks_and_window() {
         let table = rope_table(&inv_freq, 1.0, dim, 400);
         let mut qkv = uniform(&mut rng, 400 * row_stride((heads + 2 * kv_heads) * dim));
         qkv.iter_mut().for_each(|x| *x *= 3.0);
-        let rope =
-            RopeKv { heads, kv_heads, head_dim: dim, rotary: dim, qk_norm: None, kind, window };
+        let rope = RopeKv {
+            heads,
+            kv_heads,
+            head_dim: dim,
+            rotary: dim,
+            qk_norm: None,
+            kind,
+            group: KvGroup::ALL,
+            window,
+        };
         let expected: Vec<f32> =
             (0..400).flat_map(|row| streaming(shape, &qkv, row, &inv_freq)).collect();
         assert_eq!(shape.stride(), heads * dim);
@@ -670,7 +700,7 @@ fn positions_are_counted_without_those_between_sinks_and_window() {
         let mut found = Vec::new();
         let mut query = vec![0.0; 400 * shape.query_stride()];
         let mut cache = vec![0; step.capacity.blocks * shape.layout().block_words()];
-        rope.reference(&step.batch, &qkv, &table, None, &mut query, &mut cache);
+        rope.reference(&step.batch, &step.tables, &qkv, &table, None, &mut query, &mut cache);
         let mut plain = vec![0.0; expected.len()];
         let attention = shape.attention(false);
         attention.reference(&step.batch, &step.tables, &query, &cache, &[], &mut plain);
@@ -678,7 +708,7 @@ fn positions_are_counted_without_those_between_sinks_and_window() {
         for tuning in tunings() {
             let (query, cache) = (vec![0; query.len()], vec![0; cache.len()]);
             let (qkv, table) = (bits(&qkv), bits(&table));
-            let buffers = [&step.batch.words[..], &qkv, &table, &query, &cache];
+            let buffers = [&step.batch.words[..], &step.tables.words, &qkv, &table, &query, &cache];
             let mut outputs = bench.run(&rope, tuning, &step.batch, &buffers).await;
             let (cache, query) = (outputs.remove(1), floats(&outputs[0]));
             let data = Data { cache, query, sink_logits: Vec::new() };

@@ -72,11 +72,11 @@ fn a_copied_block_holds_the_same_keys_and_values_in_all_layers() {
             let source = FolderSource::new(folder("llama3_bf16"));
             let mut executor = goldens::executor(&source, device).await.expect("it loads");
             let mut logits =
-                async |slot, range: std::ops::Range<usize>, first_block, blocks, copies| {
+                async |slot, range: std::ops::Range<usize>, first_entry, blocks, copies| {
                     let tokens = RowTokens::Known(tokens[range.clone()].to_vec());
                     let start = range.start as u32;
                     let seq =
-                        SeqPlan { slot, tokens, start, first_block, blocks, ..Default::default() };
+                        SeqPlan { slot, tokens, start, first_entry, blocks, ..Default::default() };
                     let plan = StepPlan { copies, seqs: vec![seq], read_logits: true };
                     executor.submit(&plan).expect("a valid plan");
                     executor.result().await.expect("it runs").logits
@@ -135,7 +135,7 @@ async fn streamed(executor: &mut AnyExecutor, tokens: &[u32], chunk: usize) -> V
             slot: 2,
             tokens: RowTokens::Known(tokens[start..end].to_vec()),
             start: start as u32,
-            first_block: first as u32,
+            first_entry: first as u32,
             blocks: (first..end.div_ceil(BLOCK_SIZE)).map(block).collect(),
             ..Default::default()
         };

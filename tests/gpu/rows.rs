@@ -9,8 +9,8 @@ use tabloom::{
     },
     layout::{HostMatrix, Layout, row_stride},
     step::{
-        self, BLOCK_SIZE, Capacity, Draft, MAX_DRAFTS, Pooling, RowTokens, Sampling, SeqPlan,
-        StepPlan,
+        self, BLOCK_SIZE, Capacity, Draft, KvGroups, MAX_DRAFTS, Pooling, RowTokens, Sampling,
+        SeqPlan, StepPlan,
     },
 };
 
@@ -170,7 +170,7 @@ fn pooling_step(seqs: &[Pooled]) -> Batch {
         blocks: 9,
         context: 128,
         vocab: 9,
-        window: None,
+        groups: KvGroups::FULL,
     };
     let seqs = seqs.iter().map(|&(slot, start, count, pool)| SeqPlan {
         slot,
@@ -250,7 +250,7 @@ fn rows_behind_drafts_shift_by_the_number_of_accepted_ones() {
         blocks: 1000,
         context: 160,
         vocab: 90,
-        window: None,
+        groups: KvGroups::FULL,
     };
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
@@ -314,7 +314,7 @@ fn rows_behind_drafts_shift_by_the_number_of_accepted_ones() {
         expected.extend(&words[..stride]);
         let shader = Shift { stride }.shader();
         let grid = Shift::grid(&encode(&plans[0]), plans.len());
-        let found = bench.run_shader(&shader, grid, &[&words, &last_samples, &tables.words]).await;
+        let found = bench.run_shader(&shader, grid, &[&words, &last_samples]).await;
         assert_ne!(words, expected);
         assert_eq!(found[0], expected);
     });

@@ -13,8 +13,8 @@ use tabloom::{
     },
     layout::row_stride,
     step::{
-        Adjust, Capacity, Draft, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS, Mask,
-        RowTokens, Sampling, Score, SeqPlan, StepPlan,
+        Adjust, Capacity, Draft, KvGroups, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS,
+        Mask, RowTokens, Sampling, Score, SeqPlan, StepPlan,
     },
 };
 
@@ -63,7 +63,7 @@ impl Step {
             blocks: 1,
             context: 1 << 20,
             vocab: self.vocab,
-            window: None,
+            groups: KvGroups::FULL,
         };
         let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
         self.batch = Batch::encode(&plan, &capacity, &tables, 1).expect("a valid plan");

@@ -9,7 +9,7 @@ use std::{
 use proptest::prelude::*;
 use tabloom::{
     cache::{BlockTable, KvCache, Pin},
-    step::{BLOCK_SIZE, BlockCopy, Window},
+    step::{BLOCK_SIZE, BlockCopy, KvGroups, Window},
 };
 
 const NULL: u32 = 0;
@@ -102,7 +102,16 @@ fn window() -> impl Strategy<Value = Option<Window>> {
     ]
 }
 
-/// A sequence, and the blocks that the model expects it to hold.
+/// One group of layers, or several, the widest first.
+fn groups() -> impl Strategy<Value = KvGroups> {
+    let width = |window: &Option<Window>| window.map_or(usize::MAX, |w| w.sinks + w.tokens);
+    prop::collection::vec(window(), 1..4).prop_map(move |mut windows| {
+        windows.sort_by_key(|window| std::cmp::Reverse(width(window)));
+        KvGroups::new(windows)
+    })
+}
+
+/// A sequence, and the blocks that the model expects it to hold, `[entries][groups]`.
 #[derive(Debug)]
 struct Seq {
     table: BlockTable,
@@ -120,6 +129,7 @@ struct Seq {
 #[derive(Debug)]
 struct Published {
     block: u32,
+    group: usize,
     salt: u64,
     prefix: Vec<u32>,
 }
@@ -128,7 +138,7 @@ struct Published {
 struct Model {
     cache: KvCache,
     blocks: usize,
-    window: Option<Window>,
+    groups: KvGroups,
     lookahead: usize,
     /// The next one to be taken first.
     free: VecDeque<u32>,
@@ -153,18 +163,12 @@ fn digest(salt: u64, tokens: &[u32]) -> u64 {
 }
 
 impl Model {
-    fn new(
-        blocks: usize,
-        window: Option<Window>,
-        lookahead: usize,
-        share: f64,
-        seed: u64,
-    ) -> Model {
-        let cache = KvCache::new(blocks, window, true, seed);
+    fn new(blocks: usize, groups: KvGroups, lookahead: usize, share: f64, seed: u64) -> Model {
+        let cache = KvCache::new(blocks, groups, true, seed);
         Model {
             cache: cache.with_lookahead(lookahead).with_share(share),
             blocks,
-            window,
+            groups,
             lookahead,
             free: (1..blocks as u32).collect(),
             most: ((blocks - 1) as f64 * share) as usize,
@@ -179,14 +183,26 @@ impl Model {
         }
     }
 
-    /// Whether a row at `position` attends to the key at `key`.
-    fn attends(&self, position: usize, key: usize) -> bool {
-        self.window.is_none_or(|window| key < window.sinks || key + window.tokens > position)
+    /// Whether a row at `position` attends to the key at `key` in the layers of a group.
+    fn attends(&self, group: usize, position: usize, key: usize) -> bool {
+        let window = self.groups.windows().nth(group).expect("a group");
+        window.is_none_or(|window| key < window.sinks || key + window.tokens > position)
     }
 
-    /// Whether a row at `computed` or later attends to a key of block `at`.
-    fn attends_to_block(&self, computed: usize, at: usize) -> bool {
-        (at * BLOCK_SIZE..(at + 1) * BLOCK_SIZE).any(|key| self.attends(computed, key))
+    /// Whether a row at `computed` or later attends to a key of a group's block in entry `at`.
+    fn attends_to_block(&self, group: usize, computed: usize, at: usize) -> bool {
+        (at * BLOCK_SIZE..(at + 1) * BLOCK_SIZE).any(|key| self.attends(group, computed, key))
+    }
+
+    /// The group of each block of entries, and the entry.
+    fn places(&self, entries: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let count = self.groups.count();
+        (0..entries * count).map(move |place| (place % count, place / count))
+    }
+
+    /// Blocks of the entries that `tokens` tokens need beyond those that are there.
+    fn missing(&self, tokens: usize, blocks: usize) -> usize {
+        (tokens.div_ceil(BLOCK_SIZE) * self.groups.count()).saturating_sub(blocks)
     }
 
     fn holders(&self, block: u32) -> usize {
@@ -199,18 +215,25 @@ impl Model {
         self.published.iter().any(|published| published.block == block)
     }
 
-    /// The entries of the longest cached prefix of at most `most` blocks.
+    /// The blocks of the longest cached prefix of at most `most` entries.
     fn find(&self, prompt: &Prompt, most: usize) -> Vec<u32> {
-        let block = |at: usize| {
+        let block = |(group, at): (usize, usize)| {
             let prefix = prompt.tokens.get(..(at + 1) * BLOCK_SIZE + self.lookahead)?;
-            let same = |p: &&Published| p.salt == prompt.salt && p.prefix == prefix;
+            let same =
+                |p: &&Published| p.group == group && p.salt == prompt.salt && p.prefix == prefix;
             Some(self.published.iter().find(same)?.block)
         };
-        let cached: Vec<Option<u32>> = (0..most).map(block).collect();
-        let entry = |at, length| {
-            if self.attends_to_block(length * BLOCK_SIZE, at) { cached[at] } else { Some(NULL) }
+        let cached: Vec<Option<u32>> = self.places(most).map(block).collect();
+        let prefix = |length| {
+            let places = self.places(length).zip(&cached);
+            let entry = |((group, at), cached): ((usize, usize), &Option<u32>)| match self
+                .attends_to_block(group, length * BLOCK_SIZE, at)
+            {
+                true => *cached,
+                false => Some(NULL),
+            };
+            places.map(entry).collect::<Option<Vec<u32>>>()
         };
-        let prefix = |length| (0..length).map(|at| entry(at, length)).collect::<Option<Vec<u32>>>();
         (0..=most).rev().find_map(prefix).expect("nothing is always cached")
     }
 
@@ -313,16 +336,17 @@ impl Model {
     fn admit(&mut self, prompt: Prompt, owner: u64, room: usize, use_prefix: bool, spare: usize) {
         let Prompt { tokens, salt } = &prompt;
         let mut entries = self.find(&prompt, (tokens.len() - 1) / BLOCK_SIZE);
-        let mut table = BlockTable::new(*salt, owner);
+        let count = self.groups.count();
+        let mut table = BlockTable::new(*salt, owner, count);
         self.cache.hash(&mut table, tokens);
-        assert_eq!(self.cache.lookup(&table, tokens), entries.len() * BLOCK_SIZE);
+        assert_eq!(self.cache.lookup(&table, tokens), entries.len() / count * BLOCK_SIZE);
         if !use_prefix {
             entries.clear();
         }
-        let cached = entries.len();
+        let cached = entries.len() / count;
         let admitted = self.cache.admit(&mut table, tokens, room, use_prefix, spare);
         let unheld = entries.iter().filter(|block| self.free.contains(block)).count();
-        let missing = room.div_ceil(BLOCK_SIZE).saturating_sub(cached);
+        let missing = self.missing(room, entries.len());
         assert_eq!(admitted, self.free.len() >= unheld + missing + spare);
         if !admitted {
             return;
@@ -341,7 +365,8 @@ impl Model {
         let rest = seq.tokens.len().saturating_sub(seq.computed);
         let rejected = rejected.min(rows.len().saturating_sub(rest));
         let end = seq.computed + rows.len();
-        let missing = end.div_ceil(BLOCK_SIZE).saturating_sub(seq.entries.len());
+        let (groups, count) = (self.groups.count(), seq.entries.len());
+        let missing = (end.div_ceil(BLOCK_SIZE) * groups).saturating_sub(count);
         assert_eq!(self.cache.reserve(&mut seq.table, end), missing <= self.free.len());
         if missing > self.free.len() {
             return;
@@ -354,11 +379,12 @@ impl Model {
         seq.entries.extend(more);
         let seq = &self.seqs[at];
         for position in seq.computed..end {
-            let block = seq.entries[position / BLOCK_SIZE];
-            assert_eq!(self.holders(block), 1, "a row writes to a block of others");
-            assert!(!self.is_published(block), "a row writes to a published block");
-            self.keys[block as usize][position % BLOCK_SIZE] =
-                digest(seq.salt, &seq.tokens[..=position]);
+            for block in &seq.entries[position / BLOCK_SIZE * groups..][..groups] {
+                assert_eq!(self.holders(*block), 1, "a row writes to a block of others");
+                assert!(!self.is_published(*block), "a row writes to a published block");
+                self.keys[*block as usize][position % BLOCK_SIZE] =
+                    digest(seq.salt, &seq.tokens[..=position]);
+            }
         }
         let seq = &mut self.seqs[at];
         seq.computed = end - rejected;
@@ -374,12 +400,12 @@ impl Model {
         let blocks = seq.offered..full;
         let seq = &mut self.seqs[at];
         seq.offered = seq.offered.max(blocks.end);
-        for at_block in blocks {
+        for (group, entry) in self.places(blocks.end).filter(|(_, entry)| blocks.contains(entry)) {
             let seq = &self.seqs[at];
-            let block = seq.entries[at_block];
+            let block = seq.entries[entry * self.groups.count() + group];
             if block != NULL && !self.is_published(block) {
-                let prefix = seq.tokens[..(at_block + 1) * BLOCK_SIZE + self.lookahead].to_vec();
-                self.published.push(Published { block, salt: seq.salt, prefix });
+                let prefix = seq.tokens[..(entry + 1) * BLOCK_SIZE + self.lookahead].to_vec();
+                self.published.push(Published { block, group, salt: seq.salt, prefix });
                 self.stored += 1;
             }
         }
@@ -389,13 +415,17 @@ impl Model {
         let seq = &mut self.seqs[at];
         self.cache.retire(&mut seq.table, seq.computed);
         let computed = seq.computed;
-        let mut given_up = Vec::new();
-        for at_block in 0..self.seqs[at].entries.len() {
-            if !self.attends_to_block(computed, at_block) {
-                given_up.push(std::mem::replace(&mut self.seqs[at].entries[at_block], NULL));
+        let count = self.groups.count();
+        for group in 0..count {
+            let mut given_up = Vec::new();
+            for entry in 0..self.seqs[at].entries.len() / count {
+                if !self.attends_to_block(group, computed, entry) {
+                    let block = &mut self.seqs[at].entries[entry * count + group];
+                    given_up.push(std::mem::replace(block, NULL));
+                }
             }
+            self.give_up(&given_up);
         }
-        self.give_up(&given_up);
     }
 
     fn fork(&mut self, at: usize, share: f64, room: usize, spare: usize) {
@@ -403,22 +433,25 @@ impl Model {
         let shared = (share * parent.computed as f64) as usize;
         let full = shared / BLOCK_SIZE;
         let fork = self.cache.fork(&parent.table, shared, room, spare);
-        let needed =
-            (0..shared.div_ceil(BLOCK_SIZE)).filter(|at| self.attends_to_block(shared, *at));
-        let held = needed.into_iter().all(|at| parent.entries[at] != NULL);
-        let missing = room.max(shared).div_ceil(BLOCK_SIZE).saturating_sub(full);
+        let count = self.groups.count();
+        let mut places = self.places(shared.div_ceil(BLOCK_SIZE)).zip(&parent.entries);
+        let held = places.all(|((group, at), block)| {
+            *block != NULL || !self.attends_to_block(group, shared, at)
+        });
+        let missing = self.missing(room.max(shared), full * count);
         assert_eq!(fork.is_some(), held && self.free.len() >= missing + spare);
-        let Some((table, copy)) = fork else { return };
+        let Some((table, copies)) = fork else { return };
 
-        let mut entries = parent.entries[..full].to_vec();
+        let mut entries = parent.entries[..full * count].to_vec();
         let tokens = parent.tokens[..shared].to_vec();
-        let (salt, owner, offered, tail) =
-            (parent.salt, parent.owner, parent.offered.min(full), parent.entries.get(full));
-        let tail = tail.copied().filter(|_| shared > full * BLOCK_SIZE);
+        let (salt, owner, offered) = (parent.salt, parent.owner, parent.offered.min(full));
+        let partial = if shared > full * BLOCK_SIZE { count } else { 0 };
+        let tail = parent.entries[full * count..][..partial].to_vec();
         entries.extend(self.take(missing, owner));
-        let expected = tail.map(|from| BlockCopy { from, to: entries[full] });
-        assert_eq!(copy, expected);
-        if let Some(BlockCopy { from, to }) = copy {
+        let pairs = tail.into_iter().zip(&entries[full * count..]);
+        let expected: Vec<_> = pairs.map(|(from, to)| BlockCopy { from, to: *to }).collect();
+        assert_eq!(copies, expected);
+        for BlockCopy { from, to } in copies {
             self.keys[to as usize] = self.keys[from as usize];
         }
         self.seqs.push(Seq { table, entries, tokens, salt, owner, computed: shared, offered });
@@ -430,7 +463,7 @@ impl Model {
         let pin = self.cache.pin(&prompt.tokens, prompt.salt);
         assert_eq!(pin.is_some(), !entries.is_empty());
         let Some(pin) = pin else { return };
-        assert_eq!(pin.tokens(), entries.len() * BLOCK_SIZE);
+        assert_eq!(pin.tokens(), entries.len() / self.groups.count() * BLOCK_SIZE);
         self.free.retain(|block| !entries.contains(block));
         self.pins.push((pin, entries));
     }
@@ -444,10 +477,15 @@ impl Model {
         }
         for seq in &self.seqs {
             assert_eq!(seq.table.entries(), seq.entries);
-            for key in (0..seq.computed).filter(|key| self.attends(seq.computed, *key)) {
-                let block = seq.entries[key / BLOCK_SIZE];
+            for key in 0..seq.computed {
                 let expected = digest(seq.salt, &seq.tokens[..=key]);
-                assert_eq!(self.keys[block as usize][key % BLOCK_SIZE], expected);
+                let blocks = &seq.entries[key / BLOCK_SIZE * self.groups.count()..];
+                let of_groups = blocks.iter().take(self.groups.count()).enumerate();
+                for (_, block) in
+                    of_groups.filter(|(group, _)| self.attends(*group, seq.computed, key))
+                {
+                    assert_eq!(self.keys[*block as usize][key % BLOCK_SIZE], expected);
+                }
             }
         }
         let stats = self.cache.stats();
@@ -462,13 +500,13 @@ proptest! {
     #[test]
     fn the_cache_behaves_like_its_model(
         blocks in 2..40_usize,
-        window in window(),
+        groups in groups(),
         lookahead in 0..2_usize,
         share in 0.0..1.0,
         seed in any::<u64>(),
         actions in prop::collection::vec(action(), 1..100),
     ) {
-        let mut model = Model::new(blocks, window, lookahead, share, seed);
+        let mut model = Model::new(blocks, groups, lookahead, share, seed);
         for action in actions {
             model.act(action);
             model.check();

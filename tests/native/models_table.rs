@@ -8,7 +8,6 @@ use tabloom::executor::{KvKind, block_bytes};
 use tabloom::layout::{BlockType, Layout};
 use tabloom::load::{LoadOptions, capacity, quantise_all};
 use tabloom::model::{ModelConfig, ParamSpec, Shape};
-use tabloom::step::BLOCK_SIZE;
 use tabloom::weights::Dtype;
 use tabloom::weights::{Elements, Header, LoadPlan, Quantise, TensorInfo};
 
@@ -52,16 +51,17 @@ fn row(name: &str, config: &Value) -> String {
     .map(weights);
 
     let kinds = vec![KvKind::F16; config.layers];
-    let block = block_bytes(&config, &kinds);
     let capacity = capacity(&config, &LoadOptions::default(), &kinds, u64::MAX).unwrap();
-    let kv = capacity.blocks as u64 * block;
+    let block = block_bytes(&config, &kinds, capacity.groups);
+    let [of_tokens, kv] =
+        [capacity.blocks_of(1024), capacity.blocks].map(|blocks| blocks as u64 * block);
 
     let parameters = header.end / 2;
     let parameters = match parameters as f64 / 1e6 {
         millions @ ..999.5 => format!("{millions:.0} M"),
         millions => format!("{:.2} B", millions / 1e3),
     };
-    let cells = [kept, w8, w4, 1024 / BLOCK_SIZE as u64 * block, kv, w4 + kv].map(size);
+    let cells = [kept, w8, w4, of_tokens, kv, w4 + kv].map(size);
     format!("| {name} | {parameters} | {} |\n", cells.join(" | "))
 }
 

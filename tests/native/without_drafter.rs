@@ -13,7 +13,7 @@ use tabloom::{
     executor::{KvKind, block_bytes},
     gpu::{Gpu, Power},
     load::{Device, DraftWith, LoadOptions, Loaded, Opened, Progress},
-    step::Executor,
+    step::{Executor, KvGroups},
     weights::FolderSource,
 };
 
@@ -78,7 +78,8 @@ fn a_budget_of_the_model_may_leave_its_head_no_room() {
         let options = LoadOptions { device, ..Default::default() };
         let config = load_alone(options).config;
         // One block for tokens, and the null block.
-        let kv_bytes = Some(2 * block_bytes(&config, &vec![KvKind::F16; config.layers]));
+        let kv_bytes =
+            Some(2 * block_bytes(&config, &vec![KvKind::F16; config.layers], KvGroups::FULL));
         let options = LoadOptions { kv_bytes, ..options };
         let loaded = load(&built_in().join("draft"), options, proceed).expect("the model loads");
         let Some(Err(Error::InvalidRequest { param, .. })) = &loaded.draft else {

@@ -4,8 +4,8 @@ use tabloom::{
     gpu::Shader,
     kernels::{
         Accept, Attention, AttentionMerge, Columns, Combine, Copy, DraftSample, Embed, ExpertRows,
-        Gather, Group, Kernel, KvKind, LoadStates, Logprobs, Matmul, Norm, Place, Pool, Regime,
-        Repack, RopeKv, Route, RowsOf, Sample, Shift, StoreStates, Tuning, repack::Codes,
+        Gather, Group, Kernel, KvGroup, KvKind, LoadStates, Logprobs, Matmul, Norm, Place, Pool,
+        Regime, Repack, RopeKv, Route, RowsOf, Sample, Shift, StoreStates, Tuning, repack::Codes,
     },
     layout::{BlockType, Codebook, FloatType, Grid, Layout, Mins, Number, Packing},
     model::{MatmulOutput, QkNorm},
@@ -200,6 +200,9 @@ fn rows() -> Vec<Box<dyn Kernel>> {
     kernels
 }
 
+/// One of several groups of layers.
+const GROUP: KvGroup = KvGroup { index: 1, count: 3 };
+
 /// Rope, attention and sampling, with even and odd head sizes and groups of up to 20.
 fn heads() -> Vec<Box<dyn Kernel>> {
     let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
@@ -207,8 +210,16 @@ fn heads() -> Vec<Box<dyn Kernel>> {
     for (heads, kv_heads, head_dim) in shapes {
         for qk_norm in [None, Some((QkNorm::Head, 1e-6))] {
             for (kind, window) in kinds_and_windows() {
-                let kernel =
-                    RopeKv { heads, kv_heads, head_dim, rotary: head_dim, qk_norm, kind, window };
+                let kernel = RopeKv {
+                    heads,
+                    kv_heads,
+                    head_dim,
+                    rotary: head_dim,
+                    qk_norm,
+                    kind,
+                    group: GROUP,
+                    window,
+                };
                 kernels.push(Box::new(kernel));
                 if head_dim == 80 {
                     let qk_norm = Some((QkNorm::Row, 1e-6));
@@ -228,6 +239,7 @@ fn heads() -> Vec<Box<dyn Kernel>> {
                         scale,
                         cap,
                         kind,
+                        group: if split { KvGroup::ALL } else { GROUP },
                         window,
                         sink_logits,
                         split,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use tabloom::{
     engine::Options,
     scheduler::{Request, Scheduler},
-    step::{BLOCK_SIZE, Capacity, Sample, StepResult},
+    step::{BLOCK_SIZE, Capacity, KvGroups, Sample, StepResult},
 };
 
 const SEQS: usize = 16;
@@ -24,7 +24,7 @@ pub fn step_seconds() -> Result<f64> {
         blocks: SEQS * context.div_ceil(BLOCK_SIZE) + 1,
         context,
         vocab: 1000,
-        window: None,
+        groups: KvGroups::FULL,
     };
     let mut scheduler = Scheduler::new(capacity, Options { watermark: 0.0, ..Options::default() });
     for id in 0..SEQS as u32 {

@@ -4,7 +4,9 @@ use std::{collections::VecDeque, time::Duration};
 
 use tabloom::{
     Result,
-    step::{BLOCK_SIZE, Capacity, Executor, RowTokens, Sample, SeqPlan, StepPlan, StepResult},
+    step::{
+        BLOCK_SIZE, Capacity, Executor, KvGroups, RowTokens, Sample, SeqPlan, StepPlan, StepResult,
+    },
 };
 
 use super::clock::{Clock, SimulatedClock};
@@ -81,7 +83,7 @@ impl Modelled {
             blocks: context / BLOCK_SIZE,
             context,
             vocab: 128_256,
-            window: None,
+            groups: KvGroups::FULL,
         };
         Modelled {
             cost,

@@ -6,6 +6,7 @@ mod prefixes;
 mod windows;
 
 use super::*;
+use crate::step::Window;
 
 const BS: usize = BLOCK_SIZE;
 
@@ -15,7 +16,7 @@ fn cache() -> KvCache {
 }
 
 fn cache_of(blocks: usize, window: Option<Window>) -> KvCache {
-    KvCache::new(blocks, window, true, 7)
+    KvCache::new(blocks, KvGroups::one(window), true, 7)
 }
 
 /// `common` tokens that all sequences share, then `own` tokens of sequence `id`.
@@ -37,21 +38,21 @@ fn admit_with(
     use_prefix: bool,
     spare: usize,
 ) -> Option<BlockTable> {
-    let mut table = BlockTable::new(salt, owner);
+    let mut table = BlockTable::new(salt, owner, cache.views.len());
     cache.hash(&mut table, tokens);
     cache.admit(&mut table, tokens, room, use_prefix, spare).then_some(table)
 }
 
 /// The blocks of all that is cached of a sequence, its last token too.
 fn found(cache: &KvCache, tokens: &[u32], salt: u64) -> Vec<u32> {
-    let mut table = BlockTable::new(salt, 0);
+    let mut table = BlockTable::new(salt, 0, cache.views.len());
     cache.hash(&mut table, tokens);
     cache.find(&table, tokens, tokens.len())
 }
 
 /// Tokens of the longest cached prefix.
 fn lookup(cache: &KvCache, tokens: &[u32], salt: u64) -> usize {
-    let mut table = BlockTable::new(salt, 0);
+    let mut table = BlockTable::new(salt, 0, cache.views.len());
     cache.hash(&mut table, tokens);
     cache.lookup(&table, tokens)
 }

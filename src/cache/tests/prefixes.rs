@@ -70,7 +70,7 @@ fn have_the_same_hashes_however_many_tokens_are_hashed_at_a_time() {
 fn have_in_common_what_their_tokens_have_in_common() {
     let cache = cache();
     let table = |salt, tokens: &[u32]| {
-        let mut table = BlockTable::new(salt, 0);
+        let mut table = BlockTable::new(salt, 0, 1);
         cache.hash(&mut table, tokens);
         table
     };
@@ -127,7 +127,7 @@ fn are_not_evicted_for_the_request_that_hits_them() {
 
 #[test]
 fn are_neither_kept_nor_found_if_caching_is_off() {
-    let mut cache = KvCache::new(5, None, false, 0);
+    let mut cache = KvCache::new(5, KvGroups::FULL, false, 0);
     let prompt = tokens(64, 0, 0);
     let mut table = run(&mut cache, &prompt[..40]);
     assert_eq!(table.len(), 3);

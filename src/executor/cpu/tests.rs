@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     model::Quantization,
-    step::{BLOCK_SIZE, Draft, Follow, RowTokens, Sampling, SeqPlan},
+    step::{BLOCK_SIZE, Draft, Follow, KvGroups, RowTokens, Sampling, SeqPlan},
     weights::{Checkpoint, FolderSource, HostSink, Quantise, Source, open_draft},
 };
 
@@ -64,7 +64,8 @@ async fn load(head: &str, target: &str) -> Result<CpuExecutor> {
 
     let (vocab, kinds) = (config.vocab, vec![KvKind::F16; config.layers]);
     let (rows, seqs, blocks, context) = (64, 16, 128, 128);
-    let capacity = Capacity { rows, seqs, logit_rows: rows, blocks, context, vocab, window: None };
+    let groups = KvGroups::FULL;
+    let capacity = Capacity { rows, seqs, logit_rows: rows, blocks, context, vocab, groups };
     let (executor, refused) =
         CpuExecutor::with_draft(config, weights.into_weights(), Some(draft), capacity, kinds)?;
     refused.map_or(Ok(executor), Err)

@@ -103,7 +103,11 @@ fn nothing_is_left_when_all_have_ended() {
 #[test]
 fn a_window_frees_blocks_and_makes_long_prompts_fit() {
     let window = Some(Window { sinks: 16, tokens: 32 });
-    let capacity = Capacity { window, context: 100_000, ..scheduler(16, 1, 8).capacity };
+    let capacity = Capacity {
+        groups: KvGroups::one(window),
+        context: 100_000,
+        ..scheduler(16, 1, 8).capacity
+    };
     let options = Options { step_seconds: f64::INFINITY, ..Default::default() };
     let mut scheduler = Scheduler::new(capacity, options);
     let prompt = (0..1000).map(|i| i % 90 + 1).collect();

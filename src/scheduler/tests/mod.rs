@@ -12,8 +12,8 @@ use super::*;
 use crate::{
     cache::BlockTable,
     step::{
-        BlockCopy, Capacity, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling, SeqPlan,
-        StepResult, Window,
+        BlockCopy, Capacity, KvGroups, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling,
+        SeqPlan, StepResult, Window,
     },
 };
 
@@ -43,7 +43,7 @@ fn with(rows: usize, seqs: usize, blocks: usize, set: impl Fn(&mut Options)) -> 
         blocks: blocks + 1,
         context: 4096,
         vocab: 100,
-        window: None,
+        groups: KvGroups::FULL,
     };
     Scheduler::new(capacity, options)
 }
@@ -68,7 +68,7 @@ fn add(scheduler: &mut Scheduler, request: Request) -> RequestId {
 
 /// Tokens of the longest cached prefix.
 fn looked_up(scheduler: &Scheduler, tokens: &[u32], salt: u64) -> usize {
-    let mut table = BlockTable::new(salt, 0);
+    let mut table = BlockTable::new(salt, 0, 1);
     scheduler.cache.hash(&mut table, tokens);
     scheduler.cache.lookup(&table, tokens)
 }

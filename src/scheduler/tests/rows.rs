@@ -60,7 +60,7 @@ fn each_block_is_sent_to_the_executor_once() {
         commit(&mut scheduler, &plan, TOKEN);
         let seq = &plan.seqs[0];
         assert_eq!(seq.tokens.count(), rows);
-        (seq.first_block, seq.blocks.clone())
+        (seq.first_entry, seq.blocks.clone())
     };
     assert_eq!(sent(20), (0, vec![1, 2]));
     assert_eq!(sent(10), (2, vec![]));

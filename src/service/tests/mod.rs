@@ -13,7 +13,7 @@ use std::{cell::RefCell, collections::VecDeque, fs, rc::Rc};
 use super::*;
 use crate::{
     api::{ChatCompletionRequest, Conversation},
-    step::{RowTokens, Sample, StepPlan, StepResult},
+    step::{KvGroups, RowTokens, Sample, StepPlan, StepResult},
     text::ChatFiles,
 };
 
@@ -81,7 +81,7 @@ impl Executor for Script {
             blocks: 64,
             context: 512,
             vocab: VOCAB,
-            window: None,
+            groups: KvGroups::FULL,
         }
     }
 

@@ -4,7 +4,9 @@ use std::{cell::Cell, collections::VecDeque, rc::Rc};
 
 use tabloom::{
     Result,
-    step::{Capacity, Executor, Follow, MAX_DRAFTS, Sample, SeqPlan, StepPlan, StepResult},
+    step::{
+        Capacity, Executor, Follow, KvGroups, MAX_DRAFTS, Sample, SeqPlan, StepPlan, StepResult,
+    },
 };
 
 /// A device and its drafter. The unit of time is a step with one row.
@@ -131,7 +133,7 @@ impl Executor for Modelled {
             blocks: 4000,
             context: 4096,
             vocab: VOCAB as usize,
-            window: None,
+            groups: KvGroups::FULL,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use tabloom::{
     Error, Result,
-    step::{Capacity, Executor, Sample, StepPlan, StepResult},
+    step::{Capacity, Executor, KvGroups, Sample, StepPlan, StepResult},
 };
 
 /// Blocks that tokens can be in.
@@ -30,7 +30,7 @@ impl Executor for Toy {
             blocks: BLOCKS + 1, // the null block
             context: 512,
             vocab: 2048,
-            window: None,
+            groups: KvGroups::FULL,
         }
     }
 

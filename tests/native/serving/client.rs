@@ -11,7 +11,7 @@ use pollster::block_on;
 use tabloom::{
     Error,
     engine::{Clock, Engine, Event, FinishReason, Goal, Options, PinId, Request, RequestId, TabId},
-    step::{BLOCK_SIZE, Executor, MAX_DRAFTS, Window},
+    step::{BLOCK_SIZE, Executor, KvGroups, MAX_DRAFTS, Window},
 };
 
 use super::{Outcome, alone, complete, constraint::Alternate, permitted};
@@ -20,7 +20,7 @@ use super::{Outcome, alone, complete, constraint::Alternate, permitted};
 pub struct Client<E> {
     pub engine: Engine<E>,
     options: Options,
-    window: Option<Window>,
+    groups: KvGroups,
     limit: usize,
     requests: BTreeMap<RequestId, Request>,
     pub outcomes: BTreeMap<RequestId, Outcome>,
@@ -50,17 +50,21 @@ impl<E: Executor> Client<E> {
 
     pub fn with(executor: E, options: Options) -> Client<E> {
         let capacity = executor.capacity();
-        let pool = (capacity.blocks - 1) * BLOCK_SIZE;
-        let fits =
-            |window: Window| window.sinks + window.tokens + capacity.rows + 2 * BLOCK_SIZE <= pool;
-        let limit = match capacity.window {
-            Some(window) if fits(window) => capacity.context,
-            _ => capacity.context.min(pool),
+        // What a sequence of so many blocks holds at most, of each group what its rows attend to.
+        let held = |entries: usize| -> usize {
+            let windows = capacity.groups.windows();
+            let visible = |window: Window| {
+                entries.min((window.sinks + window.tokens + capacity.rows).div_ceil(BLOCK_SIZE) + 2)
+            };
+            windows.map(|window| window.map_or(entries, visible)).sum()
         };
+        let most = (0..=capacity.context.div_ceil(BLOCK_SIZE)).rev();
+        let most = most.into_iter().find(|entries| held(*entries) < capacity.blocks);
+        let limit = capacity.context.min(most.unwrap_or(0) * BLOCK_SIZE);
         Client {
             engine: Engine::new(executor, options.clone(), ticking()),
             options,
-            window: capacity.window,
+            groups: capacity.groups,
             limit,
             requests: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -84,11 +88,11 @@ impl<E: Executor> Client<E> {
         if request.prompt.len() >= self.limit || permitted(&unconstrained, &[]) == 0 {
             return self.submit_many(request, n);
         }
-        let whole = alone(&request, self.limit, self.window);
+        let whole = alone(&request, self.limit, self.groups);
         let cut = (part * (whole.tokens.len() + 1) as f64) as usize;
         let answered = whole.tokens[..cut].to_vec();
         let resumed = Request { answered, ..request };
-        let rest = alone(&resumed, self.limit, self.window);
+        let rest = alone(&resumed, self.limit, self.groups);
         assert_eq!((&rest.tokens, &rest.end), (&whole.tokens, &whole.end));
         assert!(whole.logprobs.ends_with(&rest.logprobs));
         self.submit_many(resumed, n);
@@ -223,7 +227,7 @@ impl<E: Executor> Client<E> {
         self.constrain();
         // The first running request advances at least every third step, and each request gets its turn.
         let lengths = self.requests.values().map(|request| {
-            let due = alone(request, self.limit, self.window);
+            let due = alone(request, self.limit, self.groups);
             request.prompt.len() + due.end.expect("it ends").1
         });
         let bound = self.steps + 3 * (lengths.sum::<usize>() + 1);
@@ -243,7 +247,7 @@ impl<E: Executor> Client<E> {
         }
         run(self);
         for (id, request) in &self.requests {
-            let (outcome, due) = (&self.outcomes[id], alone(request, self.limit, self.window));
+            let (outcome, due) = (&self.outcomes[id], alone(request, self.limit, self.groups));
             if let Some(reason) = self.ended.get(id) {
                 assert!(due.tokens.starts_with(&outcome.tokens), "{outcome:?}, {due:?}");
                 assert!(due.logprobs.starts_with(&outcome.logprobs), "{outcome:?}, {due:?}");

@@ -13,7 +13,7 @@ use tabloom::{
     Error,
     engine::{FinishReason, Goal, Options, Policy, Request, TabId},
     speculate::{Drafter, Ngram},
-    step::{BLOCK_SIZE, Executor, Logprobs, MAX_DRAFTS, Pooling, Sampling, Window},
+    step::{BLOCK_SIZE, Executor, KvGroups, Logprobs, MAX_DRAFTS, Pooling, Sampling, Window},
 };
 
 use client::Client;
@@ -60,8 +60,21 @@ fn complete(request: &Request, answered: usize, limit: usize) -> Option<FinishRe
     (answered == most).then_some(FinishReason::Length)
 }
 
+/// Mostly one group of layers that sees all; else one that sees a window, or several.
+fn groups() -> impl Strategy<Value = KvGroups> {
+    let window = (0..2_usize, 1..40_usize)
+        .prop_map(|(sinks, tokens)| Some(Window { sinks: sinks * BLOCK_SIZE, tokens }));
+    prop_oneof![
+        5 => Just(KvGroups::FULL),
+        2 => window.clone().prop_map(KvGroups::one),
+        2 => (any::<bool>(), prop::collection::vec(window, 1..3)).prop_map(|(full, windows)| {
+            KvGroups::new(full.then_some(None).into_iter().chain(windows))
+        }),
+    ]
+}
+
 /// The result of a request that runs alone; sequences end at `limit` tokens.
-fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
+fn alone(request: &Request, limit: usize, groups: KvGroups) -> Outcome {
     let mut outcome = Outcome { tokens: request.answered.clone(), ..Default::default() };
     let mut tokens = [&request.prompt[..], &request.answered].concat();
     let prompt = request.prompt.len();
@@ -75,9 +88,11 @@ fn alone(request: &Request, limit: usize, window: Option<Window>) -> Outcome {
     }
     let seen = |tokens: &[u32]| -> Vec<u32> {
         let row = tokens.len() - 1;
-        let visible =
-            |at: &usize| window.is_none_or(|window| *at < window.sinks || at + window.tokens > row);
-        (0..=row).filter(visible).map(|at| tokens[at]).collect()
+        let visible = |window: Option<Window>, at: usize| {
+            window.is_none_or(|window| at < window.sinks || at + window.tokens > row)
+        };
+        let of_group = |window| (0..=row).filter(move |at| visible(window, *at));
+        groups.windows().flat_map(of_group).map(|at| tokens[at]).collect()
     };
     if let Some(top) = request.prompt_logprobs.filter(|_| prompt > 1) {
         let score = |at| logprobs(&[seen(&tokens[..at]), vec![tokens[at]]].concat(), top);
@@ -294,7 +309,7 @@ proptest! {
         seqs in 1..6_usize,
         blocks in 1..14_usize,
         context in 8..200_usize,
-        window in prop::option::weighted(0.3, (0..2_usize, 1..40_usize)),
+        groups in groups(),
         options in options(),
         drafts in prop_oneof![Just(0), 1..=MAX_DRAFTS],
         quality in prop::option::of(prop_oneof![
@@ -306,18 +321,12 @@ proptest! {
     ) {
         fn run<const DEPTH: usize>(
             scripted: Scripted<DEPTH>,
-            window: Option<(usize, usize)>,
+            groups: KvGroups,
             options: Options,
             quality: Option<Quality>,
             actions: Vec<Action>,
         ) {
-            match window {
-                None => serve(scripted, options, quality, actions),
-                Some((sinks, tokens)) => {
-                    let window = Window { sinks: sinks * BLOCK_SIZE, tokens };
-                    serve(scripted.windowed(window), options, quality, actions);
-                }
-            }
+            serve(scripted.with_groups(groups), options, quality, actions);
         }
         fn scripted<const DEPTH: usize>(
             sizes: [usize; 4],
@@ -328,9 +337,9 @@ proptest! {
         }
         let sizes = [rows, seqs, blocks, context];
         match depth {
-            1 => run(scripted::<1>(sizes, drafts), window, options, quality, actions),
-            2 => run(scripted::<2>(sizes, drafts), window, options, quality, actions),
-            _ => run(scripted::<3>(sizes, drafts), window, options, quality, actions),
+            1 => run(scripted::<1>(sizes, drafts), groups, options, quality, actions),
+            2 => run(scripted::<2>(sizes, drafts), groups, options, quality, actions),
+            _ => run(scripted::<3>(sizes, drafts), groups, options, quality, actions),
         }
     }
 }
@@ -338,7 +347,7 @@ proptest! {
 /// A request whose answer does not end before `max_tokens`.
 fn long_winded(prompt: usize, max_tokens: usize) -> Request {
     let ask = |seed| request(vec![1; prompt], Some(max_tokens), seed);
-    let lasts = |request: &Request| alone(request, 4096, None).tokens.len() == max_tokens;
+    let lasts = |request: &Request| alone(request, 4096, KvGroups::FULL).tokens.len() == max_tokens;
     (0..).map(ask).find(lasts).expect("some seed draws no end token")
 }
 

@@ -6,8 +6,8 @@ use std::{cell::Cell, collections::VecDeque, rc::Rc};
 use tabloom::{
     Error, Result,
     step::{
-        BLOCK_SIZE, Capacity, Draft, Executor, Follow, Logprobs, MAX_DRAFTS, Mask, RowTokens,
-        Sample, SeqPlan, StepPlan, StepResult, Window,
+        BLOCK_SIZE, Capacity, Draft, Executor, Follow, KvGroups, Logprobs, MAX_DRAFTS, Mask,
+        RowTokens, Sample, SeqPlan, StepPlan, StepResult, Window,
     },
 };
 
@@ -96,7 +96,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             blocks: blocks + 1,   // the null block
             context,
             vocab: VOCAB as usize,
-            window: None,
+            groups: KvGroups::FULL,
         };
         Scripted {
             capacity,
@@ -116,10 +116,9 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         Scripted { drafts, ..self }
     }
 
-    /// The same with an attention window.
-    pub fn windowed(self, window: Window) -> Self {
-        let capacity = Capacity { window: Some(window), ..self.capacity };
-        Scripted { capacity, ..self }
+    /// The same with other groups of layers.
+    pub fn with_groups(self, groups: KvGroups) -> Self {
+        Scripted { capacity: Capacity { groups, ..self.capacity }, ..self }
     }
 
     fn check(&mut self, plan: &StepPlan) {
@@ -134,9 +133,10 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         for (at, seq) in plan.seqs.iter().enumerate() {
             assert!(plan.seqs[..at].iter().all(|other| other.slot != seq.slot), "slot twice");
             let table = &mut self.slots[seq.slot as usize].table;
-            assert!(seq.first_block as usize <= table.len(), "a hole in the table of {seq:?}");
+            let first = seq.first_entry as usize * self.capacity.groups.count();
+            assert!(first <= table.len(), "a hole in the table of {seq:?}");
             if !seq.blocks.is_empty() || seq.start == 0 {
-                table.truncate(seq.first_block as usize);
+                table.truncate(first);
             }
             table.extend(&seq.blocks);
         }
@@ -157,22 +157,24 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         let end = reach(seq);
         assert!(end > seq.start as usize && end <= self.capacity.context, "{seq:?}");
         // Blocks beyond may have been used for drafts of earlier steps.
-        let needed = end.div_ceil(BLOCK_SIZE);
+        let groups = self.capacity.groups.count();
+        let needed = end.div_ceil(BLOCK_SIZE) * groups;
         let spare = slot.table.len().checked_sub(needed);
-        assert!(spare.is_some_and(|spare| spare <= 1), "{seq:?}");
+        assert!(spare.is_some_and(|spare| spare <= groups), "{seq:?}");
         assert!(seq.drafts.len() <= MAX_DRAFTS && seq.drafts.iter().all(|d| d.token < Some(VOCAB)));
         assert!(slot.table.iter().all(|block| (*block as usize) < self.capacity.blocks));
-        for position in self.visible(seq.start as usize).chain(seq.start as usize..end) {
-            assert_ne!(slot.table[position / BLOCK_SIZE], 0, "position {position} of {seq:?}");
+        for (group, position) in self.visible(seq.start as usize, end) {
+            let block = slot.table[position / BLOCK_SIZE * groups + group];
+            assert_ne!(block, 0, "position {position} of group {group} of {seq:?}");
         }
         // No other sequence in this step or one in flight may use a written block.
-        let written = &slot.table[seq.start as usize / BLOCK_SIZE..needed];
+        let written = &slot.table[seq.start as usize / BLOCK_SIZE * groups..needed];
         let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
         for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
             let table = &self.slots[other.slot as usize].table;
             let (start, end) = (other.start as usize, reach(other));
-            for position in self.visible(start).chain(start..end) {
-                let block = table[position / BLOCK_SIZE];
+            for (group, position) in self.visible(start, end) {
+                let block = table[position / BLOCK_SIZE * groups + group];
                 assert!(!written.contains(&block), "{seq:?} writes what {other:?} sees");
             }
         }
@@ -186,17 +188,31 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
         }
     }
 
-    /// The earlier positions that the row at `position` attends to.
-    fn visible(&self, position: usize) -> impl Iterator<Item = usize> + use<DEPTH> {
-        let Window { sinks, tokens } =
-            self.capacity.window.unwrap_or(Window { sinks: 0, tokens: usize::MAX });
-        (0..position).filter(move |at| *at < sinks || at.saturating_add(tokens) > position)
+    /// Of each group the earlier positions that the row at `position` attends to, and those up to `end`.
+    fn visible(
+        &self,
+        position: usize,
+        end: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + use<DEPTH> {
+        let groups = self.capacity.groups.windows().enumerate();
+        groups.flat_map(move |(group, window)| {
+            let Window { sinks, tokens } =
+                window.unwrap_or(Window { sinks: 0, tokens: usize::MAX });
+            let earlier = move |at: &usize| *at < sinks || at.saturating_add(tokens) > position;
+            (0..position).filter(earlier).chain(position..end).map(move |at| (group, at))
+        })
     }
 
-    /// The tokens before `upto` that the row there attends to.
+    /// The tokens before `upto` that the row there attends to, of each group.
     fn read(&self, table: &[u32], upto: usize) -> Vec<u32> {
-        let place = |at: usize| table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
-        self.visible(upto - 1).chain([upto - 1]).map(|at| self.kv[place(at)]).collect()
+        let seen = self.visible(upto - 1, upto);
+        seen.map(|(group, at)| self.kv[self.place(table, group, at)]).collect()
+    }
+
+    /// Where a group has the token at a position.
+    fn place(&self, table: &[u32], group: usize, at: usize) -> usize {
+        let entry = at / BLOCK_SIZE * self.capacity.groups.count();
+        table[entry + group] as usize * BLOCK_SIZE + at % BLOCK_SIZE
     }
 
     /// The drafter's next token: mostly right.
@@ -212,7 +228,6 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             RowTokens::Known(ids) => ids.clone(),
             RowTokens::LastSample => slot.sample.map(|(_, token)| token).into_iter().collect(),
         };
-        let place = |at: usize| slot.table[at / BLOCK_SIZE] as usize * BLOCK_SIZE + at % BLOCK_SIZE;
         let (start, known) = (seq.start as usize, ids.len());
         let end = start + seq.rows();
         for at in start..end {
@@ -221,7 +236,10 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
                 let draft = || self.draft(&self.read(&slot.table, at), seed);
                 ids.push(seq.drafts[at - start - known].token.unwrap_or_else(draft));
             }
-            self.kv[place(at)] = ids[at - start];
+            for group in 0..self.capacity.groups.count() {
+                let place = self.place(&slot.table, group, at);
+                self.kv[place] = ids[at - start];
+            }
         }
         slot.computed = end as u32;
         slot.followed = seq.follow != Follow::No;
@@ -257,7 +275,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
                 let (history, prompt) = slot.history.as_mut().expect("penalties know the tokens");
                 assert!(*prompt > 0 && history.len() >= *prompt);
                 // Without a window, the history can be compared.
-                if self.capacity.window.is_none() {
+                if self.capacity.groups == KvGroups::FULL {
                     assert_eq!(*history, tokens);
                 }
             }
