@@ -12,7 +12,7 @@ use serde::Serialize;
 use tabloom::{
     executor::AnyExecutor,
     load::{self, Device, LoadOptions},
-    step::{BLOCK_SIZE, Executor, RowTokens, Sampling, SeqPlan, StepPlan, StepResult},
+    step::{Executor, RowTokens, Sampling, SeqPlan, StepPlan, StepResult},
     weights::FolderSource,
 };
 
@@ -87,7 +87,7 @@ async fn step(
     start: usize,
     read_logits: bool,
 ) -> tabloom::Result<StepResult> {
-    let blocks = (start + tokens.len()).div_ceil(BLOCK_SIZE);
+    let blocks = executor.capacity().groups.blocks(start + tokens.len());
     let sequence = SeqPlan {
         slot: 0,
         tokens: RowTokens::Known(tokens.to_vec()),

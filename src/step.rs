@@ -418,6 +418,11 @@ impl KvGroups {
         self.count
     }
 
+    /// Blocks in the entries of this many tokens.
+    pub fn blocks(&self, tokens: usize) -> usize {
+        tokens.div_ceil(BLOCK_SIZE) * self.count
+    }
+
     /// The window of each group; `None` is full attention.
     pub fn windows(&self) -> impl DoubleEndedIterator<Item = Option<Window>> + use<> {
         self.windows.into_iter().take(self.count)

@@ -11,7 +11,7 @@ use tabloom::{
     layout::Layout,
     load::{self, LoadOptions, Progress},
     model::{ModelConfig, Param, Shape},
-    step::{BLOCK_SIZE, Executor, RowTokens, Sampling, SeqPlan, StepPlan},
+    step::{Capacity, Executor, RowTokens, Sampling, SeqPlan, StepPlan},
     weights::Quantise,
 };
 
@@ -178,8 +178,8 @@ impl Bench {
     }
 
     fn sequence(&self, slot: usize, tokens: RowTokens, start: usize, sample: bool) -> SeqPlan {
-        let all = self.executor.capacity().context.div_ceil(BLOCK_SIZE);
-        let used = (start + tokens.count()).div_ceil(BLOCK_SIZE);
+        let Capacity { groups, context, .. } = self.executor.capacity();
+        let [all, used] = [context, start + tokens.count()].map(|tokens| groups.blocks(tokens));
         let sampling = Sampling { temperature: 0.7, top_p: 0.9, seed: 1, ..Sampling::GREEDY };
         SeqPlan {
             slot: slot as u32,

@@ -4,7 +4,7 @@ use anyhow::Result;
 use pollster::block_on;
 use tabloom::{
     executor::CpuExecutor,
-    step::{BLOCK_SIZE, Executor, RowTokens, SeqPlan, StepPlan},
+    step::{Executor, RowTokens, SeqPlan, StepPlan},
 };
 
 use super::model::Model;
@@ -69,7 +69,7 @@ fn logits(
     let seq = SeqPlan {
         tokens: RowTokens::Known(tokens[start..end].to_vec()),
         start: start as u32,
-        blocks: (1..=end.div_ceil(BLOCK_SIZE) as u32).collect(),
+        blocks: (1..=executor.capacity().groups.blocks(end) as u32).collect(),
         ..SeqPlan::default()
     };
     executor.submit(&StepPlan { seqs: vec![seq], read_logits: true, ..StepPlan::default() })?;

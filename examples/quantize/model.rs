@@ -8,7 +8,7 @@ use tabloom::{
     executor::{CpuExecutor, KvKind},
     load::{self, LoadOptions},
     model::{ModelConfig, Quantization},
-    step::{BLOCK_SIZE, Capacity, RowTokens, SeqPlan, StepPlan},
+    step::{Capacity, KvGroups, RowTokens, SeqPlan, StepPlan},
     weights::{self, FolderSource, HostSink, HostWeights, Quantise, Source},
 };
 
@@ -44,22 +44,23 @@ impl Model {
         let Model { config, weights } = self;
         let kinds = vec![KvKind::F16; config.layers];
         let options = LoadOptions { context: Some(longest), ..LoadOptions::default() };
+        let capacity = load::capacity(&config, &options, &kinds, u64::MAX)?;
         let capacity = Capacity {
             rows,
             seqs: sequences,
             logit_rows: logit_rows.max(sequences),
-            blocks: 1 + sequences * longest.div_ceil(BLOCK_SIZE),
-            ..load::capacity(&config, &options, &kinds, u64::MAX)?
+            blocks: 1 + sequences * capacity.groups.blocks(longest),
+            ..capacity
         };
         Ok(CpuExecutor::new(config, weights, capacity, kinds)?)
     }
 }
 
 /// A step over whole sequences, each with its own KV blocks.
-pub fn plan(sequences: &[Vec<u32>]) -> StepPlan {
+pub fn plan(sequences: &[Vec<u32>], groups: KvGroups) -> StepPlan {
     let mut next = 1;
     let seqs = (0..).zip(sequences).map(|(slot, tokens)| {
-        let blocks = next..next + tokens.len().div_ceil(BLOCK_SIZE) as u32;
+        let blocks = next..next + groups.blocks(tokens.len()) as u32;
         next = blocks.end;
         SeqPlan {
             slot,

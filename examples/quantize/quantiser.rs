@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use tabloom::{
     layout::{FloatType, HostMatrix},
     model::{ModelConfig, Op, Param, ParamSpec, Product, Shape, program},
+    step::Executor,
 };
 
 use super::{
@@ -126,7 +127,8 @@ fn over(
     let longest = text.iter().map(Vec::len).max().unwrap_or(0);
     let rows = text.iter().map(Vec::len).sum();
     let mut executor = model.executor(text.len(), longest, rows, 0)?;
-    executor.observe(&plan(text), observer)?;
+    let plan = plan(text, executor.capacity().groups);
+    executor.observe(&plan, observer)?;
     Ok(Model { config, weights: executor.into_weights() })
 }
 

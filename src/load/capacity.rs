@@ -59,11 +59,10 @@ pub fn sized(
     let groups = kv_groups(config, kinds, window);
     let draft_bytes = draft.map_or(0, |draft| draft_block_bytes(draft, groups));
     let block = block_bytes(config, kinds, groups) + draft_bytes;
-    let entries = |tokens: usize| (tokens.div_ceil(BLOCK_SIZE) * groups.count()) as u64;
     // One extra block: the null block.
-    let default = KV_BYTES.max(block * (entries(longest.min(KV_TOKENS)) + 1));
+    let default = KV_BYTES.max(block * (groups.blocks(longest.min(KV_TOKENS)) as u64 + 1));
     let kv_bytes = options.kv_bytes.unwrap_or(default);
-    let least = block * (entries(1) + 1);
+    let least = block * (groups.blocks(1) as u64 + 1);
     if kv_bytes < least {
         let expected = format!("at least {least}, which hold {BLOCK_SIZE} tokens");
         return refuse("kvBytes", format!("found {kv_bytes}, expected {expected}"));
@@ -71,7 +70,7 @@ pub fn sized(
     // A layer's keys and values are one binding.
     let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
     let layer = layer.max(draft_bytes);
-    let most = entries(context) * SEQS as u64 + 1;
+    let most = (groups.blocks(context) * SEQS) as u64 + 1;
     Ok(Capacity {
         rows: ROWS,
         seqs: SEQS,

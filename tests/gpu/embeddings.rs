@@ -36,7 +36,7 @@ async fn open(model: &str, device: Device) -> AnyExecutor {
     goldens::executor(&FolderSource::new(folder(model)), device).await.expect("it loads")
 }
 
-/// Rows of a sequence that has two blocks of its own.
+/// Rows of a sequence that has two blocks of its own; the model has one group of layers.
 fn rows(slot: u32, tokens: &[u32], range: std::ops::Range<usize>) -> SeqPlan {
     SeqPlan {
         slot,

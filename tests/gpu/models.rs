@@ -126,7 +126,9 @@ fn int8_keys_and_values_change_logits_little() {
 
 /// The logits of all positions, chunk by chunk, over a ring of blocks after one for the sinks.
 async fn streamed(executor: &mut AnyExecutor, tokens: &[u32], chunk: usize) -> Vec<f32> {
-    let block = |i: usize| if i == 0 { 7 } else { (i % 6) as u32 };
+    let groups = executor.capacity().groups.count();
+    let of_group = |i: usize| if i == 0 { 7 } else { i % 6 };
+    let block = |i: usize| (of_group(i / groups) + 8 * (i % groups)) as u32;
     let mut logits = Vec::new();
     for start in (0..tokens.len()).step_by(chunk) {
         let end = tokens.len().min(start + chunk);
@@ -136,7 +138,7 @@ async fn streamed(executor: &mut AnyExecutor, tokens: &[u32], chunk: usize) -> V
             tokens: RowTokens::Known(tokens[start..end].to_vec()),
             start: start as u32,
             first_entry: first as u32,
-            blocks: (first..end.div_ceil(BLOCK_SIZE)).map(block).collect(),
+            blocks: (first * groups..end.div_ceil(BLOCK_SIZE) * groups).map(block).collect(),
             ..Default::default()
         };
         let plan = StepPlan { seqs: vec![seq], read_logits: true, ..Default::default() };

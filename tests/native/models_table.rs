@@ -16,8 +16,8 @@ const CONFIGS: &str = include_str!("../../docs/models.json");
 /// The fields of published files that decide what a model computes; LongRoPE's factors are not theirs.
 const PUBLISHED: &str = include_str!("../../docs/published.json");
 const HEADING: &str = "| Model | Parameters | As published, 16 bits | `w8` | `w4` \
-                       | Keys and values of 1024 tokens | By default | `w4` in all |\n\
-                       |---|---:|---:|---:|---:|---:|---:|---:|\n";
+                       | Keys and values of 1024 tokens | of 32,768 | By default \
+                       | `w4` in all |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
 
 /// A checkpoint in bf16 whose tensors fill `params`.
 fn header(params: &[ParamSpec]) -> Header {
@@ -53,15 +53,17 @@ fn row(name: &str, config: &Value) -> String {
     let kinds = vec![KvKind::F16; config.layers];
     let capacity = capacity(&config, &LoadOptions::default(), &kinds, u64::MAX).unwrap();
     let block = block_bytes(&config, &kinds, capacity.groups);
-    let [of_tokens, kv] =
-        [capacity.blocks_of(1024), capacity.blocks].map(|blocks| blocks as u64 * block);
+    let [short, long] = [1024, 32_768].map(|tokens| capacity.blocks_of(tokens));
+    let [short, long, kv] = [short, long, capacity.blocks].map(|blocks| blocks as u64 * block);
 
     let parameters = header.end / 2;
     let parameters = match parameters as f64 / 1e6 {
         millions @ ..999.5 => format!("{millions:.0} M"),
         millions => format!("{:.2} B", millions / 1e3),
     };
-    let cells = [kept, w8, w4, of_tokens, kv, w4 + kv].map(size);
+    let long = if config.context < 32_768 { "–".into() } else { size(long) };
+    let [kept, w8, w4, short, kv, all] = [kept, w8, w4, short, kv, w4 + kv].map(size);
+    let cells = [kept, w8, w4, short, long, kv, all];
     format!("| {name} | {parameters} | {} |\n", cells.join(" | "))
 }
 

@@ -405,13 +405,14 @@ fn rounds(
     ahead: usize,
 ) -> ([Vec<u32>; 2], [usize; 2]) {
     const SLOTS: [u32; 2] = [3, 1];
+    let groups = executor.capacity().groups;
     let mut returned = [const { Vec::new() }; 2];
     let [mut drafted, mut accepted] = [0; 2];
     let mut in_flight = VecDeque::new();
     for step in 0.. {
         let seq = |(i, prompt): (usize, &Vec<u32>)| {
             let drafts = |step: usize| if step == 0 { 0 } else { drafts(step + i) };
-            let blocks = (prompt.len() + 2 * most).div_ceil(BLOCK_SIZE) as u32 + 2;
+            let blocks = groups.blocks(prompt.len() + 2 * most + 2 * BLOCK_SIZE) as u32;
             let begin = SeqPlan {
                 slot: SLOTS[i],
                 tokens: RowTokens::Known(prompt.clone()),
@@ -532,6 +533,7 @@ fn a_random_head_drafts_like_its_reference(name: &str, device: Device) {
     .expect("model and head load");
     assert!(matches!(loaded.draft, Some(Ok(_))), "{name}: {:?}", loaded.draft);
     let mut executor = loaded.executor;
+    let groups = executor.capacity().groups;
     let tokens = [&of_target.tokens[..], &of_target.greedy].concat();
     for (slot, round) in golden.rounds.iter().enumerate() {
         let end = of_target.tokens.len() + round.known - 1;
@@ -539,8 +541,8 @@ fn a_random_head_drafts_like_its_reference(name: &str, device: Device) {
             slot: slot as u32,
             tokens: RowTokens::Known(ids.to_vec()),
             start: start as u32,
-            blocks: (0..(start + ids.len() + drafts).div_ceil(BLOCK_SIZE))
-                .map(|at| (1 + 4 * slot + at) as u32)
+            blocks: (0..groups.blocks(start + ids.len() + drafts))
+                .map(|at| (1 + groups.blocks(64) * slot + at) as u32)
                 .collect(),
             sample: Some(Sampling::GREEDY),
             drafts: vec![Draft::default(); drafts],

@@ -88,7 +88,7 @@ pub async fn logits(executor: &mut AnyExecutor, tokens: &[u32], start: usize) ->
             slot: 0,
             tokens: RowTokens::Known(tokens[start..].to_vec()),
             start: start as u32,
-            blocks: blocks(tokens.len()),
+            blocks: blocks(executor, tokens.len()),
             sample: None,
             ..Default::default()
         }],
@@ -111,7 +111,7 @@ pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) ->
             slot: 3,
             tokens: rows,
             start: start as u32,
-            blocks: blocks(tokens.len() + i),
+            blocks: blocks(executor, tokens.len() + i),
             sample: Some(Sampling::GREEDY),
             ..Default::default()
         };
@@ -126,8 +126,10 @@ pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) ->
 }
 
 /// A block table with blocks apart and out of order.
-fn blocks(tokens: usize) -> Vec<u32> {
-    (0..tokens.div_ceil(16) as u32).map(|i| (i * 3 + 4) % 8).collect()
+fn blocks(executor: &AnyExecutor, tokens: usize) -> Vec<u32> {
+    let groups = executor.capacity().groups;
+    let block = |i: usize| (i / groups.count() * 3 + 4) % 8 + 8 * (i % groups.count());
+    (0..groups.blocks(tokens)).map(|i| block(i) as u32).collect()
 }
 
 #[cfg(not(target_arch = "wasm32"))]

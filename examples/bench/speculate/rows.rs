@@ -5,9 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use tabloom::{
     executor::AnyExecutor,
-    step::{
-        BLOCK_SIZE, Draft, Executor, Follow, MAX_DRAFTS, RowTokens, Sampling, SeqPlan, StepPlan,
-    },
+    step::{Draft, Executor, Follow, MAX_DRAFTS, RowTokens, Sampling, SeqPlan, StepPlan},
 };
 
 /// Tokens in the KV cache before the measured steps.
@@ -43,9 +41,10 @@ pub async fn measure(executor: &mut AnyExecutor, drafts: usize, rounds: usize) -
     let mut kinds: Vec<Kind> = (0..=MAX_DRAFTS).map(plain).collect();
     kinds.push(Kind { drafts, proposed: true, follow: true });
     kinds.push(Kind { drafts: 0, proposed: false, follow: true });
+    let blocks = executor.capacity().groups.blocks(CONTEXT + 1 + MAX_DRAFTS);
     let begin = SeqPlan {
         tokens: RowTokens::Known(vec![TOKEN; CONTEXT]),
-        blocks: (1..=(CONTEXT + 1 + MAX_DRAFTS).div_ceil(BLOCK_SIZE) as u32).collect(),
+        blocks: (1..=blocks as u32).collect(),
         sample: Some(Sampling::GREEDY),
         follow: Follow::Sampled,
         ..SeqPlan::default()
