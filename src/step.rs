@@ -13,6 +13,12 @@ pub const BLOCK_SIZE: usize = 16;
 /// One step over a ragged batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepPlan {
+    /// KV blocks whose contents are kept in host blocks, as they are before this step; at most
+    /// [`HostMemory::saves`]. They are there once the step's result is.
+    pub saves: Vec<BlockCopy>,
+    /// Host blocks whose contents are written to KV blocks, before these are copied or read by a row. What the
+    /// step saves to a host block comes later.
+    pub restores: Vec<BlockCopy>,
     /// KV blocks to copy, in all layers and in this order, before any row is computed.
     pub copies: Vec<BlockCopy>,
     pub seqs: Vec<SeqPlan>,
@@ -20,7 +26,7 @@ pub struct StepPlan {
     pub read_logits: bool,
 }
 
-/// A copy of one KV block.
+/// A copy of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockCopy {
     pub from: u32,
@@ -279,6 +285,8 @@ pub struct StepResult {
     pub embeddings: Vec<Vec<f32>>,
     /// `[rows][vocab]`, if the plan has `read_logits`.
     pub logits: Vec<f32>,
+    /// Host blocks of the step's saves for which there was no memory.
+    pub lost: Vec<u32>,
     /// Time that the device spent on the step, if it can measure that.
     pub device_nanos: Option<u64>,
 }
@@ -353,6 +361,22 @@ pub struct Capacity {
     pub vocab: usize,
     /// What the groups of layers attend to. Blocks outside a group's window of all later rows can be freed.
     pub groups: KvGroups,
+    /// Where the contents of KV blocks can be kept beside the device.
+    pub host: HostMemory,
+}
+
+/// Room for the contents of KV blocks in host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostMemory {
+    /// Host blocks, each for one KV block.
+    pub blocks: usize,
+    /// KV blocks that a step can save.
+    pub saves: usize,
+}
+
+impl HostMemory {
+    /// No room.
+    pub const NONE: HostMemory = HostMemory { blocks: 0, saves: 0 };
 }
 
 impl Capacity {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tabloom::{
     engine::Options,
     scheduler::{Request, Scheduler},
-    step::{BLOCK_SIZE, Capacity, KvGroups, Sample, StepPlan, StepResult},
+    step::{BLOCK_SIZE, Capacity, HostMemory, KvGroups, Sample, StepPlan, StepResult},
 };
 
 const SEQS: usize = 16;
@@ -22,6 +22,7 @@ fn decoding(prompt: usize) -> Scheduler {
         context: CONTEXT,
         vocab: 1000,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     let mut scheduler = Scheduler::new(capacity, Options { watermark: 0.0, ..Options::default() });
     for id in 0..SEQS as u32 {

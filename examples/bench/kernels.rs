@@ -9,7 +9,7 @@ use tabloom::{
     },
     layout::{Layout, row_stride},
     model::MatmulOutput,
-    step::{BLOCK_SIZE, Capacity, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
+    step::{BLOCK_SIZE, Capacity, HostMemory, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
 };
 
 use super::{
@@ -25,6 +25,7 @@ const CAPACITY: Capacity = Capacity {
     context: 4096,
     vocab: 128_256,
     groups: KvGroups::FULL,
+    host: HostMemory::NONE,
 };
 const LAYOUT: Layout = Layout::W4 { group: 32 };
 /// Bytes that are read before a buffer is read again.

@@ -32,6 +32,10 @@ export interface EngineMetrics extends SpeculationMetrics {
   /** The same for requests that were preempted and came back; not in the counts above. */
   preempted_queries: number;
   preempted_hits: number;
+  /** Tokens in both counts of found tokens that came from host memory (`prefixCache`). */
+  restored_tokens: number;
+  /** Share of that memory that holds something, from 0 to 1. */
+  host_cache_usage_perc: number;
   num_preemptions: number;
   /** Tokens of prompts that were computed or found. */
   prompt_tokens: number;
@@ -80,6 +84,8 @@ export interface TabMetrics extends SpeculationMetrics {
   /** Tokens that were looked for in the prefix cache, and found. */
   prefix_cache_queries: number;
   cached_tokens: number;
+  /** Of the found tokens, after preemptions too, those that came from host memory. */
+  restored_tokens: number;
   /** Tokens of answers. */
   generation_tokens: number;
 }

@@ -18,6 +18,7 @@ pub struct BlockTable {
     /// Owner of the blocks that it takes.
     pub(super) owner: u64,
     pub(super) cached: usize,
+    pub(super) restored: usize,
     /// Entries before this index were found in the cache, or are published.
     pub(super) published: usize,
     /// Of each group: entries before this index have been checked by [`super::KvCache::retire`].
@@ -41,6 +42,7 @@ impl BlockTable {
             blocks: Vec::new(),
             hashes: Vec::new(),
             cached: 0,
+            restored: 0,
             published: 0,
             retired: [0; MAX_GROUPS],
         }
@@ -89,6 +91,11 @@ impl BlockTable {
     /// Tokens whose keys and values were found in the cache on admission; a fork inherits its parent's.
     pub fn cached(&self) -> usize {
         self.cached
+    }
+
+    /// How many of the [cached](BlockTable::cached) tokens were in host memory.
+    pub fn restored(&self) -> usize {
+        self.restored
     }
 
     /// Blocks to allocate before the table has room for `tokens` tokens.

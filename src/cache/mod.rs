@@ -4,6 +4,10 @@
 //! The layers of a model are in groups: those of a group see the same positions and share blocks, so that
 //! layers with a window keep a window's blocks. All groups take their blocks from one pool.
 //!
+//! Where a cached block is evicted, the host keeps its content, as far as it has room. A prefix is found on
+//! the device and in host memory alike; what is in host memory is written to free blocks before the
+//! next step, so that it need not be computed again.
+//!
 //! The executor stores the keys and values; here are only block ids. A freed block stays cached, that
 //! is, can be found by its content, until it is taken again. Blocks without cached content are taken
 //! first, then the cached blocks freed longest ago (LRU), the end of a sequence before its beginning.
@@ -13,6 +17,7 @@
 
 mod block_table;
 mod free_list;
+mod host;
 mod links;
 mod owners;
 mod prefix_index;
@@ -23,9 +28,10 @@ mod view;
 pub use self::block_table::BlockTable;
 
 use self::{
-    block_table::NULL, free_list::FreeList, owners::Owners, prefix_index::PrefixIndex, view::View,
+    block_table::NULL, free_list::FreeList, host::HostTier, owners::Owners,
+    prefix_index::PrefixIndex, view::View,
 };
-use crate::step::{BLOCK_SIZE, BlockCopy, KvGroups, MAX_GROUPS};
+use crate::step::{BLOCK_SIZE, BlockCopy, HostMemory, KvGroups, MAX_GROUPS};
 
 /// A fixed pool of KV blocks with reference counts and the index of cached prefixes.
 #[derive(Clone, Debug)]
@@ -34,6 +40,7 @@ pub struct KvCache {
     free: FreeList,       // the blocks without a reference, the next to be taken first
     owners: Owners,
     index: PrefixIndex,
+    host: HostTier,
     views: Vec<View>, // [groups]
     prefix_caching: bool,
     stats: CacheStats,
@@ -48,6 +55,15 @@ pub struct CacheStats {
     pub evicted: u64,
     /// How often the prefix cache was cleared.
     pub resets: u64,
+}
+
+/// Where a block of a cached prefix is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cached {
+    /// A window hides it from all rows after the prefix.
+    Hidden,
+    Device(u32),
+    Host(u32),
 }
 
 /// Protects the blocks of a prefix from eviction.
@@ -67,11 +83,13 @@ impl KvCache {
     pub fn new(blocks: usize, groups: KvGroups, prefix_caching: bool, seed: u64) -> KvCache {
         let mut free = FreeList::new(blocks);
         free.remove(NULL);
+        let index = PrefixIndex::new(blocks, 0, seed);
         KvCache {
+            host: HostTier::new(HostMemory::NONE, &index),
             references: vec![0; blocks],
             free,
             owners: Owners::new(blocks, blocks),
-            index: PrefixIndex::new(blocks, 0, seed),
+            index,
             views: groups.windows().map(View::new).collect(),
             prefix_caching,
             stats: CacheStats::default(),
@@ -82,7 +100,13 @@ impl KvCache {
     /// their own, like those of a draft head.
     pub fn with_lookahead(self, lookahead: usize) -> KvCache {
         let index = PrefixIndex::new(self.references.len(), lookahead, self.index.seed);
-        KvCache { index, ..self }
+        KvCache { host: HostTier::new(self.host.memory(), &index), index, ..self }
+    }
+
+    /// The same cache, empty, with room in host memory for what is evicted.
+    pub fn with_host(self, memory: HostMemory) -> KvCache {
+        let memory = if self.prefix_caching { memory } else { HostMemory::NONE };
+        KvCache { host: HostTier::new(memory, &self.index), ..self }
     }
 
     /// Tokens after their own that keys and values depend on.
@@ -112,6 +136,11 @@ impl KvCache {
         (self.usable() - self.free()) as f64 / self.usable().max(1) as f64
     }
 
+    /// The share of the host blocks that hold something, from 0 to 1.
+    pub fn host_usage(&self) -> f64 {
+        self.host.usage()
+    }
+
     /// Blocks that belong to an owner, held or cached.
     pub fn owned(&self, owner: u64) -> usize {
         self.owners.blocks(owner)
@@ -137,14 +166,15 @@ impl KvCache {
     /// Tokens of the longest cached prefix of a [hashed](KvCache::hash) sequence, in whole blocks. The
     /// last token never counts, because its logits must be computed.
     pub fn lookup(&self, table: &BlockTable, tokens: &[u32]) -> usize {
-        let found = self.find(table, tokens, tokens.len().saturating_sub(1));
+        let found = self.find(table, tokens, tokens.len().saturating_sub(1), true);
         found.len() / table.groups * BLOCK_SIZE
     }
 
     /// The same in a few probes, for an order of many sequences: exact unless blocks were evicted from
     /// the middle of a prefix.
     pub fn estimate(&self, table: &BlockTable) -> usize {
-        table.hashes.partition_point(|hash| self.index.has(*hash)) * BLOCK_SIZE
+        let has = |hash: &u64| self.index.has(*hash) || self.host.has(*hash);
+        table.hashes.partition_point(has) * BLOCK_SIZE
     }
 
     /// Gives the empty table of a [hashed](KvCache::hash) sequence room for `room` tokens; it shares
@@ -161,17 +191,54 @@ impl KvCache {
     ) -> bool {
         debug_assert!(table.is_empty());
         let most = if use_prefix { tokens.len().saturating_sub(1) } else { 0 };
-        let blocks = self.find(table, tokens, most);
-        let is_free = |block: &&u32| **block != NULL && self.references[**block as usize] == 0;
-        let missing = (room.div_ceil(BLOCK_SIZE) * table.groups).saturating_sub(blocks.len());
-        if self.free() < blocks.iter().filter(is_free).count() + missing + spare {
+        let found = self.find(table, tokens, most, true);
+        let takes_free = |cached: &&Cached| match cached {
+            Cached::Hidden => false,
+            Cached::Device(block) => self.references[*block as usize] == 0,
+            Cached::Host(_) => true,
+        };
+        let missing = (room.div_ceil(BLOCK_SIZE) * table.groups).saturating_sub(found.len());
+        if self.free() < found.iter().filter(takes_free).count() + missing + spare {
             return false;
         }
-        table.blocks = blocks;
+        let on_device = |cached: &Cached| match cached {
+            Cached::Device(block) => *block,
+            Cached::Hidden | Cached::Host(_) => NULL,
+        };
+        table.blocks = found.iter().map(on_device).collect();
         (table.cached, table.published) = (table.len() * BLOCK_SIZE, table.len());
         self.share(table); // before any block is taken, which could be one of these
+        self.restore(table, tokens, &found);
         self.extend(table, room);
         true
+    }
+
+    /// Gives a table blocks for what was found in host memory, which the next step fills.
+    fn restore(&mut self, table: &mut BlockTable, tokens: &[u32], found: &[Cached]) {
+        let mut restored = None;
+        for (at, cached) in found.iter().enumerate() {
+            let Cached::Host(from) = *cached else { continue };
+            let (entry, group) = (at / table.groups, at % table.groups);
+            let Some(content) = self.index.content(tokens, entry) else { break };
+            let Some(block) = self.take(table.owner) else { break };
+            table.blocks[at] = block;
+            let hash = PrefixIndex::of_group(table.hashes[entry], group);
+            self.index.insert(block, hash, self.parent(table, entry), content);
+            self.host.restore(from, block);
+            if restored.replace(entry) != Some(entry) {
+                table.restored += BLOCK_SIZE;
+            }
+        }
+    }
+
+    /// Moves the copies between device and host that the next step makes, saves and restores, out.
+    pub fn take_copies(&mut self) -> [Vec<BlockCopy>; 2] {
+        self.host.take_copies()
+    }
+
+    /// Records that a step with these saves is over; for those to the host blocks `lost` there was no memory.
+    pub fn saved(&mut self, saves: &[BlockCopy], lost: &[u32]) {
+        self.host.saved(saves, lost);
     }
 
     /// Grows `table` to hold `tokens` tokens. Returns false, with nothing changed, if too few blocks
@@ -210,6 +277,11 @@ impl KvCache {
         for block in table.held() {
             self.stats.evicted += u64::from(self.index.remove(block));
         }
+        for hash in &table.hashes {
+            for group in 0..table.groups {
+                self.host.forget(PrefixIndex::of_group(*hash, group));
+            }
+        }
     }
 
     /// Frees the blocks that no row at position `computed` or later attends to.
@@ -246,6 +318,7 @@ impl KvCache {
         let mut table = parent.clone();
         table.blocks.truncate(full * table.groups);
         table.hashes.truncate(full);
+        table.restored = 0;
         table.published = table.published.min(full);
         table.retired = table.retired.map(|retired| retired.min(full));
         if self.free() < table.missing(room) + spare {
@@ -264,7 +337,7 @@ impl KvCache {
         for block in std::mem::take(&mut table.blocks).into_iter().rev() {
             self.drop_reference(block);
         }
-        (table.cached, table.published) = (0, 0);
+        (table.cached, table.restored, table.published) = (0, 0, 0);
         table.retired.fill(0);
     }
 
@@ -272,7 +345,12 @@ impl KvCache {
     pub fn pin(&mut self, tokens: &[u32], salt: u64) -> Option<Pin> {
         let mut table = BlockTable::new(salt, 0, self.views.len());
         self.hash(&mut table, tokens);
-        table.blocks = self.find(&table, tokens, tokens.len());
+        let on_device = |cached| match cached {
+            Cached::Device(block) => block,
+            Cached::Hidden | Cached::Host(_) => NULL,
+        };
+        let found = self.find(&table, tokens, tokens.len(), false);
+        table.blocks = found.into_iter().map(on_device).collect();
         table.cached = table.len() * BLOCK_SIZE;
         self.share(&table);
         (!table.is_empty()).then_some(Pin(table))
@@ -289,6 +367,7 @@ impl KvCache {
         let idle = self.free() == self.usable();
         if idle {
             self.index.clear();
+            self.host.clear();
             self.owners = Owners::new(self.references.len(), self.owners.most);
             self.stats.resets += 1;
         }
@@ -339,6 +418,7 @@ impl KvCache {
 
         self.owners.check_integrity(self.free.iter());
         self.index.check_integrity();
+        self.host.check_integrity();
     }
 
     /// The hash of the blocks of a table before one of them.
@@ -349,7 +429,8 @@ impl KvCache {
         }
     }
 
-    /// The blocks of the longest cached prefix of `tokens`, of at most `most` of them, `[entries][groups]`.
+    /// Where the blocks of the longest cached prefix of `tokens` are, of at most `most` of them,
+    /// `[entries][groups]`; `or_host`: in host memory, too.
     ///
     /// Blocks that a group's window hides from all rows after the prefix need not be cached:
     /// ```text
@@ -357,14 +438,17 @@ impl KvCache {
     /// ├───────┼──────────────────┼─────────┤ prefix
     ///   cached  anything: null     cached
     /// ```
-    fn find(&self, table: &BlockTable, tokens: &[u32], most: usize) -> Vec<u32> {
+    fn find(&self, table: &BlockTable, tokens: &[u32], most: usize, or_host: bool) -> Vec<Cached> {
         let (mut blocks, mut parent) = (Vec::new(), self.index.root(table.salt));
         let (mut longest, mut cached_in_a_row) = (0, [0; MAX_GROUPS]);
         'entries: for (at, &hash) in table.hashes.iter().enumerate().take(most / BLOCK_SIZE) {
             let Some(content) = self.index.content(tokens, at) else { break };
             let mut suffices = true;
             for (group, view) in self.views.iter().enumerate() {
-                let block = self.index.find(PrefixIndex::of_group(hash, group), parent, content);
+                let hash = PrefixIndex::of_group(hash, group);
+                let in_host = || self.host.find(hash, parent, content).filter(|_| or_host);
+                let on_device = self.index.find(hash, parent, content).map(Cached::Device);
+                let block = on_device.or_else(|| in_host().map(Cached::Host));
                 if block.is_none() && at < view.sinks {
                     break 'entries;
                 }
@@ -372,7 +456,7 @@ impl KvCache {
                 *cached = block.map_or(0, |_| *cached + 1);
                 let hidden = view.hidden((at + 1) * BLOCK_SIZE);
                 suffices &= *cached >= (at + 1).saturating_sub(hidden.end);
-                blocks.push(block.unwrap_or(NULL));
+                blocks.push(block.unwrap_or(Cached::Hidden));
             }
             if suffices {
                 longest = at + 1;
@@ -383,7 +467,7 @@ impl KvCache {
         for (group, view) in self.views.iter().enumerate() {
             let hidden = view.hidden(longest * BLOCK_SIZE);
             for entry in hidden.start..hidden.end.min(longest) {
-                blocks[entry * table.groups + group] = NULL;
+                blocks[entry * table.groups + group] = Cached::Hidden;
             }
         }
         blocks
@@ -404,13 +488,22 @@ impl KvCache {
     /// Adds free blocks to a table until it has room for `tokens` tokens; there must be enough.
     fn extend(&mut self, table: &mut BlockTable, tokens: usize) {
         for _ in 0..table.missing(tokens) {
-            let Some(block) = self.next(table.owner) else { break };
-            self.free.remove(block);
-            self.owners.assign(block, table.owner);
-            self.stats.evicted += u64::from(self.index.remove(block));
-            self.references[block as usize] = 1;
+            let Some(block) = self.take(table.owner) else { break };
             table.blocks.push(block);
         }
+    }
+
+    /// Takes a free block for an owner. What it had cached is kept by the host.
+    fn take(&mut self, owner: u64) -> Option<u32> {
+        let block = self.next(owner)?;
+        self.free.remove(block);
+        self.owners.assign(block, owner);
+        if let Some((hash, parent, content)) = self.index.key(block) {
+            self.host.save(block, hash, parent, content);
+            self.stats.evicted += u64::from(self.index.remove(block));
+        }
+        self.references[block as usize] = 1;
+        Some(block)
     }
 
     /// The free block that this owner takes next.

@@ -74,6 +74,22 @@ impl PrefixIndex {
         })
     }
 
+    /// The block that was published first with this hash, whatever its content.
+    pub fn first(&self, hash: u64) -> Option<u32> {
+        self.first.get(&hash).copied()
+    }
+
+    /// Number of blocks.
+    pub fn len(&self) -> usize {
+        self.entries.iter().flatten().count()
+    }
+
+    /// Hash, parent's hash and content of a block.
+    pub fn key(&self, block: u32) -> Option<(u64, u64, &[u32])> {
+        let Entry { hash, parent, .. } = *self.entry(block)?;
+        Some((hash, parent, self.content_of(block)))
+    }
+
     /// Whether there is a block with this hash.
     pub fn has(&self, hash: u64) -> bool {
         self.first.contains_key(&hash)

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Result,
-    gpu::Gpu,
+    gpu::{Gpu, Readback},
     kernels::{Batch, BlockTables, Group, KvGroup, KvKind, Table, Tuning, batch::SLOT_TOKENS},
     layout::row_stride,
     model::{Act, ModelConfig},
@@ -179,6 +179,34 @@ impl StepBuffers {
             encoder.copy_buffer_to_buffer(buffer, from, &self.kv_copy, 0, *bytes);
             encoder.copy_buffer_to_buffer(&self.kv_copy, 0, buffer, to, *bytes);
         }
+    }
+
+    /// Bytes of a KV block at all places.
+    pub fn block_bytes(&self) -> u64 {
+        self.kv.iter().map(|kv| kv.block_bytes).sum()
+    }
+
+    /// Records copies of a block's content to a read-back, place by place.
+    pub fn save_block(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        block: u32,
+        readback: &mut Readback,
+    ) {
+        for Kv { buffer, block_bytes: bytes, .. } in &self.kv {
+            let at = u64::from(block) * bytes;
+            readback.copy_range(encoder, buffer, at..at + bytes);
+        }
+    }
+
+    /// Writes a block's content, place by place; returns the words that are left.
+    pub fn restore_block<'a>(&self, gpu: &Gpu, block: u32, mut words: &'a [u32]) -> &'a [u32] {
+        for Kv { buffer, block_bytes: bytes, .. } in &self.kv {
+            let (content, rest) = words.split_at(*bytes as usize / 4);
+            gpu.queue.write_buffer(buffer, u64::from(block) * bytes, bytemuck::cast_slice(content));
+            words = rest;
+        }
+        words
     }
 
     /// The KV cache of a layer, and its group.

@@ -11,6 +11,7 @@ use std::{
 use super::{
     drafting::{self, Drafter},
     homes::{Home, homes, places},
+    host_blocks::HostBlocks,
     outcome::Outcome,
     shapes::{self, RopeTables, Widths},
 };
@@ -34,6 +35,7 @@ pub struct CpuExecutor {
     target: HostModel,
     draft: Option<HostDraft>,
     slots: Slots,
+    host: HostBlocks,
     done: VecDeque<StepResult>,
 }
 
@@ -112,7 +114,9 @@ impl CpuExecutor {
         let program = program_with(&config, read.as_ref().filter(|_| draft.is_some()));
         let widths = Widths { features, ..Default::default() };
         let target = HostModel::new(config, widths, program, weights, &capacity, kinds)?;
-        Ok((CpuExecutor { capacity, target, draft, slots, done: VecDeque::new() }, refused))
+        let host = HostBlocks::new(capacity.host);
+        let done = VecDeque::new();
+        Ok((CpuExecutor { capacity, target, draft, slots, host, done }, refused))
     }
 
     /// Runs the layers on a step's rows and calls `observer` before each matrix product with the
@@ -270,6 +274,15 @@ impl HostModel {
             weights,
             acts,
             routes: Vec::new(),
+        })
+    }
+
+    /// The words of a block, place by place.
+    fn block(&mut self, block: u32) -> impl Iterator<Item = &mut [u32]> {
+        let HostModel { config, kv, .. } = self;
+        kv.iter_mut().map(move |(kind, kv)| {
+            let words = shapes::kv_layout(config, *kind).block_words();
+            &mut kv[block as usize * words..][..words]
         })
     }
 
@@ -461,13 +474,15 @@ impl Executor for CpuExecutor {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let CpuExecutor { capacity, target, draft, slots, done } = self;
+        let CpuExecutor { capacity, target, draft, slots, host, done } = self;
         slots.tables.update(plan, |_, _| {})?;
         // An invalid plan must be refused before it is resolved.
         Batch::encode(plan, capacity, &slots.tables, 1)?;
         let last_samples = &slots.last_samples;
         let plan = &*plan.resolved(|slot| last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize]);
         let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
+        let own = draft.as_mut().and_then(|draft| draft.model.as_mut());
+        let lost = exchange(plan, host, [Some(&mut *target), own]);
         for copy in &plan.copies {
             target.copy_block(*copy);
             let beside = draft.iter_mut().filter_map(|draft| draft.model.as_mut());
@@ -488,7 +503,7 @@ impl Executor for CpuExecutor {
         let (samples, scores) = outcome.read(&slots.results);
         let sum = |slot: &u32| &slots.pooled[*slot as usize * row_stride(hidden)..][..hidden];
         let embeddings = outcome.embedded.iter().map(|slot| pool::unit(sum(slot))).collect();
-        let mut result = StepResult { samples, scores, embeddings, ..Default::default() };
+        let mut result = StepResult { samples, scores, embeddings, lost, ..Default::default() };
         if plan.read_logits {
             let rows = target.acts[&Act::Logits].chunks_exact(row_stride(vocab));
             result.logits = rows.take(plan.rows()).flat_map(|row| &row[..vocab]).copied().collect();
@@ -503,6 +518,36 @@ impl Executor for CpuExecutor {
             message: "no step is in flight".into(),
         })
     }
+}
+
+/// Copies the blocks of a plan between models and host; returns the host blocks that found no memory.
+fn exchange(
+    plan: &StepPlan,
+    host: &mut HostBlocks,
+    models: [Option<&mut HostModel>; 2],
+) -> Vec<u32> {
+    let mut models: Vec<&mut HostModel> = models.into_iter().flatten().collect();
+    let content = |models: &mut Vec<&mut HostModel>, block| -> Vec<u32> {
+        models
+            .iter_mut()
+            .flat_map(|model| model.block(block))
+            .flat_map(|words| &*words)
+            .copied()
+            .collect()
+    };
+    let saved = plan.saves.iter().map(|save| (save.to, content(&mut models, save.from)));
+    let saved: Vec<_> = saved.collect();
+    for restore in &plan.restores {
+        let Some(words) = host.load(restore.from) else { continue };
+        let mut words = &words[..];
+        for place in models.iter_mut().flat_map(|model| model.block(restore.to)) {
+            let (content, rest) = words.split_at(place.len());
+            place.copy_from_slice(content);
+            words = rest;
+        }
+    }
+    let kept = saved.into_iter().filter(|(block, words)| !host.store(*block, words));
+    kept.map(|(block, _)| block).collect()
 }
 
 fn out(acts: &mut HashMap<Act, Vec<f32>>, act: Act) -> &mut Vec<f32> {

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::{
         kernels::{Shift, batch::ACCEPTED},
-        step::{Draft, KvGroups, MAX_DRAFTS},
+        step::{Draft, HostMemory, KvGroups, MAX_DRAFTS},
     };
 
     const CAPACITY: Capacity = Capacity {
@@ -159,6 +159,7 @@ mod tests {
         context: 160,
         vocab: 100,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
 
     /// A step whose sequences, except the last, start behind unverified drafts.

@@ -7,6 +7,7 @@ use wgpu::CommandEncoder;
 use super::{
     buffers::StepBuffers,
     drafting::{self, Drafter},
+    host_blocks::HostBlocks,
     lower::When,
     outcome::Outcome,
     profile::Profiler,
@@ -42,6 +43,9 @@ pub struct GpuExecutor {
     shift: Dispatch,
     in_flight: VecDeque<InFlight>,
     spare: Vec<Readback>,
+    host: HostBlocks,
+    /// For the contents of the blocks that a step saves.
+    spare_saves: Vec<Readback>,
     profiler: Option<Profiler>,
     work: HostWork,
 }
@@ -65,6 +69,14 @@ struct InFlight {
     small: Readback,
     /// [logit rows][row_stride(vocab)]
     logits: Option<Readback>,
+    saves: Option<Saves>,
+}
+
+/// The blocks that a step saves.
+struct Saves {
+    /// Host blocks.
+    to: Vec<u32>,
+    contents: Readback,
 }
 
 impl GpuExecutor {
@@ -123,7 +135,18 @@ impl GpuExecutor {
         for _ in 0..Self::DEPTH {
             spare.push(Readback::new(&gpu, small_bytes).await?);
         }
+        let mut spare_saves = Vec::new();
+        if capacity.host.saves > 0 {
+            let own = draft.as_ref().filter(|draft| !draft.is_inside);
+            let own = own.map_or(0, |draft| draft.parts.buffers.block_bytes());
+            let bytes = capacity.host.saves as u64 * (buffers.block_bytes() + own);
+            for _ in 0..Self::DEPTH {
+                spare_saves.push(Readback::new(&gpu, bytes).await?);
+            }
+        }
         let executor = GpuExecutor {
+            host: HostBlocks::new(capacity.host),
+            spare_saves,
             // Only for the grid, which does not depend on a layer's kind.
             attention: shapes::attention(
                 config,
@@ -163,6 +186,56 @@ impl GpuExecutor {
     /// Bytes of the weights.
     pub fn weight_bytes(&self) -> u64 {
         self.weights.bytes()
+    }
+
+    /// The buffers with keys and values: the model's, and those of a drafter of its own.
+    fn with_kv(&self) -> impl Iterator<Item = &StepBuffers> {
+        let own = self.draft.iter().filter(|draft| !draft.is_inside);
+        [&self.buffers].into_iter().chain(own.map(|draft| &draft.parts.buffers))
+    }
+
+    /// Submits the read-back of the blocks that a plan saves, before anything overwrites them.
+    fn save(&mut self, plan: &StepPlan) -> Option<Saves> {
+        if plan.saves.is_empty() {
+            return None;
+        }
+        let mut contents = self.spare_saves.pop()?;
+        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        for save in &plan.saves {
+            for buffers in self.with_kv() {
+                buffers.save_block(&mut encoder, save.from, &mut contents);
+            }
+        }
+        contents.map(self.gpu.queue.submit([encoder.finish()]));
+        self.work.submissions += 1;
+        self.work.read_backs += 1;
+        Some(Saves { to: plan.saves.iter().map(|save| save.to).collect(), contents })
+    }
+
+    /// Writes the blocks that a plan restores.
+    fn restore(&mut self, plan: &StepPlan) {
+        for restore in &plan.restores {
+            let Some(words) = self.host.load(restore.from) else { continue };
+            let mut words = &words[..];
+            for buffers in self.with_kv() {
+                words = buffers.restore_block(&self.gpu, restore.to, words);
+            }
+        }
+    }
+
+    /// Keeps what a step has read of the blocks that it saves; returns those for which there is no memory.
+    async fn keep(&mut self, saves: Saves) -> Result<Vec<u32>> {
+        let Saves { to, mut contents } = saves;
+        let words = contents.words(&self.gpu).await?;
+        self.spare_saves.push(contents);
+        let each = words.len() / to.len().max(1);
+        let mut lost = Vec::new();
+        for (block, words) in to.into_iter().zip(words.chunks_exact(each.max(1))) {
+            if !self.host.store(block, words) {
+                lost.push(block);
+            }
+        }
+        Ok(lost)
     }
 
     /// Encodes and uploads the batches in which the drafter drafts, and in which it reads the rows.
@@ -308,13 +381,13 @@ impl Executor for GpuExecutor {
             self.work.buffer_writes += 1;
         }
         let (passes, follow) = self.draft_batches(plan)?;
+        let saves = self.save(plan);
+        self.restore(plan);
         self.work.steps += 1;
 
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
         for copy in &plan.copies {
-            self.buffers.copy_block(&mut encoder, *copy);
-            let beside = self.draft.iter().filter(|draft| !draft.is_inside);
-            beside.for_each(|draft| draft.parts.buffers.copy_block(&mut encoder, *copy));
+            self.with_kv().for_each(|buffers| buffers.copy_block(&mut encoder, *copy));
         }
         self.record_shifts(&mut encoder, &batch, passes.len() + follow.len());
         for (place, batch) in passes.iter().enumerate() {
@@ -354,7 +427,7 @@ impl Executor for GpuExecutor {
             readback.map(submission.clone());
             self.work.read_backs += 1;
         }
-        self.in_flight.push_back(InFlight { outcome, small, logits });
+        self.in_flight.push_back(InFlight { outcome, small, logits, saves });
         Ok(())
     }
 
@@ -367,6 +440,10 @@ impl Executor for GpuExecutor {
         };
         let words = step.small.words(&self.gpu).await?;
         self.spare.push(step.small);
+        let lost = match step.saves {
+            Some(saves) => self.keep(saves).await?,
+            None => Vec::new(),
+        };
         let mut logits = Vec::new();
         if let Some(mut readback) = step.logits {
             let rows = readback.words(&self.gpu).await?;
@@ -386,6 +463,7 @@ impl Executor for GpuExecutor {
             scores,
             embeddings,
             logits,
+            lost,
             device_nanos: self.profiler.as_ref().and_then(|profiler| profiler.nanos(times)),
         })
     }

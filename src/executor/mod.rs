@@ -5,6 +5,7 @@ mod cpu;
 mod drafting;
 mod gpu;
 mod homes;
+mod host_blocks;
 mod kinds;
 mod lower;
 mod outcome;

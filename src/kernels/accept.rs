@@ -84,7 +84,7 @@ mod tests {
     use crate::{
         kernels::{BlockTables, DraftSample, Sample},
         layout::row_stride,
-        step::{Capacity, Draft, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
+        step::{Capacity, Draft, HostMemory, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
     };
 
     const VOCAB: usize = 10;
@@ -97,6 +97,7 @@ mod tests {
         context: 32,
         vocab: VOCAB,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
 
     /// A step of a sequence with these drafts.

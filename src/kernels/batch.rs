@@ -396,7 +396,7 @@ mod tests {
     use super::*;
     use crate::{
         kernels::KvGroup,
-        step::{Adjust, BlockCopy, Draft, KvGroups, Sampling, Score, SeqPlan},
+        step::{Adjust, BlockCopy, Draft, HostMemory, KvGroups, Sampling, Score, SeqPlan},
     };
 
     const CAPACITY: Capacity = Capacity {
@@ -407,6 +407,7 @@ mod tests {
         context: 64,
         vocab: 100,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
 
     fn seq(slot: u32, tokens: RowTokens, start: u32, blocks: &[u32]) -> SeqPlan {

@@ -158,7 +158,7 @@ impl BlockTables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{RowTokens, Window};
+    use crate::step::{HostMemory, RowTokens, Window};
 
     const CAPACITY: Capacity = Capacity {
         rows: 64,
@@ -168,6 +168,7 @@ mod tests {
         context: 100,
         vocab: 100,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     const NULL: u32 = u32::MAX;
 

@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     executor::{KvKind, block_bytes, kv_groups, layer_block_bytes},
     model::ModelConfig,
-    step::{BLOCK_SIZE, Capacity, KvGroups, Window},
+    step::{BLOCK_SIZE, Capacity, HostMemory, KvGroups, Window},
 };
 
 /// Rows per step: enough to keep a GPU busy in prefill, few enough to keep a step short.
@@ -16,6 +16,9 @@ const SEQS: usize = 16;
 const KV_BYTES: u64 = 256 << 20;
 /// The default KV cache holds at least this many tokens.
 const KV_TOKENS: usize = 4096;
+/// Memory of a read-back of blocks that a step saves, and most of them: those of a step's rows, twice.
+const SAVE_BYTES: u64 = 16 << 20;
+const MOST_SAVES: u64 = 2 * (ROWS / BLOCK_SIZE) as u64;
 /// Upper limit of the context length.
 const MAX_CONTEXT: usize = 1 << 20;
 
@@ -79,6 +82,14 @@ pub fn sized(
         context,
         vocab: config.vocab,
         groups,
+        host: HostMemory {
+            blocks: (options.host_bytes / block) as usize,
+            saves: if options.host_bytes < block {
+                0
+            } else {
+                (SAVE_BYTES / block).clamp(1, MOST_SAVES) as usize
+            },
+        },
     })
 }
 

@@ -18,6 +18,8 @@ pub struct LoadOptions {
     pub draft: DraftWith,
     /// Bytes for the KV cache; by default 256 MiB, or what 4096 tokens need if that is more.
     pub kv_bytes: Option<u64>,
+    /// Bytes of host memory for cached blocks that the KV cache has no room for.
+    pub host_bytes: u64,
 }
 
 /// Where the drafter of speculative decoding comes from.

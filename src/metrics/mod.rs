@@ -35,6 +35,10 @@ pub struct Metrics {
     pub preempted_queries: u64,
     /// Tokens found then.
     pub preempted_hits: u64,
+    /// Tokens in both counts of found tokens that came from host memory.
+    pub restored_tokens: u64,
+    /// Fraction of host memory's blocks that hold something, 0 to 1; 0 without host memory.
+    pub host_cache_usage_perc: f64,
     /// Number of preemptions: a request lost its blocks and is recomputed.
     pub num_preemptions: u64,
     /// Prompt tokens that were computed or found in the cache.
@@ -104,6 +108,8 @@ pub struct TabMetrics {
     pub prefix_cache_queries: u64,
     /// Number of them that were found.
     pub cached_tokens: u64,
+    /// Of the found tokens, after preemptions too, those that came from host memory.
+    pub restored_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
     /// Counters of speculative decoding.
@@ -137,6 +143,12 @@ impl Metrics {
             tab.prefix_cache_queries += queries;
             tab.cached_tokens += hits;
         }
+    }
+
+    /// Of what a tab's request found in the prefix cache, `tokens` tokens came from host memory.
+    pub fn restored(&mut self, tab: u64, tokens: usize) {
+        self.restored_tokens += tokens as u64;
+        self.tab(tab).restored_tokens += tokens as u64;
     }
 
     /// The prefill of a tab's prompt of `tokens` tokens is complete.
@@ -177,6 +189,7 @@ impl Metrics {
         self.prefix_cache_hit_rate = HitRate::default();
         self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
         (self.preempted_queries, self.preempted_hits) = (0, 0);
+        self.restored_tokens = sum(|tab| tab.restored_tokens);
         self.spec_decode = SpecDecode::default();
         self.tabs.values().for_each(|tab| self.spec_decode.add(&tab.spec_decode));
     }
@@ -201,6 +214,8 @@ impl Default for Metrics {
             prefix_cache_hit_rate: HitRate::default(),
             preempted_queries: 0,
             preempted_hits: 0,
+            restored_tokens: 0,
+            host_cache_usage_perc: 0.0,
             num_preemptions: 0,
             prompt_tokens: 0,
             generation_tokens: 0,

@@ -30,6 +30,11 @@ impl Metrics {
                 "Fraction of the slots in used KV blocks that hold a token.",
                 self.kv_block_utilisation,
             ),
+            (
+                "tabloom:host_cache_usage_perc",
+                "Fraction of host memory's blocks that hold something.",
+                self.host_cache_usage_perc,
+            ),
         ];
         for (name, help, value) in gauges {
             page.family(name, "gauge", help);
@@ -59,6 +64,11 @@ impl Metrics {
                 "tabloom:preempted_hits_total",
                 "Tokens found in the prefix cache after a preemption.",
                 self.preempted_hits,
+            ),
+            (
+                "tabloom:restored_tokens_total",
+                "Tokens of the prefix cache that came from host memory.",
+                self.restored_tokens,
             ),
             ("vllm:num_preemptions_total", "Preemptions.", self.num_preemptions),
             ("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.", self.prompt_tokens),
@@ -164,12 +174,13 @@ impl Metrics {
             ("waiting", "Requests waiting", |tab| tab.waiting as u64),
             ("kv_blocks", "KV blocks in block tables", |tab| tab.kv_blocks as u64),
         ];
-        let counters: [(_, _, Value); 6] = [
+        let counters: [(_, _, Value); 7] = [
             ("prompt_tokens_total", "Prompt tokens", |tab| tab.prompt_tokens),
             ("prefix_cache_queries_total", "Tokens looked up in the prefix cache", |tab| {
                 tab.prefix_cache_queries
             }),
             ("cached_tokens_total", "Tokens found in the prefix cache", |tab| tab.cached_tokens),
+            ("restored_tokens_total", "Tokens found in host memory", |tab| tab.restored_tokens),
             ("generation_tokens_total", "Tokens generated", |tab| tab.generation_tokens),
             ("draft_tokens_total", "Tokens drafted", |tab| {
                 tab.spec_decode.spec_decode_num_draft_tokens
@@ -248,11 +259,13 @@ mod tests {
             num_requests_waiting: 4,
             kv_cache_usage_perc: 0.625,
             kv_block_utilisation: 0.9375,
+            host_cache_usage_perc: 0.5,
             num_preemptions: 5,
             ..Metrics::default()
         };
         metrics.looked_up(1, 100, 48, false);
         metrics.looked_up(2, 90, 16, true);
+        metrics.restored(2, 32);
         metrics.prefilled(1, 100);
         metrics.verified(2, 5, 3);
         metrics.verified(2, 2, 1);
@@ -323,6 +336,7 @@ mod tests {
             ("vllm:num_requests_waiting", None, 4.0),
             ("vllm:kv_cache_usage_perc", None, 0.625),
             ("tabloom:kv_block_utilisation", None, 0.9375),
+            ("tabloom:host_cache_usage_perc", None, 0.5),
             ("tabloom:spec_decode_seconds_saved", None, 0.25),
             ("tabloom:tab_running", Some(("tab", "2")), 7.0),
             ("tabloom:tab_waiting", Some(("tab", "2")), 8.0),
@@ -333,6 +347,8 @@ mod tests {
             ("vllm:prefix_cache_hits_total", None, 48.0),
             ("tabloom:preempted_queries_total", None, 90.0),
             ("tabloom:preempted_hits_total", None, 16.0),
+            ("tabloom:restored_tokens_total", None, 32.0),
+            ("tabloom:tab_restored_tokens_total", Some(("tab", "2")), 32.0),
             ("vllm:num_preemptions_total", None, 5.0),
             ("vllm:prompt_tokens_total", None, 100.0),
             ("vllm:generation_tokens_total", None, 9.0),

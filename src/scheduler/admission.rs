@@ -55,6 +55,7 @@ impl Scheduler {
                     self.begin_to_draft(&mut seq, cached);
                 }
                 self.metrics.looked_up(seq.tab.0, seq.known(), cached, seq.has_run());
+                self.metrics.restored(seq.tab.0, seq.table.restored());
                 seq.times.admitted(now);
                 seq.admit(slot, cached);
                 self.running.push(seq);

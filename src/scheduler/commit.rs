@@ -27,6 +27,7 @@ impl Scheduler {
     /// plans.
     pub fn commit(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
         self.measure(plan, result, took, now);
+        self.cache.saved(&plan.saves, &result.lost);
         for (rows, came) in by_sequence(plan, result) {
             if let Some(at) = self.running.iter().position(|seq| seq.slot == rows.slot) {
                 self.learn(at, rows, &came);

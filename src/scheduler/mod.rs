@@ -218,6 +218,7 @@ impl Scheduler {
         metrics.num_requests_running = self.running.len();
         metrics.num_requests_waiting = self.queue.len();
         metrics.kv_cache_usage_perc = self.cache.usage();
+        metrics.host_cache_usage_perc = self.cache.host_usage();
         let held: usize = self.running.iter().map(|seq| seq.table.blocks_held()).sum();
         let used: usize = self.running.iter().map(|seq| self.visible(seq.computed())).sum();
         metrics.kv_block_utilisation =

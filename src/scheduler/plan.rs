@@ -78,6 +78,7 @@ impl Scheduler {
         }
         // Without rows there is no step.
         if !plan.seqs.is_empty() {
+            [plan.saves, plan.restores] = self.cache.take_copies();
             plan.copies = std::mem::take(&mut self.copies);
         }
         plan

@@ -48,10 +48,11 @@ impl Scheduler {
     /// A scheduler without requests, for an executor of this capacity.
     pub fn new(capacity: Capacity, options: Options) -> Scheduler {
         let seqs = options.max_running.min(capacity.seqs);
-        let Capacity { blocks, groups, rows, .. } = capacity;
+        let Capacity { blocks, groups, host, rows, .. } = capacity;
         Scheduler {
             cache: KvCache::new(blocks, groups, options.prefix_caching, options.seed)
-                .with_share(options.tab_share),
+                .with_share(options.tab_share)
+                .with_host(host),
             pins: BTreeMap::new(),
             queue: Queue::new(options.policy),
             running: Vec::new(),

@@ -10,7 +10,7 @@ use tabloom::{
     },
     layout::row_stride,
     model::QkNorm,
-    step::{BLOCK_SIZE, Capacity, KvGroups, RowTokens, SeqPlan, StepPlan, Window},
+    step::{BLOCK_SIZE, Capacity, HostMemory, KvGroups, RowTokens, SeqPlan, StepPlan, Window},
 };
 
 /// Content of the KV cache wherever no kernel may read: two f16 that are NaN, or a scale that is.
@@ -164,6 +164,7 @@ fn capacity(seqs: &[(usize, usize)], groups: usize) -> Capacity {
         context: seqs.iter().map(|(start, rows)| start + rows).max().unwrap_or(0),
         vocab: 1,
         groups: KvGroups::new(vec![None; groups]),
+        host: HostMemory::NONE,
     }
 }
 
@@ -398,6 +399,7 @@ fn alone(step: &Step, shape: Heads, data: &Data, rows: std::ops::Range<usize>) -
         context: end,
         vocab: 1,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     let plan = StepPlan { seqs: vec![seq], ..Default::default() };
     let alone = shape.encode(&plan, capacity);
@@ -432,6 +434,7 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
                             continue;
                         }
                         let (step, data) = alone(&step, shape, &data, rows.clone());
+                        let shape = Heads { group: KvGroup::ALL, ..shape };
                         let split = shape.attention(false).splits(tuning, &step.batch);
                         let found = run(&mut bench, tuning, shape, &step, &data, split).await;
                         let expected = &all[rows.start * shape.stride()..][..found.len()];

@@ -71,16 +71,20 @@ fn a_copied_block_holds_the_same_keys_and_values_in_all_layers() {
             let tokens = &golden("llama3_bf16").tokens;
             let source = FolderSource::new(folder("llama3_bf16"));
             let mut executor = goldens::executor(&source, device).await.expect("it loads");
-            let mut logits =
-                async |slot, range: std::ops::Range<usize>, first_entry, blocks, copies| {
-                    let tokens = RowTokens::Known(tokens[range.clone()].to_vec());
-                    let start = range.start as u32;
-                    let seq =
-                        SeqPlan { slot, tokens, start, first_entry, blocks, ..Default::default() };
-                    let plan = StepPlan { copies, seqs: vec![seq], read_logits: true };
-                    executor.submit(&plan).expect("a valid plan");
-                    executor.result().await.expect("it runs").logits
-                };
+            let mut logits = async |slot,
+                                    range: std::ops::Range<usize>,
+                                    first_entry,
+                                    blocks,
+                                    copies| {
+                let tokens = RowTokens::Known(tokens[range.clone()].to_vec());
+                let start = range.start as u32;
+                let seq =
+                    SeqPlan { slot, tokens, start, first_entry, blocks, ..Default::default() };
+                let plan =
+                    StepPlan { copies, seqs: vec![seq], read_logits: true, ..Default::default() };
+                executor.submit(&plan).expect("a valid plan");
+                executor.result().await.expect("it runs").logits
+            };
             logits(0, 0..16, 0, vec![6], vec![]).await;
             let expected = logits(0, 16..24, 1, vec![2], vec![]).await;
             // Another sequence over copies, one of them a copy of a copy.

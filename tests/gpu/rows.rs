@@ -9,8 +9,8 @@ use tabloom::{
     },
     layout::{HostMatrix, Layout, row_stride},
     step::{
-        self, BLOCK_SIZE, Capacity, Draft, KvGroups, MAX_DRAFTS, Pooling, RowTokens, Sampling,
-        SeqPlan, StepPlan,
+        self, BLOCK_SIZE, Capacity, Draft, HostMemory, KvGroups, MAX_DRAFTS, Pooling, RowTokens,
+        Sampling, SeqPlan, StepPlan,
     },
 };
 
@@ -38,8 +38,7 @@ fn embedding_of_known_and_sampled_tokens_and_of_positions() {
                 let mut batch = crate::support::step(rows, 1, vocab);
                 let last_samples = [7, 81, 12];
                 // The last row's token is at index 1.
-                let token = batch.words[6] as usize + 4 * (rows - 1);
-                batch.words[token] = 1 << 31 | 1;
+                batch.row_mut(rows - 1)[0] = 1 << 31 | 1;
                 let positions = rows == 70 && layout != Layout::F32;
                 let before = match positions {
                     true => activations(&mut rng, rows + 1, width),
@@ -171,6 +170,7 @@ fn pooling_step(seqs: &[Pooled]) -> Batch {
         context: 128,
         vocab: 9,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     let seqs = seqs.iter().map(|&(slot, start, count, pool)| SeqPlan {
         slot,
@@ -251,6 +251,7 @@ fn rows_behind_drafts_shift_by_the_number_of_accepted_ones() {
         context: 160,
         vocab: 90,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());

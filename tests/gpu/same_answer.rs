@@ -25,8 +25,9 @@ enum On {
     GpuWithBarriers,
 }
 
-/// The built-in model, with this much memory for the KV cache; on a GPU with or without its draft head.
-async fn built_in(on: On, kv_bytes: Option<u64>, has_head: bool) -> AnyExecutor {
+/// The built-in model, with this much memory for the KV cache and in the host; on a GPU with or without its
+/// draft head.
+async fn built_in(on: On, kv_bytes: Option<u64>, host_bytes: u64, has_head: bool) -> AnyExecutor {
     let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
     let json = source.read("config.json").await.expect("a configuration");
     let config = ModelConfig::from_json(&json).expect("a valid one");
@@ -34,7 +35,7 @@ async fn built_in(on: On, kv_bytes: Option<u64>, has_head: bool) -> AnyExecutor 
     let checkpoint = Checkpoint::open(&source).await.expect("a checkpoint");
     let plan = checkpoint.plan(&config, quantization, &Quantise::KEEP).expect("a valid one");
     let kinds = vec![KvKind::F16; config.layers];
-    let options = LoadOptions { kv_bytes, ..Default::default() };
+    let options = LoadOptions { kv_bytes, host_bytes, ..Default::default() };
     let capacity = load::capacity(&config, &options, &kinds, u64::MAX).expect("it fits");
     if on == On::Cpu {
         let mut sink = HostSink::new();
@@ -142,7 +143,7 @@ fn whole_steps() -> Options {
 }
 
 fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
-    let executor = |kv_bytes| block_on(built_in(on, kv_bytes, false));
+    let executor = |kv_bytes| block_on(built_in(on, kv_bytes, 0, false));
     let whole = whole_steps();
     let requests = &requests()[8 - count..];
     let mut rounds: Vec<&[Request]> = requests.chunks(1).collect();
@@ -165,9 +166,17 @@ fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
     // Room for two requests, which are admitted before the length of any answer is known, but not for
     // both answers.
     let block = 16 * 1024;
-    let (preempted, metrics) = answers(executor(Some(10 * block)), whole, &[requests]);
+    let (preempted, metrics) = answers(executor(Some(10 * block)), whole.clone(), &[requests]);
     assert_eq!(alone, preempted, "after a preemption");
     assert!(metrics.num_preemptions > 0);
+
+    // The same, with room in the host for what gives way, and a second time.
+    let options = Options { prefix_caching: true, ..whole };
+    let small = block_on(built_in(on, Some(10 * block), 1 << 20, false));
+    let (restored, metrics) = answers(small, options, &[requests, requests]);
+    assert_eq!(alone, restored[..count], "with host memory");
+    assert_eq!(alone, restored[count..], "from host memory");
+    assert!(metrics.restored_tokens > 100, "{}", metrics.restored_tokens);
 }
 
 #[test]
@@ -191,7 +200,7 @@ fn with_drafts_and_the_kernels_of_graphics_hardware() {
     let requests = &requests()[..3];
     let rounds: Vec<&[Request]> = requests.chunks(1).collect();
     let with = |max_drafts| {
-        let executor = block_on(built_in(On::GpuWithBarriers, None, true));
+        let executor = block_on(built_in(On::GpuWithBarriers, None, 0, true));
         let options = Options { max_drafts, adaptive_drafts: false, ..whole_steps() };
         answers(executor, options, &rounds)
     };
@@ -200,4 +209,19 @@ fn with_drafts_and_the_kernels_of_graphics_hardware() {
     let (drafted, metrics) = with(5);
     assert_eq!(alone, drafted);
     assert!(metrics.spec_decode.spec_decode_num_accepted_tokens > 0);
+
+    // The head's keys and values come back from host memory with the model's.
+    let prefix_caching = true;
+    let options =
+        Options { max_drafts: 5, adaptive_drafts: false, prefix_caching, ..whole_steps() };
+    let small = block_on(built_in(On::GpuWithBarriers, Some(12 * 16 * 1024), 1 << 20, true));
+    let twice = [&rounds[..], &rounds[..]].concat();
+    let (restored, with_host) = answers(small, options.clone(), &twice);
+    let (cached, without) =
+        answers(block_on(built_in(On::GpuWithBarriers, None, 0, true)), options, &twice);
+    assert_eq!((&restored[..3], &restored[3..]), (&alone[..], &alone[..]));
+    assert_eq!(restored, cached);
+    assert!(with_host.restored_tokens > 0);
+    let accepted = |metrics: &Metrics| metrics.spec_decode.spec_decode_num_accepted_tokens;
+    assert_eq!(accepted(&with_host), accepted(&without), "drafts are as good");
 }

@@ -13,8 +13,8 @@ use tabloom::{
     },
     layout::row_stride,
     step::{
-        Adjust, Capacity, Draft, KvGroups, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS, MAX_LOGPROBS,
-        Mask, RowTokens, Sampling, Score, SeqPlan, StepPlan,
+        Adjust, Capacity, Draft, HostMemory, KvGroups, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS,
+        MAX_LOGPROBS, Mask, RowTokens, Sampling, Score, SeqPlan, StepPlan,
     },
 };
 
@@ -64,6 +64,7 @@ impl Step {
             context: 1 << 20,
             vocab: self.vocab,
             groups: KvGroups::FULL,
+            host: HostMemory::NONE,
         };
         let tables = BlockTables::of(&plan, &capacity).expect("valid tables");
         self.batch = Batch::encode(&plan, &capacity, &tables, 1).expect("a valid plan");

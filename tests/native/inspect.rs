@@ -27,6 +27,7 @@ const OPTIONS: LoadOptions = LoadOptions {
     kv: KvKind::F16,
     draft: DraftWith::Bundled,
     kv_bytes: None,
+    host_bytes: 0,
 };
 
 /// Bytes that are read at a time.

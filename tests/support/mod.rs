@@ -10,7 +10,7 @@ use tabloom::{
     gpu::{Access, Gpu, Kernels, Power, Readback, Shader},
     kernels::{Batch, BlockTables, Kernel, Tuning},
     layout::{Codebook, HostMatrix, Layout, pack_halves, row_stride},
-    step::{BLOCK_SIZE, Capacity, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
+    step::{BLOCK_SIZE, Capacity, HostMemory, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
 };
 
 /// Words past the end of every output; a kernel that touches them is out of bounds.
@@ -171,6 +171,7 @@ pub fn step(rows: usize, logit_rows: usize, vocab: usize) -> Batch {
         vocab,
         logit_rows,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     let seqs = (0..logit_rows).map(|i| {
         let end = if i + 1 == logit_rows { rows } else { i + 1 };

@@ -6,7 +6,7 @@ use anyhow::Result;
 use tabloom::{
     engine::Options,
     scheduler::{Request, Scheduler},
-    step::{BLOCK_SIZE, Capacity, KvGroups, Sample, StepResult},
+    step::{BLOCK_SIZE, Capacity, HostMemory, KvGroups, Sample, StepResult},
 };
 
 const SEQS: usize = 16;
@@ -25,6 +25,7 @@ pub fn step_seconds() -> Result<f64> {
         context,
         vocab: 1000,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     let mut scheduler = Scheduler::new(capacity, Options { watermark: 0.0, ..Options::default() });
     for id in 0..SEQS as u32 {

@@ -5,7 +5,8 @@ use std::{collections::VecDeque, time::Duration};
 use tabloom::{
     Result,
     step::{
-        BLOCK_SIZE, Capacity, Executor, KvGroups, RowTokens, Sample, SeqPlan, StepPlan, StepResult,
+        BLOCK_SIZE, Capacity, Executor, HostMemory, KvGroups, RowTokens, Sample, SeqPlan, StepPlan,
+        StepResult,
     },
 };
 
@@ -84,6 +85,7 @@ impl Modelled {
             context,
             vocab: 128_256,
             groups: KvGroups::FULL,
+            host: HostMemory::NONE,
         };
         Modelled {
             cost,

@@ -1,6 +1,7 @@
 //! The cache by example. Caches have the usable blocks 1 to 10 unless stated otherwise.
 
 mod forks;
+mod host;
 mod owners;
 mod prefixes;
 mod windows;
@@ -44,10 +45,10 @@ fn admit_with(
 }
 
 /// The blocks of all that is cached of a sequence, its last token too.
-fn found(cache: &KvCache, tokens: &[u32], salt: u64) -> Vec<u32> {
+fn found(cache: &KvCache, tokens: &[u32], salt: u64) -> Vec<Cached> {
     let mut table = BlockTable::new(salt, 0, cache.views.len());
     cache.hash(&mut table, tokens);
-    cache.find(&table, tokens, tokens.len())
+    cache.find(&table, tokens, tokens.len(), true)
 }
 
 /// Tokens of the longest cached prefix.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     model::Quantization,
-    step::{BLOCK_SIZE, Draft, Follow, KvGroups, RowTokens, Sampling, SeqPlan},
+    step::{BLOCK_SIZE, Draft, Follow, HostMemory, KvGroups, RowTokens, Sampling, SeqPlan},
     weights::{Checkpoint, FolderSource, HostSink, Quantise, Source, open_draft},
 };
 
@@ -64,8 +64,8 @@ async fn load(head: &str, target: &str) -> Result<CpuExecutor> {
 
     let (vocab, kinds) = (config.vocab, vec![KvKind::F16; config.layers]);
     let (rows, seqs, blocks, context) = (64, 16, 128, 128);
-    let groups = KvGroups::FULL;
-    let capacity = Capacity { rows, seqs, logit_rows: rows, blocks, context, vocab, groups };
+    let (groups, host) = (KvGroups::FULL, HostMemory::NONE);
+    let capacity = Capacity { rows, seqs, logit_rows: rows, blocks, context, vocab, groups, host };
     let (executor, refused) =
         CpuExecutor::with_draft(config, weights.into_weights(), Some(draft), capacity, kinds)?;
     refused.map_or(Ok(executor), Err)

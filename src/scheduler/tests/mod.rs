@@ -12,8 +12,8 @@ use super::*;
 use crate::{
     cache::BlockTable,
     step::{
-        BlockCopy, Capacity, KvGroups, Logprobs, Mask, Pool, Pooling, RowTokens, Sample, Sampling,
-        SeqPlan, StepResult, Window,
+        BlockCopy, Capacity, HostMemory, KvGroups, Logprobs, Mask, Pool, Pooling, RowTokens,
+        Sample, Sampling, SeqPlan, StepResult, Window,
     },
 };
 
@@ -44,6 +44,7 @@ fn with(rows: usize, seqs: usize, blocks: usize, set: impl Fn(&mut Options)) -> 
         context: 4096,
         vocab: 100,
         groups: KvGroups::FULL,
+        host: HostMemory::NONE,
     };
     Scheduler::new(capacity, options)
 }

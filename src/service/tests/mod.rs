@@ -13,7 +13,7 @@ use std::{cell::RefCell, collections::VecDeque, fs, rc::Rc};
 use super::*;
 use crate::{
     api::{ChatCompletionRequest, Conversation},
-    step::{KvGroups, RowTokens, Sample, StepPlan, StepResult},
+    step::{HostMemory, KvGroups, RowTokens, Sample, StepPlan, StepResult},
     text::ChatFiles,
 };
 
@@ -82,6 +82,7 @@ impl Executor for Script {
             context: 512,
             vocab: VOCAB,
             groups: KvGroups::FULL,
+            host: HostMemory::NONE,
         }
     }
 

@@ -5,7 +5,8 @@ use std::{cell::Cell, collections::VecDeque, rc::Rc};
 use tabloom::{
     Result,
     step::{
-        Capacity, Executor, Follow, KvGroups, MAX_DRAFTS, Sample, SeqPlan, StepPlan, StepResult,
+        Capacity, Executor, Follow, HostMemory, KvGroups, MAX_DRAFTS, Sample, SeqPlan, StepPlan,
+        StepResult,
     },
 };
 
@@ -134,6 +135,7 @@ impl Executor for Modelled {
             context: 4096,
             vocab: VOCAB as usize,
             groups: KvGroups::FULL,
+            host: HostMemory::NONE,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use tabloom::{
     Error, Result,
-    step::{Capacity, Executor, KvGroups, Sample, StepPlan, StepResult},
+    step::{Capacity, Executor, HostMemory, KvGroups, Sample, StepPlan, StepResult},
 };
 
 /// Blocks that tokens can be in.
@@ -31,6 +31,7 @@ impl Executor for Toy {
             context: 512,
             vocab: 2048,
             groups: KvGroups::FULL,
+            host: HostMemory::NONE,
         }
     }
 

@@ -13,7 +13,9 @@ use tabloom::{
     Error,
     engine::{FinishReason, Goal, Options, Policy, Request, TabId},
     speculate::{Drafter, Ngram},
-    step::{BLOCK_SIZE, Executor, KvGroups, Logprobs, MAX_DRAFTS, Pooling, Sampling, Window},
+    step::{
+        BLOCK_SIZE, Executor, HostMemory, KvGroups, Logprobs, MAX_DRAFTS, Pooling, Sampling, Window,
+    },
 };
 
 use client::Client;
@@ -94,7 +96,7 @@ fn alone(request: &Request, limit: usize, groups: KvGroups) -> Outcome {
         let of_group = |window| (0..=row).filter(move |at| visible(window, *at));
         groups.windows().flat_map(of_group).map(|at| tokens[at]).collect()
     };
-    if let Some(top) = request.prompt_logprobs.filter(|_| prompt > 1) {
+    if let Some(top) = request.prompt_logprobs {
         let score = |at| logprobs(&[seen(&tokens[..at]), vec![tokens[at]]].concat(), top);
         outcome.prompt_logprobs = Some((1..prompt).map(score).collect());
     }
@@ -310,6 +312,7 @@ proptest! {
         blocks in 1..14_usize,
         context in 8..200_usize,
         groups in groups(),
+        host in prop::option::of((1..20_usize, 1..6_usize)),
         options in options(),
         drafts in prop_oneof![Just(0), 1..=MAX_DRAFTS],
         quality in prop::option::of(prop_oneof![
@@ -331,15 +334,17 @@ proptest! {
         fn scripted<const DEPTH: usize>(
             sizes: [usize; 4],
             drafts: usize,
+            host: Option<(usize, usize)>,
         ) -> Scripted<DEPTH> {
             let [rows, seqs, blocks, context] = sizes;
-            Scripted::new(rows, seqs, blocks, context).drafting(drafts)
+            let host = host.map_or(HostMemory::NONE, |(blocks, saves)| HostMemory { blocks, saves });
+            Scripted::new(rows, seqs, blocks, context).drafting(drafts).with_host(host)
         }
         let sizes = [rows, seqs, blocks, context];
         match depth {
-            1 => run(scripted::<1>(sizes, drafts), groups, options, quality, actions),
-            2 => run(scripted::<2>(sizes, drafts), groups, options, quality, actions),
-            _ => run(scripted::<3>(sizes, drafts), groups, options, quality, actions),
+            1 => run(scripted::<1>(sizes, drafts, host), groups, options, quality, actions),
+            2 => run(scripted::<2>(sizes, drafts, host), groups, options, quality, actions),
+            _ => run(scripted::<3>(sizes, drafts, host), groups, options, quality, actions),
         }
     }
 }
@@ -385,6 +390,33 @@ fn a_pool_too_small_for_all_preempts_and_loses_nothing() {
     }
     client.run_to_the_end();
     assert!(client.engine.metrics().num_preemptions > 0);
+}
+
+#[test]
+fn conversations_that_take_turns_in_a_small_pool_come_back_from_host_memory() {
+    let host = HostMemory { blocks: 40, saves: 20 };
+    for groups in [KvGroups::FULL, KvGroups::new([None, Some(Window { sinks: 0, tokens: 30 })])] {
+        let blocks = 8 * groups.count();
+        let executor = Scripted::<2>::new(64, 4, blocks, 4096).with_groups(groups);
+        let mut client = Client::new(executor.with_host(host));
+        let mut chats = [vec![1; 60], vec![2; 60]];
+        for turn in 0..6 {
+            for (tab, chat) in (0..).zip(&mut chats) {
+                client.submit(Request { tab: TabId(tab), ..request(chat.clone(), Some(4), turn) });
+                while !client.engine.is_idle() {
+                    client.step();
+                }
+                chat.extend([3; 9]);
+            }
+        }
+        let metrics = client.engine.metrics();
+        client.run_to_the_end();
+        // All turns but the first find what there was, and most of it has given way meanwhile.
+        let (hits, queries) = (metrics.prefix_cache_hits, metrics.prefix_cache_queries);
+        assert!(hits * 10 > queries * 6, "{hits} of {queries}");
+        let restored = metrics.restored_tokens;
+        assert!(restored > 100, "{restored} of {hits} in {groups:?}");
+    }
 }
 
 #[test]

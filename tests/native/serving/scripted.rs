@@ -6,8 +6,8 @@ use std::{cell::Cell, collections::VecDeque, rc::Rc};
 use tabloom::{
     Error, Result,
     step::{
-        BLOCK_SIZE, Capacity, Draft, Executor, Follow, KvGroups, Logprobs, MAX_DRAFTS, Mask,
-        RowTokens, Sample, SeqPlan, StepPlan, StepResult, Window,
+        BLOCK_SIZE, Capacity, Draft, Executor, Follow, HostMemory, KvGroups, Logprobs, MAX_DRAFTS,
+        Mask, RowTokens, Sample, SeqPlan, StepPlan, StepResult, Window,
     },
 };
 
@@ -57,9 +57,12 @@ pub struct Scripted<const DEPTH: usize> {
     drafts: usize,
     /// Sequences in steps that started behind unverified drafts.
     pub ran_ahead: Rc<Cell<usize>>,
-    kv: Vec<u32>, // [blocks][BLOCK_SIZE] tokens
+    kv: Vec<u32>,                // [blocks][BLOCK_SIZE] tokens
+    host: Vec<Option<Vec<u32>>>, // [host blocks][BLOCK_SIZE] tokens
     slots: Vec<Slot>,
     in_flight: VecDeque<(StepPlan, StepResult)>,
+    /// What the steps in flight save, with the host blocks.
+    saved: VecDeque<Vec<(u32, Vec<u32>)>>,
     submitted: usize,
     returned: usize,
 }
@@ -97,9 +100,12 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             context,
             vocab: VOCAB as usize,
             groups: KvGroups::FULL,
+            host: HostMemory::NONE,
         };
         Scripted {
             capacity,
+            host: Vec::new(),
+            saved: VecDeque::new(),
             failure: None,
             drafts: 0,
             ran_ahead: Rc::default(),
@@ -114,6 +120,15 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
     /// The same with its own drafter.
     pub fn drafting(self, drafts: usize) -> Self {
         Scripted { drafts, ..self }
+    }
+
+    /// The same with host memory for blocks.
+    pub fn with_host(self, host: HostMemory) -> Self {
+        Scripted {
+            capacity: Capacity { host, ..self.capacity },
+            host: vec![None; host.blocks],
+            ..self
+        }
     }
 
     /// The same with other groups of layers.
@@ -167,9 +182,12 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             let block = slot.table[position / BLOCK_SIZE * groups + group];
             assert_ne!(block, 0, "position {position} of group {group} of {seq:?}");
         }
-        // No other sequence in this step or one in flight may use a written block.
+        // No other sequence in this step or one in flight may use a written block. Where its rows begin
+        // follows from the drafts accepted before.
+        let accepted = |slot: u32| self.slots[slot as usize].drafted.1;
+        let resolved = plan.resolved(accepted);
         let written = &slot.table[seq.start as usize / BLOCK_SIZE * groups..needed];
-        let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([plan]);
+        let plans = self.in_flight.iter().map(|(plan, _)| plan).chain([&*resolved]);
         for other in plans.flat_map(|plan| &plan.seqs).filter(|other| other.slot != seq.slot) {
             let table = &self.slots[other.slot as usize].table;
             let (start, end) = (other.start as usize, reach(other));
@@ -185,6 +203,17 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
                 let start = seq.start + slot.drafted.1.min(seq.unverified);
                 assert_eq!(position, Some(start), "no sample for {seq:?}");
             }
+        }
+    }
+
+    /// Copies blocks between device and host.
+    fn exchange(&mut self, plan: &StepPlan) {
+        assert!(plan.saves.len() <= self.capacity.host.saves);
+        let tokens = |block: u32| self.kv[block as usize * BLOCK_SIZE..][..BLOCK_SIZE].to_vec();
+        self.saved.push_back(plan.saves.iter().map(|save| (save.to, tokens(save.from))).collect());
+        for restore in &plan.restores {
+            let content = self.host[restore.from as usize].as_ref().expect("it was saved");
+            self.kv[restore.to as usize * BLOCK_SIZE..][..BLOCK_SIZE].copy_from_slice(content);
         }
     }
 
@@ -328,6 +357,7 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
         self.lost(Failure::Submit(self.submitted))?;
         self.submitted += 1;
         self.check(plan);
+        self.exchange(plan);
         for copy in &plan.copies {
             let [from, to] = [copy.from, copy.to].map(|block| block as usize * BLOCK_SIZE);
             self.kv.copy_within(from..from + BLOCK_SIZE, to);
@@ -335,17 +365,27 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
         let mut result = StepResult::default();
         let ahead = plan.seqs.iter().filter(|seq| seq.unverified > 0).count();
         self.ran_ahead.update(|count| count + ahead);
-        for seq in &plan.resolved(|slot| self.slots[slot as usize].drafted.1).seqs {
+        let resolved = plan.resolved(|slot| self.slots[slot as usize].drafted.1).into_owned();
+        for seq in &resolved.seqs {
             self.compute(seq, &mut result);
         }
-        self.in_flight.push_back((plan.clone(), result));
+        self.in_flight.push_back((resolved, result));
         Ok(())
     }
 
     async fn result(&mut self) -> Result<StepResult> {
         self.lost(Failure::Result(self.returned))?;
         self.returned += 1;
-        let (_, result) = self.in_flight.pop_front().expect("a step is in flight");
+        let (_, mut result) = self.in_flight.pop_front().expect("a step is in flight");
+        for (block, tokens) in self.saved.pop_front().into_iter().flatten() {
+            // Sometimes there is no memory.
+            if hash(&tokens, 7).is_multiple_of(5) {
+                self.host[block as usize] = None;
+                result.lost.push(block);
+            } else {
+                self.host[block as usize] = Some(tokens);
+            }
+        }
         Ok(result)
     }
 }

@@ -1,0 +1,120 @@
+//! Cached blocks in host memory: what was evicted from the device.
+
+use super::{free_list::FreeList, prefix_index::PrefixIndex};
+use crate::step::{BlockCopy, HostMemory};
+
+/// The host blocks, found by content as the device's are, and the copies that the next step makes.
+#[derive(Clone, Debug)]
+pub struct HostTier {
+    order: FreeList, // all host blocks, the least recently used first
+    index: PrefixIndex,
+    arriving: Vec<u32>, // [blocks] saves whose step is not over
+    most_saves: usize,
+    saves: Vec<BlockCopy>,
+    restores: Vec<BlockCopy>,
+}
+
+impl HostTier {
+    /// An empty tier whose blocks are found as those of `device`.
+    pub fn new(memory: HostMemory, device: &PrefixIndex) -> HostTier {
+        let HostMemory { blocks, saves } = memory;
+        HostTier {
+            order: FreeList::new(blocks),
+            index: PrefixIndex::new(blocks, device.lookahead, device.seed),
+            arriving: vec![0; blocks],
+            most_saves: saves,
+            saves: Vec::new(),
+            restores: Vec::new(),
+        }
+    }
+
+    /// Its size.
+    pub fn memory(&self) -> HostMemory {
+        HostMemory { blocks: self.arriving.len(), saves: self.most_saves }
+    }
+
+    /// The share of the host blocks that hold something, from 0 to 1.
+    pub fn usage(&self) -> f64 {
+        self.index.len() as f64 / self.arriving.len().max(1) as f64
+    }
+
+    /// The host block with this content.
+    pub fn find(&self, hash: u64, parent: u64, content: &[u32]) -> Option<u32> {
+        let found = self.index.find(hash, parent, content);
+        found.filter(|block| self.arriving[*block as usize] == 0)
+    }
+
+    /// Whether a block of this hash is kept.
+    pub fn has(&self, hash: u64) -> bool {
+        self.index.has(hash)
+    }
+
+    /// Keeps the content of a device block that is taken for another, unless a step saves too much.
+    pub fn save(&mut self, block: u32, hash: u64, parent: u64, content: &[u32]) {
+        let before = self.restores.len();
+        self.restores.retain(|restore| restore.to != block);
+        if self.restores.len() < before {
+            // It does not have this content yet, which came from here.
+            return;
+        }
+        if let Some(known) = self.index.find(hash, parent, content) {
+            return self.touch(known);
+        }
+        let Some(to) = self.order.first().filter(|_| self.saves.len() < self.most_saves) else {
+            return;
+        };
+        self.index.remove(to);
+        self.index.insert(to, hash, parent, content);
+        self.arriving[to as usize] += 1;
+        self.touch(to);
+        self.saves.push(BlockCopy { from: block, to });
+    }
+
+    /// Has the next step write the content of a host block to a device block.
+    pub fn restore(&mut self, from: u32, to: u32) {
+        self.touch(from);
+        self.restores.push(BlockCopy { from, to });
+    }
+
+    /// Moves the copies of the next step, saves and restores, out.
+    pub fn take_copies(&mut self) -> [Vec<BlockCopy>; 2] {
+        [&mut self.saves, &mut self.restores].map(std::mem::take)
+    }
+
+    /// Records that a step with these saves is over; those to the blocks `lost` have failed.
+    pub fn saved(&mut self, saves: &[BlockCopy], lost: &[u32]) {
+        for save in saves {
+            self.arriving[save.to as usize] -= 1;
+        }
+        for block in lost {
+            self.index.remove(*block);
+        }
+    }
+
+    /// Forgets what is kept under a hash.
+    pub fn forget(&mut self, hash: u64) {
+        while let Some(block) = self.index.first(hash) {
+            self.index.remove(block);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.index.clear();
+    }
+
+    /// Checks that blocks and hashes refer to each other, and that only saves of steps are awaited.
+    ///
+    /// # Panics
+    /// If that does not hold, which is a defect.
+    pub fn check_integrity(&self) {
+        self.index.check_integrity();
+        assert_eq!(self.order.iter().count(), self.arriving.len(), "a host block is lost");
+        assert!(self.saves.len() <= self.most_saves);
+    }
+
+    fn touch(&mut self, block: u32) {
+        self.order.remove(block);
+        self.order.push_back(block);
+    }
+}
