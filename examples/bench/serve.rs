@@ -56,24 +56,30 @@ pub async fn run(options: &Options) -> Result<()> {
 }
 
 async fn modelled(traffic: Traffic) -> Result<Report> {
-    let setup = async |options| {
+    let setup = async |options, keeps| {
         let clock = SimulatedClock::default();
-        Ok(Setup::new(Modelled::new(Cost::LAPTOP, clock.clone()), options, clock))
+        // 128 MiB, as by default.
+        let host = if keeps { 4096 } else { 0 };
+        Ok(Setup::new(Modelled::new(Cost::LAPTOP, clock.clone(), host), options, clock))
     };
     measure("modelled: Llama 3.2 1B in int4 on a laptop's GPU".into(), setup, traffic).await
 }
 
 async fn real(model: PathBuf, traffic: Traffic) -> Result<Report> {
     let source = FolderSource::new(&model);
-    let load = async || {
-        let options = LoadOptions::default();
+    let load = async |keeps: bool| {
+        // As pages have it by default.
+        let host_bytes = if keeps { 128 << 20 } else { 0 };
+        let options = LoadOptions { host_bytes, ..LoadOptions::default() };
         let loaded = loading::executor(&source, &options, |_| ControlFlow::Continue(())).await;
         loaded.with_context(|| format!("cannot load {}", model.display()))
     };
-    let on = match load().await?.executor {
+    let on = match load(false).await?.executor {
         AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
         AnyExecutor::Cpu(_) => "the processor".into(),
     };
-    let setup = async |options| Ok(Setup::new(load().await?.executor, options, WallClock::start()));
+    let setup = async |options, keeps| {
+        Ok(Setup::new(load(keeps).await?.executor, options, WallClock::start()))
+    };
     measure(format!("{} on {on}", model.display()), setup, traffic).await
 }

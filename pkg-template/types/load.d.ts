@@ -64,6 +64,12 @@ export interface LoadOptions extends NameOptions {
    */
   kvBytes?: number;
   /**
+   * Where keys and values of conversations stay for which there is no room in `kvBytes`: in the worker's memory,
+   * up to `hostBytes`, default 128 MiB. From there they are written back to the GPU when the conversation goes
+   * on, which takes a fraction of computing them again. 0 keeps none.
+   */
+  prefixCache?: { hostBytes?: number };
+  /**
    * Lets a conversation grow beyond the model's context: each token attends to the first `sinks` tokens
    * (a multiple of 16, default 16) and the last `tokens`, both together within the context.
    */

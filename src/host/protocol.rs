@@ -144,6 +144,7 @@ pub struct Options {
     pub kv: Kv,
     pub kv_bytes: Option<u64>,
     pub sliding_window: Option<SlidingWindow>,
+    pub prefix_cache: PrefixCache,
     pub speculation: Speculation,
     pub draft: Draft,
     /// Memory budget for weights and KV caches of all models of the host; the last load that sets it
@@ -211,6 +212,20 @@ pub struct SlidingWindow {
 impl SlidingWindow {
     fn sinks() -> usize {
         BLOCK_SIZE
+    }
+}
+
+/// Where cached prefixes are kept for which the KV cache has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct PrefixCache {
+    /// Bytes of host memory.
+    pub host_bytes: u64,
+}
+
+impl Default for PrefixCache {
+    fn default() -> PrefixCache {
+        PrefixCache { host_bytes: 128 << 20 }
     }
 }
 

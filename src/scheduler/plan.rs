@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::{
     admission::Room,
-    request::{FinishReason, RequestId},
+    request::{FinishReason, RequestId, TabId},
     sequence::Sequence,
     state::Scheduler,
 };
@@ -34,6 +34,8 @@ struct Budget {
     chunk: usize,
     /// Sequences still to be planned; each may need the logits of one row.
     to_come: usize,
+    /// The first tab of which the step completes a prompt, with its [standing](super::queue::Queue::standing).
+    completes: Option<(TabId, (bool, u64))>,
 }
 
 impl Scheduler {
@@ -61,7 +63,7 @@ impl Scheduler {
         if self.running.iter().any(|seq| seq.in_flight() > 0 && seq.may_run() && seq.waits()) {
             return plan;
         }
-        let mut budget = Budget { rows, drafts, logit_rows, chunk: rows, to_come };
+        let mut budget = Budget { rows, drafts, logit_rows, chunk: rows, to_come, completes: None };
         for &id in &decoding {
             match self.extend(id, &mut budget, &mut plan, now) {
                 Room::Found => {}
@@ -126,7 +128,12 @@ impl Scheduler {
             } else if budget.logit_rows == 0 {
                 count = 0;
             }
-            if count == 0 || seq.preempting {
+            let standing = self.queue.standing(seq.tab);
+            let completes = count == seq.remaining() && !seq.decodes();
+            // Nobody waits for a first token because of a tab that was served more.
+            let is_late = |(tab, first)| tab != seq.tab && first < standing;
+            let is_late = budget.completes.is_some_and(is_late);
+            if count == 0 || seq.preempting || count < seq.remaining() && is_late {
                 return Room::Found;
             }
             let mut drafts = seq.next_drafts().min(budget.rows - count).min(budget.drafts);
@@ -147,6 +154,8 @@ impl Scheduler {
             }
             match seq.advance(count, drafts) {
                 Ok(rows) => {
+                    budget.completes =
+                        budget.completes.or(completes.then_some((seq.tab, standing)));
                     budget.rows -= rows.rows();
                     budget.drafts -= rows.drafts.len();
                     let scored = if rows.score.is_some() { count } else { 0 };

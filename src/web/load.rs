@@ -218,6 +218,7 @@ fn load_options(options: &Options) -> LoadOptions {
             Kv::Int8 => KvKind::Int8,
         },
         kv_bytes: options.kv_bytes,
+        host_bytes: options.prefix_cache.host_bytes,
         draft: match options.draft {
             Draft::Bundled => DraftWith::Bundled,
             Draft::Nothing => DraftWith::Nothing,

@@ -176,7 +176,7 @@ fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
     let (restored, metrics) = answers(small, options, &[requests, requests]);
     assert_eq!(alone, restored[..count], "with host memory");
     assert_eq!(alone, restored[count..], "from host memory");
-    assert!(metrics.restored_tokens > 100, "{}", metrics.restored_tokens);
+    assert!(metrics.restored_tokens > 40, "{}", metrics.restored_tokens);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn with_drafts_and_the_kernels_of_graphics_hardware() {
     let prefix_caching = true;
     let options =
         Options { max_drafts: 5, adaptive_drafts: false, prefix_caching, ..whole_steps() };
-    let small = block_on(built_in(On::GpuWithBarriers, Some(12 * 16 * 1024), 1 << 20, true));
+    let small = block_on(built_in(On::GpuWithBarriers, Some(6 * 16 * 1024), 1 << 20, true));
     let twice = [&rounds[..], &rounds[..]].concat();
     let (restored, with_host) = answers(small, options.clone(), &twice);
     let (cached, without) =

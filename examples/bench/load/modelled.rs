@@ -20,6 +20,8 @@ pub struct Cost {
     pub overhead: f64,
     /// Bytes per second.
     pub bandwidth: f64,
+    /// Bytes per second between device and host.
+    pub transfer: f64,
     /// Multiplications and additions per second.
     pub flops: f64,
     /// Bytes of weights that every step reads.
@@ -36,10 +38,11 @@ pub struct Cost {
 
 impl Cost {
     /// Llama 3.2 1B in int4 with int8 embeddings, on a laptop GPU that reaches 80 % of 100 GB/s and
-    /// 2.5 TFLOP/s.
+    /// 2.5 TFLOP/s; a page copies to it and from it at 4 GB/s.
     pub const LAPTOP: Cost = Cost {
         overhead: 1.5e-3,
         bandwidth: 80e9,
+        transfer: 4e9,
         flops: 2.5e12,
         weight_bytes: 973e6 * 5.0 / 8.0 + 263e6 * 9.0 / 8.0,
         kv_bytes: (16 * 2 * 8 * 64 * 2) as f64,
@@ -57,7 +60,9 @@ impl Cost {
             flops += self.row_flops * rows + self.attention_flops * attended;
             flops += self.logit_flops * f64::from(u8::from(seq.sample.is_some()));
         }
-        let seconds = self.overhead + (bytes / self.bandwidth).max(flops / self.flops);
+        let copied = plan.saves.len() + plan.restores.len();
+        let copied = copied as f64 * BLOCK_SIZE as f64 * self.kv_bytes / self.transfer;
+        let seconds = self.overhead + copied + (bytes / self.bandwidth).max(flops / self.flops);
         Duration::from_secs_f64(seconds)
     }
 }
@@ -74,8 +79,9 @@ pub struct Modelled {
 }
 
 impl Modelled {
-    /// An executor with the capacity of a loaded Llama 3.2 1B with a context of 8192.
-    pub fn new(cost: Cost, clock: SimulatedClock) -> Modelled {
+    /// An executor with the capacity of a loaded Llama 3.2 1B with a context of 8192, and host memory for
+    /// this many tokens.
+    pub fn new(cost: Cost, clock: SimulatedClock, host: usize) -> Modelled {
         let (seqs, context) = (16, 8192);
         let capacity = Capacity {
             rows: 256,
@@ -85,7 +91,7 @@ impl Modelled {
             context,
             vocab: 128_256,
             groups: KvGroups::FULL,
-            host: HostMemory::NONE,
+            host: HostMemory { blocks: host / BLOCK_SIZE, saves: if host > 0 { 32 } else { 0 } },
         };
         Modelled {
             cost,

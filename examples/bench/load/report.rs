@@ -44,6 +44,10 @@ pub struct Summary {
     pub cache_hit_rate: f64,
     pub kv_utilisation: f64,
     pub preemptions: u64,
+    /// Fraction of prompt tokens that came from host memory, preempted requests included.
+    pub restored: f64,
+    /// Rows that were computed, for each that was needed: prompts without what was cached, and answers.
+    pub rows: f64,
     pub longest_step: f64,
 }
 
@@ -123,6 +127,8 @@ impl Outcome {
         let prompts: usize = records.iter().map(|record| record.usage.prompt_tokens).sum();
         let answers: usize = records.iter().map(|record| record.tokens.len()).sum();
         let cached: usize = records.iter().map(|record| record.usage.cached_tokens).sum();
+        let needed = prompts - cached + answers - records.len();
+        let metrics = &self.metrics;
         Summary {
             name: name.into(),
             requests: records.len(),
@@ -141,7 +147,9 @@ impl Outcome {
             met_strict: strict / sent,
             cache_hit_rate: cached as f64 / prompts.max(1) as f64,
             kv_utilisation: self.kv_utilisation,
-            preemptions: self.metrics.num_preemptions,
+            preemptions: metrics.num_preemptions,
+            restored: metrics.restored_tokens as f64 / prompts.max(1) as f64,
+            rows: metrics.iteration_tokens_total.sum / needed.max(1) as f64,
             longest_step: self.longest_step(),
         }
     }
@@ -171,7 +179,7 @@ impl Report {
     /// The report as a table: a row per figure, a column per run.
     pub fn text(&self) -> String {
         type Cell = fn(&Summary) -> String;
-        let rows: [(&str, Cell); 14] = [
+        let rows: [(&str, Cell); 16] = [
             ("", |run| run.name.clone()),
             ("requests", |run| run.requests.to_string()),
             ("refused", |run| run.refused.to_string()),
@@ -183,6 +191,8 @@ impl Report {
             ("goodput/s, 2 s and 100 ms", |run| share(run.goodput_relaxed, run.met_relaxed)),
             ("goodput/s, 0.5 s and 30 ms", |run| share(run.goodput_strict, run.met_strict)),
             ("prompt tokens cached", |run| format!("{:.0} %", 100.0 * run.cache_hit_rate)),
+            ("of them from host memory", |run| format!("{:.0} %", 100.0 * run.restored)),
+            ("rows computed per needed", |run| format!("{:.3}", run.rows)),
             ("slots filled in used blocks", |run| format!("{:.1} %", 100.0 * run.kv_utilisation)),
             ("preemptions", |run| run.preemptions.to_string()),
             ("longest step, ms", |run| format!("{:.0}", run.longest_step * 1e3)),

@@ -60,21 +60,27 @@ pub fn mixed(tabs: usize, requests: usize, rate: f64) -> Load {
 /// Eight tabs in conversations without pauses, `requests` each: first all at once, then one at a
 /// time.
 pub async fn without_a_pause<E: Executor, C: Clock>(
-    mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
+    mut setup: impl AsyncFnMut(Options, bool) -> Result<Setup<E, C>>,
     requests: usize,
 ) -> Result<[Outcome; 2]> {
     let pace = Pace::Closed { think: 0.0 };
     let tab = Tab { mix: &[Kind::Chat], pace, requests: Some(requests) };
     let load = Load::alike(8, tab, 2);
-    let together = setup(Options::default()).await?.drive(&load).await?;
+    let together = setup(Options::default(), true).await?.drive(&load).await?;
     let one = Options { max_running: 1, ..Options::default() };
-    Ok([together, setup(one).await?.drive(&load).await?])
+    Ok([together, setup(one, true).await?.drive(&load).await?])
+}
+
+/// Chats of ten turns, more than the KV cache has room for: `tabs` of them, each with pauses to think.
+pub fn chats(tabs: usize, think: f64) -> Load {
+    let tab = Tab { mix: &[Kind::Chat], pace: Pace::Closed { think }, requests: Some(10) };
+    Load::alike(tabs, tab, 4)
 }
 
 /// Short requests, without and with another tab that always has a long prompt in prefill: their times
 /// to first token, and the longest step in the second case, all in seconds.
 pub async fn with_a_long_prompt<E: Executor, C: Clock>(
-    mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
+    mut setup: impl AsyncFnMut(Options, bool) -> Result<Setup<E, C>>,
     requests: usize,
 ) -> Result<(Percentiles, Percentiles, f64)> {
     let short =
@@ -82,32 +88,45 @@ pub async fn with_a_long_prompt<E: Executor, C: Clock>(
     let long = Tab { mix: &[Kind::Long], pace: Pace::Closed { think: 0.0 }, requests: None };
     let alone = Load::alike(1, short.clone(), 3);
     let with_long = Load { tabs: vec![short, long], ..alone.clone() };
-    let alone = setup(Options::default()).await?.drive(&alone).await?;
-    let with_long = setup(Options::default()).await?.drive(&with_long).await?;
+    let alone = setup(Options::default(), true).await?.drive(&alone).await?;
+    let with_long = setup(Options::default(), true).await?.drive(&with_long).await?;
     let first_token = |outcome: &Outcome| {
         Percentiles::of(outcome.of(Kind::Short).map(|record| record.first_token()))
     };
     Ok((first_token(&alone), first_token(&with_long), with_long.longest_step()))
 }
 
-/// Runs all loads, each on a new engine.
+/// Runs all loads, each on a new engine. `setup`: whether the host keeps what the KV cache has no room for.
 pub async fn measure<E: Executor, C: Clock>(
     on: String,
-    mut setup: impl AsyncFnMut(Options) -> Result<Setup<E, C>>,
+    mut setup: impl AsyncFnMut(Options, bool) -> Result<Setup<E, C>>,
     traffic: Traffic,
 ) -> Result<Report> {
     let Traffic { requests, rate } = traffic;
     let mut runs = Vec::new();
     let pace = Pace::Closed { think: 0.0 };
     let tab = Tab { mix: Kind::MIXED, pace, requests: Some(requests.div_ceil(4)) };
-    let closed = setup(Options::default()).await?.drive(&Load::alike(1, tab, 1)).await?;
+    let closed = setup(Options::default(), true).await?.drive(&Load::alike(1, tab, 1)).await?;
     runs.push(closed.summary("1 tab, closed loop"));
     for tabs in [1, 2, 4, 8, 16] {
-        let outcome = setup(Options::default()).await?.drive(&mixed(tabs, requests, rate)).await?;
+        let outcome =
+            setup(Options::default(), true).await?.drive(&mixed(tabs, requests, rate)).await?;
         let plural = if tabs == 1 { "" } else { "s" };
         runs.push(outcome.summary(&format!("{tabs} tab{plural}")));
     }
     let eight = runs[4].clone();
+    for tabs in [8, 16] {
+        let outcome = setup(Options::default(), false).await?;
+        let outcome = outcome.drive(&mixed(tabs, requests, rate)).await?;
+        runs.push(outcome.summary(&format!("{tabs} tabs, no host")));
+    }
+    for (name, keeps) in [("16 chats", true), ("16 chats, no host", false)] {
+        runs.push(
+            setup(Options::default(), keeps).await?.drive(&chats(16, 20.0)).await?.summary(name),
+        );
+    }
+    let outcome = setup(Options::default(), true).await?.drive(&chats(64, 60.0)).await?;
+    runs.push(outcome.summary("64 chats"));
     let [together, in_turn] = without_a_pause(&mut setup, requests.div_ceil(16)).await?;
     runs.push(together.summary("8 chats without pause"));
     runs.push(in_turn.summary("one at a time"));
