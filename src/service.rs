@@ -16,6 +16,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     rc::Rc,
     task::Poll,
+    time::Duration,
 };
 
 pub use self::{defaults::SamplingDefaults, reply::Reply, request::Moment, resume::Resumed};
@@ -254,11 +255,43 @@ impl<E: Executor> Service<E> {
     /// # Errors
     /// [`Error::Closed`] once the executor has failed and every request has got that error.
     pub async fn step(&mut self) -> Result<Vec<(RequestId, Reply)>> {
-        let mut events = self.engine.step().await?;
-        while !events.is_empty() {
-            events.into_iter().for_each(|event| self.take(event));
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        while self.begin_step() {}
+        self.end_step().await;
+        Ok(self.take_replies())
+    }
+
+    /// Most steps in flight.
+    pub fn depth(&self) -> usize {
+        self.engine.depth()
+    }
+
+    /// Submits a step, if there is something to compute and room for it in flight. Returns whether it did.
+    pub fn begin_step(&mut self) -> bool {
+        self.engine.begin_step()
+    }
+
+    /// Waits for the oldest step in flight, if there is one. Returns the time that the device took for it.
+    pub async fn end_step(&mut self) -> Duration {
+        self.engine.end_step().await
+    }
+
+    /// Tells that the device has just ended a step of another service.
+    pub fn device_was_busy(&mut self) {
+        self.engine.device_was_busy();
+    }
+
+    /// Removes and returns the replies so far, in order.
+    pub fn take_replies(&mut self) -> Vec<(RequestId, Reply)> {
+        loop {
             // A stop string ends its answer now, and not in the next step.
-            events = self.engine.take_events();
+            let events = self.engine.take_events();
+            if events.is_empty() {
+                break;
+            }
+            events.into_iter().for_each(|event| self.take(event));
         }
         self.compile();
         let engine = &mut self.engine;
@@ -267,7 +300,7 @@ impl<E: Executor> Service<E> {
             self.jobs.remove(&id);
             self.outbox.push((id, reply));
         }
-        Ok(self.take_replies())
+        self.converted_replies()
     }
 
     fn take(&mut self, event: Event) {
@@ -294,7 +327,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Whether [`Service::step`] has nothing to do and no replies: all conversations are over, held, or
+    /// Whether there is nothing to do and no reply: all conversations are over, held, or
     /// waiting for a compiler that is not ready.
     pub fn is_idle(&self) -> bool {
         let ready = self.compiler.as_ref().is_some_and(|compiler| compiler.is_ready());
@@ -349,8 +382,8 @@ impl<E: Executor> Service<E> {
         self.outbox.extend(chunk.map(|chunk| (answer.conversation, chunk)));
     }
 
-    /// Removes and returns the replies in the outbox, in order.
-    fn take_replies(&mut self) -> Vec<(RequestId, Reply)> {
+    /// Removes and returns the replies in the outbox, in order, in the shapes of their requests.
+    fn converted_replies(&mut self) -> Vec<(RequestId, Reply)> {
         let outbox = std::mem::take(&mut self.outbox);
         let convert = |(id, reply)| match self.completions.get_mut(&id) {
             None => Some((id, reply)),

@@ -7,22 +7,21 @@ mod models;
 mod outlet;
 mod protocol;
 mod state;
+mod turns;
 
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use futures::future::join_all;
-
 pub use self::{
-    models::ModelId,
     protocol::{
         Answer, Asked, Call, Device, Draft, DraftInfo, Info, Inspection, Isolation, Keep, Kv,
         LOCAL, Options, Outbox, PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation,
         TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
+    turns::ModelId,
 };
 
 use self::{
@@ -256,15 +255,13 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    /// Runs one step of every model that is not idle.
+    /// Begins the steps that are due, and waits for the first to end.
     pub async fn step(&mut self) {
-        let steps = self.models.busy().map(|(model, ready)| async move {
-            let result = ready.service.step().await;
-            (model, ready, result)
-        });
+        self.models.begin_steps();
+        self.models.end_step().await;
         let mut stopped = Vec::new();
-        for (model, ready, result) in join_all(steps).await {
-            for (request, reply) in result.into_iter().flatten() {
+        for (model, ready) in self.models.loaded() {
+            for (request, reply) in ready.service.take_replies() {
                 ready.reply(request, reply, &mut self.outbox);
             }
             if ready.service.is_closed() {

@@ -5,6 +5,7 @@ mod models;
 mod page;
 mod streams;
 mod toy;
+mod turns;
 
 use page::{Page, World};
 use serde_json::json;
