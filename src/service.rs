@@ -5,6 +5,7 @@ mod completion;
 mod conversation;
 mod defaults;
 mod embeddings;
+mod prompted;
 mod reply;
 mod request;
 mod resume;
@@ -19,7 +20,12 @@ use std::{
     time::Duration,
 };
 
-pub use self::{defaults::SamplingDefaults, reply::Reply, request::Moment, resume::Resumed};
+pub use self::{
+    defaults::SamplingDefaults,
+    reply::Reply,
+    request::{Moment, Prompted},
+    resume::Resumed,
+};
 
 use self::{
     answer::Answer,
@@ -37,13 +43,13 @@ use crate::{
     sampling::{Compiler, Tokens},
     speculate::Drafter,
     step::{Capacity, Executor, Logprobs},
-    text::Chat,
+    text::{Chat, Prompt, at_once},
 };
 
 /// Serves chat completions, text completions and embeddings of one model.
 pub struct Service<E> {
     engine: Engine<E>,
-    chat: Chat,
+    chat: Rc<Chat>,
     model: String,
     capacity: Capacity,
     compiler: Option<Box<dyn Compiler>>,
@@ -57,7 +63,7 @@ pub struct Service<E> {
     completions: HashMap<RequestId, Adapter>,
     /// Embedding requests, by the engine's id of their first input.
     jobs: BTreeMap<RequestId, Job>,
-    /// Replies to return at the end of the next step.
+    /// Replies that are not taken yet.
     outbox: Vec<(RequestId, Reply)>,
 }
 
@@ -74,7 +80,7 @@ impl<E: Executor> Service<E> {
         let engine = Engine::new(executor, options, clock);
         Service {
             engine,
-            chat,
+            chat: Rc::new(chat),
             model,
             capacity,
             compiler: None,
@@ -112,7 +118,17 @@ impl<E: Executor> Service<E> {
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
-        let prompt = self.chat.prompt(&request.conversation, Some(moment.now.cast_signed()))?;
+        let prompted = at_once(self.prompt_chat(request, moment.now))?;
+        self.submit_prompted(prompted, moment, resume)
+    }
+
+    /// As [`Service::submit`], with the prompt.
+    pub fn submit_prompted(
+        &mut self,
+        Prompted { request, prompt }: Prompted<ChatRequest, Prompt>,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
         let prepared = engine_request(&request, prompt, &self.chat, self.capacity.vocab, moment)?;
         let prepared = vec![prepared];
         resume::check(resume, &request, &prepared, &self.capacity)?;
@@ -132,8 +148,20 @@ impl<E: Executor> Service<E> {
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
+        let prompted = at_once(self.prompt_completion(request))?;
+        self.complete_prompted(prompted, moment, resume)
+    }
+
+    /// As [`Service::complete`], with the prompts.
+    pub fn complete_prompted(
+        &mut self,
+        Prompted { request, prompt }: Prompted<CompleteRequest>,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
         let vocab = self.capacity.vocab;
-        let (inner, prepared) = completion::conversation(&request, &self.chat, vocab, moment)?;
+        let (inner, prepared) =
+            completion::conversation(&request, prompt, &self.chat, vocab, moment)?;
         resume::check(resume, &request.settings, &prepared, &self.capacity)?;
         let adapter = Adapter::new(request, &prepared, self.chat.tokenizer(), resume)?;
         let id = self.begin("cmpl", "prompt", &inner, prepared, moment, resume)?;
@@ -152,8 +180,18 @@ impl<E: Executor> Service<E> {
     /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further those
     /// of [`Engine::submit`].
     pub fn embed(&mut self, request: EmbedRequest, tab: TabId, salt: u64) -> Result<RequestId> {
-        let (id, job) =
-            Job::begin(request, (tab, salt), &self.model, &self.chat, &mut self.engine)?;
+        let prompted = at_once(self.prompt_embedding(request))?;
+        self.embed_prompted(prompted, tab, salt)
+    }
+
+    /// As [`Service::embed`], with the prompts.
+    pub fn embed_prompted(
+        &mut self,
+        Prompted { request, prompt }: Prompted<EmbedRequest>,
+        tab: TabId,
+        salt: u64,
+    ) -> Result<RequestId> {
+        let (id, job) = Job::begin(request, prompt, (tab, salt), &self.model, &mut self.engine)?;
         self.jobs.insert(id, job);
         Ok(id)
     }
@@ -399,9 +437,11 @@ impl<E: Executor> Service<E> {
         outbox.into_iter().filter_map(convert).collect()
     }
 
-    /// Compiles constraints while the device runs the prefill of their requests.
+    /// Compiles a constraint while the device runs the prefill of its request. One may take long, so the
+    /// next has to wait for the next step.
     fn compile(&mut self) {
-        for (id, mut spec) in std::mem::take(&mut self.specs) {
+        let mut specs = std::mem::take(&mut self.specs).into_iter();
+        for (id, mut spec) in specs.by_ref() {
             let Some(compiler) = &mut self.compiler else { continue };
             let tokens = || {
                 let tokenizer = self.chat.tokenizer();
@@ -419,9 +459,14 @@ impl<E: Executor> Service<E> {
             match compiled {
                 Poll::Ready(Ok(constraint)) => self.engine.constrain(id, constraint),
                 Poll::Ready(Err(error)) => self.fail(id, error),
-                Poll::Pending => self.specs.push((id, spec)),
+                Poll::Pending => {
+                    self.specs.push((id, spec));
+                    continue;
+                }
             }
+            break;
         }
+        self.specs.extend(specs.filter(|(id, _)| self.answers.contains_key(id)));
     }
 
     /// Cancels a whole conversation because one of its answers failed.

@@ -1,11 +1,12 @@
 //! Errors on the GPU: objects that do not fit, and a lost device.
 
 use crate::support::goldens;
+use futures::future::join;
 use tabloom::{
     engine::{Engine, Event, FinishReason, Options, Request, steady_clock},
     error::Error,
     executor::AnyExecutor,
-    gpu::{Access, Gpu, Kernels, Power, Shader},
+    gpu::{Access, Gpu, Kernels, Power, Shader, SharedGpu},
     load::Device,
     step::Sampling,
     weights::FolderSource,
@@ -38,6 +39,33 @@ fn a_shader_that_does_not_compile_is_an_error_and_not_a_panic() {
         let Err(Error::Gpu { reason }) = compiled.map(|_| ()) else { panic!("it compiled") };
         assert!(reason.contains("broken") && reason.contains("nonsense"), "{reason}");
         gpu.check().expect("the device stays usable");
+    });
+}
+
+#[test]
+fn models_share_a_device_until_it_is_lost_or_the_last_lets_it_go() {
+    pollster::block_on(async {
+        let shared = SharedGpu::default();
+        let get = || async { shared.get(Power::HighPerformance).await.expect("an adapter") };
+        let (one, two) = join(get(), get()).await;
+        assert!(one.device == two.device);
+        // Neither waits for the other's error scopes.
+        let (first, second) = join(one.storage("one", 1024), two.storage("two", 1024)).await;
+        first.and(second).expect("they fit");
+        let device = one.device.clone();
+        drop(one);
+        two.idle().await.expect("another has it yet");
+
+        device.destroy();
+        while two.check().is_ok() {
+            let _ = two.idle().await;
+        }
+        let three = get().await;
+        assert!(three.device != device && three.idle().await.is_ok());
+
+        let device = three.device.clone();
+        drop(three);
+        assert!(get().await.device != device);
     });
 }
 

@@ -1,6 +1,7 @@
 //! One host and several tabs, without browser and GPU.
 
 mod hostile;
+mod long_texts;
 mod models;
 mod page;
 mod streams;

@@ -100,7 +100,7 @@ impl World {
     }
 
     pub fn step(&mut self) {
-        pollster::block_on(self.host.step());
+        pollster::block_on(self.host.step(async || ()));
         self.collect();
     }
 
@@ -251,7 +251,7 @@ fn call(kind: &str, id: u32, question: Value, fields: Value) -> Value {
 }
 
 /// The built-in model's tokenizer and template.
-fn chat() -> Chat {
+pub fn chat() -> Chat {
     static FILES: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
     let [tokenizer, config] = FILES.get_or_init(|| {
         let folder = format!("{}/www/model", env!("CARGO_MANIFEST_DIR"));
