@@ -104,7 +104,10 @@ impl Gpu {
             subgroups: has_subgroups(&device, features),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
         };
-        Ok(Arc::new(Open { device, queue, limits, adapter, lost }).into())
+        // In the browser, which has one thread, devices are neither.
+        #[cfg_attr(target_arch = "wasm32", expect(clippy::arc_with_non_send_sync))]
+        let open = Arc::new(Open { device, queue, limits, adapter, lost });
+        Ok(open.into())
     }
 
     /// Returns [`Error::DeviceLost`] once the device is lost or has refused a command.
